@@ -174,6 +174,7 @@ AgentMetrics agent_collect_counts(Agent *agent) {
                                                    agent->manifests, agent->images);
 
         counts.conditions = eviction_manager_conditions(agent->eviction_manager);
+        counts.evictions = pod_evictor_counts(agent->pod_evictor);
         if (agent->apiserver)
                 counts.api_server_error = apiserver_last_error(agent->apiserver);
         return counts;
@@ -692,6 +693,7 @@ static void agent_done(Agent *agent) {
         apiserver_free(agent->apiserver);
         daemonset_controller_free(agent->daemonset_controller);
         desired_state_free(agent->desired);
+        pod_evictor_free(agent->pod_evictor);
         pod_manager_free(agent->pod_manager);
         eviction_manager_free(agent->eviction_manager);
         free(agent->pods_group);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects the eviction manager, which watches what the node has left, with the modules that free
- * it: images are garbage collected, pods are evicted. The node's conditions become its taints; pods
- * that were not admitted for them are checked again. */
+/* Connects eviction/, which watches the node's resources, with what frees them: images are removed
+ * by image/, pods are failed by pods/. The node's conditions become taints; pods that were rejected
+ * for them are admitted when they end. */
 
 #include "agent/bundle/cgroups.h"
 #include "agent/wiring.h"
@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "common/message-ids.h"
 
-static bool is_pod_manager_active(void *userdata) {
+static bool has_active_pods(void *userdata) {
         const Agent *agent = userdata;
 
         return pod_manager_has_active_pods(agent->pod_manager);
@@ -18,8 +18,7 @@ static bool is_pod_manager_active(void *userdata) {
 static bool is_reclaim_in_progress(void *userdata) {
         const Agent *agent = userdata;
 
-        return pod_manager_is_evicting(agent->pod_manager) ||
-               image_store_is_removing(agent->images);
+        return pod_evictor_is_busy(agent->pod_evictor) || image_store_is_removing(agent->images);
 }
 
 static bool reclaim_image_space(void *userdata) {
@@ -31,7 +30,27 @@ static bool reclaim_image_space(void *userdata) {
 static bool evict_next_pod(const ResourceShortage *shortage, void *userdata) {
         const Agent *agent = userdata;
 
-        return pod_manager_evict_pod(agent->pod_manager, shortage);
+        return pod_evictor_evict(agent->pod_evictor, shortage);
+}
+
+static int list_candidates_for_evictor(EvictionCandidate **ret, size_t *ret_n, void *userdata) {
+        const Agent *agent = userdata;
+
+        return pod_manager_list_eviction_candidates(agent->pod_manager, ret, ret_n);
+}
+
+static bool fail_evicted_pod(const char *uid, NodeCondition condition, const char *message,
+                             int64_t max_grace_seconds, uint64_t *ret_grace_usec, void *userdata) {
+        const Agent *agent = userdata;
+
+        return pod_manager_evict_pod(agent->pod_manager, uid, condition, message, max_grace_seconds,
+                                     ret_grace_usec);
+}
+
+static bool is_evicted_pod_stopping(const char *uid, void *userdata) {
+        const Agent *agent = userdata;
+
+        return pod_manager_is_stopping_failed(agent->pod_manager, uid);
 }
 
 static void on_node_conditions_changed(void *userdata) {
@@ -63,9 +82,23 @@ static void on_resource_shortage(const ResourceShortage *shortage, void *userdat
                        userdata);
 }
 
+static int build_pod_evictor(Agent *agent) {
+        static const PodEvictorCallbacks callbacks = {
+                .list_candidates = list_candidates_for_evictor,
+                .fail_pod = fail_evicted_pod,
+                .is_stopping = is_evicted_pod_stopping,
+        };
+
+        return pod_evictor_new(&(PodEvictorConfig){ .event = agent->event,
+                                                    .shim_path = agent->shim_path,
+                                                    .callbacks = &callbacks,
+                                                    .userdata = agent },
+                               &agent->pod_evictor);
+}
+
 int build_eviction_manager(Agent *agent) {
         static const EvictionManagerCallbacks callbacks = {
-                .has_active_pods = is_pod_manager_active,
+                .has_active_pods = has_active_pods,
                 .is_reclaiming = is_reclaim_in_progress,
                 .remove_images = reclaim_image_space,
                 .evict = evict_next_pod,
@@ -73,7 +106,11 @@ int build_eviction_manager(Agent *agent) {
                 .on_shortage = on_resource_shortage,
         };
 
-        /* The cgroup of all pods is the parent of those of Guaranteed pods. */
+        int r = build_pod_evictor(agent);
+
+        if (r < 0)
+                return r;
+        /* The cgroup of Guaranteed pods is the parent of all pods' cgroups. */
         agent->pods_group = cgroup_of_qos_class(&agent->bundle_config, QOS_GUARANTEED);
         if (!agent->pods_group)
                 return -ENOMEM;

@@ -11,6 +11,7 @@
 #include "agent/desired/desired-state.h"
 #include "agent/desired/resolvers.h"
 #include "agent/eviction/eviction-manager.h"
+#include "agent/eviction/pod-evictor.h"
 #include "agent/http/http-server.h"
 #include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
@@ -58,6 +59,7 @@ typedef struct Agent {
         SystemdClient *systemd;             /* NULL where systemd is not PID 1 */
         bool has_slices;                    /* the cgroup driver is systemd */
         EvictionManager *eviction_manager;
+        PodEvictor *pod_evictor;
         char *pods_group; /* the cgroup of all pods */
         PodManager *pod_manager;
         DaemonSetController *daemonset_controller;

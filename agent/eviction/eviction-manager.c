@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One look: ask the kernel, see which thresholds are crossed, do one thing about it, and say when
- * to look next. That is in a second while something is short; else as far away as nothing can
- * become short meanwhile, or never, where nothing runs and no condition has to end. */
+/* One synchronization: observe the signals, compare them with the thresholds, reclaim one thing,
+ * and set the time of the next one. That is a second while a resource is short; otherwise as long
+ * as no resource can become short (monitoring-interval.h); never where nothing runs and no
+ * condition has to end. */
 
 #include "agent/eviction/eviction-manager.h"
 
@@ -13,12 +14,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define RECLAIM_INTERVAL_USEC (1 * USEC_PER_SEC) /* between two looks while something is short … \
-                                                  */
-#define RECLAIM_RETRY_MIN_USEC \
-        (10 * USEC_PER_SEC) /* … or nothing can be done about it, and then … */
-#define RECLAIM_RETRY_MAX_USEC (60 * USEC_PER_SEC) /* … twice as long each time, up to this */
-#define OBSERVATION_VALID_USEC (USEC_PER_SEC / 2)  /* so long a look is good enough to decide by */
+/* The interval while a resource is short. Where nothing can be reclaimed it is doubled from
+ * RETRY_MIN to RETRY_MAX. */
+#define RECLAIM_INTERVAL_USEC  (1 * USEC_PER_SEC)
+#define RECLAIM_RETRY_MIN_USEC (10 * USEC_PER_SEC)
+#define RECLAIM_RETRY_MAX_USEC (60 * USEC_PER_SEC)
+
+#define OBSERVATION_VALID_USEC (USEC_PER_SEC / 2) /* how long observations are used */
 
 enum {
         HARD_GRACE_SECONDS = 1, /* as with the kubelet */
@@ -27,16 +29,16 @@ enum {
 struct EvictionManager {
         EvictionManagerConfig config;
         MemoryPressureWatch *memory_watch;
-        sd_event_source *timer;      /* the next look, which is at: */
-        uint64_t next_at;            /* boot time; UINT64_MAX: there is none */
-        SignalObservations observed; /* by the last one, which was at: */
+        sd_event_source *timer;      /* of the next synchronization, at: */
+        uint64_t next_at;            /* boot time; UINT64_MAX: none is due */
+        SignalObservations observed; /* at: */
         uint64_t observed_at;        /* boot time; 0: never */
-        uint64_t interval;           /* that next_monitoring_interval() gave; 0: none */
+        uint64_t interval;           /* of next_monitoring_interval(); 0: none */
         ThresholdState state;
         NodeConditions conditions;
         EvictionSignal
-                reclaimed_signal; /* what is short now and was told of; N_EVICTION_SIGNALS: none */
-        uint64_t retry_usec;      /* since nobody could be evicted; 0: somebody could */
+                reclaimed_signal; /* what is short, as it was reported; N_EVICTION_SIGNALS: none */
+        uint64_t retry_usec;      /* back-off while no pod can be evicted; 0: there is none */
 };
 
 static void synchronize_now(EvictionManager *p);
@@ -63,12 +65,13 @@ static void arm_eviction_timer(EvictionManager *p, uint64_t delay_usec) {
                                                delay_usec, delay_usec / 10, on_eviction_timer, p);
         else
                 r = sd_event_source_set_time_relative(p->timer, delay_usec);
-        if (r >= 0) /* that of the first would count for all that follow */
+        if (r >= 0) /* else the first accuracy would stay */
                 r = sd_event_source_set_time_accuracy(p->timer, delay_usec / 10);
         if (r >= 0)
                 r = sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
         if (r < 0)
-                (void) log_error_errno(r, "Cannot arm the next look at what the node has left");
+                (void) log_error_errno(
+                        r, "Cannot arm the eviction timer: node pressure is not noticed");
 }
 
 static void synchronize_within(EvictionManager *p, uint64_t delay_usec) {
@@ -80,7 +83,7 @@ static void on_memory_pressure(void *userdata) {
         EvictionManager *p = userdata;
 
         if (!p->config.callbacks->has_active_pods(p->config.userdata))
-                return; /* nobody of ours can be the cause of it */
+                return; /* no pod can be the cause */
         if (now_boottime_usec() - p->observed_at >= OBSERVATION_VALID_USEC)
                 synchronize_now(p);
         else
@@ -140,7 +143,7 @@ static void set_eviction_conditions(EvictionManager *p, unsigned set) {
                 if (set & NODE_CONDITION_BIT(c))
                         log_warning("The node has %s", node_conditions[c].name);
                 else
-                        log_info("The node has no %s any more", node_conditions[c].name);
+                        log_info("The node no longer has %s", node_conditions[c].name);
         }
         p->conditions.set = set;
         p->config.callbacks->on_conditions(p->config.userdata);
@@ -167,7 +170,7 @@ static bool frees_by_image_gc(const EvictionManager *p, EvictionSignal signal) {
                 !has_dedicated_image_fs(&p->config.paths));
 }
 
-/* Does one thing about it; gives when to look what has come of it. */
+/* Removes images or evicts one pod; returns when to observe the result. */
 static uint64_t reclaim_resource(EvictionManager *p, const ResourceShortage *shortage) {
         const EvictionManagerCallbacks *callbacks = p->config.callbacks;
         void *userdata = p->config.userdata;
@@ -182,7 +185,8 @@ static uint64_t reclaim_resource(EvictionManager *p, const ResourceShortage *sho
         if (callbacks->evict(shortage, userdata))
                 return RECLAIM_INTERVAL_USEC;
         if (p->retry_usec == 0)
-                log_warning("The node is short of %s, and no pod can be evicted that would help",
+                log_warning("The node is short of %s, but no pod can be evicted that would help; "
+                            "trying again later",
                             eviction_signals[shortage->signal].name);
         p->retry_usec = MIN(MAX(2 * p->retry_usec, RECLAIM_RETRY_MIN_USEC), RECLAIM_RETRY_MAX_USEC);
         return p->retry_usec;
@@ -205,7 +209,7 @@ static int64_t memory_above_threshold(const EvictionManager *p) {
         return least;
 }
 
-/* When to look again, where nothing is short. */
+/* When to observe again, where nothing is short. */
 static uint64_t next_idle_interval(EvictionManager *p, const SignalObservations *before) {
         if (!p->config.callbacks->has_active_pods(p->config.userdata)) {
                 p->interval = 0;
@@ -218,7 +222,7 @@ static uint64_t next_idle_interval(EvictionManager *p, const SignalObservations 
         return p->interval;
 }
 
-/* Does what is due; gives when to look again. */
+/* Does what is due; returns when to observe again. */
 static uint64_t reclaim_due_threshold(EvictionManager *p, const SignalObservations *before,
                                       uint64_t now) {
         const EvictionManagerCallbacks *callbacks = p->config.callbacks;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Watches what the node has left, while something runs that could use it up; and, when that is too
- * little, has room made: images first where it is a disk, then one pod at a time. Who goes, and
- * how, is decided elsewhere. */
+/* The eviction manager: observes the node's memory, disks and process IDs while pods run, sets the
+ * node's conditions (MemoryPressure, …), and when a threshold is met reclaims: unused images first
+ * where it is a disk, then one pod at a time (pod-evictor.h). */
 
 #include "agent/eviction/eviction-message.h"
 #include "agent/eviction/signal-observations.h"
@@ -14,18 +14,18 @@
 typedef struct EvictionManager EvictionManager;
 
 typedef struct EvictionManagerCallbacks {
-        /* There are pods, so that what is left may become less. */
+        /* There are pods that may use up resources. */
         bool (*has_active_pods)(void *userdata);
-        /* What was asked for is still under way: it is too early to tell whether it was enough. */
+        /* A removal or an eviction is under way: its effect is not visible yet. */
         bool (*is_reclaiming)(void *userdata);
-        /* Unused images go. Whether there are any. */
+        /* Removes unused images. Whether there are any. */
         bool (*remove_images)(void *userdata);
-        /* One pod goes. Whether there is one, or it is still being looked for; if so,
-         * is_reclaiming() is true for a while. */
+        /* Evicts one pod. True: a pod was found, or is being looked for, and is_reclaiming() is
+         * true for a while. */
         bool (*evict)(const ResourceShortage *shortage, void *userdata);
-        /* The node's conditions are others: eviction_manager_conditions(). */
+        /* The node's conditions have changed: eviction_manager_conditions(). */
         void (*on_conditions)(void *userdata);
-        /* Something is short from now on, and is to be reclaimed. */
+        /* A threshold is met: the resource is to be reclaimed. */
         void (*on_shortage)(const ResourceShortage *shortage, void *userdata);
 } EvictionManagerCallbacks;
 
@@ -37,19 +37,19 @@ typedef struct EvictionManagerConfig {
         void *userdata;
 } EvictionManagerConfig;
 
-/* All that the configuration points to is borrowed, and outlives it. 0 or -errno. */
+/* All that the configuration points to is borrowed and outlives the manager. 0 or -errno. */
 int eviction_manager_new(const EvictionManagerConfig *config, EvictionManager **ret);
 EvictionManager *eviction_manager_free(EvictionManager *manager);
 DEFINE_CLEANUP(EvictionManager *, eviction_manager_free)
 
-/* An earlier agent has seen the condition at this time (realtime, in this boot). */
+/* An earlier agent observed the condition at this time (realtime, in this boot). */
 void eviction_manager_restore_condition(EvictionManager *manager, NodeCondition condition,
                                         uint64_t seen_at);
 
-/* Looks now, if the last look was not just before; before something is decided on. */
+/* Observes now, unless that was just done. For decisions that need the present conditions. */
 void eviction_manager_synchronize(EvictionManager *manager);
 
-/* Something began to run: from now on it is to be watched. Costs nothing where it is. */
+/* A pod has started: monitoring starts where it does not run yet. */
 void eviction_manager_wake(EvictionManager *manager);
 
 const NodeConditions *eviction_manager_conditions(const EvictionManager *manager);

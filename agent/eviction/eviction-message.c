@@ -38,20 +38,3 @@ char *format_eviction_message(const ResourceShortage *shortage, const ContainerU
         }
         return memstream_finish(out, &text);
 }
-
-char *format_condition_list(unsigned conditions) {
-        const char *before = "[";
-        char *text = NULL;
-        size_t length;
-        FILE *out = open_memstream(&text, &length);
-
-        if (!out)
-                return NULL;
-        for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++)
-                if (conditions & NODE_CONDITION_BIT(c)) {
-                        (void) fprintf(out, "%s%s", before, node_conditions[c].name);
-                        before = " ";
-                }
-        (void) fputc(']', out);
-        return memstream_finish(out, &text);
-}

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
-/* A window that is a multiple of two seconds takes no privilege. */
+/* A window that is a multiple of two seconds needs no privilege. */
 static const char psi_trigger[] = "some 200000 2000000";
 
 struct MemoryPressureWatch {
@@ -33,7 +33,7 @@ static int on_memory_stall(sd_event_source *source, int fd, uint32_t revents, vo
         return 0;
 }
 
-/* Once: what is registered is behind us. */
+/* The registration is used up. */
 static int on_memory_growth(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         MemoryPressureWatch *watch = userdata;
 
@@ -86,8 +86,7 @@ int memory_pressure_watch_new(sd_event *event, bool has_memcg, memory_pressure_t
                 return r;
         }
         if (r < 0)
-                log_info("The kernel does not tell of stalls for memory (%s), looking at it more "
-                         "often",
+                log_info("Memory pressure (PSI) is not available: %s; observing memory more often",
                          strerror(-r));
         *ret = watch;
         return 0;
@@ -108,7 +107,7 @@ bool memory_pressure_watch_is_active(const MemoryPressureWatch *watch) {
         return watch->stalls || watch->growth;
 }
 
-/* "<eventfd> <descriptor of what is counted> <bytes>"; it ends with the eventfd. */
+/* "<eventfd> <descriptor of the usage file> <bytes>"; closing the eventfd unregisters it. */
 static int register_memory_growth(const MemoryPressureWatch *watch, int event_fd, int64_t bytes) {
         cleanup_close int usage_fd = open(watch->usage_path, O_RDONLY | O_CLOEXEC);
         cleanup_free char *text = NULL;
@@ -142,7 +141,7 @@ void memory_pressure_watch_set_growth(MemoryPressureWatch *watch, int64_t bytes)
         }
         watch->growth = sd_event_source_disable_unref(watch->growth);
         watch->has_memcg = false;
-        log_warning("kernelMemcgNotification has no effect: the kernel does not tell when memory "
-                    "is used: %s",
+        log_warning("kernelMemcgNotification is ignored: the kernel does not report memory usage: "
+                    "%s",
                     strerror(-r));
 }

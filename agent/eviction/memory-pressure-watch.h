@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kernel rings when memory becomes scarce: by pressure stall information, when tasks or the
- * kernel itself wait for memory for a tenth of two seconds; and, on control groups of version 1 and
- * where that is asked for, when the memory in use has grown by so much. What it rings for may be
- * nothing; whoever hears it looks. */
+/* Notifications of the kernel about memory: pressure stall information (PSI), when tasks stall for
+ * a tenth of two seconds; and with cgroup v1, where it is configured (kernelMemcgNotification),
+ * when the memory in use has grown by an amount. A notification does not mean a shortage: the
+ * eviction manager observes the memory then. */
 
 #include "common/error.h"
 
@@ -14,14 +14,14 @@ typedef struct MemoryPressureWatch MemoryPressureWatch;
 
 typedef void (*memory_pressure_t)(void *userdata);
 
-/* 'has_memcg' asks for the second. A kernel without either is no error; see
+/* 'has_memcg' enables the second kind. A kernel without either is not an error; see
  * memory_pressure_watch_is_active(). 0 or -errno. */
 int memory_pressure_watch_new(sd_event *event, bool has_memcg, memory_pressure_t on_pressure,
                               void *userdata, MemoryPressureWatch **ret);
 MemoryPressureWatch *memory_pressure_watch_free(MemoryPressureWatch *watch);
 
-/* Whether anybody rings. */
+/* Whether notifications can come. */
 bool memory_pressure_watch_is_active(const MemoryPressureWatch *watch);
 
-/* Rings when the memory in use has grown by 'bytes' from now; what was said before is forgotten. */
+/* Notifies when the memory in use has grown by 'bytes' from now on; replaces the last call. */
 void memory_pressure_watch_set_growth(MemoryPressureWatch *watch, int64_t bytes);

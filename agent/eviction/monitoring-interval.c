@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A look costs some file system calls, a wake-up costs more. Each kind of thing is given the rate
- * at which it could be used up; so the distance to a threshold is a time. Half of what the
- * threshold keeps is added: when we come late, there is some left. */
+/* A wake-up costs more than the observation itself. Each resource has a rate at which it could be
+ * used up, so the distance to its threshold is a time. Half of the threshold's quantity is added: a
+ * late observation still finds some left. */
 
 #include "agent/eviction/monitoring-interval.h"
 
@@ -10,9 +10,9 @@
 #define MIB_64 ((int64_t) MIB)
 
 #define SETTLED_USEC (10 * USEC_PER_SEC)  /* the kubelet's interval, and ours near a threshold */
-#define LONGEST_USEC (300 * USEC_PER_SEC) /* a rate is but a guess */
+#define LONGEST_USEC (300 * USEC_PER_SEC) /* the rates are guesses */
 
-/* A second; and of memory, for which nobody rings, what a process can write in one. */
+/* In a second. Memory without notifications has a factor: see below. */
 static const int64_t consumption_rates[N_NODE_CONDITIONS] = {
         [NODE_MEMORY_PRESSURE] = 256 * MIB_64,
         [NODE_DISK_PRESSURE] = 256 * MIB_64,
@@ -22,8 +22,8 @@ static const int64_t consumption_rates[N_NODE_CONDITIONS] = {
 enum {
         UNWATCHED_MEMORY_FACTOR = 8,
         INODES_A_SECOND = 20000,
-        LATE_SECONDS = 3, /* at most, beyond a threshold */
-        STILL_PART = 16,  /* less than this part of the distance is no movement */
+        LATE_SECONDS = 3, /* at most, after a threshold was met */
+        STILL_PART = 16,  /* a change below this part of the distance does not count */
 };
 
 static int64_t consumption_rate(EvictionSignal signal, bool has_memory_watch) {

@@ -14,7 +14,7 @@ enum {
         FILE_MAX = 64 * 1024
 };
 
-/* The number behind a key at the beginning of a line; -1. */
+/* The number after a key at the start of a line; -1: there is none. */
 static int64_t find_meminfo_number(const char *text, const char *key) {
         size_t length = strlen(key);
 
@@ -26,7 +26,7 @@ static int64_t find_meminfo_number(const char *text, const char *key) {
         return -1;
 }
 
-/* As the kubelet counts: what nobody uses, and files that nobody has looked at lately. */
+/* The kubelet's rule: free memory and inactive file pages are available. */
 static void observe_memory(const char *pods_group, SignalObservations *observations) {
         cleanup_free char *text = NULL;
         int64_t total, free_kib, inactive;
@@ -42,7 +42,7 @@ static void observe_memory(const char *pods_group, SignalObservations *observati
         observations->of[EVICTION_MEMORY] =
                 (SignalObservation){ true, (free_kib + inactive) * (int64_t) KIB,
                                      total * (int64_t) KIB };
-        /* All pods together may have all there is. */
+        /* The allocatable memory is the whole capacity. */
         if (pods_group && cgroup_usage(pods_group, &used) >= 0)
                 observations->of[EVICTION_ALLOCATABLE_MEMORY] = (SignalObservation){
                         true, total * (int64_t) KIB - (int64_t) used.working_set_bytes,
@@ -59,12 +59,12 @@ static void observe_fs(const char *directory, SignalObservation *ret_bytes,
         if (st.f_blocks > 0)
                 *ret_bytes = (SignalObservation){ true, (int64_t) (st.f_bavail * st.f_frsize),
                                                   (int64_t) (st.f_blocks * st.f_frsize) };
-        if (st.f_files > 0) /* some file systems do not count them */
+        if (st.f_files > 0) /* some file systems have a dynamic number */
                 *ret_inodes =
                         (SignalObservation){ true, (int64_t) st.f_favail, (int64_t) st.f_files };
 }
 
-/* Threads are what the kernel counts: the fourth field of loadavg, behind the slash. */
+/* The kernel counts threads: the fourth field of loadavg, after the slash. */
 static void observe_pids(SignalObservation *ret) {
         cleanup_free char *max = NULL, *threads_max = NULL, *load = NULL;
         const char *slash;

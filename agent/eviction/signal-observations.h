@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What there is left of the node's memory, disks and processes. */
+/* Observations of the eviction signals: how much of the node's memory, disks and process IDs is
+ * available. */
 
 #include "agent/eviction/thresholds.h"
 
 typedef struct ObservedPaths {
-        const char *pods_group; /* the control group of all pods; NULL: nobody knows */
+        const char *pods_group; /* the cgroup of all pods; NULL: unknown */
         const char *state_dir;  /* on nodefs, which is containerfs too */
         const char *images_dir; /* on imagefs */
 } ObservedPaths;
 
-/* Asks the kernel, for what it costs nothing to ask: some files of /proc, two file systems. */
+/* Reads some files of /proc and asks two file systems; does not block. */
 void observe_eviction_signals(const ObservedPaths *paths, SignalObservations *ret);
 
-/* Whether images have a file system of their own, in which pods write nothing. */
+/* Whether images have a file system of their own, which pods do not write to. */
 bool has_dedicated_image_fs(const ObservedPaths *paths);

@@ -34,7 +34,7 @@ void threshold_state_update(ThresholdState *state, const EvictionPolicy *policy,
                         state->conditions |= NODE_CONDITION_BIT(c);
 }
 
-/* What must be seen to first is the greater. */
+/* The greater, the earlier it is reclaimed for. */
 static unsigned threshold_urgency(const EvictionThreshold *threshold) {
         bool is_memory = eviction_signals[threshold->signal].condition == NODE_MEMORY_PRESSURE;
 

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/eviction.h"
 
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
 /* clang-format off */
 const EvictionSignalInfo eviction_signals[N_EVICTION_SIGNALS] = {
         [EVICTION_MEMORY]              = { "memory.available",            "memory",            NODE_MEMORY_PRESSURE, false },
@@ -52,4 +58,35 @@ NodeCondition node_condition_by_name(const char *name) {
 int64_t eviction_amount_of(const EvictionAmount *amount, int64_t capacity) {
         return amount->fraction > 0 ? (int64_t) ((double) capacity * amount->fraction)
                                     : amount->quantity;
+}
+
+char *format_condition_list(unsigned conditions) {
+        const char *before = "[";
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++)
+                if (conditions & NODE_CONDITION_BIT(c)) {
+                        (void) fprintf(out, "%s%s", before, node_conditions[c].name);
+                        before = " ";
+                }
+        (void) fputc(']', out);
+        return memstream_finish(out, &text);
+}
+
+void eviction_candidate_done(EvictionCandidate *candidate) {
+        for (size_t i = 0; candidate->containers && i < candidate->n_containers; i++) {
+                free(candidate->containers[i].name);
+                free(candidate->containers[i].cgroup);
+                free(candidate->containers[i].memory_request_text);
+                free(candidate->containers[i].storage_request_text);
+        }
+        free(candidate->containers);
+        strv_free(candidate->storage_paths);
+        free(candidate->cgroup);
+        free(candidate->uid);
+        *candidate = (EvictionCandidate){ 0 };
 }

@@ -83,6 +83,35 @@ typedef struct EvictionPolicy {
         bool has_memcg_notification;
 } EvictionPolicy;
 
+/* A pod that may be evicted for node pressure. What it uses is measured by the evicting side. All
+ * is owned. */
+typedef struct EvictionContainer {
+        char *name;
+        char *cgroup; /* NULL: it has no process */
+        int64_t memory_request;
+        int64_t storage_request;
+        char *memory_request_text; /* as the spec has them; NULL: "0" */
+        char *storage_request_text;
+} EvictionContainer;
+
+typedef struct EvictionCandidate {
+        char *uid;
+        int64_t priority;
+        char *cgroup;
+        int64_t memory_request;
+        int64_t storage_request;
+        EvictionContainer *containers;
+        size_t n_containers;
+        char **storage_paths; /* its emptyDirs, then two for each container: writable layers, logs
+                               */
+} EvictionCandidate;
+
+void eviction_candidate_done(EvictionCandidate *candidate);
+
+/* "[MemoryPressure DiskPressure]" for a set that is not empty, in memory that the caller frees;
+ * NULL: out of memory. */
+char *format_condition_list(unsigned conditions);
+
 /* The node's conditions, each with the realtime of its last transition. */
 typedef struct NodeConditions {
         unsigned set;

@@ -76,15 +76,6 @@ static char *format_storage_message(const char *format, ...) {
         return n < 0 ? NULL : text;
 }
 
-uint64_t container_storage_bytes(const PodSpec *spec, const uint64_t *bytes, size_t n,
-                                 size_t container) {
-        size_t at = 2 * container;
-
-        for (size_t i = 0; i < spec->volumes.n; i++)
-                at += is_disk_empty_dir(&spec->volumes.items[i]);
-        return at + 1 < n ? add_bytes_saturating(bytes[at], bytes[at + 1]) : 0;
-}
-
 static bool exceeds_quantity(uint64_t bytes, const Quantity *limit) {
         return quantity_is_set(limit) && bytes > (uint64_t) MAX(limit->value, 0);
 }

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a pod may write to the node's disk: sizeLimit of its emptyDirs, ephemeral-storage of its
- * containers. Where it is written, and what follows from how much there is. Pure. */
+/* Limits of local ephemeral storage: sizeLimit of emptyDirs, ephemeral-storage of containers. Which
+ * directories count, and whether a limit is exceeded. Pure. */
 
 #include "agent/bundle/bundle.h"
 
-/* Whether anything of the pod's is limited. */
+/* Whether the pod has any such limit. */
 bool pod_has_storage_limit(const PodSpec *spec);
 
 /* The directories that count, in an order that storage_limit_message() knows: an emptyDir each,
  * then of each container its writable layers and its logs. 0 or -ENOMEM. */
 int pod_storage_paths(const BundleConfig *config, const Pod *pod, char ***ret);
 
-/* What a container has written, by its number in the pod, of what those directories hold. */
-uint64_t container_storage_bytes(const PodSpec *spec, const uint64_t *bytes, size_t n,
-                                 size_t container);
-
-/* 'bytes' are what those directories hold. The kubelet's sentence about the first limit that is
+/* 'bytes' are what those directories hold. The kubelet's message about the first limit that is
  * exceeded, in memory that the caller frees, or NULL. */
 char *storage_limit_message(const PodSpec *spec, const uint64_t *bytes, size_t n);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/pods/event-recorder.h"
 
-#include "agent/pods/pod-worker-private.h"
 #include "common/cleanup.h"
 
 #include <stdarg.h>
 
-void record_pod_event(const PodWorker *worker, const char *container, PodEventKind kind,
+void record_pod_event(const PodInstance *instance, const char *container, PodEventKind kind,
                       const char *reason, const char *format, ...) {
-        const PodContext *context = worker->context;
+        const PodContext *context = instance->context;
         cleanup_free char *message = NULL;
         va_list ap;
         int r;
@@ -22,7 +21,7 @@ void record_pod_event(const PodWorker *worker, const char *container, PodEventKi
                 message = NULL;
                 return;
         }
-        context->on_event(&(PodEvent){ .pod = worker->pod,
+        context->on_event(&(PodEvent){ .pod = instance->pod,
                                        .container = container,
                                        .kind = kind,
                                        .reason = reason,

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What happened to a pod, told to whoever keeps events. Reasons and sentences are the kubelet's, so
- * that people and tools know them. The same thing may be said as often as it happens: whoever keeps
- * the events counts them. */
+/* Records events (v1.Event) of a pod, with the kubelet's reasons and messages, so that users and
+ * tools know them. An event may be recorded as often as it happens: the event store counts it. */
 
-#include "agent/model/event.h"
+#include "agent/pods/pod-instance.h"
 
-typedef struct PodWorker PodWorker;
-
-/* 'container' is the container's name, or NULL where it is about the pod as a whole. Costs little,
- * copies all, never fails. */
-void record_pod_event(const PodWorker *worker, const char *container, PodEventKind kind,
+/* 'container' is the container's name, or NULL: the event is about the whole pod. Copies its
+ * arguments, never fails. */
+void record_pod_event(const PodInstance *instance, const char *container, PodEventKind kind,
                       const char *reason, const char *format, ...) printf_like(5, 6);

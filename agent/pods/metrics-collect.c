@@ -73,7 +73,6 @@ AgentMetrics collect_agent_counts(const char *node_name, PodManager *pod_manager
                 .containers_restarted = totals.containers_restarted,
                 .containers_start_errors = totals.containers_start_errors,
                 .manifest_directory_error = manifest_directory_last_error(sources),
-                .evictions = pod_manager_eviction_counts(pod_manager),
         };
 
         for (size_t i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One plugin after another, each an exec of the shim's. The states: idle, adding (step n), deleting
- * (step n) and, once that is done, adding or idle or reporting the failure that made us delete;
+/* The plugins run one after another, each started by the shim. The states: idle, adding (step n),
+ * deleting (step n), then adding, idle, or a report of the failure that led to the deletion;
  * checking (step n). */
 
 #include "agent/pods/network-attachment.h"
@@ -35,17 +35,17 @@ struct NetworkAttachment {
         network_attachment_done_t checked;
         void *userdata;
 
-        CniNetwork *network; /* what is on disk; NULL: nothing was begun */
+        CniNetwork *network; /* what is on disk; NULL: no plugin was started */
         unsigned next_number;
         NetworkAttachmentState state;
         size_t step;
         Sandbox *sandbox; /* while something is under way */
         const Pod *pod;   /* to add once the deletion is done; NULL: nothing */
-        Error failure;    /* of the ADD because of which we delete */
+        Error failure;    /* of the ADD that led to the deletion */
         int failure_code;
         Error delete_failure; /* the first of the deletion under way */
         int delete_failure_code;
-        bool is_damaged; /* the record was; something may be left */
+        bool is_damaged; /* the record; something may be left */
         unsigned n_execs;
         char token[TOKEN_SIZE];
         int netns_fd; /* of the sandbox that was attached, or -EBADF */
@@ -120,7 +120,7 @@ static int store_network_record(const NetworkAttachment *attachment, Error *rete
 
         if (fd >= 0 && text)
                 r = checksummed_write_at(fd, network_record_name, text, 0600);
-        return r < 0 ? error_prefixf(reterr, r, "cannot write down the pod's network") : 0;
+        return r < 0 ? error_prefixf(reterr, r, "cannot write the record of the pod's network") : 0;
 }
 
 static void forget_network_record(NetworkAttachment *attachment) {
@@ -148,7 +148,7 @@ int network_attachment_load(NetworkAttachment *attachment) {
                 r = cni_network_from_text(text, &attachment->network, &error);
         if (r >= 0)
                 return 1;
-        log_warning("The record of the network of pod %s is set aside: %s", attachment->uid,
+        log_warning("Setting aside the damaged network record of pod %s: %s", attachment->uid,
                     error_message(&error, r));
         if (fd >= 0)
                 checksummed_set_aside_at(fd, network_record_name);
@@ -171,8 +171,8 @@ void network_attachment_hold_netns(NetworkAttachment *attachment, const Sandbox 
         attachment->netns_pid = sandbox_pid(sandbox);
 }
 
-/* The namespace that the attachment was made in: the shim's, or of a shim that is gone what we
- * hold. By way of the shim where that lives, for it lives longer than we may. */
+/* The network namespace of the attachment: the shim's, or the one that the agent holds of a lost
+ * shim. Through the shim's PID where it runs, since it may outlive the agent. */
 static void print_netns_path(const NetworkAttachment *attachment, char *buffer, size_t size) {
         pid_t shim = sandbox_pid(attachment->sandbox);
 
@@ -185,9 +185,7 @@ static void print_netns_path(const NetworkAttachment *attachment, char *buffer, 
                                 attachment->netns_fd);
 }
 
-/* Before a plugin adds something it is on disk that it may have, with what those before it
- * answered.
- */
+/* Before a plugin runs, its step is on disk, with the results of the plugins before it. */
 static int run_plugin(NetworkAttachment *attachment, CniCommand command, Error *reterr) {
         cleanup_with(cni_invocation_done) CniInvocation invocation = { 0 };
         char netns[64];
@@ -229,7 +227,7 @@ static void report_attachment_done(NetworkAttachment *attachment, int r, const E
 
 static void begin_network_delete(NetworkAttachment *attachment);
 
-/* An ADD that failed is deleted; then its failure is what is reported. */
+/* After a failed ADD everything is deleted; then its failure is reported. */
 static void fail_network_add(NetworkAttachment *attachment, int r, Error *error) {
         attachment->failure_code = r;
         error_done(&attachment->failure);
@@ -277,7 +275,7 @@ static int new_network_from_config(NetworkAttachment *attachment, const Pod *pod
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", file ? file : "the default network");
         r = store_network_record(attachment, reterr);
-        if (r < 0) /* nothing was begun */
+        if (r < 0) /* no plugin was started */
                 attachment->network = cni_network_free(attachment->network);
         return r;
 }
@@ -286,10 +284,10 @@ static void begin_network_add(NetworkAttachment *attachment) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        /* Never in the node's namespace, whatever the shim may be. */
+        /* Never in the host's network namespace. */
         network_attachment_hold_netns(attachment, attachment->sandbox);
         if (attachment->netns_fd < 0)
-                r = error_setf(&error, ENOTTY, "the sandbox has no network namespace of its own");
+                r = error_setf(&error, ENOTTY, "the sandbox is in the host network namespace");
         else
                 r = new_network_from_config(attachment, attachment->pod, &error);
         if (r < 0) {
@@ -301,7 +299,7 @@ static void begin_network_add(NetworkAttachment *attachment) {
         step_network_add(attachment);
 }
 
-/* All is deleted. */
+/* All plugins have deleted. */
 static void finish_network_delete(NetworkAttachment *attachment) {
         cleanup_error Error failure = ERROR_NULL;
         int r = attachment->failure_code;
@@ -331,7 +329,7 @@ static void fail_network_delete(NetworkAttachment *attachment) {
         report_attachment_done(attachment, r, &both);
 }
 
-/* A plugin that fails to delete does not keep the others from it. */
+/* A plugin that fails does not keep the others from deleting. */
 static void keep_first_delete_error(NetworkAttachment *attachment, int r, Error *error) {
         if (attachment->delete_failure_code == 0) {
                 attachment->delete_failure_code = r;
@@ -366,8 +364,8 @@ static void on_plugin_deleted(NetworkAttachment *attachment, const CniPluginExit
         step_network_delete(attachment);
 }
 
-/* Of a damaged record: what the first sandbox of the pod would have been given by the configuration
- * of now. */
+/* In place of a damaged record: the network that the pod's first sandbox would get from the present
+ * configuration. */
 static int assume_default_network(NetworkAttachment *attachment, Error *reterr) {
         char nobody[] = "";
         cleanup_free char *uid = strdup(attachment->uid);

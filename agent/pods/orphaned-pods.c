@@ -15,9 +15,9 @@
 typedef struct OrphanedPod {
         OrphanedPods *orphans;
         char *uid;
-        Sandbox *sandbox; /* while a shim of it lives */
+        Sandbox *sandbox; /* while a shim of it runs */
         NetworkAttachment *attachment;
-        bool has_teardown_sandbox; /* the shim was started to remove its network */
+        bool has_teardown_sandbox; /* the shim was started to detach its network */
         Child *cleanup;
         struct OrphanedPod *next;
 } OrphanedPod;
@@ -79,10 +79,10 @@ static int clean_up_orphan(OrphanedPod *orphan) {
         const PodContext *context = orphan->orphans->context;
         cleanup_free char *run_dir = pod_run_dir(context->bundle, orphan->uid);
         cleanup_free char *state_dir = pod_state_dir(context->bundle, orphan->uid);
-        /* Where none is noted, one that is most likely not there. */
+        /* Where its run directory does not name one, a cgroup that probably does not exist. */
         cleanup_free char *cgroup = cgroup_of_pod(context->bundle, QOS_BEST_EFFORT, orphan->uid);
         cleanup_free char *log_dir = bundle_find_log_dir(context->bundle, orphan->uid);
-        /* What could not be deleted of its network is on disk for the next agent. */
+        /* A network that could not be detached stays on disk for the next agent. */
         bool is_whole = !network_attachment_is_known(orphan->attachment);
         const char *directories[] = { run_dir, state_dir, log_dir };
         size_t n = log_dir ? 3 : 2;
@@ -110,7 +110,7 @@ static void on_orphan_network_detached(int r, const Error *error, void *userdata
         (void) sandbox_teardown(orphan->sandbox);
 }
 
-/* Without a shim, or with one less: what is left of the network takes one more, once. */
+/* There is no shim, or it was lost: one is started, once, where the network is to be detached. */
 static int begin_orphan_teardown(OrphanedPod *orphan);
 
 static void on_orphan_sandbox_lost(OrphanedPod *orphan) {
@@ -153,7 +153,7 @@ static int begin_orphan_teardown(OrphanedPod *orphan) {
         return r < 0 ? clean_up_orphan(orphan) : 0;
 }
 
-/* Asks a shim that lives to end, and cleans up behind it; or cleans up at once. */
+/* Asks a running shim to exit and cleans up after it; or cleans up at once. */
 static int tear_down_orphan(OrphanedPod *orphan) {
         const PodContext *context = orphan->orphans->context;
         int r = network_attachment_new(context->bundle, context->network, orphan->uid,
@@ -177,7 +177,7 @@ static int add_orphaned_pod(OrphanedPods *orphans, const char *uid) {
                 return -ENOMEM;
         *orphan = (OrphanedPod){ .orphans = orphans, .uid = strdup(uid), .next = orphans->first };
         orphans->first = orphan;
-        log_info("Cleaning up what is left of pod %s, which nobody wants", uid);
+        log_info("Cleaning up what is left of pod %s, which is not desired", uid);
         if (orphan->uid)
                 r = tear_down_orphan(orphan);
         if (r < 0)
@@ -196,7 +196,7 @@ bool orphaned_pods_is_empty(const OrphanedPods *orphans) {
         return !orphans->first;
 }
 
-/* As our own UIDs are written. What else lies there is not ours to remove. */
+/* Only names that the agent makes: other files are not removed. */
 static bool is_pod_uid_name(const char *name) {
         return name[strspn(name, "0123456789abcdef-")] == '\0';
 }

@@ -1,117 +1,142 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of a pod's containers (order.c), done. Level-triggered like the rest of the pod: facts
- * are looked at anew each time, so that an agent that comes in the middle goes on from there.
- *
- * A restart of all containers has three parts: all end, each is put back to waiting, and what is
- * left of the back-off of the one that asked is sat out. Which attempts are of before it is in
- * their notes: the pod's generation, which counts such restarts. */
+#include "agent/pods/pod-containers.h"
 
-#include "agent/pods/pod-worker-private.h"
+#include "common/cleanup.h"
 #include "common/clock.h"
-#include "common/log.h"
+#include "common/file.h"
 
-/* Who is ended late, or for a restart of all, still has this long, as with the kubelet. */
-#define GRACE_MIN_USEC (2 * USEC_PER_SEC)
+int pod_containers_init(PodContainers *containers, const PodInstance *pod,
+                        const PodContainerCallbacks *callbacks, void *userdata) {
+        size_t n = pod_count_containers(&pod->pod->spec);
 
-static void observe_containers(PodWorker *worker) {
-        for (size_t i = 0; i < worker->n_containers; i++) {
-                const PodContainer *c = &worker->containers[i];
+        *containers = (PodContainers){ .pod = pod };
+        containers->order = calloc(n, sizeof(*containers->order));
+        containers->items = calloc(n, sizeof(PodContainer *));
+        if (!containers->order || !containers->items)
+                return -ENOMEM;
+        for (; containers->n < n; containers->n++) {
+                int r = pod_container_new(pod, pod_nth_container(&pod->pod->spec, containers->n),
+                                          callbacks, userdata, &containers->items[containers->n]);
 
-                worker->container_order[i] = (ContainerOrderEntry){
-                        .role = container_role(&worker->pod->spec, c->spec),
-                        .has_run = c->has_run,
-                        .has_started = container_machine_has_started(c->machine) &&
-                                       container_probes_have_started(c),
-                        .is_waiting = container_machine_is_waiting(c->machine),
-                        .is_finished = container_machine_is_finished(c->machine),
-                        .has_succeeded = container_machine_has_succeeded(c->machine),
-                };
+                if (r < 0)
+                        return r;
         }
-}
-
-PodProgress pod_worker_progress(PodWorker *worker) {
-        observe_containers(worker);
-        return pod_progress_of(worker->container_order, worker->n_containers);
-}
-
-bool pod_worker_must_stop_containers(const PodWorker *worker) {
-        return !worker->is_desired || pod_worker_has_failed(worker) ||
-               worker->restart_all == RESTART_ALL_STOPPING;
-}
-
-bool pod_worker_should_run(PodWorker *worker) {
-        PodProgress progress = pod_worker_progress(worker);
-
-        if (!worker->is_desired || pod_worker_has_failed(worker))
-                return false;
-        return worker->restart_all != RESTART_ALL_NONE || progress == PROGRESS_INITIALIZING ||
-               progress == PROGRESS_RUNNING;
-}
-
-bool pod_worker_may_start_container(PodContainer *c) {
-        PodWorker *worker = c->pod;
-
-        observe_containers(worker);
-        return pod_worker_sandbox_is_ready(worker) && !pod_worker_must_stop_containers(worker) &&
-               worker->restart_all == RESTART_ALL_NONE &&
-               container_order_allows_start(worker->container_order, worker->n_containers,
-                                            (size_t) (c - worker->containers));
-}
-
-uint64_t pod_worker_grace_usec(const PodWorker *worker) {
-        int64_t seconds = worker->pod->spec.termination_grace_period_seconds.value;
-        uint64_t grace;
-
-        if (worker->has_grace)
-                seconds = worker->grace_seconds;
-        /* Even a grace of nothing is a second, as with the kubelet. */
-        grace = (uint64_t) MIN(MAX(seconds, 1), INT32_MAX) * USEC_PER_SEC;
-        return worker->failure.grace_usec > 0 ? MIN(grace, worker->failure.grace_usec) : grace;
-}
-
-uint64_t pod_worker_remaining_grace_usec(const PodWorker *worker) {
-        uint64_t grace = pod_worker_grace_usec(worker);
-        uint64_t passed =
-                worker->stopping_since > 0 ? now_boottime_usec() - worker->stopping_since : 0;
-
-        if (worker->restart_all == RESTART_ALL_STOPPING)
-                return GRACE_MIN_USEC;
-        /* Who had to wait for others has what they left. */
-        return passed < grace ? grace - passed : MIN(GRACE_MIN_USEC, grace);
-}
-
-/* ---- a restart of all ---- */
-
-static int on_restart_all_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        PodWorker *worker = userdata;
-
-        worker->restart_all_timer = sd_event_source_disable_unref(worker->restart_all_timer);
-        worker->restart_all = RESTART_ALL_NONE;
-        pod_worker_mark_dirty(worker);
         return 0;
 }
 
-static void hold_restart_all(PodWorker *worker, uint64_t delay_usec) {
-        int r = 0;
-
-        worker->restart_all = delay_usec > 0 ? RESTART_ALL_BACK_OFF : RESTART_ALL_NONE;
-        if (delay_usec > 0)
-                r = sd_event_add_time_relative(worker->context->event, &worker->restart_all_timer,
-                                               CLOCK_BOOTTIME, delay_usec, 0, on_restart_all_timer,
-                                               worker);
-        if (r >= 0)
-                return;
-        (void) log_error_errno(r, "Cannot arm the restart of pod '%s'", worker->description);
-        worker->restart_all = RESTART_ALL_NONE;
+void pod_containers_done(PodContainers *containers) {
+        for (size_t i = 0; i < containers->n; i++)
+                pod_container_free(containers->items[i]);
+        free(containers->items);
+        free(containers->order);
+        sd_event_source_disable_unref(containers->restart_all_timer);
+        *containers = (PodContainers){ 0 };
 }
 
-/* The longest wait of those that ask for it; false where none does. */
-static bool find_restart_all_delay(const PodWorker *worker, uint64_t *ret_delay_usec) {
+PodContainer *pod_containers_find(const PodContainers *containers, const char *name) {
+        for (size_t i = 0; name && i < containers->n; i++)
+                if (streq(pod_container_instance(containers->items[i])->spec->name, name))
+                        return containers->items[i];
+        return NULL;
+}
+
+/* ---- order ---- */
+
+static void observe_containers(PodContainers *containers) {
+        for (size_t i = 0; i < containers->n; i++)
+                containers->order[i] = pod_container_order_entry(containers->items[i]);
+}
+
+PodProgress pod_containers_progress(PodContainers *containers) {
+        observe_containers(containers);
+        return pod_progress_of(containers->order, containers->n);
+}
+
+bool pod_containers_should_run(PodContainers *containers) {
+        PodProgress progress = pod_containers_progress(containers);
+
+        return containers->restart_all != RESTART_ALL_NONE || progress == PROGRESS_INITIALIZING ||
+               progress == PROGRESS_RUNNING;
+}
+
+bool pod_containers_allow_start(PodContainers *containers, const PodContainer *container) {
+        size_t i = 0;
+
+        if (containers->restart_all != RESTART_ALL_NONE)
+                return false;
+        while (i < containers->n && containers->items[i] != container)
+                i++;
+        observe_containers(containers);
+        return container_order_allows_start(containers->order, containers->n, i);
+}
+
+static void apply_order_action(ContainerMachine *machine, ContainerOrderAction action) {
+        switch (action) {
+        case ORDER_START:
+                container_machine_start(machine);
+                break;
+        case ORDER_RETIRE:
+                container_machine_disable_restart(machine);
+                break;
+        case ORDER_STOP:
+                container_machine_stop(machine);
+                break;
+        case ORDER_NOTHING:
+                break;
+        }
+}
+
+void pod_containers_sync(PodContainers *containers, const ContainerOrderInput *input) {
+        observe_containers(containers);
+        plan_container_order(containers->order, containers->n, input);
+        for (size_t i = 0; i < containers->n; i++)
+                apply_order_action(pod_container_machine(containers->items[i]),
+                                   containers->order[i].action);
+}
+
+void pod_containers_on_new_sandbox(PodContainers *containers) {
+        for (size_t i = 0; i < containers->n; i++)
+                pod_container_on_new_sandbox(containers->items[i]);
+}
+
+/* ---- restart of all containers ---- */
+
+static int on_restart_all_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        PodContainers *containers = userdata;
+
+        containers->restart_all_timer =
+                sd_event_source_disable_unref(containers->restart_all_timer);
+        containers->restart_all = RESTART_ALL_NONE;
+        pod_instance_mark_dirty(containers->pod);
+        return 0;
+}
+
+static void wait_restart_all_back_off(PodContainers *containers, uint64_t delay_usec) {
+        int r;
+
+        containers->restart_all = RESTART_ALL_NONE;
+        if (delay_usec == 0)
+                return;
+        r = sd_event_add_time_relative(containers->pod->context->event,
+                                       &containers->restart_all_timer, CLOCK_BOOTTIME, delay_usec,
+                                       0, on_restart_all_timer, containers);
+        if (r < 0)
+                (void) log_error_errno(r,
+                                       "Cannot arm the back-off timer of the restart of all "
+                                       "containers of pod '%s', restarting them now",
+                                       containers->pod->description);
+        else
+                containers->restart_all = RESTART_ALL_BACK_OFF;
+}
+
+/* The longest delay of the containers that ask for a restart of all; false where none does. */
+static bool find_restart_all_delay(const PodContainers *containers, uint64_t *ret_delay_usec) {
         uint64_t delay, longest = 0;
         bool found = false;
 
-        for (size_t i = 0; i < worker->n_containers; i++)
-                if (container_machine_wants_restart_all(worker->containers[i].machine, &delay)) {
+        for (size_t i = 0; i < containers->n; i++)
+                if (container_machine_wants_restart_all(pod_container_machine(containers->items[i]),
+                                                        &delay)) {
                         longest = MAX(longest, delay);
                         found = true;
                 }
@@ -119,94 +144,132 @@ static bool find_restart_all_delay(const PodWorker *worker, uint64_t *ret_delay_
         return found;
 }
 
-static bool have_all_containers_finished(const PodWorker *worker) {
-        for (size_t i = 0; i < worker->n_containers; i++)
-                if (!container_machine_is_finished(worker->containers[i].machine))
+void pod_containers_step_restart_all(PodContainers *containers, bool is_terminating) {
+        uint64_t delay = 0;
+
+        if (is_terminating)
+                containers->restart_all = RESTART_ALL_NONE;
+        else if (containers->restart_all == RESTART_ALL_NONE &&
+                 find_restart_all_delay(containers, &delay)) {
+                containers->restart_all = RESTART_ALL_STOPPING;
+                log_info("All containers of pod '%s' are restarted", containers->pod->description);
+        }
+        if (containers->restart_all != RESTART_ALL_STOPPING ||
+            !pod_containers_are_finished(containers))
+                return;
+        (void) find_restart_all_delay(containers, &delay);
+        for (size_t i = 0; i < containers->n; i++)
+                pod_container_reset(containers->items[i]);
+        containers->generation++;
+        wait_restart_all_back_off(containers, delay);
+}
+
+void pod_containers_restart_all(PodContainers *containers) {
+        containers->restart_all = RESTART_ALL_STOPPING;
+}
+
+void pod_containers_adopt_generation(PodContainers *containers) {
+        for (size_t i = 0; i < containers->n; i++)
+                containers->generation =
+                        MAX(containers->generation, pod_container_generation(containers->items[i]));
+        for (size_t i = 0; i < containers->n; i++)
+                pod_container_reset_old_generation(containers->items[i], containers->generation);
+}
+
+/* ---- questions ---- */
+
+bool pod_containers_have_processes(const PodContainers *containers) {
+        for (size_t i = 0; i < containers->n; i++)
+                if (container_machine_has_process(pod_container_machine(containers->items[i])))
+                        return true;
+        return false;
+}
+
+bool pod_containers_have_started(const PodContainers *containers) {
+        for (size_t i = 0; i < containers->n; i++)
+                if (container_machine_has_any_attempt(pod_container_machine(containers->items[i])))
+                        return true;
+        return false;
+}
+
+bool pod_containers_are_finished(const PodContainers *containers) {
+        for (size_t i = 0; i < containers->n; i++)
+                if (!container_machine_is_finished(pod_container_machine(containers->items[i])))
                         return false;
         return true;
 }
 
-static void reset_container(PodContainer *c) {
-        container_machine_stop(c->machine);
-        container_machine_reset(c->machine);
-        c->has_run = false;
+bool pod_containers_have_completed(PodContainers *containers, uint64_t *ret_finished_at) {
+        PodProgress progress = pod_containers_progress(containers);
+
+        *ret_finished_at = 0;
+        if (progress != PROGRESS_FAILED && progress != PROGRESS_DONE)
+                return false;
+        for (size_t i = 0; i < containers->n; i++)
+                if (containers->order[i].role != ROLE_SIDECAR)
+                        *ret_finished_at = MAX(*ret_finished_at,
+                                               container_machine_finished_at(pod_container_machine(
+                                                       containers->items[i])));
+        return true;
 }
 
-static void step_restart_all(PodWorker *worker) {
-        uint64_t delay = 0;
+RunningContainer *pod_containers_list_running(const PodContainers *containers, size_t *ret_n) {
+        RunningContainer *running = calloc(containers->n + 1, sizeof(*running));
 
-        if (!worker->is_desired || pod_worker_has_failed(worker))
-                worker->restart_all = RESTART_ALL_NONE;
-        else if (worker->restart_all == RESTART_ALL_NONE &&
-                 find_restart_all_delay(worker, &delay)) {
-                worker->restart_all = RESTART_ALL_STOPPING;
-                log_info("All containers of pod '%s' are restarted", worker->description);
+        *ret_n = 0;
+        for (size_t i = 0; running && i < containers->n; i++) {
+                const ContainerInstance *c = pod_container_instance(containers->items[i]);
+
+                /* A container that is stopped for its new limits keeps the old ones until then. */
+                if (container_machine_is_running(c->machine) &&
+                    !pod_container_is_outdated(containers->items[i]))
+                        running[(*ret_n)++] =
+                                (RunningContainer){ c->spec,
+                                                    container_machine_attempt(c->machine) };
         }
-        if (worker->restart_all != RESTART_ALL_STOPPING || !have_all_containers_finished(worker))
-                return;
-        (void) find_restart_all_delay(worker, &delay);
-        for (size_t i = 0; i < worker->n_containers; i++)
-                reset_container(&worker->containers[i]);
-        worker->generation++;
-        hold_restart_all(worker, delay);
+        return running;
 }
 
-void pod_worker_adopt_order(PodWorker *worker) {
-        for (size_t i = 0; i < worker->n_containers; i++)
-                worker->generation = MAX(worker->generation, worker->containers[i].generation);
-        for (size_t i = 0; i < worker->n_containers; i++) {
-                PodContainer *c = &worker->containers[i];
+/* ---- edits ---- */
 
-                if (c->has_run && c->generation < worker->generation &&
-                    !container_machine_has_process(c->machine))
-                        reset_container(c);
+char *pod_containers_print_outdated(const PodContainers *containers, const EditPlan *plan) {
+        char *text = NULL;
+        size_t length, n = 0;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        for (size_t i = 0; i < containers->n; i++) {
+                const PodContainer *container = containers->items[i];
+                const ContainerInstance *c = pod_container_instance(container);
+                bool restarts =
+                        plan && pod_container_has_current_attempt(container) &&
+                        edit_plan_container_effect(plan, c->spec->name) == EDIT_RESTART_CONTAINER;
+
+                if (restarts || pod_container_is_outdated(container))
+                        (void) fprintf(out, "%s%s %u", n++ > 0 ? " " : "", c->spec->name,
+                                       container_machine_attempt(c->machine));
+        }
+        return memstream_finish(out, &text);
+}
+
+void pod_containers_parse_outdated(PodContainers *containers, const char *text) {
+        cleanup_free char *copy = strdup(strna(text));
+        char *rest = copy, *name;
+
+        while (rest && (name = strsep(&rest, " ")) && rest) {
+                PodContainer *container = pod_containers_find(containers, name);
+                unsigned long attempt = strtoul(rest, &rest, 10);
+
+                if (container)
+                        pod_container_set_outdated(container, (unsigned) attempt);
+                rest += *rest == ' ';
         }
 }
 
-/* ---- what is due ---- */
-
-static void act_on_container(PodContainer *c, ContainerOrderAction action) {
-        switch (action) {
-        case ORDER_START:
-                container_machine_start(c->machine);
-                break;
-        case ORDER_RETIRE:
-                container_machine_disable_restart(c->machine);
-                break;
-        case ORDER_STOP:
-                container_machine_stop(c->machine);
-                break;
-        case ORDER_NOTHING:
-                break;
-        }
-}
-
-void pod_worker_sync_containers(PodWorker *worker) {
-        ContainerOrderInput input = { 0 };
-
-        step_restart_all(worker);
-        input.must_end = pod_worker_must_stop_containers(worker);
-        input.must_hold = worker->restart_all != RESTART_ALL_NONE;
-        if (!input.must_end && pod_worker_should_run(worker))
-                worker->stopping_since = 0;
-        else if (worker->stopping_since == 0)
-                worker->stopping_since = now_boottime_usec();
-        input.is_late =
-                worker->restart_all == RESTART_ALL_STOPPING ||
-                (worker->stopping_since > 0 &&
-                 now_boottime_usec() - worker->stopping_since >= pod_worker_grace_usec(worker));
-        observe_containers(worker);
-        plan_container_order(worker->container_order, worker->n_containers, &input);
-        for (size_t i = 0; i < worker->n_containers; i++)
-                act_on_container(&worker->containers[i], worker->container_order[i].action);
-}
-
-void pod_worker_reset_order(PodWorker *worker) {
-        for (size_t i = 0; i < worker->n_containers; i++) {
-                PodContainer *c = &worker->containers[i];
-
-                c->has_run = false;
-                if (container_role(&worker->pod->spec, c->spec) == ROLE_INIT)
-                        container_machine_reset(c->machine);
-        }
+void pod_containers_restart_outdated(PodContainers *containers) {
+        for (size_t i = 0; i < containers->n; i++)
+                if (pod_container_is_outdated(containers->items[i]))
+                        container_machine_restart_edited(
+                                pod_container_machine(containers->items[i]));
 }

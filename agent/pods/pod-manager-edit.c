@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An edit of a pod that runs. The plan (model/edit.h) says what it takes. What can be applied is
- * recorded, then done: an agent that dies in between leaves a record by which the next one goes on.
- * What replaces the pod is staged first; only when the successor could begin is the one that runs
- * told to end, on disk too, and when it has ended the successor begins in the same step. */
+/* An edit of a running pod. The plan (model/edit-plan.h) says what it takes. What can be applied in
+ * place is recorded first, then done: an agent that dies in between leaves a record that the next
+ * one applies. An edit that replaces the pod is pre-flighted first; the running pod is deleted only
+ * when its successor could start, and the successor starts in the same step in which it is gone. */
 
+#include "agent/pods/pod-edit.h"
 #include "agent/pods/pod-manager-private.h"
 #include "agent/pods/pod-record.h"
 #include "common/cleanup.h"
@@ -31,8 +32,9 @@ int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod,
                 record.outdated = present;
         }
         r = pod_record_store(s->context.bundle->state_dir, &record, reterr);
-        if (r >= 0)
-                fsync_queue_add(s->context.state_sync, pod->metadata.uid);
+        if (r < 0)
+                return r;
+        fsync_queue_add(s->context.state_sync, pod->metadata.uid);
         return r;
 }
 
@@ -76,12 +78,14 @@ void pod_entry_retry_preflight(PodEntry *entry) {
 static int apply_edit_in_place(PodManager *s, PodEntry *entry, const EditPlan *plan,
                                Error *reterr) {
         cleanup_free char *outdated = pod_worker_print_outdated(entry->worker, plan);
-        int r = outdated ? edit_inherit_pod_identity(pod_worker_pod(entry->worker), entry->next)
-                         : -ENOMEM;
+        int r;
 
-        if (r >= 0)
-                r = pod_entry_store_record(s, entry, entry->next, &entry->next_source, outdated,
-                                           reterr);
+        if (!outdated)
+                return -ENOMEM;
+        r = edit_inherit_pod_identity(pod_worker_pod(entry->worker), entry->next);
+        if (r < 0)
+                return r;
+        r = pod_entry_store_record(s, entry, entry->next, &entry->next_source, outdated, reterr);
         if (r < 0)
                 return r;
         pod_source_done(&entry->source);
@@ -117,46 +121,31 @@ static void replace_pod(PodEntry *entry, const char *why) {
                 reason = NULL;
         pod_worker_set_edit_error(entry->worker, NULL);
         entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
-        /* On disk: the next agent, too, shall start nothing of it again. */
+        /* On disk: a restarted agent must not start it either. */
         pod_worker_delete(entry->worker, -1, reason);
 }
 
-static char *print_replace_reasons(const EditPlan *plan) {
-        cleanup_free char *of_pod = edit_plan_format(plan, EDIT_RECREATE_POD, NULL);
-        char *text = NULL;
-
-        if (of_pod && of_pod[0])
-                return TAKE_PTR(of_pod);
-        /* The ports of a container are all else that is of the pod. */
-        for (size_t i = 0; i < plan->changes.n; i++)
-                if (plan->changes.items[i].effect == EDIT_RECREATE_POD &&
-                    asprintf(&text, "%s of container %s", plan->changes.items[i].path,
-                             strna(plan->changes.items[i].container)) >= 0)
-                        return text;
-        return NULL;
-}
-
 static void wait_for_replacement(PodManager *s, PodEntry *entry, const char *reasons,
-                                 const char *sentence) {
+                                 const char *error) {
         cleanup_free char *message = NULL;
 
-        if (asprintf(&message, "%s is another, and the pod with it cannot begin: %s", reasons,
-                     sentence) < 0)
+        if (asprintf(&message, "%s has changed, and the pod with it cannot start: %s", reasons,
+                     error) < 0)
                 message = NULL;
         pod_worker_set_edit_error(entry->worker, strna(message));
         if (entry->retry_timer)
-                return; /* not the time yet: a pod is stepped for other reasons too */
+                return; /* not due yet: a pod is stepped for other reasons too */
         entry->retry_delay_usec =
                 back_off_next_delay(entry->retry_delay_usec, &s->context.back_off);
         pod_entry_mark_dirty_later(entry, entry->retry_delay_usec);
 }
 
 static void preflight_replacement(PodManager *s, PodEntry *entry, const EditPlan *plan) {
-        cleanup_free char *reasons = print_replace_reasons(plan);
+        cleanup_free char *reasons = edit_print_replace_reasons(plan);
         cleanup_error Error error = ERROR_NULL;
         int r = 0;
 
-        /* Nothing would be lost, and what the successor lacks is better seen in its own status. */
+        /* Nothing would be lost, and what the successor lacks is better shown in its own status. */
         if (pod_worker_has_terminated(entry->worker) || !pod_worker_has_started(entry->worker)) {
                 replace_pod(entry, strna(reasons));
                 return;
@@ -177,7 +166,7 @@ void pod_entry_apply_edit(PodManager *s, PodEntry *entry) {
         int r;
 
         if (!pod_worker_is_editable(entry->worker))
-                return; /* it begins when the other has ended, or is looked at when that is known */
+                return; /* applied when the old pod is gone, or its attempts are known */
         r = edit_plan_make(pod_worker_pod(entry->worker), entry->next, &plan);
         if (r < 0) {
                 pod_entry_mark_dirty_later(entry, STORE_RETRY_USEC);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of the supervisor share: supervisor.c hears wishes and steps, edits.c brings a pod
- * that runs to what is wished now, going-down.c stops all. Nobody else includes this. */
+/* The pod manager's own struct, shared by its files: pod-manager.c starts and steps the pods,
+ * pod-manager-edit.c applies edits to running pods, pod-manager-shutdown.c stops all of them at
+ * node shutdown, pod-manager-eviction.c and -queries.c list them. No other file includes this. */
 
-#include "agent/pods/eviction-candidates.h"
 #include "agent/pods/orphaned-pods.h"
 #include "agent/pods/pod-manager.h"
 #include "agent/pods/pod-worker.h"
@@ -20,13 +20,13 @@ typedef struct PodEntry {
         PodSource source; /* of 'worker', as it is recorded */
         Pod *next;
         PodSource next_source;
-        Preflight *preflight; /* of 'next', while 'life' would have to be stopped for it */
+        Preflight *preflight; /* of 'next', while 'worker' would have to be stopped for it */
         bool is_dirty;
         bool is_reported;
-        bool is_rejection_logged; /* 'next', while the machine goes down; it has been said */
+        bool is_rejection_logged; /* that 'next' does not start during a shutdown */
         sd_event_source *retry_timer;
-        uint64_t retry_delay_usec; /* of the staging */
-        char *start_error;         /* why 'next' cannot begin, as it was logged */
+        uint64_t retry_delay_usec; /* of the preflight */
+        char *start_error;         /* why 'next' cannot start, as it was logged */
         struct PodEntry *next_entry;
 } PodEntry;
 
@@ -39,40 +39,39 @@ struct PodManager {
         uint64_t n_pods_started;
         OrphanedPods *orphans;
         bool has_swept_orphans;
-        const ShutdownStage *stages; /* NULL: the machine is not going down */
+        const ShutdownStage *stages; /* NULL: no node shutdown is under way */
         size_t n_stages, stage;      /* the one that is being stopped */
         sd_event_source *stage_timer;
         void (*on_shut_down)(void *userdata);
         void *shutdown_userdata;
-        PodEvictions evictions;
         bool has_qos_groups; /* they have been made, with their weights */
-        bool qos_is_due;     /* pods came, went or were edited: once a turn, however many */
+        bool qos_is_due;     /* pods were started, removed or edited: once a turn, however many */
 };
 
-/* All that is dirty is stepped soon. */
+/* All dirty entries are stepped soon. */
 void pod_manager_schedule_step(PodManager *s);
 
-/* The slot is stepped soon. */
+/* The entry is stepped soon. */
 void pod_entry_mark_dirty(PodEntry *entry);
 
 /* The same after a while. */
 void pod_entry_mark_dirty_later(PodEntry *entry, uint64_t delay_usec);
 
-/* Writes the record of what runs, or is about to. */
+/* Writes the record of the pod that runs, or is about to. */
 int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod,
                            const PodSource *source, const char *outdated, Error *reterr);
 
-/* Nothing is to follow. */
+/* No successor is desired. */
 void pod_entry_forget_next(PodEntry *entry);
 
-/* There is a pod, and another is wanted under its name: does what can be done of it now. */
+/* There is a pod, and an edit of it: does what can be done now. */
 void pod_entry_apply_edit(PodManager *s, PodEntry *entry);
 
-/* Images may be there now. */
+/* Images may be present now. */
 void pod_entry_retry_preflight(PodEntry *entry);
 
-/* While the machine goes down: on to the next stage when this one is empty or its time is over. */
+/* During a node shutdown: starts the next stage when this one is empty or its time is over. */
 void pod_manager_continue_shutdown(PodManager *s);
 
-/* What is to follow cannot begin while the machine goes down; says so once. */
+/* The successor cannot start during a node shutdown; logged once. */
 void pod_manager_reject_for_shutdown(PodManager *s, PodEntry *entry);

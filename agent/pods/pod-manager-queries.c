@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which pods there are, how they are, and where they come from. */
+/* Questions about all pods: their status, their sources. */
 
 #include "agent/model/json.h"
 #include "agent/pods/pod-manager-private.h"
 #include "common/cleanup.h"
 
-/* Compares the slot's "<namespace>/<name>/<uid>" with one that is told. */
+/* Compares the entry's "<namespace>/<name>/<uid>" with a given one. */
 static bool is_entry_after(const PodEntry *entry, const char *after) {
         size_t length = strlen(entry->key);
         int order = strncmp(entry->key, after, length);

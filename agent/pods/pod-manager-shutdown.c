@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine goes down: pods are stopped stage by stage, lowest priority first, and none begins.
- * Nothing of it is written down, so that all of them begin at the next boot; and should the machine
- * not go down after all, they do so at once. */
+/* Graceful node shutdown: pods are stopped stage by stage, lowest priority first, and none starts.
+ * Nothing of it is on disk, so that all pods start at the next boot; after a cancelled shutdown
+ * they start at once. */
 
 #include "agent/pods/pod-manager-private.h"
 #include "agent/pods/shutdown-stages.h"
@@ -34,7 +34,7 @@ static void stop_shutdown_stage(PodManager *s) {
                                            period, 0, on_shutdown_stage_timeout, s);
 
         if (r < 0)
-                (void) log_warning_errno(r, "Cannot arm the timer of the shutdown");
+                (void) log_warning_errno(r, "Cannot arm the timer of the shutdown stage");
         for (PodEntry *entry = s->entries; entry; entry = entry->next_entry)
                 if (is_in_shutdown_stage(s, entry))
                         pod_worker_shut_down(entry->worker, period);
@@ -81,7 +81,7 @@ void pod_manager_cancel_shutdown(PodManager *s) {
         }
 }
 
-/* In the kubelet's words. */
+/* The kubelet's event. */
 void pod_manager_reject_for_shutdown(PodManager *s, PodEntry *entry) {
         const ObjectMeta *metadata = &entry->next->metadata;
         LogSubject subject = { metadata->namespace, metadata->name, metadata->uid, NULL };
@@ -90,7 +90,7 @@ void pod_manager_reject_for_shutdown(PodManager *s, PodEntry *entry) {
         if (entry->is_rejection_logged)
                 return;
         entry->is_rejection_logged = true;
-        log_warning("Pod '%s' does not begin: the machine goes down", entry->description);
+        log_warning("Pod '%s' is not started: the machine is shutting down", entry->description);
         if (s->callbacks->on_event)
                 s->callbacks->on_event(
                         &(PodEvent){ .pod = entry->next,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the lives, and steps the dirty ones once a turn of the loop: events only mark. What is gone
- * is swept at the same place, so that nobody is freed under his own feet. */
+/* Holds the pod workers, and steps the dirty ones once a turn of the loop: events only mark them.
+ * Removed workers are freed there too, never from within their own functions. */
 
 #include "agent/pods/pod-manager.h"
 
@@ -8,6 +8,7 @@
 #include "agent/model/adoption.h"
 #include "agent/model/schema.h"
 #include "agent/pods/orphaned-pods.h"
+#include "agent/pods/pod-instance.h"
 #include "agent/pods/pod-manager-private.h"
 #include "agent/pods/pod-record.h"
 #include "agent/pods/slices.h"
@@ -20,10 +21,10 @@
 #include "common/log.h"
 #include "common/message-ids.h"
 
-/* A pod that cannot be begun (its record cannot be written) is tried again after this. */
+/* A pod that cannot be started (its record cannot be written) is tried again after this. */
 #define START_RETRY_USEC (5 * USEC_PER_SEC)
 
-/* So long the pods are stepped before whoever else waits in the loop is heard. */
+/* How long pods are stepped before the loop's other sources are served. */
 #define STEP_USEC (5 * USEC_PER_MSEC)
 
 static const char *const synced_file_names[] = { "record",   "failure", "ends",
@@ -70,7 +71,7 @@ static int open_state_sync(PodManager *s) {
 
 int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *callbacks,
                     void *userdata, PodManager **ret) {
-        PodManager *s = calloc(1, sizeof(*s));
+        cleanup_with(pod_manager_freep) PodManager *s = calloc(1, sizeof(*s));
         int r;
 
         if (!s)
@@ -97,19 +98,22 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
         s->callbacks = callbacks;
         s->userdata = userdata;
         s->orphans = orphaned_pods_new(&s->context);
-        r = s->orphans ? open_state_sync(s) : -ENOMEM;
-        if (r >= 0)
-                r = sd_event_add_defer(config->event, &s->step_source, step_dirty_pods, s);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(s->step_source, SD_EVENT_OFF);
-        /* After all news of a turn, so that ten events cost one step. */
-        if (r >= 0)
-                r = sd_event_source_set_priority(s->step_source, SD_EVENT_PRIORITY_NORMAL + 10);
-        if (r < 0) {
-                pod_manager_free(s);
+        if (!s->orphans)
+                return -ENOMEM;
+        r = open_state_sync(s);
+        if (r < 0)
                 return r;
-        }
-        *ret = s;
+        r = sd_event_add_defer(config->event, &s->step_source, step_dirty_pods, s);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(s->step_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        /* After all other events of a turn, so that ten of them cost one step. */
+        r = sd_event_source_set_priority(s->step_source, SD_EVENT_PRIORITY_NORMAL + 10);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
         return 0;
 }
 
@@ -129,7 +133,7 @@ static void pod_entry_free(PodEntry *entry) {
 PodManager *pod_manager_free(PodManager *s) {
         if (!s)
                 return NULL;
-        /* Whoever gives back his turn must not be handed on to one that is freed next. */
+        /* A slot that is released must not be granted to a container that is freed next. */
         s->context.start_limiter.max = 0;
         while (s->entries) {
                 PodEntry *entry = s->entries;
@@ -137,7 +141,6 @@ PodManager *pod_manager_free(PodManager *s) {
                 s->entries = entry->next_entry;
                 pod_entry_free(entry);
         }
-        pod_evictions_done(&s->evictions);
         http_client_free(s->context.http);
         orphaned_pods_free(s->orphans);
         sd_event_source_disable_unref(s->stage_timer);
@@ -152,7 +155,7 @@ static int format_pod_entry_key(const Pod *pod, char **ret) {
                                                                                         : 0;
 }
 
-/* Finds the slot of a name, or makes it at its place. */
+/* Finds the entry of a name, or inserts it in order. */
 static int get_pod_entry(PodManager *s, const Pod *pod, PodEntry **ret) {
         cleanup_free char *key = NULL;
         PodEntry **link = &s->entries, *entry;
@@ -198,7 +201,7 @@ static int load_pod_record(PodManager *s, const char *uid, restored_pod_t each, 
                 return pod_record_set_aside(s->context.bundle->state_dir, uid, NULL);
         }
         if (r < 0)
-                return r == -ENOENT ? 0 : r; /* an orphan, see orphans.h */
+                return r == -ENOENT ? 0 : r; /* an orphaned pod */
         r = get_pod_entry(s, record.pod, &entry);
         if (r < 0)
                 return r;
@@ -206,7 +209,7 @@ static int load_pod_record(PodManager *s, const char *uid, restored_pod_t each, 
         if (r < 0)
                 return r;
         if (entry->worker)
-                return 0; /* the successor was recorded too; it comes again with the wishes */
+                return 0; /* the successor was recorded too; the desired state has it again */
         r = pod_worker_new_take(&s->context, record.pod, /* was_recorded= */ true, entry,
                                 &entry->worker);
         if (r < 0)
@@ -236,7 +239,8 @@ int pod_manager_load_records(PodManager *s, restored_pod_t each, void *userdata,
                 if (r == -ENOMEM)
                         return r;
                 if (r < 0)
-                        (void) log_error_errno(r, "Cannot take up pod %s, ignoring it",
+                        (void) log_error_errno(r,
+                                               "Cannot restore pod %s from its record, ignoring it",
                                                entry->d_name);
         }
         return 0;
@@ -283,10 +287,12 @@ int pod_manager_start_or_edit(PodManager *s, const PodSource *source, const Pod 
         PodEntry *entry;
         int r = get_pod_entry(s, pod, &entry);
 
-        if (r >= 0)
-                r = pod_copy(pod, &copy);
-        if (r >= 0)
-                r = pod_source_copy(source, &source_copy);
+        if (r < 0)
+                return r;
+        r = pod_copy(pod, &copy);
+        if (r < 0)
+                return r;
+        r = pod_source_copy(source, &source_copy);
         if (r < 0)
                 return r;
         pod_entry_forget_next(entry);
@@ -319,8 +325,9 @@ int pod_manager_keep_pod(PodManager *s, const PodSource *source, const ObjectMet
         if (pod_sources_equal(&entry->source, source))
                 return 0;
         r = pod_entry_store_record(s, entry, pod_worker_pod(entry->worker), source, NULL, reterr);
-        if (r >= 0)
-                r = pod_source_copy(source, &source_copy);
+        if (r < 0)
+                return r;
+        r = pod_source_copy(source, &source_copy);
         if (r < 0)
                 return r;
         pod_source_done(&entry->source);
@@ -423,12 +430,13 @@ static int start_pod_worker(PodManager *s, PodEntry *entry, Error *reterr) {
         if (orphaned_pods_has(s->orphans, entry->next->metadata.uid))
                 return error_setf(reterr, EBUSY, "what is left of it is still being cleaned up");
         r = pod_reset_config_seen(entry->next);
-        if (r >= 0)
-                r = pod_entry_store_record(s, entry, entry->next, &entry->next_source, NULL,
-                                           reterr);
-        if (r >= 0)
-                r = pod_worker_new_take(&s->context, entry->next, /* was_recorded= */ false, entry,
-                                        &entry->worker);
+        if (r < 0)
+                return r;
+        r = pod_entry_store_record(s, entry, entry->next, &entry->next_source, NULL, reterr);
+        if (r < 0)
+                return r;
+        r = pod_worker_new_take(&s->context, entry->next, /* was_recorded= */ false, entry,
+                                &entry->worker);
         if (r < 0)
                 return r;
         entry->next = NULL;
@@ -448,7 +456,7 @@ static int on_pod_start_retry(sd_event_source *source, uint64_t usec, void *user
         return 0;
 }
 
-/* NULL: none. Each is said once, not at each try. */
+/* NULL: none. Each is logged once, not at each try. */
 static void set_pod_start_error(PodEntry *entry, const char *message) {
         if (streq_ptr(entry->start_error, message))
                 return;
@@ -456,7 +464,7 @@ static void set_pod_start_error(PodEntry *entry, const char *message) {
         entry->start_error = message ? strdup(message) : NULL;
         if (message) {
                 log_set_message_id(MESSAGE_POD_NOT_STARTED);
-                log_error("Cannot begin pod '%s', trying again every %us: %s", entry->description,
+                log_error("Cannot start pod '%s', trying again every %us: %s", entry->description,
                           (unsigned) (START_RETRY_USEC / USEC_PER_SEC), message);
         }
 }
@@ -477,7 +485,7 @@ static void step_pod_entry(PodManager *s, PodEntry *entry) {
         bool is_new = !entry->is_reported;
 
         entry->is_dirty = false;
-        /* First, so that nothing is started that an edit stops. */
+        /* First, so that no container is started that an edit stops. */
         if (entry->worker && entry->next && !s->stages)
                 pod_entry_apply_edit(s, entry);
         if (entry->worker) {
@@ -499,7 +507,7 @@ static void step_pod_entry(PodManager *s, PodEntry *entry) {
         s->callbacks->on_pod(pod_worker_pod(entry->worker), is_new, false, s->userdata);
 }
 
-/* Gives whether any slot is left. */
+/* Whether any entry is left. */
 static bool remove_empty_entries(PodManager *s) {
         PodEntry **link = &s->entries;
 
@@ -520,12 +528,13 @@ static int step_dirty_pods(sd_event_source *source, void *userdata) {
         PodManager *s = userdata;
         uint64_t end = now_boottime_usec() + STEP_USEC;
 
-        if (s->entries && !s->has_qos_groups) /* before there is anything in them */
+        if (s->entries && !s->has_qos_groups) /* before the first pod's cgroup */
                 update_qos_cgroups(s);
         for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
                 if (!entry->is_dirty)
                         continue;
-                if (now_boottime_usec() > end) { /* five hundred that begin at once take a while */
+                if (now_boottime_usec() >
+                    end) { /* hundreds of pods that start at once take a while */
                         pod_manager_schedule_step(s);
                         break;
                 }
@@ -546,14 +555,14 @@ static int step_dirty_pods(sd_event_source *source, void *userdata) {
 
 /* ---- questions ---- */
 
-/* By its full name, or that of the pod for which it stands. */
+/* By its full name, or that of the API server's pod that it was adopted for. */
 static bool is_pod_called(const Pod *pod, const char *name) {
-        cleanup_free char *covered = pod_adoption_api_name(pod);
+        cleanup_free char *api_name = pod_adoption_api_name(pod);
 
-        return streq(pod->metadata.name, name) || streq_ptr(covered, name);
+        return streq(pod->metadata.name, name) || streq_ptr(api_name, name);
 }
 
-/* The one with a life; or NULL, said. */
+/* NULL: there is none, with an error. */
 static PodEntry *find_running_entry(PodManager *s, const char *namespace, const char *pod,
                                     Error *reterr) {
         for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The door of the room: the set of wanted pods in, the lives of pods out.
- *
- * It is asked to start, edit, keep or stop single pods; a stop has a reason. A pod is known by
- * namespace and name; a new spec (another UID) under the same name is started when the old one is
- * gone. */
+/* The interface of the module: pods to start, edit, keep or stop in; running pods and their status
+ * out. A stop has a reason. A pod is known by namespace and name; a new spec (another UID) under
+ * the same name is started when the old one is gone. */
 
 #include "agent/bundle/bundle.h"
 #include "agent/cni/cni.h"
-#include "agent/eviction/eviction-message.h"
 #include "agent/image/image-store.h"
 #include "agent/model/config.h"
 #include "agent/model/desired-pods.h"
 #include "agent/model/event.h"
+#include "agent/model/eviction.h"
 #include "agent/model/node.h"
 #include "agent/model/probe-sample.h"
 #include "agent/model/status.h"
@@ -23,7 +21,7 @@
 typedef struct PodManager PodManager;
 typedef struct Preflight Preflight;
 
-/* Strings and structs are borrowed and outlive the supervisor. */
+/* Strings and structs are borrowed and outlive the manager. */
 typedef struct PodManagerConfig {
         sd_event *event;
         const BundleConfig *bundle;
@@ -38,7 +36,7 @@ typedef struct PodManagerConfig {
         const char *host_ip;   /* NULL: unknown */
         const NodeLabelsTaints
                 *node; /* its labels; may change, see pod_manager_on_node_changed() */
-        const NodeConditions *conditions; /* likewise; or NULL: it never has any */
+        const NodeConditions *conditions; /* likewise; or NULL: there are none */
 } PodManagerConfig;
 
 typedef struct PodManagerCallbacks {
@@ -46,14 +44,14 @@ typedef struct PodManagerCallbacks {
         void (*on_pod)(const Pod *pod, bool is_new, bool is_gone, void *userdata);
         /* The log of an attempt is complete. */
         void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
-        /* Something happened to a pod that people like to know. Or NULL. */
+        /* An event of a pod. Or NULL. */
         void (*on_event)(const PodEvent *event, void *userdata);
 } PodManagerCallbacks;
 
 int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *callbacks,
                     void *userdata, PodManager **ret);
 
-/* Forgets all; shims and containers go on. */
+/* Forgets all; shims and containers continue. */
 PodManager *pod_manager_free(PodManager *manager);
 DEFINE_CLEANUP(PodManager *, pod_manager_free)
 
@@ -91,7 +89,7 @@ void pod_manager_stop_pod(PodManager *manager, const ObjectMeta *metadata, const
 void pod_manager_remove_leftovers(PodManager *manager);
 
 /* Ends a pod on request ('pod' is its full name), with a grace period in seconds or, where that is
- * -1, its own. If it is desired still, it starts again when it is gone. 0; -ENOENT with a sentence.
+ * -1, its own. If it is desired still, it starts again when it is gone. 0; -ENOENT with a message.
  */
 int pod_manager_delete_pod(PodManager *manager, const char *namespace, const char *pod,
                            int64_t grace_seconds, const char *reason, Error *reterr);
@@ -101,21 +99,21 @@ int pod_manager_open_session(PodManager *manager, const char *namespace, const c
                              const char *container, const SandboxSession *session, int socket_fd,
                              Error *reterr);
 
-/* After the sweep: ConfigMaps, Secrets and classes, found through the bundle's lookup, may be
- * others. Those pods are asked that refer to one of them: 'concerns' picks them; NULL: all. */
+/* ConfigMaps, Secrets or classes, found through the bundle's lookup, may have changed. 'concerns'
+ * picks the pods that refer to one of them; NULL: all. After the desired state was applied. */
 void pod_manager_on_objects_changed(PodManager *manager,
                                     bool (*concerns)(const Pod *pod, void *userdata),
                                     void *userdata);
 
-/* The node has other labels or conditions: who was not let in is asked again. */
+/* The node's labels or conditions have changed: rejected pods may be admitted now. */
 void pod_manager_on_node_changed(PodManager *manager);
 
-/* A staging (see staging.h) of a pod that is not wished for yet, because another has to end first.
- * The pod gets what its classes give it. Pod and userdata are borrowed. */
+/* A preflight (see preflight.h) of a pod that is not desired yet, because another one has to end
+ * first. The classes of the pod are resolved. Pod and userdata are borrowed. */
 int pod_manager_new_preflight(PodManager *manager, Pod *pod, void (*on_change)(void *userdata),
                               void *userdata, Preflight **ret);
 
-/* Images that were missing may be there now. */
+/* Images that were missing may be present now. */
 void pod_manager_on_images_changed(PodManager *manager);
 
 /* The first pod whose "<namespace>/<name>/<uid>" is greater than 'after' (NULL: of all), with its
@@ -123,8 +121,8 @@ void pod_manager_on_images_changed(PodManager *manager);
 int pod_manager_next_pod(PodManager *manager, const char *after, const Pod **ret_pod,
                          PodStatus *ret_status);
 
-/* Tells of every pod that has a life, in that order. The pods are the supervisor's, and stay until
- * its next step. 0 or -ENOMEM. */
+/* Calls 'each' with every pod that has a worker, in that order. The pods are borrowed until the
+ * next step. 0 or -ENOMEM. */
 int pod_manager_for_each_pod(PodManager *manager,
                              int (*each)(const Pod *pod, const PodStatus *status, void *userdata),
                              void *userdata);
@@ -140,7 +138,7 @@ const PodSource *pod_manager_pod_source(const PodManager *manager, const char *u
  * memory. */
 char *pod_manager_print_pod(const PodManager *manager, const Pod *pod, const PodStatus *status);
 
-/* Where the log of a container is; see serve's find_log(). 'pod' is the full name. */
+/* Where the log of a container is (kubectl logs). 'pod' is the full name. */
 int pod_manager_find_log(PodManager *manager, const char *namespace, const char *pod,
                          const char *container, bool previous, char **ret_directory,
                          unsigned *ret_attempt, bool *ret_is_live, Error *reterr);
@@ -149,7 +147,7 @@ int pod_manager_find_log(PodManager *manager, const char *namespace, const char 
  */
 bool pod_manager_uses_image(const PodManager *manager, const char *reference);
 
-/* True once all shims of earlier agents have told what they know. */
+/* True once all shims that an earlier agent left have replayed what they know. */
 bool pod_manager_is_synced(const PodManager *manager);
 
 typedef struct PodManagerCounts {
@@ -161,41 +159,47 @@ typedef struct PodManagerCounts {
         uint64_t containers_start_errors;
 } PodManagerCounts;
 
-/* The machine goes down: pods are stopped stage by stage, and none begins any more. 'done' is
- * called from the loop when no container runs or the time is over. 'stages' are sorted, and
- * borrowed. */
+/* Graceful node shutdown: pods are stopped stage by stage, and none starts. 'done' is called from
+ * the loop when no container runs or the time is over. 'stages' are sorted, and borrowed. */
 void pod_manager_shut_down(PodManager *manager, const ShutdownStage *stages, size_t n_stages,
                            void (*done)(void *userdata), void *userdata);
 
-/* It does not go down after all: 'done' is not called any more, what was stopped starts again, and
- * what was refused begins. */
+/* The shutdown was cancelled: 'done' is not called, stopped pods start again, and rejected ones
+ * start. */
 void pod_manager_cancel_shutdown(PodManager *manager);
-/* The node is short of something: the pod that is to go first (pressure/rank.h) is stopped, and has
- * failed. Whether there is one, or what pods have written is being measured to find it. */
-bool pod_manager_evict_pod(PodManager *manager, const ResourceShortage *shortage);
 
-/* True from then on until nothing of it runs or is mounted any more; at most half a minute longer
- * than its grace. */
-bool pod_manager_is_evicting(const PodManager *manager);
+/* ---- node-pressure eviction ---- */
 
-/* When the last of those was evicted (realtime) that are still out for this condition; 0: none. */
+/* The pods that may be evicted, in an array that the caller frees, its elements with
+ * eviction_candidate_done(). 0 or -ENOMEM. */
+int pod_manager_list_eviction_candidates(PodManager *manager, EvictionCandidate **ret,
+                                         size_t *ret_n);
+
+/* Fails a pod; see pod_worker_evict(). */
+bool pod_manager_evict_pod(PodManager *manager, const char *uid, NodeCondition condition,
+                           const char *message, int64_t max_grace_seconds,
+                           uint64_t *ret_grace_usec);
+
+/* A pod that has failed, of which something still runs or is mounted. */
+bool pod_manager_is_stopping_failed(const PodManager *manager, const char *uid);
+
+/* When the last of the pods was evicted (realtime) that are still failed for this condition; 0:
+ * none.
+ */
 uint64_t pod_manager_last_evicted_at(const PodManager *manager, NodeCondition condition);
 
-/* Before wishes are made: pods that were evicted for what the node does not have any more end, and
- * begin anew if they are wanted; but not those that are to run once only, nor those of an API
- * server, where others are made in their place. */
+/* Pods that were evicted for a condition that the node no longer has are deleted, and start again
+ * where they are desired. Not those with restart policy Never, nor those of an API server, whose
+ * controllers replace them. Before the desired pods are computed. */
 void pod_manager_readmit_evicted(PodManager *manager);
 
-/* How many were evicted, by signal. */
-const uint64_t *pod_manager_eviction_counts(const PodManager *manager);
-
-/* There is a pod that may use up what the node has. */
+/* There is a pod that may use what the node is short of. */
 bool pod_manager_has_active_pods(const PodManager *manager);
 
-/* True once no pod is left, nor anything that is still being removed. */
+/* True once no pod is left, and no cleanup is under way. */
 bool pod_manager_is_empty(const PodManager *manager);
 
 PodManagerCounts pod_manager_counts(const PodManager *manager);
 
-/* What has come of all probes. */
+/* Reports the counts of all probes' results. */
 void pod_manager_for_each_probe(const PodManager *manager, probe_sample_t each, void *userdata);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How many containers are where. */
+/* How many containers are in which state. */
 typedef struct ContainerCounts {
         unsigned pending_init;
         unsigned pending_sidecars;
@@ -52,7 +52,7 @@ static void count_init_container(const PodSpec *spec, const Container *container
         if (end && end->exit_code != 0)
                 count->failed_init += terminates_for_good(spec, container, end->exit_code);
         else if (status->state.kind != STATE_TERMINATED)
-                /* Or once more: its sandbox was lost, or all are restarted. */
+                /* Or again: its sandbox was lost, or all are restarted. */
                 count->pending_init++;
 }
 
@@ -74,7 +74,7 @@ static void count_main_container(const PodSpec *spec, const Container *container
                 count->running++;
         else if (end) {
                 count->stopped++;
-                /* One that waits is to run again: it was edited. */
+                /* A waiting one runs again: it was edited. */
                 count->stopped_for_good += status->state.kind == STATE_TERMINATED &&
                                            terminates_for_good(spec, container, end->exit_code);
                 count->succeeded += status->state.kind == STATE_TERMINATED && end->exit_code == 0;
@@ -131,7 +131,7 @@ PodPhase pod_phase(const PodSpec *spec, const PodStatus *status, bool all_restar
         return count.stopped == count.succeeded ? POD_SUCCEEDED : POD_FAILED;
 }
 
-/* ---- sentences ---- */
+/* ---- messages ---- */
 
 static bool is_incomplete_init(ContainerRole role, const ContainerStatus *status) {
         if (role == ROLE_MAIN)
@@ -173,7 +173,7 @@ char *list_unready_containers(const PodSpec *spec, const PodStatus *status) {
         return list_containers(spec, status, "unready", is_unready_container);
 }
 
-/* NULL: nobody tells it. */
+/* NULL: it is not reported. */
 static const PodCondition *find_reported_condition(const PodStatus *status, const char *name) {
         for (PodConditionType type = 0; type < N_POD_CONDITIONS; type++)
                 if (streq(pod_condition_names[type], name))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The format: a line "mainstay-record 2", the pod as JSON, a line of outdated attempts, the source,
- * and the checksum. Version 1 did not have outdated attempts. Higher versions are not read. */
+ * and the checksum. Version 1 lacks the outdated attempts. Higher versions are not read. */
 
 #include "agent/pods/pod-record.h"
 
@@ -62,7 +62,7 @@ int pod_record_store(const char *state_dir, const PodRecord *record, Error *rete
         return 0;
 }
 
-/* What stands before the next newline, which the text is moved behind. */
+/* Takes the text up to the next newline. */
 static int take_record_line(const char **text, char **ret, Error *reterr) {
         const char *end = strchr(*text, '\n');
 
@@ -89,7 +89,7 @@ static int parse_pod_record(const char *text, const char *uid, PodRecord *ret, E
         if (r < 0)
                 return r;
         length = strlen(text);
-        if (length < 2) /* a name of its own may have newlines; the last one is ours */
+        if (length < 2) /* a file name may have newlines; the last one ends the record */
                 return error_setf(reterr, EBADMSG, "is cut short");
         source = strndup(text, length - 1);
         r = source ? pod_source_parse(source, &record.source) : -ENOMEM;

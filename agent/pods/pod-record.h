@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the agent remembers of a pod across its own death: the spec as it was last good, its
- * source, and which attempts were started by an older spec, in <state-dir>/pods/<uid>/record. All
- * else the shims know. A record carries its own checksum; one that does not verify is set aside and
- * named, and never stops a start. */
+/* The record of a pod, by which a restarted agent knows it: the last good spec, its source, and the
+ * attempts that started from an older spec, in <state-dir>/pods/<uid>/record. All else is known to
+ * the shims. A record carries its own checksum; one that does not verify is set aside and logged,
+ * and never keeps the agent from starting. */
 
 #include "agent/model/pod-source.h"
 #include "common/error.h"

@@ -1,48 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods step; containers are driven. The shim's events move the phase and the containers' machines
- * (pod-events.c); pod_worker_step() then does whatever is due. A pod that is edited goes on as far
- * as it can (pod-edit.c); one that is replaced is two lives: the old one ends, then the new one
- * starts.
- */
+/* What the pod is to do. Its parts (termination, failure, deadline, admission, storage limits,
+ * resize, volumes, status) are files of their own; here they are combined, and decide which
+ * containers start and stop. The sandbox follows in pod-worker-sandbox.c. An edit is applied to the
+ * running pod as far as the plan allows; a replaced pod terminates, then a new instance starts. */
 
 #include "agent/pods/pod-worker.h"
 
-#include "agent/bundle/cgroups.h"
-#include "agent/bundle/logs.h"
-#include "agent/bundle/paths.h"
 #include "agent/model/schema.h"
 #include "agent/pods/event-recorder.h"
+#include "agent/pods/eviction-candidate.h"
+#include "agent/pods/pod-edit.h"
 #include "agent/pods/pod-worker-private.h"
 #include "agent/pods/slices.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "common/file.h"
-#include "common/log.h"
 #include "common/message-ids.h"
 
-/* A sandbox that cannot be made is tried again after a second, then two, to a minute. */
-static const BackOffLimits sandbox_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
-
-/* A shim answers in milliseconds. One that does not is not waited for with READY=1, and not at all
- * once the pod should have ended. */
-#define SHIM_ANSWER_USEC   (10 * USEC_PER_SEC)
+/* How much longer than its grace period the shim of a terminating pod may take. */
 #define SHIM_TEARDOWN_USEC (60 * USEC_PER_SEC)
 
-const char config_seen_annotation[] = "kubernetes.io/config.seen";
+/* The kubelet's grace period for a container that is stopped for a restart of all. */
+#define RESTART_ALL_GRACE_USEC (2 * USEC_PER_SEC)
 
-void pod_worker_mark_dirty(PodWorker *worker) {
-        worker->context->on_dirty(worker->owner, worker->context->userdata);
-}
+#define STORAGE_EVICTION_GRACE_USEC   (1 * USEC_PER_SEC)
+#define ADMISSION_EVICTION_GRACE_USEC (1 * USEC_PER_SEC)
 
-/* Each time, so that those who look see that it is still tried. */
+/* ---- errors ---- */
+
+/* An event each time: users see that the agent keeps trying. */
 static void record_worker_error(const PodWorker *worker, const char *message) {
-        if (worker->state == WORKER_SETTING_UP)
-                record_pod_event(worker, NULL, POD_EVENT_WARNING, "FailedMount", "%s", message);
-        else if (worker->is_desired)
-                record_pod_event(worker, NULL, POD_EVENT_WARNING, "FailedCreatePodSandBox",
+        const PodInstance *instance = &worker->instance;
+
+        if (worker->sandbox.state == WORKER_SETTING_UP)
+                record_pod_event(instance, NULL, POD_EVENT_WARNING, "FailedMount", "%s", message);
+        else if (instance->is_desired)
+                record_pod_event(instance, NULL, POD_EVENT_WARNING, "FailedCreatePodSandBox",
                                  "Failed to create pod sandbox: %s", message);
         else
-                record_pod_event(worker, NULL, POD_EVENT_WARNING, "FailedKillPod",
+                record_pod_event(instance, NULL, POD_EVENT_WARNING, "FailedKillPod",
                                  "error killing pod: %s", message);
 }
 
@@ -55,528 +50,589 @@ void pod_worker_set_last_error(PodWorker *worker, const char *message) {
         worker->last_error = message ? strdup(message) : NULL;
         if (message) {
                 log_set_message_id(MESSAGE_POD_ERROR);
-                log_warning("Pod '%s': %s", worker->description, message);
+                log_warning("Pod '%s': %s", worker->instance.description, message);
         }
-        pod_worker_mark_dirty(worker);
+        pod_instance_mark_dirty(&worker->instance);
 }
 
-bool pod_worker_sandbox_is_ready(const PodWorker *worker) {
-        return worker->state == WORKER_READY && !worker->sandbox_is_lost;
+void pod_worker_set_edit_error(PodWorker *worker, const char *message) {
+        if (streq_ptr(worker->edit_error, message))
+                return;
+        free(worker->edit_error);
+        worker->edit_error = message ? strdup(message) : NULL;
+        if (message) {
+                log_warning("Pod '%s' runs on as it was: %s", worker->instance.description,
+                            message);
+                record_pod_event(&worker->instance, NULL, POD_EVENT_WARNING, "EditPending", "%s",
+                                 message);
+        }
+        pod_instance_mark_dirty(&worker->instance);
 }
 
-void pod_worker_set_state(PodWorker *worker, PodWorkerState state) {
-        worker->timer = sd_event_source_disable_unref(worker->timer);
-        worker->state = state;
+/* ---- what the containers ask ---- */
+
+bool pod_worker_has_failed(const PodWorker *worker) {
+        return worker->failure.reason != NULL;
 }
 
-void pod_worker_abandon_sandbox(PodWorker *worker, const char *why) {
-        pod_worker_set_last_error(worker, why);
-        worker->sandbox_is_lost = true;
-        pod_worker_mark_dirty(worker);
+bool pod_worker_is_terminating(const PodWorker *worker) {
+        return !worker->instance.is_desired || pod_worker_has_failed(worker);
 }
 
-static int on_pod_worker_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+bool pod_worker_should_run(PodWorker *worker) {
+        return !pod_worker_is_terminating(worker) && pod_containers_should_run(&worker->containers);
+}
+
+bool pod_worker_must_stop_containers(const PodWorker *worker) {
+        return pod_worker_is_terminating(worker) ||
+               worker->containers.restart_all == RESTART_ALL_STOPPING;
+}
+
+static uint64_t grace_period_of_worker(const PodWorker *worker) {
+        return pod_grace_period_usec(&worker->termination, &worker->instance.pod->spec,
+                                     worker->failure.grace_usec);
+}
+
+static bool may_start_container(const PodContainer *container, void *userdata) {
         PodWorker *worker = userdata;
 
-        if (worker->state == WORKER_RETRY_WAIT)
-                pod_worker_set_state(worker, worker->retry_state);
-        else if (worker->is_desired) {
-                worker->is_unresponsive = true;
-                pod_worker_set_last_error(worker, "its shim does not answer");
-        } else
-                pod_worker_abandon_sandbox(worker, "its shim does not answer and is ended");
-        pod_worker_mark_dirty(worker);
+        return pod_worker_sandbox_is_ready(worker) && !pod_worker_must_stop_containers(worker) &&
+               pod_containers_allow_start(&worker->containers, container);
+}
+
+static bool must_stop_container(void *userdata) {
+        return pod_worker_must_stop_containers(userdata);
+}
+
+static bool is_restarting_all(void *userdata) {
+        const PodWorker *worker = userdata;
+
+        return worker->containers.restart_all == RESTART_ALL_STOPPING;
+}
+
+static unsigned generation_of_containers(void *userdata) {
+        const PodWorker *worker = userdata;
+
+        return worker->containers.generation;
+}
+
+static uint64_t remaining_grace_of_worker(void *userdata) {
+        const PodWorker *worker = userdata;
+
+        return is_restarting_all(userdata)
+                       ? RESTART_ALL_GRACE_USEC
+                       : pod_remaining_grace_usec(&worker->termination,
+                                                  grace_period_of_worker(worker));
+}
+
+static void restore_worker_slices(void *userdata) {
+        pod_worker_restore_slices(userdata);
+}
+
+static void abandon_worker_sandbox(const char *why, void *userdata) {
+        pod_worker_abandon_sandbox(userdata, why);
+}
+
+static const PodContainerCallbacks pod_container_callbacks = {
+        .may_start = may_start_container,
+        .must_stop = must_stop_container,
+        .is_restarting_all = is_restarting_all,
+        .generation = generation_of_containers,
+        .remaining_grace_usec = remaining_grace_of_worker,
+        .restore_slices = restore_worker_slices,
+        .abandon_sandbox = abandon_worker_sandbox,
+};
+
+/* ---- the worker ---- */
+
+static int on_termination_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        PodWorker *worker = userdata;
+
+        if (worker->instance.sandbox)
+                pod_worker_abandon_sandbox(worker,
+                                           "its shim did not stop it in time and is killed");
         return 0;
 }
 
-static void arm_pod_worker_timer(PodWorker *worker, uint64_t usec) {
-        int r = sd_event_add_time_relative(worker->context->event, &worker->timer, CLOCK_BOOTTIME,
-                                           usec, 0, on_pod_worker_timer, worker);
+static void arm_termination_timer(PodWorker *worker, uint64_t grace_usec) {
+        int r;
+
+        worker->termination_timer = sd_event_source_disable_unref(worker->termination_timer);
+        r = sd_event_add_time_relative(worker->instance.context->event, &worker->termination_timer,
+                                       CLOCK_BOOTTIME, grace_usec + SHIM_TEARDOWN_USEC, 0,
+                                       on_termination_timeout, worker);
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot arm the termination timer of pod '%s'",
+                                       worker->instance.description);
+}
+
+static void on_storage_limit_exceeded(const char *message, void *userdata);
+static void on_resize_retry(void *userdata);
+
+static int init_worker_parts(PodWorker *worker) {
+        int r = pod_worker_init_sandbox(worker);
 
         if (r < 0)
-                (void) log_error_errno(r, "Cannot arm the timer of pod '%s'", worker->description);
+                return r;
+        worker->deadline.pod = &worker->instance;
+        worker->storage = (StorageMonitor){ .pod = &worker->instance,
+                                            .on_exceeded = on_storage_limit_exceeded,
+                                            .userdata = worker };
+        worker->resize = (PodResize){ .pod = &worker->instance,
+                                      .on_retry = on_resize_retry,
+                                      .userdata = worker };
+        return pod_containers_init(&worker->containers, &worker->instance, &pod_container_callbacks,
+                                   worker);
 }
 
-void pod_worker_retry_later(PodWorker *worker, PodWorkerState state) {
-        worker->retry_delay_usec = back_off_next_delay(worker->retry_delay_usec, &sandbox_back_off);
-        worker->retry_state = state;
-        pod_worker_set_state(worker, WORKER_RETRY_WAIT);
-        arm_pod_worker_timer(worker, worker->retry_delay_usec);
-}
-
-static void on_start_slot_acquired(void *userdata) {
-        PodContainer *c = userdata;
-
-        container_machine_on_start_slot(c->machine);
-}
-
-static int new_pod_containers(PodWorker *worker) {
-        const PodSpec *spec = &worker->pod->spec;
-        size_t n = pod_count_containers(spec);
-
-        worker->container_order = calloc(n, sizeof(*worker->container_order));
-        if (!worker->container_order)
-                return -ENOMEM;
-        worker->containers = calloc(n, sizeof(*worker->containers));
-        if (!worker->containers)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                PodContainer *c = &worker->containers[i];
-                ContainerRestartPolicy terms;
-                int r;
-
-                c->pod = worker;
-                c->spec = pod_nth_container(spec, i);
-                c->start_slot = (StartSlot){ .on_acquired = on_start_slot_acquired, .userdata = c };
-                terms = container_restart_policy(spec, c->spec);
-                r = container_machine_new(
-                        &worker->pod->metadata, c->spec, &terms,
-                        spec->init_containers.n > 0 ? "PodInitializing" : "ContainerCreating",
-                        &worker->context->back_off, &pod_container_driver, c, &c->machine);
-                if (r < 0)
-                        return r;
-                worker->n_containers++;
-        }
-        return 0;
+static void load_worker_state(PodWorker *worker) {
+        pod_failure_load(&worker->failure, &worker->instance);
+        if (pod_worker_has_failed(worker))
+                arm_termination_timer(worker, grace_period_of_worker(worker));
+        terminated_containers_load(&worker->terminated, &worker->instance);
+        if (pod_termination_load(&worker->termination, &worker->instance))
+                pod_worker_terminate(worker, NULL);
 }
 
 int pod_worker_new_take(PodContext *context, Pod *pod, bool was_recorded, void *owner,
                         PodWorker **ret) {
-        const char *seen = string_map_get(&pod->metadata.annotations, config_seen_annotation);
         PodWorker *worker = calloc(1, sizeof(*worker));
-        int r = -ENOMEM;
+        int r;
 
         if (!worker)
                 return -ENOMEM;
-        worker->context = context;
-        worker->owner = owner;
-        worker->is_desired = true;
-        worker->needs_cleanup = was_recorded;
-        if (!seen || parse_rfc3339(seen, &worker->start_time) < 0)
-                worker->start_time = now_realtime_usec();
-        worker->pod = pod;
-        if (asprintf(&worker->description, "%s/%s", pod->metadata.namespace, pod->metadata.name) <
-            0)
-                worker->description = NULL;
-        else
-                r = pod_worker_new_attachment(worker);
+        r = pod_instance_init_take(&worker->instance, context, pod, owner);
         if (r >= 0)
-                r = new_pod_containers(worker);
+                r = init_worker_parts(worker);
         if (r < 0) {
-                worker->pod = NULL; /* still the caller's */
+                worker->instance.pod = NULL; /* still the caller's */
                 pod_worker_free(worker);
                 return r;
         }
-        if (was_recorded) {
-                pod_worker_load_failure(worker);
-                pod_worker_load_terminated(worker);
-                pod_worker_load_deletion(worker);
-        }
+        worker->sandbox.needs_cleanup = was_recorded;
+        if (was_recorded)
+                load_worker_state(worker);
         *ret = worker;
         return 0;
-}
-
-static void pod_container_done(PodContainer *c) {
-        container_probes_stop(c);
-        pod_container_cancel_hook(c);
-        start_limiter_release(&c->pod->context->start_limiter, &c->start_slot);
-        image_request_cancel(c->image_request);
-        image_unref(c->image);
-        pod_container_release_volume_images(c);
-        free(c->image_id);
-        free(c->image_name);
-        container_user_done(&c->user);
-        sd_event_source_disable_unref(c->retry_timer);
-        sd_event_source_disable_unref(c->start_slot_timer);
-        pod_container_discard_replayed(c);
-        container_machine_free(c->machine);
 }
 
 PodWorker *pod_worker_free(PodWorker *worker) {
         if (!worker)
                 return NULL;
-        for (size_t i = 0; i < worker->n_containers; i++)
-                pod_container_done(&worker->containers[i]);
-        free(worker->containers);
-        free(worker->container_order);
-        for (size_t i = 0; i < N_POD_CONDITIONS; i++) {
-                free(worker->conditions[i].reason);
-                free(worker->conditions[i].message);
-        }
-        pod_worker_stop_storage_monitor(worker);
+        pod_containers_done(&worker->containers);
+        storage_monitor_stop(&worker->storage);
         pod_failure_done(&worker->failure);
-        child_free(worker->cleanup);
-        network_attachment_free(worker->attachment);
-        sandbox_free(worker->sandbox);
-        sd_event_source_disable_unref(worker->timer);
+        pod_admission_done(&worker->admission);
+        active_deadline_stop(&worker->deadline);
+        pod_resize_done(&worker->resize);
+        pod_volumes_done(&worker->volumes);
+        terminated_containers_done(&worker->terminated);
         sd_event_source_disable_unref(worker->termination_timer);
-        sd_event_source_disable_unref(worker->resize_timer);
-        sd_event_source_disable_unref(worker->network_check_timer);
-        free(worker->terminated);
+        pod_worker_done_sandbox(worker);
         free(worker->edit_error);
-        free(worker->resize_error);
-        sd_event_source_disable_unref(worker->restart_all_timer);
-        sd_event_source_disable_unref(worker->deadline_timer);
-        free(worker->volume_error);
         free(worker->last_error);
-        free(worker->rejection_message);
-        free(worker->description);
-        pod_free(worker->pod);
+        pod_instance_done(&worker->instance);
         free(worker);
         return NULL;
 }
 
-static int on_termination_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
-        PodWorker *worker = userdata;
+/* ---- questions ---- */
 
-        if (worker->sandbox)
-                pod_worker_abandon_sandbox(worker, "its shim did not end it in time and is ended");
-        return 0;
-}
-
-void pod_worker_arm_termination_timer(PodWorker *worker, uint64_t grace_usec) {
-        int r;
-
-        worker->termination_timer = sd_event_source_disable_unref(worker->termination_timer);
-        r = sd_event_add_time_relative(worker->context->event, &worker->termination_timer,
-                                       CLOCK_BOOTTIME, grace_usec + SHIM_TEARDOWN_USEC, 0,
-                                       on_termination_timeout, worker);
-        if (r < 0)
-                (void) log_error_errno(r, "Cannot arm the timer of pod '%s'", worker->description);
-}
-
-void pod_worker_terminate(PodWorker *worker, const char *reason) {
-        uint64_t grace_usec = pod_worker_grace_usec(worker);
-
-        if (!worker->is_desired)
-                return;
-        worker->is_desired = false;
-        worker->deletion_time = now_realtime_usec() + grace_usec;
-        log_info("Stopping pod %s: %s", worker->description,
-                 reason ? reason : "it was being stopped when the agent stopped");
-        if (reason)
-                record_pod_event(worker, NULL, POD_EVENT_NORMAL, "Stopping", "%s", reason);
-        if (worker->state == WORKER_RETRY_WAIT) { /* what failed is not tried again, its end is */
-                worker->retry_delay_usec = 0;
-                pod_worker_set_state(worker, worker->retry_state);
-        }
-        pod_worker_arm_termination_timer(worker, grace_usec);
-        pod_worker_mark_dirty(worker);
+const Pod *pod_worker_pod(const PodWorker *worker) {
+        return worker->instance.pod;
 }
 
 bool pod_worker_is_desired(const PodWorker *worker) {
-        return worker->is_desired;
+        return worker->instance.is_desired;
 }
 
 bool pod_worker_is_removed(const PodWorker *worker) {
-        return worker->state == WORKER_REMOVED;
+        return worker->sandbox.state == WORKER_REMOVED;
 }
 
 bool pod_worker_is_synced(const PodWorker *worker) {
-        return (worker->state != WORKER_SYNCING || worker->is_unresponsive) &&
-               !(worker->state == WORKER_NO_SANDBOX && worker->needs_cleanup);
+        const PodSandboxProgress *sandbox = &worker->sandbox;
+
+        return (sandbox->state != WORKER_SYNCING || sandbox->is_unresponsive) &&
+               !(sandbox->state == WORKER_NO_SANDBOX && sandbox->needs_cleanup);
 }
 
-const Pod *pod_worker_pod(const PodWorker *worker) {
-        return worker->pod;
+bool pod_worker_is_editable(const PodWorker *worker) {
+        return worker->instance.is_desired && worker->sandbox.state != WORKER_SYNCING &&
+               !worker->sandbox.needs_cleanup;
 }
 
-/* ---- what is due ---- */
-
-/* One that ends before its pod was set up will most likely do so again. */
-static bool is_before_setup(const PodWorker *worker) {
-        return worker->state == WORKER_SETTING_UP || worker->state == WORKER_ATTACHING ||
-               (worker->state == WORKER_SYNCING && !worker->needs_cleanup);
+/* A pod that has failed as a whole may be replaced at once: it never starts again. */
+bool pod_worker_has_terminated(PodWorker *worker) {
+        return !pod_worker_should_run(worker);
 }
 
-static void step_sandbox_lost(PodWorker *worker) {
-        worker->sandbox_is_lost = false;
-        worker->is_unresponsive = false;
-        worker->sandbox = sandbox_free(worker->sandbox);
-        if (worker->attachment)
-                network_attachment_on_sandbox_lost(worker->attachment);
-        worker->was_lost_in_setup = is_before_setup(worker);
-        if (worker->was_lost_in_setup)
-                pod_worker_set_last_error(worker, "its shim ended before the pod was set up");
-        else if (worker->state != WORKER_TEARING_DOWN) {
-                record_pod_event(worker, NULL, POD_EVENT_NORMAL, "SandboxChanged",
-                                 "Pod sandbox changed, it will be killed and re-created.");
-                log_set_message_id(MESSAGE_SHIM_EXITED);
-                log_warning("The shim of pod '%s' ended, ending its containers",
-                            worker->description);
-        }
-        pod_worker_set_state(worker, WORKER_SANDBOX_LOST);
-        pod_worker_lose_containers(worker);
+bool pod_worker_has_processes(const PodWorker *worker) {
+        return pod_containers_have_processes(&worker->containers);
 }
 
-static void continue_after_cleanup(PodWorker *worker) {
-        /* Of a pod that is not wanted the network may be left, which takes a shim to remove. */
-        bool goes_on = worker->is_desired || pod_worker_has_network(worker);
-
-        if (goes_on && worker->was_lost_in_setup)
-                pod_worker_retry_later(worker, WORKER_NO_SANDBOX);
-        else if (goes_on)
-                pod_worker_set_state(worker, WORKER_NO_SANDBOX);
-        else /* what was spared for a pod that was wanted still then goes now */
-                pod_worker_set_state(worker, worker->cleanup_is_whole ? WORKER_REMOVED
-                                                                      : WORKER_SANDBOX_LOST);
-        worker->was_lost_in_setup = false;
+bool pod_worker_has_started(const PodWorker *worker) {
+        return pod_containers_have_started(&worker->containers);
 }
 
-static void on_pod_cleaned(const ChildResult *result, void *userdata) {
-        PodWorker *worker = userdata;
-        cleanup_error Error error = ERROR_NULL;
-        int r = child_explain(result, "Cleaning up", &error);
+int pod_worker_status(PodWorker *worker, PodStatus *ret) {
+        const PodSandboxProgress *sandbox = &worker->sandbox;
+        bool is_ready = sandbox->state == WORKER_READY;
 
-        worker->cleanup = NULL;
-        if (r < 0) {
-                pod_worker_set_last_error(worker, error_message(&error, r));
-                pod_worker_retry_later(worker, WORKER_SANDBOX_LOST);
-        } else {
-                worker->needs_cleanup = false;
-                /* An edit may be looked at now, and asks who has ended. */
-                for (size_t i = 0; i < worker->n_containers; i++)
-                        pod_container_recover_attempt(&worker->containers[i]);
-                continue_after_cleanup(worker);
-        }
-        pod_worker_mark_dirty(worker);
-}
-
-/* Ends and removes what the pod left; all of it when it is not wanted, else its processes, its
- * mounts and its containers' writable layers, but not its record and its logs, nor, unless it has
- * failed, its volumes. */
-static int start_pod_cleanup(PodWorker *worker, Error *reterr) {
-        const BundleConfig *config = worker->context->bundle;
-        const char *uid = worker->pod->metadata.uid;
-        cleanup_free char *run_dir = pod_run_dir(config, uid),
-                          *state_dir = pod_state_dir(config, uid);
-        cleanup_free char *containers = state_dir ? path_join(state_dir, "containers") : NULL;
-        cleanup_free char *log_dir = pod_log_dir(config, worker->pod);
-        cleanup_free char *cgroup = cgroup_of_pod(config, pod_qos_class(&worker->pod->spec), uid);
-        cleanup_free char *volumes = state_dir ? path_join(state_dir, "volumes") : NULL;
-        const char *directories[] = { run_dir, containers, volumes, log_dir, state_dir };
-
-        if (!run_dir || !containers || !volumes || !log_dir || !cgroup)
-                return -ENOMEM;
-        worker->cleanup_is_whole = !worker->is_desired && !pod_worker_has_network(worker);
-        if (worker->cleanup_is_whole) {
-                bundle_remove_log_links(config, log_dir);
-                slices_stop(worker->context, cgroup);
-        }
-        return sandbox_cleanup(
-                worker->context->sandbox,
-                &(SandboxCleanup){
-                        .uid = uid,
-                        .cgroup = cgroup,
-                        .directories = directories,
-                        .n_directories =
-                                worker->cleanup_is_whole ? N_ELEMENTS(directories)
-                                : pod_worker_has_failed(worker) && !worker->failure.is_until_reboot
-                                        ? 3
-                                        : 2,
+        return compute_pod_status(
+                &(PodStatusInput){
+                        .pod = &worker->instance,
+                        .containers = &worker->containers,
+                        .failure = &worker->failure,
+                        .admission = &worker->admission,
+                        .last_error = worker->last_error,
+                        .edit_error = worker->edit_error,
+                        .resize_error = worker->resize.error,
+                        .deletion_time = worker->termination.deletion_time,
+                        .is_syncing = !pod_worker_is_synced(worker),
+                        .is_provisional = sandbox->needs_cleanup,
+                        /* A shim that an earlier agent left has been set up before. */
+                        .has_sandbox = is_ready ||
+                                       (sandbox->state == WORKER_SYNCING && sandbox->needs_cleanup),
+                        .is_sandbox_ready = is_ready,
                 },
-                on_pod_cleaned, worker, &worker->cleanup, reterr);
+                &worker->conditions, ret);
 }
 
-static void step_pod_cleanup(PodWorker *worker) {
-        cleanup_error Error error = ERROR_NULL;
-        int r = start_pod_cleanup(worker, &error);
+void pod_worker_for_each_probe(const PodWorker *worker, probe_sample_t each, void *userdata) {
+        for (size_t i = 0; i < worker->containers.n; i++)
+                pod_container_for_each_probe(worker->containers.items[i], each, userdata);
+}
 
-        if (r < 0) {
-                pod_worker_set_last_error(worker, error_message(&error, r));
-                pod_worker_retry_later(worker, WORKER_SANDBOX_LOST);
+int pod_worker_open_session(PodWorker *worker, const char *name, const SandboxSession *session,
+                            int socket_fd, Error *reterr) {
+        const PodContainer *container = pod_containers_find(&worker->containers, name);
+
+        if (!container)
+                return error_setf(reterr, ENOENT, "container not found (\"%s\")", name);
+        return container_instance_open_session(pod_container_instance(container), session,
+                                               socket_fd, reterr);
+}
+
+int pod_worker_find_log(PodWorker *worker, const char *name, bool previous, char **ret_directory,
+                        unsigned *ret_attempt, bool *ret_is_live, Error *reterr) {
+        const PodContainer *container = pod_containers_find(&worker->containers, name);
+
+        if (!container)
+                return error_setf(reterr, ENOENT, "container %s is not valid for pod %s", name,
+                                  worker->instance.pod->metadata.name);
+        return container_instance_find_log(pod_container_instance(container), previous,
+                                           ret_directory, ret_attempt, ret_is_live, reterr);
+}
+
+/* ---- termination ---- */
+
+void pod_worker_terminate(PodWorker *worker, const char *reason) {
+        uint64_t grace_usec = grace_period_of_worker(worker);
+
+        if (!worker->instance.is_desired)
                 return;
+        worker->instance.is_desired = false;
+        worker->termination.deletion_time = now_realtime_usec() + grace_usec;
+        log_info("Stopping pod %s: %s", worker->instance.description,
+                 reason ? reason : "it was being stopped when the agent stopped");
+        if (reason)
+                record_pod_event(&worker->instance, NULL, POD_EVENT_NORMAL, "Stopping", "%s",
+                                 reason);
+        pod_worker_retry_now(worker);
+        arm_termination_timer(worker, grace_usec);
+        pod_instance_mark_dirty(&worker->instance);
+}
+
+/* Containers that are being stopped already, for whatever reason, get no more than the new grace
+ * period. */
+static void shorten_container_graces(PodWorker *worker) {
+        PodTermination *termination = &worker->termination;
+        uint64_t end = now_realtime_usec() + grace_period_of_worker(worker);
+
+        termination->deletion_time = MIN(termination->deletion_time, end);
+        termination->stopping_since = now_boottime_usec();
+        for (size_t i = 0; i < worker->containers.n; i++)
+                pod_container_shorten_grace(worker->containers.items[i]);
+}
+
+void pod_worker_delete(PodWorker *worker, int64_t grace_seconds, const char *reason) {
+        pod_termination_request(&worker->termination, &worker->instance, grace_seconds);
+        pod_worker_terminate(worker, reason);
+        if (grace_seconds >= 0 && pod_worker_sandbox_is_ready(worker))
+                shorten_container_graces(worker);
+}
+
+/* ---- failure ---- */
+
+static void fail_pod(PodWorker *worker, PodEventKind kind, const char *reason, const char *message,
+                     uint64_t grace_usec) {
+        if (pod_worker_is_terminating(worker) ||
+            pod_failure_set(&worker->failure, reason, message) < 0)
+                return; /* whatever found it finds it again */
+        log_set_message_id(MESSAGE_POD_FAILED);
+        log_warning("Pod '%s' has failed, stopping it: %s: %s", worker->instance.description,
+                    reason, message);
+        record_pod_event(&worker->instance, NULL, kind, reason, "%s", message);
+        worker->failure.grace_usec = grace_usec;
+        pod_failure_store(&worker->failure, &worker->instance);
+        arm_termination_timer(worker, grace_usec);
+        pod_instance_mark_dirty(&worker->instance);
+}
+
+bool pod_worker_evict(PodWorker *worker, NodeCondition condition, const char *message,
+                      int64_t max_grace_seconds, uint64_t *ret_grace_usec) {
+        uint64_t grace = grace_period_of_worker(worker);
+
+        if (pod_worker_is_terminating(worker))
+                return false;
+        if (max_grace_seconds >= 0)
+                grace = MIN(grace, (uint64_t) MAX(max_grace_seconds, 1) * USEC_PER_SEC);
+        worker->failure.condition = condition;
+        worker->failure.evicted_at = now_realtime_usec();
+        fail_pod(worker, POD_EVENT_WARNING, "Evicted", message, grace);
+        if (!pod_worker_has_failed(worker)) {
+                pod_failure_done(&worker->failure);
+                return false;
         }
-        pod_worker_set_state(worker, WORKER_CLEANING_UP);
-}
-
-/* Restart counts that nobody remembers are in the names of the logs. */
-void pod_container_recover_attempt(PodContainer *c) {
-        int last = -1;
-
-        if (container_machine_is_waiting(c->machine))
-                last = bundle_last_logged_attempt(c->pod->context->bundle, c->pod->pod,
-                                                  c->spec->name);
-        if (last >= 0 && !pod_container_recover_terminated(c, (unsigned) last))
-                container_machine_recover(c->machine, (unsigned) last, now_realtime_usec());
-}
-
-/* As the kubelet takes it where there is no SELinux. Told once in a pod's life. */
-static void warn_selinux_labels(PodWorker *worker) {
-        const PodSpec *spec = &worker->pod->spec;
-        bool has_label = spec->security_context.se_linux_options != NULL;
-
-        for (size_t i = 0; i < worker->n_containers; i++)
-                has_label = has_label ||
-                            worker->containers[i].spec->security_context.se_linux_options != NULL;
-        if (!has_label || worker->context->bundle->has_se_linux || worker->is_selinux_warned)
-                return;
-        worker->is_selinux_warned = true;
-        log_warning("Pod '%s': seLinuxOptions have no effect: SELinux is not enabled on this node",
-                    worker->description);
-}
-
-static int start_pod_sandbox(PodWorker *worker, Error *reterr) {
-        const PodContext *context = worker->context;
-        const char *runtime;
-        int r = check_pod_classes(&context->bundle->objects, &context->runtimes, worker->pod,
-                                  &runtime, reterr);
-
-        if (r >= 0)
-                r = bundle_prepare_pod(context->bundle, worker->pod, reterr);
-        if (r < 0)
-                return r;
-        slices_set_pod(context, worker->pod);
-        sandbox_set_runtime(worker->sandbox, runtime);
-        warn_selinux_labels(worker);
-        if (worker->attachment) /* an earlier shim's, of which we know by its record */
-                network_attachment_on_sandbox_lost(worker->attachment);
-        return sandbox_start(
-                worker->sandbox,
-                &(SandboxStartOptions){ .description = worker->description,
-                                        .host_network = worker->pod->spec.host_network,
-                                        .host_ipc = worker->pod->spec.host_ipc,
-                                        .has_systemd_cgroup = worker->context->bundle->has_slices },
-                reterr);
-}
-
-static int connect_or_start_sandbox(PodWorker *worker, Error *reterr) {
-        bool is_over;
-        int r = 0;
-
-        if (!worker->sandbox)
-                r = sandbox_new(worker->context->sandbox, worker->pod->metadata.uid,
-                                pod_worker_on_sandbox_event, worker, &worker->sandbox);
-        if (r < 0)
-                return r;
-        r = sandbox_connect(worker->sandbox, reterr);
-        if (r != 0)
-                return r;
-        is_over = !pod_worker_should_run(worker);
-        /* Nobody is there. What an earlier shim of this pod may have left is cleaned up first. */
-        if (worker->needs_cleanup || (!worker->is_desired && !pod_worker_has_network(worker))) {
-                worker->sandbox = sandbox_free(worker->sandbox);
-                step_pod_cleanup(worker);
-                return 0;
-        }
-        r = is_over ? pod_worker_start_teardown_sandbox(worker, reterr)
-                    : start_pod_sandbox(worker, reterr);
-        return r < 0 ? r : 1;
-}
-
-static bool all_containers_finished(const PodWorker *worker) {
-        for (size_t i = 0; i < worker->n_containers; i++)
-                if (!container_machine_is_finished(worker->containers[i].machine))
-                        return false;
+        *ret_grace_usec = grace;
         return true;
 }
 
-/* Whether there is anything to start a shim for, or one that may have to be ended. */
-static bool needs_sandbox(PodWorker *worker) {
-        if (!worker->is_desired || worker->needs_cleanup)
+uint64_t pod_worker_evicted_at(const PodWorker *worker, NodeCondition *ret_condition) {
+        *ret_condition = worker->failure.condition;
+        return pod_worker_has_failed(worker) ? worker->failure.evicted_at : 0;
+}
+
+bool pod_worker_is_stopping_failed(const PodWorker *worker) {
+        return pod_worker_has_failed(worker) && worker->sandbox.state != WORKER_NO_SANDBOX;
+}
+
+/* Also a pod in a back-off: its files and its volumes in memory remain. */
+bool pod_worker_is_active(const PodWorker *worker) {
+        return !pod_worker_is_terminating(worker) && worker->instance.sandbox;
+}
+
+int pod_worker_eviction_candidate(const PodWorker *worker, EvictionCandidate *ret) {
+        return describe_eviction_candidate(&worker->instance, &worker->containers, ret);
+}
+
+void pod_worker_shut_down(PodWorker *worker, uint64_t grace_usec) {
+        if (pod_worker_has_terminated(worker) ||
+            pod_failure_set(&worker->failure, "Terminated",
+                            "Pod was terminated in response to imminent node shutdown.") < 0)
+                return;
+        worker->failure.grace_usec = MAX(grace_usec, (uint64_t) 1);
+        worker->failure.is_until_reboot = true;
+        arm_termination_timer(worker, grace_usec);
+        pod_instance_mark_dirty(&worker->instance);
+}
+
+/* A restart of all waits for the containers that are being stopped, and works with and without a
+ * sandbox. */
+void pod_worker_cancel_shutdown(PodWorker *worker) {
+        if (!worker->failure.is_until_reboot)
+                return;
+        pod_failure_done(&worker->failure);
+        worker->termination_timer = sd_event_source_disable_unref(worker->termination_timer);
+        pod_containers_restart_all(&worker->containers);
+        pod_instance_mark_dirty(&worker->instance);
+}
+
+static void on_storage_limit_exceeded(const char *message, void *userdata) {
+        fail_pod(userdata, POD_EVENT_WARNING, "Evicted", message, STORAGE_EVICTION_GRACE_USEC);
+}
+
+bool pod_worker_is_admitted(PodWorker *worker) {
+        const PodAdmission *admission = &worker->admission;
+
+        if (pod_admission_check(&worker->admission, &worker->instance))
                 return true;
-        for (size_t i = 0; i < worker->n_containers; i++)
-                pod_container_recover_attempt(&worker->containers[i]);
-        if (!pod_worker_should_run(worker)) /* but its addresses are given back */
-                return pod_worker_has_network(worker) && !worker->failure.is_until_reboot;
-        pod_worker_reset_order(worker);
-        return true;
+        /* The API server's controllers replace a rejected pod, so that it must not start later. */
+        if (streq(admission->rejection_reason, "Evicted") && admission->rejection_message &&
+            pod_is_of_api(worker->instance.pod))
+                fail_pod(worker, POD_EVENT_WARNING, "Evicted", admission->rejection_message,
+                         ADMISSION_EVICTION_GRACE_USEC);
+        return false;
 }
 
-static void step_without_sandbox(PodWorker *worker) {
-        cleanup_error Error error = ERROR_NULL;
-        int r;
+static void enforce_active_deadline(PodWorker *worker) {
+        const PodInstance *instance = &worker->instance;
+        uint64_t finished_at;
 
-        if (!needs_sandbox(worker)) {
-                pod_worker_sync_containers(worker);
+        if (!instance->pod->spec.active_deadline_seconds.is_set ||
+            pod_worker_is_terminating(worker) || worker->sandbox.needs_cleanup ||
+            worker->sandbox.state == WORKER_SYNCING)
+                return;
+        /* It completed in time, even where the agent learns it only now. */
+        if (pod_containers_have_completed(&worker->containers, &finished_at) &&
+            active_deadline_allows(&worker->deadline, finished_at)) {
+                active_deadline_stop(&worker->deadline);
                 return;
         }
-        if (pod_worker_should_run(worker) && !worker->needs_cleanup &&
-            !pod_worker_is_admitted(worker))
+        if (active_deadline_check(&worker->deadline))
+                fail_pod(worker, POD_EVENT_NORMAL, "DeadlineExceeded",
+                         "Pod was active on the node longer than the specified deadline",
+                         grace_period_of_worker(worker));
+}
+
+/* ---- containers ---- */
+
+void pod_worker_sync_containers(PodWorker *worker) {
+        PodTermination *termination = &worker->termination;
+        ContainerOrderInput input;
+
+        pod_containers_step_restart_all(&worker->containers, pod_worker_is_terminating(worker));
+        input = (ContainerOrderInput){
+                .must_end = pod_worker_must_stop_containers(worker),
+                .must_hold = worker->containers.restart_all != RESTART_ALL_NONE,
+        };
+        if (!input.must_end && pod_worker_should_run(worker))
+                termination->stopping_since = 0;
+        else if (termination->stopping_since == 0)
+                termination->stopping_since = now_boottime_usec();
+        input.is_late = is_restarting_all(worker) ||
+                        pod_is_beyond_grace(termination, grace_period_of_worker(worker));
+        pod_containers_sync(&worker->containers, &input);
+}
+
+void pod_worker_recover_containers(PodWorker *worker) {
+        for (size_t i = 0; i < worker->containers.n; i++)
+                pod_container_recover(worker->containers.items[i], &worker->terminated);
+}
+
+/* Only of pods whose containers may complete, and once it is known what an earlier agent left. */
+static void store_terminated_containers(PodWorker *worker) {
+        const PodContainers *containers = &worker->containers;
+        cleanup_free TerminatedContainer *terminated = NULL;
+        size_t n = 0;
+
+        if (!pod_worker_is_editable(worker) || !pod_may_complete(&worker->instance.pod->spec))
                 return;
-        r = connect_or_start_sandbox(worker, &error);
-        if (r < 0) {
-                pod_worker_set_last_error(worker, error_message(&error, r));
-                worker->sandbox = sandbox_free(worker->sandbox);
-                pod_worker_retry_later(worker, WORKER_NO_SANDBOX);
-        } else if (r > 0) {
-                pod_worker_set_state(worker, WORKER_SYNCING);
-                arm_pod_worker_timer(worker, SHIM_ANSWER_USEC);
+        terminated = calloc(containers->n + 1, sizeof(*terminated));
+        for (size_t i = 0; terminated && i < containers->n; i++) {
+                const ContainerInstance *c = pod_container_instance(containers->items[i]);
+                const ContainerState *end = container_machine_terminated_state(c->machine);
+
+                if (!end)
+                        continue;
+                terminated[n] = (TerminatedContainer){
+                        .name = c->spec->name,
+                        .attempt = container_machine_attempt(c->machine),
+                        .exit = { .exit_code = end->exit_code,
+                                  .started_at = end->started_at,
+                                  .finished_at = end->finished_at,
+                                  .message = end->message },
+                };
+                (void) snprintf(terminated[n].reason, sizeof(terminated[n].reason), "%s",
+                                end->reason);
+                n++;
         }
-}
-
-static void step_terminating_pod(PodWorker *worker) {
-        pod_worker_sync_containers(worker);
-        if (all_containers_finished(worker))
-                pod_worker_tear_down_sandbox(worker);
-}
-
-static void step_ready_pod(PodWorker *worker) {
-        if (!worker->is_desired || pod_worker_has_failed(worker)) {
-                step_terminating_pod(worker);
-                return;
-        }
-        if (worker->last_error &&
-            !pod_worker_must_stop_containers(worker)) { /* what failed is due again */
-                if (pod_worker_has_teardown_sandbox(worker))
-                        pod_worker_tear_down_sandbox(worker);
-                else
-                        pod_worker_request_sandbox_setup(worker);
-                return;
-        }
-        pod_worker_restart_outdated(worker);
-        pod_worker_sync_containers(worker);
-}
-
-static void step_pod_state(PodWorker *worker) {
-        if (worker->sandbox_is_lost)
-                step_sandbox_lost(worker);
-        pod_worker_enforce_deadline(worker);
-
-        switch (worker->state) {
-        case WORKER_NO_SANDBOX:
-                step_without_sandbox(worker);
-                break;
-        case WORKER_READY:
-                step_ready_pod(worker);
-                break;
-        case WORKER_SANDBOX_LOST:
-                step_pod_cleanup(worker);
-                break;
-        case WORKER_SETTING_UP:
-                if (!worker->is_desired)
-                        step_terminating_pod(worker);
-                break;
-        case WORKER_RETRY_WAIT:
-        case WORKER_SYNCING:
-        case WORKER_ATTACHING:
-        case WORKER_DETACHING:
-        case WORKER_TEARING_DOWN:
-        case WORKER_CLEANING_UP:
-        case WORKER_REMOVED:
-                break;
-        }
-        pod_worker_monitor_storage(worker);
-}
-
-LogSubject pod_worker_log_subject(const PodWorker *worker, const char *container) {
-        const ObjectMeta *metadata = &worker->pod->metadata;
-
-        return (LogSubject){ metadata->namespace, metadata->name, metadata->uid, container };
+        if (terminated)
+                terminated_containers_store(&worker->terminated, &worker->instance, terminated, n);
 }
 
 void pod_worker_step(PodWorker *worker) {
-        LogSubject subject = pod_worker_log_subject(worker, NULL);
+        LogSubject subject = pod_instance_log_subject(&worker->instance, NULL);
         LOG_ABOUT(&subject);
 
-        step_pod_state(worker);
-        pod_worker_store_terminated(worker);
-        for (size_t i = 0; i < worker->n_containers; i++)
-                container_probes_step(&worker->containers[i]);
+        pod_worker_step_lost_sandbox(worker);
+        enforce_active_deadline(worker);
+        pod_worker_step_sandbox(worker);
+        storage_monitor_step(&worker->storage, !pod_worker_is_terminating(worker) &&
+                                                       pod_worker_sandbox_is_ready(worker) &&
+                                                       pod_worker_has_processes(worker));
+        store_terminated_containers(worker);
+        for (size_t i = 0; i < worker->containers.n; i++)
+                pod_container_step(worker->containers.items[i]);
 }
 
 void pod_worker_on_images_changed(PodWorker *worker) {
-        for (size_t i = 0; i < worker->n_containers; i++)
-                container_machine_retry_now(worker->containers[i].machine,
-                                            pod_worker_may_start_container(&worker->containers[i]));
+        for (size_t i = 0; i < worker->containers.n; i++) {
+                PodContainer *container = worker->containers.items[i];
+
+                container_machine_retry_now(pod_container_machine(container),
+                                            may_start_container(container, worker));
+        }
+}
+
+/* ---- objects and resources ---- */
+
+void pod_worker_update_volumes(PodWorker *worker) {
+        if (pod_worker_should_run(worker) && pod_worker_is_set_up(worker))
+                pod_volumes_update(&worker->volumes, &worker->instance);
+}
+
+void pod_worker_on_objects_changed(PodWorker *worker) {
+        const Pod *pod = worker->instance.pod;
+        bool may_start = worker->sandbox.state == WORKER_RETRY_WAIT &&
+                         worker->sandbox.retry_state == WORKER_NO_SANDBOX;
+
+        pod_worker_update_volumes(worker);
+        if (may_start && (pod_has_data_volume(pod) || pod->spec.priority_class_name ||
+                          pod->spec.runtime_class_name)) {
+                pod_worker_set_state(worker, WORKER_NO_SANDBOX);
+                pod_instance_mark_dirty(&worker->instance);
+        }
+        for (size_t i = 0; i < worker->containers.n; i++) {
+                PodContainer *container = worker->containers.items[i];
+
+                container_machine_retry_references(pod_container_machine(container),
+                                                   may_start_container(container, worker));
+        }
+}
+
+void pod_worker_resize_cgroups(PodWorker *worker) {
+        cleanup_free RunningContainer *running = NULL;
+        size_t n;
+
+        if (!pod_worker_should_run(worker) || !pod_worker_is_set_up(worker))
+                return;
+        running = pod_containers_list_running(&worker->containers, &n);
+        if (running)
+                pod_resize_apply(&worker->resize, running, n);
+}
+
+static void on_resize_retry(void *userdata) {
+        pod_worker_resize_cgroups(userdata);
+}
+
+void pod_worker_restore_slices(PodWorker *worker) {
+        if (slices_restore_pod(worker->instance.context, worker->instance.pod))
+                pod_worker_resize_cgroups(worker);
+}
+
+/* ---- edits ---- */
+
+char *pod_worker_print_outdated(const PodWorker *worker, const EditPlan *plan) {
+        return pod_containers_print_outdated(&worker->containers, plan);
+}
+
+void pod_worker_parse_outdated(PodWorker *worker, const char *text) {
+        pod_containers_parse_outdated(&worker->containers, text);
+}
+
+void pod_worker_apply_edit_take(PodWorker *worker, Pod *pod, const EditPlan *plan) {
+        Pod *present = worker->instance.pod, old = *present;
+
+        /* Others hold pointers to the pod and to its UID: both stay where they are. */
+        *present = *pod;
+        present->metadata.uid = old.metadata.uid;
+        old.metadata.uid = pod->metadata.uid;
+        *pod = old;
+        for (size_t i = 0; i < worker->containers.n; i++)
+                pod_container_set_spec(worker->containers.items[i],
+                                       pod_nth_container(&present->spec, i));
+        active_deadline_stop(&worker->deadline); /* the next step arms it again */
+        pod_free(pod);                           /* what is under way has its own copies */
+        report_pod_edit(&worker->instance, plan, EDIT_IN_PLACE, NULL);
+        for (size_t i = 0; i < worker->containers.n; i++)
+                pod_container_apply_edit(worker->containers.items[i], plan);
+        if (edit_changes_resources(plan, NULL)) {
+                pod_resize_reset_back_off(&worker->resize);
+                pod_worker_resize_cgroups(worker);
+        }
+        pod_worker_update_volumes(worker);
+        pod_worker_set_edit_error(worker, NULL);
+        pod_instance_mark_dirty(&worker->instance);
 }

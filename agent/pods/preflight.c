@@ -22,9 +22,8 @@ struct Preflight {
         void (*on_change)(void *userdata);
         void *userdata;
         PreflightImage *requests;
-        Image **images; /* NULL: not here yet; those of containers first, as bundle_preflight_pod()
-                         * has them
-                         */
+        Image **images; /* NULL: not present yet; those of containers first, in the order of
+                           bundle_preflight_pod() */
         size_t n;
 };
 

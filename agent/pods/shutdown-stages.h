@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The order in which pods are stopped when the machine goes down, as the kubelet has it: stages by
- * priority, lowest first, each with its time. */
+/* The stages of a graceful node shutdown (shutdownGracePeriodByPodPriority): pods are stopped by
+ * priority, lowest first, each stage with its own time. Pure. */
 
 #include "agent/model/config.h"
 
 /* The stage of a pod with this priority: the last whose priority is not higher; the first where all
- * are. 'stages' are sorted and at least one. */
+ * are higher. 'stages' are sorted and at least one. */
 size_t shutdown_stage_of(const ShutdownStage *stages, size_t n_stages, int64_t priority);
 
 /* How long all of them may take. */

@@ -24,8 +24,8 @@ static void set_slice_properties(const PodContext *context, const char *group,
                 log_warning("%s", error_message(&error, r));
 }
 
-/* What an edit could not make so, such as less memory than is in use, systemd must not make so
- * either: it is told what is in the files. */
+/* What a resize could not set, such as a memory limit below what is in use, systemd must not set
+ * either: it gets the values that are in the files. */
 static void keep_present_values(const char *group, CgroupValue *values, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 cleanup_free char *present =
@@ -102,7 +102,7 @@ bool slices_restore_pod(const PodContext *context, const Pod *pod) {
         r = bundle_restore_pod_cgroup(context->bundle, pod, group, &error);
         if (r < 0)
                 log_warning("%s", error_message(&error, r));
-        if (r != 0) /* those above may have been stopped as well */
+        if (r != 0) /* its parents may have been stopped as well */
                 slices_set_qos(context);
         return r != 0;
 }
@@ -121,7 +121,7 @@ void slices_stop(const PodContext *context, const char *group) {
 void slices_set_qos(const PodContext *context) {
         if (!context->sandbox->systemd || !context->bundle->has_slices)
                 return;
-        for (size_t i = N_ELEMENTS(classes); i > 0; i--) { /* who is above comes first */
+        for (size_t i = N_ELEMENTS(classes); i > 0; i--) { /* parents first */
                 cleanup_free char *group = cgroup_of_qos_class(context->bundle, classes[i - 1]);
                 CgroupValue weight = { .controller = "cpu", .file = "cpu.weight" };
                 uint64_t shares = cpu_shares(
@@ -150,7 +150,7 @@ static void remove_empty_groups(const PodContext *context, bool are_slices) {
 void slices_remove_empty(const PodContext *context, bool all) {
         bool are_slices = context->bundle->has_slices;
 
-        /* Of the driver that this node had before. */
+        /* Those of the former cgroup driver. */
         if (context->sandbox->systemd)
                 remove_empty_groups(context, !are_slices);
         if (!all)

@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much a pod has written is asked for every ten seconds, as the kubelet does, by a child, and
- * only of pods that have a limit, while their containers run: a node without such pods never wakes
- * for this. A pod that has written more than it may has failed. */
+#include "agent/pods/storage-monitor.h"
 
 #include "agent/pods/ephemeral-storage.h"
-#include "agent/pods/pod-worker-private.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/strv.h"
 
-#define STORAGE_PERIOD_USEC         (10 * USEC_PER_SEC)
-#define STORAGE_EVICTION_GRACE_USEC (1 * USEC_PER_SEC)
-#define STORAGE_TIMEOUT_USEC        (120 * USEC_PER_SEC)
+#define STORAGE_PERIOD_USEC  (10 * USEC_PER_SEC)
+#define STORAGE_TIMEOUT_USEC (120 * USEC_PER_SEC)
 
 enum {
         LINE_MAX_BYTES = 32, /* a number of 64 bits and a newline */
 };
 
-static void arm_storage_timer(PodWorker *worker);
+static void arm_storage_timer(StorageMonitor *monitor);
 
-static void evict_over_storage_limit(PodWorker *worker, const char *output, size_t n_paths) {
+static void check_measured_storage(StorageMonitor *monitor, const char *output, size_t n_paths) {
         cleanup_free uint64_t *bytes = calloc(n_paths + 1, sizeof(*bytes));
         cleanup_free char *message = NULL;
         const char *line = output;
@@ -33,73 +29,70 @@ static void evict_over_storage_limit(PodWorker *worker, const char *output, size
                         return;
                 line = end + 1;
         }
-        message = storage_limit_message(&worker->pod->spec, bytes, n_paths);
+        message = storage_limit_message(&monitor->pod->pod->spec, bytes, n_paths);
         if (message)
-                pod_worker_fail(worker, POD_EVENT_WARNING, "Evicted", message,
-                                STORAGE_EVICTION_GRACE_USEC);
+                monitor->on_exceeded(message, monitor->userdata);
 }
 
 static void on_storage_measured(const ChildResult *result, void *userdata) {
-        PodWorker *worker = userdata;
+        StorageMonitor *monitor = userdata;
+        const PodInstance *pod = monitor->pod;
         cleanup_strv char **paths = NULL;
 
-        worker->storage_child = NULL;
-        /* One that could not look is followed by another. */
+        monitor->child = NULL;
+        /* After a failure the next one is due as usual. */
         if (child_succeeded(result) &&
-            pod_storage_paths(worker->context->bundle, worker->pod, &paths) >= 0)
-                evict_over_storage_limit(worker, result->output, strv_length(paths));
-        pod_worker_mark_dirty(worker);
+            pod_storage_paths(pod->context->bundle, pod->pod, &paths) >= 0)
+                check_measured_storage(monitor, result->output, strv_length(paths));
+        pod_instance_mark_dirty(pod);
 }
 
-static int measure_pod_storage(PodWorker *worker) {
-        const char *shim = worker->context->sandbox->shim_path;
+static int measure_pod_storage(StorageMonitor *monitor) {
+        const PodContext *context = monitor->pod->context;
         cleanup_strv char **paths = NULL, **argv = NULL;
-        ChildSpec spec = { .timeout_usec = STORAGE_TIMEOUT_USEC };
-        int r = pod_storage_paths(worker->context->bundle, worker->pod, &paths);
+        int r = pod_storage_paths(context->bundle, monitor->pod->pod, &paths);
 
-        if (r >= 0)
-                r = strv_append(&argv, shim);
-        if (r >= 0)
-                r = strv_append(&argv, "usage");
-        if (r >= 0)
-                r = strv_extend(&argv, paths);
         if (r < 0)
                 return r;
-        spec.argv = argv;
-        spec.output_max = strv_length(paths) * LINE_MAX_BYTES + 1;
-        return child_spawn(worker->context->event, &spec, on_storage_measured, worker,
-                           &worker->storage_child, NULL);
+        r = strv_append(&argv, context->sandbox->shim_path);
+        if (r < 0)
+                return r;
+        r = strv_append(&argv, "usage");
+        if (r < 0)
+                return r;
+        r = strv_extend(&argv, paths);
+        if (r < 0)
+                return r;
+        return child_spawn(context->event,
+                           &(ChildSpec){ .argv = argv,
+                                         .output_max = strv_length(paths) * LINE_MAX_BYTES + 1,
+                                         .timeout_usec = STORAGE_TIMEOUT_USEC },
+                           on_storage_measured, monitor, &monitor->child, NULL);
 }
 
 static int on_storage_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        PodWorker *worker = userdata;
+        StorageMonitor *monitor = userdata;
 
-        worker->storage_timer = sd_event_source_disable_unref(worker->storage_timer);
-        if (measure_pod_storage(worker) < 0)
-                arm_storage_timer(worker);
+        monitor->timer = sd_event_source_disable_unref(monitor->timer);
+        if (measure_pod_storage(monitor) < 0)
+                arm_storage_timer(monitor);
         return 0;
 }
 
-static void arm_storage_timer(PodWorker *worker) {
-        (void) sd_event_add_time_relative(worker->context->event, &worker->storage_timer,
+static void arm_storage_timer(StorageMonitor *monitor) {
+        (void) sd_event_add_time_relative(monitor->pod->context->event, &monitor->timer,
                                           CLOCK_BOOTTIME, STORAGE_PERIOD_USEC, USEC_PER_SEC,
-                                          on_storage_timer, worker);
+                                          on_storage_timer, monitor);
 }
 
-static bool should_monitor_storage(const PodWorker *worker) {
-        return worker->is_desired && !pod_worker_has_failed(worker) &&
-               pod_worker_sandbox_is_ready(worker) && pod_has_storage_limit(&worker->pod->spec) &&
-               pod_worker_has_processes(worker);
+void storage_monitor_step(StorageMonitor *monitor, bool should_run) {
+        if (!should_run || !pod_has_storage_limit(&monitor->pod->pod->spec))
+                storage_monitor_stop(monitor);
+        else if (!monitor->timer && !monitor->child)
+                arm_storage_timer(monitor);
 }
 
-void pod_worker_monitor_storage(PodWorker *worker) {
-        if (!should_monitor_storage(worker))
-                pod_worker_stop_storage_monitor(worker);
-        else if (!worker->storage_timer && !worker->storage_child)
-                arm_storage_timer(worker);
-}
-
-void pod_worker_stop_storage_monitor(PodWorker *worker) {
-        worker->storage_timer = sd_event_source_disable_unref(worker->storage_timer);
-        worker->storage_child = child_free(worker->storage_child);
+void storage_monitor_stop(StorageMonitor *monitor) {
+        monitor->timer = sd_event_source_disable_unref(monitor->timer);
+        monitor->child = child_free(monitor->child);
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How containers have ended that do not run again. Their pod's shim knows it, but no shim outlives
- * the node: what has succeeded before a reboot must not run once more after it, and what has failed
- * is told with its own exit code. Only pods that may come to an end are looked at. */
+/* The format: a line for each container,
+ * "<name> <attempt> <exit code> <reason> <started> <finished> <message>". */
 
-#include "agent/pods/pod-worker-private.h"
+#include "agent/pods/terminated-containers.h"
+
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/fsync-queue.h"
 #include "common/log.h"
-#include "common/strv.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,8 +17,7 @@ static const char terminated_file_name[] = "ends";
 
 enum {
         TERMINATED_FILE_MAX = 256 * 1024,
-        REASON_SIZE = 64,
-        NEWLINE_IN_MESSAGE = '\x1f', /* each end is one line */
+        NEWLINE_IN_MESSAGE = '\x1f', /* a message must not have several lines */
 };
 
 static void replace_character(char *text, char from, char to) {
@@ -28,120 +26,123 @@ static void replace_character(char *text, char from, char to) {
                         *text = to;
 }
 
-static bool pod_may_complete(const PodSpec *spec) {
-        const Container *container;
-
+bool pod_may_complete(const PodSpec *spec) {
         if (spec->restart_policy != RESTART_POLICY_ALWAYS)
                 return true;
-        for (size_t i = 0; i < spec->containers.n; i++) {
-                container = &spec->containers.items[i];
-                if (container->restart_policy != RESTART_POLICY_UNSET)
+        for (size_t i = 0; i < spec->containers.n; i++)
+                if (spec->containers.items[i].restart_policy != RESTART_POLICY_UNSET)
                         return true;
-        }
         return false;
 }
 
-/* A line for each; "" where nobody has ended. NULL: no memory. */
-static char *print_terminated(const PodWorker *worker) {
+static char *print_terminated_containers(const TerminatedContainer *containers, size_t n) {
         char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
 
         if (!out)
                 return NULL;
-        for (size_t i = 0; i < worker->n_containers; i++) {
-                const PodContainer *c = &worker->containers[i];
-                const ContainerState *end = container_machine_terminated_state(c->machine);
-                cleanup_free char *message = end ? strdup(strna(end->message)) : NULL;
+        for (size_t i = 0; i < n; i++) {
+                const ContainerExit *end = &containers[i].exit;
+                cleanup_free char *message = strdup(strna(end->message));
 
                 if (!message)
                         continue;
                 replace_character(message, '\n', NEWLINE_IN_MESSAGE);
-                (void) fprintf(out, "%s %u %d %s %" PRIu64 " %" PRIu64 " %s\n", c->spec->name,
-                               container_machine_attempt(c->machine), end->exit_code, end->reason,
+                (void) fprintf(out, "%s %u %d %s %" PRIu64 " %" PRIu64 " %s\n", containers[i].name,
+                               containers[i].attempt, end->exit_code, containers[i].reason,
                                end->started_at, end->finished_at, message);
         }
         return memstream_finish(out, &text);
 }
 
-static int write_terminated_file(const PodWorker *worker, const char *text) {
-        cleanup_close int fd = pod_worker_open_state_dir(worker);
+static int write_terminated_file(const PodInstance *pod, const char *text) {
+        cleanup_close int fd = pod_instance_open_state_dir(pod);
 
         if (fd < 0)
                 return fd;
-        fsync_queue_add(worker->context->state_sync, worker->pod->metadata.uid);
+        fsync_queue_add(pod->context->state_sync, pod->pod->metadata.uid);
         if (text[0])
                 return checksummed_write_at(fd, terminated_file_name, text, 0600);
         return unlinkat(fd, terminated_file_name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-void pod_worker_store_terminated(PodWorker *worker) {
-        cleanup_free char *text = NULL;
+void terminated_containers_store(TerminatedContainers *terminated, const PodInstance *pod,
+                                 const TerminatedContainer *containers, size_t n) {
+        cleanup_free char *text = print_terminated_containers(containers, n);
         int r;
 
-        if (!worker->is_desired || worker->needs_cleanup || worker->state == WORKER_SYNCING ||
-            !pod_may_complete(&worker->pod->spec))
+        if (!text || streq(text, strna(terminated->text)))
                 return;
-        text = print_terminated(worker);
-        if (!text || streq(text, strna(worker->terminated)))
-                return;
-        r = write_terminated_file(worker, text);
-        if (r < 0) { /* the next step is another try */
-                if (r != worker->terminated_error)
-                        (void) log_warning_errno(r,
-                                                 "Cannot keep how the containers of pod '%s' ended",
-                                                 worker->description);
-                worker->terminated_error = r;
+        r = write_terminated_file(pod, text);
+        if (r < 0) {
+                if (r != terminated->error)
+                        (void) log_warning_errno(
+                                r,
+                                "Cannot write the checkpoint of the terminated containers of "
+                                "pod '%s', trying again later",
+                                pod->description);
+                terminated->error = r;
                 return;
         }
-        worker->terminated_error = 0;
-        free(worker->terminated);
-        worker->terminated = TAKE_PTR(text);
+        terminated->error = 0;
+        free(terminated->text);
+        terminated->text = TAKE_PTR(text);
 }
 
-void pod_worker_load_terminated(PodWorker *worker) {
-        cleanup_close int fd = pod_worker_open_state_dir(worker);
+void terminated_containers_load(TerminatedContainers *terminated, const PodInstance *pod) {
+        cleanup_close int fd = pod_instance_open_state_dir(pod);
         int r = fd < 0 ? fd
                        : checksummed_read_at(fd, terminated_file_name, TERMINATED_FILE_MAX,
-                                             &worker->terminated);
+                                             &terminated->text);
 
         if (r != -EBADMSG)
                 return;
-        log_warning("Pod '%s': how its containers ended is damaged, so that is unknown",
-                    worker->description);
+        log_warning("Pod '%s': the checkpoint of its terminated containers is damaged, setting it "
+                    "aside; their exit codes are unknown",
+                    pod->description);
         checksummed_set_aside_at(fd, terminated_file_name);
 }
 
-/* "<name> <attempt> <exit code> <reason> <started> <finished> <message>" */
-static bool parse_terminated_line(char *line, const PodContainer *c, unsigned attempt,
-                                  char ret_reason[REASON_SIZE], ContainerExit *ret) {
-        size_t length = strlen(c->spec->name);
-        unsigned number;
+static bool parse_terminated_line(char *line, const char *name, unsigned attempt,
+                                  TerminatedContainer *ret) {
+        size_t length = strlen(name);
         int at = 0;
 
-        if (strncmp(line, c->spec->name, length) != 0 || line[length] != ' ' ||
-            sscanf(line + length, " %u %d %63s %" SCNu64 " %" SCNu64 "%n", &number, &ret->exit_code,
-                   ret_reason, &ret->started_at, &ret->finished_at, &at) < 5 ||
-            number != attempt)
+        *ret = (TerminatedContainer){ .name = name };
+        if (strncmp(line, name, length) != 0 || line[length] != ' ' ||
+            sscanf(line + length, " %u %d %63s %" SCNu64 " %" SCNu64 "%n", &ret->attempt,
+                   &ret->exit.exit_code, ret->reason, &ret->exit.started_at, &ret->exit.finished_at,
+                   &at) < 5 ||
+            ret->attempt != attempt)
                 return false;
         line += length + (size_t) at;
         line += *line == ' ';
         replace_character(line, NEWLINE_IN_MESSAGE, '\n');
-        ret->message = line[0] ? line : NULL;
+        ret->exit.message = line[0] ? line : NULL;
         return true;
 }
 
-bool pod_container_recover_terminated(PodContainer *c, unsigned attempt) {
-        cleanup_free char *copy = c->pod->terminated ? strdup(c->pod->terminated) : NULL;
-        char *rest = copy, *line, reason[REASON_SIZE];
+bool terminated_containers_find(const TerminatedContainers *terminated, const char *name,
+                                unsigned attempt, TerminatedContainer *ret) {
+        cleanup_free char *copy = terminated->text ? strdup(terminated->text) : NULL;
+        char *rest = copy, *line;
 
         while ((line = strsep(&rest, "\n"))) {
-                ContainerExit end = { 0 };
-
-                if (!parse_terminated_line(line, c, attempt, reason, &end))
+                if (!parse_terminated_line(line, name, attempt, ret))
                         continue;
-                container_machine_recover_exit(c->machine, attempt, &end, reason);
+                ret->text = TAKE_PTR(copy);
                 return true;
         }
         return false;
+}
+
+void terminated_container_done(TerminatedContainer *container) {
+        free(container->text);
+        *container = (TerminatedContainer){ 0 };
+}
+
+void terminated_containers_done(TerminatedContainers *terminated) {
+        free(terminated->text);
+        *terminated = (TerminatedContainers){ 0 };
 }

@@ -12,7 +12,7 @@
 
 #define STEP_USEC (3 * USEC_PER_SEC)
 
-/* Neighbours that do as they are told, and what was asked of them. */
+/* Callbacks with fixed answers, and their calls. */
 typedef struct World {
         bool has_active_pods, is_reclaiming, has_images, has_pods;
         unsigned evictions, prunes, conditions, shortages;
@@ -108,7 +108,7 @@ static unsigned count_armed_timers(void) {
         return n;
 }
 
-TEST(a_timer_runs_while_there_are_pods_and_none_where_there_are_none)
+TEST(the_timer_runs_only_while_there_are_pods)
 {
         World world = { 0 };
 
@@ -128,7 +128,7 @@ TEST(a_timer_runs_while_there_are_pods_and_none_where_there_are_none)
         end(&world);
 }
 
-TEST(pods_of_a_node_that_has_enough_are_left_alone)
+TEST(a_node_with_enough_resources_evicts_no_pod)
 {
         World world = { .has_active_pods = true, .has_pods = true };
 
@@ -138,7 +138,7 @@ TEST(pods_of_a_node_that_has_enough_are_left_alone)
         end(&world);
 }
 
-TEST(one_goes_and_the_next_not_before_it_is_known_what_that_has_brought)
+TEST(the_next_eviction_waits_for_the_effect_of_the_last)
 {
         World world = { .has_active_pods = true, .has_pods = true };
 
@@ -160,7 +160,7 @@ TEST(one_goes_and_the_next_not_before_it_is_known_what_that_has_brought)
         end(&world);
 }
 
-TEST(of_a_disk_images_go_first_and_pods_when_there_are_none_any_more)
+TEST(for_a_disk_images_are_removed_before_pods_are_evicted)
 {
         World world = { .has_active_pods = true, .has_pods = true, .has_images = true };
 
@@ -173,7 +173,7 @@ TEST(of_a_disk_images_go_first_and_pods_when_there_are_none_any_more)
         end(&world);
 }
 
-TEST(what_an_earlier_agent_has_seen_in_this_boot_still_holds)
+TEST(a_condition_of_an_earlier_agent_in_this_boot_is_restored)
 {
         World world = { 0 };
 
@@ -191,7 +191,7 @@ static void ring(void *userdata) {
         (*(unsigned *) userdata)++;
 }
 
-TEST(a_kernel_with_control_groups_of_version_1_rings_when_memory_is_used)
+TEST(cgroup_v1_notifies_when_memory_is_used)
 {
         enum {
                 SIZE = 64 << 20

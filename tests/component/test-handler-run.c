@@ -116,7 +116,7 @@ static void get(World *world, const char *path, uint64_t timeout_usec, bool is_h
         perform(world, &(Handler){ .http_get = &http }, timeout_usec, is_hook);
 }
 
-TEST(answers_are_judged_as_kubernetes_judges_them)
+TEST(http_statuses_are_judged_as_by_kubernetes)
 {
         static const struct {
                 const char *path;
@@ -147,7 +147,7 @@ TEST(answers_are_judged_as_kubernetes_judges_them)
         world_done(&world);
 }
 
-TEST(a_server_that_does_not_come_to_the_point_has_failed_when_its_time_is_over)
+TEST(a_slow_server_fails_at_the_timeout)
 {
         static const char *const paths[] = { "/hang", "/slow-header" };
         World world;
@@ -161,7 +161,7 @@ TEST(a_server_that_does_not_come_to_the_point_has_failed_when_its_time_is_over)
         world_done(&world);
 }
 
-TEST(trailers_without_end_are_not_listened_to)
+TEST(endless_trailers_are_cut_off)
 {
         World world;
 
@@ -172,7 +172,7 @@ TEST(trailers_without_end_are_not_listened_to)
         world_done(&world);
 }
 
-TEST(a_request_says_what_it_was_told_to_say)
+TEST(a_request_has_the_headers_of_its_handler)
 {
         HttpHeader headers[] = { { (char[]){ "X-A" }, (char[]){ "b" } },
                                  { (char[]){ "Host" }, (char[]){ "example.com" } },
@@ -196,7 +196,7 @@ TEST(a_request_says_what_it_was_told_to_say)
         world_done(&world);
 }
 
-TEST(nobody_looks_at_a_certificate)
+TEST(certificates_are_not_verified)
 {
         HttpGetAction http = { .path = (char[]){ "/" }, .scheme = URI_SCHEME_HTTPS };
         World world;
@@ -213,7 +213,7 @@ TEST(nobody_looks_at_a_certificate)
         world_done(&world);
 }
 
-TEST(a_handshake_without_end_stops_nobody)
+TEST(an_endless_handshake_does_not_block_the_loop)
 {
         HttpGetAction http = { .path = (char[]){ "/" }, .scheme = URI_SCHEME_HTTPS };
         uint64_t begun;
@@ -228,7 +228,7 @@ TEST(a_handshake_without_end_stops_nobody)
         world_done(&world);
 }
 
-TEST(a_hook_takes_any_answer_and_does_without_tls)
+TEST(a_hook_accepts_any_status_and_falls_back_to_http)
 {
         HttpGetAction http = { .path = (char[]){ "/500" }, .scheme = URI_SCHEME_HTTPS };
         World world;
@@ -246,7 +246,7 @@ TEST(a_hook_takes_any_answer_and_does_without_tls)
         world_done(&world);
 }
 
-TEST(a_connection_is_enough_for_tcp)
+TEST(an_accepted_connection_passes_a_tcp_probe)
 {
         TcpSocketAction tcp = { .port = { .text = (char[]){ "web" } } };
         World world;
@@ -270,7 +270,7 @@ TEST(a_connection_is_enough_for_tcp)
         world_done(&world);
 }
 
-TEST(a_service_says_of_itself_how_it_is)
+TEST(a_grpc_health_status_is_the_probe_result)
 {
         static const struct {
                 const char *service;
@@ -281,7 +281,7 @@ TEST(a_service_says_of_itself_how_it_is)
                 { "some", HANDLER_SUCCEEDED, "service healthy" },
                 { "not", HANDLER_FAILED, "service unhealthy (responded with \"NOT_SERVING\")" },
                 { "code", HANDLER_FAILED, "error: health rpc probe failed: code 14: in words" },
-                { "garbage", HANDLER_FAILED, "the answer cannot be read" },
+                { "garbage", HANDLER_FAILED, "the response is malformed" },
                 { "unimplemented", HANDLER_FAILED, "does not implement the grpc health protocol" },
                 { "hang", HANDLER_FAILED, "timeout: health rpc did not complete within 1s" },
         };
@@ -301,7 +301,7 @@ TEST(a_service_says_of_itself_how_it_is)
         world_done(&world);
 }
 
-TEST(a_service_that_says_nothing_without_end_stops_nobody)
+TEST(an_endless_grpc_response_does_not_block_the_loop)
 {
         GrpcAction grpc = { .service = (char[]){ "nothing" } };
         uint64_t begun;
@@ -320,7 +320,7 @@ TEST(a_service_that_says_nothing_without_end_stops_nobody)
         world_done(&world);
 }
 
-TEST(who_does_not_speak_grpc_has_failed)
+TEST(a_server_without_grpc_fails)
 {
         GrpcAction grpc = { 0 };
         World world;
@@ -332,7 +332,7 @@ TEST(who_does_not_speak_grpc_has_failed)
         world_done(&world);
 }
 
-TEST(to_sleep_is_to_let_time_pass_and_no_failure)
+TEST(a_sleep_handler_succeeds_after_its_time)
 {
         SleepAction none = { .seconds = { true, 0 } }, much = { .seconds = { true, 3600 } };
         World world;
@@ -345,7 +345,7 @@ TEST(to_sleep_is_to_let_time_pass_and_no_failure)
         world_done(&world);
 }
 
-TEST(a_name_that_is_still_looked_up_keeps_nobody_waiting)
+TEST(a_slow_name_lookup_does_not_block_the_loop)
 {
         TcpSocketAction tcp = { .port = { .number = { true, 1 } },
                                 .host = (char[]){ "slow.test" } };
@@ -364,7 +364,7 @@ TEST(a_name_that_is_still_looked_up_keeps_nobody_waiting)
         world_done(&world);
 }
 
-TEST(what_is_under_way_can_be_given_up_at_any_time)
+TEST(a_run_can_be_cancelled_at_any_time)
 {
         World world;
 

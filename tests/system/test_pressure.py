@@ -156,7 +156,7 @@ def test_an_evicted_pod_begins_again_when_the_node_has_recovered_and_not_before(
     node.wait_running("greedy", 60)
     wait_ate(node, "greedy")
     assert node.status("greedy")["restartCount"] == 0, "it is another life"
-    assert "begins again: the node has no MemoryPressure any more" in node.said()
+    assert "starts again: the node no longer has MemoryPressure" in node.said()
 
 
 def test_a_daemon_is_evicted_and_comes_back_like_any_other_pod(make_node):
@@ -170,7 +170,7 @@ def test_a_daemon_is_evicted_and_comes_back_like_any_other_pod(make_node):
     eat(node, 1)
     world.wait(lambda: told() == [("Running", None)], "it runs again", 60)
     assert "FailedDaemonPod" not in node.cli("get", "events").stdout, "nobody has made another in its place"
-    assert "begins again: the node has no MemoryPressure any more" in node.said()
+    assert "starts again: the node no longer has MemoryPressure" in node.said()
 
 
 def test_a_pod_that_is_to_run_once_stays_evicted(make_node):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a container's life is taken up by a new agent: what was known of the present attempt is set,
- * and what came of it follows as news. */
+/* Adoption of a container by a restarted agent: the machine gets what is known of the present
+ * attempt; what became of it follows as an event. */
 
 #include "agent/pods/container/container-machine-private.h"
 

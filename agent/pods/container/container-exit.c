@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an attempt ends: what is known of that, and what the policy, by decide.c, makes of it. */
+/* The end of an attempt: it is recorded as terminated, and the restart policy (restart-policy.h)
+ * decides between a restart, CrashLoopBackOff and the end of the container. */
 
 #include "agent/model/duration.h"
 #include "agent/pods/container/container-machine-private.h"
@@ -8,9 +9,8 @@
 #include "common/log.h"
 #include "common/message-ids.h"
 
-/* Of who was killed and says that all is well. */
 enum {
-        KILLED_EXIT_CODE = 137,
+        KILLED_EXIT_CODE = 137, /* counts where a killed container exits with 0 */
 };
 
 void container_machine_record_exit(ContainerMachine *c, const ContainerExit *end,
@@ -28,7 +28,7 @@ void container_machine_record_exit(ContainerMachine *c, const ContainerExit *end
         };
 }
 
-/* Nothing follows, as far as this container alone is concerned. */
+/* No attempt follows, as far as this container alone is concerned. */
 static bool is_last_attempt(ContainerMachine *c, const RestartDecision *decision) {
         c->wants_restart_all = decision->verdict == RESTART_ALL && !c->is_restart_disabled;
         if (c->wants_restart_all) {
@@ -38,8 +38,7 @@ static bool is_last_attempt(ContainerMachine *c, const RestartDecision *decision
         return c->is_restart_disabled || c->wants_restart_all || decision->verdict == RESTART_NOT;
 }
 
-/* What the runtime refuses will never run by itself: StartError and 128, as container engines say
- * it. */
+/* What the runtime refuses never runs by itself: StartError and 128, as with container engines. */
 void container_machine_start_failed(ContainerMachine *c, bool by_runtime, const char *reason,
                                     const char *message) {
         uint64_t now = now_realtime_usec();
@@ -49,7 +48,7 @@ void container_machine_start_failed(ContainerMachine *c, bool by_runtime, const 
 
         if (by_runtime)
                 container_machine_record_exit(c, &end, "StartError", message);
-        if (c->restarts_when_stopped) { /* what failed is not what is wanted now */
+        if (c->restarts_when_stopped) { /* the spec that failed has been replaced */
                 container_machine_handle_event(c, MACHINE_EVENT_DONE);
                 return;
         }
@@ -60,8 +59,7 @@ void container_machine_start_failed(ContainerMachine *c, bool by_runtime, const 
                 container_machine_handle_event(c, MACHINE_EVENT_DONE);
                 return;
         }
-        /* No immediate second try: what failed a moment ago fails again, and its sentence would be
-         * lost. */
+        /* No immediate second try: it would fail again, and the message would be lost. */
         c->retry_delay_usec = MAX(decision.delay_usec, c->back_off->initial_usec);
         c->next_delay_usec = back_off_next_delay(c->retry_delay_usec, c->back_off);
         container_machine_set_waiting(c, reason, message);
@@ -76,7 +74,7 @@ void container_machine_on_start_failed(ContainerMachine *c, unsigned attempt, bo
                         message);
 }
 
-/* In the kubelet's words. */
+/* The kubelet's message. */
 static void set_crash_loop_message(ContainerMachine *c, uint64_t delay_usec) {
         cleanup_free char *message = NULL;
         char delay[DURATION_SIZE];
@@ -88,7 +86,7 @@ static void set_crash_loop_message(ContainerMachine *c, uint64_t delay_usec) {
         container_machine_set_waiting(c, "CrashLoopBackOff", message);
 }
 
-/* As after a start that failed: no immediate second try, so that its sentence is not lost. */
+/* As after a failed start: no immediate second try, so that the message is not lost. */
 static void back_off_after_hook_failure(ContainerMachine *c, const RestartDecision *decision) {
         cleanup_free char *failure = TAKE_PTR(c->post_start_failure);
 
@@ -98,17 +96,17 @@ static void back_off_after_hook_failure(ContainerMachine *c, const RestartDecisi
         container_machine_handle_event(c, MACHINE_EVENT_BACK_OFF);
 }
 
-/* Raises what the policy makes of an end that is recorded. 'restart' is what is to come of it at
+/* Raises the event that follows from the recorded end. 'restart' is the event for a restart: at
  * once, or, without 'waits_back_off', in any case. */
 static void apply_restart_policy(ContainerMachine *c, const ContainerExit *end,
                                  ContainerMachineEvent restart, bool waits_back_off) {
         uint64_t ran = end->finished_at > end->started_at ? end->finished_at - end->started_at : 0;
-        /* Who was killed has failed, whatever he says. */
+        /* A killed container has failed, whatever its exit code. */
         int exit_code = c->is_killed && end->exit_code == 0 ? KILLED_EXIT_CODE : end->exit_code;
         RestartDecision decision =
                 decide_restart(&c->terms, exit_code, ran, c->next_delay_usec, c->back_off);
 
-        /* Who was stopped to begin by another spec has said nothing by his end. */
+        /* The exit code of a container that was stopped to run by a new spec means nothing. */
         if (c->restarts_when_stopped || is_last_attempt(c, &decision)) {
                 container_machine_handle_event(c, MACHINE_EVENT_DONE);
                 return;
@@ -156,12 +154,12 @@ void container_machine_on_sandbox_lost(ContainerMachine *c, uint64_t now) {
         };
 
         if (c->state == MACHINE_BACK_OFF || c->state == MACHINE_FINISHED)
-                return; /* these need no sandbox; the retry looks for one */
+                return; /* these do not need a sandbox; the retry looks for one */
         if (!container_machine_has_process(c)) {
                 container_machine_handle_event(c, MACHINE_EVENT_SANDBOX_LOST);
                 return;
         }
-        /* With the shim went all the remains of its attempts. */
+        /* What is left of the attempts went with the shim. */
         c->oldest_remains = c->attempt + 1;
         container_machine_on_unseen_exit(c, &end,
                                          "The container could not be located when its shim ended");

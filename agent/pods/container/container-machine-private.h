@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of a container's life share: container.c is the machine, container-ends.c says
- * what follows an end, container-adopt.c brings it to where a container is that was found,
- * container-questions.c and container-status.c tell where it is. Nobody else includes this. */
+/* The container state machine's own struct, shared by its files: container-machine.c has the states
+ * and transitions, container-exit.c what follows the end of an attempt, container-adopt.c the
+ * adoption after a restart of the agent, container-queries.c and container-status.c the questions.
+ * No other file includes this. */
 
 #include "agent/pods/container/container-machine.h"
 
@@ -41,11 +42,11 @@ typedef enum ContainerMachineEvent {
         N_MACHINE_EVENTS,
 } ContainerMachineEvent;
 
-/* What is so in a state, whatever led to it. */
+/* Facts about a state, however it was entered. */
 typedef struct MachineStateFacts {
         const char *name;
         ContainerStateKind api_state;
-        const char *reason; /* waiting, where the pod's own does not do */
+        const char *reason; /* of waiting, where it is not the pod's */
         bool has_process;
         bool uses_image_request;
         bool uses_start_slot;
@@ -62,28 +63,28 @@ struct ContainerMachine {
         const ObjectMeta *pod;
         const Container *spec; /* the pod's */
         ContainerRestartPolicy terms;
-        const char *default_waiting_reason; /* to wait with, where nothing more exact is known */
+        const char *default_waiting_reason; /* where no more exact one is known */
         const BackOffLimits *back_off;
         const ContainerDriver *driver;
         void *userdata;
 
         ContainerMachineState state;
         unsigned attempt;
-        unsigned oldest_remains; /* attempts from here to the present one may have remains */
+        unsigned oldest_remains; /* the first attempt of which something may be left */
         bool attempt_is_used;
-        bool restarts_when_stopped; /* being stopped, so that it can begin by another spec */
-        bool is_restart_disabled;   /* not started any more */
-        bool wants_restart_all;     /* it ended so that all containers are restarted */
+        bool restarts_when_stopped; /* being stopped, to run again by a new spec */
+        bool is_restart_disabled;   /* it is not started again */
+        bool wants_restart_all;     /* a restart rule asks for all containers */
         uint64_t started_at;
-        bool has_post_started; /* its hook was run, or there is none */
+        bool has_post_started; /* its postStart hook has ended, or there is none */
         bool stops_for_good;
         bool is_killed;           /* the present attempt, not for good */
         char *kill_message;       /* why */
-        char *post_start_failure; /* that it is killed for, as the status has it */
+        char *post_start_failure; /* the status' message where it is killed for it */
         uint64_t retry_delay_usec;
         uint64_t next_delay_usec;  /* of the crash back-off */
         uint64_t image_delay_usec; /* of the image back-off */
-        bool waits_for_reference;  /* for an object that its variables name */
+        bool waits_for_reference;  /* for an object that its environment refers to */
         char *waiting_reason;      /* overrides the state's */
         char *waiting_message;
         ContainerState terminated;      /* the present attempt, once it ended */
@@ -93,22 +94,22 @@ struct ContainerMachine {
 /* The one writer of the state. */
 void container_machine_set_state(ContainerMachine *c, ContainerMachineState state);
 
-/* The one door of the machine: what an event means is in its table. */
+/* Every change of state comes through here: the table has what an event means. */
 void container_machine_handle_event(ContainerMachine *c, ContainerMachineEvent event);
 
-/* Reason and message of who waits, in the place of his state's; both may be NULL. */
+/* Reason and message of waiting, in place of the state's; both may be NULL. */
 void container_machine_set_waiting(ContainerMachine *c, const char *reason, const char *message);
 
-/* What the runtime refuses will never run by itself: StartError and 128, as container engines say
- * it; what came before the runtime is tried again, whatever the policy. */
+/* What the runtime refuses never runs by itself: StartError and 128, as with container engines. A
+ * failure before the runtime is tried again, whatever the restart policy. */
 void container_machine_start_failed(ContainerMachine *c, bool by_runtime, const char *reason,
                                     const char *message);
 
-/* How the present attempt ended; the texts are copied, and the message may be NULL. */
+/* Records the end of the present attempt. The strings are copied; the message may be NULL. */
 void container_machine_record_exit(ContainerMachine *c, const ContainerExit *end,
                                    const char *reason, const char *message);
 
-/* The same of an end that nobody saw, and what follows. */
+/* Records an end that was not observed, and applies the restart policy. */
 void container_machine_on_unseen_exit(ContainerMachine *c, const ContainerExit *end,
                                       const char *message);
 

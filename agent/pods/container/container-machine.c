@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine. Facts about states stand in one table, legal moves in a second; what an end means is
- * container-ends.c's to say; effects are the enter_…() functions; container_machine_set_state()
- * alone writes the state.
+/* The container state machine. One table has the facts about states, a second one the legal
+ * transitions; effects are in the enter_…() functions; only container_machine_set_state() writes
+ * the state. The end of an attempt is container-exit.c's.
  *
  * An attempt is one run of the container: its number is the restart count, the name of its log and
- * part of its ID. A number is used up when the shim was asked to run it, whatever came of it. */
+ * part of its ID. The number is used up once the shim was asked to run it, whatever the result. */
 
 #include "agent/pods/container/container-machine-private.h"
 #include "common/cleanup.h"
@@ -18,7 +18,7 @@ const MachineStateFacts machine_state_facts[N_MACHINE_STATES] = {
         [MACHINE_QUEUED]     = { "queued",     STATE_WAITING,    NULL,                false, false, true,  false, false, false, false },
         [MACHINE_CREATING]   = { "creating",   STATE_WAITING,    NULL,                true,  false, true,  false, false, true,  false },
         [MACHINE_POST_START] = { "post-start", STATE_WAITING,    NULL,                true,  false, false, false, true,  false, true },
-        [MACHINE_RUNNING]         = { "running",    STATE_RUNNING,    NULL,                true,  false, false, false, false, false, true },
+        [MACHINE_RUNNING]    = { "running",    STATE_RUNNING,    NULL,                true,  false, false, false, false, false, true },
         [MACHINE_PRE_STOP]   = { "pre-stop",   STATE_RUNNING,    NULL,                true,  false, false, false, true,  false, true },
         [MACHINE_STOPPING]   = { "stopping",   STATE_RUNNING,    NULL,                true,  false, false, false, false, true,  true },
         [MACHINE_BACK_OFF]   = { "back-off",   STATE_WAITING,    "CrashLoopBackOff",  false, false, false, true,  false, false, false },
@@ -29,18 +29,18 @@ static const char *const machine_event_names[N_MACHINE_EVENTS] = {
         [MACHINE_EVENT_START]        = "start",
         [MACHINE_EVENT_IMAGE_READY]  = "image ready",
         [MACHINE_EVENT_IMAGE_FAILED] = "image failed",
-        [MACHINE_EVENT_START_SLOT]         = "turn",
+        [MACHINE_EVENT_START_SLOT]   = "start slot",
         [MACHINE_EVENT_STARTED]      = "started",
         [MACHINE_EVENT_HOOK_DONE]    = "hook done",
         [MACHINE_EVENT_START_FAILED] = "start failed",
-        [MACHINE_EVENT_RESTART]      = "ended, again",
-        [MACHINE_EVENT_BACK_OFF]         = "ended, later",
-        [MACHINE_EVENT_DONE]         = "ended, done",
+        [MACHINE_EVENT_RESTART]      = "exited, restart",
+        [MACHINE_EVENT_BACK_OFF]     = "exited, back-off",
+        [MACHINE_EVENT_DONE]         = "exited, done",
         [MACHINE_EVENT_RETRY]        = "retry",
-        [MACHINE_EVENT_SANDBOX_LOST] = "sandbox gone",
+        [MACHINE_EVENT_SANDBOX_LOST] = "sandbox lost",
         [MACHINE_EVENT_KILL]         = "kill",
         [MACHINE_EVENT_STOP]         = "stop",
-        [MACHINE_EVENT_RESET]        = "again",
+        [MACHINE_EVENT_RESET]        = "reset",
         [MACHINE_EVENT_EDIT]         = "edited",
 };
 /* clang-format on */
@@ -86,7 +86,7 @@ static void enter_machine_creating(ContainerMachine *c) {
                                        r == -CONTAINER_CONFIG_ERROR ? "CreateContainerConfigError"
                                                                     : "CreateContainerError",
                                        error_message(&error, r));
-        /* What it refers to may come with a manifest. */
+        /* A manifest may bring the object that it refers to. */
         c->waits_for_reference = r == -CONTAINER_CONFIG_ERROR && c->state == MACHINE_BACK_OFF;
 }
 
@@ -115,7 +115,7 @@ static void enter_machine_post_start(ContainerMachine *c) {
 
 static void enter_machine_running(ContainerMachine *c) {
         c->has_post_started = true;
-        /* Only now: the restart is what somebody waits for, tidying up is not. */
+        /* Only now: a restart must not wait for the removal. */
         remove_attempt_remains(c, /* and_present= */ false);
 }
 
@@ -126,7 +126,7 @@ static void enter_machine_pre_stop(ContainerMachine *c) {
                 c->driver->run_hook(c->userdata, HOOK_PRE_STOP, c->attempt, c->stops_for_good);
 }
 
-/* It was only killed, with a grace of its own; now it is stopped for good. */
+/* It was only killed, with its own grace period; now it is stopped for good. */
 static void enter_machine_hurried_pre_stop(ContainerMachine *c) {
         c->driver->shorten_grace(c->userdata);
 }
@@ -176,7 +176,7 @@ static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_E
                 [MACHINE_EVENT_EDIT]         = TRANSITION(IDLE,     enter_machine_idle),
         },
         [MACHINE_QUEUED] = {
-                [MACHINE_EVENT_START_SLOT]         = TRANSITION(CREATING, enter_machine_creating),
+                [MACHINE_EVENT_START_SLOT]   = TRANSITION(CREATING, enter_machine_creating),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
                 [MACHINE_EVENT_STOP]         = TRANSITION(FINISHED, enter_machine_finished),
                 [MACHINE_EVENT_EDIT]         = TRANSITION(IDLE,     enter_machine_idle),
@@ -190,10 +190,10 @@ static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_E
                 [MACHINE_EVENT_EDIT]         = TRANSITION(STOPPING, enter_machine_stopping),
         },
         [MACHINE_POST_START] = {
-                [MACHINE_EVENT_STARTED]      = TRANSITION(POST_START, enter_machine_post_start), /* nobody heard how it went */
+                [MACHINE_EVENT_STARTED]      = TRANSITION(POST_START, enter_machine_post_start), /* its result was lost */
                 [MACHINE_EVENT_HOOK_DONE]    = TRANSITION(RUNNING,       enter_machine_running),
                 [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_machine_pulling),
-                [MACHINE_EVENT_BACK_OFF]         = TRANSITION(BACK_OFF, enter_machine_back_off),
+                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_machine_back_off),
                 [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_machine_finished),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
                 [MACHINE_EVENT_KILL]         = TRANSITION(PRE_STOP, enter_machine_pre_stop),
@@ -202,7 +202,7 @@ static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_E
         },
         [MACHINE_RUNNING] = {
                 [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_machine_pulling),
-                [MACHINE_EVENT_BACK_OFF]         = TRANSITION(BACK_OFF, enter_machine_back_off),
+                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_machine_back_off),
                 [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_machine_finished),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
                 [MACHINE_EVENT_KILL]         = TRANSITION(PRE_STOP, enter_machine_pre_stop),
@@ -213,16 +213,16 @@ static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_E
                 [MACHINE_EVENT_STARTED]      = TRANSITION(PRE_STOP, enter_machine_pre_stop), /* as above */
                 [MACHINE_EVENT_HOOK_DONE]    = TRANSITION(STOPPING, enter_machine_stopping),
                 [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_machine_pulling),
-                [MACHINE_EVENT_BACK_OFF]         = TRANSITION(BACK_OFF, enter_machine_back_off),
+                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_machine_back_off),
                 [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_machine_finished),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
-                [MACHINE_EVENT_STOP]         = TRANSITION(PRE_STOP, enter_machine_hurried_pre_stop), /* the hook goes on, for no longer than that */
+                [MACHINE_EVENT_STOP]         = TRANSITION(PRE_STOP, enter_machine_hurried_pre_stop), /* the hook continues, with the shorter grace period */
         },
         [MACHINE_STOPPING] = {
                 [MACHINE_EVENT_STARTED]      = TRANSITION(STOPPING, enter_machine_stopping), /* it was being created */
                 [MACHINE_EVENT_START_FAILED] = TRANSITION(FINISHED, enter_machine_finished),
                 [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_machine_pulling),
-                [MACHINE_EVENT_BACK_OFF]         = TRANSITION(BACK_OFF, enter_machine_back_off),
+                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_machine_back_off),
                 [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_machine_finished),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
                 [MACHINE_EVENT_STOP]         = TRANSITION(STOPPING, enter_machine_stopping), /* it was only killed */
@@ -247,7 +247,7 @@ void container_machine_set_waiting(ContainerMachine *c, const char *reason, cons
         c->waiting_message = message ? strdup(message) : NULL;
 }
 
-/* The one writer: drops what the new state does not use, says so, and marks the status. */
+/* Releases what the new state does not use, and reports the change. */
 void container_machine_set_state(ContainerMachine *c, ContainerMachineState state) {
         ContainerMachineState old = c->state;
 
@@ -260,12 +260,12 @@ void container_machine_set_state(ContainerMachine *c, ContainerMachineState stat
                 c->driver->disarm_retry(c->userdata);
         if (machine_state_facts[old].uses_hook && old != state)
                 c->driver->cancel_hook(c->userdata);
-        /* Who looks again for what was missing says so until it is found. */
+        /* While it retries what failed, the reason stays. */
         if (state != MACHINE_BACK_OFF && state != MACHINE_PULLING)
                 container_machine_set_waiting(c, NULL, NULL);
         c->waits_for_reference = false;
         c->state = state;
-        log_debug("'%s': %s -> %s", c->description, machine_state_facts[old].name,
+        log_debug("Container '%s': %s -> %s", c->description, machine_state_facts[old].name,
                   machine_state_facts[state].name);
         c->driver->status_changed(c->userdata);
 }
@@ -274,8 +274,9 @@ void container_machine_handle_event(ContainerMachine *c, ContainerMachineEvent e
         const MachineTransition *transition = &machine_transitions[c->state][event];
 
         if (!transition->is_legal) {
-                log_debug("'%s': '%s' means nothing while %s, ignoring", c->description,
-                          machine_event_names[event], machine_state_facts[c->state].name);
+                log_debug("Container '%s': event '%s' is not expected in state '%s', ignoring it",
+                          c->description, machine_event_names[event],
+                          machine_state_facts[c->state].name);
                 return;
         }
         container_machine_set_state(c, transition->to);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The life of one container: an event-driven machine. Two tables say all there is to know of its
- * states and its moves; what it does to the world goes through a ContainerDriver, which pod.c is in
- * production and a recorder in tests. */
+/* The state machine of one container: events in, effects out through a ContainerDriver, which is
+ * pod-container.c in the agent and a recorder in tests. Two tables have its states and its
+ * transitions. */
 
 #include "agent/bundle/bundle.h"
 #include "agent/model/pod.h"
@@ -16,8 +16,8 @@
 
 typedef struct ContainerMachine ContainerMachine;
 
-/* run() says by it that what the pod asks for contradicts what is there: the reason is
- * CreateContainerConfigError, where it is CreateContainerError else. */
+/* Result of run() where the spec does not fit what exists on the node: the reason is
+ * CreateContainerConfigError, not CreateContainerError. */
 #define CONTAINER_CONFIG_ERROR BUNDLE_CONFIG_ERROR
 
 typedef enum ContainerHook {
@@ -26,40 +26,39 @@ typedef enum ContainerHook {
         N_CONTAINER_HOOKS,
 } ContainerHook;
 
-/* What the machine asks of the world. Each may answer at once, by one of the functions below. */
+/* What the machine asks for. Each may answer at once, with one of the functions below. */
 typedef struct ContainerDriver {
         void (*request_images)(void *userdata); /* → container_machine_on_image_ready / _failed */
-        void (*cancel_image_request)(void *userdata); /* the request is not needed any more */
+        void (*cancel_image_request)(void *userdata); /* the request is no longer needed */
         void (*acquire_start_slot)(void *userdata);   /* → container_machine_on_start_slot */
         void (*release_start_slot)(void *userdata);
         int (*run)(void *userdata, unsigned attempt,
                    Error *reterr); /* → container_machine_on_started / …; -CONTAINER_CONFIG_ERROR */
-        /* A hook of the spec's: → container_machine_on_hook_done. Asked for again, it begins anew.
-         */
+        /* Runs a hook of the spec: → container_machine_on_hook_done. A second call starts over. */
         void (*run_hook)(void *userdata, ContainerHook hook, unsigned attempt, bool for_good);
         void (*cancel_hook)(void *userdata);
         void (*stop)(void *userdata, unsigned attempt,
                      bool for_good);           /* → container_machine_on_exited */
-        void (*shorten_grace)(void *userdata); /* the stop that is under way is for good by now */
-        void (*remove_attempt)(void *userdata, unsigned attempt); /* its remains, in its own time */
+        void (*shorten_grace)(void *userdata); /* the stop that is under way is for good now */
+        void (*remove_attempt)(void *userdata, unsigned attempt); /* what it left, asynchronously */
         void (*arm_retry)(void *userdata, uint64_t delay_usec); /* → container_machine_on_retry */
         void (*disarm_retry)(void *userdata);
-        void (*status_changed)(void *userdata); /* the status is another */
+        void (*status_changed)(void *userdata); /* the status has changed */
 } ContainerDriver;
 
 /* How an attempt ended, as the shim saw it. */
 typedef struct ContainerExit {
         int exit_code;
         bool oom_killed;
-        bool is_unknown;     /* nobody saw it: reported as such, and a failure */
-        bool is_found;       /* by a new agent: whether it goes on is for the pod to say */
+        bool is_unknown;     /* not observed: reported as such, and a failure */
+        bool is_found;       /* by a restarted agent: the pod decides whether it continues */
         uint64_t started_at; /* realtime, microseconds */
         uint64_t finished_at;
-        const char *message; /* its last words, or NULL; copied */
+        const char *message; /* the termination message, or NULL; copied */
 } ContainerExit;
 
-/* The metadata and the spec are the pod's, and outlive the container. 'waiting_reason' is what it
- * waits with unless something more exact is known: ContainerCreating, PodInitializing; not copied.
+/* The metadata and the spec are the pod's, and outlive the container. 'waiting_reason'
+ * (ContainerCreating, PodInitializing) is used while no more exact one is known; not copied.
  */
 int container_machine_new(const ObjectMeta *pod, const Container *spec,
                           const ContainerRestartPolicy *terms, const char *waiting_reason,
@@ -68,42 +67,43 @@ int container_machine_new(const ObjectMeta *pod, const Container *spec,
 ContainerMachine *container_machine_free(ContainerMachine *container);
 DEFINE_CLEANUP(ContainerMachine *, container_machine_free)
 
-/* Wishes of the pod. */
+/* Requests of the pod. */
 void container_machine_start(
         ContainerMachine *container); /* the sandbox is ready; from waiting only */
 void container_machine_stop(ContainerMachine *container); /* for good */
 
-/* The spec has moved, or is another: what comes follows it, what runs may have begun by another.
- * Its name is the same. */
+/* The spec has moved or changed, not its name. What runs may have started by the old one. */
 void container_machine_set_spec(ContainerMachine *container, const Container *spec,
                                 const ContainerRestartPolicy *terms);
 
-/* It is to run by its present spec: who runs is stopped and runs again, as another attempt; who
- * waits for something, or has ended, waits for the sandbox alone. Nothing to who is being stopped
- * for good. */
+/* Restarts it by its present spec: a running container is stopped and runs again as a new attempt;
+ * one that waits or has ended waits for the sandbox only. Without effect on one that is being
+ * stopped for good. */
 void container_machine_restart_edited(ContainerMachine *container);
 
-/* What made it fail may be gone: it does not wait any longer. */
+/* The cause of its failures may be gone: its back-off ends. */
 void container_machine_reset_back_off(ContainerMachine *container);
 
-/* Ends the present attempt, if it runs and is not being stopped; what follows is the policy's to
- * say, but a success is none. 'why' is its last word where it has none of its own. */
+/* Kills the present attempt, if it runs and is not being stopped; the restart policy decides what
+ * follows, and exit code 0 counts as a failure. 'why' is the termination message where it leaves
+ * none. */
 bool container_machine_can_be_killed(const ContainerMachine *container);
 void container_machine_kill(ContainerMachine *container, const char *why);
 
-/* Who runs may run on, but is not started any more. */
+/* It may continue to run, but is not started again. */
 void container_machine_disable_restart(ContainerMachine *container);
 
-/* It is finished, and waits to be started once more. */
+/* It is finished, and waits to be started again. */
 void container_machine_reset(ContainerMachine *container);
 
-/* No need to sit out a wait for an image. */
+/* Ends a back-off for an image. */
 void container_machine_retry_now(ContainerMachine *container, bool sandbox_is_ready);
 
-/* What its variables refer to may be there now: whoever waits for that tries again. */
+/* Objects that its environment refers to may exist now: a container that waits for one tries again.
+ */
 void container_machine_retry_references(ContainerMachine *container, bool sandbox_is_ready);
 
-/* News. Those about another attempt than the present one are ignored. */
+/* Events. Those of other attempts than the present one are ignored. */
 void container_machine_on_image_ready(ContainerMachine *container);
 void container_machine_on_image_failed(ContainerMachine *container, const char *reason,
                                        const char *message);
@@ -115,31 +115,32 @@ void container_machine_on_start_failed(ContainerMachine *container, unsigned att
 void container_machine_on_exited(ContainerMachine *container, unsigned attempt,
                                  const ContainerExit *end);
 
-/* 'failure' is NULL where it went well. After a postStart that did not the container is killed. */
+/* 'failure' is NULL after a success. A failed postStart hook kills the container. */
 void container_machine_on_hook_done(ContainerMachine *container, const char *failure);
 void container_machine_on_retry(ContainerMachine *container, bool sandbox_is_ready);
 void container_machine_on_sandbox_lost(ContainerMachine *container, uint64_t now);
 
-/* After a restart of the agent: the present attempt. What came of it follows as news. Attempts
- * before it have left nothing. */
+/* After a restart of the agent: sets the present attempt. What became of it follows as an event.
+ * Attempts before it have left nothing. */
 void container_machine_adopt(ContainerMachine *container, unsigned attempt,
                              uint64_t next_delay_usec);
 
-/* After a restart of the agent: no shim knows of it, but it has run up to 'attempt'. That is an end
- * that nobody saw, and the policy says what follows. Nothing to who knows of an attempt already. */
+/* After a restart of the agent: no shim knows the container, but it has run up to 'attempt'. Its
+ * end was not observed; the restart policy decides what follows. Without effect where an attempt is
+ * known already. */
 void container_machine_recover(ContainerMachine *container, unsigned attempt, uint64_t now);
 
-/* The same where it is known how that attempt ended: the policy said that nothing follows. */
+/* The same where the end of that attempt is known: no attempt follows it. */
 void container_machine_recover_exit(ContainerMachine *container, unsigned attempt,
                                     const ContainerExit *end, const char *reason);
 
-/* After a restart of the agent: its postStart hook need not be run again. */
+/* After a restart of the agent: its postStart hook has ended. */
 void container_machine_adopt_post_started(ContainerMachine *container);
 
-/* After a restart of the agent: the present attempt was told to end, not for good. */
+/* After a restart of the agent: the present attempt is being killed, not for good. */
 void container_machine_adopt_killed(ContainerMachine *container);
 
-/* After a restart of the agent: the shim is creating the present attempt right now. */
+/* After a restart of the agent: the shim is creating the present attempt. */
 void container_machine_adopt_creating(ContainerMachine *container);
 
 /* After a restart of the agent: how the attempt before the present one ended. */
@@ -148,12 +149,12 @@ void container_machine_adopt_last(ContainerMachine *container, unsigned attempt,
 
 /* Questions. */
 unsigned container_machine_attempt(const ContainerMachine *container);
-/* The present attempt is none that is yet to come, and not later than this one. */
+/* The present attempt was started, and is not later than this one. */
 bool container_machine_has_run(const ContainerMachine *container, unsigned attempt);
 bool container_machine_has_any_attempt(
-        const ContainerMachine *container); /* any attempt of it has */
+        const ContainerMachine *container); /* any attempt was started */
 uint64_t container_machine_next_delay(
-        const ContainerMachine *container); /* travels with the attempt as its note */
+        const ContainerMachine *container); /* of the crash back-off */
 bool container_machine_has_process(const ContainerMachine *container);
 bool container_machine_is_running(const ContainerMachine *container); /* it has started */
 bool container_machine_is_up(
@@ -165,17 +166,17 @@ bool container_machine_has_post_started(const ContainerMachine *container);
 uint64_t container_machine_started_at(const ContainerMachine *container); /* realtime */
 bool container_machine_is_finished(const ContainerMachine *container);
 const char *container_machine_waiting_reason(
-        const ContainerMachine *container);                              /* were it waiting */
+        const ContainerMachine *container); /* of a waiting container */
 bool container_machine_has_succeeded(const ContainerMachine *container); /* finished, with 0 */
 /* How it ended, if it has finished; or NULL. */
 const ContainerState *container_machine_terminated_state(const ContainerMachine *container);
 uint64_t container_machine_finished_at(
         const ContainerMachine *container); /* realtime; 0: it never ended */
 
-/* It runs, and what comes after it in the pod's order may begin. */
+/* It runs, and the next container in the pod's order may start. */
 bool container_machine_has_started(const ContainerMachine *container);
 
-/* Its end is one after which all containers are restarted, after what is left of the delay. */
+/* A restart rule asks for a restart of all containers, after what is left of the delay. */
 bool container_machine_wants_restart_all(const ContainerMachine *container,
                                          uint64_t *ret_delay_usec);
 bool container_machine_waits_for_image(const ContainerMachine *container);
@@ -184,9 +185,9 @@ bool container_machine_is_waiting(
 bool container_machine_is_in_back_off(
         const ContainerMachine *container); /* after an end or a failure */
 
-/* Fills in 'ret' (zeroed before); what the pod knows better, it adds. 0 or -ENOMEM. */
+/* Fills in 'ret' (zeroed before); the pod adds what it knows better. 0 or -ENOMEM. */
 int container_machine_status(const ContainerMachine *container, const char *uid,
                              ContainerStatus *ret);
 
-/* Prints the table of moves as Markdown, as agent/README.md has it. */
+/* Prints the table of transitions as Markdown, for agent/pods/README.md. */
 void container_machine_print_table(FILE *out);

@@ -13,8 +13,8 @@ static bool is_init_step_done(const ContainerOrderEntry *entry) {
         return entry->role == ROLE_SIDECAR ? entry->has_started : entry->has_succeeded;
 }
 
-/* The container of init whose turn it is; their number when all have had theirs. The last that has
- * run says it: those before it were done once, whatever has become of them since. */
+/* The init container that is next; their number when all are done. The last one that has run
+ * decides: those before it were done once, whatever their state is now. */
 static size_t find_current_init(const ContainerOrderEntry *entries, size_t n) {
         size_t n_init = count_init_entries(entries, n);
 

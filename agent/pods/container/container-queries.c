@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What others ask of a container's life. Nothing here changes it. */
+/* Questions about a container's state. Nothing here changes it. */
 
 #include "agent/pods/container/container-machine-private.h"
 #include "common/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A container's life in the words of core/v1. */
+/* The status of a container (v1.ContainerStatus), as far as its state machine knows it. */
 
 #include "agent/bundle/paths.h"
 #include "agent/pods/container/container-machine-private.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Decisions of the supervisor that are Kubernetes' and not ours: pure functions, time is an
- * argument. */
+/* The restart policy of containers (restartPolicy, restartPolicyRules) and the crash back-off, by
+ * Kubernetes' rules. Pure; time is an argument. */
 
 #include "agent/model/pod.h"
 #include "agent/model/status.h"
@@ -12,16 +12,16 @@ typedef struct BackOffLimits {
         uint64_t max_usec;     /* 300 s */
 } BackOffLimits;
 
-/* When a container is restarted, in its own words or in its pod's. */
+/* When a container restarts: its own policy, or its pod's. */
 typedef struct ContainerRestartPolicy {
-        RestartPolicy policy; /* where no rule matches */
+        RestartPolicy policy; /* where no rule applies */
         const RestartRule *rules;
         size_t n_rules;
-        bool is_init; /* what has succeeded is done */
+        bool is_init; /* exit code 0 completes it */
 } ContainerRestartPolicy;
 
-/* A sidecar always, a container of init after a failure, unless its pod or itself says never. The
- * container is one of the spec's own, and outlives the terms. */
+/* A sidecar always restarts, an init container after a failure, unless its policy or its pod's is
+ * Never. The container is one of the spec's, and outlives the result. */
 ContainerRestartPolicy container_restart_policy(const PodSpec *spec, const Container *container);
 
 /* Whether a rule of any container may restart all of them. */
@@ -37,15 +37,15 @@ typedef enum RestartVerdict {
 typedef struct RestartDecision {
         RestartVerdict verdict;
         uint64_t delay_usec;      /* from the exit on; RESTART_LATER, RESTART_ALL */
-        uint64_t next_delay_usec; /* what the exit after this one will cost */
+        uint64_t next_delay_usec; /* after the next exit */
 } RestartDecision;
 
-/* Ten minutes of running forgive all earlier exits. */
+/* An attempt that ran for ten minutes resets the back-off. */
 #define BACK_OFF_RESET_USEC (UINT64_C(600) * 1000 * 1000)
 
 /* The kubelet's crash back-off: the first restart is immediate, then 10 s, doubling to 300 s;
- * whoever ran for more than ten minutes begins anew. 'next_delay_usec' is what the last decision
- * gave, 0 at first. An exit code that nobody saw counts as a failure: the caller passes 137. */
+ * a run of more than ten minutes resets it. 'next_delay_usec' is that of the last decision, 0 at
+ * first. An exit code that was not observed counts as a failure: the caller passes 137. */
 RestartDecision decide_restart(const ContainerRestartPolicy *terms, int exit_code,
                                uint64_t ran_usec, uint64_t next_delay_usec,
                                const BackOffLimits *back_off);
@@ -53,5 +53,5 @@ RestartDecision decide_restart(const ContainerRestartPolicy *terms, int exit_cod
 /* The next delay of a doubling back-off. */
 uint64_t back_off_next_delay(uint64_t delay_usec, const BackOffLimits *back_off);
 
-/* Kubernetes' reason for an end: Completed, Error, OOMKilled. */
+/* Kubernetes' reason of a terminated container: Completed, Error, OOMKilled. */
 const char *container_exit_reason(int exit_code, bool oom_killed);

@@ -29,8 +29,8 @@ static void dequeue_start_slot(StartLimiter *limiter, StartSlot *slot) {
         slot->is_waiting = false;
 }
 
-/* Whoever has his turn may give it back at once, and five hundred may do so in a row: that is a
- * loop, not a recursion. */
+/* A holder may release its slot at once, and hundreds may do so in a row: a loop, not a recursion.
+ */
 static void grant_start_slots(StartLimiter *limiter) {
         if (limiter->is_granting)
                 return;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How many containers are being created at once. An OCI runtime is a heavy program; five hundred
- * pods that appear in one moment must not mean five hundred of it. First come, first served. */
+/* Limits how many containers are created at the same time: an OCI runtime is a heavy program, and
+ * hundreds of pods may appear at once. A semaphore with a queue, first in, first out. */
 
 #include "common/macros.h"
 
 typedef struct StartSlot StartSlot;
 
-/* It is this one's turn; called from start_limiter_acquire() or from another's
- * start_limiter_release(). */
+/* The slot is acquired; called from start_limiter_acquire(), or from start_limiter_release() of
+ * another slot. */
 typedef void (*start_slot_acquired_t)(void *userdata);
 
-/* Embedded in who asks; zeroed at first. */
+/* Embedded in the owner; zeroed at first. */
 struct StartSlot {
         start_slot_acquired_t on_acquired;
         void *userdata;
@@ -31,8 +31,9 @@ typedef struct StartLimiter {
 
 void start_limiter_init(StartLimiter *limiter, unsigned max);
 
-/* Asks once: whoever waits or holds already stays as he is. */
+/* Without effect on a slot that waits or is held already. */
 void start_limiter_acquire(StartLimiter *limiter, StartSlot *slot);
 
-/* Gives the turn back, or leaves the queue; the next one's turn comes. Fine for who has neither. */
+/* Releases the slot, or takes it out of the queue; the next one in the queue is acquired. Without
+ * effect on a slot that is neither held nor waits. */
 void start_limiter_release(StartLimiter *limiter, StartSlot *slot);

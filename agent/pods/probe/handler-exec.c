@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program in the container, run by its shim. */
+/* The exec handler: a command in the container, run by its shim. */
 
 #include "agent/bundle/environment.h"
 #include "agent/pods/probe/handler-run-private.h"
@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-/* What the container's variables say as they are written: of those that refer to something nothing
- * is known here, as with the kubelet. */
+/* The literal values of the container's environment. As with the kubelet, variables with valueFrom
+ * are empty here. */
 static int build_static_environment(const Container *container, char ***ret) {
         int r = 0;
 
@@ -47,7 +47,7 @@ void handler_begin_exec(HandlerRun *run) {
         cleanup_strv char **argv = NULL;
         int r = build_exec_command(run, &argv);
 
-        /* An answer to an agent before us must not be taken for ours. */
+        /* With the process ID: the answer to an earlier agent's request must not match. */
         if (asprintf(&run->exec_id, "action-%d-%" PRIu64, (int) getpid(), ++serial) < 0) {
                 run->exec_id = NULL;
                 r = -ENOMEM;

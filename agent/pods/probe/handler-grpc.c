@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grpc.health.v1.Health/Check: one small message there, one back, over HTTP/2 without TLS. Of
- * protocol buffers this takes a string with the number 1 and an integer with the number 1. */
+/* The gRPC handler: grpc.health.v1.Health/Check over HTTP/2 without TLS. Of protocol buffers it
+ * needs only field 1 as a string (request) and as an integer (response). */
 
 #include "agent/pods/probe/handler-run-private.h"
 #include "common/cleanup.h"
@@ -48,7 +48,7 @@ static char *build_health_request(const char *service, size_t *ret_length) {
         return (char *) frame;
 }
 
-/* The status in a frame: an empty message is that of number 0. -1 where it is none. */
+/* The status in a frame; an empty message has status 0. -1 where it is malformed. */
 static int parse_health_response(const unsigned char *frame, size_t length) {
         if (length == FRAME_HEADER && frame[0] == 0)
                 return 0;
@@ -78,7 +78,7 @@ static void judge_health_response(HandlerRun *run, const HttpClientResponse *res
                         response->status);
         else if (status < 0)
                 handler_run_finish(run, HANDLER_FAILED,
-                                   "error: health rpc probe failed: the answer cannot be read");
+                                   "error: health rpc probe failed: the response is malformed");
         else if (status != STATUS_SERVING)
                 handler_run_finish(run, HANDLER_FAILED, "service unhealthy (responded with \"%s\")",
                                    health_statuses[status]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GET. Redirections are followed as the kubelet follows them: ten, and none to another host. */
+/* The httpGet handler. Redirects are followed as by the kubelet: at most ten, and none to another
+ * host. */
 
 #include "agent/pods/probe/handler-run-private.h"
 #include "common/cleanup.h"
@@ -21,8 +22,8 @@ static bool is_redirect_status(long status) {
         return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* A server that speaks HTTP where a hook asks for HTTPS is asked again without, and without telling
- * it any secret. The words are those of GnuTLS, and of OpenSSL. */
+/* As in the kubelet, a hook with scheme HTTPS falls back to HTTP, without its Authorization header,
+ * where the server does not speak TLS. The error texts are those of GnuTLS and of OpenSSL. */
 static bool should_retry_without_tls(const HandlerRun *run, const char *error) {
         return run->spec.is_hook && !run->is_downgraded && strncmp(run->url, "https://", 8) == 0 &&
                (strstr(error, "unexpected TLS packet") || strstr(error, "wrong version number"));

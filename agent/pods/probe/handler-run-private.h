@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the kinds of actions share. Nobody else includes this. */
+/* The handler run's own struct, shared by the files of the handler kinds. No other file includes
+ * this. */
 
 #include "agent/pods/probe/handler-run.h"
 
@@ -15,15 +16,15 @@ enum {
 struct HandlerRun {
         HandlerTarget target;
         HandlerRunSpec spec;
-        Handler handler; /* our own, which the spec's is */
+        Handler handler; /* a copy, which the spec points to */
         handler_done_t done;
         void *userdata;
         char *address;
         uint64_t began_at; /* boottime */
         sd_event_source *timer;
-        bool was_extended; /* because we were late ourselves */
+        bool was_extended; /* because the agent itself was late */
         sd_event_source *deferred;
-        HandlerResult result; /* to be told from the loop */
+        HandlerResult result; /* to be reported from the loop */
         char *message;
 
         char *exec_id;
@@ -31,35 +32,35 @@ struct HandlerRun {
         HttpClientRequest *request;
         char *url;
         unsigned n_redirects;
-        bool is_downgraded; /* what was to be asked by HTTPS is asked without */
+        bool is_downgraded; /* from HTTPS to HTTP */
 
         int fd;
         sd_event_source *connection;
 };
 
-/* Tells the result, now. The action may be gone after. */
+/* Reports the result now. The run may be freed by it. */
 void handler_run_finish(HandlerRun *run, HandlerResult result, const char *format, ...)
         printf_like(3, 4);
 
-/* Tells it from the loop. */
+/* Reports it from the loop. */
 void handler_run_finish_deferred(HandlerRun *run, HandlerResult result, const char *format, ...)
         printf_like(3, 4);
 
-/* The number of a port that may be named. 0 where the container has none of that name. */
+/* The number of a port that may be named. 0 where the container lacks a port of that name. */
 int64_t handler_run_port(const HandlerRun *run, const IntOrString *port);
 
-/* The engine, made now where there is none yet. NULL: handler_run_finish_deferred() has been
- * called. */
+/* The HTTP client, created at the first use. NULL: handler_run_finish_deferred() has been called.
+ */
 HttpClient *handler_run_http_client(HandlerRun *run);
 
 /* "<scheme>://<host>:<port><path>", freed by the caller, or NULL. */
 char *format_handler_url(const char *scheme, const char *host, int64_t port, const char *path);
 
-/* The kinds. Each begins, and ends by one of the first two, or by handler_run_free(). */
+/* The kinds of handlers. Each ends by one of the first two functions, or by handler_run_free(). */
 void handler_begin_exec(HandlerRun *run);
 void handler_begin_http(HandlerRun *run);
 void handler_begin_tcp(HandlerRun *run);
 void handler_begin_grpc(HandlerRun *run);
 
-/* What to say of one whose time is over. */
+/* The message of a request that timed out. */
 const char *http_timeout_message(const HandlerRun *run);

@@ -8,16 +8,15 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-/* An answer that is there is heard before its time is said to be over: timers come after sockets.
- */
+/* A response that has arrived is processed before the timeout: timers come after sockets. */
 enum {
         HANDLER_TIMER_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 1,
 };
 
-/* The shim ends a program in time; this is for the case that it does not answer at all. */
+/* The shim kills a command in time; this is for a shim that does not answer at all. */
 #define EXEC_ANSWER_TIMEOUT_USEC (10 * USEC_PER_SEC)
 
-/* Who finds himself called later than this has no right to call others late. */
+/* Where the agent itself is later than this, the handler gets as much time again. */
 #define LATE_USEC (20 * USEC_PER_MSEC)
 
 #define HANDLER_TIMER_ACCURACY_USEC (10 * USEC_PER_MSEC)
@@ -87,7 +86,7 @@ HttpClient *handler_run_http_client(HandlerRun *run) {
         return NULL;
 }
 
-/* What may not stand in a URL is written as Go writes it. */
+/* Escapes what a URL must not contain, as Go does. */
 static void write_url_path(FILE *out, const char *path) {
         if (path[0] != '/')
                 (void) fputc('/', out);
@@ -144,7 +143,7 @@ static int on_handler_timeout(sd_event_source *source, uint64_t usec, void *user
         return 0;
 }
 
-/* 0: it may take as long as it likes. */
+/* 0: no limit. */
 static uint64_t handler_timeout_usec(const HandlerRunSpec *spec) {
         const Handler *handler = spec->handler;
 
@@ -181,7 +180,7 @@ static void begin_handler(HandlerRun *run) {
         else if (handler->grpc)
                 handler_begin_grpc(run);
         else if (!handler->sleep)
-                /* Kubernetes' API takes such a hook, and its kubelet does not. */
+                /* The API server accepts such a hook, the kubelet does not. */
                 handler_run_finish_deferred(run, HANDLER_FAILED, "invalid handler: tcpSocket");
 }
 

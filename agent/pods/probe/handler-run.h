@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One thing that is done to a container from outside: a program run in it, a request, a connection,
- * or time that is let pass. Probes ask by it how a container is, hooks tell it something; what
- * comes of it is theirs to judge. It takes as long as it takes, and nobody waits. */
+/* One run of a handler of a probe or a lifecycle hook: exec, httpGet, tcpSocket, grpc or sleep.
+ * Asynchronous. What the result means for the container is decided by its user. */
 
 #include "agent/model/pod.h"
 #include "agent/sandbox/sandbox.h"
@@ -14,19 +13,19 @@ typedef struct HandlerRun HandlerRun;
 typedef enum HandlerResult {
         HANDLER_SUCCEEDED,
         HANDLER_FAILED,
-        HANDLER_ERROR, /* could not be tried, which says nothing of the container */
+        HANDLER_ERROR, /* could not be performed; not a result of the container */
         N_HANDLER_RESULTS,
 } HandlerResult;
 
-/* Called once, from the loop, never from within handler_run_start(). The action is freed by who
- * started it, there or later. 'message' is for a person: what was answered, or what is wrong. */
+/* Called once, from the loop, never from within handler_run_start(). The caller frees the run,
+ * there or later. 'message' is the output or the error. */
 typedef void (*handler_done_t)(HandlerResult result, const char *message, void *userdata);
 
-/* Whom, and by what means. The container and the strings are borrowed for the time of the call, the
- * rest for that of the action. */
+/* The target. The container and the strings are borrowed for the call of handler_run_start(), the
+ * rest as long as the run. */
 typedef struct HandlerTarget {
         sd_event *event;
-        HttpClient **http; /* made when it is first needed; shared by all */
+        HttpClient **http; /* created at the first use; shared by all */
         Sandbox *sandbox;
         const Container *container;
         const char *id;      /* of its present attempt */
@@ -34,17 +33,17 @@ typedef struct HandlerTarget {
 } HandlerTarget;
 
 typedef struct HandlerRunSpec {
-        const Handler *handler; /* copied: the pod may be edited meanwhile */
+        const Handler *handler; /* copied: the pod may be edited during the run */
         uint64_t timeout_usec;  /* then it has failed; 0: never */
-        bool is_hook;           /* any answer will do, and nothing in a command is replaced */
+        bool is_hook;           /* any HTTP response is a success, and $(…) in a command stays */
 } HandlerRunSpec;
 
-/* 0 or -ENOMEM; what cannot be begun is told as HANDLER_ERROR. */
+/* 0 or -ENOMEM; what cannot be started is reported as HANDLER_ERROR. */
 int handler_run_start(const HandlerTarget *target, const HandlerRunSpec *spec, handler_done_t done,
                       void *userdata, HandlerRun **ret);
 
-/* The end of a program that was run in a container. True where it is this action's. */
+/* A command in a container has ended. True where it is this run's. */
 bool handler_run_on_exec_done(HandlerRun *run, const SandboxEvent *event);
 
-/* Ends it without calling back. NULL is fine. */
+/* Cancels it without a report. NULL is allowed. */
 HandlerRun *handler_run_free(HandlerRun *run);

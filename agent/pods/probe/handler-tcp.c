@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection that is made and closed. */
+/* The tcpSocket handler: a connection is made and closed. */
 
 #include "agent/pods/probe/handler-run-private.h"
 #include "common/cleanup.h"
@@ -15,7 +15,7 @@ typedef union SocketAddress {
         struct sockaddr_in6 v6;
 } SocketAddress;
 
-/* The length, or 0 where the host is a name. */
+/* The length; 0 where the host is a name. */
 static socklen_t parse_socket_address(const char *host, int64_t port, SocketAddress *ret) {
         uint16_t number = htons((uint16_t) port);
 
@@ -80,7 +80,7 @@ static void on_tcp_host_reached(const HttpClientResponse *response, const char *
                 handler_run_finish(run, HANDLER_FAILED, "dial tcp %s: %s", run->url, error);
 }
 
-/* A name is looked up by libcurl, which does not wait for the answer. */
+/* libcurl resolves names without blocking. */
 static void connect_to_host_name(HandlerRun *run, const char *host, int64_t port) {
         cleanup_free char *url = format_handler_url("http", host, port, "/");
         cleanup_error Error error = ERROR_NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a row of a probe's results means: pure, and Kubernetes' rule. */
+/* Thresholds of probes (successThreshold, failureThreshold): what the results of a probe mean.
+ * Pure. */
 
 #include "agent/model/pod.h"
 
@@ -18,7 +19,7 @@ extern const char *const probe_kind_titles[N_PROBE_KINDS]; /* "Startup" */
 /* The container's probe of that kind, or NULL. */
 const Probe *container_probe(const Container *container, ProbeKind kind);
 
-/* The last results of one probe of one attempt. Zeroed: there was none. */
+/* The last results in a row of one probe of one attempt. Zeroed at first. */
 typedef struct ProbeResultRun {
         bool has_result;
         bool last; /* success or not */
@@ -26,10 +27,10 @@ typedef struct ProbeResultRun {
 } ProbeResultRun;
 
 typedef enum ProbeVerdict {
-        PROBE_UNDECIDED, /* what held before holds */
+        PROBE_UNDECIDED, /* the former verdict stays */
         PROBE_PASSED,
         PROBE_FAILED,
 } ProbeVerdict;
 
-/* A result comes in: so many alike in a row are a verdict. */
+/* Adds a result: as many equal ones in a row as the threshold give a verdict. */
 ProbeVerdict probe_add_result(ProbeResultRun *run, const Probe *spec, bool success);

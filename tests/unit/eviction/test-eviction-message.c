@@ -3,7 +3,7 @@
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-TEST(an_eviction_names_those_containers_that_use_more_than_they_asked_for)
+TEST(an_eviction_message_names_containers_that_exceed_their_requests)
 {
         const ResourceShortage shortage = { .signal = EVICTION_MEMORY,
                                             .quantity = 100 << 20,
@@ -19,7 +19,7 @@ TEST(an_eviction_names_those_containers_that_use_more_than_they_asked_for)
                            "request is 64Mi, has larger consumption of memory.");
 }
 
-TEST(what_is_counted_is_told_in_thousands)
+TEST(inodes_and_processes_are_printed_as_decimal_quantities)
 {
         const ResourceShortage shortage = { .signal = EVICTION_PIDS,
                                             .quantity = 2000,
@@ -30,7 +30,7 @@ TEST(what_is_counted_is_told_in_thousands)
                            "available: 1234.");
 }
 
-TEST(conditions_are_told_in_brackets)
+TEST(conditions_are_printed_in_brackets)
 {
         cleanup_free char *text = format_condition_list(NODE_CONDITION_BIT(NODE_PID_PRESSURE) |
                                                         NODE_CONDITION_BIT(NODE_DISK_PRESSURE));

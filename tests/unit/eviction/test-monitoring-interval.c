@@ -21,7 +21,7 @@ static uint64_t next(int64_t before, int64_t now, bool has_memory_watch, uint64_
                                         previous);
 }
 
-TEST(the_farther_the_threshold_the_later_the_next_look)
+TEST(the_interval_grows_with_the_distance_to_the_threshold)
 {
         uint64_t near = next(2 * GIB, 2 * GIB, true, 0), far = next(33 * GIB, 33 * GIB, true, 0);
 
@@ -31,10 +31,10 @@ TEST(the_farther_the_threshold_the_later_the_next_look)
         EXPECT(far <= 300 * SEC);
 }
 
-TEST(where_nobody_rings_memory_is_looked_at_more_often)
+TEST(memory_without_notifications_is_observed_more_often)
 { EXPECT(next(33 * GIB, 33 * GIB, false, 0) < next(33 * GIB, 33 * GIB, true, 0)); }
 
-TEST(while_nothing_moves_near_a_threshold_the_looks_become_as_rare_as_the_kubelets)
+TEST(near_a_threshold_the_interval_grows_to_the_kubelets_while_nothing_changes)
 {
         int64_t there = GIB + GIB / 8;
         uint64_t interval = next(there, there, true, 0);
@@ -46,14 +46,14 @@ TEST(while_nothing_moves_near_a_threshold_the_looks_become_as_rare_as_the_kubele
         EXPECT(next(there, there - GIB / 16, true, interval) < 5 * SEC);
 }
 
-TEST(where_nothing_is_known_nothing_is_asked_often)
+TEST(unknown_signals_are_observed_rarely)
 {
         SignalObservations nothing = { 0 };
 
         EXPECT_EQ(next_monitoring_interval(&memory_policy, &nothing, &nothing, true, 0), 300 * SEC);
 }
 
-TEST(what_pods_use_is_looked_for_again_soon_while_their_group_is_not_there)
+TEST(a_missing_pods_cgroup_is_observed_again_soon)
 {
         const EvictionPolicy policy = { .thresholds = { { .signal = EVICTION_ALLOCATABLE_MEMORY } },
                                         .n_thresholds = 1 };

@@ -20,7 +20,7 @@ static const char *order(EvictionSignal signal, PodUsage *uses, size_t n) {
         return text;
 }
 
-TEST(who_exceeds_what_he_asked_for_goes_before_who_does_not_whatever_the_priorities)
+TEST(pods_that_exceed_their_requests_are_evicted_before_others_whatever_the_priority)
 {
         PodUsage uses[] = { { .priority = 0, .used = 100, .requested = 100 },
                             { .priority = 1000, .used = 101, .requested = 100 },
@@ -29,7 +29,7 @@ TEST(who_exceeds_what_he_asked_for_goes_before_who_does_not_whatever_the_priorit
         EXPECT_STREQ(order(EVICTION_MEMORY, uses, N_ELEMENTS(uses)), "2 1 0 ");
 }
 
-TEST(of_the_same_priority_it_is_the_excess_that_counts_and_not_the_use)
+TEST(within_a_priority_the_excess_over_requests_counts_not_the_use)
 {
         PodUsage uses[] = { { .used = 900, .requested = 880 },
                             { .used = 100, .requested = 0 },
@@ -38,7 +38,7 @@ TEST(of_the_same_priority_it_is_the_excess_that_counts_and_not_the_use)
         EXPECT_STREQ(order(EVICTION_NODE_FS, uses, N_ELEMENTS(uses)), "1 2 0 ");
 }
 
-TEST(of_processes_the_priority_counts_then_their_number)
+TEST(for_processes_the_priority_counts_then_their_number)
 {
         PodUsage uses[] = { { .priority = 1, .used = 5000 },
                             { .priority = 0, .used = 3 },
@@ -47,14 +47,14 @@ TEST(of_processes_the_priority_counts_then_their_number)
         EXPECT_STREQ(order(EVICTION_PIDS, uses, N_ELEMENTS(uses)), "2 1 0 ");
 }
 
-TEST(whose_use_is_not_known_is_last_and_equals_keep_their_order)
+TEST(pods_of_unknown_use_are_last_and_equal_ones_keep_their_order)
 {
         PodUsage uses[] = { { .used = -1 }, { .used = 7 }, { .used = 7 } };
 
         EXPECT_STREQ(order(EVICTION_MEMORY, uses, N_ELEMENTS(uses)), "1 2 0 ");
 }
 
-TEST(for_a_disk_nobody_goes_who_has_written_next_to_nothing)
+TEST(a_pod_that_has_written_almost_nothing_is_not_evicted_for_a_disk)
 {
         const PodUsage little = { .is_known = true, .used = 10 };
         const PodUsage much = { .is_known = true, .used = 11 };

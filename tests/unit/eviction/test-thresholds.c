@@ -25,7 +25,7 @@ static const EvictionThreshold soft = { .signal = EVICTION_MEMORY,
                                         .value = { .fraction = 0.2 },
                                         .grace_usec = 30 * SEC };
 
-TEST(less_than_the_threshold_is_too_little_and_as_much_is_enough)
+TEST(a_threshold_is_met_below_its_quantity)
 {
         EvictionPolicy policy = policy_of(1, &hard);
         ThresholdState state = { 0 };
@@ -39,7 +39,7 @@ TEST(less_than_the_threshold_is_too_little_and_as_much_is_enough)
         EXPECT_EQ(state.conditions, NODE_CONDITION_BIT(NODE_MEMORY_PRESSURE));
 }
 
-TEST(what_is_not_known_is_not_short)
+TEST(an_unknown_signal_meets_no_threshold)
 {
         EvictionPolicy policy = policy_of(1, &hard);
         SignalObservations observed = { 0 };
@@ -49,7 +49,7 @@ TEST(what_is_not_known_is_not_short)
         EXPECT(!threshold_state_is_short(&state, &policy));
 }
 
-TEST(a_soft_threshold_makes_the_condition_at_once_and_is_due_after_its_grace)
+TEST(a_soft_threshold_sets_the_condition_at_once_and_is_due_after_its_grace_period)
 {
         EvictionPolicy policy = policy_of(1, &soft);
         ThresholdState state = { 0 };
@@ -64,7 +64,7 @@ TEST(a_soft_threshold_makes_the_condition_at_once_and_is_due_after_its_grace)
         EXPECT(threshold_state_due(&state, &policy) != NULL);
 }
 
-TEST(a_grace_begins_anew_when_there_was_enough_in_between)
+TEST(a_grace_period_starts_over_when_the_threshold_was_not_met_in_between)
 {
         EvictionPolicy policy = policy_of(1, &soft);
         ThresholdState state = { 0 };
@@ -76,7 +76,7 @@ TEST(a_grace_begins_anew_when_there_was_enough_in_between)
         EXPECT(!threshold_state_due(&state, &policy));
 }
 
-TEST(what_was_due_is_short_until_the_minimum_is_reclaimed_as_well)
+TEST(a_due_threshold_stays_met_until_its_minimum_reclaim)
 {
         EvictionThreshold threshold = hard;
         ThresholdState state = { 0 };
@@ -93,7 +93,7 @@ TEST(what_was_due_is_short_until_the_minimum_is_reclaimed_as_well)
         EXPECT(!threshold_state_is_short(&state, &policy));
 }
 
-TEST(a_condition_lasts_until_it_was_not_seen_for_the_transition_period)
+TEST(a_condition_lasts_for_the_transition_period)
 {
         EvictionPolicy policy = policy_of(1, &hard);
         ThresholdState state = { 0 };
@@ -110,7 +110,7 @@ TEST(a_condition_lasts_until_it_was_not_seen_for_the_transition_period)
         EXPECT_EQ(threshold_state_next_change(&state, &policy), UINT64_MAX);
 }
 
-TEST(memory_is_seen_to_before_disks_and_hard_thresholds_before_soft_ones)
+TEST(memory_is_reclaimed_before_disks_and_hard_thresholds_before_soft_ones)
 {
         const EvictionThreshold disk = { .signal = EVICTION_NODE_FS, .value = { .quantity = 100 } };
         EvictionThreshold thresholds[] = { disk, soft, hard };

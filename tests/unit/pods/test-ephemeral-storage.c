@@ -33,7 +33,7 @@ static const char limited[] =
         "volumes: [{name: free, emptyDir: {}}, {name: small, emptyDir: {sizeLimit: 2Ki}}, "
         "{name: memory, emptyDir: {medium: Memory, sizeLimit: 1}}]";
 
-TEST(only_pods_with_a_limit_on_the_disk_are_looked_at)
+TEST(only_pods_with_an_ephemeral_storage_limit_are_measured)
 {
         static const struct {
                 const char *spec;
@@ -58,7 +58,7 @@ TEST(only_pods_with_a_limit_on_the_disk_are_looked_at)
         }
 }
 
-TEST(volumes_come_first_then_layers_and_logs_of_each_container)
+TEST(storage_paths_are_volumes_then_layers_and_logs_of_each_container)
 {
         ManifestObjects objects = parse(limited);
         Pod *pod = objects.pods.items[0];
@@ -75,7 +75,7 @@ TEST(volumes_come_first_then_layers_and_logs_of_each_container)
         manifest_objects_done(&objects);
 }
 
-TEST(the_first_limit_that_is_exceeded_is_named_in_the_kubelets_words)
+TEST(the_first_exceeded_limit_has_the_kubelets_message)
 {
         static const struct {
                 uint64_t bytes[8]; /* free, small, a, its log, b, its log, c, its log */

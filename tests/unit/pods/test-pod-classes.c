@@ -74,7 +74,7 @@ TEST(a_pod_has_the_priority_of_its_class_or_of_the_default_one)
         manifest_objects_done(&objects);
 }
 
-TEST(a_class_that_goes_takes_nothing_from_a_pod_that_has_it)
+TEST(a_removed_class_does_not_change_running_pods)
 {
         ManifestObjects objects = parse(classes_yaml), none = { 0 };
         ManifestObjects before = parse_pod("priorityClassName: high\n  runtimeClassName: kata");
@@ -94,7 +94,7 @@ TEST(a_class_that_goes_takes_nothing_from_a_pod_that_has_it)
         manifest_objects_done(&objects);
 }
 
-TEST(a_handler_names_a_runtime_of_the_configuration)
+TEST(a_runtime_class_handler_selects_a_configured_runtime)
 {
         static const struct {
                 const char *line;

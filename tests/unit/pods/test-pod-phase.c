@@ -100,7 +100,7 @@ TEST(the_phase_is_the_kubelets)
         }
 }
 
-TEST(while_all_are_restarted_nothing_has_ended_for_good)
+TEST(a_pod_does_not_complete_during_a_restart_of_all_containers)
 {
         World world;
 
@@ -109,7 +109,7 @@ TEST(while_all_are_restarted_nothing_has_ended_for_good)
         EXPECT_EQ(pod_phase(&world.spec, &world.status, false, false), POD_FAILED);
 }
 
-TEST(conditions_name_the_containers_that_hold_them_up)
+TEST(conditions_name_the_unready_containers)
 {
         World world;
         char *text;
@@ -129,7 +129,7 @@ TEST(conditions_name_the_containers_that_hold_them_up)
         EXPECT(pod_was_initialized(&world.status));
 }
 
-TEST(gates_are_opened_by_conditions_that_somebody_tells)
+TEST(readiness_gates_need_a_reported_condition)
 {
         ReadinessGate gates[] = { { (char[]){ "PodScheduled" } },
                                   { (char[]){ "example.com/Warm" } },

@@ -35,7 +35,7 @@ static char *record_path(const char *uid) {
         return path;
 }
 
-TEST(a_record_comes_back_as_it_was)
+TEST(a_stored_record_is_loaded_unchanged)
 {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         Pod *pod = parse(&objects);
@@ -94,7 +94,7 @@ static void expect_refused(const char *uid, const char *good, size_t length, siz
                           r);
 }
 
-TEST(a_record_that_was_cut_or_flipped_anywhere_is_not_believed)
+TEST(a_truncated_or_corrupted_record_is_rejected)
 {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         Pod *pod = parse(&objects);
@@ -110,7 +110,7 @@ TEST(a_record_that_was_cut_or_flipped_anywhere_is_not_believed)
         }
 }
 
-TEST(what_lies_in_the_place_of_a_record_is_set_aside_or_named)
+TEST(a_file_that_is_not_a_record_is_set_aside_or_reported)
 {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         Pod *pod = parse(&objects);

@@ -12,7 +12,7 @@
 
 /* What the machine asked for, and what there is because of it. */
 typedef struct World {
-        ContainerMachine *life;
+        ContainerMachine *machine;
         char script[4096];
         bool image_is_here, run_fails;
         bool request, turn, retry, hook;
@@ -33,7 +33,7 @@ static void say(const char *what) {
 static void get_image(void *userdata) {
         say("image");
         if (world.image_is_here)
-                container_machine_on_image_ready(world.life);
+                container_machine_on_image_ready(world.machine);
         else
                 world.request = true;
 }
@@ -44,7 +44,7 @@ static void drop_image(void *userdata) {
 
 static void ask_turn(void *userdata) {
         world.turn = true;
-        container_machine_on_start_slot(world.life);
+        container_machine_on_start_slot(world.machine);
 }
 
 static void leave_turn(void *userdata) {
@@ -123,7 +123,7 @@ static void begin_with(RestartPolicy policy, Lifecycle *lifecycle) {
         spec.lifecycle = lifecycle;
         REQUIRE(container_machine_new(&pod, &spec, &(ContainerRestartPolicy){ .policy = policy },
                                       "ContainerCreating", &back_off, &recorder, NULL,
-                                      &world.life) >= 0);
+                                      &world.machine) >= 0);
 }
 
 static void begin(RestartPolicy policy) {
@@ -131,7 +131,7 @@ static void begin(RestartPolicy policy) {
 }
 
 static void end(void) {
-        world.life = container_machine_free(world.life);
+        world.machine = container_machine_free(world.machine);
 }
 
 static void exits(unsigned attempt, int exit_code) {
@@ -139,14 +139,14 @@ static void exits(unsigned attempt, int exit_code) {
 
         world.processes--;
         container_machine_on_exited(
-                world.life, attempt,
+                world.machine, attempt,
                 &(ContainerExit){ .exit_code = exit_code, .started_at = now, .finished_at = now });
 }
 
 static void expect_state(ContainerStateKind kind, const char *reason, unsigned restarts) {
         ContainerStatus status;
 
-        REQUIRE(container_machine_status(world.life, "u", &status) >= 0);
+        REQUIRE(container_machine_status(world.machine, "u", &status) >= 0);
         EXPECT_EQ(status.state.kind, kind);
         EXPECT_STREQ(status.state.reason, reason);
         EXPECT_EQ(status.restart_count, restarts);
@@ -156,15 +156,15 @@ static void expect_state(ContainerStateKind kind, const char *reason, unsigned r
         free(status.name);
 }
 
-TEST(a_container_starts_runs_dies_and_is_restarted_before_anything_is_tidied_up)
+TEST(a_container_restarts_before_its_last_attempt_is_removed)
 {
         begin(RESTART_POLICY_ALWAYS);
         expect_state(STATE_WAITING, "ContainerCreating", 0);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 0, 1);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
         expect_state(STATE_RUNNING, NULL, 0);
         exits(0, 1);
-        container_machine_on_started(world.life, 1, 2);
+        container_machine_on_started(world.machine, 1, 2);
         expect_state(STATE_RUNNING, NULL, 1);
         EXPECT_STREQ(world.script, "image run image run remove");
         exits(1, 0);
@@ -174,147 +174,147 @@ TEST(a_container_starts_runs_dies_and_is_restarted_before_anything_is_tidied_up)
         end();
 }
 
-TEST(a_container_that_is_done_stays_done)
+TEST(a_completed_container_stays_completed)
 {
         begin(RESTART_POLICY_NEVER);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 0, 1);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
         exits(0, 3);
-        EXPECT(container_machine_is_finished(world.life));
+        EXPECT(container_machine_is_finished(world.machine));
         expect_state(STATE_TERMINATED, "Error", 0);
-        container_machine_start(world.life);
+        container_machine_start(world.machine);
         EXPECT_STREQ(world.script, "image run remove");
         end();
 }
 
-TEST(a_missing_image_is_waited_for_with_a_doubling_wait_and_at_once_when_it_comes)
+TEST(a_missing_image_is_retried_with_back_off_and_at_once_when_it_appears)
 {
         begin(RESTART_POLICY_ALWAYS);
         world.image_is_here = false;
-        container_machine_start(world.life);
+        container_machine_start(world.machine);
         EXPECT(world.request);
-        container_machine_on_image_failed(world.life, "ImagePullBackOff", "no archive has it");
+        container_machine_on_image_failed(world.machine, "ImagePullBackOff", "no archive has it");
         expect_state(STATE_WAITING, "ImagePullBackOff", 0);
         EXPECT_EQ(world.retry_delay_usec, 10 * USEC_PER_SEC);
-        container_machine_on_retry(world.life, true);
-        container_machine_on_image_failed(world.life, "ImagePullBackOff", "no archive has it");
+        container_machine_on_retry(world.machine, true);
+        container_machine_on_image_failed(world.machine, "ImagePullBackOff", "no archive has it");
         EXPECT_EQ(world.retry_delay_usec, 20 * USEC_PER_SEC);
         world.image_is_here = true;
-        container_machine_retry_now(world.life, true);
-        container_machine_on_started(world.life, 0, 1);
+        container_machine_retry_now(world.machine, true);
+        container_machine_on_started(world.machine, 0, 1);
         expect_state(STATE_RUNNING, NULL, 0);
         EXPECT(!world.retry);
         end();
 }
 
-TEST(what_the_runtime_refuses_waits_with_its_sentence_and_counts_as_a_restart)
+TEST(a_start_refused_by_the_runtime_shows_its_message_and_counts_as_a_restart)
 {
         begin(RESTART_POLICY_ALWAYS);
-        container_machine_start(world.life);
+        container_machine_start(world.machine);
         world.processes--;
-        container_machine_on_start_failed(world.life, 0, true, "exec: no such file");
+        container_machine_on_start_failed(world.machine, 0, true, "exec: no such file");
         expect_state(STATE_WAITING, "RunContainerError", 0);
-        container_machine_on_retry(world.life, true);
-        container_machine_on_started(world.life, 1, 1);
+        container_machine_on_retry(world.machine, true);
+        container_machine_on_started(world.machine, 1, 1);
         expect_state(STATE_RUNNING, NULL, 1);
         end();
 
         begin(RESTART_POLICY_NEVER);
-        container_machine_start(world.life);
+        container_machine_start(world.machine);
         world.processes--;
-        container_machine_on_start_failed(world.life, 0, true, "exec: no such file");
+        container_machine_on_start_failed(world.machine, 0, true, "exec: no such file");
         expect_state(STATE_TERMINATED, "StartError", 0);
         end();
 }
 
-TEST(a_bundle_that_cannot_be_written_uses_up_no_attempt)
+TEST(a_failed_bundle_does_not_use_up_an_attempt)
 {
         begin(RESTART_POLICY_NEVER);
         world.run_fails = true;
-        container_machine_start(world.life);
+        container_machine_start(world.machine);
         expect_state(STATE_WAITING, "CreateContainerError", 0);
         world.run_fails = false;
-        container_machine_on_retry(world.life, true);
-        container_machine_on_started(world.life, 0, 1);
+        container_machine_on_retry(world.machine, true);
+        container_machine_on_started(world.machine, 0, 1);
         expect_state(STATE_RUNNING, NULL, 0);
         end();
 }
 
-TEST(a_lost_shim_is_an_unknown_end_and_a_failure)
+TEST(a_lost_shim_gives_an_unknown_exit_code_and_a_failure)
 {
         begin(RESTART_POLICY_ON_FAILURE);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 0, 1);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
         world.processes--;
-        container_machine_on_sandbox_lost(world.life, 2);
-        EXPECT(container_machine_is_waiting(world.life));
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 1, 3);
+        container_machine_on_sandbox_lost(world.machine, 2);
+        EXPECT(container_machine_is_waiting(world.machine));
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 1, 3);
         expect_state(STATE_RUNNING, NULL, 1);
         end();
 
         begin(RESTART_POLICY_NEVER);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 0, 1);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
         world.processes--;
-        container_machine_on_sandbox_lost(world.life, 2);
+        container_machine_on_sandbox_lost(world.machine, 2);
         expect_state(STATE_TERMINATED, "ContainerStatusUnknown", 0);
         end();
 }
 
-TEST(a_stop_while_it_is_being_created_stops_it_when_it_runs)
+TEST(a_stop_during_creation_takes_effect_when_it_runs)
 {
         begin(RESTART_POLICY_ALWAYS);
-        container_machine_start(world.life);
-        container_machine_stop(world.life);
-        container_machine_on_started(world.life, 0, 1);
+        container_machine_start(world.machine);
+        container_machine_stop(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
         EXPECT_STREQ(world.script, "image run stop stop");
         exits(0, 143);
-        EXPECT(container_machine_is_finished(world.life));
+        EXPECT(container_machine_is_finished(world.machine));
         end();
 }
 
 static Handler handler;
 static Lifecycle with_hooks = { .post_start = &handler, .pre_stop = &handler };
 
-TEST(a_container_runs_once_its_hook_has_and_is_stopped_after_the_other)
+TEST(post_start_runs_before_running_and_pre_stop_before_the_stop)
 {
         begin_with(RESTART_POLICY_ALWAYS, &with_hooks);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 0, 1);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
         expect_state(STATE_WAITING, "ContainerCreating", 0);
-        EXPECT(!container_machine_is_up(world.life));
-        container_machine_on_hook_done(world.life, NULL);
+        EXPECT(!container_machine_is_up(world.machine));
+        container_machine_on_hook_done(world.machine, NULL);
         expect_state(STATE_RUNNING, NULL, 0);
-        EXPECT(container_machine_is_up(world.life));
-        container_machine_stop(world.life);
-        container_machine_stop(world.life);
-        EXPECT(world.hook && container_machine_is_stopping(world.life));
-        container_machine_on_hook_done(world.life, "it does not matter");
+        EXPECT(container_machine_is_up(world.machine));
+        container_machine_stop(world.machine);
+        container_machine_stop(world.machine);
+        EXPECT(world.hook && container_machine_is_stopping(world.machine));
+        container_machine_on_hook_done(world.machine, "it does not matter");
         EXPECT(!world.hook);
         exits(0, 143);
-        EXPECT(container_machine_is_finished(world.life));
+        EXPECT(container_machine_is_finished(world.machine));
         EXPECT_STREQ(world.script, "image run post-start pre-stop stop remove");
         end();
 }
 
-TEST(a_container_whose_hook_fails_is_killed_and_waits_with_its_sentence)
+TEST(a_failed_post_start_hook_kills_the_container_and_shows_its_message)
 {
         begin_with(RESTART_POLICY_ALWAYS, &with_hooks);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 0, 1);
-        container_machine_on_hook_done(world.life, "PostStart hook failed: no");
-        container_machine_on_hook_done(world.life, NULL);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
+        container_machine_on_hook_done(world.machine, "PostStart hook failed: no");
+        container_machine_on_hook_done(world.machine, NULL);
         exits(0, 143);
         expect_state(STATE_WAITING, "PostStartHookError", 0);
         EXPECT_STREQ(world.script, "image run post-start pre-stop kill remove wait");
-        container_machine_on_retry(world.life, true);
-        container_machine_on_started(world.life, 1, 2);
+        container_machine_on_retry(world.machine, true);
+        container_machine_on_started(world.machine, 1, 2);
         EXPECT(world.hook);
         end();
 }
 
-TEST(an_end_that_an_earlier_agent_kept_is_known_as_it_was)
+TEST(a_checkpointed_termination_is_restored_unchanged)
 {
         ContainerStatus *status = calloc(1, sizeof(*status));
         PodStatus all = { .containers = { status, 1 } };
@@ -322,51 +322,51 @@ TEST(an_end_that_an_earlier_agent_kept_is_known_as_it_was)
         REQUIRE(status);
         begin(RESTART_POLICY_ON_FAILURE);
         container_machine_recover_exit(
-                world.life, 2,
+                world.machine, 2,
                 &(ContainerExit){
                         .exit_code = 0, .started_at = 1, .finished_at = 2, .message = "words" },
                 "Completed");
-        EXPECT(container_machine_is_finished(world.life) &&
-               container_machine_has_succeeded(world.life));
-        REQUIRE(container_machine_terminated_state(world.life));
-        EXPECT_STREQ(container_machine_terminated_state(world.life)->message, "words");
-        EXPECT_EQ(container_machine_status(world.life, "u", status), 0);
+        EXPECT(container_machine_is_finished(world.machine) &&
+               container_machine_has_succeeded(world.machine));
+        REQUIRE(container_machine_terminated_state(world.machine));
+        EXPECT_STREQ(container_machine_terminated_state(world.machine)->message, "words");
+        EXPECT_EQ(container_machine_status(world.machine, "u", status), 0);
         EXPECT_EQ(status->restart_count, 2U);
         EXPECT_EQ(status->state.exit_code, 0);
         pod_status_done(&all);
-        container_machine_recover(world.life, 5, 3); /* it knows of one already */
-        EXPECT_EQ(container_machine_attempt(world.life), 2U);
-        container_machine_restart_edited(world.life);
-        EXPECT(!container_machine_terminated_state(world.life));
-        container_machine_start(world.life);
+        container_machine_recover(world.machine, 5, 3); /* it knows of one already */
+        EXPECT_EQ(container_machine_attempt(world.machine), 2U);
+        container_machine_restart_edited(world.machine);
+        EXPECT(!container_machine_terminated_state(world.machine));
+        container_machine_start(world.machine);
         EXPECT_EQ(world.attempts_run[3], 1U);
         end();
 }
 
-TEST(who_is_stopped_for_good_while_the_hook_of_his_kill_runs_is_hurried)
+TEST(a_final_stop_shortens_the_pre_stop_hook_of_a_kill)
 {
         Handler hook = { 0 };
         Lifecycle lifecycle = { .pre_stop = &hook };
 
         begin_with(RESTART_POLICY_ALWAYS, &lifecycle);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 0, 1);
-        EXPECT(container_machine_can_be_killed(world.life));
-        container_machine_kill(world.life, "why");
-        EXPECT(!container_machine_can_be_killed(world.life));
-        container_machine_stop(world.life);
-        container_machine_stop(world.life); /* said once */
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
+        EXPECT(container_machine_can_be_killed(world.machine));
+        container_machine_kill(world.machine, "why");
+        EXPECT(!container_machine_can_be_killed(world.machine));
+        container_machine_stop(world.machine);
+        container_machine_stop(world.machine); /* said once */
         EXPECT_STREQ(world.script, "image run pre-stop hurry");
         EXPECT(world.hook);
-        container_machine_on_hook_done(world.life, NULL);
-        container_machine_on_exited(world.life, 0,
+        container_machine_on_hook_done(world.machine, NULL);
+        container_machine_on_exited(world.machine, 0,
                                     &(ContainerExit){ .exit_code = 143, .started_at = 1 });
         EXPECT_STREQ(world.script, "image run pre-stop hurry stop remove");
-        EXPECT(container_machine_is_finished(world.life));
+        EXPECT(container_machine_is_finished(world.machine));
         end();
 }
 
-TEST(who_is_killed_is_restarted_unless_the_policy_is_never_and_however_he_ends)
+TEST(a_killed_container_restarts_unless_the_policy_is_never)
 {
         static const struct {
                 RestartPolicy policy;
@@ -377,56 +377,56 @@ TEST(who_is_killed_is_restarted_unless_the_policy_is_never_and_however_he_ends)
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 begin(cases[i].policy);
-                container_machine_start(world.life);
-                container_machine_on_started(world.life, 0, 1);
-                container_machine_kill(world.life, "Container c failed liveness probe");
-                container_machine_kill(world.life, "again");
+                container_machine_start(world.machine);
+                container_machine_on_started(world.machine, 0, 1);
+                container_machine_kill(world.machine, "Container c failed liveness probe");
+                container_machine_kill(world.machine, "again");
                 exits(0, 0);
-                EXPECT_EQ(container_machine_is_finished(world.life), !cases[i].restarts);
+                EXPECT_EQ(container_machine_is_finished(world.machine), !cases[i].restarts);
                 EXPECT_STREQ(world.script, cases[i].restarts ? "image run kill image run"
                                                              : "image run kill remove");
                 end();
         }
 }
 
-TEST(who_is_being_killed_can_be_stopped_for_good)
+TEST(a_container_that_is_being_killed_can_be_stopped_for_good)
 {
         begin(RESTART_POLICY_ALWAYS);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 0, 1);
-        container_machine_kill(world.life, "why");
-        container_machine_stop(world.life);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
+        container_machine_kill(world.machine, "why");
+        container_machine_stop(world.machine);
         exits(0, 137);
-        EXPECT(container_machine_is_finished(world.life));
+        EXPECT(container_machine_is_finished(world.machine));
         EXPECT_STREQ(world.script, "image run kill stop remove");
         end();
 }
 
-TEST(a_hook_that_was_run_is_not_run_again_by_a_new_agent)
+TEST(a_restarted_agent_does_not_repeat_a_post_start_hook)
 {
         begin_with(RESTART_POLICY_ALWAYS, &with_hooks);
-        container_machine_adopt(world.life, 2, 0);
-        container_machine_adopt_post_started(world.life);
-        container_machine_on_started(world.life, 2, 1);
+        container_machine_adopt(world.machine, 2, 0);
+        container_machine_adopt_post_started(world.machine);
+        container_machine_on_started(world.machine, 2, 1);
         expect_state(STATE_RUNNING, NULL, 2);
         EXPECT_STREQ(world.script, "");
         end();
 
         begin_with(RESTART_POLICY_ALWAYS, &with_hooks);
-        container_machine_adopt(world.life, 2, 0);
-        container_machine_on_started(world.life, 2, 1);
+        container_machine_adopt(world.machine, 2, 0);
+        container_machine_on_started(world.machine, 2, 1);
         EXPECT_STREQ(world.script, "post-start");
         end();
 }
 
-TEST(a_new_agent_goes_on_where_the_old_one_was)
+TEST(a_restarted_agent_adopts_the_containers_state)
 {
         ContainerExit last = { .exit_code = 7, .started_at = 1, .finished_at = 2 };
 
         begin(RESTART_POLICY_ALWAYS);
-        container_machine_adopt(world.life, 4, 40 * USEC_PER_SEC);
-        container_machine_adopt_last(world.life, 3, &last);
-        container_machine_on_started(world.life, 4, 5);
+        container_machine_adopt(world.machine, 4, 40 * USEC_PER_SEC);
+        container_machine_adopt_last(world.machine, 3, &last);
+        container_machine_on_started(world.machine, 4, 5);
         expect_state(STATE_RUNNING, NULL, 4);
         EXPECT_STREQ(world.script, "");
         world.processes++;
@@ -436,226 +436,225 @@ TEST(a_new_agent_goes_on_where_the_old_one_was)
         end();
 }
 
-TEST(an_image_that_comes_while_there_is_no_shim_is_asked_for_when_there_is_one)
+TEST(an_image_that_appears_without_a_sandbox_is_requested_with_the_next_sandbox)
 {
         begin(RESTART_POLICY_ALWAYS);
         world.image_is_here = false;
-        container_machine_start(world.life);
-        container_machine_on_image_failed(world.life, "ImagePullBackOff", "no archive has it");
-        container_machine_on_sandbox_lost(world.life, 1);
+        container_machine_start(world.machine);
+        container_machine_on_image_failed(world.machine, "ImagePullBackOff", "no archive has it");
+        container_machine_on_sandbox_lost(world.machine, 1);
         world.image_is_here = true;
-        container_machine_retry_now(world.life, /* sandbox_is_ready= */ false);
+        container_machine_retry_now(world.machine, /* sandbox_is_ready= */ false);
         EXPECT_STREQ(world.script, "image wait");
-        EXPECT(container_machine_is_waiting(world.life));
-        container_machine_start(world.life);
+        EXPECT(container_machine_is_waiting(world.machine));
+        container_machine_start(world.machine);
         EXPECT_STREQ(world.script, "image wait image run");
         end();
 }
 
-TEST(what_ran_and_is_known_by_its_log_only_is_an_unknown_end_and_a_failure)
+TEST(a_container_known_only_by_its_log_has_an_unknown_exit_code)
 {
         begin(RESTART_POLICY_ALWAYS);
-        container_machine_recover(world.life, 3, 1);
+        container_machine_recover(world.machine, 3, 1);
         expect_state(STATE_WAITING, "ContainerCreating", 3);
-        container_machine_recover(world.life, 9, 1); /* known already */
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 4, 2);
+        container_machine_recover(world.machine, 9, 1); /* known already */
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 4, 2);
         expect_state(STATE_RUNNING, NULL, 4);
         EXPECT_STREQ(world.script, "image run remove");
         end();
 
         begin(RESTART_POLICY_NEVER);
-        container_machine_recover(world.life, 0, 1);
+        container_machine_recover(world.machine, 0, 1);
         expect_state(STATE_TERMINATED, "ContainerStatusUnknown", 0);
-        container_machine_start(world.life);
+        container_machine_start(world.machine);
         EXPECT_STREQ(world.script, "remove");
         end();
 }
 
-TEST(a_container_that_is_retired_runs_on_and_is_not_started_any_more)
+TEST(a_retired_container_continues_and_is_not_restarted)
 {
         begin(RESTART_POLICY_ALWAYS);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 0, 1);
-        container_machine_disable_restart(world.life);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
+        container_machine_disable_restart(world.machine);
         expect_state(STATE_RUNNING, NULL, 0);
         exits(0, 1);
-        EXPECT(container_machine_is_finished(world.life));
-        EXPECT(!container_machine_has_succeeded(world.life));
+        EXPECT(container_machine_is_finished(world.machine));
+        EXPECT(!container_machine_has_succeeded(world.machine));
         EXPECT_STREQ(world.script, "image run remove");
         end();
 
         begin(RESTART_POLICY_ALWAYS);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 0, 1);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
         exits(0, 1);
-        container_machine_on_started(world.life, 1, 2);
+        container_machine_on_started(world.machine, 1, 2);
         exits(1, 1);
         EXPECT(world.retry);
-        container_machine_disable_restart(world.life);
-        EXPECT(container_machine_is_finished(world.life) && !world.retry);
+        container_machine_disable_restart(world.machine);
+        EXPECT(container_machine_is_finished(world.machine) && !world.retry);
         end();
 }
 
-TEST(what_is_finished_can_be_run_once_more_as_another_attempt)
+TEST(a_finished_container_can_run_again_as_a_new_attempt)
 {
         begin(RESTART_POLICY_ON_FAILURE);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 0, 1);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
         exits(0, 0);
-        EXPECT(container_machine_has_succeeded(world.life));
-        container_machine_reset(world.life);
-        EXPECT(container_machine_is_waiting(world.life));
+        EXPECT(container_machine_has_succeeded(world.machine));
+        container_machine_reset(world.machine);
+        EXPECT(container_machine_is_waiting(world.machine));
         expect_state(STATE_WAITING, "ContainerCreating", 0);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 1, 1);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 1, 1);
         expect_state(STATE_RUNNING, NULL, 1);
         EXPECT_EQ(world.attempts_run[1], 1);
         end();
 }
 
-TEST(who_is_edited_is_stopped_and_runs_again_whatever_the_policy_says)
+TEST(an_edited_container_restarts_whatever_its_policy)
 {
         static const RestartPolicy policies[] = { RESTART_POLICY_ALWAYS, RESTART_POLICY_NEVER };
 
         for (size_t i = 0; i < N_ELEMENTS(policies); i++) {
                 begin(policies[i]);
-                container_machine_start(world.life);
-                container_machine_on_started(world.life, 0, 1);
-                container_machine_restart_edited(world.life);
-                container_machine_restart_edited(world.life);
+                container_machine_start(world.machine);
+                container_machine_on_started(world.machine, 0, 1);
+                container_machine_restart_edited(world.machine);
+                container_machine_restart_edited(world.machine);
                 expect_state(STATE_RUNNING, NULL, 0);
                 exits(0, 0);
-                EXPECT(container_machine_is_waiting(world.life));
-                EXPECT(container_machine_has_run(world.life, 0));
-                container_machine_start(world.life);
-                EXPECT(!container_machine_has_run(world.life, 0));
-                container_machine_on_started(world.life, 1, 2);
+                EXPECT(container_machine_is_waiting(world.machine));
+                EXPECT(container_machine_has_run(world.machine, 0));
+                container_machine_start(world.machine);
+                EXPECT(!container_machine_has_run(world.machine, 0));
+                container_machine_on_started(world.machine, 1, 2);
                 expect_state(STATE_RUNNING, NULL, 1);
                 EXPECT_STREQ(world.script, "image run kill remove image run");
                 end();
         }
 }
 
-TEST(who_is_edited_while_he_is_created_and_fails_runs_again_once_and_by_the_policy_from_then_on)
+TEST(an_edit_during_a_failing_creation_runs_it_again_once)
 {
         begin(RESTART_POLICY_NEVER);
-        container_machine_start(world.life);
-        container_machine_restart_edited(world.life);
+        container_machine_start(world.machine);
+        container_machine_restart_edited(world.machine);
         world.processes--;
-        container_machine_on_start_failed(world.life, 0, /* by_runtime= */ true, "no such program");
-        EXPECT(container_machine_is_waiting(world.life));
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 1, 1);
+        container_machine_on_start_failed(world.machine, 0, /* by_runtime= */ true, "no such program");
+        EXPECT(container_machine_is_waiting(world.machine));
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 1, 1);
         exits(1, 0);
-        EXPECT(container_machine_is_finished(world.life));
+        EXPECT(container_machine_is_finished(world.machine));
         expect_state(STATE_TERMINATED, "Completed", 1);
         end();
 }
 
-TEST(who_waits_is_tried_at_once_when_he_is_edited)
+TEST(an_edit_ends_the_back_off_of_a_waiting_container)
 {
         begin(RESTART_POLICY_ALWAYS);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 0, 1);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
         exits(0, 1);
-        container_machine_on_started(world.life, 1, 2);
+        container_machine_on_started(world.machine, 1, 2);
         exits(1, 1);
         EXPECT(world.retry);
-        container_machine_restart_edited(world.life);
-        EXPECT(container_machine_is_waiting(world.life) && !world.retry);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 2, 3);
+        container_machine_restart_edited(world.machine);
+        EXPECT(container_machine_is_waiting(world.machine) && !world.retry);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 2, 3);
         exits(2, 1);
-        expect_state(STATE_WAITING, "ContainerCreating", 3); /* the back-off begins anew */
+        expect_state(STATE_WAITING, "ContainerCreating", 3); /* the back-off starts over */
         end();
 
         begin(RESTART_POLICY_ALWAYS);
         world.image_is_here = false;
-        container_machine_start(world.life);
-        container_machine_restart_edited(world.life);
-        EXPECT(container_machine_is_waiting(world.life) && !world.request);
+        container_machine_start(world.machine);
+        container_machine_restart_edited(world.machine);
+        EXPECT(container_machine_is_waiting(world.machine) && !world.request);
         end();
 }
 
-TEST(who_is_being_stopped_for_good_is_not_run_again_for_an_edit)
+TEST(an_edit_does_not_restart_a_container_that_is_being_stopped)
 {
         begin(RESTART_POLICY_ALWAYS);
-        container_machine_start(world.life);
-        container_machine_on_started(world.life, 0, 1);
-        container_machine_restart_edited(world.life);
-        container_machine_stop(world.life);
-        container_machine_restart_edited(world.life);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
+        container_machine_restart_edited(world.machine);
+        container_machine_stop(world.machine);
+        container_machine_restart_edited(world.machine);
         exits(0, 0);
-        EXPECT(container_machine_is_finished(world.life));
+        EXPECT(container_machine_is_finished(world.machine));
         end();
 }
 
-TEST(an_end_that_a_new_agent_finds_leaves_what_follows_to_the_pod)
+TEST(after_a_found_exit_the_pod_decides_about_a_restart)
 {
         ContainerExit found = {
                 .exit_code = 1, .started_at = 1, .finished_at = 2, .is_found = true
         };
 
         begin(RESTART_POLICY_ALWAYS);
-        container_machine_adopt(world.life, 0, 0);
-        container_machine_on_started(world.life, 0, 1);
-        container_machine_on_exited(world.life, 0, &found);
-        EXPECT(container_machine_is_waiting(world.life));
+        container_machine_adopt(world.machine, 0, 0);
+        container_machine_on_started(world.machine, 0, 1);
+        container_machine_on_exited(world.machine, 0, &found);
+        EXPECT(container_machine_is_waiting(world.machine));
         EXPECT_STREQ(world.script, "");
         end();
 
         begin(RESTART_POLICY_ALWAYS);
-        container_machine_adopt(world.life, 3, 300 * USEC_PER_SEC);
-        container_machine_on_started(world.life, 3, 1);
+        container_machine_adopt(world.machine, 3, 300 * USEC_PER_SEC);
+        container_machine_on_started(world.machine, 3, 1);
         found.started_at = found.finished_at = now_realtime_usec();
-        container_machine_on_exited(world.life, 3, &found);
+        container_machine_on_exited(world.machine, 3, &found);
         expect_state(STATE_WAITING, "CrashLoopBackOff", 3);
         end();
 }
 
-/* Random news, whatever it is: never two processes, nothing held that the state does not use, every
- * attempt run at most once, and who is stopped ends. */
+/* Random events: never two processes, no resource that the state does not use, each attempt run at most once, and a stopped container ends. */
 static void random_event(unsigned dice) {
-        unsigned attempt = container_machine_attempt(world.life);
+        unsigned attempt = container_machine_attempt(world.machine);
 
         switch (dice % 11) {
         case 0:
-                container_machine_start(world.life);
+                container_machine_start(world.machine);
                 break;
         case 1:
-                container_machine_on_image_ready(world.life);
+                container_machine_on_image_ready(world.machine);
                 break;
         case 2:
-                container_machine_on_image_failed(world.life, "ImagePullBackOff", "x");
+                container_machine_on_image_failed(world.machine, "ImagePullBackOff", "x");
                 break;
         case 3:
                 if (world.processes > 0)
-                        container_machine_on_started(world.life, attempt, now_realtime_usec());
+                        container_machine_on_started(world.machine, attempt, now_realtime_usec());
                 break;
         case 4:
-                if (world.processes > 0 && container_machine_has_process(world.life)) {
-                        container_machine_on_started(world.life, attempt, now_realtime_usec());
+                if (world.processes > 0 && container_machine_has_process(world.machine)) {
+                        container_machine_on_started(world.machine, attempt, now_realtime_usec());
                         exits(attempt, (int) (dice >> 8) % 3);
                 }
                 break;
         case 5:
                 if (world.retry)
-                        container_machine_on_retry(world.life, dice & 0x100);
+                        container_machine_on_retry(world.machine, dice & 0x100);
                 break;
         case 7:
                 if (world.hook)
-                        container_machine_on_hook_done(world.life, dice & 0x100 ? "failed" : NULL);
+                        container_machine_on_hook_done(world.machine, dice & 0x100 ? "failed" : NULL);
                 break;
         case 8:
-                container_machine_kill(world.life, "killed");
+                container_machine_kill(world.machine, "killed");
                 break;
         case 10:
-                container_machine_restart_edited(world.life);
+                container_machine_restart_edited(world.machine);
                 break;
         case 6:
                 world.processes = 0;
-                container_machine_on_sandbox_lost(world.life, now_realtime_usec());
+                container_machine_on_sandbox_lost(world.machine, now_realtime_usec());
                 break;
         default:
                 world.run_fails = dice & 0x100;
@@ -664,7 +663,7 @@ static void random_event(unsigned dice) {
         }
 }
 
-TEST(no_order_of_events_doubles_or_leaks_anything)
+TEST(no_order_of_events_duplicates_or_leaks_a_resource)
 {
         uint32_t seed = 12345;
 
@@ -677,13 +676,13 @@ TEST(no_order_of_events_doubles_or_leaks_anything)
                         for (size_t a = 0; a < 512; a++)
                                 EXPECT(world.attempts_run[a] <= 1 && world.n_removed[a] <= 1);
                 }
-                container_machine_stop(world.life);
+                container_machine_stop(world.machine);
                 if (world.processes > 0) {
-                        container_machine_on_started(world.life,
-                                                     container_machine_attempt(world.life), 1);
-                        exits(container_machine_attempt(world.life), 0);
+                        container_machine_on_started(world.machine,
+                                                     container_machine_attempt(world.machine), 1);
+                        exits(container_machine_attempt(world.machine), 0);
                 }
-                EXPECT(container_machine_is_finished(world.life));
+                EXPECT(container_machine_is_finished(world.machine));
                 EXPECT(!world.request && !world.turn && !world.retry && !world.hook);
                 end();
                 if (test_failures > 0)
@@ -691,7 +690,7 @@ TEST(no_order_of_events_doubles_or_leaks_anything)
         }
 }
 
-TEST(the_table_of_moves_in_the_readme_is_the_one_in_the_code)
+TEST(the_transition_table_of_the_readme_matches_the_code)
 {
         cleanup_free char *readme = NULL, *table = NULL;
         size_t length;

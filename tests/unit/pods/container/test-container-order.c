@@ -60,7 +60,7 @@ static void expect_plans(const Case *cases, size_t n, const ContainerOrderInput 
         }
 }
 
-TEST(containers_begin_one_after_another_and_the_main_ones_together)
+TEST(init_containers_start_in_order_and_main_containers_together)
 {
         static const Case cases[] = {
                 { "mm", "ss" },
@@ -79,7 +79,7 @@ TEST(containers_begin_one_after_another_and_the_main_ones_together)
                 { "usm", ".s." },
                 { "uum", "..s" },
                 { "dMm", "..s" },
-                /* A sidecar that was there once holds up nobody, and is there again. */
+                /* A sidecar that has started once does not delay the others, and is started again. */
                 { "sdim", "s.s." },
                 { "sdM", "s.." },
                 { "sdMm", "s..s" },
@@ -90,14 +90,14 @@ TEST(containers_begin_one_after_another_and_the_main_ones_together)
         expect_plans(cases, N_ELEMENTS(cases), &(ContainerOrderInput){ 0 });
 }
 
-TEST(who_must_hold_starts_nobody)
+TEST(no_container_starts_while_the_pod_is_held)
 {
         static const Case cases[] = { { "im", ".." }, { "dm", ".." }, { "sM", ".." } };
 
         expect_plans(cases, N_ELEMENTS(cases), &(ContainerOrderInput){ .must_hold = true });
 }
 
-TEST(at_the_end_sidecars_wait_for_all_others_and_for_those_after_them)
+TEST(sidecars_stop_last_in_reverse_order)
 {
         static const Case cases[] = {
                 { "uuMM", "rrxx" }, { "uuMD", "rrx." }, { "uuDD", "rx.." }, { "ueDD", "x..." },
@@ -110,7 +110,7 @@ TEST(at_the_end_sidecars_wait_for_all_others_and_for_those_after_them)
                      &(ContainerOrderInput){ .must_end = true, .is_late = true });
 }
 
-TEST(a_pod_ends_by_itself_when_its_main_containers_are_done_or_init_has_failed)
+TEST(a_pod_completes_when_main_containers_are_done_or_init_has_failed)
 {
         static const Case cases[] = {
                 { "uDM", "..." }, { "uDD", "x.." },   { "uuDD", "rx.." }, { "sDD", "x.." },
@@ -129,7 +129,7 @@ static PodProgress course_of(const char *pod) {
         return pod_progress_of(entries, n);
 }
 
-TEST(the_course_of_a_pod_is_what_its_containers_say)
+TEST(progress_of_a_pod_follows_from_its_containers)
 {
         EXPECT_EQ(course_of("im"), PROGRESS_INITIALIZING);
         EXPECT_EQ(course_of("um"), PROGRESS_RUNNING);

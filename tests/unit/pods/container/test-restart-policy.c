@@ -7,7 +7,7 @@
 static const BackOffLimits kubelet = { 10 * USEC_PER_SEC, 300 * USEC_PER_SEC };
 static const ContainerRestartPolicy always = { .policy = RESTART_POLICY_ALWAYS };
 
-TEST(the_first_restart_is_immediate_then_the_wait_doubles_to_five_minutes)
+TEST(the_first_restart_is_immediate_then_the_back_off_doubles_to_five_minutes)
 {
         static const unsigned seconds[] = { 0, 10, 20, 40, 80, 160, 300, 300, 300 };
         uint64_t next = 0;
@@ -21,7 +21,7 @@ TEST(the_first_restart_is_immediate_then_the_wait_doubles_to_five_minutes)
         }
 }
 
-TEST(ten_minutes_of_running_forgive_all_earlier_exits)
+TEST(ten_minutes_of_running_reset_the_back_off)
 {
         RestartDecision d =
                 decide_restart(&always, 1, BACK_OFF_RESET_USEC + 1, 300 * USEC_PER_SEC, &kubelet);
@@ -32,7 +32,7 @@ TEST(ten_minutes_of_running_forgive_all_earlier_exits)
         EXPECT_EQ(d.delay_usec, 300 * USEC_PER_SEC);
 }
 
-TEST(policies_restart_what_they_say)
+TEST(restart_policies_restart_by_exit_code)
 {
         static const struct {
                 RestartPolicy policy;
@@ -54,7 +54,7 @@ TEST(policies_restart_what_they_say)
         }
 }
 
-TEST(a_maximum_below_the_initial_wait_is_the_wait)
+TEST(a_maximum_below_the_initial_back_off_limits_it)
 {
         static const BackOffLimits quick = { USEC_PER_SEC, USEC_PER_SEC };
 
@@ -66,7 +66,7 @@ static RestartRule rule(RestartAction action, RestartRuleExitCodes *codes) {
         return (RestartRule){ action, codes };
 }
 
-TEST(the_first_rule_that_matches_an_exit_code_goes_before_the_policy)
+TEST(the_first_matching_restart_rule_overrides_the_policy)
 {
         int64_t known[] = { 42, 43 }, one[] = { 1 };
         RestartRuleExitCodes in = { EXIT_CODE_IN, { known, 2 } };
@@ -86,7 +86,7 @@ TEST(the_first_rule_that_matches_an_exit_code_goes_before_the_policy)
         EXPECT_EQ(decide_restart(&terms, 1, 0, 0, &kubelet).verdict, RESTART_NOW);
 }
 
-TEST(a_container_of_init_that_has_succeeded_is_done_whatever_a_rule_says)
+TEST(a_succeeded_init_container_never_restarts)
 {
         RestartRuleExitCodes any = { EXIT_CODE_NOT_IN, { NULL, 0 } };
         RestartRule rules[] = { rule(RESTART_ACTION_RESTART, &any) };
@@ -96,7 +96,7 @@ TEST(a_container_of_init_that_has_succeeded_is_done_whatever_a_rule_says)
         EXPECT_EQ(decide_restart(&terms, 9, 0, 0, &kubelet).verdict, RESTART_NOW);
 }
 
-TEST(a_containers_own_policy_goes_before_its_pods_and_init_is_never_restarted_for_success)
+TEST(a_containers_restart_policy_overrides_its_pods)
 {
         enum {
                 U = RESTART_POLICY_UNSET,
@@ -125,7 +125,7 @@ TEST(a_containers_own_policy_goes_before_its_pods_and_init_is_never_restarted_fo
         }
 }
 
-TEST(an_end_has_kubernetes_reason)
+TEST(a_terminated_container_has_kubernetes_reason)
 {
         EXPECT_STREQ(container_exit_reason(0, false), "Completed");
         EXPECT_STREQ(container_exit_reason(1, false), "Error");

@@ -9,7 +9,7 @@ static void served(void *userdata) {
         order[n_served++] = *(unsigned *) userdata;
 }
 
-TEST(turns_are_served_in_order_and_never_more_than_allowed)
+TEST(start_slots_are_granted_in_order_up_to_the_limit)
 {
         static unsigned names[5] = { 0, 1, 2, 3, 4 };
         StartSlot turn[5] = { 0 };
@@ -49,7 +49,7 @@ static void gives_back_at_once(void *userdata) {
         depth--;
 }
 
-TEST(turns_that_are_given_back_at_once_are_served_one_after_the_other)
+TEST(slots_released_at_once_are_granted_without_recursion)
 {
         StartSlot turn[1000] = { 0 };
 

@@ -17,17 +17,17 @@ static void expect_verdicts(int64_t success, int64_t failure, const char *result
         EXPECT_STREQ(got, verdicts);
 }
 
-TEST(so_many_results_alike_are_a_verdict)
+TEST(equal_results_up_to_the_threshold_give_a_verdict)
 {
         expect_verdicts(1, 3, "+--+---+", "P..P..FP");
         expect_verdicts(1, 1, "+-+-", "PFPF");
         expect_verdicts(3, 1, "++-+++", "..F..P");
 }
 
-TEST(a_verdict_is_said_again_as_long_as_it_holds)
+TEST(a_verdict_is_repeated_while_it_holds)
 { expect_verdicts(2, 2, "----++++", ".FFF.PPP"); }
 
-TEST(each_kind_is_the_container_s_own)
+TEST(each_probe_kind_is_found_in_the_container)
 {
         Probe startup = { 0 }, liveness = { 0 }, readiness = { 0 };
         const Container container = { .startup_probe = &startup,

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/eviction/pod-evictor.h"
+
+#include "agent/eviction/pod-usage.h"
+#include "common/child.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/strv.h"
+
+#include <stdlib.h>
+
+#define EVICTION_TIMEOUT_USEC                                               \
+        (30 * USEC_PER_SEC) /* beyond the grace period, as with the kubelet \
+                             */
+#define MEASURE_TIMEOUT_USEC (120 * USEC_PER_SEC)
+#define NUMBER_LINE_MAX      32
+
+typedef struct EvictionCandidates {
+        EvictionCandidate *items;
+        size_t n;
+} EvictionCandidates;
+
+struct PodEvictor {
+        PodEvictorConfig config;
+        Child *measure_child;        /* measures what was written by … */
+        EvictionCandidates measured; /* … these … */
+        ResourceShortage shortage;   /* … for this */
+        bool has_found_none;         /* the last measurement found no pod to evict */
+        char *evicting_uid;          /* the pod that was evicted last; waited for … */
+        uint64_t evicting_until;     /* … until this boot time */
+        uint64_t counts[N_EVICTION_SIGNALS];
+};
+
+static void eviction_candidates_done(EvictionCandidates *candidates) {
+        for (size_t i = 0; i < candidates->n; i++)
+                eviction_candidate_done(&candidates->items[i]);
+        free(candidates->items);
+        *candidates = (EvictionCandidates){ 0 };
+}
+
+int pod_evictor_new(const PodEvictorConfig *config, PodEvictor **ret) {
+        PodEvictor *evictor = calloc(1, sizeof(*evictor));
+
+        if (!evictor)
+                return -ENOMEM;
+        evictor->config = *config;
+        *ret = evictor;
+        return 0;
+}
+
+PodEvictor *pod_evictor_free(PodEvictor *evictor) {
+        if (!evictor)
+                return NULL;
+        child_free(evictor->measure_child);
+        eviction_candidates_done(&evictor->measured);
+        free(evictor->evicting_uid);
+        free(evictor);
+        return NULL;
+}
+
+static int list_eviction_candidates(const PodEvictor *evictor, EvictionCandidates *ret) {
+        return evictor->config.callbacks->list_candidates(&ret->items, &ret->n,
+                                                          evictor->config.userdata);
+}
+
+/* ---- one pod is evicted ---- */
+
+static char *print_candidate_message(const EvictionCandidate *candidate,
+                                     const ResourceShortage *shortage, const uint64_t *written) {
+        cleanup_free ContainerUsage *usages = calloc(candidate->n_containers + 1, sizeof(*usages));
+
+        if (!usages)
+                return NULL;
+        measure_container_usages(candidate, shortage->signal, written, usages);
+        return format_eviction_message(shortage, usages, candidate->n_containers);
+}
+
+static bool evict_candidate(PodEvictor *evictor, const EvictionCandidate *candidate,
+                            const ResourceShortage *shortage, const uint64_t *written) {
+        const PodEvictorConfig *config = &evictor->config;
+        cleanup_free char *message = print_candidate_message(candidate, shortage, written);
+        cleanup_free char *uid = strdup(candidate->uid);
+        uint64_t grace_usec;
+
+        if (!message || !uid ||
+            !config->callbacks->fail_pod(uid, eviction_signals[shortage->signal].condition, message,
+                                         shortage->grace_seconds, &grace_usec, config->userdata))
+                return false;
+        free(evictor->evicting_uid);
+        evictor->evicting_uid = TAKE_PTR(uid);
+        evictor->evicting_until = now_boottime_usec() + grace_usec + EVICTION_TIMEOUT_USEC;
+        evictor->counts[shortage->signal]++;
+        return true;
+}
+
+/* 'written' has an array for each candidate; NULL: their cgroups are asked. A candidate whose array
+ * is NULL is left out. */
+static bool evict_first_ranked(PodEvictor *evictor, const EvictionCandidates *candidates,
+                               const uint64_t *const *written, const ResourceShortage *shortage) {
+        cleanup_free PodUsage *usages = calloc(candidates->n + 1, sizeof(*usages));
+        size_t n = 0;
+
+        if (!usages)
+                return false;
+        for (size_t i = 0; i < candidates->n; i++)
+                if (!written || written[i])
+                        usages[n++] = measure_pod_usage(&candidates->items[i], shortage->signal,
+                                                        written ? written[i] : NULL, i);
+        rank_pods_for_eviction(shortage->signal, usages, n);
+        for (size_t i = 0; i < n; i++)
+                if (eviction_frees_enough(shortage->signal, &usages[i],
+                                          shortage->quantity - shortage->available) &&
+                    evict_candidate(evictor, &candidates->items[usages[i].index], shortage,
+                                    written ? written[usages[i].index] : NULL))
+                        return true;
+        return false;
+}
+
+static bool evict_by_cgroup_usage(PodEvictor *evictor, const ResourceShortage *shortage) {
+        cleanup_with(eviction_candidates_done) EvictionCandidates candidates = { 0 };
+
+        return list_eviction_candidates(evictor, &candidates) >= 0 &&
+               evict_first_ranked(evictor, &candidates, NULL, shortage);
+}
+
+/* ---- disk: what pods have written is measured by a child ---- */
+
+static size_t count_measured_paths(const EvictionCandidates *candidates) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < candidates->n; i++)
+                n += strv_length(candidates->items[i].storage_paths);
+        return n;
+}
+
+static bool parse_measured_numbers(const char *text, uint64_t *numbers, size_t n) {
+        char *end;
+
+        for (size_t i = 0; i < n; i++) {
+                numbers[i] = strtoull(text, &end, 10);
+                if (end == text || *end != '\n')
+                        return false;
+                text = end + 1;
+        }
+        return true;
+}
+
+/* The numbers of one candidate, or NULL where it was not measured or has other paths since. */
+static const uint64_t *find_measured_numbers(const EvictionCandidates *measured,
+                                             const uint64_t *numbers,
+                                             const EvictionCandidate *candidate) {
+        for (size_t i = 0; i < measured->n; i++) {
+                size_t n_paths = strv_length(measured->items[i].storage_paths);
+
+                if (streq(measured->items[i].uid, candidate->uid))
+                        return strv_length(candidate->storage_paths) == n_paths ? numbers : NULL;
+                numbers += n_paths;
+        }
+        return NULL;
+}
+
+static bool evict_by_measured_usage(PodEvictor *evictor, const char *output) {
+        size_t n_paths = count_measured_paths(&evictor->measured);
+        cleanup_with(eviction_candidates_done) EvictionCandidates candidates = { 0 };
+        cleanup_free uint64_t *numbers = calloc(n_paths + 1, sizeof(*numbers));
+        cleanup_free const uint64_t **written = NULL;
+
+        if (!numbers || list_eviction_candidates(evictor, &candidates) < 0)
+                return true; /* it is tried again */
+        written = calloc(candidates.n + 1, sizeof(*written));
+        if (!written || !parse_measured_numbers(output, numbers, n_paths))
+                return true;
+        for (size_t i = 0; i < candidates.n; i++)
+                written[i] =
+                        find_measured_numbers(&evictor->measured, numbers, &candidates.items[i]);
+        return evict_first_ranked(evictor, &candidates, written, &evictor->shortage);
+}
+
+static void on_pods_measured(const ChildResult *result, void *userdata) {
+        PodEvictor *evictor = userdata;
+
+        evictor->measure_child = NULL;
+        if (child_succeeded(result))
+                evictor->has_found_none = !evict_by_measured_usage(evictor, result->output);
+        eviction_candidates_done(&evictor->measured);
+}
+
+static int measure_candidates(PodEvictor *evictor, const ResourceShortage *shortage) {
+        EvictionCandidates *measured = &evictor->measured;
+        cleanup_strv char **argv = NULL;
+        int r = list_eviction_candidates(evictor, measured);
+
+        if (r < 0)
+                return r;
+        if (measured->n == 0)
+                return -ENOENT;
+        r = strv_append(&argv, evictor->config.shim_path);
+        if (r < 0)
+                return r;
+        r = strv_append(&argv, "usage");
+        if (r >= 0 && eviction_signals[shortage->signal].is_counted)
+                r = strv_append(&argv, "--inodes");
+        for (size_t i = 0; r >= 0 && i < measured->n; i++)
+                r = strv_extend(&argv, measured->items[i].storage_paths);
+        if (r < 0)
+                return r;
+        evictor->shortage = *shortage;
+        return child_spawn(
+                evictor->config.event,
+                &(ChildSpec){ .argv = argv,
+                              .output_max = count_measured_paths(measured) * NUMBER_LINE_MAX + 1,
+                              .timeout_usec = MEASURE_TIMEOUT_USEC },
+                on_pods_measured, evictor, &evictor->measure_child, NULL);
+}
+
+static bool evict_by_disk_usage(PodEvictor *evictor, const ResourceShortage *shortage) {
+        bool has_found_none = evictor->has_found_none;
+
+        evictor->has_found_none = false;
+        if (has_found_none)
+                return false; /* reported now; the next call measures again */
+        if (measure_candidates(evictor, shortage) >= 0)
+                return true;
+        eviction_candidates_done(&evictor->measured);
+        return false;
+}
+
+/* ---- interface ---- */
+
+bool pod_evictor_evict(PodEvictor *evictor, const ResourceShortage *shortage) {
+        if (pod_evictor_is_busy(evictor))
+                return true;
+        if (eviction_signals[shortage->signal].condition == NODE_DISK_PRESSURE)
+                return evict_by_disk_usage(evictor, shortage);
+        return evict_by_cgroup_usage(evictor, shortage);
+}
+
+bool pod_evictor_is_busy(const PodEvictor *evictor) {
+        const PodEvictorConfig *config = &evictor->config;
+
+        if (evictor->measure_child)
+                return true;
+        return evictor->evicting_uid && now_boottime_usec() < evictor->evicting_until &&
+               config->callbacks->is_stopping(evictor->evicting_uid, config->userdata);
+}
+
+const uint64_t *pod_evictor_counts(const PodEvictor *evictor) {
+        return evictor->counts;
+}

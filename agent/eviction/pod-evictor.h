@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Evicts one pod at a time for node pressure: measures what the candidates use, ranks them
+ * (pod-ranking.h), has the first one fail, and waits until it has stopped. Unlike the kubelet it
+ * also evicts static pods: on a node without a cluster there are no others. */
+
+#include "agent/eviction/eviction-message.h"
+#include "common/error.h"
+
+#include <systemd/sd-event.h>
+
+typedef struct PodEvictor PodEvictor;
+
+typedef struct PodEvictorCallbacks {
+        /* The pods that may be evicted, in an array whose elements and itself the evictor frees. 0
+         * or -errno. */
+        int (*list_candidates)(EvictionCandidate **ret, size_t *ret_n, void *userdata);
+        /* Fails the pod with the kubelet's message and at most this grace period (seconds; < 0: the
+         * pod's own), and gives the grace period that it has. False: it is gone, or has failed. */
+        bool (*fail_pod)(const char *uid, NodeCondition condition, const char *message,
+                         int64_t max_grace_seconds, uint64_t *ret_grace_usec, void *userdata);
+        /* Something of the failed pod still runs or is mounted. */
+        bool (*is_stopping)(const char *uid, void *userdata);
+} PodEvictorCallbacks;
+
+typedef struct PodEvictorConfig {
+        sd_event *event;
+        const char *shim_path; /* "mainstay-shim usage" measures directories */
+        const PodEvictorCallbacks *callbacks;
+        void *userdata;
+} PodEvictorConfig;
+
+/* All that the configuration points to is borrowed. 0 or -ENOMEM. */
+int pod_evictor_new(const PodEvictorConfig *config, PodEvictor **ret);
+PodEvictor *pod_evictor_free(PodEvictor *evictor);
+DEFINE_CLEANUP(PodEvictor *, pod_evictor_free)
+
+/* Evicts the first candidate that helps, or measures the disk to find it. False: there is none. */
+bool pod_evictor_evict(PodEvictor *evictor, const ResourceShortage *shortage);
+
+/* True while the disk is being measured, and until nothing of the evicted pod runs or is mounted;
+ * at most half a minute longer than its grace period. */
+bool pod_evictor_is_busy(const PodEvictor *evictor);
+
+/* How many pods were evicted, by signal. */
+const uint64_t *pod_evictor_counts(const PodEvictor *evictor);

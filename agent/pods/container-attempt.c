@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/pods/container-attempt.h"
+
+#include "agent/bundle/actual-resources.h"
+#include "agent/model/signals.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The spec's stop signal, or the image's. 0: neither has one. */
+static int find_stop_signal(const Container *spec, const Image *image) {
+        if (spec->lifecycle && spec->lifecycle->stop_signal)
+                return signal_from_name(spec->lifecycle->stop_signal);
+        return image->stop_signal ? signal_from_name(image->stop_signal) : 0;
+}
+
+int container_attempt_start(ContainerAttempt *attempt, const Container *spec, const Image *image,
+                            unsigned generation) {
+        char *image_id = strdup(image->digest), *image_name = strdup(spec->image);
+
+        if (!image_id || !image_name) {
+                free(image_id);
+                free(image_name);
+                return -ENOMEM;
+        }
+        free(attempt->image_id);
+        attempt->image_id = image_id;
+        free(attempt->image_name);
+        attempt->image_name = image_name;
+        attempt->stop_signal = find_stop_signal(spec, image);
+        attempt->generation = generation;
+        attempt->has_run = true;
+        return 0;
+}
+
+void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *checkpoint) {
+        attempt->generation = checkpoint->generation;
+        attempt->stop_signal = checkpoint->stop_signal;
+        free(attempt->image_id);
+        attempt->image_id = TAKE_PTR(checkpoint->image_id);
+        attempt->has_run = true;
+}
+
+/* Read from the bundle once an attempt: it does not change. */
+int container_attempt_user(ContainerAttempt *attempt, const ContainerInstance *container,
+                           unsigned number, ContainerUser *ret) {
+        const PodInstance *pod = container->pod;
+
+        if (attempt->user.is_known && attempt->user_attempt != number)
+                container_user_done(&attempt->user);
+        if (!attempt->user.is_known &&
+            bundle_load_actual_user(pod->context->bundle, pod->pod, container->spec->name, number,
+                                    &attempt->user) < 0)
+                return 0;
+        attempt->user_attempt = number;
+        return container_user_copy(&attempt->user, ret);
+}
+
+void container_attempt_done(ContainerAttempt *attempt) {
+        free(attempt->image_id);
+        free(attempt->image_name);
+        container_user_done(&attempt->user);
+}

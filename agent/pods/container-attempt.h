@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What is known of the attempt of a container that runs or ran last, for its status: image, stop
+ * signal, user. */
+
+#include "agent/pods/attempt-checkpoint.h"
+#include "agent/pods/container-instance.h"
+
+typedef struct ContainerAttempt {
+        bool has_run; /* in this sandbox, and since the last restart of all containers */
+        char *image_id;
+        char *image_name;    /* as its spec had it; NULL: an earlier agent ran it */
+        int stop_signal;     /* 0: the default */
+        unsigned generation; /* restarts of all containers before it */
+        ContainerUser user;  /* of: */
+        unsigned user_attempt;
+} ContainerAttempt;
+
+/* An attempt starts. 0 or -ENOMEM. */
+int container_attempt_start(ContainerAttempt *attempt, const Container *spec, const Image *image,
+                            unsigned generation);
+
+/* A restarted agent found the attempt. Takes the checkpoint's image ID. */
+void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *checkpoint);
+
+/* The user that an attempt runs as; empty where it is not known. 0 or -ENOMEM. */
+int container_attempt_user(ContainerAttempt *attempt, const ContainerInstance *container,
+                           unsigned number, ContainerUser *ret);
+
+void container_attempt_done(ContainerAttempt *attempt);

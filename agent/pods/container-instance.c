@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions about one container that need its pod as well: its ID, its logs (kubectl logs), its
+ * sessions (kubectl exec, attach, port-forward). */
+
+#include "agent/pods/container-instance.h"
+
+#include "agent/bundle/logs.h"
+#include "agent/bundle/paths.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+void container_instance_print_id(const ContainerInstance *c, char id[CONTAINER_ID_SIZE]) {
+        container_id(c->pod->pod->metadata.uid, c->spec->name,
+                     container_machine_attempt(c->machine), id);
+}
+
+HandlerTarget container_instance_handler_target(const ContainerInstance *c,
+                                                char id[CONTAINER_ID_SIZE]) {
+        PodContext *context = c->pod->context;
+
+        container_instance_print_id(c, id);
+        return (HandlerTarget){
+                .event = context->event,
+                .http = &context->http,
+                .sandbox = c->pod->sandbox,
+                .container = c->spec,
+                .id = id,
+                .address = pod_instance_address(c->pod),
+        };
+}
+
+/* ---- logs ---- */
+
+/* The kubelet's rule: while no container runs, the attempt that ended last is both the latest and
+ * the previous one. */
+static int choose_log_attempt(const ContainerInstance *c, bool previous, unsigned *ret_attempt,
+                              Error *reterr) {
+        const char *pod = c->pod->pod->metadata.name, *container = c->spec->name;
+        int last = bundle_last_logged_attempt(c->pod->context->bundle, c->pod->pod, container);
+
+        if (last < 0 && !previous)
+                return error_setf(reterr, EAGAIN,
+                                  "container \"%s\" in pod \"%s\" is waiting to start: %s",
+                                  container, pod, container_machine_waiting_reason(c->machine));
+        if (previous && container_machine_has_process(c->machine))
+                last--;
+        if (last < 0)
+                return error_setf(reterr, ENOENT,
+                                  "previous terminated container \"%s\" in pod \"%s\" not found",
+                                  container, pod);
+        *ret_attempt = (unsigned) last;
+        return 0;
+}
+
+int container_instance_find_log(const ContainerInstance *c, bool previous, char **ret_directory,
+                                unsigned *ret_attempt, bool *ret_is_live, Error *reterr) {
+        cleanup_free char *log_dir = pod_log_dir(c->pod->context->bundle, c->pod->pod);
+        unsigned attempt;
+        char *directory;
+        int r;
+
+        if (!log_dir)
+                return -ENOMEM;
+        r = choose_log_attempt(c, previous, &attempt, reterr);
+        if (r < 0)
+                return r;
+        directory = path_join(log_dir, c->spec->name);
+        if (!directory)
+                return -ENOMEM;
+        *ret_directory = directory;
+        *ret_attempt = attempt;
+        *ret_is_live = container_machine_has_process(c->machine) &&
+                       container_machine_attempt(c->machine) == attempt;
+        return 0;
+}
+
+/* ---- sessions ---- */
+
+/* The session itself is between the client and the shim; the agent only finds the container. */
+int container_instance_open_session(const ContainerInstance *c, const SandboxSession *session,
+                                    int socket_fd, Error *reterr) {
+        SandboxSession with_id = *session;
+        char id[CONTAINER_ID_SIZE];
+        int r;
+
+        if (!container_machine_is_up(c->machine) || !c->pod->sandbox)
+                return error_setf(reterr, EAGAIN, "container \"%s\" in pod \"%s\" is not running",
+                                  c->spec->name, c->pod->pod->metadata.name);
+        if (socket_fd < 0)
+                return 0;
+        container_instance_print_id(c, id);
+        with_id.container = id;
+        r = sandbox_open_session(c->pod->sandbox, &with_id, socket_fd);
+        return r < 0 ? error_prefixf(reterr, r, "cannot ask the pod's shim") : 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What all pods of one agent share: the event loop, the node, the image store, limits and counters.
+ */
+
+#include "agent/bundle/bundle.h"
+#include "agent/cni/cni.h"
+#include "agent/image/image-store.h"
+#include "agent/model/event.h"
+#include "agent/model/eviction.h"
+#include "agent/model/node.h"
+#include "agent/pods/container/restart-policy.h"
+#include "agent/pods/container/start-limiter.h"
+#include "agent/pods/pod-classes.h"
+#include "agent/sandbox/sandbox.h"
+
+/* Everything is borrowed and outlives the pods. */
+typedef struct PodContext {
+        sd_event *event;
+        const BundleConfig *bundle;
+        const SandboxConfig *sandbox;
+        const CniPaths *network;
+        OciRuntimes runtimes;
+        ImageStore *images;
+        StartLimiter start_limiter;
+        BackOffLimits back_off;
+        uint64_t log_max_size;
+        unsigned log_max_files;
+        const char *host_ip;
+        const NodeLabelsTaints *node;     /* for node selectors and node affinity; or NULL */
+        const NodeConditions *conditions; /* node pressure, for admission; or NULL */
+        /* The pod needs pod_worker_step() soon; its status may have changed. */
+        void (*on_dirty)(void *owner, void *userdata);
+        /* The log of a container's attempt is complete, for clients that follow it. */
+        void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
+        /* See record_pod_event(). Or NULL. */
+        void (*on_event)(const PodEvent *event, void *userdata);
+        void *userdata;
+        struct FsyncQueue *state_sync; /* syncs the pods' state files to the disk; or NULL */
+        struct HttpClient *http;       /* for probes and hooks; created at the first use */
+        int64_t burstable_milli_cpu;   /* sum of the CPU requests of all Burstable pods */
+        uint64_t n_containers_started;
+        unsigned n_network_checks;
+        uint64_t n_containers_restarted;
+        uint64_t n_start_errors;
+} PodContext;

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/pods/pod-instance.h"
+
+#include "agent/bundle/paths.h"
+#include "agent/model/schema.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <fcntl.h>
+
+/* The kubelet's annotation: when it read the pod's manifest. */
+static const char config_seen_annotation[] = "kubernetes.io/config.seen";
+
+int pod_instance_init_take(PodInstance *instance, PodContext *context, Pod *pod, void *owner) {
+        const char *seen = string_map_get(&pod->metadata.annotations, config_seen_annotation);
+
+        *instance = (PodInstance){ .context = context, .owner = owner, .is_desired = true };
+        if (!seen || parse_rfc3339(seen, &instance->start_time) < 0)
+                instance->start_time = now_realtime_usec();
+        if (asprintf(&instance->description, "%s/%s", pod->metadata.namespace, pod->metadata.name) <
+            0) {
+                instance->description = NULL;
+                return -ENOMEM;
+        }
+        instance->pod = pod;
+        return 0;
+}
+
+void pod_instance_done(PodInstance *instance) {
+        network_attachment_free(instance->attachment);
+        sandbox_free(instance->sandbox);
+        free(instance->description);
+        pod_free(instance->pod);
+        *instance = (PodInstance){ 0 };
+}
+
+void pod_instance_mark_dirty(const PodInstance *instance) {
+        instance->context->on_dirty(instance->owner, instance->context->userdata);
+}
+
+LogSubject pod_instance_log_subject(const PodInstance *instance, const char *container) {
+        const ObjectMeta *metadata = &instance->pod->metadata;
+
+        return (LogSubject){ metadata->namespace, metadata->name, metadata->uid, container };
+}
+
+int pod_instance_open_state_dir(const PodInstance *instance) {
+        cleanup_free char *path =
+                pod_state_dir(instance->context->bundle, instance->pod->metadata.uid);
+        int fd;
+
+        if (!path)
+                return -ENOMEM;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+const char *pod_instance_address(const PodInstance *instance) {
+        const char *address = instance->attachment
+                                      ? network_attachment_address(instance->attachment, 0)
+                                      : instance->context->host_ip;
+
+        return address ? address : "127.0.0.1";
+}
+
+int pod_reset_config_seen(Pod *pod) {
+        StringMap *annotations = &pod->metadata.annotations;
+        char now[RFC3339_SIZE];
+
+        for (size_t i = 0; i < annotations->n; i++) {
+                char *value;
+
+                if (!streq(annotations->items[i].key, config_seen_annotation))
+                        continue;
+                value = strdup(format_rfc3339_nano(now, now_realtime_usec()));
+                if (!value)
+                        return -ENOMEM;
+                free(annotations->items[i].value);
+                annotations->items[i].value = value;
+        }
+        return 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The status of a pod (v1.PodStatus): statuses of containers, phase, conditions, addresses. */
+
+#include "agent/pods/pod-admission.h"
+#include "agent/pods/pod-containers.h"
+#include "agent/pods/pod-failure.h"
+
+/* What the status is computed from. */
+typedef struct PodStatusInput {
+        const PodInstance *pod;
+        const PodContainers *containers;
+        const PodFailure *failure;
+        const PodAdmission *admission;
+        const char *last_error;   /* why the sandbox is not ready; these may be NULL */
+        const char *edit_error;   /* why the edited pod cannot start */
+        const char *resize_error; /* why the cgroups are not as the spec says */
+        uint64_t deletion_time;   /* 0: it is not being terminated */
+        bool is_syncing;          /* a restarted agent does not know all yet … */
+        bool is_provisional;      /* … so that conditions may be wrong */
+        bool has_sandbox;
+        bool is_sandbox_ready;
+} PodStatusInput;
+
+/* The conditions as they were reported last, for their transition times. Zeroed at first. */
+typedef struct ReportedPodConditions {
+        struct {
+                bool is_true;
+                uint64_t last_transition; /* 0: never reported */
+        } types[N_POD_CONDITIONS];
+} ReportedPodConditions;
+
+/* 0 with a status that the caller ends with pod_status_done(), or -ENOMEM. */
+int compute_pod_status(const PodStatusInput *input, ReportedPodConditions *reported,
+                       PodStatus *ret);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The checkpoint of terminated containers: how those ended that do not run again (restart policy
+ * Never or OnFailure), in <state-dir>/pods/<uid>/ends. The shim knows that too, but no shim
+ * survives a reboot: a container that succeeded before it must not run again after it. */
+
+#include "agent/pods/container/container-machine.h"
+#include "agent/pods/pod-instance.h"
+
+enum {
+        TERMINATED_REASON_SIZE = 64,
+};
+
+/* A container that has terminated. */
+typedef struct TerminatedContainer {
+        const char *name;
+        unsigned attempt;
+        ContainerExit exit;
+        char reason[TERMINATED_REASON_SIZE];
+        char *text; /* which the strings lie in; NULL: they are borrowed */
+} TerminatedContainer;
+
+void terminated_container_done(TerminatedContainer *container);
+
+/* Zeroed at first. */
+typedef struct TerminatedContainers {
+        char *text; /* as it is on disk; NULL: there is none */
+        int error;  /* of the last write, as it was logged */
+} TerminatedContainers;
+
+/* Some container of the pod may terminate for good. */
+bool pod_may_complete(const PodSpec *spec);
+
+/* Writes the file where it changes. A failure is logged; the next call tries again. */
+void terminated_containers_store(TerminatedContainers *terminated, const PodInstance *pod,
+                                 const TerminatedContainer *containers, size_t n);
+void terminated_containers_load(TerminatedContainers *terminated, const PodInstance *pod);
+
+/* Looks for one attempt; the caller ends *ret. */
+bool terminated_containers_find(const TerminatedContainers *terminated, const char *name,
+                                unsigned attempt, TerminatedContainer *ret);
+void terminated_containers_done(TerminatedContainers *terminated);
