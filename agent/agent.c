@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the modules in the order of their layers, connects their callbacks, runs the event loop,
+ * and frees them in reverse. */
+
 #include "agent/agent.h"
 
 #include "agent/bundle/bundle.h"
@@ -227,8 +230,9 @@ static int on_status_update_due(sd_event_source *source, void *userdata) {
 static int make_log_directories(Agent *agent, const char *path, Error *reterr) {
         int r = paths_make_subdirectory(path, "pods", reterr);
 
-        if (r >= 0)
-                r = paths_make_subdirectory(path, "containers", reterr);
+        if (r < 0)
+                return r;
+        r = paths_make_subdirectory(path, "containers", reterr);
         if (r < 0)
                 return r;
         agent->log_dir = realpath(path, NULL);
@@ -242,9 +246,10 @@ static int make_agent_directories(Agent *agent, const AgentOptions *options, Err
 
         r = paths_make_directory(options->state_dir ? options->state_dir : "/var/lib/mainstay",
                                  0700, &agent->state_dir, reterr);
-        if (r >= 0)
-                r = paths_make_directory(options->run_dir ? options->run_dir : "/run/mainstay",
-                                         0700, &agent->run_dir, reterr);
+        if (r < 0)
+                return r;
+        r = paths_make_directory(options->run_dir ? options->run_dir : "/run/mainstay", 0700,
+                                 &agent->run_dir, reterr);
         if (r < 0)
                 return r;
         return make_log_directories(agent, options->log_dir ? options->log_dir : "/var/log",
@@ -412,10 +417,10 @@ static int build_daemonset_controller(Agent *agent) {
                                               .userdata = agent },
                 &agent->daemonset_controller);
 
-        if (r >= 0)
-                r = config_watch_new(agent->event, agent->config_path, on_config_changed, agent,
-                                     &agent->config_watch);
-        return r;
+        if (r < 0)
+                return r;
+        return config_watch_new(agent->event, agent->config_path, on_config_changed, agent,
+                                &agent->config_watch);
 }
 
 static void on_apiserver_state_changed(void *userdata) {
@@ -499,10 +504,11 @@ static int build_desired_state(Agent *agent) {
         if (agent->apiserver)
                 plug_in_apiserver(agent, &config.apiserver);
         r = desired_state_new(&config, &agent->desired);
-        if (r >= 0)
-                agent->resolvers.manifests = agent->manifests =
-                        desired_state_manifests(agent->desired);
-        return r;
+        if (r < 0)
+                return r;
+        agent->manifests = desired_state_manifests(agent->desired);
+        agent->resolvers.manifests = agent->manifests;
+        return 0;
 }
 
 static void on_agent_terminating(void *userdata) {
@@ -541,24 +547,30 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
                 return -ENOMEM;
         r = open_image_store(agent, agent->event, agent->image_helper_path, agent->state_dir,
                              &agent->config, on_images_changed, &agent->images, reterr);
-        if (r >= 0)
-                r = build_eviction_manager(agent);
-        if (r >= 0)
-                r = build_pod_manager(agent);
-        if (r >= 0)
-                r = build_daemonset_controller(agent);
-        if (r >= 0)
-                r = build_apiserver_sync(agent, drain);
-        if (r >= 0)
-                r = build_desired_state(agent);
-        if (r >= 0 && asprintf(&agent->socket_path, "%s/mainstay.sock", agent->run_dir) < 0)
-                r = -ENOMEM;
-        if (r >= 0)
-                r = http_server_new(&(HttpServerConfig){ .event = agent->event,
-                                                         .socket_path = agent->socket_path,
-                                                         .handlers = &agent_http_handlers,
-                                                         .userdata = agent },
-                                    &agent->http_server, reterr);
+        if (r < 0)
+                return r;
+        r = build_eviction_manager(agent);
+        if (r < 0)
+                return r;
+        r = build_pod_manager(agent);
+        if (r < 0)
+                return r;
+        r = build_daemonset_controller(agent);
+        if (r < 0)
+                return r;
+        r = build_apiserver_sync(agent, drain);
+        if (r < 0)
+                return r;
+        r = build_desired_state(agent);
+        if (r < 0)
+                return r;
+        if (asprintf(&agent->socket_path, "%s/mainstay.sock", agent->run_dir) < 0)
+                return -ENOMEM;
+        r = http_server_new(&(HttpServerConfig){ .event = agent->event,
+                                                 .socket_path = agent->socket_path,
+                                                 .handlers = &agent_http_handlers,
+                                                 .userdata = agent },
+                            &agent->http_server, reterr);
         if (r < 0)
                 return r;
         return build_node_shutdown_manager(agent);
@@ -567,22 +579,26 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
 static int build_event_loop(Agent *agent) {
         int r = sd_event_default(&agent->event);
 
-        if (r >= 0)
-                r = sd_event_add_defer(agent->event, &agent->status_source, on_status_update_due,
-                                       agent);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(agent->status_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_add_defer(agent->event, &agent->status_source, on_status_update_due, agent);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(agent->status_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
         /* After all other events of a turn. */
-        if (r >= 0)
-                r = sd_event_source_set_priority(agent->status_source, SD_EVENT_PRIORITY_IDLE);
-        if (r >= 0)
-                r = sd_event_add_time(agent->event, &agent->memory_trim_timer, CLOCK_BOOTTIME, 0,
-                                      USEC_PER_SEC / 2, on_memory_trim_timer, agent);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(agent->memory_trim_timer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_set_watchdog(agent->event, true);
-        return r;
+        r = sd_event_source_set_priority(agent->status_source, SD_EVENT_PRIORITY_IDLE);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time(agent->event, &agent->memory_trim_timer, CLOCK_BOOTTIME, 0,
+                              USEC_PER_SEC / 2, on_memory_trim_timer, agent);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(agent->memory_trim_timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        return sd_event_set_watchdog(agent->event, true);
 }
 
 /* Where systemd is PID 1 it starts the shims, and, on cgroup v2, it can be the cgroup driver. */
@@ -608,25 +624,33 @@ static int load_node_labels(Agent *agent) {
 static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr) {
         int r = load_agent_config(agent, options, reterr);
 
-        if (r >= 0)
-                r = make_agent_directories(agent, options, reterr);
-        if (r >= 0)
-                r = lock_run_directory(agent, reterr);
-        if (r >= 0)
-                r = machine_info_discover(options->node_name, systemd_is_init(), &agent->node,
-                                          reterr);
-        if (r >= 0)
-                r = load_node_labels(agent);
-        if (r >= 0)
-                r = paths_find_program("mainstay-shim", &agent->shim_path);
-        if (r >= 0)
-                r = paths_find_program("mainstay-image", &agent->image_helper_path);
-        if (r >= 0)
-                r = build_event_loop(agent);
-        if (r >= 0)
-                r = load_default_seccomp(agent, reterr);
-        if (r >= 0)
-                r = detect_service_manager(agent, reterr);
+        if (r < 0)
+                return r;
+        r = make_agent_directories(agent, options, reterr);
+        if (r < 0)
+                return r;
+        r = lock_run_directory(agent, reterr);
+        if (r < 0)
+                return r;
+        r = machine_info_discover(options->node_name, systemd_is_init(), &agent->node, reterr);
+        if (r < 0)
+                return r;
+        r = load_node_labels(agent);
+        if (r < 0)
+                return r;
+        r = paths_find_program("mainstay-shim", &agent->shim_path);
+        if (r < 0)
+                return r;
+        r = paths_find_program("mainstay-image", &agent->image_helper_path);
+        if (r < 0)
+                return r;
+        r = build_event_loop(agent);
+        if (r < 0)
+                return r;
+        r = load_default_seccomp(agent, reterr);
+        if (r < 0)
+                return r;
+        r = detect_service_manager(agent, reterr);
         if (r < 0)
                 return r;
         fill_shared_configs(agent);
@@ -634,7 +658,9 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
          */
         if (!agent->systemd || !getenv("INVOCATION_ID"))
                 r = sandbox_prepare(&agent->sandbox_config, reterr);
-        return r < 0 ? r : build_modules(agent, options->drain, reterr);
+        if (r < 0)
+                return r;
+        return build_modules(agent, options->drain, reterr);
 }
 
 static int on_drain_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -652,8 +678,9 @@ static int start_drain(Agent *agent) {
         int r = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, 0, DRAIN_POLL_USEC,
                                            on_drain_timer, agent);
 
-        if (r >= 0)
-                r = desired_state_drain(agent->desired);
+        if (r < 0)
+                return r;
+        r = desired_state_drain(agent->desired);
         if (r < 0)
                 return r;
         log_info("Version %s drains node '%s', stopping all pods", MAINSTAY_VERSION,

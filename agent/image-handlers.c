@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Requests about images (list, pull, remove, prune) on the local socket, and the image store's
+ * question whether an image is used. */
+
 #include "agent/image-handlers.h"
 
 #include "agent/wiring.h"

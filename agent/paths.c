@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Directories and programs of the agent. */
+
 #include "agent/paths.h"
 
 #include "common/cleanup.h"

@@ -15,8 +15,8 @@ static const struct {
         { "i586", "386", 0 },     { "mips64", "mips64le", 0 }, { "loongarch64", "loong64", 0 },
 };
 
-/* N_ELEMENTS(machines) for one that Go has no other word for; the kernel's is then in *ret_machine.
- */
+/* N_ELEMENTS(machines) for a machine without an entry; its name in the kernel is in
+ * *ret_machine. */
 static size_t this_machine(const char **ret_machine) {
         static struct utsname uts;
         size_t i = 0;

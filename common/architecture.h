@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What this machine is in Go's words, which are those of images and of node labels: "amd64",
- * "arm64". What Go has no word for is called as the kernel does. Static. */
+/* The architecture of this machine as Go names it, which images and node labels use: "amd64",
+ * "arm64"; the kernel's name for others. Static. */
 const char *machine_architecture(void);
 
-/* The highest variant of it that runs here, as 8 for "v8"; 0 where there are none. */
+/* The highest variant that runs here, such as 8 for "v8"; 0 if there are none. */
 unsigned machine_variant(void);

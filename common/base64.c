@@ -13,7 +13,7 @@ static int base64_digit_value(char c) {
         return found ? (int) (found - digits) : -EINVAL;
 }
 
-/* The padding that fills the last group up, and then the end. */
+/* The padding of the last group, and then the end. */
 static bool is_right_end(const char *text, unsigned n_digits) {
         unsigned missing = n_digits % 4 == 0 ? 0 : 4 - n_digits % 4;
 
@@ -44,7 +44,7 @@ int base64_decode(const char *text, char **ret_data, size_t *ret_length) {
                 if (value < 0)
                         return value;
                 bits = bits << 6 | (uint32_t) value;
-                /* Six bits come with each digit; from the second of four on they make a byte. */
+                /* Each digit has six bits; from the second of four on they complete a byte. */
                 if (n_digits++ % 4 != 0)
                         data[length++] = (char) (bits >> (6 - 2 * ((n_digits - 1) % 4)));
         }

@@ -12,7 +12,7 @@ enum {
         FILE_MAX = 64 * 1024
 };
 
-/* The number behind a key at the beginning of a line, or of the whole file where the key is "". */
+/* The number after a key at the start of a line, or at the start of the file if the key is "". */
 typedef struct CgroupCounter {
         const char *controller;
         const char *file;
@@ -56,7 +56,7 @@ static int read_number(const char *file, const char *key, uint64_t *ret) {
         return end > number ? 0 : -EBADMSG;
 }
 
-/* The first of the two is that of version 1. */
+/* The first of the two is version 1's. */
 static int read_cgroup_counter(const char *path, const CgroupCounter counters[2], uint64_t *ret) {
         const CgroupCounter *counter = &counters[cgroup_version() - 1];
         cleanup_free char *file = cgroup_file(path, counter->controller, counter->file);
@@ -64,7 +64,7 @@ static int read_cgroup_counter(const char *path, const CgroupCounter counters[2]
         return file ? read_number(file, counter->key, ret) : -ENOMEM;
 }
 
-/* Of version 2's root the kernel tells no such number. */
+/* the kernel lacks that number for the root of version 2. */
 static int read_root_memory_usage(const char *path, uint64_t *ret) {
         uint64_t total_kib = 0, free_kib = 0;
         int r;
@@ -91,7 +91,7 @@ int cgroup_usage(const char *path, CgroupUsage *ret) {
         if (r < 0)
                 return r;
         if (cgroup_version() == 2)
-                usage.cpu_nsec *= 1000; /* told in microseconds there */
+                usage.cpu_nsec *= 1000; /* in microseconds there */
         usage.working_set_bytes -= MIN(usage.working_set_bytes, inactive);
         *ret = usage;
         return 0;

@@ -14,7 +14,7 @@
 
 static const char root_path[] = "/sys/fs/cgroup";
 
-/* Version 1 has no word for no limit, but the largest number of pages. */
+/* Version 1 cannot express "no limit"; it is the largest number of pages. */
 #define UNLIMITED_BYTES (UINT64_C(1) << 62)
 
 int cgroup_version(void) {
@@ -37,8 +37,8 @@ char *cgroup_file(const char *path, const char *controller, const char *file) {
         return r < 0 ? NULL : result;
 }
 
-/* Lists where the hierarchies are mounted: one on v2; on v1 each directory below /sys/fs/cgroup,
- * and the links that name one of two controllers of a hierarchy are not counted twice. */
+/* Lists the mounted hierarchies: one on v2; on v1 each directory below /sys/fs/cgroup. Links that
+ * name one of two controllers of a hierarchy are not counted. */
 static int list_hierarchies(char ***ret) {
         cleanup_strv char **list = NULL;
         cleanup_closedir DIR *dir = NULL;
@@ -70,16 +70,17 @@ static void enable_controllers(const char *directory) {
                                                    "+pids", "+io",     "+hugetlb" };
         cleanup_free char *file = path_join(directory, "cgroup.subtree_control");
 
-        /* One at a time: a kernel without one of them would refuse them all. */
+        /* One at a time: a kernel that lacks one of them would refuse all. */
         for (size_t i = 0; file && i < N_ELEMENTS(controllers); i++)
                 (void) write_value_at(AT_FDCWD, file, controllers[i]);
 }
 
-/* Others may pass, whatever our umask: the users of a pod's own find their group from the top. */
+/* Others may pass, whatever our umask: users of a pod's user namespace resolve their cgroup from
+ * the top. */
 static int make_group(const char *directory, Error *reterr) {
         int r = mkdir_parents_at(AT_FDCWD, directory, 0755);
 
-        return r < 0 ? error_setf(reterr, -r, "cannot make the cgroup %s: %s", directory,
+        return r < 0 ? error_setf(reterr, -r, "cannot create cgroup %s: %s", directory,
                                   strerror(-r))
                      : 0;
 }
@@ -104,8 +105,8 @@ static int create_v2(const char *path, Error *reterr) {
         return make_group(directory, reterr);
 }
 
-/* Most nodes have no hierarchy of hugetlb. Without one of the others nothing runs, and why is to be
- * said. */
+/* Most nodes lack the hugetlb hierarchy. Each of the others is required, and a missing one is an
+ * error. */
 static bool has_hierarchy(const char *controller) {
         char name[64];
 
@@ -136,8 +137,8 @@ int cgroup_create(const char *path, Error *reterr) {
         return 0;
 }
 
-/* The file of version 1 that limits memory and swap together, where the kernel has it and something
- * is in it; or NULL. */
+/* The file of version 1 that limits memory and swap together, if the kernel has it and it has a
+ * value; or NULL. */
 static char *limit_with_swap(const char *path, const char *file) {
         cleanup_free char *name = NULL, *text = NULL;
         cleanup_close int fd = -EBADF;
@@ -152,8 +153,8 @@ static char *limit_with_swap(const char *path, const char *file) {
         return TAKE_PTR(name);
 }
 
-/* Memory may never be allowed more than memory and swap together: what grows is written there
- * first, and what shrinks last. */
+/* The memory limit must never exceed the limit of memory and swap: when growing, that one is
+ * written first, when shrinking last. */
 static int write_limit_with_swap(const char *name, const char *with_swap, const char *value) {
         int r = write_value_at(AT_FDCWD, with_swap, value);
 
@@ -200,7 +201,7 @@ int cgroup_enter(const char *path, Error *reterr) {
         return 0;
 }
 
-/* Calls 'visit' for the group and all below, the deepest first. Gives the first error. */
+/* Calls 'visit' for the cgroup and all below, the deepest first. Returns the first error. */
 static int walk_groups(int parent_fd, const char *name,
                        int (*visit)(int parent_fd, const char *name)) {
         cleanup_closedir DIR *dir = NULL;
@@ -260,11 +261,11 @@ static int kill_one_group(int parent_fd, const char *name) {
                 return errno == ENOENT ? 0 : -errno;
         r = read_stream(procs_fd, 16 * MIB, &procs, NULL);
         if (r < 0)
-                return r == -ENODEV ? 0 : r; /* removed meanwhile */
+                return r == -ENODEV ? 0 : r; /* removed in the meantime */
         for (char *line = procs; *line;) {
                 long pid = strtol(line, &line, 10);
 
-                /* 0 is a process of another pid namespace, which we cannot name. */
+                /* 0 is a process of a different PID namespace, without a number here. */
                 if (pid > 0)
                         (void) kill((pid_t) pid, SIGKILL);
                 while (*line == '\n')
@@ -289,7 +290,7 @@ static int is_cgroup_empty(int parent_fd, const char *name) {
 int cgroup_kill(const char *path) {
         int r = 0;
 
-        /* A process may fork while we read the list; killed ones need a moment to be gone. */
+        /* A process may fork while we read the list; killed ones need a moment to exit. */
         for (unsigned i = 0; i < 200; i++) {
                 static const struct timespec moment = { .tv_nsec = 5000000L };
 

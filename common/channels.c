@@ -9,7 +9,7 @@
 #include <wslay/wslay.h>
 
 enum {
-        MESSAGES_MAX = 1024, /* that wait to be sent: a ping's answer has no bytes to count */
+        MESSAGES_MAX = 1024, /* waiting to be sent: the reply to a ping is without payload */
 };
 
 struct Channels {
@@ -18,8 +18,8 @@ struct Channels {
         channels_message_t message_callback;
         void *userdata;
         bool is_held;
-        bool is_closing; /* once the queue is empty: a close would overtake what is in it */
-        bool is_gone;    /* the other side: no more bytes come */
+        bool is_closing; /* once the queue is empty: a close frame would overtake its contents */
+        bool is_gone;    /* the peer: no bytes follow */
 };
 
 static ssize_t on_websocket_recv(wslay_event_context_ptr context, uint8_t *buffer, size_t size,
@@ -57,7 +57,7 @@ static ssize_t on_websocket_send(wslay_event_context_ptr context, const uint8_t 
         return -1;
 }
 
-/* What a client says is masked, against caches between the two that take it for HTTP. */
+/* Messages of a client are masked, because of caches that take the connection for HTTP. */
 static int on_websocket_mask(wslay_event_context_ptr context, uint8_t *buffer, size_t length,
                              void *userdata) {
         return getrandom(buffer, length, 0) == (ssize_t) length ? 0 : -1;
@@ -116,7 +116,7 @@ static int wslay_error_to_errno(int r) {
 int channels_read(Channels *channels) {
         int r = wslay_error_to_errno(wslay_event_recv(channels->context));
 
-        /* The other side has said its last, and what it says now is no message. */
+        /* The peer has sent its close frame; later bytes are not messages. */
         if (r >= 0 && !wslay_event_want_read(channels->context) &&
             !wslay_event_get_close_received(channels->context))
                 return -EPROTO;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Text files that can tell whether they are whole: the last line is the SHA-256 of all before it.
- * For records that are written by one program and read by a later one, across power cuts. */
+/* Text files with a checksum: the last line is the SHA-256 of everything before it. For records
+ * that are written by one program and read by a later one, across power cuts. */
 
 #include "common/macros.h"
 
 #include <sys/types.h>
 
-/* Puts the seal after 'text'. Memory that the caller frees, or NULL. */
+/* Appends the checksum to 'text'. Memory that the caller frees, or NULL. */
 char *checksummed_format(const char *text, size_t *ret_length);
 
-/* Reads a sealed file of at most 'max_bytes'. 0 with the text, without its seal, in memory that the
- * caller frees; -EBADMSG for one that is damaged; or what read_file_at() gives. */
+/* Reads a checksummed file of at most 'max_bytes'. 0 with the text without its checksum, in memory
+ * that the caller frees; -EBADMSG if it is damaged; or an error of read_file_at(). */
 int checksummed_read_at(int dir_fd, const char *path, size_t max_bytes, char **ret_text);
 
-/* Writes beside 'name' and renames over it. Not synced: a cut file is known by its seal. 0 or
+/* Writes beside 'name' and renames over it. Not synced: a truncated file fails its checksum. 0 or
  * -errno. */
 int checksummed_write_at(int dir_fd, const char *name, const char *text, mode_t mode);
 
-/* Renames what is damaged to "<name>.damaged", so that it can be looked at. */
+/* Renames a damaged file to "<name>.damaged", so that it can be examined. */
 void checksummed_set_aside_at(int dir_fd, const char *name);

@@ -47,7 +47,7 @@ static void append_output(Child *child, const char *data, size_t length) {
         larger[child->output_length] = '\0';
 }
 
-/* Hands on the lines that are whole. One that is longer than what is kept is lost. */
+/* Passes on complete lines. A line longer than the buffer is dropped. */
 static void pass_child_output_lines(Child *child) {
         char *start = child->output, *newline;
         size_t rest;
@@ -67,7 +67,7 @@ static void pass_child_output_lines(Child *child) {
         child->output_length = rest;
 }
 
-/* Keeps the end: the last line is the one that says why. */
+/* Keeps the end: the last line has the reason. */
 static void append_error(Child *child, const char *data, size_t length) {
         size_t excess;
 
@@ -85,8 +85,8 @@ static void append_error(Child *child, const char *data, size_t length) {
         child->error[child->error_length] = '\0';
 }
 
-/* Reads what is there, up to a limit that lets others have their turn. False at the end of the
- * stream. */
+/* Reads the available bytes, up to a limit that leaves other sources their turn. False at the end
+ * of the stream. */
 static bool read_child_pipe(Child *child, int fd) {
         for (unsigned i = 0; i < CHUNKS_PER_TURN; i++) {
                 char buffer[16 * 1024];
@@ -131,7 +131,7 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *si, void *
         };
 
         child->reaped = true;
-        /* What it wrote is in the pipes. A grandchild that holds them open is not waited for. */
+        /* Its output is in the pipes. A grandchild that holds them open is not waited for. */
         (void) read_child_pipe(child, child->output_fd);
         (void) read_child_pipe(child, child->error_fd);
         result.output = strna(child->output);
@@ -146,7 +146,7 @@ static int on_child_timeout(sd_event_source *source, uint64_t usec, void *userda
         Child *child = userdata;
 
         child->timed_out = true;
-        (void) kill(child->pid, SIGKILL); /* not reaped yet, so the pid is still its own */
+        (void) kill(child->pid, SIGKILL); /* not reaped yet, so the PID is still its own */
         return 0;
 }
 
@@ -165,7 +165,7 @@ static int spawn_with_pipes(Child *child, char *const *argv, int input_fd, Error
                 return -errno;
         child->error_fd = pipes[0];
         error_write = pipes[1];
-        /* Only our ends are non-blocking: a helper need not know about EAGAIN. */
+        /* Only our ends are non-blocking: a helper does not expect EAGAIN. */
         (void) fcntl(output_write, F_SETFL, 0);
         (void) fcntl(error_write, F_SETFL, 0);
 
@@ -197,8 +197,8 @@ static int spawn_with_pipes(Child *child, char *const *argv, int input_fd, Error
         return 0;
 }
 
-/* While somebody traces a process, its end shows before it can be waited for. sd-event would look
- * at it that once and never again; it must be off for a moment to change that. */
+/* While a process is traced, its exit is reported before it can be waited for. sd-event would check
+ * it only that once; switching the source off for a moment changes that. */
 int child_source_rearm(sd_event_source *source) {
         int r = sd_event_source_set_enabled(source, SD_EVENT_OFF);
 
@@ -278,11 +278,12 @@ int child_explain(const ChildResult *result, const char *what, Error *reterr) {
         if (child_succeeded(result))
                 return 0;
         if (result->timed_out)
-                return error_setf(reterr, ETIMEDOUT, "%s took too long and was ended", what);
+                return error_setf(reterr, ETIMEDOUT, "%s exceeded its time limit and was killed",
+                                  what);
         if (result->error[0])
                 return error_setf(reterr, EIO, "%s", result->error);
         if (result->code == CLD_EXITED)
                 return error_setf(reterr, EIO, "%s ended with status %d", what, result->status);
-        return error_setf(reterr, EIO, "%s was ended by signal %d (%s)", what, result->status,
+        return error_setf(reterr, EIO, "%s was killed by signal %d (%s)", what, result->status,
                           strsignal(result->status));
 }

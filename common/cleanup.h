@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Adjectives for variables: how what they hold ends when they go out of scope. */
+/* Cleanup attributes for variables, written as adjectives: how their contents are freed when they
+ * go out of scope. */
 
 #include "common/macros.h"
 
@@ -18,8 +19,8 @@ static inline void freep(void *pointer_to_pointer) {
         free(p);
 }
 
-/* Closes and keeps errno; gives -EBADF, for 'fd = close_fd(fd)'. We never retry close(): on Linux
- * the descriptor is gone whatever it returns. */
+/* Closes and keeps errno; returns -EBADF, for 'fd = close_fd(fd)'. close() is never retried: on
+ * Linux the descriptor is closed whatever it returns. */
 static inline int close_fd(int fd) {
         if (fd >= 0) {
                 int saved = errno;

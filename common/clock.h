@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Times are microseconds: 'realtime' since 1970 for what people read, 'boottime' for every
- * decision, so that a clock that is set does not move a back-off. */
+/* Times in microseconds: 'realtime' since 1970 for display, 'boottime' for every decision, so that
+ * setting the clock does not move a back-off. */
 
 #include "common/macros.h"
 
@@ -15,9 +15,9 @@
 uint64_t now_realtime_usec(void);
 uint64_t now_boottime_usec(void);
 
-/* Realtime as it was when the clock was started, going on as boottime does: for what is counted
- * from a time that stands on a disk, and must neither end nor begin anew when somebody sets the
- * clock of the machine. */
+/* The steady clock: realtime at the start of the process, advancing like boottime. For periods that
+ * start at a time stored on disk, and must neither end nor restart when the clock of the machine is
+ * set. */
 typedef struct SteadyClock {
         uint64_t offset; /* from boottime */
 } SteadyClock;
@@ -25,19 +25,19 @@ typedef struct SteadyClock {
 SteadyClock steady_clock_start(void);
 uint64_t steady_now_usec(const SteadyClock *clock);
 
-/* When it was, on the steady clock, what has just been stamped with realtime. The future was now.
- */
+/* Converts a realtime stamp taken just before to the steady clock. A stamp in the future counts as
+ * now. */
 uint64_t steady_from_realtime_usec(const SteadyClock *clock, uint64_t realtime_usec);
 
 enum {
         RFC3339_SIZE = sizeof("2026-01-02T03:04:05.123456789Z")
 };
 
-/* "2026-01-02T03:04:05Z", as metav1.Time is written. Returns the buffer. */
+/* "2026-01-02T03:04:05Z", the format of metav1.Time. Returns the buffer. */
 char *format_rfc3339(char buffer[RFC3339_SIZE], uint64_t realtime_usec);
 
-/* "2026-01-02T03:04:05.123456000Z", as the CRI log format has it. Returns the buffer. */
+/* "2026-01-02T03:04:05.123456000Z", the format of CRI logs. Returns the buffer. */
 char *format_rfc3339_nano(char buffer[RFC3339_SIZE], uint64_t realtime_usec);
 
-/* Reads both, with any number of fraction digits and "Z" or an offset. 0 or -EINVAL. */
+/* Parses both, with any number of fraction digits and "Z" or an offset. 0 or -EINVAL. */
 int parse_rfc3339(const char *text, uint64_t *ret_realtime_usec);

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-/* The one that uses GnuTLS first, which is in the process already. */
+/* The one with GnuTLS first, which is loaded already. */
 static const char *const names[] = { "libcurl-gnutls.so.4", "libcurl.so.4" };
 
 #define SYMBOL(name) \
@@ -30,7 +30,7 @@ static int find_symbols(void *handle, CurlLibrary *ret, Error *reterr) {
                 void *symbol = dlsym(handle, symbols[i].name);
 
                 if (!symbol)
-                        return error_setf(reterr, ELIBBAD, "%s has no %s()", "libcurl",
+                        return error_setf(reterr, ELIBBAD, "%s lacks %s()", "libcurl",
                                           symbols[i].name);
                 memcpy((char *) ret + symbols[i].offset, &symbol, sizeof(symbol));
         }
@@ -51,7 +51,7 @@ static int load_libcurl(CurlLibrary *ret, Error *reterr) {
         if (ret->global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
                 return error_setf(reterr, ELIBBAD, "cannot initialise libcurl");
         if (!(ret->version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2))
-                return error_setf(reterr, ELIBBAD, "this libcurl does not know HTTP/2");
+                return error_setf(reterr, ELIBBAD, "this libcurl does not support HTTP/2");
         return 0;
 }
 

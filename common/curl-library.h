@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* libcurl, loaded when it is first needed and not before: it would cost every idle agent more
- * memory than all that is the agent's own. One table of symbols; what is called through it is the
- * library's own documented interface. */
+/* Loads libcurl at its first use, because it would cost every idle agent more memory than the agent
+ * itself. One table of symbols; only documented functions of the library are called through it. */
 
 #include "common/error.h"
 
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 
-/* Each is the function of the same name, with "curl_" before it. */
+/* Each is the libcurl function of the same name, with the prefix "curl_". */
 typedef struct CurlLibrary {
         __typeof__(curl_global_init) *global_init;
         __typeof__(curl_version_info) *version_info;
@@ -32,5 +31,5 @@ typedef struct CurlLibrary {
         __typeof__(curl_slist_free_all) *slist_free_all;
 } CurlLibrary;
 
-/* Loads it, once. NULL where there is none, or none that knows HTTP/2; says which and why. */
+/* Loads it, once. NULL if it is missing or does not support HTTP/2, with the reason. */
 const CurlLibrary *curl_library(Error *reterr);

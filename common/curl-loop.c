@@ -13,12 +13,12 @@ struct CurlLoop {
         CurlLoopSpec spec;
         CURLM *multi;
         sd_event_source *timer;
-        sd_event_source *due; /* libcurl asked for no time at all */
+        sd_event_source *due; /* libcurl asked for a timeout of 0 */
         bool is_busy;
         bool is_doomed; /* freed as soon as it is not busy */
 };
 
-/* Those that are done are told so, one by one. */
+/* Reports completed transfers, one by one. */
 static void finish_curl_transfers(CurlLoop *loop) {
         int left;
 
@@ -46,8 +46,8 @@ static void run_curl_socket_action(CurlLoop *loop, curl_socket_t fd, int what) {
                 loop->spec.on_settle(loop->spec.userdata);
 }
 
-/* libcurl closes some sockets before it says that it is done with them. What the loop watches is a
- * descriptor of its own for the same socket, so that it can always be taken out again. */
+/* libcurl closes some sockets before it reports that it is done with them. The loop watches a
+ * duplicate of the descriptor, so that it can always be removed. */
 typedef struct CurlSocket {
         CurlLoop *loop;
         curl_socket_t fd; /* libcurl's */
@@ -117,7 +117,7 @@ static int curl_socket_new(CurlLoop *loop, curl_socket_t fd, uint32_t events) {
         return 0;
 }
 
-/* The number may be another socket's by now. */
+/* The number may be that of a different socket by now. */
 static bool is_same_socket(const CurlSocket *watched) {
         struct stat ours, theirs;
 
@@ -146,8 +146,8 @@ static int curl_socket_changed(CURL *easy, curl_socket_t fd, int what, void *use
         return add_curl_socket_source(watched, events) < 0 ? -1 : 0;
 }
 
-/* Nothing may be done from here but to wait. No time at all is not left to the timer: that would be
- * one more wake-up. */
+/* libcurl must not be called from here. A timeout of 0 is not left to the timer, which would be one
+ * more wake-up. */
 static int curl_timer_changed(CURLM *multi, long timeout_msec, void *userdata) {
         CurlLoop *loop = userdata;
 

@@ -18,7 +18,7 @@ typedef struct DurableWriteJob {
         char beside[DURABLE_WRITE_FILES_MAX][BESIDE_SIZE];
 } DurableWriteJob;
 
-/* ---- the child, in which nothing may be called that another thread could hold ---- */
+/* ---- the child: must not call functions that a thread could hold a lock of ---- */
 
 static int remove_file_if_present(int dir_fd, const char *name) {
         return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;

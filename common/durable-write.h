@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Small files that must survive a power cut, written by a child, so that the loop does not wait for
- * a disk: each beside its name, synced, renamed over it, and at last the directory synced. */
+/* Writes small files that must survive a power cut, in a child process, so that the loop does not
+ * wait for the disk: each file is written under a temporary name, synced and renamed; finally the
+ * directory is synced. */
 
 #include "common/forked-task.h"
 
@@ -14,8 +15,8 @@ typedef struct DurableFile {
         mode_t mode;
 } DurableFile;
 
-/* The texts need not outlive the call. At most DURABLE_WRITE_FILES_MAX files, in their order: what
- * fails ends it. The directory is made, 0700, where it is not there. 0 or -errno. */
+/* The texts need not outlive the call. At most DURABLE_WRITE_FILES_MAX files, in order; the first
+ * failure ends it. A missing directory is created with 0700. 0 or -errno. */
 enum {
         DURABLE_WRITE_FILES_MAX = 16
 };

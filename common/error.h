@@ -1,31 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An Error is the sentence that travels beside a negative errno, for the person who must act on it.
+/* An Error is the message that accompanies a negative errno, for the user.
  *
- * The caller owns it, on its stack, and may pass NULL where nobody will read it. The innermost
- * function says what is wrong; each layer on the way up adds where, once. Helpers in common/ that
- * speak errno only get their sentence from strerror() at the first error_prefixf(). */
+ * The caller owns it, on its stack, and may pass NULL if it is not read. The innermost function
+ * states the problem; each layer above adds the place, once. Helpers in common/ that only return
+ * errno get their message from strerror() at the first error_prefixf(). */
 
 #include "common/macros.h"
 
 typedef struct Error {
-        char *message; /* NULL while nothing has been said */
+        char *message; /* NULL while there is none */
 } Error;
 
 #define ERROR_NULL    ((Error){ 0 })
 #define cleanup_error cleanup_with(error_done)
 
-/* Says what is wrong. 'code' is a positive errno; returns -code. A sentence that is already there
- * stays. */
+/* Sets the message. 'code' is a positive errno; returns -code. An existing message is kept. */
 int error_setf(Error *reterr, int code, const char *format, ...) printf_like(3, 4);
 
-/* Puts "<where>: " before the sentence, or makes one from strerror(-r) where there is none. Returns
- * r. */
+/* Puts "<where>: " before the message, or creates one from strerror(-r). Returns r. */
 int error_prefixf(Error *reterr, int r, const char *format, ...) printf_like(3, 4);
 
 #ifdef __clang_analyzer__
-/* The analyzer looks into one file at a time: here it learns that a failure stays one. */
+/* Shows the static analyzer, which sees one file at a time, that a failure stays one. */
 #define error_setf(reterr, code, ...)                           \
         ({                                                      \
                 int code_ = (code);                             \
@@ -38,10 +36,10 @@ int error_prefixf(Error *reterr, int r, const char *format, ...) printf_like(3, 
         })
 #endif
 
-/* The sentence for 'r', or strerror(-r). Valid as long as the Error is. */
+/* The message for 'r', or strerror(-r). Valid as long as the Error. */
 const char *error_message(const Error *error, int r);
 
-/* Moves the sentence out of 'from' into 'to' (freeing what 'to' had). */
+/* Moves the message from 'from' to 'to' (freeing the previous one). */
 void error_move(Error *to, Error *from);
 
 void error_done(Error *error);

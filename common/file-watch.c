@@ -10,7 +10,7 @@
 
 enum {
         DIRECTORIES_MAX = 16,
-        DUE_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 10, /* after all letters */
+        DUE_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 10, /* after all pending inotify events */
 };
 
 typedef struct WatchedDirectory {
@@ -24,7 +24,7 @@ struct FileWatch {
         sd_event *event;
         void (*on_changed)(void *userdata);
         void *userdata;
-        sd_event_source *due; /* ten letters are one look */
+        sd_event_source *due; /* ten events cause one check */
         WatchedDirectory directories[DIRECTORIES_MAX];
         size_t n;
 };
@@ -36,7 +36,7 @@ static int on_file_watch_due(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* A file that was made is still to be written; a link is whole. */
+/* A new file is still to be written; a link is complete at once. */
 static bool is_complete_file_event(const WatchedDirectory *directory,
                                    const struct inotify_event *event) {
         cleanup_free char *path = NULL;
@@ -48,7 +48,7 @@ static bool is_complete_file_event(const WatchedDirectory *directory,
         return !path || lstat(path, &st) < 0 || S_ISLNK(st.st_mode) || st.st_nlink > 1;
 }
 
-/* A directory that is mounted may exchange its files through a link of another name. */
+/* A mounted directory may exchange its files through a link of a different name. */
 static int on_file_watch_event(sd_event_source *source, const struct inotify_event *event,
                                void *userdata) {
         WatchedDirectory *directory = userdata;
@@ -83,7 +83,7 @@ static int add_watched_directory(FileWatch *watch, const char *path, WatchedDire
         return 0;
 }
 
-/* One directory is watched once, whatever is in it. */
+/* One watch for each directory, however many files are in it. */
 static int add_watched_file(FileWatch *watch, const char *path) {
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
         cleanup_free char *parent =

@@ -16,7 +16,7 @@ static int openat2_beneath(int dir_fd, const char *path, int flags, mode_t mode,
         };
         long fd;
 
-        /* EAGAIN: a rename somewhere raced with "..". The kernel asks us to try again. */
+        /* EAGAIN: a rename somewhere raced with "..". The kernel asks for a retry. */
         for (unsigned i = 0; i < 32; i++) {
                 fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
                 if (fd >= 0)
@@ -45,7 +45,7 @@ int mkdir_parents_at(int dir_fd, const char *path, mode_t mode) {
         if (!copy)
                 return -ENOMEM;
 
-        /* The whole path is there more often than not. */
+        /* Usually the whole path exists. */
         r = mkdir_exactly(dir_fd, copy, mode);
         if (r != -ENOENT)
                 return r;
@@ -147,7 +147,7 @@ int write_file_atomic_at(int dir_fd, const char *name, const void *data, size_t 
                 temporary = NULL;
                 return -ENOMEM;
         }
-        /* One writer a file: what lies there under this name is what a dead predecessor left. */
+        /* One writer per file: an existing temporary file is from a dead process. */
         fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
                 return -errno;
@@ -172,7 +172,7 @@ int write_value_at(int dir_fd, const char *path, const char *value) {
         return (size_t) n == length ? 0 : -EIO;
 }
 
-/* What is removed, and how often something deep in it was brought up to its top. */
+/* State of a removal, and how often a deep directory was moved to the top. */
 typedef struct TreeRemoval {
         int top_fd;
         unsigned n_moved;
@@ -180,12 +180,12 @@ typedef struct TreeRemoval {
 
 static int remove_below(TreeRemoval *removal, int dir_fd, unsigned depth);
 
-/* Trees deeper than this were made to hurt; a level costs two descriptors. */
+/* Deeper trees are malicious; a level costs two descriptors. */
 enum {
         REMOVE_DEPTH_MAX = 128
 };
 
-/* What is too deep for us lies at the top from now on, for another round. */
+/* Directories that are too deep are moved to the top, for the next round. */
 static int move_subtree_up(TreeRemoval *removal, int dir_fd, const char *name) {
         for (;;) {
                 char above[sizeof("..4294967295")];
@@ -225,7 +225,7 @@ static int remove_entry(TreeRemoval *removal, int dir_fd, const char *name, unsi
         return r;
 }
 
-/* Removes all entries. Takes over no descriptor: fdopendir() gets a duplicate. */
+/* Removes all entries. The descriptor stays the caller's: fdopendir() gets a duplicate. */
 static int remove_below(TreeRemoval *removal, int dir_fd, unsigned depth) {
         cleanup_closedir DIR *dir = NULL;
         int result = 0, copy;
@@ -239,7 +239,7 @@ static int remove_below(TreeRemoval *removal, int dir_fd, unsigned depth) {
                 close_fd(copy);
                 return r;
         }
-        rewinddir(dir); /* the duplicate stands where an earlier round ended */
+        rewinddir(dir); /* the duplicate has the position of an earlier round */
         for (;;) {
                 struct dirent *entry;
                 int r;
@@ -266,7 +266,7 @@ int remove_tree_at(int dir_fd, const char *path) {
                 return remove_entry(&removal, dir_fd, path, 0);
         if (slash[1] == '\0')
                 return -EINVAL;
-        /* The way there is the caller's; from there on nothing leads out. */
+        /* The path so far is the caller's; from here on nothing leads out. */
         parent = strndup(path, MAX((size_t) (slash - path), (size_t) 1));
         if (!parent)
                 return -ENOMEM;

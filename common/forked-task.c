@@ -26,7 +26,7 @@ static int on_forked_task_exit(sd_event_source *source, const siginfo_t *si, voi
         ForkedTask *forked = userdata;
         int r = si->si_code == CLD_EXITED ? -si->si_status : -EIO;
 
-        if (!forked) /* forgotten: the loop's own, and nobody's from here on */
+        if (!forked) /* dropped: freed by the loop */
                 return sd_event_source_set_floating(source, false);
         forked->end = sd_event_source_disable_unref(forked->end);
         forked->done(r, forked->userdata);

@@ -18,12 +18,12 @@ struct FsyncQueue {
         char **marked;
         sd_event_source *due_source; /* at the end of the turn */
         ForkedTask *child;
-        int last_error; /* -errno, that was said */
+        int last_error; /* -errno that was logged */
 };
 
-/* ---- the child, in which nothing may be called that another thread could hold ---- */
+/* ---- the child: must not call functions that a thread could hold a lock of ---- */
 
-/* What is not there needs nothing. */
+/* A missing file needs no sync. */
 static int fsync_path_at(int dir_fd, const char *name, int flags) {
         int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags);
         int r;
@@ -73,8 +73,9 @@ static void arm_fsync_queue(FsyncQueue *sync) {
 
 static void log_fsync_result(FsyncQueue *sync, int r) {
         if (r < 0 && r != sync->last_error)
-                (void) log_error_errno(r, "What was written below %s may not survive a power cut",
-                                       sync->base);
+                (void) log_error_errno(
+                        r, "Cannot sync files below %s; they may not survive a power cut",
+                        sync->base);
         sync->last_error = r;
 }
 

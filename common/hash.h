@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* SHA-256 by GnuTLS, in lower-case hex as OCI digests and container IDs are written; and SHA-1,
- * which proves nothing any more but is part of protocols. */
+/* SHA-256 by GnuTLS, in lower-case hex as in OCI digests and container IDs; and SHA-1, which is
+ * insecure but part of protocols. */
 
 #include "common/macros.h"
 
@@ -16,16 +16,16 @@ enum {
 
 typedef struct Sha256 Sha256;
 
-/* NULL where memory or the library fails. */
+/* NULL if memory or the library fails. */
 Sha256 *sha256_new(void);
 void sha256_update(Sha256 *hash, const void *data, size_t length);
 
-/* Writes the hex digits and a NUL, and begins anew. */
+/* Writes the hex digits and a NUL, and starts again. */
 void sha256_finish(Sha256 *hash, char ret_hex[SHA256_HEX_SIZE]);
 Sha256 *sha256_free(Sha256 *hash);
 DEFINE_CLEANUP(Sha256 *, sha256_free)
 
-/* One call for bytes that are in memory. */
+/* For bytes in memory. */
 void sha256_hex(const void *data, size_t length, char ret_hex[SHA256_HEX_SIZE]);
 
 void sha1(const void *data, size_t length, uint8_t ret[SHA1_SIZE]);

@@ -11,12 +11,12 @@
 #include <sys/socket.h>
 
 enum {
-        PROXIED_BYTES_MAX = 64 * 1024, /* of a whole connection */
+        PROXIED_BYTES_MAX = 64 * 1024, /* of the whole connection */
         ADDRESSES_MAX = 8,
-        IDLE_HANDLES_MAX = 16, /* kept for the next requests */
+        IDLE_HANDLES_MAX = 16, /* kept for later requests */
         TRAILER_MAX = 1024,
-        HEADERS_MAX = 256 * 1024, /* with the trailers, which libcurl keeps without a limit */
-        CONNECT_TIMEOUT_SEC = 24 * 3600, /* whoever asks has a deadline of his own */
+        HEADERS_MAX = 256 * 1024,        /* including trailers, which libcurl does not limit */
+        CONNECT_TIMEOUT_SEC = 24 * 3600, /* the caller has a deadline of its own */
 };
 
 struct HttpClient {
@@ -30,8 +30,8 @@ struct HttpClient {
 struct HttpClientRequest {
         HttpClient *http;
         CURL *easy;
-        SocketProxy *relay; /* between libcurl and a server that it asks by HTTP/2 or TLS */
-        unsigned n_opened;  /* of the addresses that its name has, and those that were no use */
+        SocketProxy *relay; /* between libcurl and a server with HTTP/2 or TLS */
+        unsigned n_opened;  /* addresses of the server's name, and the number of unusable ones */
         unsigned n_failed;
         int refusal; /* of the last of those, as -errno */
         struct curl_slist *headers;
@@ -42,7 +42,7 @@ struct HttpClientRequest {
         size_t body_max;
         size_t headers_length;
         bool is_connection;
-        bool is_cut; /* there was more than we wanted */
+        bool is_cut; /* the response was larger than the limit */
         char *grpc_status;
         char *grpc_message;
         http_client_done_t done;
@@ -61,7 +61,8 @@ static const char *explain_curl_failure(const HttpClientRequest *request, CURLco
         return request->error[0] ? request->error : request->http->curl->easy_strerror(code);
 }
 
-/* For libcurl the relay is as good as the server, so it does not try the next address itself. */
+/* The proxy accepts libcurl's connection in any case, so libcurl does not try the next address
+ * itself. */
 static bool tries_next_address(HttpClientRequest *request) {
         CurlLoop *loop = request->http->loop;
 
@@ -235,8 +236,8 @@ static int set_client_request_body(HttpClientRequest *request, const HttpClientS
         return 0;
 }
 
-/* libcurl does not come back to us while a server has something to say, be it nothing but empty
- * frames of HTTP/2, or a handshake in pieces of one byte. So it hears it from a relay. */
+/* libcurl does not return while the server sends data, even if that is only empty frames of HTTP/2,
+ * or a handshake in pieces of one byte. So it reads through a proxy. */
 static curl_socket_t open_proxied_socket(void *userdata, curlsocktype purpose,
                                          struct curl_sockaddr *address) {
         HttpClientRequest *request = userdata;
@@ -259,7 +260,7 @@ static void set_socket_proxy(HttpClientRequest *request) {
         curl->easy_setopt(request->easy, CURLOPT_OPENSOCKETDATA, request);
 }
 
-/* Only the first can fail but for the want of memory, which is found out when it is performed. */
+/* Only the first can fail except for lack of memory, which shows when the request is performed. */
 static int set_client_request_options(HttpClientRequest *request, const HttpClientSpec *spec) {
         const CurlLibrary *curl = request->http->curl;
         CURL *easy = request->easy;
@@ -269,7 +270,7 @@ static int set_client_request_options(HttpClientRequest *request, const HttpClie
         curl->easy_setopt(easy, CURLOPT_PRIVATE, request);
         curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, request->error);
         curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-        /* Names are looked up by a thread. Whoever cancels does not wait for its end. */
+        /* Names are resolved by a thread. Cancelling does not wait for its end. */
         curl->easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
         curl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
         curl->easy_setopt(easy, CURLOPT_PROXY, "");
@@ -321,7 +322,7 @@ int http_client_start(HttpClient *http, const HttpClientSpec *spec, http_client_
         return 0;
 }
 
-/* The host of a URL: where it begins, and how long it is. */
+/* The host of a URL: its start and its length. */
 static const char *url_host_of(const char *url, size_t *ret_length) {
         const char *host = strstr(url, "://"), *at;
         size_t length;

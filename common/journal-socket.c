@@ -39,7 +39,7 @@ int journal_socket_send(JournalSocket *journal, const struct iovec *parts, size_
                 if (sendmsg(journal->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
                         return 0;
                 r = -errno;
-                if (r == -ECONNREFUSED || r == -ENOTCONN) /* another may listen by now */
+                if (r == -ECONNREFUSED || r == -ENOTCONN) /* a new journal may listen by now */
                         journal->fd = close_fd(journal->fd);
                 else if (r != -EINTR)
                         return r;

@@ -8,7 +8,7 @@
 #include <syslog.h>
 
 enum {
-        LINE_SIZE = 4000, /* of a sentence; a line is a page at most */
+        LINE_SIZE = 4000, /* of a message; a line is a page at most */
 };
 
 static log_sink_t log_sink;
@@ -72,16 +72,17 @@ void log_set_sink(log_sink_t sink) {
         log_sink = sink;
 }
 
-/* One write a line, so that lines of several processes do not mix. Nobody to tell if it fails. */
-static void write_log_line(int priority, const char *sentence) {
+/* One write per line, so that lines of several processes do not mix. A failure cannot be
+ * reported. */
+static void write_log_line(int priority, const char *message) {
         char line[LINE_SIZE + 96];
         int n;
 
         if (getenv("JOURNAL_STREAM"))
-                n = snprintf(line, sizeof(line), "<%d>%s\n", priority, sentence);
+                n = snprintf(line, sizeof(line), "<%d>%s\n", priority, message);
         else
                 n = snprintf(line, sizeof(line), "%s: %s\n", program_invocation_short_name,
-                             sentence);
+                             message);
         n = MIN(n, (int) sizeof(line) - 1);
         line[n - 1] = '\n';
         (void) !write(STDERR_FILENO, line, (size_t) n);
@@ -89,23 +90,22 @@ static void write_log_line(int priority, const char *sentence) {
 
 printf_like(3, 0) static void log_line(int priority, int error, const char *format, va_list ap) {
         const char *message_id = log_message_id;
-        char sentence[LINE_SIZE];
+        char message[LINE_SIZE];
         int n;
 
         log_message_id = NULL;
         if (priority > max_log_level)
                 return;
-        n = vsnprintf(sentence, sizeof(sentence), format, ap);
-        n = MIN(n, (int) sizeof(sentence) - 1);
+        n = vsnprintf(message, sizeof(message), format, ap);
+        n = MIN(n, (int) sizeof(message) - 1);
         if (error > 0)
-                (void) snprintf(sentence + n, sizeof(sentence) - (size_t) n, ": %s",
-                                strerror(error));
-        /* Programs in containers have a say in some: a line break is no end of ours. */
-        utf8_sanitize(sentence);
+                (void) snprintf(message + n, sizeof(message) - (size_t) n, ": %s", strerror(error));
+        /* Some messages contain strings of containers: a line break must not start a new line. */
+        utf8_sanitize(message);
         if (log_sink)
-                log_sink(priority, sentence, message_id, log_subject);
+                log_sink(priority, message, message_id, log_subject);
         else
-                write_log_line(priority, sentence);
+                write_log_line(priority, message);
 }
 
 #define LOG_AT(priority)                           \

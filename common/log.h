@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One line to standard error: with the journal's "<N>" where the journal reads it, else with the
- * program's name. Sentences begin with a capital and have no period; user strings stand between
+/* Log: one line to standard error, with the journal's "<N>" if the journal reads it, else with the
+ * program's name. Messages start with a capital letter without a period; user strings are in
  * 'ticks'. */
 
 #include "common/macros.h"
@@ -26,32 +26,33 @@ bool log_is_debug(void);
 const char *log_level_name(int priority);
 int log_level_parse(const char *name);
 
-/* What a sentence is about, for those who look for it by fields. Strings are borrowed. */
+/* The object of a message, for finding it by journal fields. Strings are borrowed. */
 typedef struct LogSubject {
         const char *namespace, *pod, *uid; /* of the pod; NULL: none */
         const char *container;             /* its name; NULL: none */
 } LogSubject;
 
-/* All that is logged from here on is about 'subject' (NULL: nothing in particular). Gives what it
- * was about before, to be put back when that is done. */
+/* Sets the object of later messages (NULL: none). Returns the previous one, which the caller
+ * restores. */
 const LogSubject *log_set_subject(const LogSubject *subject);
 static inline void log_restore_subject(const LogSubject **before) {
         (void) log_set_subject(*before);
 }
 
-/* For the scope that it stands in. */
+/* Sets it for the current scope. */
 #define LOG_ABOUT(subject)                                                                       \
         cleanup_with(log_restore_subject) __attribute__((unused)) const LogSubject *log_before = \
                 log_set_subject(subject)
 
-/* The next sentence is one of common/message-ids.h. */
+/* The MESSAGE_ID of the next message, one of common/message-ids.h. */
 void log_set_message_id(const char *message_id);
 
-/* Where sentences go instead of standard error; NULL: there. 'message_id' may be NULL. */
+/* The function that gets messages instead of standard error; NULL: standard error. 'message_id' may
+ * be NULL. */
 typedef void (*log_sink_t)(int priority, const char *sentence, const char *message_id,
                            const LogSubject *subject);
 void log_set_sink(log_sink_t sink);
 
-/* "<sentence>: <strerror>"; returns r, so that a failure is logged and returned in one line. */
+/* Logs "<message>: <strerror>"; returns r, so that a failure is logged and returned in one line. */
 int log_error_errno(int r, const char *format, ...) printf_like(2, 3);
 int log_warning_errno(int r, const char *format, ...) printf_like(2, 3);

@@ -18,7 +18,7 @@
 #define printf_like(text, first) __attribute__((format(printf, text, first)))
 #define cleanup_with(fn)         __attribute__((cleanup(fn)))
 
-/* Hand over what a variable owns; the variable forgets it. */
+/* Transfer ownership out of a variable, which is reset. */
 #define TAKE_PTR(ptr)                              \
         ({                                         \
                 __typeof__(ptr) take_ptr_ = (ptr); \

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What cannot be written is as the file has it, so nothing is lost. */
+/* Read-only pages are as in the file, so nothing is lost. */
 static void trim_loaded_segment(const struct dl_phdr_info *object, const ElfW(Phdr) * segment) {
         uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
         uintptr_t start = object->dlpi_addr + segment->p_vaddr;

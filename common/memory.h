@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Gives back what a burst of work has left behind: pages of the heap that hold nothing, and pages
- * of the program and its libraries, of which starting reads many and waiting few. Those come again
- * from the kernel's cache as they are used. Takes about a millisecond. */
+/* Returns memory after a burst of work: free pages of the heap, and pages of the program and its
+ * libraries that were used only for start. The kernel's cache has those when they are used again.
+ * Takes about a millisecond. */
 void memory_trim(void);

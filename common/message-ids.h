@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* MESSAGE_ID= of what an operator meets in the journal. Each has an entry in
- * systemd/mainstay.catalog; a test compares the two. */
+/* MESSAGE_ID= of important journal messages. Each has an entry in systemd/mainstay.catalog; a test
+ * compares the two. */
 
 #define MESSAGE_AGENT_STARTED          "1a39851fe8ba438eae7006e03802767a"
 #define MESSAGE_MANIFEST_INVALID       "eb5ef192b10f4c608e864ef92e256fef"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A handful of files and attributes, which is why libselinux is not asked: it would read the
- * system's configuration before main() of every shim, and bring along a library for regular
- * expressions. */
+/* libselinux is not used: it would read the system's configuration before main() of every shim, and
+ * needs a library for regular expressions. A few files and attributes suffice. */
 
 #include "common/selinux.h"
 
@@ -15,12 +14,12 @@
 
 enum {
         LABEL_MAX = 4096,
-        LABEL_DEPTH_MAX = 256, /* deeper trees were made to hurt; a level costs two descriptors */
+        LABEL_DEPTH_MAX = 256, /* deeper trees are malicious; a level costs two descriptors */
 };
 
 static const char attribute[] = "security.selinux";
 
-/* As long as no policy is loaded, all is "kernel". */
+/* Until a policy is loaded, every label is "kernel". */
 bool selinux_is_enabled(void) {
         cleanup_close int fd = -EBADF;
         cleanup_free char *label = NULL;
@@ -31,7 +30,7 @@ bool selinux_is_enabled(void) {
         return fd >= 0 && read_stream(fd, LABEL_MAX, &label, NULL) >= 0 && strchr(label, ':');
 }
 
-/* An empty string takes back what was said. */
+/* An empty string resets the label. */
 static int write_own_process_label(const char *path, const char *label) {
         cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
         const char *value = label ? label : "";
@@ -41,8 +40,8 @@ static int write_own_process_label(const char *path, const char *label) {
         return write(fd, value, strlen(value) + 1) < 0 ? -errno : 0;
 }
 
-/* selinuxfs could be asked as well, but it cannot be written to by a service that is confined. What
- * a process of ours would run as is checked at once, and taken back before one begins. */
+/* selinuxfs offers the same, but a confined service cannot write to it. The label is validated by
+ * setting it for exec, which is undone before a process is started. */
 int selinux_check_label(const char *label) {
         static const char path[] = "/proc/thread-self/attr/exec";
         int r = write_own_process_label(path, label), q = write_own_process_label(path, NULL);
@@ -54,7 +53,7 @@ int selinux_create_as(const char *label) {
         return write_own_process_label("/proc/thread-self/attr/fscreate", label);
 }
 
-/* Attributes are not to be had by a descriptor that is O_PATH, but by its name. */
+/* Attributes cannot be read through an O_PATH descriptor, but through its name in /proc. */
 static void name_of_fd(int fd, char ret[64]) {
         (void) snprintf(ret, 64, "/proc/self/fd/%d", fd);
 }

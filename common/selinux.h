@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kernel's side of SELinux: labels of files and of what is made next. Which label anything
- * should have is not known here. A label is "user:role:type" or "user:role:type:level". */
+/* The kernel's interface of SELinux: labels of files and of newly created files. Which label a file
+ * should have is decided elsewhere. A label is "user:role:type" or "user:role:type:level". */
 
 #include "common/macros.h"
 
-/* Whether the kernel has it and a policy is loaded. */
+/* Whether the kernel supports it and a policy is loaded. */
 bool selinux_is_enabled(void);
 
-/* Whether the loaded policy knows such a label: 0, -EINVAL, or another -errno where nobody can be
- * asked. */
+/* Checks a label against the loaded policy: 0, -EINVAL, or another -errno if that is not
+ * possible. */
 int selinux_check_label(const char *label);
 
-/* What this thread makes from now on has this label; NULL: what the policy says again. It lasts
- * until it is taken back or the thread runs another program. 0 or -errno. */
+/* Sets the label of files that this thread creates; NULL: that of the policy. Valid until it is
+ * reset or the thread executes a program. 0 or -errno. */
 int selinux_create_as(const char *label);
 
-/* For a variable: whatever was said by selinux_create_as() is taken back at its end. */
+/* For a variable: selinux_create_as() is reset at the end of its scope. */
 typedef bool SelinuxCreating;
 static inline void selinux_creating_done(SelinuxCreating *creating) {
         if (*creating)
@@ -25,12 +25,12 @@ static inline void selinux_creating_done(SelinuxCreating *creating) {
 }
 #define cleanup_creating cleanup_with(selinux_creating_done)
 
-/* The label of what a descriptor stands for, O_PATH or not. The caller frees it. 0; -ENODATA where
- * it has none, -EOPNOTSUPP where its file system knows of none; another -errno. */
+/* The label of the file of a descriptor, O_PATH or not. The caller frees it. 0; -ENODATA without a
+ * label, -EOPNOTSUPP if the file system does not support labels; another -errno. */
 int selinux_label_get(int fd, char **ret);
 
-/* Gives 'path' and all beneath it on the same file system the label, following no link, unless it
- * has it: a directory comes after what is in it, so that what was broken off is begun again. Where
- * the file system has no labels nothing is done. 0, or the first -errno after having labelled what
- * could be. */
+/* Sets the label of 'path' and everything beneath it on the same file system, following no link,
+ * where it differs: a directory after its contents, so that an interrupted run is repeated. On a
+ * file system without labels nothing is done. 0, or the first -errno after as much as possible was
+ * labelled. */
 int selinux_label_tree(const char *path, const char *label);

@@ -9,8 +9,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* "near" is whoever asks, "far" is the server. What goes there is kept until it is taken, and no
- * more is read meanwhile. What comes from there has room on the way, because it is limited. */
+/* "near" is the client, "far" is the server. Bytes for the server are kept until it takes them, and
+ * no more are read in the meantime. Bytes from the server always fit into the near socket, because
+ * they are limited. */
 
 enum {
         CHUNK = 16 * 1024,
@@ -18,14 +19,14 @@ enum {
 
 struct SocketProxy {
         sd_event *event; /* the loop's */
-        int client_fd;   /* listens, until somebody is there */
+        int client_fd;   /* listens until the client connects */
         int upstream_fd;
         sd_event_source *client_source;
         sd_event_source *upstream_source;
         bool is_accepted;
         bool is_connected;
         int error;
-        size_t bytes_left; /* for what the server may still say */
+        size_t bytes_left; /* bytes that the server may still send */
         char pending[4096];
         size_t n_pending, n_sent;
 };
@@ -68,7 +69,7 @@ static void forward_to_client(SocketProxy *relay) {
                 relay->bytes_left -= (size_t) n;
 }
 
-/* Neither is heard before both are there. */
+/* Neither is read before both are connected. */
 static void enable_proxy_sources(SocketProxy *relay) {
         int is_on = relay->is_connected && relay->is_accepted ? SD_EVENT_ON : SD_EVENT_OFF;
 
@@ -99,7 +100,7 @@ static bool is_own_process(int fd) {
         return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) >= 0 && peer.pid == getpid();
 }
 
-/* Everybody in our network namespace can knock. */
+/* Every process in our network namespace can connect. */
 static int on_proxy_listener(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         SocketProxy *relay = userdata;
         cleanup_close int accepted = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -159,7 +160,7 @@ static int listen_for_proxy_client(SocketProxy *relay) {
         const struct sockaddr_un nameless = { .sun_family = AF_UNIX };
 
         relay->client_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        /* The kernel finds a name for who has none. */
+        /* The kernel chooses the address. */
         if (relay->client_fd < 0 ||
             bind(relay->client_fd, (const struct sockaddr *) &nameless,
                  offsetof(struct sockaddr_un, sun_path)) < 0 ||
@@ -187,7 +188,7 @@ int socket_proxy_new(sd_event *event, const struct sockaddr *address, socklen_t 
                                     on_proxy_upstream, relay);
         if (r < 0 && relay->error == 0)
                 return r;
-        if (r < 0) /* told when it is asked for, as what comes later is */
+        if (r < 0) /* reported when it is asked for, like later errors */
                 close_proxy_sockets(relay);
         *ret = TAKE_PTR(relay);
         return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A connection to a server that is not trusted, at arm's length: whoever asks connects to the relay
- * instead, and gets what comes a piece at a time, between turns of the loop, and no more than a
- * limit in all. For libraries that read for as long as there is something to read. */
+/* A proxy for connections to an untrusted server: the client connects to the proxy instead, which
+ * passes on a limited number of bytes, one piece per turn of the loop. For libraries that read
+ * without returning as long as data arrives. */
 
 #include "common/error.h"
 
@@ -14,15 +14,16 @@
 typedef struct SocketProxy SocketProxy;
 
 /* Connects to the server, without waiting, and listens for one connection of our own process, which
- * ends when the server's does, or when the server has said more than 'max_bytes'. Of these all must
- * have room in a socket: 64 KiB have. */
+ * is closed when the server closes its own, or has sent more than 'max_bytes'. So many bytes must
+ * fit into a socket: 64 KiB do. */
 int socket_proxy_new(sd_event *event, const struct sockaddr *address, socklen_t length,
                      size_t max_bytes, SocketProxy **ret);
 SocketProxy *socket_proxy_free(SocketProxy *relay);
 DEFINE_CLEANUP(SocketProxy *, socket_proxy_free)
 
-/* Where it listens: an abstract address of AF_UNIX, which is short enough for a struct sockaddr. */
+/* The address it listens at: an abstract one of AF_UNIX, short enough for a struct sockaddr. */
 int socket_proxy_address(const SocketProxy *relay, struct sockaddr *ret, socklen_t *ret_length);
 
-/* Why there is no connection, as -errno; 0: there is, or was, or may yet be. */
+/* The reason why there is no connection, as -errno; 0: it exists, existed, or is being
+ * established. */
 int socket_proxy_error(const SocketProxy *relay);

@@ -17,7 +17,7 @@ size_t utf8_character_length(const void *text, size_t left) {
         for (size_t i = 1; i < n; i++)
                 if ((p[i] & 0xc0) != 0x80)
                         return 0;
-        /* Written too long, surrogates, beyond the last plane. */
+        /* Overlong forms, surrogates, beyond the last plane. */
         if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
             (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f))
                 return 0;
@@ -41,6 +41,7 @@ void utf8_sanitize(char *text) {
                         *p = ' ';
                 else if (*p < ' ' || *p == 0x7f)
                         *p = '?';
-                else if (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) /* U+009B is as good as ESC [ */
+                else if (*p == 0xc2 && p[1] >= 0x80 &&
+                         p[1] < 0xa0) /* U+009B is equivalent to ESC [ */
                         p[0] = p[1] = '?';
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What both sides of a WebSocket's opening handshake (RFC 6455) compute. */
+/* The values that both sides of a WebSocket's opening handshake (RFC 6455) compute. */
 
 #include "common/macros.h"
 
@@ -12,5 +12,5 @@ enum {
 /* The value of Sec-WebSocket-Accept for a Sec-WebSocket-Key. Returns the buffer. */
 char *websocket_accept_key(const char *key, char ret[WEBSOCKET_ACCEPT_SIZE]);
 
-/* A fresh Sec-WebSocket-Key: 24 digits. Returns the buffer. */
+/* A new Sec-WebSocket-Key: 24 digits. Returns the buffer. */
 char *websocket_new_key(char ret[WEBSOCKET_ACCEPT_SIZE]);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The order of the sources: files (static pods), DaemonSets and orphans, the API server. */
+
 #include "agent/desired/collect-desired-pods.h"
 
 #include "common/cleanup.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Recomputes the desired state when that was requested, and applies the difference to the pods. */
+
 #include "agent/desired/desired-state.h"
 
 #include "agent/desired/collect-desired-pods.h"
@@ -177,8 +179,9 @@ static int update_desired_pods(DesiredState *state) {
         collect_desired_pods(state->manifests, &state->config.daemonsets, &state->config.apiserver,
                              &desired);
         r = pod_manager_list(state->config.pod_manager, &actual);
-        if (r >= 0)
-                r = resolve_all_classes(state, &desired, &actual);
+        if (r < 0)
+                return r;
+        r = resolve_all_classes(state, &desired, &actual);
         if (r < 0)
                 return r;
         explain_undesired_pods(state, &desired, &actual);
@@ -293,15 +296,17 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
         if (!state->problems)
                 return -ENOMEM;
         r = sd_event_add_defer(config->event, &state->recompute_source, on_recompute_due, state);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(state->recompute_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(state->recompute_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
         /* After all that a turn of the loop brings, and before pods are stepped. */
-        if (r >= 0)
-                r = sd_event_source_set_priority(state->recompute_source,
-                                                 SD_EVENT_PRIORITY_NORMAL + 5);
-        if (r >= 0)
-                r = manifest_directory_new(config->event, config->manifest_dir, config->node_name,
-                                           on_manifests_changed, state, &state->manifests);
+        r = sd_event_source_set_priority(state->recompute_source, SD_EVENT_PRIORITY_NORMAL + 5);
+        if (r < 0)
+                return r;
+        r = manifest_directory_new(config->event, config->manifest_dir, config->node_name,
+                                   on_manifests_changed, state, &state->manifests);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(state);

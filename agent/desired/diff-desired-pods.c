@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The diff of desired and actual pods; see the header for its rules. */
+
 #include "agent/desired/diff-desired-pods.h"
 
 #include "agent/model/edit-plan.h"

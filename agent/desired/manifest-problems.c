@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Logs errors and warnings of manifests (static pods) and records FailedValidation events. */
+
 #include "agent/desired/manifest-problems.h"
 
 #include "common/cleanup.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The status of manifests and of preloaded image archives, for requests on the local socket. */
+
 #include "agent/desired/manifest-status.h"
 
 #include "agent/model/json.h"

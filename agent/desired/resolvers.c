@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Looks up ConfigMaps, Secrets, classes, tokens and service variables for pods. */
+
 #include "agent/desired/resolvers.h"
 
 #include <errno.h>

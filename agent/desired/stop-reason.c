@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which source is asked why a pod is stopped, and what the manifest directory answers. */
+
 #include "agent/desired/stop-reason.h"
 
 #include <stdio.h>

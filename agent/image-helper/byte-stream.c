@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* libarchive is a reader of formats here and nothing else: raw with gzip and zstd, and tar. A layer
- * passes through three of them, one atop the other: the outer tar gives the blob (hashed: the
- * blob's digest), the raw reader unpacks it (hashed: the DiffID), the tar reader sees the entries.
- * Nothing is kept but a block on each floor. Where there is something faster for gzip, that takes
- * the place of the raw reader. */
+/* Only libarchive's readers of formats are used here: raw with gzip and zstd, and tar. A layer
+ * passes through three of them, stacked: the outer tar gives the blob (its hash is the blob's
+ * digest), the raw reader decompresses it (its hash is the DiffID), the tar reader gives the
+ * entries. Each level keeps only one block in memory. gunzip.h replaces the raw reader for gzip,
+ * where it is built in. */
 
 #include "agent/image-helper/byte-stream.h"
 
@@ -22,21 +22,21 @@ enum {
 #define RATIO_FREE_BYTES (UINT64_C(1) << 30)
 
 struct ByteStream {
-        struct archive *archive; /* whose data this is; NULL: 'fd' */
-        bool is_raw;             /* the archive has no members: its blocks are taken as they are */
-        bool is_empty;           /* and has none of these either */
+        struct archive *archive; /* source of the data; NULL: 'fd' */
+        bool is_raw;             /* the archive is without members: its blocks are read directly */
+        bool is_empty;           /* and decompresses nothing */
         ByteStream *below;
-        Gunzip *gunzip;  /* what unpacks 'below'; NULL: an archive does, or it needs none */
-        size_t n_unread; /* bytes of the block that were looked at only */
+        Gunzip *gunzip;  /* decompresses 'below'; NULL: an archive does, or nothing */
+        size_t n_unread; /* bytes of the block that were only peeked at */
         int fd;
         int wakeup_fd;
         uint64_t offset;
-        uint64_t size; /* of a file that may still be arriving; UINT64_MAX: its end is its end */
+        uint64_t size; /* size of a file that may still grow; UINT64_MAX: its end is the end */
         uint64_t length;
         uint64_t length_max;
         bool is_over;
         Sha256 *hash;
-        Error error; /* what went wrong below, which libarchive's own words would hide */
+        Error error; /* error of the stream below, which libarchive's own message would hide */
         uint8_t block[BLOCK_SIZE];
 };
 
@@ -102,7 +102,7 @@ static la_ssize_t on_archive_read(struct archive *archive, void *userdata, const
         return n;
 }
 
-/* Only a file can leave bytes out; what is hashed must be read. */
+/* Only a file can skip bytes; data that is hashed must be read. */
 static la_int64_t on_archive_skip(struct archive *archive, void *userdata, la_int64_t request) {
         ByteStream *stream = userdata;
 
@@ -121,7 +121,7 @@ static int archive_error_text(struct archive *archive, const ByteStream *below, 
         return error_setf(reterr, code, "%s", text ? text : "cannot be read");
 }
 
-/* A filter that libarchive would run a program for is as good as none. */
+/* A filter for which libarchive would run a program counts as missing. */
 static int open_archive_reader(struct archive *archive, ByteStream *below, Error *reterr) {
         if (archive_read_set_callback_data(archive, below) != ARCHIVE_OK ||
             archive_read_set_read_callback(archive, on_archive_read) != ARCHIVE_OK ||
@@ -147,7 +147,7 @@ int byte_stream_open_tar(ByteStream *stream, struct archive **ret, Error *reterr
         return 0;
 }
 
-/* 1, or 0 where there is not a byte in it. */
+/* 1, or 0 if there is not a single byte. */
 static int open_raw(ByteStream *below, struct archive **ret, Error *reterr) {
         cleanup_with(archive_read_freep) struct archive *archive = archive_read_new();
         struct archive_entry *entry;
@@ -159,7 +159,7 @@ static int open_raw(ByteStream *below, struct archive **ret, Error *reterr) {
             archive_read_support_filter_zstd(archive) != ARCHIVE_OK ||
             archive_read_support_format_raw(archive) != ARCHIVE_OK ||
             archive_read_support_format_empty(archive) != ARCHIVE_OK)
-                return error_setf(reterr, ENOTSUP, "this libarchive has no gzip or no zstd");
+                return error_setf(reterr, ENOTSUP, "this libarchive lacks gzip or zstd");
         r = open_archive_reader(archive, below, reterr);
         if (r < 0)
                 return r;
@@ -172,7 +172,7 @@ static int open_raw(ByteStream *below, struct archive **ret, Error *reterr) {
 
 #ifdef HAVE_ISAL
 
-/* 1: it is gzip. 0: it is not. Its first bytes stay where they are. */
+/* 1: it is gzip. 0: it is not. The bytes are only peeked at. */
 static int is_gzip(ByteStream *stream, Error *reterr) {
         const void *data;
         ssize_t n = byte_stream_read(stream, &data, reterr);
@@ -183,7 +183,11 @@ static int is_gzip(ByteStream *stream, Error *reterr) {
         return n >= SNIFF_BYTES && memcmp(data, "\x1f\x8b", 2) == 0;
 }
 
-/* 0: it is no gzip, and 'below' is still the caller's. 1, or -errno: taken. */
+static ssize_t read_gzip_source(void *userdata, const void **ret, Error *reterr) {
+        return byte_stream_read(userdata, ret, reterr);
+}
+
+/* 0: it is not gzip, and 'below' is still owned by the caller. 1, or -errno: taken. */
 static int new_gunzip_take(ByteStream *below, ByteStream **ret, Error *reterr) {
         cleanup_with(byte_stream_freep) ByteStream *stream = NULL;
         int r;
@@ -198,7 +202,7 @@ static int new_gunzip_take(ByteStream *below, ByteStream **ret, Error *reterr) {
                 return r;
         }
         stream->below = below;
-        stream->gunzip = gunzip_new();
+        stream->gunzip = gunzip_new(read_gzip_source, below);
         stream->hash = sha256_new();
         if (!stream->gunzip || !stream->hash)
                 return -ENOMEM;
@@ -242,12 +246,12 @@ static int check_limits(const ByteStream *stream, Error *reterr) {
                                   (unsigned long long) stream->length_max);
         if (stream->below && stream->length > RATIO_FREE_BYTES &&
             stream->length / RATIO_MAX > stream->below->length)
-                return error_setf(reterr, EFBIG, "unpacks to more than %d times its size",
+                return error_setf(reterr, EFBIG, "decompresses to more than %d times its size",
                                   RATIO_MAX);
         return 0;
 }
 
-/* 1: there may be more now. 0: nobody writes any more. */
+/* 1: more bytes may be available now. 0: the writer has closed the pipe. */
 static int wait_for_file_bytes(const ByteStream *stream) {
         char rings[256];
         ssize_t n;
@@ -260,7 +264,7 @@ static int wait_for_file_bytes(const ByteStream *stream) {
         return n > 0;
 }
 
-/* As much as is there, but enough of it to see what it is. */
+/* Reads the available bytes, but enough of them to detect the compression. */
 static ssize_t read_arriving_file(ByteStream *stream, Error *reterr) {
         size_t want = (size_t) MIN(stream->size - stream->offset, (uint64_t) BLOCK_SIZE), have = 0;
         bool is_last = false;
@@ -280,7 +284,7 @@ static ssize_t read_arriving_file(ByteStream *stream, Error *reterr) {
                 if (n > 0)
                         continue;
                 if (is_last)
-                        return error_setf(reterr, EBADMSG, "is cut short");
+                        return error_setf(reterr, EBADMSG, "is truncated");
                 is_last = wait_for_file_bytes(stream) == 0;
         }
         return (ssize_t) have;
@@ -315,8 +319,7 @@ static ssize_t read_raw(const ByteStream *stream, const void **ret_data, Error *
 static ssize_t read_stream_block(ByteStream *stream, const void **ret_data, Error *reterr) {
 #ifdef HAVE_ISAL
         if (stream->gunzip)
-                return gunzip_read(stream->gunzip, stream->below, stream->block, BLOCK_SIZE,
-                                   reterr);
+                return gunzip_read(stream->gunzip, stream->block, BLOCK_SIZE, reterr);
 #endif
         if (stream->is_raw)
                 return read_raw(stream, ret_data, reterr);

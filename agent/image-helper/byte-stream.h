@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Bytes that pass by once: counted, hashed, held to a limit. A stream is the data of one member of
- * an archive, or what another stream unpacks to; libarchive reads all of them. */
+/* A stream of bytes that is read once, and counted, hashed and limited on the way. Its source is a
+ * file, a member of an archive, or the decompression of another stream; libarchive reads all of
+ * them. */
 
 #include "agent/image-helper/digest.h"
 #include "common/error.h"
@@ -13,41 +14,43 @@
 
 typedef struct ByteStream ByteStream;
 
-/* Bytes of an open file from 'offset' on. The descriptor is borrowed. */
+/* The bytes of an open file from 'offset' on. The descriptor is borrowed. */
 int byte_stream_new_file(int fd, uint64_t offset, ByteStream **ret);
 
-/* A file of 'size' bytes that is hashed, and may still be arriving: where it has no more, the pipe
- * 'doorbell' is waited on; -1 where all of it must be there. Both are borrowed. */
+/* A file of 'size' bytes that is hashed and may still grow: at its current end, the pipe 'wake_fd'
+ * is waited on; -1 if the file must be complete. Both are borrowed. */
 int byte_stream_new_blob(int fd, uint64_t size, int wakeup_fd, ByteStream **ret);
 
-/* The data of the archive's current entry. Takes the archive over, and the stream it reads from. */
+/* The data of the archive's current entry. Takes over the archive and the stream that it reads
+ * from. */
 int byte_stream_new_entry_take(struct archive *archive, ByteStream *below, ByteStream **ret);
 
-/* What 'below' becomes without gzip or zstd; the same bytes where it has neither. Takes 'below'
- * over, also when it fails. */
+/* 'below', decompressed from gzip or zstd; the same bytes if it is neither. Takes over 'below',
+ * also on failure. */
 int byte_stream_new_unpacked_take(ByteStream *below, ByteStream **ret, Error *reterr);
 
-/* Opens a tar reader on the stream, which stays the caller's and must outlive it. */
+/* Opens a tar reader on the stream, which the caller still owns and which must outlive the
+ * reader. */
 int byte_stream_open_tar(ByteStream *stream, struct archive **ret, Error *reterr);
 
-/* No more than 'length_max' bytes, and beyond the first GiB no more than RATIO_MAX times what they
- * are packed in. */
+/* Limits the stream to 'length_max' bytes and, after the first GiB, to RATIO_MAX times the
+ * compressed size. */
 void byte_stream_limit(ByteStream *stream, uint64_t length_max);
 
-/* The next bytes, valid until the next call; 0 at the end. -errno with the sentence. */
+/* The next bytes, valid until the next call; 0 at the end. -errno with a message. */
 ssize_t byte_stream_read(ByteStream *stream, const void **ret_data, Error *reterr);
 
-/* Reads what is left, so that the digests are those of the whole. 0 or -errno. */
+/* Reads the rest, so that the digests are those of the whole stream. 0 or -errno. */
 int byte_stream_drain(ByteStream *stream, Error *reterr);
 
-/* Whether its end was read. */
+/* Whether the end has been reached. */
 bool byte_stream_is_over(const ByteStream *stream);
 
-/* How many bytes have passed, and, at the end, once, their digest. */
+/* The number of bytes read and, at the end and only once, their digest. */
 uint64_t byte_stream_length(const ByteStream *stream);
 void byte_stream_digest(ByteStream *stream, char ret[DIGEST_SIZE]);
 
-/* The stream that this one unpacks, or NULL. */
+/* The stream that this one decompresses, or NULL. */
 ByteStream *byte_stream_below(ByteStream *stream);
 
 ByteStream *byte_stream_free(ByteStream *stream);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What "docker save" writes: manifest.json names a configuration and a tar for each layer. There is
- * no manifest to take a digest of, so the image goes by its configuration's, which Docker calls the
- * image's ID. The DiffIDs in the configuration verify the layers. */
+/* Archives of "docker save": manifest.json names a configuration and a tar for each layer. There is
+ * no manifest with a digest, so the image is identified by its configuration's digest, which Docker
+ * calls the image ID. The DiffIDs in the configuration verify the layers. */
 
 #include "agent/image-helper/catalog.h"
 #include "agent/image-helper/document.h"
 #include "agent/image-helper/safe-message.h"
 #include "common/strv.h"
 
-/* The file is called by its digest: "<hex>.json", "sha256:<hex>", "blobs/sha256/<hex>". */
+/* The name of the file has the digest: "<hex>.json", "sha256:<hex>", "blobs/sha256/<hex>". */
 static void digest_from_name(const char *name, char ret[DIGEST_SIZE]) {
         const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
         char digest[DIGEST_SIZE];
@@ -27,7 +27,8 @@ static int parse_docker_layers(const ImageArchive *source, CatalogImage *image, 
         size_t n = strv_length(layers);
 
         if (n != image->settings->n_diff_ids)
-                return error_setf(reterr, EBADMSG, "it has %zu layers, its configuration %zu", n,
+                return error_setf(reterr, EBADMSG,
+                                  "manifest.json lists %zu layers, the configuration %zu", n,
                                   image->settings->n_diff_ids);
         image->layers = calloc(n, sizeof(*image->layers));
         if (!image->layers)
@@ -37,7 +38,7 @@ static int parse_docker_layers(const ImageArchive *source, CatalogImage *image, 
                 if (!image->layers[i].member)
                         return -ENOMEM;
                 if (!image_archive_find(source, layers[i]))
-                        return error_setf(reterr, ENOENT, "the archive lacks its layer '%.256s'",
+                        return error_setf(reterr, ENOENT, "the archive lacks layer '%.256s'",
                                           layers[i]);
         }
         return 0;
@@ -57,7 +58,7 @@ static int parse_image(const ImageArchive *source, CatalogImage *image, const js
         return r < 0 ? r : parse_docker_layers(source, image, layers, reterr);
 }
 
-/* In an archive that is both, the OCI manifest is the image and we only learn its other names. */
+/* In an archive of both formats, the OCI manifest is the image; only its other names are added. */
 static int add_names(Catalog *catalog, const CatalogImage *image, Error *reterr) {
         for (size_t i = 0; i < catalog->n_images; i++) {
                 CatalogImage *there = &catalog->images[i];
@@ -86,7 +87,7 @@ static int add_item(Catalog *catalog, const json_t *item, bool names_only, Error
         int r;
 
         if (!config)
-                return error_setf(reterr, EBADMSG, "an image has no 'Config'");
+                return error_setf(reterr, EBADMSG, "an image without 'Config'");
         image.config.member = strdup(config);
         r = image.config.member ? document_strv(item, "RepoTags", &image.names, reterr) : -ENOMEM;
         if (r < 0) {
@@ -122,10 +123,10 @@ int catalog_read_docker(Catalog *catalog, Error *reterr) {
         if (r >= 0)
                 r = document_parse(text, length, &json, reterr);
         if (r >= 0 && !json_is_array(json))
-                r = error_setf(reterr, EBADMSG, "it is no list");
-        /* Each costs as much as reading its configuration does, be it the same again. */
+                r = error_setf(reterr, EBADMSG, "it is not a list");
+        /* Each entry costs as much as reading its configuration, even if it is a repetition. */
         if (r >= 0 && json_array_size(json) > CATALOG_IMAGES_MAX)
-                r = error_setf(reterr, E2BIG, "it has more than %d images", CATALOG_IMAGES_MAX);
+                r = error_setf(reterr, E2BIG, "it lists more than %d images", CATALOG_IMAGES_MAX);
         if (r < 0)
                 return error_prefixf(reterr, r, "manifest.json");
         json_array_foreach(json, i, item) {

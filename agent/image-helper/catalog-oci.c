@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* OCI image layouts: index.json, manifests, and indexes of several platforms below it, one deep. A
- * fault of one image is that image's refusal, and the others stay usable; a fault of index.json is
- * the archive's. */
+/* OCI image layouts: index.json, manifests, and indexes of several platforms below it, one level
+ * deep. An invalid image is marked as refused and the others stay usable; an invalid index.json
+ * makes the archive unusable. */
 
 #include "agent/image-helper/catalog.h"
 #include "agent/image-helper/image-manifest.h"
@@ -17,7 +17,7 @@ static int read_names(const json_t *descriptor, char ***names) {
 
         if (full)
                 r = strv_append(names, full);
-        /* Beside a full name this is its tag alone. */
+        /* If there is also a full name, this is only the tag. */
         if (r >= 0 && name && (!full || strpbrk(name, ":/")))
                 r = strv_append(names, name);
         return r;
@@ -71,7 +71,7 @@ static int check_layout(const ImageArchive *source, Error *reterr) {
                 return error_prefixf(reterr, r, "oci-layout");
         version = document_string(json, "imageLayoutVersion");
         if (!version || strncmp(version, "1.", 2) != 0)
-                return error_setf(reterr, ENOTSUP, "it has the unknown layout version '%.32s'",
+                return error_setf(reterr, ENOTSUP, "the layout version '%.32s' is unknown",
                                   strna(version));
         return 0;
 }
@@ -94,7 +94,8 @@ int catalog_read_oci(Catalog *catalog, Error *reterr) {
                 return error_prefixf(reterr, r, "index.json");
         manifests = json_object_get(json, "manifests");
         if (!json_is_array(manifests) || json_array_size(manifests) > DESCRIPTORS_MAX)
-                return error_setf(reterr, EBADMSG, "index.json: it has no manifests, or too many");
+                return error_setf(reterr, EBADMSG,
+                                  "index.json: the list of manifests is missing or too long");
         json_array_foreach(manifests, i, item) {
                 r = add_descriptor(catalog, item, reterr);
                 if (r < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Documents and layers, had from an archive. */
+/* Reads documents and layers of an image from an archive. */
 
 #include "agent/image-helper/image-manifest.h"
 
@@ -28,7 +28,7 @@ static int check_archive_layer(void *userdata, const CatalogBlob *blob, Error *r
 
         if (image_archive_find(catalog->source, blob->member))
                 return 0;
-        return error_setf(reterr, ENOENT, "the archive lacks its layer %s", blob->digest);
+        return error_setf(reterr, ENOENT, "the archive lacks layer %s", blob->digest);
 }
 
 static int open_archive_layer(void *userdata, size_t i, ByteStream **ret, Error *reterr) {

@@ -74,13 +74,13 @@ int catalog_take_config(CatalogImage *image, const char *text, size_t length, Er
 
         digest_of(text, length, digest);
         if (image->config.digest[0] && !streq(digest, image->config.digest))
-                return error_setf(reterr, EBADMSG, "its configuration is damaged: its digest is %s",
+                return error_setf(reterr, EBADMSG, "the configuration is damaged: its digest is %s",
                                   digest);
         memcpy(image->config.digest, digest, sizeof(digest));
         image->config.size = length;
         r = image_config_parse(text, length, &image->settings, reterr);
         if (r < 0)
-                return error_prefixf(reterr, r, "its configuration");
+                return error_prefixf(reterr, r, "configuration");
         if (platform_match_score(image->settings->os, image->settings->architecture,
                                  image->settings->variant) == 0)
                 return platform_set_mismatch_error(image->settings->os,
@@ -111,7 +111,7 @@ int catalog_read(const ImageArchive *source, Catalog **ret, Error *reterr) {
         catalog->source = source;
         if (!oci && !docker)
                 return error_setf(reterr, EBADMSG,
-                                  "is no image archive: it has neither an oci-layout with an "
+                                  "is not an image archive: it has neither an oci-layout with an"
                                   "index.json nor a manifest.json");
         if (oci)
                 r = catalog_read_oci(catalog, reterr);
@@ -120,7 +120,7 @@ int catalog_read(const ImageArchive *source, Catalog **ret, Error *reterr) {
         if (r < 0)
                 return r;
         if (catalog->n_images == 0)
-                return error_setf(reterr, EBADMSG, "holds no image");
+                return error_setf(reterr, EBADMSG, "contains no image");
         *ret = TAKE_PTR(catalog);
         return 0;
 }

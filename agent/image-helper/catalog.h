@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The images that an archive holds, as its documents say: OCI image layouts, what "docker save"
- * writes, and archives that are both. Manifests and configurations are verified here; layers when
- * they are unpacked. */
+/* The list of images in an archive, from its documents: OCI image layouts, archives of "docker
+ * save", and archives of both formats. Manifests and configurations are verified here; layers are
+ * verified when they are unpacked. */
 
 #include "agent/image-helper/image-archive.h"
 #include "agent/image-helper/image-config.h"
 
 enum {
         CATALOG_IMAGES_MAX = 256,
-        CATALOG_NAMES_MAX = 64 /* of one image */
+        CATALOG_NAMES_MAX = 64 /* per image */
 };
 
 typedef struct CatalogBlob {
-        char *member;             /* its name in the archive */
-        char *media_type;         /* NULL where no manifest says */
-        uint64_t size;            /* with a digest only */
-        char digest[DIGEST_SIZE]; /* "" where the archive does not say, as in docker archives */
+        char *member;             /* name in the archive */
+        char *media_type;         /* NULL if no manifest has it */
+        uint64_t size;            /* only together with a digest */
+        char digest[DIGEST_SIZE]; /* "" if the archive does not say, as in docker archives */
 } CatalogBlob;
 
 typedef struct CatalogImage {
-        char digest[DIGEST_SIZE]; /* of the manifest; of the configuration in docker archives */
-        char index_digest[DIGEST_SIZE]; /* of the index that offers it for several platforms, or ""
-                                         */
-        char **names;                   /* as the archive has them: "busybox:latest", "latest" */
-        char *refusal;        /* why it cannot be used here, or NULL; then all below is there */
-        CatalogBlob manifest; /* no member in docker archives */
+        char digest[DIGEST_SIZE]; /* of the manifest; in docker archives of the configuration */
+        char index_digest[DIGEST_SIZE]; /* of the index over several platforms, or "" */
+        char **names;                   /* as in the archive: "busybox:latest", "latest" */
+        char *refusal; /* why the image cannot be used here, or NULL; then all members below are set
+                        */
+        CatalogBlob manifest; /* without a member in docker archives */
         CatalogBlob config;
         ImageConfig *settings;
         CatalogBlob *layers; /* lowest first, as many as DiffIDs */
@@ -36,7 +36,7 @@ typedef struct Catalog {
         const ImageArchive *source; /* borrowed */
         CatalogImage *images;
         size_t n_images;
-        const CatalogImage *chosen; /* whose layers are had; borrowed */
+        const CatalogImage *chosen; /* image whose layers are read; borrowed */
 } Catalog;
 
 int catalog_read(const ImageArchive *source, Catalog **ret, Error *reterr);
@@ -44,20 +44,20 @@ int catalog_read(const ImageArchive *source, Catalog **ret, Error *reterr);
 /* The image of that digest, or NULL. */
 const CatalogImage *catalog_find(const Catalog *catalog, const char *digest);
 
-/* For the readers of each format: adds an image (or the names, where it is there already), which is
- * taken over. 0 or -errno. */
+/* For the readers of each format: adds an image, or its names if it is in the list already. The
+ * image is taken over. 0 or -errno. */
 int catalog_add_take(Catalog *catalog, CatalogImage *image, Error *reterr);
 void catalog_image_done(CatalogImage *image);
 
-/* Reads the configuration that image->config names, verifies it where it has a digest, and gives it
- * one where it has none. */
+/* Reads the configuration that image->config names, verifies it if a digest is given, and sets the
+ * digest otherwise. */
 int catalog_read_config(const ImageArchive *source, CatalogImage *image, Error *reterr);
 int catalog_take_config(CatalogImage *image, const char *text, size_t length, Error *reterr);
 
 int catalog_read_oci(Catalog *catalog, Error *reterr);
 int catalog_read_docker(Catalog *catalog, Error *reterr);
 
-/* The archive's images as one JSON document on standard output. */
+/* Prints the archive's images as one JSON document on standard output. */
 int catalog_print(const Catalog *catalog, Error *reterr);
 
 Catalog *catalog_free(Catalog *catalog);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /etc/containers/certs.d/<host[:port]>/ and /etc/docker/certs.d/…, as Docker, Podman and CRI-O
- * read them. Who fetches is nobody, and could not read a key of root's; so the bytes are put into
- * memory files that are handed on by descriptor. */
+/* Registry certificates: /etc/containers/certs.d/<host[:port]>/ and /etc/docker/certs.d/…, as in
+ * Docker, Podman and CRI-O. Fetchers run as an unprivileged user that cannot read root's keys, so
+ * the files are copied into memory files, whose descriptors are handed on. */
 
 #include "agent/image-helper/endpoint.h"
 
@@ -54,7 +54,7 @@ static int add_authority(Endpoint *endpoint, int dir_fd, const char *name) {
         return append_file(dir_fd, name, endpoint->authorities_fd);
 }
 
-/* x.cert has its key in x.key; the first pair by that name counts. */
+/* The key of x.cert is x.key; the first pair counts. */
 static int add_certificate_pair(Endpoint *endpoint, int dir_fd, const char *name, Error *reterr) {
         cleanup_free char *key = NULL;
         int r;
@@ -104,7 +104,7 @@ static int read_directory(Endpoint *endpoint, int dir_fd, Error *reterr) {
         return 0;
 }
 
-/* Docker's hub has its directory under its short name. */
+/* The directory of Docker Hub has its short name. */
 static int open_host_directory(const char *directory, const Endpoint *endpoint) {
         const char *const names[] = { endpoint->host, endpoint->display };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* challenge = scheme [ 1*SP ( token68 / #( name BWS "=" BWS ( token / quoted-string ) ) ) ]. A
- * comma stands between parameters and between challenges alike: a word that no '=' follows begins
- * the next challenge. */
+/* challenge = scheme [ 1*SP ( token68 / #( name BWS "=" BWS ( token / quoted-string ) ) ) ]. Both
+ * parameters and challenges are separated by commas: a word that is not followed by '=' starts the
+ * next challenge. */
 
 #include "agent/image-helper/challenge.h"
 
@@ -25,7 +25,7 @@ static size_t token_length(const char *p) {
         return n;
 }
 
-/* Takes a token or a quoted string off. -EINVAL for neither, or for one that is too long. */
+/* Takes a token or a quoted string. -EINVAL if it is neither, or too long. */
 static int read_value(const char **at, char **ret) {
         cleanup_free char *value = NULL;
         const char *p = *at;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* WWW-Authenticate, RFC 9110 section 11.6.1, as registries use it: what a registry wants to see
- * before it answers. Pure. */
+/* Parser of WWW-Authenticate (RFC 9110 section 11.6.1) as registries use it: the authentication
+ * that a registry requires. Pure. */
 
 #include "common/error.h"
 
@@ -14,14 +14,14 @@ typedef enum ChallengeScheme {
 
 typedef struct Challenge {
         ChallengeScheme scheme;
-        char *realm; /* of Bearer: where tokens are given */
+        char *realm; /* of Bearer: URL of the token server */
         char *service;
         char *scope;
         char *error; /* "invalid_token", "insufficient_scope" */
 } Challenge;
 
-/* Adds what one header's value says; of several schemes Bearer is preferred. What cannot be read
- * ends the reading, and what was read before it counts. 0 or -ENOMEM. */
+/* Adds the challenges in the value of one header; Bearer is preferred over other schemes. Parsing
+ * stops at the first error, and what was parsed before counts. 0 or -ENOMEM. */
 int challenge_read(Challenge *challenge, const char *value);
 
 void challenge_done(Challenge *challenge);

@@ -17,8 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A zstd window of 128 MiB is the largest that the format's readers must take, and libarchive does.
- */
+/* A zstd window of 128 MiB is the largest that decoders must support, and libarchive does. */
 #define DATA_BYTES_MAX (320 * MIB)
 #define OWN_USER       "mainstay-image"
 #define NOBODY         65534
@@ -29,9 +28,9 @@
 static const uint64_t unpacking_capabilities =
         CAPABILITY(CAP_CHOWN) | CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_FOWNER) |
         CAPABILITY(CAP_FSETID) | CAPABILITY(CAP_MKNOD) | CAPABILITY(CAP_SETFCAP) |
-        CAPABILITY(CAP_SYS_ADMIN); /* "trusted." attributes ask for this one */
+        CAPABILITY(CAP_SYS_ADMIN); /* needed for "trusted." attributes */
 
-/* Sanitizers reserve more address space than any limit, and read /proc at the end. */
+/* Sanitizers reserve more address space than any limit, and read /proc at exit. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HAS_SANITIZER 1
 #elif defined(__has_feature)
@@ -60,7 +59,7 @@ void confine_process(void) {
         limit_resource(RLIMIT_FSIZE, FILE_BYTES_MAX);
         if (!HAS_SANITIZER)
                 limit_resource(RLIMIT_DATA, DATA_BYTES_MAX);
-        /* Beyond the limit write(2) fails with a sentence rather than with a signal. */
+        /* Beyond the limit write(2) fails with an error instead of a signal. */
         (void) signal(SIGXFSZ, SIG_IGN);
         (void) signal(SIGPIPE, SIG_IGN);
 }
@@ -70,7 +69,7 @@ static int drop_capabilities(uint64_t keep, Error *reterr) {
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
 
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                return error_setf(reterr, errno, "cannot give up privileges: %s", strerror(errno));
+                return error_setf(reterr, errno, "cannot drop privileges: %s", strerror(errno));
         if (syscall(SYS_capget, &header, data) < 0)
                 return error_setf(reterr, errno, "cannot read capabilities: %s", strerror(errno));
         for (size_t i = 0; i < N_ELEMENTS(data); i++) {
@@ -81,8 +80,7 @@ static int drop_capabilities(uint64_t keep, Error *reterr) {
                 data[i].inheritable = 0;
         }
         if (syscall(SYS_capset, &header, data) < 0)
-                return error_setf(reterr, errno, "cannot give up capabilities: %s",
-                                  strerror(errno));
+                return error_setf(reterr, errno, "cannot drop capabilities: %s", strerror(errno));
         return 0;
 }
 
@@ -92,7 +90,7 @@ int confine_parser(bool unpacking, int store_fd, Error *reterr) {
                                 .reads_anything = HAS_SANITIZER };
         int r;
 
-        /* Where this is not ours to do, the filter keeps us off the network all the same. */
+        /* If we are not permitted to, the filter still keeps us off the network. */
         (void) unshare(CLONE_NEWNET);
         r = drop_capabilities(unpacking ? unpacking_capabilities : 0, reterr);
         if (r >= 0)
@@ -121,7 +119,8 @@ static int drop_to_helper_user(Error *reterr) {
                 gid = entry->pw_gid;
         }
         if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
-                return error_setf(reterr, errno, "cannot become another user: %s", strerror(errno));
+                return error_setf(reterr, errno, "cannot switch to an unprivileged user: %s",
+                                  strerror(errno));
         return 0;
 }
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a program that reads strangers' bytes need not be able to do, it gives up first. */
+/* Drops privileges that the parser of untrusted bytes does not need. */
 
 #include "common/error.h"
 
-/* Ends with its parent, stands back behind what runs, never dumps core, holds its memory and files
- * to a limit. First of all. */
+/* Dies with its parent, runs at low priority, never dumps core, limits memory and file size. To be
+ * called first. */
 void confine_process(void);
 
-/* For who reads strangers' documents and tars, after all that needs more is open: no network, no
- * system call but those of a list, no file but below 'store_fd'; and no capability but, where
- * 'unpacking', those that owners, modes, whiteouts, file capabilities and trusted attributes take.
- * 0 or -errno. */
+/* For the parser of untrusted documents and tars, after everything else has been opened: no
+ * network, only system calls of a list, only files below 'store_fd'; and no capability, except, if
+ * 'unpacking', those for owners, modes, whiteouts, file capabilities and trusted attributes. 0 or
+ * -errno. */
 int confine_parser(bool unpacking, int store_fd, Error *reterr);
 
-/* For a child of that one, which unpacks one layer: reads below 'store_fd', writes below 'fd'. */
+/* For its child that unpacks one layer: reads below 'store_fd', writes below 'fd'. */
 int confine_layer_unpacker(int fd, int store_fd, Error *reterr);
 
-/* For who speaks to strangers: the user "mainstay-image", or nobody; no capability; no file is
- * opened for writing. What it holds open it may write. */
+/* For a fetcher, which talks to registries: user "mainstay-image" or the user of UID 65534; no
+ * capability; no file can be opened for writing. Descriptors that it holds stay writable. */
 int confine_fetcher(Error *reterr);

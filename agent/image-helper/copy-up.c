@@ -24,8 +24,8 @@ static int copy_range(int from, int to, off_t start, off_t end) {
         return 0;
 }
 
-/* Holes stay holes: a file of a hundred gigabytes may take a kilobyte in the archive, and so it may
- * take no more on the disk, however often it is copied. */
+/* Holes are kept: a file of a hundred gigabytes may take a kilobyte in the archive, and must not
+ * take more on the disk, however often it is copied. */
 static int copy_bytes(int from, int to, off_t size) {
         off_t end = 0;
 

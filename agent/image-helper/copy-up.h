@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Copies what a layer below has into the layer at work, with all that belongs to it, as overlayfs
- * does before it writes. */
+/* Copy-up: copies a file of a lower layer into the layer being unpacked, with its metadata, as
+ * overlayfs does before a write. */
 
 #include "agent/image-helper/layer-view.h"
 
 #include <stdint.h>
 
-/* The regular file 'path' of layer 'layer' becomes 'base' in 'dir_fd', which must not be there. 0,
- * with its size, holes counted, or -errno. */
+/* Copies the regular file 'path' of layer 'layer' to 'base' in 'dir_fd', which must not exist. 0,
+ * with its size including holes, or -errno. */
 int copy_up_file(const LayerView *view, int layer, const char *path, int dir_fd, const char *base,
                  uint64_t *ret_copied);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A credential helper is a program of the person's own: it reads a server's name, and writes
- * {"Username": …, "Secret": …}. No shell stands between us; what its name may be is narrow, for the
- * name comes from a document. */
+/* Docker credential helpers: a program of the administrator that reads a server's name and prints
+ * {"Username": …, "Secret": …}. It is run without a shell, and its name is checked strictly because
+ * it comes from a document. */
 
 #include "agent/image-helper/credentials.h"
 
@@ -48,7 +48,7 @@ static int spawn(const char *program, int input, int output, pid_t *ret) {
         return -r;
 }
 
-/* Until the end, or the deadline. */
+/* Reads until the end or the deadline. */
 static ssize_t read_helper_output(int fd, char answer[static ANSWER_BYTES_MAX + 1]) {
         uint64_t deadline = now_boottime_usec() + HELPER_TIMEOUT_MSEC * USEC_PER_MSEC;
         size_t length = 0;
@@ -87,7 +87,7 @@ static int run_credential_helper(const char *program, const char *server, char *
         close_fd(input[0]);
         close_fd(output[1]);
         if (r >= 0 && pid > 0) {
-                /* One that does not read shows by its answer. */
+                /* A helper that does not read its input shows that by its output. */
                 (void) write_all(input[1], server, strlen(server));
                 input[1] = close_fd(input[1]);
                 n = read_helper_output(output[0], answer);
@@ -101,7 +101,7 @@ static int run_credential_helper(const char *program, const char *server, char *
                 return error_setf(reterr, -r, "cannot be started: %s", strerror(-r));
         if (n < 0)
                 return error_setf(reterr, (int) -n, "%s", strerror((int) -n));
-        /* What it says on failure is for a person, on standard output, and may be anything. */
+        /* On failure it prints a message for humans on standard output, which may be anything. */
         if (status != 0)
                 return strstr(answer, "not found") ? -ENOENT : error_setf(reterr, EIO, "failed");
         return 0;
@@ -114,7 +114,7 @@ static int parse_helper_output(const json_t *answer, Credential *ret, Error *ret
         Credential one = { 0 };
 
         if (!user || !secret)
-                return error_setf(reterr, EBADMSG, "its answer has no user or no secret");
+                return error_setf(reterr, EBADMSG, "the output lacks a user or a secret");
         if (is_token)
                 one.identity_token = strdup(secret);
         else {
@@ -138,7 +138,7 @@ int credential_ask_helper(const char *name, const char *server, Credential *ret,
         if (!answer)
                 return -ENOMEM;
         if (!name_is_valid(name))
-                return error_setf(reterr, EINVAL, "is no name of a helper");
+                return error_setf(reterr, EINVAL, "is not a valid name of a helper");
         (void) snprintf(program, sizeof(program), "docker-credential-%s", name);
         r = run_credential_helper(program, server, answer, reterr);
         if (r >= 0)

@@ -36,7 +36,7 @@ void credentials_done(Credentials *credentials) {
         *credentials = (Credentials){ 0 };
 }
 
-/* Docker's hub goes by several names. */
+/* Docker Hub has several names. */
 static const char *canonical_registry_host(const char *host) {
         static const char *const names[] = { "index.docker.io", "registry-1.docker.io" };
 
@@ -46,7 +46,8 @@ static const char *canonical_registry_host(const char *host) {
         return host;
 }
 
-/* As many labels, each of which fits: "*.example.com" is not meant for "a.b.example.com". */
+/* The number of labels must be equal, and each must match: "*.example.com" does not match
+ * "a.b.example.com". */
 static bool host_matches(const char *pattern, const char *host) {
         for (;;) {
                 size_t n = strcspn(pattern, "."), m = strcspn(host, ".");
@@ -103,7 +104,7 @@ static int copy_credential_string(const json_t *entry, const char *key, char **r
         return *ret ? 0 : -ENOMEM;
 }
 
-/* "auth" is the two with a colon between them, in Base64. */
+/* "auth" is user and password with a colon between them, in Base64. */
 static int decode_auth_field(const json_t *entry, Credential *ret) {
         const char *auth = document_string(entry, "auth");
         char *text = NULL, *colon;
@@ -159,7 +160,7 @@ static int append_credential_take(Credentials *credentials, Credential *credenti
         return 0;
 }
 
-/* The entry that fits best among those that fit less than 'below'. */
+/* The best match among the entries that match less well than 'below'. */
 static const json_t *next_best_entry(const json_t *auths, const char *registry,
                                      const char *repository, unsigned *below) {
         const json_t *best = NULL;
@@ -203,7 +204,7 @@ static int add_entries(Credentials *credentials, const json_t *auths, const char
         return 0;
 }
 
-/* A helper for the registry goes before the one for all. */
+/* The helper of a registry is preferred over the common one. */
 static int add_from_helpers(Credentials *credentials, const json_t *document,
                             const char *registry) {
         const char *name = document_string(json_object_get(document, "credHelpers"), registry);
@@ -221,8 +222,8 @@ static int add_from_helpers(Credentials *credentials, const json_t *document,
         if (r >= 0)
                 return append_credential_take(credentials, &one);
         if (r != -ENOENT)
-                log_warning("Credential helper '%s' for '%s': %s", name, server,
-                            error_message(&error, r));
+                log_warning("Cannot get credentials for '%s' from credential helper '%s': %s", name,
+                            server, error_message(&error, r));
         return r == -ENOMEM ? r : 0;
 }
 

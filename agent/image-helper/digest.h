@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Digests as OCI writes them: "sha256:" and 64 lower-case hex digits, nothing else. Only what
+/* OCI digests: "sha256:" and 64 lower-case hex digits, no other algorithm. Only a string that
  * passes digest_is_valid() may become part of a file name. */
 
 #include "common/hash.h"
@@ -23,6 +23,6 @@ const char *digest_hex(const char *digest);
 /* The digest of bytes in memory. */
 void digest_of(const void *data, size_t length, char ret[DIGEST_SIZE]);
 
-/* The ChainID of a layer: what it is called together with all the layers below it. 'parent' is the
+/* The ChainID of a layer, which identifies it together with all layers below. 'parent' is the
  * ChainID of the layer below, NULL for the lowest. */
 void digest_chain(const char *parent, const char *diff_id, char ret[DIGEST_SIZE]);

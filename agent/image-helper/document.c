@@ -24,12 +24,12 @@ int document_strv(const json_t *object, const char *key, char ***strv, Error *re
         if (!array || json_is_null(array))
                 return 0;
         if (!json_is_array(array))
-                return error_setf(reterr, EBADMSG, "'%s' is no list", key);
+                return error_setf(reterr, EBADMSG, "'%s' is not a list", key);
         if (json_array_size(array) > DOCUMENT_STRINGS_MAX)
                 return error_setf(reterr, E2BIG, "'%s' is too long", key);
         json_array_foreach(array, i, item) {
                 if (!json_is_string(item))
-                        return error_setf(reterr, EBADMSG, "'%s' has something that is no string",
+                        return error_setf(reterr, EBADMSG, "'%s' has an item that is not a string",
                                           key);
                 if (strv_append(strv, json_string_value(item)) < 0)
                         return -ENOMEM;
@@ -43,11 +43,12 @@ int oci_descriptor_parse(const json_t *value, OciDescriptor *ret, Error *reterr)
         const json_t *size = json_object_get(value, "size");
 
         if (!media_type)
-                return error_setf(reterr, EBADMSG, "a descriptor has no media type");
+                return error_setf(reterr, EBADMSG, "a descriptor lacks the media type");
         if (!digest || digest_parse(digest, ret->digest) < 0)
-                return error_setf(reterr, EBADMSG, "'%.128s' is no sha256 digest", strna(digest));
+                return error_setf(reterr, EBADMSG, "'%.128s' is not a sha256 digest",
+                                  strna(digest));
         if (!json_is_integer(size) || json_integer_value(size) < 0)
-                return error_setf(reterr, EBADMSG, "the descriptor of '%s' has no size", digest);
+                return error_setf(reterr, EBADMSG, "the descriptor of '%s' lacks the size", digest);
         ret->media_type = media_type;
         ret->size = (uint64_t) json_integer_value(size);
         return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* JSON documents of images: parsed with limits, read without surprises. */
+/* JSON documents of images, parsed with limits and strict types. */
 
 #include "agent/image-helper/digest.h"
 #include "common/cleanup.h"
@@ -13,22 +13,22 @@
 enum {
         MANIFEST_SIZE_MAX = 4 * 1024 * 1024,
         CONFIG_SIZE_MAX = 8 * 1024 * 1024,
-        DOCUMENT_STRINGS_MAX = 4096 /* in one list */
+        DOCUMENT_STRINGS_MAX = 4096 /* per list */
 };
 
 #define cleanup_json cleanup_with(json_decrefp)
 
-/* Parses a document; a key that stands twice in one object is refused, as readers differ in which
+/* Parses a document; a duplicate key in an object is refused, because readers differ in which one
  * counts. 0 or -EBADMSG. */
 int document_parse(const char *text, size_t length, json_t **ret, Error *reterr);
 
-/* A string of an object; NULL where there is none, or something else. */
+/* A string member of an object; NULL if it is missing or of another type. */
 const char *document_string(const json_t *object, const char *key);
 
 /* An array of strings, or null, of an object, appended to 'strv'. 0, -EBADMSG, or -E2BIG. */
 int document_strv(const json_t *object, const char *key, char ***strv, Error *reterr);
 
-/* What points to a blob. */
+/* An OCI descriptor: a reference to a blob. */
 typedef struct OciDescriptor {
         const char *media_type; /* borrowed from the document */
         uint64_t size;
@@ -37,7 +37,7 @@ typedef struct OciDescriptor {
 
 int oci_descriptor_parse(const json_t *value, OciDescriptor *ret, Error *reterr);
 
-/* The media types that matter. */
+/* The media types that are supported. */
 bool media_type_is_manifest(const char *media_type);
 bool media_type_is_index(const char *media_type);
 bool media_type_is_config(const char *media_type);

@@ -22,7 +22,7 @@ void pull_reference_done(PullReference *reference) {
         *reference = (PullReference){ 0 };
 }
 
-/* What may stand in a path of an URL without being escaped; the agent has checked the rest. */
+/* Characters that need no escape in the path of a URL; the agent has checked the rest. */
 static bool is_plain(const char *text) {
         return text[0] && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                             "0123456789-._/:[]")] == '\0';
@@ -39,16 +39,16 @@ int pull_reference_parse(const char *text, PullReference *ret, Error *reterr) {
         if (at)
                 *at++ = '\0';
         if (at && digest_parse(at, reference.digest) < 0)
-                return error_setf(reterr, EINVAL, "'%.128s' is no sha256 digest", at);
+                return error_setf(reterr, EINVAL, "'%.128s' is not a sha256 digest", at);
         slash = strchr(copy, '/');
         if (!slash || !is_plain(copy))
-                return error_setf(reterr, EINVAL, "'%.256s' is no whole reference", text);
+                return error_setf(reterr, EINVAL, "'%.256s' is not a complete reference", text);
         *slash++ = '\0';
         colon = strchr(slash, ':');
         if (colon)
                 *colon++ = '\0';
         if (!slash[0] || strstr(slash, "..") || (!colon && !at))
-                return error_setf(reterr, EINVAL, "'%.256s' is no whole reference", text);
+                return error_setf(reterr, EINVAL, "'%.256s' is not a complete reference", text);
         reference.registry = strdup(copy);
         reference.repository = strdup(slash);
         reference.tag = colon ? strdup(colon) : NULL;
@@ -87,7 +87,7 @@ static bool is_insecure(const json_t *insecure, const char *host) {
         return false;
 }
 
-/* Adds one that is reached by 'scheme'. */
+/* Adds one with the given URL scheme. */
 static int add_endpoint(Endpoints *endpoints, const char *scheme, const char *host,
                         const char *prefix, const char *repository, Endpoint **ret) {
         Endpoint *endpoint;
@@ -146,7 +146,7 @@ static int add_mirror(Endpoints *endpoints, const PullSettings *settings, const 
         while (host[0] && host[strlen(host) - 1] == '/')
                 host[strlen(host) - 1] = '\0';
         if (!is_plain(host))
-                return error_setf(reterr, EINVAL, "'%.256s' is no mirror", url);
+                return error_setf(reterr, EINVAL, "'%.256s' is not a mirror", url);
         slash = strchr(host, '/');
         if (slash)
                 *slash++ = '\0';
@@ -173,8 +173,8 @@ static int add_registry(Endpoints *endpoints, const PullSettings *settings,
         return r;
 }
 
-/* Secrets of the pod go before what the node has. A document that is damaged is told, and then
- * there is one less. */
+/* The pod's Secrets are preferred over the node's file. A damaged document is logged and
+ * ignored. */
 static int find_credentials(const PullSettings *settings, const json_t *auth_file,
                             Endpoint *endpoint) {
         const json_t *document;
@@ -206,7 +206,7 @@ static json_t *load_auth_file(const char *path) {
         if (text)
                 explicit_bzero(text, length);
         if (r < 0 && r != -ENOENT)
-                log_warning("registryAuthFile '%s': %s, going on without it", path,
+                log_warning("Cannot read registryAuthFile '%s': %s; continuing without it", path,
                             error_message(&error, r));
         return json;
 }

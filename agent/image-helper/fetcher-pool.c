@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The queue is one SEQPACKET socket that all of them read: who is free takes the next request
- * whole. Each speaks for itself, to its end, before it takes another, so that there is nothing here
- * that waits for two things at once. */
+/* The queue is a SEQPACKET socket that all fetchers read: an idle fetcher takes the next request
+ * whole. Each completes its request before it takes another, so nothing here waits for two things
+ * at once. */
 
 #include "agent/image-helper/fetcher-pool.h"
 
@@ -20,10 +20,10 @@
 #include <sys/socket.h>
 
 enum {
-        WAKEUP_BYTES = 128 * 1024 /* who reads behind us is not woken for less */
+        WAKEUP_BYTES = 128 * 1024 /* the reader is not woken for fewer bytes */
 };
 
-/* The ends of one request. */
+/* The descriptors of one request. */
 typedef struct FetchTarget {
         int fd;
         int wakeup_fd;
@@ -45,7 +45,8 @@ static int write_fetched_bytes(const void *data, size_t length, uint64_t positio
                 position += (uint64_t) n;
                 length -= (size_t) n;
         }
-        /* A full pipe has rung already. The end of the pipe rings for the rest. */
+        /* A full pipe has a wake-up pending already. At the end, closing the pipe wakes the
+         * reader. */
         if (target->wakeup_fd >= 0 && target->unsignaled >= WAKEUP_BYTES) {
                 (void) !write(target->wakeup_fd, "", 1);
                 target->unsignaled = 0;
@@ -53,7 +54,7 @@ static int write_fetched_bytes(const void *data, size_t length, uint64_t positio
         return 0;
 }
 
-/* ---- a fetcher's own side ---- */
+/* ---- in the fetcher ---- */
 
 static int receive_fetch_request(int queue, FetchRequest *ret, FetchTarget *ret_target) {
         struct iovec iov = { .iov_base = ret, .iov_len = sizeof(*ret) };
@@ -98,9 +99,9 @@ static void serve_fetch_request(RegistryClient *registry, int queue, const Fetch
                                       reply.media_type, &endpoint, &error);
         reply.endpoint = (uint32_t) endpoint;
         if (reply.r < 0) {
-                cleanup_free char *sentence = format_safe_message(&error, reply.r);
+                cleanup_free char *message = format_safe_message(&error, reply.r);
 
-                (void) snprintf(reply.message, sizeof(reply.message), "%.1020s", strna(sentence));
+                (void) snprintf(reply.message, sizeof(reply.message), "%.1020s", strna(message));
         }
         (void) send(queue, &reply, sizeof(reply), MSG_NOSIGNAL);
 }
@@ -141,7 +142,7 @@ static void run_fetcher(const Endpoints *endpoints, int queue) {
         }
 }
 
-/* ---- our side ---- */
+/* ---- in the caller ---- */
 
 static int start_fetcher(const Endpoints *endpoints, const int *close_in_fetcher,
                          FetcherPool *fetchers, int queue) {
@@ -171,7 +172,7 @@ int fetcher_pool_start(const Endpoints *endpoints, size_t n, const int *close_in
         int fds[2], r = 0;
 
         if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0)
-                return error_setf(reterr, EIO, "libcurl cannot be set up");
+                return error_setf(reterr, EIO, "cannot initialise libcurl");
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
                 return -errno;
         fetchers.fd = fds[0];
@@ -179,7 +180,7 @@ int fetcher_pool_start(const Endpoints *endpoints, size_t n, const int *close_in
         while (r >= 0 && fetchers.n < MIN(n, (size_t) FETCHERS_MAX))
                 r = start_fetcher(endpoints, close_in_fetcher, &fetchers, queue);
         if (r < 0)
-                return error_prefixf(reterr, r, "cannot start a process that fetches");
+                return error_prefixf(reterr, r, "cannot start a fetcher process");
         *ret = fetchers;
         fetchers = (FetcherPool){ .fd = -EBADF };
         return 0;
@@ -220,7 +221,7 @@ int fetcher_pool_receive(const FetcherPool *fetchers, FetchReply *ret) {
         return 0;
 }
 
-/* They are another user's by now, and not ours to kill: an idle one ends with the queue, a busy one
+/* They run as another user and cannot be killed by us: an idle one ends with the queue, a busy one
  * with its parent. */
 void fetcher_pool_done(FetcherPool *fetchers) {
         close_fd(fetchers->fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The library keeps the window and parses header and trailer; the sum in the trailer is looked at
- * by it, too. We give it the packed bytes where they lie, and go from one member to the next. */
+/* The library keeps the window, parses header and trailer, and verifies the checksum in the
+ * trailer. We pass the compressed bytes in place, and continue from one member to the next. */
 
 #ifdef HAVE_ISAL
 
@@ -16,6 +16,8 @@ enum {
 };
 
 struct Gunzip {
+        gunzip_source_t source;
+        void *userdata;
         struct inflate_state state;
         bool is_between; /* members */
         bool is_over;
@@ -29,24 +31,27 @@ static void begin_member(Gunzip *gunzip) {
         gunzip->is_between = false;
 }
 
-Gunzip *gunzip_new(void) {
+Gunzip *gunzip_new(gunzip_source_t source, void *userdata) {
         Gunzip *gunzip = calloc(1, sizeof(*gunzip));
 
         if (gunzip) {
+                gunzip->source = source;
+                gunzip->userdata = userdata;
                 isal_inflate_init(&gunzip->state);
                 begin_member(gunzip);
         }
         return gunzip;
 }
 
-/* 1: there are packed bytes; 0: no more of them; or -errno. */
-static int provide_packed_bytes(struct inflate_state *state, ByteStream *packed, Error *reterr) {
+/* 1: compressed bytes are available; 0: the input has ended; or -errno. */
+static int provide_packed_bytes(Gunzip *gunzip, Error *reterr) {
+        struct inflate_state *state = &gunzip->state;
         const void *data;
         ssize_t n;
 
         if (state->avail_in > 0)
                 return 1;
-        n = byte_stream_read(packed, &data, reterr);
+        n = gunzip->source(gunzip->userdata, &data, reterr);
         if (n <= 0)
                 return (int) n;
         state->next_in = (uint8_t *) (uintptr_t) data;
@@ -54,8 +59,8 @@ static int provide_packed_bytes(struct inflate_state *state, ByteStream *packed,
         return 1;
 }
 
-static int find_member(Gunzip *gunzip, ByteStream *packed, Error *reterr) {
-        int r = provide_packed_bytes(&gunzip->state, packed, reterr);
+static int find_member(Gunzip *gunzip, Error *reterr) {
+        int r = provide_packed_bytes(gunzip, reterr);
 
         if (r < 0)
                 return r;
@@ -66,13 +71,13 @@ static int find_member(Gunzip *gunzip, ByteStream *packed, Error *reterr) {
         return 0;
 }
 
-/* Makes one step: some bytes more, or the end of a member. */
-static int inflate_step(Gunzip *gunzip, ByteStream *packed, Error *reterr) {
+/* One step: some more bytes, or the end of a member. */
+static int inflate_step(Gunzip *gunzip, Error *reterr) {
         struct inflate_state *state = &gunzip->state;
         int r;
 
         if (gunzip->is_between)
-                return find_member(gunzip, packed, reterr);
+                return find_member(gunzip, reterr);
         r = isal_inflate(state);
         if (r != ISAL_DECOMP_OK)
                 return error_setf(reterr, EBADMSG, "gzip decompression failed");
@@ -82,17 +87,17 @@ static int inflate_step(Gunzip *gunzip, ByteStream *packed, Error *reterr) {
         }
         if (state->avail_out == 0)
                 return 0;
-        r = provide_packed_bytes(state, packed, reterr);
+        r = provide_packed_bytes(gunzip, reterr);
         return r != 0 ? r : error_setf(reterr, EBADMSG, "truncated gzip input");
 }
 
-ssize_t gunzip_read(Gunzip *gunzip, ByteStream *packed, void *block, uint32_t size, Error *reterr) {
+ssize_t gunzip_read(Gunzip *gunzip, void *block, uint32_t size, Error *reterr) {
         struct inflate_state *state = &gunzip->state;
 
         state->next_out = block;
         state->avail_out = size;
         while (state->avail_out > 0 && !gunzip->is_over) {
-                int r = inflate_step(gunzip, packed, reterr);
+                int r = inflate_step(gunzip, reterr);
 
                 if (r < 0)
                         return r;

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Reading gzip by ISA-L, where we are built with it: twice as fast as zlib, on which most of the
- * time of unpacking would go. Without it libarchive reads gzip, too. */
+/* Reads gzip with ISA-L, if built with it: twice as fast as zlib, where most time of unpacking is
+ * spent. Without it libarchive reads gzip. */
 
-#include "agent/image-helper/byte-stream.h"
+#include "common/error.h"
+
+#include <stdint.h>
+#include <sys/types.h>
 
 typedef struct Gunzip Gunzip;
 
-/* NULL where memory fails. */
-Gunzip *gunzip_new(void);
+/* The next compressed bytes, valid until the next call; 0 at the end; -errno with a message. */
+typedef ssize_t (*gunzip_source_t)(void *userdata, const void **ret, Error *reterr);
 
-/* Fills 'block' with what the stream unpacks to: one gzip member, or several in a row; what follows
- * them and is none is no part of it. The bytes, fewer only at the end; 0 after it; -errno with the
- * sentence. */
-ssize_t gunzip_read(Gunzip *gunzip, ByteStream *packed, void *block, uint32_t size, Error *reterr);
+/* NULL without memory. The source is called with 'userdata'. */
+Gunzip *gunzip_new(gunzip_source_t source, void *userdata);
+
+/* Fills 'block' with decompressed bytes of one gzip member, or of several in a row; trailing bytes
+ * that are not a member are ignored. Returns the number of bytes, less than the block only at the
+ * end; 0 after it; -errno with a message. */
+ssize_t gunzip_read(Gunzip *gunzip, void *block, uint32_t size, Error *reterr);
 
 Gunzip *gunzip_free(Gunzip *gunzip);

@@ -11,8 +11,8 @@
 
 enum {
         CONNECT_TIMEOUT_SEC = 10,
-        STALL_BYTES_PER_SEC = 256, /* less than this … */
-        STALL_SEC = 20,            /* … for so long is a stall */
+        STALL_BYTES_PER_SEC = 256, /* a transfer slower than this … */
+        STALL_SEC = 20,            /* … for so long has stalled */
         HEADER_BYTES_MAX = 64 * 1024,
         ADDRESS_SIZE = 64
 };
@@ -21,10 +21,10 @@ struct HttpTransport {
         CURL *curl;
         const char *proxy_http, *proxy_https, *proxy_none_for;
         unsigned stall_seconds;
-        char sentence[CURL_ERROR_SIZE];
+        char message[CURL_ERROR_SIZE];
 };
 
-/* A request at work. */
+/* A request in progress. */
 typedef struct TransportExchange {
         const TransportRequest *request;
         TransportResponse *reply;
@@ -32,13 +32,13 @@ typedef struct TransportExchange {
         size_t header_bytes;
         uint64_t position;    /* of the next byte */
         uint64_t range_start; /* of Content-Range; UINT64_MAX: none */
-        int r;                /* why we ended it */
-        bool is_connected;    /* and may ask */
+        int r;                /* why we aborted it */
+        bool is_connected;    /* and may ask for credentials */
         char refused_address[ADDRESS_SIZE];
         size_t n_words;
 } TransportExchange;
 
-/* ---- the answer's head ---- */
+/* ---- head of the response ---- */
 
 static void start_transport_response(TransportExchange *exchange, const char *line) {
         TransportResponse *reply = exchange->reply;
@@ -105,7 +105,7 @@ static size_t on_transport_header(char *data, size_t size, size_t length, void *
         return exchange->r < 0 ? 0 : length;
 }
 
-/* ---- its body ---- */
+/* ---- body of the response ---- */
 
 static void keep_error_text(TransportExchange *exchange, const char *data, size_t length) {
         TransportResponse *reply = exchange->reply;
@@ -116,7 +116,8 @@ static void keep_error_text(TransportExchange *exchange, const char *data, size_
         reply->error_text[exchange->n_words] = '\0';
 }
 
-/* Where the first byte of a good answer stands; who does not know ranges sends all again. */
+/* The position of the first byte of a good response; a server without range support sends the whole
+ * object. */
 static int start_transport_body(TransportExchange *exchange) {
         uint64_t from = exchange->request->from;
 
@@ -158,16 +159,16 @@ static size_t on_transport_body(char *data, size_t size, size_t length, void *us
                 exchange->r = deliver_body_bytes(exchange, data, length);
         else {
                 keep_error_text(exchange, data, length);
-                /* The rest of a refusal is not worth waiting for. */
+                /* The rest of an error response is not worth waiting for. */
                 exchange->r = exchange->n_words == TRANSPORT_ERROR_TEXT_SIZE - 1 ? -ECANCELED : 0;
         }
         return exchange->r < 0 ? 0 : length;
 }
 
-/* ---- whom we speak to ---- */
+/* ---- allowed addresses ---- */
 
-/* Where a redirect may not lead: link-local addresses answer who asks from here, and give away what
- * is not a stranger's to know. */
+/* Redirects to link-local addresses are refused: metadata services there answer any local client,
+ * and their data must not leak. */
 static bool is_link_local(const char *address) {
         struct in6_addr six;
         struct in_addr four;
@@ -192,7 +193,7 @@ static int on_transport_connected(void *userdata, char *remote, char *local, int
         return CURL_PREREQFUNC_ABORT;
 }
 
-/* Called about once a second at least. */
+/* Called at least about once a second. */
 static int on_transport_progress(void *userdata, curl_off_t download_total, curl_off_t downloaded,
                                  curl_off_t upload_total, curl_off_t uploaded) {
         parent_check_exit_if_orphaned();
@@ -224,7 +225,7 @@ static void set_tls(CURL *curl, const TransportRequest *request) {
 static void set_proxy(const HttpTransport *http, const char *url) {
         const char *proxy = strncmp(url, "https:", 6) == 0 ? http->proxy_https : http->proxy_http;
 
-        /* An empty string keeps curl from asking the environment. */
+        /* An empty string keeps curl from reading the environment. */
         (void) curl_easy_setopt(http->curl, CURLOPT_PROXY, strna(proxy));
         (void) curl_easy_setopt(http->curl, CURLOPT_NOPROXY, strna(http->proxy_none_for));
 }
@@ -286,7 +287,7 @@ static int set_request(TransportExchange *exchange, struct curl_slist **ret_head
         (void) curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR,
                                 request->endpoint->may_be_plain ? "http,https" : "https");
         (void) curl_easy_setopt(curl, CURLOPT_URL, request->url);
-        (void) curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, exchange->http->sentence);
+        (void) curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, exchange->http->message);
         (void) curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_transport_header);
         (void) curl_easy_setopt(curl, CURLOPT_HEADERDATA, exchange);
         (void) curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_transport_body);
@@ -304,47 +305,48 @@ static int set_request(TransportExchange *exchange, struct curl_slist **ret_head
         return set_transport_headers(curl, request, ret_headers);
 }
 
-/* ---- what became of it ---- */
+/* ---- explaining failures ---- */
 
 /* clang-format off */
 static const struct {
         CURLcode code;
         TransportFault fault;
-        const char *sentence; /* NULL: curl's own */
+        const char *message; /* NULL: curl's own */
 } faults[] = {
-        { CURLE_COULDNT_RESOLVE_HOST,    TRANSPORT_UNREACHABLE, "its name is not known: check the name, and the node's DNS" },
-        { CURLE_COULDNT_RESOLVE_PROXY,   TRANSPORT_UNREACHABLE, "the proxy's name is not known" },
+        { CURLE_COULDNT_RESOLVE_HOST,    TRANSPORT_UNREACHABLE, "the name of the registry cannot be resolved: check the name, and the node's DNS" },
+        { CURLE_COULDNT_RESOLVE_PROXY,   TRANSPORT_UNREACHABLE, "the name of the proxy cannot be resolved" },
         { CURLE_COULDNT_CONNECT,         TRANSPORT_UNREACHABLE, NULL },
         { CURLE_OPERATION_TIMEDOUT,      TRANSPORT_INTERRUPTED,      NULL },
         { CURLE_PEER_FAILED_VERIFICATION, TRANSPORT_TLS_FAILED,   NULL },
         { CURLE_SSL_CONNECT_ERROR,       TRANSPORT_TLS_FAILED,    NULL },
         { CURLE_SSL_CERTPROBLEM,         TRANSPORT_TLS_FAILED,    NULL },
-        { CURLE_SSL_CACERT_BADFILE,      TRANSPORT_TLS_FAILED,    "the file of authorities cannot be read" },
+        { CURLE_SSL_CACERT_BADFILE,      TRANSPORT_TLS_FAILED,    "cannot read the file of certificate authorities" },
         { CURLE_SSL_ISSUER_ERROR,        TRANSPORT_TLS_FAILED,    NULL },
-        { CURLE_GOT_NOTHING,             TRANSPORT_INTERRUPTED,      "it answered nothing" },
+        { CURLE_GOT_NOTHING,             TRANSPORT_INTERRUPTED,      "the server closed the connection without a response" },
         { CURLE_SEND_ERROR,              TRANSPORT_INTERRUPTED,      NULL },
         { CURLE_RECV_ERROR,              TRANSPORT_INTERRUPTED,      NULL },
-        { CURLE_PARTIAL_FILE,            TRANSPORT_INTERRUPTED,      "it broke off" },
-        { CURLE_UNSUPPORTED_PROTOCOL,    TRANSPORT_BAD_RESPONSE,       "what it answers is not HTTP" },
-        { CURLE_WEIRD_SERVER_REPLY,      TRANSPORT_BAD_RESPONSE,       "what it answers is not HTTP" },
+        { CURLE_PARTIAL_FILE,            TRANSPORT_INTERRUPTED,      "the server closed the connection in the middle of the response" },
+        { CURLE_UNSUPPORTED_PROTOCOL,    TRANSPORT_BAD_RESPONSE,       "the response is not HTTP" },
+        { CURLE_WEIRD_SERVER_REPLY,      TRANSPORT_BAD_RESPONSE,       "the response is not HTTP" },
         { CURLE_OUT_OF_MEMORY,           TRANSPORT_LOCAL_ERROR,        "not enough memory" },
 };
 /* clang-format on */
 
-/* What we ended ourselves, for reasons of ours. */
+/* Transfers that we aborted. */
 static int explain_aborted_transfer(const TransportExchange *exchange, TransportFault *ret_fault,
                                     Error *reterr) {
         *ret_fault = TRANSPORT_BAD_RESPONSE;
         switch (-exchange->r) {
         case EMSGSIZE:
-                return error_setf(reterr, EPROTO, "its answer begins with more than %d KiB",
+                return error_setf(reterr, EPROTO,
+                                  "the header of the response is larger than %d KiB",
                                   HEADER_BYTES_MAX / 1024);
         case EFBIG:
-                return error_setf(reterr, EFBIG, "its answer is larger than %llu bytes",
+                return error_setf(reterr, EFBIG, "the response is larger than %llu bytes",
                                   (unsigned long long) exchange->request->body_max);
         case EPROTO:
                 *ret_fault = TRANSPORT_INTERRUPTED;
-                return error_setf(reterr, EPROTO, "it gave another part than was asked for");
+                return error_setf(reterr, EPROTO, "the server sent a range that was not requested");
         default:
                 *ret_fault = TRANSPORT_LOCAL_ERROR;
                 return error_setf(reterr, -exchange->r, "%s", strerror(-exchange->r));
@@ -353,11 +355,12 @@ static int explain_aborted_transfer(const TransportExchange *exchange, Transport
 
 static int explain_transport_failure(const TransportExchange *exchange, CURLcode code,
                                      TransportFault *ret_fault, Error *reterr) {
-        const char *sentence = exchange->http->sentence;
+        const char *message = exchange->http->message;
 
         if (exchange->refused_address[0]) {
                 *ret_fault = TRANSPORT_BAD_RESPONSE;
-                return error_setf(reterr, EPROTO, "it leads to %s, which is refused",
+                return error_setf(reterr, EPROTO,
+                                  "the request was redirected to %s, which is refused",
                                   exchange->refused_address);
         }
         if (exchange->r < 0)
@@ -367,13 +370,13 @@ static int explain_transport_failure(const TransportExchange *exchange, CURLcode
                 if (faults[i].code != code)
                         continue;
                 *ret_fault = faults[i].fault;
-                if (faults[i].sentence)
-                        return error_setf(reterr, EIO, "%s", faults[i].sentence);
+                if (faults[i].message)
+                        return error_setf(reterr, EIO, "%s", faults[i].message);
         }
-        /* Who swallows all will not answer in a second either. */
+        /* A server that drops all packets will not respond a second later either. */
         if (code == CURLE_OPERATION_TIMEDOUT && !exchange->is_connected)
                 *ret_fault = TRANSPORT_UNREACHABLE;
-        return error_setf(reterr, EIO, "%s", sentence[0] ? sentence : curl_easy_strerror(code));
+        return error_setf(reterr, EIO, "%s", message[0] ? message : curl_easy_strerror(code));
 }
 
 int http_transport_perform(HttpTransport *http, const TransportRequest *request,
@@ -390,7 +393,7 @@ int http_transport_perform(HttpTransport *http, const TransportRequest *request,
 
         *reply = (TransportResponse){ .retry_after_sec = UINT64_MAX };
         *ret_fault = TRANSPORT_OK;
-        http->sentence[0] = '\0';
+        http->message[0] = '\0';
         r = set_request(&exchange, &headers);
         if (r < 0) {
                 *ret_fault = TRANSPORT_LOCAL_ERROR;

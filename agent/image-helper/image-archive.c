@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The table holds where each member's header begins, so that a blob is read by one seek. What a
- * name says is believed by nobody: blobs are found by name and then verified by digest. */
+/* The table has the offset of each member's header, so that a blob is read with one seek. Names are
+ * untrusted: blobs are found by name and then verified by digest. */
 
 #include "agent/image-helper/image-archive.h"
 
@@ -51,7 +51,7 @@ static int copy_stream(ByteStream *stream, int fd, Error *reterr) {
                         return (int) n;
                 r = write_all(fd, data, (size_t) n);
                 if (r < 0)
-                        return error_setf(reterr, -r, "cannot be unpacked: %s", strerror(-r));
+                        return error_setf(reterr, -r, "cannot be decompressed: %s", strerror(-r));
         }
 }
 
@@ -62,7 +62,7 @@ static int spool_archive(int fd, int spool_fd, Error *reterr) {
         int r;
 
         if (out < 0)
-                return error_setf(reterr, errno, "no room to unpack it: %s", strerror(errno));
+                return error_setf(reterr, errno, "no space to decompress it: %s", strerror(errno));
         r = byte_stream_new_file(fd, 0, &packed);
         if (r >= 0)
                 r = byte_stream_new_unpacked_take(packed, &plain, reterr);
@@ -73,7 +73,7 @@ static int spool_archive(int fd, int spool_fd, Error *reterr) {
         return r < 0 ? r : TAKE_FD(out);
 }
 
-/* A symbolic link's target is meant from where the link is, a hard link's from the top. */
+/* The target of a symbolic link is relative to the link, that of a hard link to the top. */
 static int link_target(const char *name, struct archive_entry *entry, char **ret) {
         const char *symlink = archive_entry_symlink(entry), *hard = archive_entry_hardlink(entry);
         cleanup_free char *joined = NULL;
@@ -99,7 +99,7 @@ static int add_member(ImageArchive *source, struct archive *archive, struct arch
 
         if (source->n_members >= MEMBERS_MAX)
                 return error_setf(reterr, E2BIG, "has more than %d members", MEMBERS_MAX);
-        /* Nobody asks for a member whose name is no name, or that is no file. */
+        /* Members that are not files, or have an invalid name, are never requested. */
         if (!raw || tar_name_clean(raw, &name, NULL) < 0 || link_target(name, entry, &link) < 0)
                 return 0;
         if (!link && (archive_entry_filetype(entry) != AE_IFREG || size < 0))
@@ -139,13 +139,13 @@ static int next_header(struct archive *archive, struct archive_entry **ret, Erro
         if (r == ARCHIVE_EOF)
                 return 0;
         if (r != ARCHIVE_OK)
-                return error_setf(reterr, EBADMSG, "is no sound tar archive: %s",
+                return error_setf(reterr, EBADMSG, "is not a valid tar archive: %s",
                                   archive_error_string(archive));
         return 1;
 }
 
 static int read_member_table(ImageArchive *source, Error *reterr) {
-        /* In this order: the archive goes before the stream that it reads. */
+        /* In this order: the archive before the stream that it reads. */
         cleanup_with(byte_stream_freep) ByteStream *file = NULL;
         cleanup_with(archive_read_freep) struct archive *archive = NULL;
         struct archive_entry *entry;
@@ -155,7 +155,8 @@ static int read_member_table(ImageArchive *source, Error *reterr) {
         if (r >= 0)
                 r = byte_stream_open_tar(file, &archive, NULL);
         if (r < 0)
-                return error_setf(reterr, -r, "is no tar archive, and no gzip or zstd of one");
+                return error_setf(reterr, -r,
+                                  "is neither a tar archive nor one compressed with gzip or zstd");
         while ((r = next_header(archive, &entry, reterr)) > 0) {
                 r = add_member(source, archive, entry, reterr);
                 if (r < 0)
@@ -182,7 +183,7 @@ int image_archive_open(int fd, int spool_fd, ImageArchive **ret, Error *reterr) 
         if (r < 0)
                 return r;
         if (source->n_members == 0)
-                return error_setf(reterr, EBADMSG, "is no image archive: it has no members");
+                return error_setf(reterr, EBADMSG, "is not an image archive: it is empty");
         *ret = TAKE_PTR(source);
         return 0;
 }
@@ -228,7 +229,7 @@ int image_archive_stream(const ImageArchive *source, const ArchiveMember *member
         if (r > 0)
                 return byte_stream_new_entry_take(archive, TAKE_PTR(file), ret);
         (void) archive_read_free(archive);
-        return r < 0 ? r : error_setf(reterr, EBADMSG, "has changed while it was read");
+        return r < 0 ? r : error_setf(reterr, EBADMSG, "changed while it was read");
 }
 
 static int read_whole_stream(ByteStream *stream, size_t length, char **ret, Error *reterr) {
@@ -246,12 +247,12 @@ static int read_whole_stream(ByteStream *stream, size_t length, char **ret, Erro
                 if (n == 0)
                         break;
                 if ((size_t) n > length - done)
-                        return error_setf(reterr, EBADMSG, "has changed while it was read");
+                        return error_setf(reterr, EBADMSG, "changed while it was read");
                 memcpy(buffer + done, data, (size_t) n);
                 done += (size_t) n;
         }
         if (done != length)
-                return error_setf(reterr, EBADMSG, "is cut short");
+                return error_setf(reterr, EBADMSG, "is truncated");
         *ret = TAKE_PTR(buffer);
         return 0;
 }
@@ -263,7 +264,7 @@ int image_archive_read(const ImageArchive *source, const char *name, size_t max_
         int r;
 
         if (!member)
-                return error_setf(reterr, ENOENT, "has no '%s'", name);
+                return error_setf(reterr, ENOENT, "'%s' is missing", name);
         if (member->size > max_bytes)
                 return error_setf(reterr, EFBIG, "'%s' is larger than %zu bytes", name, max_bytes);
         r = image_archive_stream(source, member, &stream, reterr);

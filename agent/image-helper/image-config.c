@@ -8,7 +8,7 @@
 #include <signal.h>
 
 enum {
-        STRING_LENGTH_MAX = 4096, /* of what is no list: a record must stay small */
+        STRING_LENGTH_MAX = 4096, /* of any list: a record must stay small */
         STRINGS_MAX = 4096,
         STRINGS_BYTES_MAX = 256 * 1024
 };
@@ -20,7 +20,7 @@ static int copy_config_string(const json_t *object, const char *key, char **ret,
         if (!value || json_is_null(value) || (text && text[0] == '\0'))
                 return 0;
         if (!text)
-                return error_setf(reterr, EBADMSG, "'%s' is no string", key);
+                return error_setf(reterr, EBADMSG, "'%s' is not a string", key);
         if (strlen(text) > STRING_LENGTH_MAX)
                 return error_setf(reterr, E2BIG, "'%s' is too long", key);
         *ret = strdup(text);
@@ -32,7 +32,7 @@ static int parse_diff_ids(ImageConfig *config, const json_t *rootfs, Error *rete
         size_t i;
 
         if (!json_is_array(ids) || json_array_size(ids) == 0)
-                return error_setf(reterr, EBADMSG, "it names no layers");
+                return error_setf(reterr, EBADMSG, "the configuration lacks layers");
         if (json_array_size(ids) > LAYERS_MAX)
                 return error_setf(reterr, E2BIG, "it has more than %d layers", LAYERS_MAX);
         config->diff_ids = calloc(json_array_size(ids), sizeof(*config->diff_ids));
@@ -40,7 +40,7 @@ static int parse_diff_ids(ImageConfig *config, const json_t *rootfs, Error *rete
                 return -ENOMEM;
         json_array_foreach(ids, i, id)
                 if (digest_parse(strna(json_string_value(id)), config->diff_ids[i]) < 0)
-                        return error_setf(reterr, EBADMSG, "'%.128s' is no sha256 digest",
+                        return error_setf(reterr, EBADMSG, "'%.128s' is not a sha256 digest",
                                           strna(json_string_value(id)));
         config->n_diff_ids = i;
         return 0;
@@ -52,8 +52,7 @@ static bool is_same_variable(const char *a, const char *b) {
         return strcspn(b, "=") == n && memcmp(a, b, n) == 0;
 }
 
-/* What has no name, or one that no program could ask for, is dropped; of one name the last counts.
- */
+/* Variables with an unusable name are dropped; of duplicates the last counts. */
 static int clean_image_env(char ***env) {
         cleanup_strv char **clean = NULL;
 
@@ -73,7 +72,7 @@ static int clean_image_env(char ***env) {
         return 0;
 }
 
-/* A directory under /proc could be one of the runtime's own descriptors, that is, the host. */
+/* A directory under /proc could be one of the runtime's own descriptors, and so on the host. */
 static int clean_working_dir(ImageConfig *config, Error *reterr) {
         cleanup_free char *clean = NULL;
         int r;
@@ -84,7 +83,7 @@ static int clean_working_dir(ImageConfig *config, Error *reterr) {
         if (r == -ENOMEM)
                 return r;
         if (r < 0 || streq(clean, "proc") || strncmp(clean, "proc/", 5) == 0)
-                return error_setf(reterr, EINVAL, "its working directory '%.256s' is refused",
+                return error_setf(reterr, EINVAL, "the working directory '%.256s' is refused",
                                   config->working_dir);
         free(config->working_dir);
         config->working_dir = NULL;
@@ -148,7 +147,7 @@ static int check_strings(const ImageConfig *config, Error *reterr) {
                 for (char *const *item = arrays[i]; item && *item; item++, n++)
                         bytes += strlen(*item) + 1;
         if (n > STRINGS_MAX || bytes > STRINGS_BYTES_MAX)
-                return error_setf(reterr, E2BIG, "its command and environment are too long");
+                return error_setf(reterr, E2BIG, "command and environment are too long");
         return 0;
 }
 
@@ -170,7 +169,7 @@ static int parse_process(ImageConfig *config, const json_t *process, Error *rete
         if (!process || json_is_null(process))
                 return 0;
         if (!json_is_object(process))
-                return error_setf(reterr, EBADMSG, "'config' is no object");
+                return error_setf(reterr, EBADMSG, "'config' is not an object");
         for (size_t i = 0; i < N_ELEMENTS(fields); i++) {
                 r = fields[i].strv
                             ? document_strv(process, fields[i].key, fields[i].strv, reterr)
@@ -199,7 +198,7 @@ int image_config_parse(const char *text, size_t length, ImageConfig **ret, Error
                 return r;
         rootfs = json_object_get(json, "rootfs");
         if (!streq(strna(document_string(rootfs, "type")), "layers"))
-                return error_setf(reterr, EBADMSG, "it has no root file system of layers");
+                return error_setf(reterr, EBADMSG, "it lacks a root file system of layers");
         r = parse_diff_ids(config, rootfs, reterr);
         if (r >= 0)
                 r = copy_config_string(json, "os", &config->os, reterr);

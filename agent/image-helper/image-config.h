@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An image's configuration, as far as it matters to run it: application/vnd.oci.image.config.v1+
- * json. Labels, volumes, ports and history are not read at all. */
+/* An image's configuration, application/vnd.oci.image.config.v1+json, as far as it is needed to run
+ * the image. Labels, volumes, ports and history are ignored. */
 
 #include "agent/image-helper/digest.h"
 #include "common/error.h"
@@ -19,11 +19,10 @@ typedef struct ImageConfig {
         char *variant;
         char **entrypoint;
         char **command;
-        char **env;        /* each "NAME=value", each name once */
+        char **env;        /* each "NAME=value", without duplicates */
         char *working_dir; /* absolute and plain, or NULL */
-        char *user;        /* as it is written, or NULL */
-        char *stop_signal; /* "SIGTERM", "SIGRTMIN+3", or NULL; one that does not exist is dropped
-                            */
+        char *user;        /* unparsed, or NULL */
+        char *stop_signal; /* "SIGTERM", "SIGRTMIN+3", or NULL; an unknown signal is dropped */
         char (*diff_ids)[DIGEST_SIZE]; /* lowest first */
         size_t n_diff_ids;
 } ImageConfig;
@@ -32,6 +31,6 @@ int image_config_parse(const char *text, size_t length, ImageConfig **ret, Error
 ImageConfig *image_config_free(ImageConfig *config);
 DEFINE_CLEANUP(ImageConfig *, image_config_free)
 
-/* "TERM", "SIGTERM", "15", "SIGRTMIN+3", "RTMAX-1" in any case: as "SIGTERM", "SIGRTMIN+3". 0 with
- * memory that the caller frees, or -EINVAL. */
+/* Normalises "TERM", "SIGTERM", "15", "SIGRTMIN+3", "RTMAX-1" in any case to "SIGTERM",
+ * "SIGRTMIN+3". 0 with memory that the caller frees, or -EINVAL. */
 int normalize_signal_name(const char *text, char **ret);

@@ -13,8 +13,7 @@ static int manifest_blob_init(CatalogBlob *blob, const OciDescriptor *descriptor
         return 0;
 }
 
-/* Two readings of one document are one too many: what is both a manifest and an index is neither.
- */
+/* A document that can be read both as a manifest and as an index is refused as ambiguous. */
 int image_manifest_parse(const char *text, size_t length, const char *media_type, json_t **ret,
                          Error *reterr) {
         cleanup_json json_t *json = NULL;
@@ -31,7 +30,7 @@ int image_manifest_parse(const char *text, size_t length, const char *media_type
             (json_object_get(json, "layers") || json_object_get(json, "config")))
                 return error_setf(reterr, EBADMSG, "it has both manifests and layers");
         if (own && media_type && !streq(own, media_type))
-                return error_setf(reterr, EBADMSG, "it calls itself '%.128s', not '%s'", own,
+                return error_setf(reterr, EBADMSG, "its mediaType is '%.128s', not '%s'", own,
                                   media_type);
         *ret = TAKE_PTR(json);
         return 0;
@@ -66,7 +65,8 @@ static int parse_manifest_layers(const ImageProvider *source, CatalogImage *imag
         size_t i;
 
         if (json_array_size(layers) != image->settings->n_diff_ids)
-                return error_setf(reterr, EBADMSG, "it has %zu layers, its configuration %zu",
+                return error_setf(reterr, EBADMSG,
+                                  "the manifest has %zu layers, the configuration %zu",
                                   json_array_size(layers), image->settings->n_diff_ids);
         image->layers = calloc(json_array_size(layers), sizeof(*image->layers));
         if (!image->layers)
@@ -80,8 +80,7 @@ static int parse_manifest_layers(const ImageProvider *source, CatalogImage *imag
                 if (r < 0)
                         return r;
                 if (!media_type_is_layer(descriptor.media_type))
-                        return error_setf(reterr, ENOTSUP,
-                                          "it has a layer of the unknown type '%.128s'",
+                        return error_setf(reterr, ENOTSUP, "a layer has the unknown type '%.128s'",
                                           descriptor.media_type);
                 if (source->check_layer)
                         r = source->check_layer(source->userdata, &image->layers[i], reterr);
@@ -112,20 +111,20 @@ int image_manifest_read(const ImageProvider *source, const OciDescriptor *descri
         return r < 0 ? r : parse_manifest_layers(source, image, manifest, reterr);
 }
 
-/* Attestations and such ride along with the images they are about. */
+/* Attestations and the like, which are listed beside the images that they describe. */
 bool oci_descriptor_is_attestation(const json_t *descriptor) {
         return json_object_get(json_object_get(descriptor, "annotations"),
                                "vnd.docker.reference.type");
 }
 
-/* The best manifest for this machine. 0, or -ENOEXEC with what there is instead. */
+/* The best manifest for this machine. 0, or -ENOEXEC with a list of what the index has. */
 static int choose_platform_manifest(const json_t *manifests, OciDescriptor *ret, Error *reterr) {
         const json_t *item, *other = NULL;
         unsigned best = 0;
         size_t i;
 
         if (!json_is_array(manifests) || json_array_size(manifests) > DESCRIPTORS_MAX)
-                return error_setf(reterr, EBADMSG, "it has no manifests, or too many");
+                return error_setf(reterr, EBADMSG, "the list of manifests is missing or too long");
         json_array_foreach(manifests, i, item) {
                 const json_t *platform = json_object_get(item, "platform");
                 const char *type = document_string(item, "mediaType");

@@ -48,7 +48,7 @@ static bool field_is(const AccountFileLine *line, size_t i, const char *text) {
                memcmp(line->fields[i], text, line->lengths[i]) == 0;
 }
 
-/* 0, -EINVAL for what is no number, -ERANGE for one that no ID can be. */
+/* 0, -EINVAL if it is not a number, -ERANGE if it cannot be an ID. */
 static int parse_user_or_group_id(const char *text, size_t length, uint32_t *ret) {
         uint64_t value = 0;
 
@@ -71,8 +71,8 @@ static bool field_id(const AccountFileLine *line, size_t i, uint32_t *ret) {
                parse_user_or_group_id(line->fields[i], line->lengths[i], ret) >= 0;
 }
 
-/* Finds the entry of a name, or of a number where 'name' is NULL, in the third field of whose line
- * the number is, as in both files. */
+/* Finds the entry of a name or, if 'name' is NULL, of a number, which is the third field in both
+ * files. */
 static bool find_account_entry(const char *text, const char *name, uint32_t id,
                                AccountFileLine *ret) {
         while (next_account_line(&text, ret)) {
@@ -86,7 +86,7 @@ static bool find_account_entry(const char *text, const char *name, uint32_t id,
         return false;
 }
 
-/* The number of a name in one of the files, or the number that it is. */
+/* The number of a name in one of the files, or the name as a number. */
 static int find_id(const char *what, const char *name, const char *text, const char *file,
                    uint32_t *ret, AccountFileLine *ret_line, bool *ret_found, Error *reterr) {
         int r = parse_user_or_group_id(name, strlen(name), ret);
@@ -94,7 +94,7 @@ static int find_id(const char *what, const char *name, const char *text, const c
         if (r == -ERANGE || (r < 0 && name[0] == '-'))
                 return error_setf(reterr, EINVAL, "the image's %s '%.64s' is out of range", what,
                                   name);
-        /* A name wins over a number that looks like it, as in Docker. */
+        /* A name is preferred over a number that looks like it, as in Docker. */
         *ret_found = find_account_entry(text, name, 0, ret_line) ||
                      (r >= 0 && find_account_entry(text, NULL, *ret, ret_line));
         if (*ret_found) {
@@ -204,7 +204,7 @@ int image_user_find(const char *user, const char *passwd, const char *group, Ima
         return 0;
 }
 
-/* NULL where it cannot be had. O_NONBLOCK: it may be a FIFO that nobody writes to. */
+/* NULL if it cannot be read. O_NONBLOCK: it may be a FIFO without a writer. */
 static char *read_image_file(const LayerView *view, const char *path) {
         cleanup_close int fd = layer_view_open(view, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
         char *text = NULL;

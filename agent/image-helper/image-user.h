@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The USER of an image, looked up in the image's own /etc/passwd and /etc/group as Docker does. */
+/* Resolves the USER of an image with the image's own /etc/passwd and /etc/group, as Docker does. */
 
 #include "agent/image-helper/layer-view.h"
 #include "common/error.h"
@@ -17,14 +17,14 @@ typedef struct ImageUser {
         size_t n_groups;
 } ImageUser;
 
-/* 'user' is "", NULL, "name", "uid", each with ":group" or ":gid" after it. 'passwd' and 'group'
- * are the texts of the two files, NULL where there is none. Numbers need no entry; without one the
- * group is 0. Who names a group gets no others. -EINVAL with the sentence for a name that nobody
- * has and for a number beyond 2^31-1. */
+/* 'user' is "", NULL, "name", "uid", each optionally with ":group" or ":gid". 'passwd' and 'group'
+ * are the texts of the two files, NULL if missing. Numbers need no entry; a UID without an entry
+ * gets group 0. With an explicit group there are no supplementary ones. -EINVAL with a message for
+ * an unknown name and for a number beyond 2^31-1. */
 int image_user_find(const char *user, const char *passwd, const char *group, ImageUser *ret,
                     Error *reterr);
 
-/* The same with the files of an image. A file that is no regular file, or larger than a MiB, counts
+/* The same with the files of an image. A file that is not regular, or is larger than a MiB, counts
  * as missing. */
 int image_user_find_in_layers(const char *user, const LayerView *view, ImageUser *ret,
                               Error *reterr);

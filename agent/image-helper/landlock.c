@@ -19,7 +19,7 @@
          LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |   \
          LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REFER)
 
-/* The second version is the first that lets a file be linked from one directory into another. */
+/* The second version is the first that permits links between directories. */
 enum {
         VERSION_REFER = 2,
         VERSION_TRUNCATE = 3
@@ -52,7 +52,7 @@ int landlock_restrict(const LandlockRules *rules, Error *reterr) {
         if (r >= 0)
                 r = add_landlock_rule(ruleset, rules->read_beneath,
                                       attributes.handled_access_fs & ACCESS_READ);
-        /* Nothing of what is unpacked is ever run by us. */
+        /* Unpacked files are never executed by us. */
         if (r >= 0)
                 r = add_landlock_rule(ruleset, rules->write_beneath,
                                       attributes.handled_access_fs &

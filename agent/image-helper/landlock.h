@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Landlock: which parts of the file system a process may still open, make and remove. What it holds
- * open is not touched. A kernel that has none, or an old one, is told apart and is no error: this
- * is one wall of several. */
+/* Landlock: restricts the parts of the file system that a process may still open, create and
+ * remove. Open descriptors are not affected. A kernel without Landlock, or with an old version, is
+ * not an error: it is one of several restrictions. */
 
 #include "common/error.h"
 
-/* What stays allowed; descriptors of directories, negative for none. */
+/* Directories that stay accessible; negative for none. */
 typedef struct LandlockRules {
         int read_beneath;
         int write_beneath;   /* with reading */
-        bool reads_anything; /* only writing is held back */
+        bool reads_anything; /* only writing is restricted */
 } LandlockRules;
 
 int landlock_restrict(const LandlockRules *rules, Error *reterr);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whiteouts. A layer's tar says in any order what of the layers below is to be seen no more; what
- * the layer itself brings stays. Overlayfs has two words for it: a device 0:0 in place of one name,
- * and an attribute of a directory that is not to be merged with what is below it. */
+/* Whiteouts. A layer's tar says, in any order, what of the lower layers is hidden; files of the
+ * layer itself stay. Overlayfs has two representations: a device 0:0 for one name, and an attribute
+ * of a directory that is not merged with the one below. */
 
 #include "agent/image-helper/layer-tree-private.h"
 #include "agent/image-helper/tar-name.h"
@@ -13,7 +13,8 @@
 #include <sys/xattr.h>
 
 enum {
-        IMPLIED_MAX = 4096 /* beyond it an empty directory may be seen that umoci would not make */
+        IMPLIED_MAX =
+                4096 /* beyond it an empty directory may be visible that umoci would not create */
 };
 
 int layer_tree_mark_opaque(const LayerTree *tree, int fd) {
@@ -49,7 +50,7 @@ void layer_tree_remove_implied(LayerTree *tree, const char *path) {
                 }
 }
 
-/* Whiteouts have a meaning only where directories are merged; elsewhere they would be seen. */
+/* Whiteouts have a meaning only where directories are merged; elsewhere they would be visible. */
 static int drop_whiteouts(int dir_fd, unsigned depth) {
         cleanup_closedir DIR *dir = NULL;
         int copy = open_without_symlinks(dir_fd, "", O_RDONLY | O_DIRECTORY);
@@ -83,7 +84,8 @@ static int drop_whiteouts(int dir_fd, unsigned depth) {
         return 0;
 }
 
-/* Directories that are only here to hold whiteouts go with them. The deepest were made last. */
+/* Directories that exist only for whiteouts are removed with them. The deepest were created
+ * last. */
 static void drop_implied(LayerTree *tree, const char *path) {
         size_t length = strlen(path);
 
@@ -109,7 +111,7 @@ static bool is_implied(const LayerTree *tree, const char *path) {
         return false;
 }
 
-/* 1: it is gone, as it was there for whiteouts only. */
+/* 1: it was there only for whiteouts, and is removed. */
 static int hide_directory(LayerTree *tree, const char *base, const char *path) {
         cleanup_close int fd = open_without_symlinks(tree->fd, base, O_RDONLY | O_DIRECTORY);
         int r = fd < 0 ? fd : make_opaque(tree, fd, path);
@@ -145,7 +147,7 @@ int layer_tree_whiteout(LayerTree *tree, const char *base, Error *reterr) {
         return 0;
 }
 
-/* One by one: there may be millions, and nobody writes to the layer that is read. */
+/* One by one: there may be millions, and the lower layer is never written to. */
 static int hide_names_of(LayerTree *tree, int fd, Error *reterr) {
         int copy = open_without_symlinks(fd, "", O_RDONLY | O_DIRECTORY), r = 0;
         cleanup_closedir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -161,8 +163,8 @@ static int hide_names_of(LayerTree *tree, int fd, Error *reterr) {
         return r;
 }
 
-/* Overlayfs does not look whether the top of a layer is opaque; so each name is hidden by itself.
- */
+/* Overlayfs does not check whether the top of a layer is opaque; so each name is hidden
+ * separately. */
 static int hide_all_at_top(LayerTree *tree, Error *reterr) {
         int r = 0;
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Two steps keep us inside. First a name is resolved in the merged view, link by link, by us: the
- * result is a path of plain directories as the container sees it. Then that path is opened with
- * openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS) and everything is done with one component below
- * the descriptor. If the first step were wrong, the second would fail rather than lead out.
+/* Two steps prevent an escape from the directory. First a name is resolved in the merged view, link
+ * by link, by us: the result is a path of plain directories as the container sees it. Then that
+ * path is opened with openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS), and every change is made one
+ * component below the descriptor. If the first step were wrong, the second would fail and not lead
+ * out.
  *
  * Overlayfs merges directories of one name unless the upper one is opaque. So a directory that
- * takes the place of anything else of this layer (a whiteout, a file) is made opaque: whatever
- * stood there had already hidden the directory below. */
+ * replaces something else in this layer (a whiteout, a file) is made opaque: the replaced entry had
+ * already hidden the directory below. */
 
 #include "agent/image-helper/layer-tree-private.h"
 
@@ -53,7 +54,8 @@ int layer_tree_new(int fd, const LayerView *below, LayerTree **ret) {
         return 0;
 }
 
-/* Owner, mode and times as the directory has them below; -errno in 'from': as root's, with 0755. */
+/* Owner, mode and times as the directory has them in the layer below; -errno in 'from': root's,
+ * with 0755. */
 static int inherit_directory_metadata(int from, int fd) {
         FileMetadata metadata = { .mode = 0755 };
         struct stat st;
@@ -76,11 +78,11 @@ int layer_tree_inherit_top(const LayerTree *tree, Error *reterr) {
         if (r >= 0)
                 r = inherit_directory_metadata(
                         tree->below.n_layers > 0 ? tree->below.layers[0] : -EBADF, own_fd(tree));
-        return r < 0 ? error_prefixf(reterr, r, "the layer's top directory") : 0;
+        return r < 0 ? error_prefixf(reterr, r, "the top directory of the layer") : 0;
 }
 
-/* Makes one directory and puts its parent's times back. With a path it inherits what the tar does
- * not say of it. A descriptor. */
+/* Creates one directory and restores the times of its parent. With a path, metadata that the tar
+ * does not give is inherited. A descriptor. */
 static int make_tree_directory(const LayerTree *tree, int parent_fd, const char *base,
                                const char *path) {
         cleanup_close int fd = -EBADF, from = -EBADF;
@@ -91,7 +93,8 @@ static int make_tree_directory(const LayerTree *tree, int parent_fd, const char 
 
         if (fstat(parent_fd, &parent) < 0)
                 return -errno;
-        /* As the container sees it until now: what this layer hides lends nothing. */
+        /* As the container sees it so far: a directory that this layer hides is not inherited
+         * from. */
         if (!replaces && path)
                 from = layer_view_open(&tree->all, path, O_RDONLY | O_DIRECTORY);
         if (replaces && unlinkat(parent_fd, base, 0) < 0)
@@ -106,7 +109,7 @@ static int make_tree_directory(const LayerTree *tree, int parent_fd, const char 
                 r = layer_tree_mark_opaque(tree, fd);
         if (r < 0)
                 return r;
-        /* Those of the entered directory are put back when it is left. */
+        /* The times of the entered directory are restored when it is left. */
         if (parent_fd == tree->fd)
                 return TAKE_FD(fd);
         times[0] = parent.st_atim;
@@ -114,7 +117,7 @@ static int make_tree_directory(const LayerTree *tree, int parent_fd, const char 
         return futimens(parent_fd, times) < 0 ? -errno : TAKE_FD(fd);
 }
 
-/* Opens a resolved path of this layer, making what is missing. A descriptor or -errno. */
+/* Opens a resolved path of this layer, creating missing directories. A descriptor or -errno. */
 static int open_or_make(LayerTree *tree, const char *path, bool implied) {
         cleanup_close int fd = open_without_symlinks(own_fd(tree), "", O_RDONLY | O_DIRECTORY);
         char prefix[PATH_MAX], component[NAME_MAX + 1];
@@ -175,15 +178,15 @@ static int enter_resolved(LayerTree *tree, const char *parent, const char *path,
         return 0;
 }
 
-/* Links may lead deeper than any name, one link after the other. Such a tree could not be removed
- * again: that takes descriptors on each level. */
+/* Links may lead deeper than any name, one after the other. Such a tree could not be removed again:
+ * that takes a descriptor for each level. */
 static int check_tree_depth(const char *path, Error *reterr) {
         unsigned depth = path[0] != '\0';
 
         for (const char *p = path; *p; p++)
                 depth += *p == '/';
         if (depth > TAR_NAME_DEPTH_MAX)
-                return error_setf(reterr, ENAMETOOLONG, "lies in more than %d directories",
+                return error_setf(reterr, ENAMETOOLONG, "is below more than %d directories",
                                   TAR_NAME_DEPTH_MAX);
         return 0;
 }
@@ -197,8 +200,8 @@ static int enter_tree_directory(LayerTree *tree, const char *parent, bool implie
                 return 0;
         layer_tree_leave(tree);
 
-        /* What this layer has as plain directories is what the container sees: nothing below can
-         * change it. Only else the layers below have to be asked. */
+        /* Plain directories of this layer are what the container sees: nothing below can change
+         * that. Only otherwise the layers below are searched. */
         fd = open_without_symlinks(own_fd(tree), parent, O_RDONLY | O_DIRECTORY);
         if (fd >= 0) {
                 r = enter_resolved(tree, parent, parent, fd);
@@ -216,7 +219,7 @@ static int enter_tree_directory(LayerTree *tree, const char *parent, bool implie
         return r;
 }
 
-/* Whether the container would see a directory there, through links. 1, 0, or -errno. */
+/* Whether the container would see a directory there, following links. 1, 0, or -errno. */
 static int has_directory(const LayerTree *tree, const char *path, Error *reterr) {
         char resolved[PATH_MAX];
         struct stat st;
@@ -227,7 +230,7 @@ static int has_directory(const LayerTree *tree, const char *path, Error *reterr)
                 r = layer_view_find(&tree->all, resolved, &st);
         if (r == -ENOENT || r == -ENOTDIR)
                 return 0;
-        return r < 0 ? error_prefixf(reterr, r, "its directory") : S_ISDIR(st.st_mode);
+        return r < 0 ? error_prefixf(reterr, r, "parent directory") : S_ISDIR(st.st_mode);
 }
 
 int layer_tree_enter(LayerTree *tree, const char *parent, Error *reterr) {
@@ -255,7 +258,7 @@ void layer_tree_leave(LayerTree *tree) {
 int layer_tree_clear(LayerTree *tree, const char *base, Error *reterr) {
         int r = remove_tree_at(tree->fd, base);
 
-        return r < 0 ? error_prefixf(reterr, r, "what it replaces") : 0;
+        return r < 0 ? error_prefixf(reterr, r, "the entry that it replaces") : 0;
 }
 
 int layer_tree_make_directory(LayerTree *tree, const char *base, Error *reterr) {
@@ -267,7 +270,7 @@ int layer_tree_make_directory(LayerTree *tree, const char *base, Error *reterr) 
         if (r < 0)
                 return r;
         layer_tree_remove_implied(tree, path);
-        /* Most often there is nothing yet, and then one call says so. */
+        /* Usually nothing exists yet, and one call shows that. */
         if (mkdirat(tree->fd, base, 0700) >= 0)
                 return open_without_symlinks(tree->fd, base, O_RDONLY | O_DIRECTORY);
         if (errno != EEXIST)
@@ -282,10 +285,10 @@ static int copy_up(const LayerTree *tree, const char *path, const char *base, ui
         struct stat st;
         int k, r;
 
-        /* The whole view is asked, for what this layer hides is not there. */
+        /* The whole view is searched, because entries that this layer hides do not exist. */
         k = layer_view_find(&tree->all, path, &st);
         if (k == -ENOENT)
-                return error_setf(reterr, ENOENT, "is a hard link to '%s', which is not there",
+                return error_setf(reterr, ENOENT, "is a hard link to '%s', which does not exist",
                                   path);
         if (k < 0)
                 return k;
@@ -294,11 +297,12 @@ static int copy_up(const LayerTree *tree, const char *path, const char *base, ui
         else if (S_ISLNK(st.st_mode))
                 r = copy_up_symlink(&tree->all, k, path, tree->fd, base, &st);
         else
-                return error_setf(reterr, EINVAL, "is a hard link to '%s', which is no file", path);
-        return r < 0 ? error_prefixf(reterr, r, "'%s' cannot be copied up", path) : 0;
+                return error_setf(reterr, EINVAL, "is a hard link to '%s', which is not a file",
+                                  path);
+        return r < 0 ? error_prefixf(reterr, r, "cannot copy up '%s'", path) : 0;
 }
 
-/* What a link's target is called without links. */
+/* The path of a link's target without links. */
 static int resolve_target(const LayerTree *tree, const char *target, char path[static PATH_MAX],
                           Error *reterr) {
         cleanup_free char *parent = NULL;
@@ -316,7 +320,7 @@ static int resolve_target(const LayerTree *tree, const char *target, char path[s
         return n < 0 || (size_t) n >= PATH_MAX - length ? -ENAMETOOLONG : 0;
 }
 
-/* Without AT_SYMLINK_FOLLOW a symbolic link gets a second name, not what it points to. */
+/* Without AT_SYMLINK_FOLLOW a symbolic link itself gets a second name, not its target. */
 static int link_own(const LayerTree *tree, const char *path, const char *base, Error *reterr) {
         cleanup_free char *parent = NULL;
         cleanup_close int fd = -EBADF;
@@ -349,10 +353,11 @@ int layer_tree_link(LayerTree *tree, const char *base, const char *target, uint6
         if (streq(link, path))
                 return error_setf(reterr, EINVAL, "is a hard link to itself");
         if (strncmp(path, link, strlen(link)) == 0 && path[strlen(link)] == '/')
-                return error_setf(reterr, EINVAL, "is a hard link to what it takes the place of");
+                return error_setf(reterr, EINVAL, "is a hard link to the entry that it replaces");
         k = layer_view_find(&own, path, &st);
         if (k >= 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !S_ISFIFO(st.st_mode))
-                return error_setf(reterr, EINVAL, "is a hard link to '%s', which is no file", path);
+                return error_setf(reterr, EINVAL, "is a hard link to '%s', which is not a file",
+                                  path);
         r = layer_tree_clear(tree, base, reterr);
         if (r < 0)
                 return r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The directory that a layer is unpacked into, atop the layers below it. Paths are clean names as
- * tar_name_clean() makes them. */
+/* The directory that a layer is unpacked into, on top of the layers below it. Paths are clean names
+ * from tar_name_clean(). */
 
 #include "agent/image-helper/layer-view.h"
 #include "common/error.h"
@@ -14,47 +14,47 @@ typedef struct LayerTree LayerTree;
 /* 'fd' is the empty directory, 'below' the layers under it, topmost first. Both are borrowed. */
 int layer_tree_new(int fd, const LayerView *below, LayerTree **ret);
 
-/* Gives the top, of which the tar said nothing, owner, mode and times as the layer below has them;
- * or as root's, with 0755. 0 or -errno. */
+/* Sets owner, mode and times of the top directory, if the tar lacks an entry for it: those of the
+ * layer below, or root's with 0755. 0 or -errno. */
 int layer_tree_inherit_top(const LayerTree *tree, Error *reterr);
 
-/* Goes to a directory, which is made where it is missing: with the owner, mode and times that it
- * has below, or as root's with 0755. A symbolic link on the way is followed as the container would
- * follow it, and what is opened in the end has none on its way. 0 or -errno. */
+/* Enters a directory, which is created if missing: with the owner, mode and times of the layer
+ * below, or as root's with 0755. A symbolic link on the way is followed as in the container; the
+ * path that is finally opened has none. 0 or -errno. */
 int layer_tree_enter(LayerTree *tree, const char *parent, Error *reterr);
 
-/* The same, to hide something there. 1; 0 where the container sees no such directory, so that there
- * is nothing to hide; or -errno. */
+/* The same, to hide something there. 1; 0 if the container sees no such directory, so that there is
+ * nothing to hide; or -errno. */
 int layer_tree_enter_to_hide(LayerTree *tree, const char *parent, Error *reterr);
 
-/* The directory that was entered, and what it is called without links. */
+/* The directory that was entered, and its path without links. */
 int layer_tree_fd(const LayerTree *tree);
 const char *layer_tree_path(const LayerTree *tree);
 
-/* Makes room for something new under the name 'base' in the entered directory: what this layer had
- * there is removed. 0 or -errno. */
+/* Removes what this layer has under the name 'base' in the entered directory, for a new entry. 0 or
+ * -errno. */
 int layer_tree_clear(LayerTree *tree, const char *base, Error *reterr);
 
-/* A directory under that name, which may be there. A descriptor or -errno. */
+/* A directory under that name, which may exist. A descriptor or -errno. */
 int layer_tree_make_directory(LayerTree *tree, const char *base, Error *reterr);
 
-/* Hides what the layers below have under that name; what this layer has stays, before and after. 0
- * or -errno. */
+/* Hides what the layers below have under that name; entries of this layer stay, earlier and later
+ * ones. 0 or -errno. */
 int layer_tree_whiteout(LayerTree *tree, const char *base, Error *reterr);
 
-/* Hides all that the layers below have in the entered directory. 0 or -errno. */
+/* Hides everything that the layers below have in the entered directory. 0 or -errno. */
 int layer_tree_opaque(LayerTree *tree, Error *reterr);
 
-/* Makes 'base' in the entered directory another name of 'target'. What only a layer below has is
- * copied instead, and *ret_copied is its size: overlayfs would part the two at the first write
- * anyway. 0 or -errno. */
+/* Makes 'base' in the entered directory a hard link to 'target'. A target that only a lower layer
+ * has is copied instead, and *ret_copied is its size: overlayfs would separate the two at the first
+ * write anyway. 0 or -errno. */
 int layer_tree_link(LayerTree *tree, const char *base, const char *target, uint64_t *ret_copied,
                     Error *reterr);
 
-/* Takes the times that the entered directory has now for those it is to have. 0 or -errno. */
+/* Takes the current times of the entered directory as its final ones. 0 or -errno. */
 int layer_tree_keep_times(LayerTree *tree);
 
-/* Leaves the entered directory: its times become what they were before things were put in. */
+/* Leaves the entered directory: restores its times from before entries were added. */
 void layer_tree_leave(LayerTree *tree);
 
 LayerTree *layer_tree_free(LayerTree *tree);

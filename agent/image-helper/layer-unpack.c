@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One entry after the other, in the order of the tar. Of each we believe its bytes and nothing
- * else: its name is cleaned (name.h), its place is resolved and opened without links (tree.h), its
- * metadata is set on the descriptor of what we just made.
+/* One entry after the other, in the order of the tar. Only the bytes of an entry are taken as they
+ * are: its name is cleaned (tar-name.h), its place is resolved and opened without links
+ * (layer-tree.h), its metadata is set on the descriptor of the created file.
  *
- * Device nodes are left out: a container gets its /dev from the runtime, and a node that a stranger
- * numbered is either useless or a hole. A node 0:0 would even be a whiteout to overlayfs. */
+ * Device nodes are left out: a container gets its /dev from the runtime, and a node with a number
+ * from an untrusted image is either useless or a security hole. To overlayfs, a node 0:0 would even
+ * be a whiteout. */
 
 #include "agent/image-helper/layer-unpack.h"
 
@@ -28,10 +29,10 @@ typedef struct UnpackedLayer {
         struct archive *archive;
         ByteStream *tar; /* that it reads */
         UnpackBudget *allowance;
-        unsigned entries; /* until now */
+        unsigned entries; /* so far */
         unsigned devices; /* left out */
-        bool has_top;     /* the tar says what the top is like */
-        bool is_over;     /* it ended where a file did */
+        bool has_top;     /* the tar has an entry for the top directory */
+        bool is_over;     /* it ended at the end of a file */
 } UnpackedLayer;
 
 UnpackBudget *unpack_budget_new(void) {
@@ -51,7 +52,7 @@ UnpackBudget *unpack_budget_free(UnpackBudget *allowance) {
         return NULL;
 }
 
-/* False where there is not as much left. */
+/* False if the allowance is used up. */
 static bool take_from_budget(_Atomic uint64_t *rest, uint64_t n) {
         uint64_t left = atomic_load(rest);
 
@@ -74,7 +75,7 @@ static int read_entry_metadata(struct archive_entry *entry, FileMetadata *ret, E
         struct timespec now = { .tv_nsec = UTIME_NOW };
 
         if (uid < 0 || uid >= UINT32_MAX || gid < 0 || gid >= UINT32_MAX)
-                return error_setf(reterr, EINVAL, "has an owner out of range");
+                return error_setf(reterr, EINVAL, "the owner is out of range");
         *ret = (FileMetadata){
                 .uid = (uid_t) uid,
                 .gid = (gid_t) gid,
@@ -103,13 +104,13 @@ static int apply_xattrs(int fd, struct archive_entry *entry, Error *reterr) {
                         continue;
                 r = xattr_apply(fd, name, value, size);
                 if (r < 0)
-                        return error_prefixf(reterr, r, "its attribute '%s'", name);
+                        return error_prefixf(reterr, r, "the attribute '%s'", name);
         }
         return 0;
 }
 
-/* Everything after the contents, in the order that loses nothing: a change of owner clears setuid
- * and file capabilities, and each of these changes a time. */
+/* Everything after the contents, in an order that loses nothing: a change of owner clears setuid
+ * and file capabilities, and each change updates a time. */
 static int finish_unpacked_file(int fd, struct archive_entry *entry, Error *reterr) {
         FileMetadata metadata;
         int r;
@@ -137,8 +138,8 @@ static int write_at(int fd, const char *data, size_t length, uint64_t offset) {
         return 0;
 }
 
-/* Some writers leave out what fills the last block of the last file, and the blocks after it. What
- * counts is there, and Go's readers take it. */
+/* Some writers omit the padding of the last file, and the blocks after it. What matters is present,
+ * and Go's readers accept it. */
 static bool ends_with_file(UnpackedLayer *layer, uint64_t end, uint64_t size) {
         layer->is_over = end == size && byte_stream_is_over(layer->tar);
         return layer->is_over;
@@ -207,7 +208,7 @@ static int unpack_directory(UnpackedLayer *layer, struct archive_entry *entry, c
         return fd < 0 ? fd : finish_unpacked_file(fd, entry, reterr);
 }
 
-/* What is not opened: made under its name, which nobody but us can change. */
+/* Entries that are not opened: created by name, in a directory that only we can change. */
 static int unpack_other(UnpackedLayer *layer, struct archive_entry *entry, const char *base,
                         Error *reterr) {
         const char *target = archive_entry_symlink(entry);
@@ -224,7 +225,7 @@ static int unpack_other(UnpackedLayer *layer, struct archive_entry *entry, const
         else if (target && target[0])
                 r = symlinkat(target, fd, base);
         else
-                return error_setf(reterr, EINVAL, "is a symbolic link to nothing");
+                return error_setf(reterr, EINVAL, "is a symbolic link without a target");
         return r < 0 ? -errno : file_metadata_apply_at(fd, base, &metadata);
 }
 
@@ -240,7 +241,7 @@ static int unpack_link(UnpackedLayer *layer, struct archive_entry *entry, const 
         if (r < 0)
                 return r;
         if (target[0] == '\0')
-                return error_setf(reterr, EINVAL, "is a hard link to nothing");
+                return error_setf(reterr, EINVAL, "is a hard link without a target");
         r = layer_tree_link(layer->tree, base, target, &copied, reterr);
         return r < 0 ? r : spend_unpack_budget(layer, copied, reterr);
 }
@@ -266,7 +267,7 @@ static int unpack_ordinary(UnpackedLayer *layer, struct archive_entry *entry, co
                 layer->devices++;
                 return 0;
         default:
-                return error_setf(reterr, EINVAL, "is of a kind that no image has");
+                return error_setf(reterr, EINVAL, "has a type that is not supported in images");
         }
 }
 
@@ -274,7 +275,8 @@ static int unpack_top(UnpackedLayer *layer, struct archive_entry *entry, Error *
         int r;
 
         if (archive_entry_hardlink(entry) || archive_entry_filetype(entry) != AE_IFDIR)
-                return error_setf(reterr, EINVAL, "stands for the top and is no directory");
+                return error_setf(reterr, EINVAL,
+                                  "replaces the top directory and is not a directory");
         r = layer_tree_enter(layer->tree, "", reterr);
         if (r >= 0)
                 r = finish_unpacked_file(layer_tree_fd(layer->tree), entry, reterr);
@@ -284,8 +286,8 @@ static int unpack_top(UnpackedLayer *layer, struct archive_entry *entry, Error *
         return r;
 }
 
-/* Hides one name of the layers below, or all of them for NULL. Where there is no directory there is
- * nothing to hide, and none is made for it. */
+/* Hides one name of the layers below, or all if NULL. Without a directory there is nothing to hide,
+ * and none is created. */
 static int hide_lower_names(UnpackedLayer *layer, const char *parent, const char *hidden,
                             Error *reterr) {
         int r = layer_tree_enter_to_hide(layer->tree, parent, reterr);
@@ -313,7 +315,7 @@ static int unpack_clean(UnpackedLayer *layer, struct archive_entry *entry, const
         if (kind == TAR_NAME_IGNORED || tar_name_is_aufs(parent))
                 return 0;
         if (tar_name_is_below_whiteout(parent))
-                return error_setf(reterr, EINVAL, "lies below a whiteout");
+                return error_setf(reterr, EINVAL, "is below a whiteout");
         if (kind == TAR_NAME_ORDINARY)
                 return unpack_ordinary(layer, entry, parent, base, reterr);
         return hide_lower_names(layer, parent, hidden, reterr);
@@ -329,7 +331,7 @@ static int unpack_tar_entry(UnpackedLayer *layer, struct archive_entry *entry, E
                 return error_setf(reterr, E2BIG, "the image has more than %d entries",
                                   IMAGE_ENTRIES_MAX);
         if (!raw)
-                return error_setf(reterr, EINVAL, "the layer has an entry without a name");
+                return error_setf(reterr, EINVAL, "an entry of the layer lacks a name");
         r = tar_name_clean(raw, &name, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "entry %u of the layer", layer->entries);
@@ -344,9 +346,9 @@ static int unpack_all(UnpackedLayer *layer, Error *reterr) {
 
                 if (r == ARCHIVE_EOF)
                         return 0;
-                /* A warning is a name or an attribute that could not be read as it is. */
+                /* A warning is a name or an attribute that could not be decoded. */
                 if (r != ARCHIVE_OK)
-                        return error_setf(reterr, EBADMSG, "the layer is no sound tar: %s",
+                        return error_setf(reterr, EBADMSG, "the layer is not a valid tar: %s",
                                           archive_error_string(layer->archive));
                 r = unpack_tar_entry(layer, entry, reterr);
                 if (r < 0 || layer->is_over)
@@ -376,6 +378,6 @@ int unpack_layer_tar(ByteStream *tar, int fd, const LayerView *below, UnpackBudg
         if (r < 0)
                 return r;
         if (layer.devices > 0)
-                log_info("%u device nodes of the image are left out", layer.devices);
+                log_info("%u device nodes of the image were left out", layer.devices);
         return byte_stream_drain(tar, reterr);
 }

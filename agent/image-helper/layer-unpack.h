@@ -8,10 +8,10 @@
 
 #include <stdatomic.h>
 
-/* What the layers of one image may still take, all of them together, though each is unpacked by a
- * process of its own: so it lies in memory that they share. */
+/* The space that the layers of one image may still take together. Each is unpacked by a process of
+ * its own, so this is in shared memory. */
 typedef struct UnpackBudget {
-        _Atomic uint64_t bytes; /* of files, holes counted */
+        _Atomic uint64_t bytes; /* of files, including holes */
         _Atomic uint64_t entries;
 } UnpackBudget;
 
@@ -21,14 +21,14 @@ enum {
 
 #define IMAGE_BYTES_MAX (UINT64_C(128) << 30)
 
-/* A whole one; or NULL. */
+/* The full allowance; or NULL. */
 UnpackBudget *unpack_budget_new(void);
 UnpackBudget *unpack_budget_free(UnpackBudget *allowance);
 DEFINE_CLEANUP(UnpackBudget *, unpack_budget_free)
 
-/* 'tar' is the unpacked stream, 'fd' an empty directory, 'below' the layers under it, topmost
- * first. Reads the stream to its end. Whether the bytes are those that were promised is for the
- * caller to check afterwards: until then the directory is worth nothing. What it takes is taken off
- * the allowance. 0, or -errno with the sentence. */
+/* 'tar' is the decompressed stream, 'fd' an empty directory, 'below' the layers under it, topmost
+ * first. Reads the stream to its end. The caller must check the digests afterwards: until then the
+ * directory is unverified. Its size is subtracted from the allowance. 0, or -errno with a message.
+ */
 int unpack_layer_tar(ByteStream *tar, int fd, const LayerView *below, UnpackBudget *allowance,
                      Error *reterr);

@@ -15,7 +15,7 @@
 
 /* ---- one layer ---- */
 
-/* Whoever removes images does not wait for us. */
+/* The removal of images does not wait for us. */
 static bool is_record_present(const Store *store, const char *chain_id, int fd) {
         cleanup_close int now = store_open_layer(store, chain_id);
         struct stat a, b;
@@ -41,7 +41,7 @@ static int compare_layer(LayerVerification *check, const ImageUnpack *unpack, si
         int r;
 
         if (fd < 0)
-                return fd == -ENOENT ? 0 : fd; /* the record's fault, and told as such */
+                return fd == -ENOENT ? 0 : fd; /* the record is damaged, and reported as such */
         unpack->made[i] = NULL;
         r = compare_trees(&comparison, unpack->stack[unpack->n - 1 - i], fd);
         if (!is_record_present(unpack->store, unpack->chain_ids[i], fd))
@@ -54,7 +54,7 @@ static int compare_layer(LayerVerification *check, const ImageUnpack *unpack, si
 
 /* ---- one image ---- */
 
-/* Layers that have been looked at are there to build upon. 1: there is something to make. */
+/* Verified layers are present to build upon. 1: there is a layer to unpack. */
 static int place_layers_to_verify(const LayerVerification *check, ImageUnpack *unpack,
                                   Error *reterr) {
         int something = 0;
@@ -89,7 +89,7 @@ static void remove_unpacked_layers(const ImageUnpack *unpack) {
         }
 }
 
-/* Those that were missing take their places; the others are compared. */
+/* Missing layers are published; the others are compared. */
 static int compare_layers(LayerVerification *check, ImageUnpack *unpack, Error *reterr) {
         int r = 0;
 
@@ -99,7 +99,7 @@ static int compare_layers(LayerVerification *check, ImageUnpack *unpack, Error *
                         if (r >= 0)
                                 r = strv_append(&check->seen, unpack->chain_ids[i]);
                 }
-        /* Whole, as nothing was taken out of them. */
+        /* Complete, because nothing was taken out of them. */
         if (r >= 0 && check->repairs)
                 r = store_publish(unpack->store, unpack->made, unpack->n, reterr);
         return r;
@@ -132,7 +132,7 @@ int verify_image_layers(LayerVerification *check, const CatalogImage *image,
         return r < 0 ? error_prefixf(reterr, r, "image %s", image->digest) : 0;
 }
 
-/* ---- what the store has blobs of ---- */
+/* ---- all images with blobs in the store ---- */
 
 typedef struct StoredImageProvider {
         const Store *store;
@@ -175,7 +175,7 @@ static bool has_blobs(const StoredImageProvider *own, const CatalogImage *image)
         return true;
 }
 
-/* One that cannot be unpacked is a fault by itself, and the next one is looked at. */
+/* A layer that cannot be unpacked is reported, and the next one is checked. */
 static int verify_stored_image(LayerVerification *check, Store *store, const json_t *item) {
         const json_t *annotations = json_object_get(item, "annotations");
         const char *digest = document_string(annotations, ANNOTATION_DIGEST);
@@ -197,10 +197,10 @@ static int verify_stored_image(LayerVerification *check, Store *store, const jso
                 r = verify_image_layers(check, &image, &source, store, &error);
         close_fd(own.fd);
         if (r < 0 && r != -ENOMEM && r != -ENOSPC) {
-                cleanup_free char *sentence = format_safe_message(&error, r);
+                cleanup_free char *message = format_safe_message(&error, r);
 
                 check->faults++;
-                (void) printf("%s\n", strna(sentence));
+                (void) printf("%s\n", strna(message));
                 r = 0;
         }
         return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Symbolic links, as a container would follow them whose file system is the view: by hand, one
- * component after the other, so that no link is ever followed by the kernel on the host. */
+/* Resolves symbolic links as a container would whose file system is the view: in user space, one
+ * component after the other, so that the kernel never follows a link on the host. */
 
 #include "agent/image-helper/layer-view.h"
 #include "common/cleanup.h"
@@ -10,7 +10,7 @@ enum {
         SYMLINKS_MAX = 40
 };
 
-/* Puts 'target' before what is left of the path. */
+/* Puts 'target' before the rest of the path. */
 static int prepend_link_target(char rest[static PATH_MAX], const char *target) {
         char whole[PATH_MAX];
         int n = snprintf(whole, sizeof(whole), "%s/%s", target, rest);
@@ -38,7 +38,7 @@ static int follow_symlink(const LayerView *view, int layer, const char *path,
         return prepend_link_target(rest, target);
 }
 
-/* Takes one component of 'rest' over to 'done'. 1 when there was one, 0 at the end. */
+/* Moves one component from 'rest' to 'done'. 1 if there was one, 0 at the end. */
 static int resolve_step(const LayerView *view, char done[static PATH_MAX],
                         char rest[static PATH_MAX], unsigned *links, Error *reterr) {
         size_t skip = strspn(rest, "/"), n = strcspn(rest + skip, "/"), length = strlen(done);
@@ -64,7 +64,7 @@ static int resolve_step(const LayerView *view, char done[static PATH_MAX],
         if (k < 0)
                 return k;
         if (!S_ISLNK(st.st_mode))
-                return error_setf(reterr, ENOTDIR, "lies below '%s', which is no directory", done);
+                return error_setf(reterr, ENOTDIR, "is below '%s', which is not a directory", done);
         if (++*links > SYMLINKS_MAX)
                 return -ELOOP;
         k = follow_symlink(view, k, done, done, rest);

@@ -31,7 +31,7 @@ bool directory_is_opaque(int fd) {
         return fgetxattr(fd, XATTR_OPAQUE, &value, sizeof(value)) == 1 && value == 'y';
 }
 
-/* 1: it is here. 0: look in the layer below. -ENOENT: this layer hides what is below. */
+/* 1: it is here. 0: search the layer below. -ENOENT: this layer hides the ones below. */
 static int find_in_layer(int layer_fd, const char *path, struct stat *ret) {
         cleanup_close int fd = -EBADF;
         bool hides = false;
@@ -55,7 +55,7 @@ static int find_in_layer(int layer_fd, const char *path, struct stat *ret) {
                 p += n + (p[n] == '/');
                 if (*p == '\0')
                         break;
-                /* Not even where a layer above has a directory here: it merges with none. */
+                /* Not even if a layer above has a directory here: it merges with none. */
                 if (!S_ISDIR(st.st_mode))
                         return -ENOENT;
                 next = open_without_symlinks(dir_fd, component, O_RDONLY | O_DIRECTORY);

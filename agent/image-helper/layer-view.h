@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a container would see of a stack of layer directories, asked one path at a time: overlayfs'
- * rules for whiteouts and opaque directories, without a mount. */
+/* A stack of layer directories as a container sees it, asked one path at a time: overlayfs' rules
+ * for whiteouts and opaque directories, without a mount. */
 
 #include "common/error.h"
 
@@ -11,23 +11,24 @@
 
 #define XATTR_OPAQUE "trusted.overlay.opaque"
 
-/* Layers that others are still at work on: before the first look at them, 'wait' is called. */
+/* Layers that other processes are still unpacking: 'wait' is called before their first use. */
 typedef struct LayerViewGate {
-        int (*wait)(struct LayerViewGate *gate); /* 0 when all of them are whole, or -errno */
+        int (*wait)(struct LayerViewGate *gate); /* 0 when all of them are complete, or -errno */
         bool is_open;
 } LayerViewGate;
 
 typedef struct LayerView {
-        const int *layers; /* directories, the topmost first; borrowed */
+        const int *layers; /* directories, topmost first; borrowed */
         size_t n_layers;
-        LayerViewGate *gate; /* of all but the first 'n_before'; NULL: all are whole. Borrowed. */
+        LayerViewGate
+                *gate; /* of all but the first 'n_before'; NULL: all are complete. Borrowed. */
         size_t n_before;
 } LayerView;
 
-/* Waits until layer 'i' is whole. 0 or -errno. */
+/* Waits until layer 'i' is complete. 0 or -errno. */
 int layer_view_await(const LayerView *view, size_t i);
 
-/* Looks a relative path up that has no symbolic links on its way (what it names may be one); "" is
+/* Looks up a relative path without symbolic links on its way (the last component may be one); "" is
  * the top. The number of the layer that it is in, -ENOENT, or another -errno. */
 int layer_view_find(const LayerView *view, const char *path, struct stat *ret);
 
@@ -37,15 +38,15 @@ int layer_view_open(const LayerView *view, const char *path, int flags);
 /* Reads a symbolic link that layer_view_find() found in layer 'i'. 0 or -errno. */
 int layer_view_readlink(const LayerView *view, int i, const char *path, char *buffer, size_t size);
 
-/* Resolves the links of a path: what comes out has none on its way, nor at its end, and ".." at the
- * top stays there. What is not there is taken as it is written. 0, -ENOTDIR with the sentence where
- * a file is in the way, -ELOOP, -ENAMETOOLONG. */
+/* Resolves the links of a path: the result has none, not even at its end, and ".." at the top stays
+ * there. Missing components are kept as they are. 0, -ENOTDIR with a message if a file is on the
+ * way, -ELOOP, -ENAMETOOLONG. */
 int layer_view_resolve(const LayerView *view, const char *path, char ret[static PATH_MAX],
                        Error *reterr);
 
-/* Opens below a directory without following any link, not even the last. As open(2), -errno. */
+/* Opens below a directory without following any link, not even the last. Like open(2), -errno. */
 int open_without_symlinks(int dir_fd, const char *path, int flags);
 
-/* Overlayfs' mark for "nothing is here": a character device 0:0. */
+/* Whether it is a whiteout of overlayfs: a character device 0:0. */
 bool stat_is_whiteout(const struct stat *st);
 bool directory_is_opaque(int fd);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A process for each layer that is missing, the lowest first and no more at once than there are
- * processors. Most of what a layer is can be said without the layers below it: its files, and the
- * directories that its tar has. Only what the tar leaves out (a parent, what a whiteout hides, what
- * a hard link means) is looked for below; then the process waits at its gate until all those below
- * are whole. So unpacking is as wide as the machine, and nothing depends on who was faster.
+/* A process for each missing layer, the lowest first, and at most as many at once as there are
+ * processors. Most of a layer does not depend on the layers below it: its files, and the
+ * directories that its tar has. Only what the tar leaves out (a parent, the effect of a whiteout,
+ * the target of a hard link) is looked up below; then the process waits at its gate until all lower
+ * layers are complete. So unpacking uses all processors, and the result does not depend on timing.
  *
- * What one process says to another is one byte: "those below you are whole". */
+ * The only message between processes is one byte: "the layers below you are complete". */
 
 #include "agent/image-helper/confine.h"
 #include "agent/image-helper/layer-unpack.h"
@@ -25,15 +25,15 @@ enum {
         TICK_MSEC = 250
 };
 
-/* How one ended, through a pipe, in one piece. */
+/* The result of one process, written to a pipe at once. */
 typedef struct LayerOutcome {
         int r;
         uint64_t size;
-        char sentence[SAFE_MESSAGE_LENGTH_MAX + 1];
+        char message[SAFE_MESSAGE_LENGTH_MAX + 1];
 } LayerOutcome;
 
 typedef enum LayerWorkerState {
-        LAYER_WORKER_NONE, /* the layer was here */
+        LAYER_WORKER_NONE, /* the layer was present before */
         LAYER_WORKER_WAITING,
         LAYER_WORKER_RUNNING,
         LAYER_WORKER_DONE,
@@ -59,7 +59,7 @@ static const char *layer_name(const ImageUnpack *unpack, size_t i) {
 
 /* ---- one layer ---- */
 
-/* The blob as the manifest promised it. */
+/* Verifies the blob against the manifest. */
 static int verify_layer_blob(const ImageUnpack *unpack, size_t i, ByteStream *packed,
                              Error *reterr) {
         const CatalogBlob *blob = &unpack->image->layers[i];
@@ -76,7 +76,7 @@ static int verify_layer_blob(const ImageUnpack *unpack, size_t i, ByteStream *pa
         return 0;
 }
 
-/* And the tar in it as the configuration did. */
+/* Verifies the tar against the configuration. */
 static int verify_layer_diff_id(const ImageUnpack *unpack, size_t i, ByteStream *tar,
                                 Error *reterr) {
         const char *diff_id = unpack->image->settings->diff_ids[i];
@@ -122,8 +122,8 @@ static int read_blob(const ImageUnpack *unpack, size_t i, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "layer '%s'", layer_name(unpack, i)) : 0;
 }
 
-/* Damage shows late, sometimes as an entry that makes no sense; then it is still damage that the
- * person must hear of. The layer is read once more, for its digests only. */
+/* Damage may first show as an invalid entry, but it must be reported as damage. So the layer is
+ * read once more, only for its digests. */
 static int explain_layer_failure(const ImageUnpack *unpack, size_t i, int r, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
         uint64_t size;
@@ -164,14 +164,14 @@ static void run_layer_worker(const ImageUnpack *unpack, size_t i, int gate_fd, i
                         outcome.r = explain_layer_failure(unpack, i, outcome.r, &error);
         }
         if (outcome.r < 0) {
-                cleanup_free char *sentence = format_safe_message(&error, outcome.r);
+                cleanup_free char *message = format_safe_message(&error, outcome.r);
 
-                (void) snprintf(outcome.sentence, sizeof(outcome.sentence), "%s", strna(sentence));
+                (void) snprintf(outcome.message, sizeof(outcome.message), "%s", strna(message));
         }
         (void) !write(outcome_fd, &outcome, sizeof(outcome));
 }
 
-/* ---- all of them ---- */
+/* ---- all layers ---- */
 
 static size_t count_processors(void) {
         cpu_set_t set;
@@ -225,7 +225,7 @@ static int start_layer_workers(const ImageUnpack *unpack, LayerWorker *works) {
         return 0;
 }
 
-/* Tells those whose layers below are whole by now. */
+/* Opens the gate of layers whose lower layers are complete. */
 static void open_layer_gates(const ImageUnpack *unpack, LayerWorker *works) {
         for (size_t i = 0; i < unpack->n; i++) {
                 if (works[i].gate_fd >= 0) {
@@ -250,18 +250,18 @@ static int take_layer_outcome(ImageUnpack *unpack, LayerWorker *works, size_t i,
         works[i].state = LAYER_WORKER_DONE;
         (void) waitpid(works[i].pid, &status, 0);
         if (n != sizeof(outcome))
-                outcome.r =
-                        error_setf(reterr, EIO, "layer '%s': its unpacking was ended by signal %d",
-                                   layer_name(unpack, i), WTERMSIG(status));
+                outcome.r = error_setf(reterr, EIO,
+                                       "layer '%s': the unpacking process was killed by signal %d",
+                                       layer_name(unpack, i), WTERMSIG(status));
         else if (outcome.r < 0)
-                (void) error_setf(reterr, EIO, "%.*s", SAFE_MESSAGE_LENGTH_MAX, outcome.sentence);
+                (void) error_setf(reterr, EIO, "%.*s", SAFE_MESSAGE_LENGTH_MAX, outcome.message);
         unpack->sizes[i] = outcome.size;
         if (unpack->feed)
                 unpack->feed->on_layer(unpack->feed->userdata, i, outcome.r);
         return outcome.r;
 }
 
-/* Waits for something, and takes it. 0: all are done; 1: go on; or -errno. */
+/* Waits for the next event and handles it. 0: all are done; 1: continue; or -errno. */
 static int wait_for_layer_worker(ImageUnpack *unpack, LayerWorker *works, Error *reterr) {
         const LayerDownloadFeed *feed = unpack->feed;
         struct pollfd fds[WORKERS_MAX + 1];

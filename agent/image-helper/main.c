@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* mainstay-image: reads image archives and speaks to registries, which are strangers', for the
- * agent, which must not. Lives for one image. Says what is wrong in one sentence on standard error
- * and ends with 1, or with EX_TEMPFAIL where that is no fault of the image's. */
+/* mainstay-image: reads image archives and talks to registries for the agent, which must not parse
+ * untrusted bytes. Runs for one command and exits. Errors are one message on standard error and
+ * exit status 1, or EX_TEMPFAIL if a retry may succeed. */
 
 #include "agent/image-helper/confine.h"
 #include "agent/image-helper/layer-verify.h"
@@ -25,16 +25,16 @@ static const char usage[] =
         "\n"
         "  index --store DIR ARCHIVE     list the images of an archive as JSON\n"
         "  unpack --store DIR --digest sha256:… [--name REFERENCE]… ARCHIVE\n"
-        "                                bring one of them into the store\n"
-        "  pull --store DIR REFERENCE    bring one from its registry; standard input has settings\n"
+        "                                add one of them to the store\n"
+        "  pull --store DIR REFERENCE    pull an image; settings are read from standard input\n"
         "  remove --store DIR [--name DIGEST]…\n"
-        "                                remove images, and what no image needs\n"
-        "  export --store DIR NAME       write one to standard output, as an OCI archive\n"
+        "                                remove images, and layers that no image needs\n"
+        "  export --store DIR NAME       write an image to standard output, as an OCI archive\n"
         "  verify --store DIR [--repair] [ARCHIVE]\n"
-        "                                say what is damaged of what the store has blobs of, or "
+        "                                report damaged images of which the store has blobs, or"
         "the\n"
-        "                                archive; put it right\n"
-        "  sweep --store DIR             remove what was left unfinished\n"
+        "                                the archive; repair them\n"
+        "  sweep --store DIR             remove unfinished downloads and layers\n"
         "\n"
         "  --help  --version\n";
 
@@ -50,7 +50,7 @@ static int open_archive(const char *path, Error *reterr) {
         if (fd < 0 || fstat(fd, &st) < 0)
                 return error_setf(reterr, errno, "cannot be opened: %s", strerror(errno));
         if (!S_ISREG(st.st_mode))
-                return error_setf(reterr, EINVAL, "is no regular file");
+                return error_setf(reterr, EINVAL, "is not a regular file");
         return TAKE_FD(fd);
 }
 
@@ -66,7 +66,7 @@ static int unpack_chosen(Catalog *catalog, Store *store, Error *reterr) {
         ImageProvider source = catalog_image_provider(catalog);
 
         if (!image)
-                return error_setf(reterr, ENOENT, "holds no image %s", arg_digest);
+                return error_setf(reterr, ENOENT, "does not contain image %s", arg_digest);
         if (image->refusal)
                 return error_setf(reterr, ENOEXEC, "%s", image->refusal);
         catalog->chosen = image;
@@ -104,11 +104,11 @@ static int verb_pull(Store *store, Error *reterr) {
         return r < 0 ? r : pull_image(arg_archive, &settings, store, reterr);
 }
 
-/* By digests, each with --name. */
+/* By digests, each given with --name. */
 static int verb_remove(Store *store, Error *reterr) {
         strv_foreach(digest, arg_names)
                 if (!digest_is_valid(*digest))
-                        return error_setf(reterr, EINVAL, "'%s' is no digest", *digest);
+                        return error_setf(reterr, EINVAL, "'%s' is not a digest", *digest);
         return store_remove_images(store, arg_names, reterr);
 }
 
@@ -177,7 +177,7 @@ static int usage_error(const char *what) {
         return 2;
 }
 
-/* The exit status to end with, or -1 to go on. */
+/* The exit status, or -1 to continue. */
 static int parse_image_arguments(int argc, char **argv) {
         static const struct option options[] = {
                 { "store", required_argument, NULL, 's' },
@@ -217,7 +217,7 @@ static int parse_image_arguments(int argc, char **argv) {
         return -1;
 }
 
-/* EX_TEMPFAIL where the machine is at fault and another time may be better. */
+/* EX_TEMPFAIL if the machine is the cause and a retry may succeed. */
 static int exit_status_of_error(int r) {
         static const int passing[] = { ENOMEM, ENOSPC, EDQUOT, EMFILE, ENFILE };
 
@@ -237,11 +237,11 @@ static int run_image_verb(int argc, char **argv) {
         while (i < N_ELEMENTS(verbs) && !streq(verb, verbs[i].name))
                 i++;
         if (i == N_ELEMENTS(verbs))
-                return usage_error("the first word must be one of those that --help names");
+                return usage_error("unknown verb; see --help");
         n = argc - optind;
         if (!arg_store || n < verbs[i].needs_archive ||
             n > (verbs[i].needs_archive || verbs[i].takes_archive))
-                return usage_error("--store and what to read are needed, and no more");
+                return usage_error("exactly --store and the image or archive are needed");
         if (verbs[i].needs_digest && (!arg_digest || !digest_is_valid(arg_digest)))
                 return usage_error("--digest must be 'sha256:' and 64 lower-case hex digits");
         arg_archive = argv[optind];
@@ -250,9 +250,9 @@ static int run_image_verb(int argc, char **argv) {
         if (r >= 0)
                 r = verbs[i].run(store, &error);
         if (r < 0) {
-                cleanup_free char *sentence = format_safe_message(&error, r);
+                cleanup_free char *message = format_safe_message(&error, r);
 
-                (void) fprintf(stderr, "%s\n", sentence ? sentence : strerror(-r));
+                (void) fprintf(stderr, "%s\n", message ? message : strerror(-r));
         }
         return exit_status_of_error(r);
 }
@@ -262,7 +262,7 @@ int main(int argc, char **argv) {
 
         confine_process();
         (void) umask(0);
-        /* Names are bytes to us. Only this locale makes libarchive hand them over as they are. */
+        /* Names are bytes to us. Only in this locale libarchive returns them unchanged. */
         (void) setlocale(LC_CTYPE, "C.UTF-8");
         status = parse_image_arguments(argc, argv);
         if (status < 0)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A process of another user's is not killed by the death of a parent that has no CAP_KILL: the
- * kernel asks for it even there (PR_SET_PDEATHSIG). So it looks for itself, at least once a second.
- */
+/* PR_SET_PDEATHSIG does not kill a process of another user if the parent lacks CAP_KILL. So such a
+ * process checks its parent itself, at least once a second. */
 
 #include <sys/types.h>
 
-/* From now on this is the parent to live with. */
+/* Remembers the current parent. */
 void parent_check_set_parent(pid_t parent);
 
-/* Ends this process if it has another by now. Nothing where no parent was set. */
+/* Exits if the parent has changed. Does nothing if no parent was set. */
 void parent_check_exit_if_orphaned(void);

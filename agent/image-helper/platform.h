@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* For which machines images are. Pure but for uname(2). */
+/* Platforms of images. Pure but for uname(2). */
 
 #include "common/error.h"
 
@@ -9,6 +9,6 @@
  * better. 'variant' may be NULL. */
 unsigned platform_match_score(const char *os, const char *architecture, const char *variant);
 
-/* The sentence for one that does not. -ENOEXEC. */
+/* The error for one that does not. -ENOEXEC. */
 int platform_set_mismatch_error(const char *os, const char *architecture, const char *variant,
                                 Error *reterr);

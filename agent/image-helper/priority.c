@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A file of its own, as the kernel's header and <sched.h> say the same twice. */
+/* In a file of its own, because the kernel's header and <sched.h> conflict. */
 
 #include "agent/image-helper/priority.h"
 
@@ -13,16 +13,16 @@
 #include <unistd.h>
 
 enum {
-        NICENESS = 10, /* who starts has nine tenths of a processor that both want */
+        NICENESS = 10, /* a starting container gets nine tenths of a contended processor */
         SLICE_NSEC = 100 * 1000 * 1000
 };
 
 #define AUTOGROUP_NICENESS "19"
 
-/* Where the kernel shares the processors out among sessions first (sched_autogroup), a niceness
- * counts within its session only: against a shim and its runtime, which have one of their own, the
- * session's own niceness does. Who leads a job of a terminal stays in the session that is there,
- * and leaves it as it is. */
+/* If the kernel distributes the processors among sessions first (sched_autogroup), a niceness only
+ * counts within its session: the session's own niceness counts against a shim and its runtime,
+ * which have a session of their own. A job leader of a terminal stays in its session and leaves
+ * that unchanged. */
 static void lower_session_priority(void) {
         cleanup_close int fd = -EBADF;
 
@@ -33,8 +33,8 @@ static void lower_session_priority(void) {
                 (void) !write(fd, AUTOGROUP_NICENESS, strlen(AUTOGROUP_NICENESS));
 }
 
-/* Seldom interrupted, but at once by whoever wakes up: long slices are asked for (Linux 6.12), as
- * befits a batch. The kernel takes the place in the disk's queue from the niceness. */
+/* Rarely interrupted, but preempted at once by waking processes: long time slices are requested
+ * (Linux 6.12), as for batch work. The kernel derives the disk priority from the niceness. */
 void lower_process_priority(void) {
         struct sched_attr attributes = { .size = sizeof(attributes),
                                          .sched_policy = SCHED_BATCH,

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What "mainstay-image pull" is told beside the reference: one JSON document on standard input, as
- * some of it is secret and must stand neither on a command line nor on a disk. An empty input is no
- * settings. */
+/* Settings of "mainstay-image pull": one JSON document on standard input, because some of it is
+ * secret and must be neither on a command line nor on a disk. An empty input means no settings. */
 
 #include "common/error.h"
 
 #include <jansson.h>
 
 typedef struct PullSettings {
-        json_t *document;       /* owns what the strings below point to */
+        json_t *document;       /* owns the strings below */
         const char *auth_file;  /* path of a config.json, or NULL */
         const json_t *auths;    /* list of such documents, from Secrets; or NULL */
         const json_t *insecure; /* list of "host[:port]"; or NULL */
-        const json_t *mirrors;  /* list of URLs for this registry, to be asked first; or NULL */
+        const json_t *mirrors;  /* list of URLs for this registry, to be tried first; or NULL */
         const char *proxy_http; /* NULL: none, whatever the environment says */
         const char *proxy_https;
         const char *proxy_none_for;
         const json_t *certificate_directories; /* list of paths; NULL: the usual two */
-        unsigned stall_seconds; /* without a byte, after which a connection is given up; 0: as usual
-                                 */
+        unsigned stall_seconds; /* without a byte, after which a connection is closed; 0: the
+                                   default */
         bool progress;          /* lines of it on standard output */
 } PullSettings;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who is who: this process knows the image's documents and directs; fetchers (fetcher.c) have the
- * network and nothing else; a process for each layer (layers.c) unpacks what arrives. A blob's
- * bytes go through a file: the fetcher writes it, the unpacker reads behind it, and a byte in a
- * pipe says that there is more. What the file says is believed when its digest is right. */
+/* Pulls an image. This process reads the image's documents and directs the others: fetchers
+ * (fetcher-pool.c) have access to the network only; a process for each layer (layer-workers.c)
+ * unpacks what arrives. The bytes of a blob pass through a file: the fetcher writes it, the
+ * unpacker reads behind it, and a byte in a pipe announces more. The file is trusted only when its
+ * digest is right. */
 
 #include "agent/image-helper/pull.h"
 
@@ -38,7 +39,7 @@ typedef struct LayerDownload {
         bool is_wanted; /* its layer is missing */
         bool is_requested, is_complete;
         StoreBlob file;
-        int wakeup_write_fd; /* the fetcher's end of the doorbell */
+        int wakeup_write_fd; /* the fetcher's end of the wake-up pipe */
         int wakeup_read_fd;  /* the unpacker's */
 } LayerDownload;
 
@@ -52,7 +53,7 @@ typedef struct RegistryPull {
         CatalogImage image;
         LayerDownload *blobs; /* one for each layer */
         size_t n_blobs;
-        size_t n_requested; /* and not answered */
+        size_t n_requested; /* and not completed */
         bool progress;
         uint64_t next_tick;
 } RegistryPull;
@@ -66,7 +67,7 @@ static int check_fetcher_processes(RegistryPull *pull, Error *reterr) {
                 if (waitpid(pull->fetchers.pids[i], &status, WNOHANG) <= 0)
                         continue;
                 pull->fetchers.pids[i] = pull->fetchers.pids[--pull->fetchers.n];
-                return error_setf(reterr, EIO, "the process that fetches was ended by signal %d",
+                return error_setf(reterr, EIO, "the fetcher process was killed by signal %d",
                                   WIFSIGNALED(status) ? WTERMSIG(status) : 0);
         }
         return 0;
@@ -114,7 +115,7 @@ static int read_memory_file(int fd, size_t max_bytes, char **ret, size_t *ret_le
         return 0;
 }
 
-/* Fetches one document whole into memory. */
+/* Fetches one whole document into memory. */
 static int fetch_document(RegistryPull *pull, const char *name, bool is_blob, size_t max_bytes,
                           char **ret, size_t *ret_length, char media_type[static 128],
                           Error *reterr) {
@@ -205,7 +206,7 @@ static int read_pulled_document(void *userdata, const CatalogBlob *blob, size_t 
         return 0;
 }
 
-/* What a document is: what it says itself goes before what the server says of it. */
+/* The type of a document: its own statement is preferred over the server's. */
 static int find_document_type(const PulledDocument *document, const char *media_type,
                               char ret[static 128], Error *reterr) {
         cleanup_json json_t *json = NULL;
@@ -218,15 +219,15 @@ static int find_document_type(const PulledDocument *document, const char *media_
         if (own && media_type_is_manifest(media_type) != media_type_is_manifest(own) &&
             media_type_is_index(media_type) != media_type_is_index(own))
                 return error_setf(reterr, EBADMSG,
-                                  "it calls itself '%.100s', the registry '%.100s'", own,
-                                  media_type);
+                                  "its mediaType is '%.100s', the registry's Content-Type '%.100s'",
+                                  own, media_type);
         (void) snprintf(ret, 128, "%.127s", own ? own : media_type);
         if (!media_type_is_manifest(ret) && !media_type_is_index(ret))
-                return error_setf(reterr, ENOTSUP, "it is of the unknown type '%.120s'", ret);
+                return error_setf(reterr, ENOTSUP, "its type '%.120s' is unknown", ret);
         return 0;
 }
 
-/* Asks for what the reference means, and takes note of it by its digest. */
+/* Requests what the reference refers to, and remembers its digest. */
 static int resolve_pull_reference(RegistryPull *pull, OciDescriptor *ret,
                                   char media_type[static 128], Error *reterr) {
         const PullReference *reference = pull->reference;
@@ -243,7 +244,7 @@ static int resolve_pull_reference(RegistryPull *pull, OciDescriptor *ret,
         if (reference->digest[0] && !streq(ret->digest, reference->digest)) {
                 free(text);
                 return error_setf(reterr, EBADMSG,
-                                  "the registry gave another image: its digest is "
+                                  "the registry sent a different image: its digest is"
                                   "%s",
                                   ret->digest);
         }
@@ -268,13 +269,13 @@ static int read_pulled_image(RegistryPull *pull, const ImageProvider *source, Er
                     ? image_manifest_read_index(source, &descriptor, &pull->image, reterr)
                     : image_manifest_read(source, &descriptor, &pull->image, reterr);
         if (r > 0)
-                return error_setf(reterr, ENOTSUP, "it is no image of a container");
+                return error_setf(reterr, ENOTSUP, "it is not an image of a container");
         return r;
 }
 
 /* ---- blobs ---- */
 
-/* The next blobs that nobody was asked for, in the order in which they are unpacked. */
+/* The next blobs that were not requested yet, in the order in which they are unpacked. */
 static int request_layer_blobs(RegistryPull *pull, Error *reterr) {
         for (size_t i = 0; i < pull->n_blobs && pull->n_requested < FETCHERS; i++) {
                 const CatalogBlob *layer = &pull->image.layers[i];
@@ -292,7 +293,7 @@ static int request_layer_blobs(RegistryPull *pull, Error *reterr) {
                 r = fetcher_pool_submit(&pull->fetchers, &request, blob->file.fd,
                                         blob->wakeup_write_fd);
                 if (r < 0)
-                        return error_prefixf(reterr, r, "cannot ask for a layer");
+                        return error_prefixf(reterr, r, "cannot request a layer");
                 blob->wakeup_write_fd = close_fd(blob->wakeup_write_fd);
                 blob->is_requested = true;
                 pull->n_requested++;
@@ -322,7 +323,7 @@ static int on_fetch_reply(void *userdata, Error *reterr) {
         if (downloaded_bytes(blob) != pull->image.layers[reply.id].size) {
                 store_discard_blob(pull->store, pull->image.layers[reply.id].digest, &blob->file);
                 return error_setf(reterr, EBADMSG,
-                                  "layer '%s' is damaged: the registry gave %llu "
+                                  "layer '%s' is damaged: the registry sent %llu"
                                   "bytes of %llu",
                                   pull->image.layers[reply.id].digest,
                                   (unsigned long long) downloaded_bytes(blob),
@@ -349,7 +350,7 @@ static void print_progress(const RegistryPull *pull) {
         (void) fflush(stdout);
 }
 
-/* Layers that end in a row bring us here more often than there is something to say. */
+/* Called more often than there is progress: many layers may end in a row. */
 static int on_pull_tick(void *userdata, Error *reterr) {
         RegistryPull *pull = userdata;
         uint64_t now = now_boottime_usec();
@@ -361,7 +362,7 @@ static int on_pull_tick(void *userdata, Error *reterr) {
         return check_fetcher_processes(pull, reterr);
 }
 
-/* What was read whole and is not what it should be will not get better by waiting. */
+/* A blob that was read completely and is wrong does not improve by waiting. */
 static void on_layer_finished(void *userdata, size_t i, int r) {
         RegistryPull *pull = userdata;
         LayerDownload *blob = &pull->blobs[i];
@@ -430,7 +431,7 @@ static int open_layer_downloads(RegistryPull *pull, Error *reterr) {
         return r;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole pull ---- */
 
 static void registry_pull_done(RegistryPull *pull) {
         fetcher_pool_done(&pull->fetchers);

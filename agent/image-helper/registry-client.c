@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Three loops, one in the other. registry_client_get() goes through the endpoints until one has the
- * object. get_from_endpoint() tries one endpoint again while that may help, waiting longer each
- * time unless bytes came. attempt_transfer() follows one attempt through challenges and redirects:
- * what is ours to show is shown to the endpoint's own origin and to nobody else. */
+/* Three nested loops. registry_client_get() tries the endpoints until one has the object.
+ * get_from_endpoint() retries one endpoint while that may help, with a back-off that grows unless
+ * bytes arrived. attempt_transfer() follows one attempt through challenges and redirects:
+ * credentials are sent only to the endpoint's own origin. */
 
 #include "agent/image-helper/registry-client.h"
 
 #include "agent/image-helper/document.h"
 #include "agent/image-helper/parent-check.h"
 #include "agent/image-helper/registry-token.h"
+#include "common/back-off.h"
 #include "common/clock.h"
 
-#include <sys/random.h>
 #include <time.h>
 
 enum {
         REDIRECTS_MAX = 5,
         TOKENS_MAX = 2,    /* in one attempt, for one credential */
-        FRUITLESS_MAX = 4, /* attempts in a row that brought next to nothing */
+        FRUITLESS_MAX = 4, /* attempts in a row that transferred next to nothing */
         FRUIT_BYTES = 4096,
         ATTEMPTS_MAX = 64,
-        RETRY_WAIT_MAX_SEC =
-                30, /* no longer than this for one wait; the pod has its own back-off */
+        RETRY_WAIT_MAX_SEC = 30, /* limit of one wait; the pod has its own back-off */
         WORDS_LENGTH_MAX = 200
 };
 
-#define BACK_OFF_USEC (400 * USEC_PER_MSEC)
+static const BackOffLimits retry_limits = { 400 * USEC_PER_MSEC, 6400 * USEC_PER_MSEC };
 
 #define ACCEPT_MANIFESTS                                              \
         "application/vnd.oci.image.index.v1+json, "                   \
@@ -34,9 +33,9 @@ enum {
         "application/vnd.docker.distribution.manifest.list.v2+json, " \
         "application/vnd.docker.distribution.manifest.v2+json"
 
-/* What we have learned of an endpoint. */
+/* What is known of an endpoint. */
 typedef struct EndpointSession {
-        size_t credential; /* of those that it has; beyond them: none */
+        size_t credential; /* index into its credentials; beyond them: none */
         bool uses_basic;
         char *token;
 } EndpointSession;
@@ -53,9 +52,9 @@ typedef struct RegistryTransfer {
         const Endpoint *endpoint;
         EndpointSession *session;
         const RegistryObject *object;
-        uint64_t have; /* bytes that were handed on, with those that were there before */
+        uint64_t have; /* bytes that were handed on, including those that we had before */
         bool without_range;
-        unsigned tokens; /* that were asked for in this attempt */
+        unsigned tokens; /* bytes requested in this attempt */
         TransportFault fault;
         uint64_t retry_after_sec;
         char *media_type; /* of 128 bytes */
@@ -92,10 +91,9 @@ static void forget_token(EndpointSession *session) {
         session->token = NULL;
 }
 
-/* ---- who we are ---- */
+/* ---- authentication ---- */
 
-/* The next of what we could show; the last try is with nothing at all. -EACCES where that was it.
- */
+/* Selects the next credential; the last attempt is anonymous. -EACCES after that. */
 static int next_credential(RegistryTransfer *transfer, Error *reterr) {
         const Credentials *all = &transfer->endpoint->credentials;
         EndpointSession *session = transfer->session;
@@ -110,11 +108,12 @@ static int next_credential(RegistryTransfer *transfer, Error *reterr) {
         session->credential = 0;
         if (all->n > 0)
                 return error_setf(reterr, EACCES,
-                                  "it refuses the password that we have for it, or has no such "
-                                  "image: check imagePullSecrets and registryAuthFile");
-        return error_setf(reterr, EACCES,
-                          "it wants a password, or has no such image: name a Secret in "
-                          "imagePullSecrets, or log in to the registryAuthFile");
+                                  "authentication failed, or the image does not exist:"
+                                  "check imagePullSecrets and registryAuthFile");
+        return error_setf(
+                reterr, EACCES,
+                "authentication is required, or the image does not exist: name a Secret in"
+                "imagePullSecrets, or log in to the registryAuthFile");
 }
 
 static int answer_bearer(RegistryTransfer *transfer, const Challenge *challenge, Error *reterr) {
@@ -123,8 +122,8 @@ static int answer_bearer(RegistryTransfer *transfer, const Challenge *challenge,
         char *token = NULL;
         int r;
 
-        /* A token may have been good until a moment ago. One that is refused as soon as it is given
-         * tells of the credential. */
+        /* A token may have expired a moment ago. If a new token is refused at once, the credential
+         * is wrong. */
         if (transfer->tokens >= TOKENS_MAX ||
             (transfer->tokens > 0 && !streq(strna(challenge->error), "invalid_token")))
                 return next_credential(transfer, reterr);
@@ -142,7 +141,7 @@ static int answer_bearer(RegistryTransfer *transfer, const Challenge *challenge,
         return 0;
 }
 
-/* 0: try again with what there is now. */
+/* 0: retry with the current credential. */
 static int answer_challenge(RegistryTransfer *transfer, const Challenge *challenge, Error *reterr) {
         const Credential *credential = credential_of(transfer);
         EndpointSession *session = transfer->session;
@@ -159,7 +158,7 @@ static int answer_challenge(RegistryTransfer *transfer, const Challenge *challen
 
 /* ---- one attempt ---- */
 
-/* What a registry says in {"errors": [{"message": …}]}. */
+/* Quotes the message in {"errors": [{"message": …}]}. */
 static void quote_words(const TransportResponse *reply, char ret[static WORDS_LENGTH_MAX + 16]) {
         cleanup_json json_t *json = NULL;
         const json_t *first;
@@ -183,21 +182,22 @@ static int refuse_registry_response(RegistryTransfer *transfer, const TransportR
         quote_words(reply, words);
         transfer->fault = TRANSPORT_BAD_RESPONSE;
         if (reply->status == 404)
-                return error_setf(reterr, ENOENT, "it has no %s '%s' in '%s'%s",
+                return error_setf(reterr, ENOENT, "%s '%s' does not exist in repository '%s'%s",
                                   object->is_blob ? "blob" : "image", object->name,
                                   transfer->endpoint->repository, words);
         if (reply->status == 429 || reply->status >= 500 || reply->status == 408) {
                 transfer->fault = TRANSPORT_INTERRUPTED;
                 transfer->retry_after_sec = reply->retry_after_sec;
                 return error_setf(reterr, EAGAIN, "%s%s",
-                                  reply->status == 429 ? "it says that we ask too often"
-                                                       : "it has a fault of its own",
+                                  reply->status == 429 ? "too many requests"
+                                                       : "the server has an internal error",
                                   words);
         }
-        return error_setf(reterr, EPROTO, "it answers %ld%s", reply->status, words);
+        return error_setf(reterr, EPROTO, "the server answers %ld%s", reply->status, words);
 }
 
-/* Looks at an answer. 1: that was all; 0: ask again, '*url' may be another; -errno. */
+/* Handles a response. 1: the object is complete; 0: repeat the request, '*url' may have changed;
+ * -errno. */
 static int handle_registry_response(RegistryTransfer *transfer, const TransportResponse *reply,
                                     char **url, bool is_own, Error *reterr) {
         char *next = NULL;
@@ -278,22 +278,14 @@ static int attempt_transfer(RegistryTransfer *transfer, Error *reterr) {
                         r = handle_registry_response(transfer, &reply, &url, is_own, reterr);
                 }
                 if (r == 0 && before && !streq(before, url) && ++redirects > REDIRECTS_MAX)
-                        r = error_setf(reterr, ELOOP, "it leads on more than %d times",
+                        r = error_setf(reterr, ELOOP, "it redirects more than %d times",
                                        REDIRECTS_MAX);
         } while (r == 0);
         free(url);
         return r;
 }
 
-/* ---- again and again ---- */
-
-/* Half of it is chance, so that a thousand nodes do not come back at once. */
-static uint64_t add_retry_jitter(uint64_t usec) {
-        uint32_t chance = 0;
-
-        (void) !getrandom(&chance, sizeof(chance), GRND_NONBLOCK);
-        return usec / 2 + usec / 2 * (chance % 1024) / 1024;
-}
+/* ---- retrying one endpoint ---- */
 
 static void sleep_before_retry(uint64_t usec) {
         const uint64_t slice = USEC_PER_SEC / 2;
@@ -315,6 +307,7 @@ static bool is_worth_retrying(const RegistryTransfer *transfer, int r) {
 }
 
 static int get_from_endpoint(RegistryTransfer *transfer, Error *reterr) {
+        uint64_t back_off = retry_limits.initial_usec;
         unsigned fruitless = 0;
 
         for (unsigned attempts = 1;; attempts++) {
@@ -324,22 +317,30 @@ static int get_from_endpoint(RegistryTransfer *transfer, Error *reterr) {
 
                 if (r > 0)
                         return 0;
-                fruitless = transfer->have >= had + FRUIT_BYTES ? 0 : fruitless + 1;
+                if (transfer->have >= had + FRUIT_BYTES) {
+                        fruitless = 0;
+                        back_off = retry_limits.initial_usec;
+                } else {
+                        fruitless++;
+                        back_off = back_off_next_delay(back_off, &retry_limits);
+                }
                 if (!is_worth_retrying(transfer, r) || fruitless >= FRUITLESS_MAX ||
                     attempts >= ATTEMPTS_MAX) {
                         error_move(reterr, &error);
                         return r;
                 }
-                delay = transfer->retry_after_sec != UINT64_MAX
-                                ? transfer->retry_after_sec * USEC_PER_SEC + BACK_OFF_USEC
-                                : BACK_OFF_USEC << fruitless;
-                sleep_before_retry(add_retry_jitter(delay));
+                delay = back_off;
+                if (transfer->retry_after_sec != UINT64_MAX)
+                        delay = transfer->retry_after_sec * USEC_PER_SEC +
+                                retry_limits.initial_usec;
+                /* Half of the delay is random, so that a thousand nodes do not retry at once. */
+                sleep_before_retry(back_off_add_jitter(delay / 2, 100, back_off_random()));
         }
 }
 
 /* ---- one endpoint after the other ---- */
 
-/* With what to do about it. */
+/* Adds what to do about the failure. */
 static int explain_registry_failure(const RegistryTransfer *transfer, int r, Error *error) {
         const Endpoint *endpoint = transfer->endpoint;
         cleanup_free char *said = error->message ? strdup(error->message) : NULL;
@@ -347,17 +348,18 @@ static int explain_registry_failure(const RegistryTransfer *transfer, int r, Err
         if (transfer->fault == TRANSPORT_TLS_FAILED) {
                 error_done(error);
                 *error = ERROR_NULL;
-                (void) error_setf(error, EACCES,
-                                  "it cannot be trusted: %s: put the authority that signed its "
-                                  "certificate into /etc/containers/certs.d/%s/ca.crt",
-                                  strna(said), endpoint->host);
+                (void) error_setf(
+                        error, EACCES,
+                        "its certificate is not trusted: %s: put the authority that signed its "
+                        "certificate into /etc/containers/certs.d/%s/ca.crt",
+                        strna(said), endpoint->host);
                 r = -EACCES;
         } else if (transfer->fault == TRANSPORT_UNREACHABLE)
                 r = -EHOSTUNREACH;
         return error_prefixf(error, r, "registry '%s'", endpoint->display);
 }
 
-/* Of several failures the sentences stand side by side. */
+/* Joins the messages of several failures. */
 static int join_registry_errors(Error *all, const Error *one) {
         cleanup_error Error before = ERROR_NULL;
 
@@ -370,13 +372,13 @@ static int join_registry_errors(Error *all, const Error *one) {
         return 0;
 }
 
-/* A failure to speak at all, which another way of speaking may avoid. */
+/* Whether the connection failed, which a different scheme may avoid. */
 static bool is_endpoint_unreachable(const RegistryTransfer *transfer) {
         return transfer->fault == TRANSPORT_UNREACHABLE ||
                transfer->fault == TRANSPORT_TLS_FAILED || transfer->fault == TRANSPORT_INTERRUPTED;
 }
 
-/* What tells most of several failures. */
+/* The most informative of several errors. */
 static int more_telling_error(int a, int b) {
         static const int order[] = { -ENOMEM, -EACCES, -ENOENT };
 
@@ -394,7 +396,7 @@ int registry_client_get(RegistryClient *registry, const RegistryObject *object,
                                       .object = object,
                                       .have = object->from,
                                       .media_type = media_type };
-        bool was_deaf = false;
+        bool was_unreachable = false;
         int worst = 0;
 
         for (size_t k = 0; k < endpoints->n; k++) {
@@ -402,7 +404,7 @@ int registry_client_get(RegistryClient *registry, const RegistryObject *object,
                 cleanup_error Error error = ERROR_NULL;
                 int r;
 
-                if (k > 0 && endpoints->items[i].is_second_try && !was_deaf)
+                if (k > 0 && endpoints->items[i].is_second_try && !was_unreachable)
                         continue;
                 transfer.endpoint = &endpoints->items[i];
                 transfer.session = &registry->sessions[i];
@@ -412,10 +414,10 @@ int registry_client_get(RegistryClient *registry, const RegistryObject *object,
                         *ret_endpoint = i;
                         return 0;
                 }
-                /* What was tried for want of better counts for both. */
-                if (endpoints->items[i].is_second_try && was_deaf)
+                /* The attempt without TLS replaces the error of the one with TLS. */
+                if (endpoints->items[i].is_second_try && was_unreachable)
                         error_done(&all), all = ERROR_NULL;
-                was_deaf = is_endpoint_unreachable(&transfer);
+                was_unreachable = is_endpoint_unreachable(&transfer);
                 worst = more_telling_error(worst, explain_registry_failure(&transfer, r, &error));
                 (void) join_registry_errors(&all, &error);
                 if (transfer.fault == TRANSPORT_LOCAL_ERROR)

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The pull side of the OCI distribution specification: one object after the other, from the first
- * endpoint that has it, through challenges, redirects and broken connections. */
+ * endpoint that has it, handling challenges, redirects, back-off and interrupted connections. */
 
 #include "agent/image-helper/endpoint.h"
 
@@ -18,17 +18,16 @@ DEFINE_CLEANUP(RegistryClient *, registry_client_free)
 typedef struct RegistryObject {
         bool is_blob;     /* else a manifest */
         const char *name; /* a digest; of a manifest also a tag */
-        size_t first;     /* the endpoint to ask first */
-        uint64_t from;    /* bytes that are here already */
+        size_t first;     /* the endpoint to try first */
+        uint64_t from;    /* bytes that we have already */
         uint64_t size_max;
 
-        /* Bytes, in order, each once. 0 or -errno. */
+        /* Bytes in order, each once. 0 or -errno. */
         int (*on_data)(const void *data, size_t length, uint64_t position, void *userdata);
         void *userdata;
 } RegistryObject;
 
-/* 0 with the media type that the answer bears, and the endpoint that it came from; -ENOENT where
- * nobody has it, -EACCES, -EHOSTUNREACH, or another -errno, all with a sentence that tells what to
- * do. */
+/* 0 with the media type of the response and the endpoint that sent it; -ENOENT if no endpoint has
+ * it, -EACCES, -EHOSTUNREACH, or another -errno, all with a message that says what to do. */
 int registry_client_get(RegistryClient *registry, const RegistryObject *object,
                         char media_type[static 128], size_t *ret_endpoint, Error *reterr);

@@ -58,7 +58,7 @@ bool token_server_is_trusted(const char *server, const char *registry) {
                 return false;
         if (is_subdomain_of(server, registry))
                 return true;
-        /* The parent must be somebody's: "io" is nobody's. */
+        /* The parent must be a registered domain: "io" is not. */
         return strchr(dot + 1, '.') ? is_subdomain_of(server, dot + 1) : streq(server, dot + 1);
 }
 
@@ -76,7 +76,7 @@ static int add_parameter(FILE *out, const char *name, const char *value) {
         return 0;
 }
 
-/* "service=…&scope=…", and what is shown in the form itself. */
+/* "service=…&scope=…", and the credential in the form itself. */
 static int format_parameters(const Endpoint *endpoint, const Challenge *challenge,
                              const Credential *credential, char **ret) {
         bool is_form = credential && credential->identity_token;
@@ -114,12 +114,13 @@ static int check_token_server(const Endpoint *endpoint, const char *realm,
         cleanup_free char *server = url_get_host(realm), *registry = url_get_host(endpoint->origin);
 
         if (!server || !registry)
-                return error_setf(reterr, EINVAL, "the address of its token server is none");
+                return error_setf(reterr, EINVAL, "the URL of its token server is invalid");
         if (credential && !token_server_is_trusted(server, registry))
-                return error_setf(reterr, EACCES,
-                                  "it sends us to '%.256s' for a token, which is not its own: the "
-                                  "password is not shown there",
-                                  server);
+                return error_setf(
+                        reterr, EACCES,
+                        "it redirects to the token server '%.256s', which does not belong to it:"
+                        "the password is not sent there",
+                        server);
         return 0;
 }
 
@@ -133,7 +134,7 @@ static int parse_token_response(const TokenResponse *answer, char **ret, Error *
         if (!token && r >= 0)
                 token = document_string(json, "access_token");
         if (!token || !token[0] || strlen(token) > TOKEN_LENGTH_MAX || strpbrk(token, "\r\n"))
-                return error_setf(reterr, EBADMSG, "its token server gave no token");
+                return error_setf(reterr, EBADMSG, "the token server sent no token");
         *ret = strdup(token);
         return *ret ? 0 : -ENOMEM;
 }
@@ -145,9 +146,9 @@ static int check_token_status(const TransportResponse *reply, const Credential *
         if (reply->status == 401 || reply->status == 403)
                 return error_setf(reterr, EACCES, "%s",
                                   credential ? "the password is refused"
-                                             : "it gives no token without a password");
+                                             : "it requires a password for a token");
         return error_setf(reterr, reply->status == 429 || reply->status >= 500 ? EAGAIN : EPROTO,
-                          "its token server answers %ld", reply->status);
+                          "the token server answers %ld", reply->status);
 }
 
 int registry_token_get(HttpTransport *http, const Endpoint *endpoint, const Challenge *challenge,
@@ -191,7 +192,7 @@ int registry_token_get(HttpTransport *http, const Endpoint *endpoint, const Chal
         explicit_bzero(parameters, strlen(parameters));
         if (r < 0)
                 return error_prefixf(reterr, fault == TRANSPORT_INTERRUPTED ? -EAGAIN : r,
-                                     "its token server");
+                                     "token server");
         r = check_token_status(&reply, credential, reterr);
         return r < 0 ? r : parse_token_response(&answer, ret, reterr);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A name in an archive may be any bytes. Quoted as it is, a line break would forge a line of the
- * log, an escape sequence would write to the person's terminal, and half a character would make
- * JSON of the whole document impossible. */
+/* A name in an archive may be any bytes. Quoted unchanged, a line break would forge a line of the
+ * log, an escape sequence would control the terminal, and half a character would make JSON of the
+ * whole document invalid. */
 
 #include "agent/image-helper/safe-message.h"
 
@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/* By the first byte; 0 for what begins no character. */
+/* By the first byte; 0 if it does not start a character. */
 static size_t sequence_length(unsigned char first) {
         if (first < 0x80)
                 return 1;
@@ -25,7 +25,7 @@ static bool moves_cursor(uint32_t character) {
                (character >= 0x2028 && character < 0x202f);
 }
 
-/* How many bytes the character takes that begins there, 0 for what may not be said. */
+/* The number of bytes of the character at the start, 0 if it must not be printed. */
 static size_t character_length(const unsigned char *text) {
         static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
         size_t n = sequence_length(text[0]);
@@ -55,7 +55,7 @@ static bool is_inside(char byte) {
         return ((unsigned char) byte & 0xc0) == 0x80;
 }
 
-/* Where it happened stands at the start, what happened at the end. */
+/* The place is at the start of a message, the reason at its end. */
 static void shorten_message(char *text) {
         static const char gap[] = " … ";
         size_t length = strlen(text), head = SAFE_MESSAGE_LENGTH_MAX / 2;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Sentences about what strangers wrote, which quote them, made fit for a log, a terminal and JSON.
- */
+/* Makes messages that quote untrusted bytes safe for a log, a terminal and JSON. */
 
 #include "common/error.h"
 
@@ -10,7 +9,6 @@ enum {
         SAFE_MESSAGE_LENGTH_MAX = 1024
 };
 
-/* The sentence that error_message() gives, as one line of UTF-8: what is neither, or moves a
- * terminal's cursor, is a '?', and of one that is too long the middle is left out. Memory that the
- * caller frees, or NULL. */
+/* The message of error_message(), as one line of UTF-8: invalid bytes and control characters become
+ * '?', and the middle of a long message is left out. Memory that the caller frees, or NULL. */
 char *format_safe_message(const Error *error, int r);

@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <seccomp.h>
 
-/* Sanitizers look at the process that they live in. */
+/* Sanitizers inspect the process that they run in. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HAS_SANITIZER 1
 #elif defined(__has_feature)
@@ -66,7 +66,7 @@ static const char *const fetcher_refusals[] = {
 };
 /* clang-format on */
 
-/* One that this kernel or this machine does not know needs no rule. */
+/* A system call that is unknown to this kernel or machine needs no rule. */
 static int add_rules(scmp_filter_ctx filter, uint32_t action, const char *const *names, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 int call = seccomp_syscall_resolve_name(names[i]), r;
@@ -80,8 +80,8 @@ static int add_rules(scmp_filter_ctx filter, uint32_t action, const char *const 
         return 0;
 }
 
-/* A process of our own may be made, a namespace not. clone3's flags lie where no filter sees them;
- * who is told that there is none takes clone. */
+/* A process of our own may be created, a namespace not. clone3's flags are in memory that a filter
+ * cannot read; with ENOSYS the C library uses clone. */
 static int add_clone(scmp_filter_ctx filter) {
         int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
                                  SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0));
@@ -100,7 +100,7 @@ int seccomp_filter_unpacker(Error *reterr) {
                 r = add_clone(filter);
         if (r >= 0)
                 r = seccomp_load(filter);
-        return r < 0 ? error_prefixf(reterr, r, "cannot be held to its system calls") : 0;
+        return r < 0 ? error_prefixf(reterr, r, "cannot install the system call filter") : 0;
 }
 
 int seccomp_filter_fetcher(Error *reterr) {
@@ -113,5 +113,5 @@ int seccomp_filter_fetcher(Error *reterr) {
                       N_ELEMENTS(fetcher_refusals));
         if (r >= 0)
                 r = seccomp_load(filter);
-        return r < 0 ? error_prefixf(reterr, r, "cannot be held to its system calls") : 0;
+        return r < 0 ? error_prefixf(reterr, r, "cannot install the system call filter") : 0;
 }

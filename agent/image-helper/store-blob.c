@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Blobs of layers as they come from a registry. One that broke off stays under partial/, so that
- * whoever tries next asks for the rest only; who is at work on it holds its lock. */
+/* Blobs of layers while they arrive from a registry. An interrupted one stays under partial/, so
+ * that a retry requests only the rest; a download holds its lock. */
 
 #include "agent/image-helper/store-private.h"
 #include "common/cleanup.h"
@@ -53,7 +53,7 @@ static int open_private(Store *store, size_t number, Error *reterr) {
         return fd < 0 ? error_prefixf(reterr, -errno, "image store: %s", path) : fd;
 }
 
-/* -EWOULDBLOCK: somebody else is at it. */
+/* -EWOULDBLOCK: a different process is downloading it. */
 static int open_partial(const Store *store, const char *digest) {
         char path[PATH_SIZE];
         struct stat st;
@@ -65,7 +65,7 @@ static int open_partial(const Store *store, const char *digest) {
                 return -errno;
         if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
                 r = -errno;
-        /* Whoever had the lock may have taken the file to its place since. */
+        /* The previous holder of the lock may have published the file since. */
         else if (st.st_nlink == 0 || !S_ISREG(st.st_mode))
                 r = -EWOULDBLOCK;
         if (r >= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Blobs go as they are, so that digests stay what they were. Headers are ours: plain ustar, with
- * nothing in them that tells of this machine. */
+/* Blobs are copied unchanged, so that digests stay valid. Headers are written here: plain ustar,
+ * without any data of this machine. */
 
 #include "agent/image-helper/store-export.h"
 
@@ -87,12 +87,11 @@ static int write_blob(const Store *store, const char *digest, int fd, Error *ret
         (void) snprintf(path, sizeof(path), "blobs/sha256/%s", digest_hex(digest));
         from = openat(store->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         if (from < 0)
-                return errno == ENOENT
-                               ? error_setf(
-                                         reterr, ENOENT,
-                                         "the store has the image unpacked only, as it came from "
-                                         "an archive: that archive is the image")
-                               : -errno;
+                return errno == ENOENT ? error_setf(reterr, ENOENT,
+                                                    "only the unpacked layers are in the store, as "
+                                                    "the image came from"
+                                                    "an archive: use that archive")
+                                       : -errno;
         if (fstat(from, &st) < 0)
                 return -errno;
         r = write_tar_header(fd, path, (uint64_t) st.st_size);
@@ -146,7 +145,7 @@ static int write_blobs(const Store *store, const char *digest, int fd, Error *re
         layers = json_object_get(manifest, "layers");
         if (!config || !digest_is_valid(config))
                 return -EBADMSG;
-        /* The largest first: one that is missing shows before much is written. */
+        /* The largest first: a missing one is noticed before much is written. */
         json_array_foreach(layers, i, layer) {
                 const char *name = document_string(layer, "digest");
 
@@ -174,7 +173,7 @@ int store_export(Store *store, const char *name, int fd, Error *reterr) {
         item = find_index_entry(index, name);
         digest = document_string(item, "digest");
         if (!digest || !digest_is_valid(digest))
-                return error_setf(reterr, ENOENT, "the store has no image '%.256s'", name);
+                return error_setf(reterr, ENOENT, "image '%.256s' is not in the store", name);
         r = write_blobs(store, digest, fd, reterr);
         if (r >= 0)
                 r = write_tar_text(fd, "oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}");

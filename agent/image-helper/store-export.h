@@ -5,6 +5,6 @@
 
 #include "agent/image-helper/store.h"
 
-/* To 'fd', by the name that index.json has or by the image's digest. -ENOENT with the sentence
- * where there is none, or where the store lacks its layers' blobs, as of images from archives. */
+/* Writes to 'fd' the image with this name in index.json or this digest. -ENOENT with a message if
+ * it does not exist, or if the store lacks its layers' blobs, as for images from archives. */
 int store_export(Store *store, const char *name, int fd, Error *reterr);

@@ -8,7 +8,7 @@
 struct Store {
         int fd;
         int tmp_fd;
-        int work_fd; /* tmp/<work_name>, locked; or not made yet */
+        int work_fd; /* tmp/<work_name>, locked; or not created yet */
         char work_name[17];
-        char **staged; /* places of files that lie in the work directory as "staged-0", … */
+        char **staged; /* final paths of files that are in the work directory as "staged-0", … */
 };

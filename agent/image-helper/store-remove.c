@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What stays is found by mark and sweep: every record that is there marks its layers, every
- * manifest that index.json still names marks its blobs. A damaged record marks nothing, for nobody
- * can use it; but an index that cannot be read keeps every blob. */
+/* Mark and sweep: every record marks its layers, every manifest in index.json marks its blobs; the
+ * rest is removed. A damaged record marks nothing, because it cannot be used; but an unreadable
+ * index keeps all blobs. */
 
 #include "agent/image-helper/store-remove.h"
 
@@ -51,7 +51,7 @@ static int for_each_store_entry(const Store *store, const char *directory,
         return r;
 }
 
-/* ---- what stays ---- */
+/* ---- mark ---- */
 
 static int mark_record(const Store *store, const char *name, void *userdata) {
         cleanup_free char *path = path_join("records", name), *text = NULL;
@@ -75,7 +75,7 @@ static int mark_digest(char ***marks, const char *digest) {
         return digest && digest_is_valid(digest) ? strv_append(marks, digest_hex(digest)) : 0;
 }
 
-/* The manifest itself, and what it names. */
+/* The manifest itself, and the blobs that it names. */
 static int mark_manifest(const Store *store, const char *digest, char ***marks) {
         cleanup_free char *text = NULL;
         cleanup_json json_t *manifest = NULL;
@@ -111,9 +111,9 @@ static int mark_index(const Store *store, const json_t *index, char ***marks) {
         return r;
 }
 
-/* ---- what goes ---- */
+/* ---- sweep ---- */
 
-/* A layer leaves its place whole, so that nobody ever sees a part of one. */
+/* A layer is renamed away whole, so that a part of it is never visible. */
 static int sweep_layer(const Store *store, const char *name, void *userdata) {
         char from[PATH_SIZE], to[PATH_SIZE];
         char *const *marks = userdata;
@@ -136,7 +136,7 @@ static int sweep_blob(const Store *store, const char *name, void *userdata) {
         return unlinkat(store->fd, path, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* What broke off long ago, and that nobody is at work on. */
+/* Downloads that were interrupted long ago, and are not in progress. */
 static int sweep_partial(const Store *store, const char *name, void *userdata) {
         cleanup_close int fd = -EBADF;
         char path[PATH_SIZE];
@@ -163,7 +163,7 @@ static int remove_records(const Store *store, char *const *digests) {
                 if (unlinkat(fd, name, 0) < 0 && errno != ENOENT)
                         return -errno;
         }
-        /* On the disk before anything that they speak of goes. */
+        /* Synced before the removal of anything that they refer to. */
         return fsync(fd) < 0 ? -errno : 0;
 }
 
@@ -197,7 +197,7 @@ int store_remove_images(Store *store, char *const *digests, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "image store") : 0;
 }
 
-/* ---- looking after it ---- */
+/* ---- check ---- */
 
 static int verify_stored_blob(const Store *store, const char *name, void *userdata) {
         cleanup_with(byte_stream_freep) ByteStream *stream = NULL;

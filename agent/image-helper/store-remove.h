@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Takes images out of the store, and looks after what is in it. Who calls this sees to it that
- * nobody unpacks meanwhile. */
+/* Removes images from the store, and checks blobs and records. The caller makes sure that nothing
+ * is unpacked at the same time. */
 
 #include "agent/image-helper/store.h"
 
-/* Removes the images of those digests: their records first, then their names, then the layers and
- * blobs that no other image has. What is not there is removed. 0 or -errno. */
+/* Removes the images of those digests: first their records, then their names, then layers and blobs
+ * that no other image needs. Missing ones count as removed. 0 or -errno. */
 int store_remove_images(Store *store, char *const *digests, Error *reterr);
 
-/* Prints one line a fault: a blob whose digest is another, a layer that is missing. Returns how
- * many, or -errno. What is in the layers is check.h's to look at. */
+/* Prints one line for each fault: a blob with a wrong digest, a missing layer. Returns how many, or
+ * -errno. The contents of layers are checked by layer-verify.h. */
 int store_verify_blobs(Store *store, Error *reterr);

@@ -16,7 +16,7 @@
 
 static const char layout[] = "{\"imageLayoutVersion\":\"1.0.0\"}";
 
-/* Several of us may open a new store at once; each writes under a name of its own. */
+/* Several processes may open a new store at once; each writes under a name of its own. */
 static int write_layout(int store_fd) {
         char name[sizeof("oci-layout.") + 20];
         int r;
@@ -79,7 +79,7 @@ static int make_work_directory(Store *store) {
         return -errno;
 }
 
-/* The lock on tmp/ keeps a sweeper from the moment between making and locking. */
+/* The lock on tmp/ keeps a sweeper away between creating and locking. */
 int store_work_fd(Store *store, Error *reterr) {
         int r;
 
@@ -92,7 +92,7 @@ int store_work_fd(Store *store, Error *reterr) {
         return store->work_fd = r;
 }
 
-/* Locks what nobody has locked. A descriptor or -errno. */
+/* Locks a directory that is not locked. A descriptor or -errno. */
 static int lock_stale_directory(int tmp_fd, const char *name) {
         cleanup_close int fd = -EBADF;
         int r = 0;
@@ -149,7 +149,7 @@ static void staged_name(size_t i, char ret[static 32]) {
         (void) snprintf(ret, 32, "staged-%zu", i);
 }
 
-/* Its bytes are not on the disk yet. */
+/* Its bytes are not synced yet. */
 static int stage_file(Store *store, const char *path, const void *data, size_t length,
                       Error *reterr) {
         int work_fd = store_work_fd(store, reterr), r;
@@ -212,7 +212,7 @@ static int sync_filesystem(const Store *store, const char *const *chain_ids, siz
         return sync_staged(store);
 }
 
-/* A rename is on the disk when its directory is. */
+/* A rename is durable when its directory is synced. */
 static int sync_store_directory(const Store *store, const char *name) {
         cleanup_close int fd = openat(store->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -226,7 +226,7 @@ int store_publish(Store *store, const char *const *chain_ids, size_t n, Error *r
         int r = layers_fd < 0 ? -errno : sync_filesystem(store, chain_ids, n);
 
         if (r < 0)
-                return error_prefixf(reterr, r, "image store: cannot be synced");
+                return error_prefixf(reterr, r, "image store: cannot sync");
         for (size_t i = 0; r >= 0 && i < n; i++)
                 if (chain_ids[i])
                         r = publish_layer(store, layers_fd, i, chain_ids[i]);
@@ -247,7 +247,7 @@ int store_publish_record(Store *store, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "image store: records") : 0;
 }
 
-/* Writes it whole under another name first; on the disk before it is under its own. */
+/* Writes the whole file under a temporary name, syncs and renames it. */
 static int write_store_file(Store *store, const char *path, const void *data, size_t length,
                             Error *reterr) {
         int work_fd = store_work_fd(store, reterr), r;
@@ -262,7 +262,7 @@ static int write_store_file(Store *store, const char *path, const void *data, si
         return r < 0 ? error_prefixf(reterr, r, "image store: %s", path) : 0;
 }
 
-/* An index that cannot be read is set aside: the records know the images, it only has the names. */
+/* An unreadable index is set aside: the records describe the images, it only has the names. */
 static json_t *load_index(const Store *store) {
         cleanup_free char *text = NULL;
         json_t *index = NULL;
@@ -310,7 +310,7 @@ static int rename_in_index(json_t *index, const StoreEntry *entry) {
         return 0;
 }
 
-/* A descriptor whose end unlocks. */
+/* A descriptor that unlocks when it is closed. */
 static int lock_index(const Store *store, Error *reterr) {
         cleanup_close int lock =
                 openat(store->fd, "index.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -3,14 +3,14 @@
 
 /* The image store on disk:
  *
- *     oci-layout, index.json, blobs/sha256/   an OCI image layout; of images from archives without
- *                                             the layers' blobs, which the archives have
- *     layers/<ChainID>/                       each layer unpacked, atop those below it
- *     records/<digest>.json                   what it takes to run an image, sealed
- *     partial/<digest>                        a blob that is arriving, or whose arrival broke off
- *     tmp/                                    what is not finished; nobody's when it is unlocked
+ *     oci-layout, index.json, blobs/sha256/   an OCI image layout; images from archives lack
+ *                                             the layers' blobs, which are in the archives
+ *     layers/<ChainID>/                       each layer unpacked, on top of those below it
+ *     records/<digest>.json                   data to run an image, with a checksum
+ *     partial/<digest>                        a blob that is arriving, or was interrupted
+ *     tmp/                                    unfinished work; abandoned when it is unlocked
  *
- * Everything appears under its name by a rename, whole and synced. */
+ * Everything appears under its name by a rename, complete and synced. */
 
 #include "agent/image-helper/digest.h"
 #include "common/error.h"
@@ -20,73 +20,70 @@
 
 typedef struct Store Store;
 
-/* Opens the directory, and makes what belongs into it. */
+/* Opens the directory, and creates what is missing in it. */
 int store_open(const char *path, Store **ret, Error *reterr);
 
-/* The directory itself; and for files that have no name, and for what is made by name:
- * tmp/<random>, locked while we live. */
+/* The directory itself; the directory for unnamed files; and tmp/<random> for named ones, which is
+ * locked while we run. */
 int store_fd(const Store *store);
 int store_tmp_fd(Store *store);
 int store_work_fd(Store *store, Error *reterr);
 
-/* Removes what dead predecessors left in tmp/. */
+/* Removes what dead processes left in tmp/. */
 void store_remove_stale_work(Store *store);
 
-/* Opens a layer that is there. A directory descriptor, or -ENOENT. */
+/* Opens an existing layer. A directory descriptor, or -ENOENT. */
 int store_open_layer(const Store *store, const char *chain_id);
 
-/* Writes a blob that is to have its place under its digest, or the sealed record of an image, into
- * the work directory: they are published with the layers, so that one sync serves all. */
+/* Writes a blob that is to be published under its digest, or the checksummed record of an image,
+ * into the work directory: they are published with the layers, so that one sync suffices. */
 int store_stage_blob(Store *store, const char *digest, const void *data, size_t length,
                      Error *reterr);
 int store_stage_record(Store *store, const char *digest, const char *text, Error *reterr);
 
-/* Takes finished layers, which lie in the work directory as "0", "1", …, to their places, then the
- * blobs that were staged: syncs first (the file system where there are layers, else those files),
- * renames, and has that on the disk. chain_ids[i] NULL: none to take. Whoever was faster is right.
- */
+/* Publishes finished layers, which are in the work directory as "0", "1", …, then the staged blobs:
+ * syncs first (the file system if there are layers, else those files), renames, and syncs the
+ * renames. chain_ids[i] NULL: no layer. If the target exists already, it is kept. */
 int store_publish(Store *store, const char *const *chain_ids, size_t n, Error *reterr);
 
-/* The record that was staged last has its place. Last of all: who finds a record finds all the
- * rest. */
+/* Publishes the record that was staged last. To be called last: a record implies all the rest. */
 int store_publish_record(Store *store, Error *reterr);
 
-/* A layer's blob that arrives, under a name that the next try finds again. */
+/* The blob of a layer that is arriving, under a name that the next attempt finds again. */
 typedef struct StoreBlob {
         int fd;
-        uint64_t length; /* that is here */
+        uint64_t length; /* that we have */
         bool is_whole;   /* all of it, from before */
-        bool is_private; /* somebody else fetches the same one: this one is ours alone */
+        bool is_private; /* a different process fetches the same blob: this file is private */
 } StoreBlob;
 
-/* Opens the blob, or what there is of it; 'number' tells it from others of this process. 0 or
- * -errno.
- */
+/* Opens the blob, or its existing part; 'number' distinguishes the blobs of this process. 0 or
+ * -errno. */
 int store_open_blob(Store *store, const char *digest, uint64_t size, size_t number, StoreBlob *ret,
                     Error *reterr);
 
-/* Gives a whole and synced blob its place, or throws away one that is not what it should be. The
- * descriptor stays the caller's. */
+/* Publishes a complete and synced blob, or removes one with a wrong digest. The descriptor stays
+ * the caller's. */
 int store_commit_blob(Store *store, const char *digest, const StoreBlob *blob, Error *reterr);
 void store_discard_blob(Store *store, const char *digest, const StoreBlob *blob);
 
-/* Reads a small blob that is there. -ENOENT, or -EBADMSG for one that is damaged. */
+/* Reads a small blob. -ENOENT, or -EBADMSG if it is damaged. */
 int store_read_blob(const Store *store, const char *digest, size_t max_bytes, char **ret,
                     size_t *ret_length);
 
-/* What index.json says of an image. */
+/* An entry of index.json. */
 typedef struct StoreEntry {
         const char *media_type;
         const char *manifest_digest;
         size_t manifest_size;
-        const char *image_digest; /* what the image goes by, its record's name */
+        const char *image_digest; /* the image's identity, the name of its record */
         char *const *names;
 } StoreEntry;
 
-/* Gives the image its names in index.json, and takes them from whom had them. */
+/* Gives the image its names in index.json, and takes them from other images. */
 int store_tag_image(Store *store, const StoreEntry *entry, Error *reterr);
 
-/* Takes all names from the images of those digests; gives index.json as it is then. */
+/* Removes all names from the images of those digests; returns the resulting index.json. */
 int store_untag_images(Store *store, char *const *digests, json_t **ret_index, Error *reterr);
 
 /* Removes the work directory. */

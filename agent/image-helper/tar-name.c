@@ -7,7 +7,7 @@
 #define AUFS_PREFIX     ".wh..wh."
 #define OPAQUE_NAME     ".wh..wh..opq"
 
-/* Takes the last component off. False where there is none. */
+/* Removes the last component. False if there is none. */
 static bool cut_last_component(char *path, size_t *length, unsigned *depth) {
         char *slash;
 
@@ -26,7 +26,7 @@ static int normalize_tar_name(const char *raw, bool up, char **ret, Error *reter
         unsigned depth = 0;
 
         if (strlen(raw) > TAR_NAME_LENGTH_MAX)
-                return error_setf(reterr, ENAMETOOLONG, "has a name of more than %d bytes",
+                return error_setf(reterr, ENAMETOOLONG, "the name is longer than %d bytes",
                                   TAR_NAME_LENGTH_MAX);
         clean = calloc(1, strlen(raw) + 1);
         if (!clean)
@@ -40,7 +40,7 @@ static int normalize_tar_name(const char *raw, bool up, char **ret, Error *reter
                 } else if (n > 0 && !(n == 1 && p[0] == '.')) {
                         if (++depth > TAR_NAME_DEPTH_MAX)
                                 return error_setf(reterr, ENAMETOOLONG,
-                                                  "has a name of more than %d components",
+                                                  "the name has more than %d components",
                                                   TAR_NAME_DEPTH_MAX);
                         if (length > 0)
                                 clean[length++] = '/';
@@ -97,7 +97,7 @@ int tar_name_classify(const char *base, TarNameKind *ret_kind, const char **ret_
                 return 0;
         }
         if (hidden[0] == '\0' || streq(hidden, ".") || streq(hidden, ".."))
-                return error_setf(reterr, EINVAL, "'%s' is a whiteout of nothing", base);
+                return error_setf(reterr, EINVAL, "'%s' is a whiteout without a name", base);
         *ret_kind = TAR_NAME_WHITEOUT;
         *ret_hidden = hidden;
         return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Names as tars have them. Pure. */
+/* Names of tar entries. Pure. */
 
 #include "common/error.h"
 
@@ -10,33 +10,33 @@ enum {
         TAR_NAME_DEPTH_MAX = 256
 };
 
-/* Makes a name of a tar entry relative and plain: "./a//b/" and "/a/b" become "a/b", the top itself
- * becomes "". -EINVAL with the sentence for "..", -ENAMETOOLONG for what is too long or too deep.
- */
+/* Makes the name of a tar entry relative and plain: "./a//b/" and "/a/b" become "a/b", the top
+ * itself becomes "". -EINVAL with a message for "..", -ENAMETOOLONG for a name that is too long or
+ * too deep. */
 int tar_name_clean(const char *raw, char **ret, Error *reterr);
 
-/* As tar_name_clean(), for a link's target: ".." goes up where there is something to go up from,
- * else -EINVAL. */
+/* Like tar_name_clean(), for a link's target: ".." removes a component if there is one, else
+ * -EINVAL. */
 int tar_name_resolve(const char *raw, char **ret);
 
-/* Splits "a/b/c" in place into "a/b" and "c"; "c" into "" and "c". Both point into a copy that is
- * the first of them. */
+/* Splits "a/b/c" in place into "a/b" and "c"; "c" into "" and "c". Both point into one copy, which
+ * starts at the first. */
 int tar_name_split(const char *clean, char **ret_parent, const char **ret_base);
 
 typedef enum TarNameKind {
         TAR_NAME_ORDINARY,
         TAR_NAME_WHITEOUT, /* ".wh.x": hides x of the layers below */
         TAR_NAME_OPAQUE,   /* ".wh..wh..opq": hides all of them in this directory */
-        TAR_NAME_IGNORED,  /* ".wh..wh.plnk" and such: the plumbing of a file system nobody has */
+        TAR_NAME_IGNORED,  /* ".wh..wh.plnk" and the like: metadata of aufs, which is ignored */
 } TarNameKind;
 
-/* What the last component asks for; of a whiteout *ret_hidden is the name it hides. -EINVAL for a
- * whiteout of nothing, of "." and of "..". */
+/* The type of the last component; of a whiteout *ret_hidden is the name that it hides. -EINVAL for
+ * a whiteout of nothing, of "." and of "..". */
 int tar_name_classify(const char *base, TarNameKind *ret_kind, const char **ret_hidden,
                       Error *reterr);
 
-/* Lies in a directory of such plumbing. */
+/* Whether it is in a directory of such metadata. */
 bool tar_name_is_aufs(const char *parent);
 
-/* Has a directory in it that looks like a whiteout: no layer can mean that. */
+/* Whether a parent directory looks like a whiteout: no valid layer has that. */
 bool tar_name_is_below_whiteout(const char *parent);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Level by level, with four descriptors on each. Nobody but us writes to either tree, but the one
- * from the store may be damaged in any way: it is opened as if a stranger had made it. */
+/* Level by level, with four descriptors each. No other process writes to either tree, but the
+ * stored one may be damaged in any way: it is opened like untrusted data. */
 
 #include "agent/image-helper/tree-compare.h"
 
@@ -25,9 +25,9 @@ enum {
 
 /* One name in both trees. */
 typedef struct ComparedPair {
-        int sound_fd, fd; /* the directories that have it */
+        int sound_fd, fd; /* directories that contain it */
         const char *name;
-        const char *path; /* for people */
+        const char *path; /* for messages */
         struct stat sound, here;
 } ComparedPair;
 
@@ -36,16 +36,16 @@ static int compare_directories(TreeComparison *comparison, int sound_fd, int fd,
 
 static int add_tree_fault(TreeComparison *comparison, const char *path, const char *what) {
         cleanup_error Error error = ERROR_NULL;
-        cleanup_free char *sentence = NULL;
+        cleanup_free char *message = NULL;
 
         if (comparison->n_faults++ >= COMPARE_FAULTS_MAX)
                 return 0;
         (void) error_setf(&error, EBADMSG, "'%s' %s", path, what);
-        sentence = format_safe_message(&error, -EBADMSG);
-        return sentence ? strv_append(&comparison->faults, sentence) : -ENOMEM;
+        message = format_safe_message(&error, -EBADMSG);
+        return message ? strv_append(&comparison->faults, message) : -ENOMEM;
 }
 
-/* ---- what is the same ---- */
+/* ---- comparing ---- */
 
 /* 1: the same bytes; 0; or -errno. */
 static int compare_contents(const ComparedPair *pair) {
@@ -64,7 +64,7 @@ static int compare_contents(const ComparedPair *pair) {
 
                 if (n < 0)
                         return -errno;
-                /* What the disk does not give back is damaged, too. */
+                /* Bytes that the disk cannot read are damaged, too. */
                 if (m != n || memcmp(a, b, (size_t) n) != 0)
                         return 0;
                 if (n == 0)
@@ -120,7 +120,7 @@ static bool same_metadata(const ComparedPair *pair) {
                                         a->st_mtim.tv_nsec == b->st_mtim.tv_nsec));
 }
 
-/* NULL where it is as it should be. */
+/* NULL if it is correct. */
 static int find_fault(const ComparedPair *pair, const char **ret_what) {
         cleanup_close int one = -EBADF, other = -EBADF;
         int r = 1;
@@ -133,11 +133,11 @@ static int find_fault(const ComparedPair *pair, const char **ret_what) {
         if (r < 0)
                 return r;
         if (r == 0) {
-                *ret_what = "has other contents";
+                *ret_what = "differs in contents";
                 return 0;
         }
         if (!same_metadata(pair))
-                *ret_what = "has another owner, mode or time";
+                *ret_what = "differs in owner, mode or time";
         if (!S_ISREG(pair->sound.st_mode) && !S_ISDIR(pair->sound.st_mode))
                 return 0;
         one = open_without_symlinks(pair->sound_fd, pair->name, O_RDONLY | O_NONBLOCK);
@@ -145,11 +145,11 @@ static int find_fault(const ComparedPair *pair, const char **ret_what) {
         if (one < 0 || other < 0)
                 return one < 0 ? one : other;
         if (!*ret_what && !same_attributes(one, other))
-                *ret_what = "has other attributes";
+                *ret_what = "differs in attributes";
         return 0;
 }
 
-/* A file with many names is read once, and told of once. */
+/* A file with several names is read and reported once. */
 static ComparedLink *compared_link_of(TreeComparison *comparison, const ComparedPair *pair) {
         if (!S_ISREG(pair->sound.st_mode) || pair->sound.st_nlink < 2)
                 return NULL;
@@ -163,7 +163,7 @@ static int find_new_fault(TreeComparison *comparison, const ComparedPair *pair,
 
         if (link && link->sound == pair->sound.st_ino && link->here == pair->here.st_ino) {
                 *ret_is_told = true;
-                *ret_what = link->is_faulty ? "is faulty under another name" : NULL;
+                *ret_what = link->is_faulty ? "is damaged under a different name" : NULL;
                 return 0;
         }
         r = find_fault(pair, ret_what);
@@ -172,7 +172,7 @@ static int find_new_fault(TreeComparison *comparison, const ComparedPair *pair,
         return r;
 }
 
-/* ---- what is not ---- */
+/* ---- repairing ---- */
 
 static int put_in_place(const ComparedPair *pair, bool makes_room) {
         int r = makes_room ? remove_tree_at(pair->fd, pair->name) : 0;
@@ -182,7 +182,7 @@ static int put_in_place(const ComparedPair *pair, bool makes_room) {
         return r;
 }
 
-/* A directory keeps its place, for what is in it is compared by itself. */
+/* A directory keeps its place, because its contents are compared separately. */
 static int repair_directory(const ComparedPair *pair) {
         cleanup_close int one =
                 open_without_symlinks(pair->sound_fd, pair->name, O_RDONLY | O_DIRECTORY);
@@ -227,7 +227,7 @@ static int compare_pair(TreeComparison *comparison, ComparedPair *pair, unsigned
         if (!is_there)
                 what = "is missing";
         else if ((pair->sound.st_mode & S_IFMT) != (pair->here.st_mode & S_IFMT))
-                what = "is something else";
+                what = "differs in type";
         else
                 r = find_new_fault(comparison, pair, &what, &is_told);
         if (r >= 0 && what && !is_told)
@@ -282,11 +282,11 @@ static int compare_surplus(TreeComparison *comparison, int sound_fd, int fd, con
                 child = NULL;
                 return -ENOMEM;
         }
-        r = add_tree_fault(comparison, child, "is not of the image");
+        r = add_tree_fault(comparison, child, "is not part of the image");
         return r >= 0 && comparison->repairs ? remove_tree_at(fd, name) : r;
 }
 
-/* What is more is looked for first: what is put in place leaves the sound tree. */
+/* Surplus entries are looked for first: a repair moves entries out of the sound tree. */
 static int compare_directories(TreeComparison *comparison, int sound_fd, int fd, const char *path,
                                unsigned depth) {
         cleanup_closedir DIR *own = open_list(fd), *sound = open_list(sound_fd);
@@ -307,7 +307,7 @@ static int compare_directories(TreeComparison *comparison, int sound_fd, int fd,
         return r;
 }
 
-/* The top, which has no name. */
+/* The top directory, without a name. */
 static int compare_top_directories(TreeComparison *comparison, int sound_fd, int fd) {
         ComparedPair pair = { .sound_fd = sound_fd, .fd = fd, .name = "", .path = "/" };
         const char *what = NULL;

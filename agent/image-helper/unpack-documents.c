@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What index.json leads to. Readers of OCI layouts know OCI's media types only, so an image whose
- * manifest is Docker's has a twin in the store that says the same in OCI's words; the image goes by
- * its own digest all the same. */
+/* The documents that index.json refers to. Readers of OCI layouts know only OCI's media types. So
+ * the store has an OCI copy of a Docker manifest; the image keeps its own digest as identity. */
 
 #include "agent/image-helper/document.h"
 #include "agent/image-helper/unpack-private.h"
@@ -34,7 +33,7 @@ static int make_manifest(const ImageUnpack *unpack, char **ret, Error *reterr) {
         for (size_t i = 0; i < unpack->n; i++) {
                 int r = 0;
 
-                /* Of a layer that was here already, which need not be read for anything else. */
+                /* Of a layer that was present before and need not be read otherwise. */
                 if (unpack->sizes[i] == 0)
                         r = read_and_verify_layer(unpack, i, -EBADF, NULL, &unpack->sizes[i],
                                                   reterr);
@@ -79,7 +78,7 @@ static int read_document_to_stage(const ImageUnpack *unpack, const CatalogBlob *
                                     reterr);
 }
 
-/* Stages the image's own manifest, where it has one, and gives the one that readers are led to. */
+/* Stages the image's own manifest, if it has one, and returns the one for index.json. */
 static int stage_own_manifest(const ImageUnpack *unpack, char **ret, size_t *ret_length,
                               Error *reterr) {
         const CatalogImage *image = unpack->image;

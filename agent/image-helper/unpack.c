@@ -40,7 +40,7 @@ int image_unpack_place_layer(ImageUnpack *unpack, size_t i, Error *reterr) {
         return 0;
 }
 
-/* Opens the layers that are here. 1: some are missing. */
+/* Opens the layers that are present. 1: some are missing. */
 static int find_layers_to_unpack(ImageUnpack *unpack, Error *reterr) {
         const ImageConfig *settings = unpack->image->settings;
         int missing = 0;
@@ -72,19 +72,20 @@ static int provide_layers(ImageUnpack *unpack, Error *reterr) {
 static int stage_record(const ImageUnpack *unpack, Error *reterr) {
         LayerView view = { .layers = unpack->stack, .n_layers = unpack->n };
         cleanup_error Error user_error = ERROR_NULL;
-        cleanup_free char *text = NULL, *sentence = NULL;
+        cleanup_free char *text = NULL, *message = NULL;
         ImageUser account = { 0 };
         int r;
 
-        /* Whoever names another user may run it all the same, so this is said when it matters. */
+        /* A pod that sets a user can run the image all the same, so this is reported when the image
+         * is used. */
         r = image_user_find_in_layers(unpack->image->settings->user, &view, &account, &user_error);
         if (r < 0)
-                sentence = format_safe_message(&user_error, r);
-        if (r == -ENOMEM || (r < 0 && !sentence)) {
+                message = format_safe_message(&user_error, r);
+        if (r == -ENOMEM || (r < 0 && !message)) {
                 image_user_done(&account);
                 return -ENOMEM;
         }
-        r = image_record_format(unpack->image, unpack->chain_ids, &account, sentence, &text);
+        r = image_record_format(unpack->image, unpack->chain_ids, &account, message, &text);
         image_user_done(&account);
         if (r < 0)
                 return r;

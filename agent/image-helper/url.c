@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* URLs, taken apart by curl's own parser: what we decide about one must be what curl will do. */
+/* URLs, parsed by curl's own parser: a decision about a URL must match what curl does with it. */
 
 #include "agent/image-helper/http-transport.h"
 
@@ -12,7 +12,7 @@ static inline void url_cleanupp(CURLU **url) {
         curl_url_cleanup(*url);
 }
 
-/* A part, of the port the scheme's default where none is written; memory of curl's, or NULL. */
+/* A part; for the port, the scheme's default if none is given; curl's memory, or NULL. */
 static char *get_url_part(CURLU *url, CURLUPart which) {
         char *text = NULL;
 
@@ -38,15 +38,15 @@ int url_resolve_location(const char *base, const char *location, bool may_be_pla
 
         if (!url ||
             curl_url_set(url, CURLUPART_URL, location, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
-                return error_setf(reterr, EINVAL, "it leads to '%.256s', which is no address",
-                                  location);
+                return error_setf(reterr, EINVAL,
+                                  "it redirects to '%.256s', which is not a valid URL", location);
         scheme = get_url_part(url, CURLUPART_SCHEME);
         is_fine = scheme && (streq(scheme, "https") || (may_be_plain && streq(scheme, "http")));
         curl_free(scheme);
         if (!is_fine)
-                return error_setf(reterr, EPROTO, "it leads to '%.256s', which is not https",
+                return error_setf(reterr, EPROTO, "it redirects to '%.256s', which is not https",
                                   location);
-        /* A name and a password in there are not ours to show. */
+        /* Sending user and password of the URL is not our decision. */
         (void) curl_url_set(url, CURLUPART_USER, NULL, 0);
         (void) curl_url_set(url, CURLUPART_PASSWORD, NULL, 0);
         (void) curl_url_set(url, CURLUPART_FRAGMENT, NULL, 0);

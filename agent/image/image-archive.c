@@ -91,7 +91,7 @@ static int64_t stat_mtime_nsec(const struct stat *st) {
         return (int64_t) st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec;
 }
 
-/* 1: it is new, or not what it was. */
+/* 1: it is new or has changed. */
 static int update_archive_file(ArchiveSet *set, const char *file, const struct stat *st) {
         Archive *archive = find_archive_file(set, file);
         int r;
@@ -129,7 +129,7 @@ static int scan_preload_entries(ArchiveSet *set, DIR *dir) {
                         continue;
                 r = update_archive_file(set, entry->d_name, &st);
                 if (r == -E2BIG)
-                        log_warning("More than %d files in the preload directory, ignoring '%s'",
+                        log_warning("More than %d files in the preload directory; ignoring '%s'",
                                     ARCHIVES_MAX, entry->d_name);
                 else if (r < 0)
                         return r;
@@ -199,7 +199,7 @@ static const ArchivedImage *find_archived_image(const Archive *archive, const ch
         return NULL;
 }
 
-/* One that runs here before one that does not; then the newer; then the later in the alphabet. */
+/* An image for this platform first; then the newer archive; then the later name. */
 static bool is_preferred_archived_image(const ArchivedImage *image, const Archive *archive,
                                         const ArchivedImage *best_image, const Archive *best) {
         if (!image->refusal != !best_image->refusal)
@@ -262,7 +262,7 @@ static int parse_archived_image(ArchivedImage *image, const json_t *object, cons
                                                                          stem, &image->names)
                                     : -EBADMSG;
         }
-        /* One image that nobody gave a name goes by its file's. */
+        /* The only image without a name gets that of its file. */
         if (r >= 0 && only && json_array_size(names) == 0)
                 r = image_reference_names_from_archive(stem, stem, &image->names);
         return r;
@@ -355,7 +355,8 @@ void archive_set_load(ArchiveSet *set, int images_fd) {
                         r = load_saved_archive(set, object);
         }
         if (r < 0) {
-                log_warning("The index of the image archives is damaged, setting it aside");
+                log_warning("Index of image archives is damaged; setting it aside and reading the "
+                            "archives again");
                 checksummed_set_aside_at(images_fd, ARCHIVE_INDEX_NAME);
                 archive_set_done(set);
         }

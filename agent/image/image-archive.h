@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The archives in the preload directory: which there are, what they hold, what is wrong with them.
- * Starts no process. */
+/* The archives in the preload directory: which exist, the images in them, their errors. Starts no
+ * process. */
 
 #include "common/child.h"
 #include "common/error.h"
@@ -11,29 +11,29 @@
 #include <sys/stat.h>
 
 typedef struct ArchivedImage {
-        char *digest;       /* "" where not even that could be read */
+        char *digest;       /* "" if not even that is readable */
         char *index_digest; /* of the index over several platforms, or NULL */
         char **names;       /* normalised references */
-        char *refusal;      /* why it cannot be used here, or NULL */
+        char *refusal;      /* why the image cannot be used here, or NULL */
 } ArchivedImage;
 
 typedef enum ArchiveState {
         ARCHIVE_NEW,      /* to be indexed */
-        ARCHIVE_INDEXING, /* a child reads it */
+        ARCHIVE_INDEXING, /* a child is reading it */
         ARCHIVE_INDEXED,
-        ARCHIVE_BROKEN, /* .trouble says why */
+        ARCHIVE_BROKEN, /* .error has the reason */
 } ArchiveState;
 
 typedef struct Archive {
-        char *file; /* name in the directory */
+        char *file; /* file name in the directory */
         uint64_t size, inode;
         int64_t mtime_nsec;
         ArchiveState state;
         ArchivedImage *images;
         size_t n_images;
         char *error;
-        bool is_transient; /* the trouble is the machine's rather than the archive's */
-        bool seen;         /* in the scan at work */
+        bool is_transient; /* the machine is the cause, not the archive */
+        bool seen;         /* seen by the current scan */
         Child *child;
         void *store; /* for callbacks; borrowed */
 } Archive;
@@ -43,35 +43,35 @@ typedef struct ArchiveSet {
         size_t n_archives;
 } ArchiveSet;
 
-/* Whether a file of that name is meant as an archive: none that are hidden, or still arriving. */
+/* Whether a file of that name is an archive: not hidden, and not a partial download. */
 bool archive_is_candidate_name(const char *file);
 
-/* Scans the directory and compares. What is new or has changed becomes ARCHIVE_NEW, what is gone is
- * dropped; a directory that cannot be read changes nothing. 1 if anything changed, 0, or -errno. */
+/* Scans the directory and compares. New or changed archives become ARCHIVE_NEW, removed ones are
+ * dropped; an unreadable directory changes nothing. 1 if anything changed, 0, or -errno. */
 int archive_set_scan(ArchiveSet *set, int dir_fd);
 
-/* A file of that name was written to: what is broken is worth another look. */
+/* A file of that name was written to: a broken archive is read again. */
 void archive_set_reset_broken(ArchiveSet *set, const char *file);
 
-/* What broke for lack of room or memory becomes ARCHIVE_NEW. True if anything did. */
+/* Archives that failed for lack of space or memory become ARCHIVE_NEW. True if there are any. */
 bool archive_set_retry_transient(ArchiveSet *set);
 
-/* The image of that name or digest, from the newest archive that has one for this machine; NULL
- * where there is none. */
+/* The image of that name or digest, from the newest archive that has one for this machine; NULL if
+ * there is none. */
 const ArchivedImage *archive_set_find(const ArchiveSet *set, const char *reference,
                                       const Archive **ret_archive);
 
 /* Whether some are not indexed yet. */
 bool archive_set_is_pending(const ArchiveSet *set);
 
-/* Takes what "mainstay-image index" printed. 0 or -EBADMSG. */
+/* Reads the output of "mainstay-image index". 0 or -EBADMSG. */
 int archive_parse_index(Archive *archive, const char *text);
 
-/* Sets what is wrong with it. */
+/* Sets its error message. */
 void archive_mark_broken(Archive *archive, const char *message);
 
-/* Loads and stores what is known of sound archives. A damaged file is set aside; nothing is lost
- * but time. */
+/* Loads and stores the index of valid archives. A damaged file is set aside; the archives are then
+ * read again. */
 void archive_set_load(ArchiveSet *set, int images_fd);
 int archive_set_save(const ArchiveSet *set, int images_fd);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Makes room. Whenever an image came or a pod ended, one look at the disk says whether it is fuller
- * than the upper threshold; then images go, the one that was used longest ago first and one at a
- * time, until it is no fuller than the lower. Each is removed by a child, and while that works no
- * image is built: it might build on the very layer that goes. There is no timer: a disk that nobody
- * writes to does not fill.
+/* Image garbage collection. When an image was added or a pod has terminated, disk usage is compared
+ * with the high threshold (imageGCHighThresholdPercent); if it is exceeded, the least recently used
+ * images are removed one at a time, down to the low threshold. A child removes each; until it has
+ * ended, no image is unpacked, which might use a layer that is being removed. There is no timer:
+ * without writes the disk does not fill.
  *
- * Never goes what a container uses, what a wanted pod names, or what an archive in preload/ has. */
+ * Never removed: images that a container uses, that a desired pod names, or that an archive in
+ * preload/ has. */
 
 #include "agent/image/image-store-private.h"
 
@@ -23,7 +24,7 @@
 #define REMOVE_TIMEOUT_USEC (60 * (60 * USEC_PER_SEC))
 #define DIGEST_PREFIX       "sha256:"
 
-/* ---- what may go ---- */
+/* ---- which images may be removed ---- */
 
 static bool is_image_archived(const ImageStore *store, const char *digest, const char **ret_file) {
         for (size_t i = 0; i < store->archives.n_archives; i++) {
@@ -75,7 +76,7 @@ static int foreach_image_record(const ImageStore *store,
 
         if (!dir) {
                 close_fd(fd);
-                return 0; /* nothing was ever unpacked */
+                return 0; /* no image was ever unpacked */
         }
         while (r >= 0 && (entry = readdir(dir))) {
                 char digest[sizeof(DIGEST_PREFIX) + 64];
@@ -103,7 +104,7 @@ static int find_oldest_image(ImageStore *store, const char *digest, void *userda
         return 0;
 }
 
-/* ---- how full it is ---- */
+/* ---- disk usage ---- */
 
 static bool is_disk_fuller_than(const ImageStore *store, unsigned percent) {
         struct statvfs st;
@@ -120,7 +121,7 @@ static bool has_running_image_job(const ImageStore *store) {
         return false;
 }
 
-/* ---- one goes ---- */
+/* ---- removing one image ---- */
 
 static void forget_stored_image(ImageStore *store, const char *digest) {
         image_names_remove_image(&store->image_names, digest);
@@ -143,7 +144,7 @@ static void on_image_removed(const ChildResult *result, void *userdata) {
                             error_message(&error, r));
                 store->is_freeing_space = false;
         } else
-                log_info("Image %s is removed", store->removing_digest);
+                log_info("Removed image %s", store->removing_digest);
         free(store->removing_digest);
         store->removing_digest = NULL;
         store->gc_is_due = store->is_freeing_space;
@@ -177,7 +178,7 @@ static int start_image_removal(ImageStore *store, const char *digest) {
         return r;
 }
 
-/* The digest of the next that a person wants removed and that may still go; memory, or NULL. */
+/* The digest of the next manual removal that is still permitted; memory, or NULL. */
 static char *take_queued_removal(ImageStore *store) {
         while (strv_length(store->removal_queue) > 0) {
                 size_t n = strv_length(store->removal_queue);
@@ -235,7 +236,7 @@ void image_gc_done(ImageStore *store) {
         strv_free(store->removal_queue);
 }
 
-/* ---- what a person asks ---- */
+/* ---- manual removal ---- */
 
 typedef struct ImageListing {
         void (*each)(const ImageInfo *info, void *userdata);
@@ -259,7 +260,7 @@ static int list_stored_image(ImageStore *store, const char *digest, void *userda
         return 0;
 }
 
-/* Those of archives that nobody has asked for yet. */
+/* Images of archives that were not requested yet. */
 static void list_archived_images(const ImageStore *store, const ImageListing *listing) {
         for (size_t i = 0; i < store->archives.n_archives; i++) {
                 const Archive *archive = store->archives.archives[i];

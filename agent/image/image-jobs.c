@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Images on their way into the store. A job is one child, mainstay-image, for all who wait for the
- * image: it unpacks it from an archive, or pulls it from its registry. */
+/* Jobs that bring images into the store. A job is one child, mainstay-image, for all requests of an
+ * image: it unpacks the image from an archive, or pulls it from its registry. */
 
 #include "agent/image/image-store-private.h"
 
@@ -14,14 +14,14 @@
 #include "common/strv.h"
 
 enum {
-        UNPACKING_MAX = 2, /* from archives, at once */
+        UNPACKING_MAX = 2, /* unpacked from archives at the same time */
         LINE_BYTES_MAX = 4096
 };
 
 #define PROGRESS_USEC (2 * USEC_PER_SEC)
 
 #define UNPACK_TIMEOUT_USEC (120 * (60 * USEC_PER_SEC))
-#define PULL_TIMEOUT_USEC   (24 * (60 * (60 * USEC_PER_SEC))) /* it sees by itself when it stalls */
+#define PULL_TIMEOUT_USEC   (24 * (60 * (60 * USEC_PER_SEC))) /* the helper detects stalls itself */
 
 static void wipe_pull_secrets(char **strv) {
         strv_foreach(text, strv)
@@ -95,11 +95,11 @@ int image_store_sweep_leftovers(ImageStore *store) {
         return r == -ENOMEM ? r : 0;
 }
 
-/* ---- how they end ---- */
+/* ---- end of a job ---- */
 
 static int set_job_image_names(ImageJob *job, Error *reterr) {
         if (!job->digest || !image_digest_is_valid(job->digest))
-                return error_setf(reterr, EIO, "mainstay-image did not say what came");
+                return error_setf(reterr, EIO, "mainstay-image reported no image");
         strv_foreach(name, job->names)
                 (void) image_names_set(&job->store->image_names, *name, job->digest);
         return 0;
@@ -130,7 +130,7 @@ static void on_image_job_done(const ChildResult *result, void *userdata) {
         r = explain_image_job_error(job, result, &error);
         if (r >= 0)
                 r = set_job_image_names(job, &error);
-        /* Who was killed could not clear up, and may be killed again for want of room. */
+        /* A killed helper could not clean up, and may be killed again for lack of space. */
         else if (result->code != CLD_EXITED)
                 (void) image_store_sweep_leftovers(store);
         image_store_answer_job_requests(store, job, r, &error);
@@ -138,7 +138,8 @@ static void on_image_job_done(const ChildResult *result, void *userdata) {
         image_jobs_start(store);
 }
 
-/* Said twice a second; told less often, for each pod that waits is written out for each watcher. */
+/* The helper reports twice a second; progress is passed on less often, because every waiting pod's
+ * status is then sent to every watcher. */
 static void update_pull_progress(ImageJob *job, uint64_t done, uint64_t total) {
         uint64_t now = now_boottime_usec();
         bool is_new = done != job->done || total != job->total;
@@ -151,7 +152,7 @@ static void update_pull_progress(ImageJob *job, uint64_t done, uint64_t total) {
         image_store_report_progress(job->store, job);
 }
 
-/* What a pull says on its way: {"done":…,"total":…}, and in the end {"digest":"…"}. */
+/* The output of a pull: {"done":…,"total":…}, and at the end {"digest":"…"}. */
 static void on_pull_output_line(const char *line, void *userdata) {
         unsigned long long done, total;
         ImageJob *job = userdata;
@@ -165,7 +166,7 @@ static void on_pull_output_line(const char *line, void *userdata) {
         }
 }
 
-/* ---- how they begin ---- */
+/* ---- start of a job ---- */
 
 static int start_image_unpack(ImageJob *job, Error *reterr) {
         ImageStore *store = job->store;
@@ -218,11 +219,11 @@ static unsigned parallel_pulls_max(const ImageStore *store) {
                        : PULLS_DEFAULT;
 }
 
-/* One that cannot be started fails from the loop, as one that ends badly. */
+/* A child that cannot be started is reported from the loop, like one that fails. */
 void image_jobs_start(ImageStore *store) {
         unsigned unpacking = 0, pulling = 0;
 
-        /* What is being removed must not be built upon. */
+        /* No image is unpacked while one is removed. */
         if (store->removal_child || store->is_ending)
                 return;
         for (ImageJob *job = store->jobs; job; job = job->next) {
@@ -251,7 +252,7 @@ void image_jobs_fail_unstarted(ImageStore *store) {
                 }
                 failed = job;
                 unlink_image_job(job);
-                /* Not -ENOENT, which is an image that nobody has. */
+                /* Not -ENOENT, which means that no archive or registry has the image. */
                 image_store_answer_job_requests(store, job, -EIO, &job->error);
                 job = store->jobs;
         }
@@ -266,9 +267,9 @@ void image_jobs_free(ImageStore *store) {
         }
 }
 
-/* ---- who gets which ---- */
+/* ---- requests and jobs ---- */
 
-/* What unpacks it is also told the image's other names. */
+/* The helper also gets the image's other names. */
 int image_job_for_archive(ImageStore *store, const Archive *archive, const ArchivedImage *found,
                           const char *reference, ImageJob **ret) {
         cleanup_with(image_job_freep) ImageJob *job = NULL;
@@ -297,7 +298,7 @@ int image_job_for_archive(ImageStore *store, const Archive *archive, const Archi
         return 0;
 }
 
-/* Who has other passwords gets what they give. */
+/* Requests with different credentials are not shared. */
 int image_job_for_pull(ImageStore *store, const char *reference, char *const *auths,
                        ImageJob **ret) {
         cleanup_with(image_job_freep) ImageJob *job = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The names of the images that the store has unpacked, which outlive the archives they came from.
- * On disk they are annotations of the store's index.json, which mainstay-image writes. */
+/* The names of unpacked images, which outlive the archives that they came from. On disk they are
+ * annotations in the store's index.json, which mainstay-image writes. */
 
 #include "common/macros.h"
 
@@ -16,13 +16,13 @@ typedef struct ImageNames {
         size_t n_names;
 } ImageNames;
 
-/* Reads index.json. What cannot be read has no names. */
+/* Reads index.json. An unreadable one yields no names. */
 void image_names_load(ImageNames *image_names, int images_fd);
 
 /* The digest of the image that has this name, or NULL. */
 const char *image_names_find(const ImageNames *image_names, const char *name);
 
-/* Gives a name to an image, and takes it from another that has it. 0 or -ENOMEM. */
+/* Gives a name to an image, and takes it from a different one. 0 or -ENOMEM. */
 int image_names_set(ImageNames *image_names, const char *name, const char *digest);
 
 /* Takes all names from an image. */

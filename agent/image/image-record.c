@@ -82,7 +82,7 @@ static int read_record_ids(const json_t *record, Image *image) {
         return 0;
 }
 
-/* -ENOENT where a layer is gone. */
+/* -ENOENT if a layer is missing. */
 static int read_record_layers(const json_t *record, int images_fd, const char *images_path,
                               Image *image) {
         const json_t *layers = json_object_get(record, "layers"), *item;
@@ -176,7 +176,7 @@ int image_record_load(int images_fd, const char *images_path, const char *refere
         if (r == -ENOENT || r == -ENOMEM)
                 return r;
         if (r < 0) {
-                log_warning("Image record '%s' is damaged, setting it aside", path);
+                log_warning("Image record '%s' is damaged; setting it aside", path);
                 checksummed_set_aside_at(images_fd, path);
                 return -ENOENT;
         }

@@ -4,12 +4,11 @@
  *
  *     [domain "/"] component { "/" component } [":" tag] ["@" digest]
  *
- * The first component is a domain if it has a dot, a colon or an upper-case letter in it, or is
- * "localhost". Of digests we know sha256 only. */
+ * The first component is a domain if it contains a dot, a colon or an upper-case letter, or is
+ * "localhost". The only digest algorithm is sha256. */
 
 #include "agent/image/image-reference.h"
 
-#include "agent/image/image-store.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 
@@ -24,7 +23,7 @@ enum {
 #define DEFAULT_DOMAIN "docker.io"
 #define DIGEST_PREFIX  "sha256:"
 
-/* A reference in parts, each in its own piece of one copy. */
+/* The parts of a reference, each in its own piece of one copy. */
 typedef struct ImageReferenceParts {
         char *domain; /* NULL: the default */
         char *path;
@@ -81,7 +80,7 @@ static bool registry_port_is_valid(const char *p) {
         return p[0] && strspn(p, "0123456789") == strlen(p);
 }
 
-/* Labels with dots between them, or an IPv6 address in brackets; then perhaps a port. */
+/* Labels with dots between them, or an IPv6 address in brackets; optionally a port. */
 static bool registry_domain_is_valid(const char *p) {
         if (*p == '[') {
                 size_t n = strspn(p + 1, "0123456789abcdefABCDEF:");
@@ -130,7 +129,7 @@ static bool has_upper_case(const char *text) {
         return false;
 }
 
-/* Takes the copy apart. */
+/* Splits the copy into parts. */
 static void split_image_reference(char *copy, ImageReferenceParts *ret) {
         char *slash = strchr(copy, '/'), *at = strchr(copy, '@'), *colon;
 
@@ -160,16 +159,16 @@ static int check_image_reference(const ImageReferenceParts *parts, Error *reterr
         if (has_upper_case(parts->path))
                 return error_setf(reterr, EINVAL, "the repository name must be lower case");
         if (parts->domain && !registry_domain_is_valid(parts->domain))
-                return error_setf(reterr, EINVAL, "'%s' is no registry", parts->domain);
+                return error_setf(reterr, EINVAL, "'%s' is not a registry", parts->domain);
         if (!repository_path_is_valid(parts->path))
                 return error_setf(reterr, EINVAL, "invalid reference format");
         if (parts->tag && !image_tag_is_valid(parts->tag))
-                return error_setf(reterr, EINVAL, "'%s' is no tag", parts->tag);
+                return error_setf(reterr, EINVAL, "'%s' is not a tag", parts->tag);
         if (parts->digest && !reference_digest_is_valid(parts->digest))
-                return error_setf(reterr, EINVAL, "'%s' is no sha256 digest", parts->digest);
+                return error_setf(reterr, EINVAL, "'%s' is not a sha256 digest", parts->digest);
         if (!parts->domain && strlen(parts->path) == HEX_LENGTH &&
             strspn(parts->path, "0123456789abcdef") == HEX_LENGTH)
-                return error_setf(reterr, EINVAL, "an image's ID is no name");
+                return error_setf(reterr, EINVAL, "an image ID is not a name");
         return 0;
 }
 

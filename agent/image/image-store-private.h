@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of the store share: store.c answers requests, jobs.c brings images, preload.c
- * knows the archives, collect.c makes room. */
+/* What the files of the image store share: image-store.c answers requests, image-jobs.c unpacks and
+ * pulls images, preload.c watches the archives, image-gc.c removes images. */
 
 #include "agent/image/image-archive.h"
 #include "agent/image/image-names.h"
 #include "agent/image/image-store.h"
 
-/* One image on its way, for all who asked for it. */
+/* One image that is being unpacked or pulled, for all its requests. */
 typedef struct ImageJob {
         ImageStore *store;
-        char *reference; /* of a pull; NULL: it is unpacked from an archive */
+        char *reference; /* of a pull; NULL: the image is unpacked from an archive */
         char *archive;   /* path */
-        char *digest;    /* of a pull only when it has come */
+        char *digest;    /* of a pull only at its end */
         char **names;
-        char **auths;          /* of a pull: documents with passwords */
-        uint64_t done, total;  /* bytes of a pull; 0: not known yet */
+        char **auths;          /* of a pull: documents with credentials */
+        uint64_t done, total;  /* bytes of a pull; 0: unknown */
         uint64_t requested_at; /* boot time */
-        uint64_t reported_at;  /* boot time: how far it is */
-        Child *child;          /* NULL: its turn has not come */
-        int failed;            /* to be started: -errno */
+        uint64_t reported_at;  /* boot time of the last progress report */
+        Child *child;          /* NULL: it is queued */
+        int failed;            /* not started yet: -errno */
         Error error;
         struct ImageJob *next;
 } ImageJob;
@@ -51,87 +51,86 @@ struct ImageStore {
         int images_fd;
         ArchiveSet archives;
         ImageNames image_names;
-        Image **images; /* in use, and a few that were */
+        Image **images; /* in use, and a few recently used */
         size_t n_images;
         ImageJob *jobs; /* oldest first */
         bool is_ending;
         ImageRequest *requests;
         ManualPull *manual_pulls;
-        Child *removal_child;  /* removes the image 'going'; no job runs meanwhile */
+        Child *removal_child;  /* removes the image 'going'; no job runs in the meantime */
         char *removing_digest; /* its digest */
-        char **removal_queue;  /* digests that a person wants removed */
-        bool gc_is_due,
-                is_freeing_space; /* the disk is to be looked at; it was too full, and still is */
+        char **removal_queue;  /* digests of manual removals */
+        bool gc_is_due, is_freeing_space; /* disk usage is to be checked; it was above the
+                                             threshold, and still is */
         unsigned gc_high_percent, gc_low_percent;
         uint64_t gc_min_age_usec;
         Child *sweeper;
-        bool sweep_again; /* something was left behind the sweeper's back */
+        bool sweep_again; /* files were left that only a sweep removes */
         sd_event_source *preload_watch;
         sd_event_source *work_source;
 };
 
 /* ---- store.c ---- */
 
-/* 0 with a new reference; -ENOENT where it is not there whole. */
+/* 0 with a new reference; -ENOENT if it is incomplete. */
 int image_store_load_image(ImageStore *store, const char *reference, const char *digest,
                            Image **ret, Error *reterr);
 
-/* Answers all who wait for a job: with its image, or with why there is none. */
+/* Answers all requests of a job: with its image, or with its error. */
 void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int r,
                                      const Error *error);
 
-/* Tells all who wait for a job, and want to know, that it has come further. */
+/* Reports progress to all requests of a job that asked for it. */
 void image_store_report_progress(ImageStore *store, const ImageJob *job);
 
 /* Looks again at the requests that wait for archives. */
 void image_store_settle_requests(ImageStore *store);
 
-/* One look at the directory and the jobs, however many ask for it. */
+/* Schedules one look at the directory and the jobs, however many ask for it. */
 int image_store_schedule_work(ImageStore *store);
 
 /* ---- jobs.c ---- */
 
-/* The job that brings the image from an archive, or from its registry; a new one where there is
- * none yet. 0 or -errno. */
+/* The job that brings the image from an archive, or from its registry; created if missing. 0 or
+ * -errno. */
 int image_job_for_archive(ImageStore *store, const Archive *archive, const ArchivedImage *found,
                           const char *reference, ImageJob **ret);
 int image_job_for_pull(ImageStore *store, const char *reference, char *const *auths,
                        ImageJob **ret);
 
-/* Ends and forgets one that nobody waits for. */
+/* Ends and frees a job without requests. */
 void image_job_cancel(ImageJob *job);
 
-/* Starts those whose turn has come. */
+/* Starts queued jobs. */
 void image_jobs_start(ImageStore *store);
 
-/* Fails those that could not be started, from the loop as one that ends badly. */
+/* Fails those that could not be started, from the loop like a job that fails. */
 void image_jobs_fail_unstarted(ImageStore *store);
 
 void image_jobs_free(ImageStore *store);
 
-/* Removes what dead helpers left: gigabytes take a while, so a child does it. 0 or -ENOMEM. */
+/* Removes files that dead helpers left: gigabytes take a while, so a child does it. 0 or
+ * -ENOMEM. */
 int image_store_sweep_leftovers(ImageStore *store);
 
-/* pull-settings.c: a memory file with what mainstay-image is told of a pull. A descriptor or
- * -errno.
- */
+/* pull-settings.c: a memory file with the settings of a pull. A descriptor or -errno. */
 int pull_settings_open(const ImageStore *store, const ImageJob *job);
 
-/* ---- collect.c ---- */
+/* ---- image-gc.c ---- */
 
-/* Looks, soon, whether the disk is too full. */
+/* Schedules a check of disk usage. */
 void image_gc_schedule(ImageStore *store);
 
-/* The next image to remove, if there is one to remove and nobody is at work. */
+/* Removes the next image, if one is due and no job runs. */
 void image_gc_remove_next(ImageStore *store);
 
 void image_gc_done(ImageStore *store);
 
-/* ---- person-pulls.c ---- */
+/* ---- manual-pulls.c ---- */
 
 void manual_pulls_free(ImageStore *store);
 
 /* ---- preload.c ---- */
 
-int preload_scan_directory(ImageStore *store); /* 1: something is another; 0; -errno */
+int preload_scan_directory(ImageStore *store); /* 1: something has changed; 0; -errno */
 void preload_index_archives(ImageStore *store);

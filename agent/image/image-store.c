@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The store's life in the loop. Three kinds of work, none of it done here: children index archives,
- * children unpack images, and requests wait for them.
+/* The image store in the agent's loop. Children index archives, children unpack and pull images,
+ * and requests wait for them.
  *
- * A request is answered at once when a record says that all layers are there. Else it waits for its
- * job, the one child that unpacks this image for everybody; or, while there are archives that
- * nobody has read yet, for what they turn out to hold. Callbacks may make and cancel requests, so
- * each list is looked at anew after each callback. */
+ * A request is answered at once if a record exists and all layers are present. Otherwise it waits
+ * for its job, the one child that unpacks or pulls this image for all requests; or, while archives
+ * are not indexed yet, for their contents. Callbacks may add and cancel requests, so each list is
+ * searched again after each callback. */
 
 #include "agent/image/image-store-private.h"
 
@@ -60,7 +60,7 @@ ImageRequest *image_request_cancel(ImageRequest *request) {
         job = request->job;
         unlink_image_request(request);
         image_request_free(request);
-        /* Nobody waits for it any more; what has come of it is gone on with another time. */
+        /* Without a request the job ends; its partial result is used by the next one. */
         if (job && job->reference && !next_request_of_job(store, job)) {
                 image_job_cancel(job);
                 image_jobs_start(store);
@@ -68,7 +68,7 @@ ImageRequest *image_request_cancel(ImageRequest *request) {
         return NULL;
 }
 
-/* The request is gone before its owner hears of it, so that the owner may do as he likes. */
+/* The request is freed before the callback, so that the callback may do anything. */
 static void answer_image_request(ImageRequest *request, int r, Image *image, const Error *error) {
         image_ready_t ready = request->ready;
         void *userdata = request->userdata;
@@ -78,8 +78,7 @@ static void answer_image_request(ImageRequest *request, int r, Image *image, con
         ready(r, image, error, userdata);
 }
 
-/* Keeps what is in use, so that pods of one image share one description, and lets go of the rest.
- */
+/* Keeps images in use, so that pods of one image share one description, and drops the rest. */
 static int cache_image(ImageStore *store, Image *image) {
         Image **larger;
         size_t spare = 0;
@@ -97,7 +96,7 @@ static int cache_image(ImageStore *store, Image *image) {
         return 0;
 }
 
-/* When it was last used is for the collector to know. */
+/* The time of last use is for garbage collection. */
 static void touch_image_record(const ImageStore *store, const char *digest) {
         char path[RECORD_PATH_SIZE];
 
@@ -145,18 +144,19 @@ void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int
                         q = image_store_load_image(store, request->reference, job->digest, &image,
                                                    &own);
                 if (q == -ENOENT)
-                        q = error_setf(&own, EIO, "the image came and is not there");
+                        q = error_setf(&own, EIO, "the image was brought, but is not in the store");
                 answer_image_request(request, q, image, r < 0 ? error : &own);
         }
 }
 
-/* What is here already and will do; -ENOENT where a registry has to be asked. An archive is the
- * person's own word, and a digest cannot mean another image: neither is asked for again. */
+/* An image that is present and sufficient; -ENOENT if a registry must be asked. An archive was
+ * placed by the administrator, and a digest cannot refer to a different image: neither is requested
+ * again. */
 static int find_stored_image(ImageStore *store, const ImageRequest *request, Image **ret,
                              Error *reterr) {
         const char *named = image_reference_digest(request->reference), *digest = named;
 
-        /* Of an index over several platforms the digest is not the image's. */
+        /* The digest of an index over several platforms is not the image's. */
         if (named || request->policy != PULL_POLICY_ALWAYS)
                 digest = image_names_find(&store->image_names, request->reference);
         if (!digest)
@@ -187,13 +187,13 @@ static int resolve_image_request(ImageStore *store, const ImageRequest *request,
         if (found)
                 return image_job_for_archive(store, archive, found, reference, ret_job);
         if (request->policy == PULL_POLICY_NEVER)
-                return error_setf(reterr, ENOENT, "no archive in '%s' has '%s'",
+                return error_setf(reterr, ENOENT, "no archive in '%s' contains '%s'",
                                   store->preload_path, reference);
         return image_job_for_pull(store, reference, request->auths, ret_job);
 }
 
-/* A disk that was full when an archive came may have room by now; who asks again asks for this,
- * too. */
+/* A disk that was full when an archive appeared may have space by now; a new request also retries
+ * that. */
 static void retry_broken_archives(ImageStore *store, const char *reference) {
         const Archive *archive;
 
@@ -252,7 +252,7 @@ bool image_request_progress(const ImageRequest *request, uint64_t *ret_done, uin
         return true;
 }
 
-/* Who waits for a registry need not where an archive has it by now. */
+/* A request for a registry is answered without it if an archive has the image by now. */
 static void cancel_superseded_pull(ImageStore *store, ImageRequest *request) {
         const Archive *archive;
         ImageJob *job = request->job;
@@ -265,8 +265,8 @@ static void cancel_superseded_pull(ImageStore *store, ImageRequest *request) {
                 image_job_cancel(job);
 }
 
-/* Looks again at the requests that wait for archives. True when one was answered: then all has to
- * be looked at anew. */
+/* Looks again at the requests that wait for archives. True if one was answered: then the search
+ * starts again. */
 static bool settle_image_request(ImageStore *store) {
         for (ImageRequest *request = store->requests; request; request = request->next) {
                 cleanup_with(image_unrefp) Image *image = NULL;
@@ -330,7 +330,7 @@ static int add_store_work_source(ImageStore *store) {
         r = sd_event_add_defer(store->event, &store->work_source, on_image_store_work, store);
         if (r >= 0)
                 r = sd_event_source_set_enabled(store->work_source, SD_EVENT_OFF);
-        /* After the doorbell: what has rung is heard first. */
+        /* After the inotify sources: pending changes are read first. */
         if (r >= 0)
                 r = sd_event_source_set_priority(store->work_source, SD_EVENT_PRIORITY_NORMAL + 1);
         return r;

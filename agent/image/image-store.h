@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Images: a reference in, the layers of a root file system out. Drives mainstay-image; keeps the
- * index of the archives in <state-dir>/preload. */
+/* Images: resolves a reference to the layers of a root file system, by pulling from registries or
+ * from archives in <state-dir>/preload. Runs mainstay-image; keeps the index of the archives;
+ * collects unused images. Untrusted bytes are not parsed here. */
 
+#include "agent/image/image-reference.h"
 #include "agent/model/config.h"
 #include "agent/model/image.h"
 #include "agent/model/pod.h"
@@ -12,46 +14,42 @@
 #include <stdio.h>
 #include <systemd/sd-event.h>
 
-/* Parses as Docker does: "busybox" is "docker.io/library/busybox:latest". 0 with the normalised
- * name, or -EINVAL with the sentence that belongs to Kubernetes' InvalidImageName. */
-int image_reference_normalise(const char *reference, char **ret, Error *reterr);
-
 typedef struct ImageStore ImageStore;
 
-/* Whether a pod that is wanted names the image, by its normalised reference. */
+/* Whether a desired pod names the image, by its normalised reference. */
 typedef bool (*image_is_wanted_t)(const char *reference, void *userdata);
 
 typedef struct ImageStoreConfig {
         sd_event *event;
         const char *helper_path; /* the mainstay-image program */
-        const char *state_dir;   /* <state-dir>: images/ and preload/ are made below it */
+        const char *state_dir;   /* <state-dir>: images/ and preload/ are created below it */
         const MainstayConfig
                 *config; /* registries; NULL: defaults. Borrowed, and outlives the store */
-        image_is_wanted_t is_wanted; /* NULL: none is */
-        unsigned gc_high_percent;    /* of the disk; beyond it images are removed … */
-        unsigned gc_low_percent;     /* … until it is no fuller than this. 0: never */
+        image_is_wanted_t is_wanted; /* NULL: never called */
+        unsigned gc_high_percent;    /* disk usage above which images are removed … */
+        unsigned gc_low_percent;     /* … until it is below this. 0: never */
         uint64_t gc_min_age_usec;    /* since an image was last used */
 } ImageStoreConfig;
 
-/* Called from the loop when the set of images that can be had grew, or may have, or an archive's
- * trouble changed: whoever was refused an image may ask again. */
+/* Called from the loop when the set of available images may have grown, or the error of an archive
+ * has changed: refused requests may be repeated. */
 typedef void (*image_store_changed_t)(void *userdata);
 
 int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_changed,
                     void *userdata, ImageStore **ret, Error *reterr);
 
-/* Ends what the store does; nobody is called any more, and requests that are under way are gone. */
+/* Ends all children and frees all requests; no callback is called afterwards. */
 ImageStore *image_store_free(ImageStore *store);
 DEFINE_CLEANUP(ImageStore *, image_store_free)
 
 /* Prints jobs and requests for `mainstay debug dump`. */
 void image_store_dump(const ImageStore *store, FILE *out);
 
-/* 0 with an Image (borrowed), or r < 0 with the sentence. -ENOENT: nobody has it. */
+/* 0 with an Image (borrowed), or r < 0 with a message. -ENOENT: the image does not exist. */
 typedef void (*image_ready_t)(int r, Image *image, const Error *error, void *userdata);
 
-/* More has come from a registry. Called from the loop, not more often than every two seconds; asks
- * and cancels nothing. */
+/* Progress of a pull. Called from the loop, at most every two seconds; must not add or cancel
+ * requests. */
 typedef void (*image_progress_t)(void *userdata);
 
 typedef struct ImageRequest ImageRequest;
@@ -60,82 +58,78 @@ typedef struct ImageRequestOptions {
         const char *reference;
         PullPolicy policy;         /* unset is IfNotPresent */
         char *const *auths;        /* the documents of imagePullSecrets, as JSON; copied */
-        image_progress_t progress; /* may be NULL; has the userdata of 'ready' */
+        image_progress_t progress; /* may be NULL; gets the userdata of 'ready' */
 } ImageRequestOptions;
 
-/* Asks for an image. 1: it is here, and *ret_image is a new reference; nothing is called. 0:
+/* Requests an image. 1: it is present, and *ret_image is a new reference; nothing is called. 0:
  * *ret_request is under way, and 'ready' is called once, from the loop, after which the request is
- * gone. -ENOENT: no archive has it, and the policy is Never. Other -errno: the reference or the
- * store is at fault: -EINVAL for a reference that is none, -ENOEXEC for an image that cannot run
- * here, be it for another machine or because its user is unknown. Requests for one image share the
+ * freed. -ENOENT: no archive has it, and the policy is Never. Other -errno: the reference or the
+ * store is faulty: -EINVAL for an invalid reference, -ENOEXEC for an image that cannot run here,
+ * because it is for a different machine or its user is unknown. Requests for one image share the
  * work.
  *
- * Always asks the registry each time, as the kubelet does; but not for an image that an archive in
- * preload/ has, nor for one that is named by its digest and is here. */
+ * Pull policy Always asks the registry each time, like the kubelet; except for an image that an
+ * archive in preload/ has, and for a present one that is named by digest. */
 int image_store_request(ImageStore *store, const ImageRequestOptions *options, image_ready_t ready,
                         void *userdata, Image **ret_image, ImageRequest **ret_request,
                         Error *reterr);
 
-/* Whether a request waits for a registry, and how many bytes came of how many; 0 of 0 while that is
- * not known. NULL waits for nothing. */
+/* Whether a request waits for a registry, and the bytes received and expected; 0 of 0 while
+ * unknown. NULL waits for nothing. */
 bool image_request_progress(const ImageRequest *request, uint64_t *ret_done, uint64_t *ret_total);
 
-/* Forgets a request that is under way; 'ready' is not called. NULL is fine. */
+/* Cancels a request; 'ready' is not called. NULL is fine. */
 ImageRequest *image_request_cancel(ImageRequest *request);
 DEFINE_CLEANUP(ImageRequest *, image_request_cancel)
 
-/* What there is of one image, for a person. All is borrowed. */
+/* Information about one image, for the command line. All is borrowed. */
 typedef struct ImageInfo {
         const char *digest;
-        char *const *names;  /* normalised references */
-        const char *archive; /* in preload/ that has it, or NULL */
-        uint64_t
-                last_used_at; /* realtime, when it was last given to a container; 0: not unpacked */
-        uint64_t size_bytes;  /* of its layers, packed; 0: not known */
-        bool is_in_use;       /* by a container, or wanted by a pod */
+        char *const *names;    /* normalised references */
+        const char *archive;   /* archive in preload/ that has it, or NULL */
+        uint64_t last_used_at; /* realtime of last use by a container; 0: not unpacked */
+        uint64_t size_bytes;   /* of its layers, compressed; 0: unknown */
+        bool is_in_use;        /* by a container, or named by a desired pod */
 } ImageInfo;
 
-/* All that can be had without a registry. */
+/* All images that are available without a registry. */
 int image_store_foreach(ImageStore *store, void (*each)(const ImageInfo *info, void *userdata),
                         void *userdata);
 
-/* Pulls an image for a person, whatever is here; nobody need wait for it. 0, or -EINVAL with the
- * sentence. */
+/* Manual pull: pulls an image even if it is present. 0, or -EINVAL with a message. */
 int image_store_pull(ImageStore *store, const char *reference, Error *reterr);
 
 typedef struct ImagePull {
         const char *reference;
-        uint64_t done, total; /* bytes; 0 of 0: not known yet */
+        uint64_t done, total; /* bytes; 0 of 0: unknown */
         bool is_ended;
-        const char *error;  /* NULL: it has not failed */
-        const char *digest; /* of what came */
+        const char *error;  /* NULL: no error */
+        const char *digest; /* of the pulled image */
 } ImagePull;
 
-/* The pulls that people asked for, with the last few that have ended; then those under way for
- * pods.
- */
+/* Manual pulls, including the last few that have ended; then the pulls for pods. */
 void image_store_foreach_pull(ImageStore *store,
                               void (*each)(const ImagePull *pull, void *userdata), void *userdata);
 
-/* Removes an image, by a name or its digest, soon. -EINVAL, -ENOENT, -EBUSY where a pod uses it or
- * an archive has it; with the sentence. */
+/* Schedules the removal of an image, by name or digest. -EINVAL, -ENOENT, -EBUSY if a pod uses it
+ * or an archive has it; with a message. */
 int image_store_remove(ImageStore *store, const char *name, Error *reterr);
 
-/* Whether any is being removed, or is soon. */
+/* Whether a removal is under way or scheduled. */
 bool image_store_is_removing(const ImageStore *store);
 
-/* Removes all that nobody uses and no archive has. How many, or -errno. */
+/* Removes all images that are unused and not in an archive. How many, or -errno. */
 int image_store_prune(ImageStore *store);
 
-/* Where archives are found, and where the store is. */
+/* The directories of the archives and of the store. */
 const char *image_store_preload_path(const ImageStore *store);
 const char *image_store_path(const ImageStore *store);
 
-/* A pod has ended: the disk may be looked at. */
+/* A pod has terminated: disk usage may be checked. */
 void image_store_check_disk_usage(ImageStore *store);
 
-/* An archive that cannot be used, or an image of it, for status: file name and sentence. Calls
- * 'each' for all. */
+/* Calls 'each' with file name and message of all archives, or images in them, that cannot be used,
+ * for the status. */
 void image_store_foreach_archive_error(ImageStore *store,
                                        void (*each)(const char *archive, const char *message,
                                                     void *userdata),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Pulls that a person asks for at the command line. What became of the last few is kept, for who
- * asks how it goes asks a little later. */
+/* Manual pulls, requested at the command line. The last few results are kept, because the client
+ * asks for them later. */
 
 #include "agent/image/image-store-private.h"
 
@@ -44,7 +44,8 @@ static void on_manual_pull_done(int r, Image *image, const Error *error, void *u
         finish_manual_pull(userdata, r, image, error);
 }
 
-/* The one of that name goes, and the oldest that has ended where there are too many. */
+/* Replaces the previous pull of that name, and drops the oldest finished one if there are too
+ * many. */
 static void forget_ended_manual_pulls(ImageStore *store, const char *reference) {
         unsigned n = 0;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The archives that lie in the preload directory: children index them, once each. inotify is a
- * doorbell: whatever rings, the directory is scanned and compared. */
+/* Watches the preload directory; children index the archives, once each. An inotify event is only a
+ * trigger: the directory is scanned and compared. */
 
 #include "agent/image/image-store-private.h"
 
@@ -36,13 +36,15 @@ static void on_archive_indexed(const ChildResult *result, void *userdata) {
         archive->child = NULL;
         r = child_explain(result, "mainstay-image", &error);
         if (r >= 0 && archive_parse_index(archive, result->output) < 0)
-                r = error_setf(&error, EBADMSG, "mainstay-image said something else than JSON");
+                r = error_setf(&error, EBADMSG,
+                               "Cannot parse the output of mainstay-image as JSON");
         if (r < 0) {
                 same = streq_ptr(archive->error, error_message(&error, r));
                 archive_mark_broken(archive, error_message(&error, r));
                 archive->is_transient = result->code != CLD_EXITED || result->status == EX_TEMPFAIL;
                 log_set_message_id(MESSAGE_ARCHIVE_INVALID);
-                log_warning("Image archive '%s': %s", archive->file, error_message(&error, r));
+                log_warning("Cannot use image archive '%s': %s", archive->file,
+                            error_message(&error, r));
         } else {
                 r = archive_set_save(&store->archives, store->images_fd);
                 if (r < 0)
@@ -50,7 +52,7 @@ static void on_archive_indexed(const ChildResult *result, void *userdata) {
         }
         preload_index_archives(store);
         image_store_settle_requests(store);
-        /* Who asks again on every change would be told of every try that he caused. */
+        /* A request repeated on every change would be triggered again by its own attempt. */
         if (!same)
                 store->on_changed(store->userdata);
 }
@@ -89,14 +91,15 @@ void preload_index_archives(ImageStore *store) {
                 if (r < 0) {
                         archive_mark_broken(archive, error_message(&error, r));
                         log_set_message_id(MESSAGE_ARCHIVE_INVALID);
-                        log_warning("Image archive '%s': %s", archive->file, archive->error);
+                        log_warning("Cannot index image archive '%s': %s", archive->file,
+                                    archive->error);
                 } else {
                         running++;
                 }
         }
 }
 
-/* A file that begins is not looked at before it is closed; a link is whole from the start. */
+/* A new file is not read before it is closed; a link is complete at once. */
 static bool is_preload_link(const ImageStore *store, const char *name) {
         cleanup_free char *path = path_join(store->preload_path, name);
         struct stat st;
@@ -117,7 +120,7 @@ static int on_preload_changed(sd_event_source *source, const struct inotify_even
         return image_store_schedule_work(store);
 }
 
-/* Hangs the doorbell up, again where somebody took the directory away. */
+/* Adds the inotify watch, again after the directory was removed. */
 static int watch_preload_directory(ImageStore *store) {
         int r;
 
@@ -129,7 +132,7 @@ static int watch_preload_directory(ImageStore *store) {
                      : sd_event_source_set_description(store->preload_watch, "preload-doorbell");
 }
 
-/* The directory is not held open: one that is never tells that it was removed. */
+/* The directory is not held open: an open directory does not report its removal. */
 int preload_scan_directory(ImageStore *store) {
         cleanup_close int fd = open_directory_at(AT_FDCWD, store->preload_path, 0700);
         int r = fd < 0 ? fd : watch_preload_directory(store);
@@ -137,7 +140,7 @@ int preload_scan_directory(ImageStore *store) {
         if (r >= 0)
                 r = archive_set_scan(&store->archives, fd);
         if (r < 0)
-                return log_warning_errno(r, "Cannot read '%s', keeping what is known of it",
+                return log_warning_errno(r, "Cannot read '%s'; keeping the known image archives",
                                          store->preload_path);
         preload_index_archives(store);
         return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What mainstay-image is told of a pull: a memory file, for passwords are in it. */
+/* The settings of a pull for mainstay-image: a memory file, because it contains passwords. */
 
 #include "agent/image/image-store-private.h"
 
@@ -22,7 +22,7 @@ static json_t *string_array_to_json(char *const *strv) {
         return array;
 }
 
-/* What cannot be read was said of when the Secret was; here there is one less. */
+/* An invalid document was reported with its Secret; it is skipped here. */
 static json_t *auth_documents_to_json(char *const *texts) {
         json_t *array = json_array();
 

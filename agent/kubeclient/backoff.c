@@ -3,44 +3,29 @@
 
 #include "common/clock.h"
 
-#include <sys/random.h>
-
 enum {
         RESET_SEC = 120,
         RETRY_AFTER_JITTER = 25, /* percent */
 };
 
-const KubeBackoffLimits kube_backoff_default = { 800 * USEC_PER_MSEC, 30 * USEC_PER_SEC };
-const KubeBackoffLimits kube_backoff_slow = { 10 * USEC_PER_SEC, 300 * USEC_PER_SEC };
+const BackOffLimits kube_backoff_default = { 800 * USEC_PER_MSEC, 30 * USEC_PER_SEC };
+const BackOffLimits kube_backoff_slow = { 10 * USEC_PER_SEC, 300 * USEC_PER_SEC };
 
-uint64_t kube_jitter(uint64_t usec, unsigned percent, uint32_t chance) {
-        return usec + usec / 100 * percent / 1000 * (chance % 1001);
-}
-
-uint64_t kube_backoff_next(KubeBackoff *backoff, const KubeBackoffLimits *limits, uint64_t now,
+uint64_t kube_backoff_next(KubeBackoff *backoff, const BackOffLimits *limits, uint64_t now,
                            uint64_t retry_after_usec, uint32_t chance) {
-        uint64_t wait = limits->first_usec, asked;
+        uint64_t delay = 0, asked;
 
         if (backoff->n_failures > 0 &&
             now - backoff->failed_at > limits->max_usec * 2 + RESET_SEC * USEC_PER_SEC)
                 backoff->n_failures = 0;
-        for (unsigned i = 0; i < backoff->n_failures && wait < limits->max_usec; i++)
-                wait *= 2;
         backoff->n_failures++;
+        for (unsigned i = 0; i < backoff->n_failures && delay < limits->max_usec; i++)
+                delay = back_off_next_delay(delay, limits);
         backoff->failed_at = now;
-        wait = kube_jitter(MIN(wait, limits->max_usec), 100, chance);
-        asked = kube_jitter(retry_after_usec, RETRY_AFTER_JITTER, chance);
-        return MAX(wait, asked);
+        asked = back_off_add_jitter(retry_after_usec, RETRY_AFTER_JITTER, chance);
+        return MAX(back_off_add_jitter(delay, 100, chance), asked);
 }
 
 void kube_backoff_reset(KubeBackoff *backoff) {
         *backoff = (KubeBackoff){ 0 };
-}
-
-uint32_t kube_random_u32(void) {
-        uint32_t chance = 0;
-
-        if (getrandom(&chance, sizeof(chance), GRND_NONBLOCK) != (ssize_t) sizeof(chance))
-                chance = (uint32_t) now_boottime_usec();
-        return chance;
 }

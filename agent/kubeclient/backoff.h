@@ -1,37 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How long to wait before something is tried again: doubling, with jitter, so that the nodes of a
- * cluster that all lost the same server do not come back at once. client-go's numbers: 800 ms, to
- * 30 s, each as long again by chance, and as new after two minutes without a failure. */
+/* The back-off of requests to the API server, on common/back-off.h, with client-go's numbers: 800
+ * ms, doubling to 30 s, up to as much again as jitter, reset after two minutes without a failure. A
+ * longer Retry-After of the server wins. */
 
-#include "common/macros.h"
+#include "common/back-off.h"
 
 #include <stdint.h>
 
 typedef struct KubeBackoff {
-        unsigned n_failures;
-        uint64_t failed_at; /* boot time */
+        unsigned n_failures; /* whatever the limits of each were */
+        uint64_t failed_at;  /* boot time */
 } KubeBackoff;
 
-/* 'pace' is what is waited for the first time, and 'max' at most, both before jitter. */
-typedef struct KubeBackoffLimits {
-        uint64_t first_usec, max_usec;
-} KubeBackoffLimits;
+extern const BackOffLimits kube_backoff_default; /* 800 ms to 30 s */
+extern const BackOffLimits kube_backoff_slow;    /* 10 s to 5 min: for what was refused */
 
-extern const KubeBackoffLimits kube_backoff_default; /* 800 ms to 30 s */
-extern const KubeBackoffLimits kube_backoff_slow;    /* 10 s to 5 min: for what was refused */
-
-/* Counts a failure and says how long to wait. 'retry_after_usec' is what the server asked for, 0:
- * nothing. 'chance' is anything from 0 to UINT32_MAX. */
-uint64_t kube_backoff_next(KubeBackoff *backoff, const KubeBackoffLimits *limits, uint64_t now,
+/* Counts a failure and returns how long to wait. 'retry_after_usec' is the server's Retry-After, 0:
+ * none. 'chance' is any number. */
+uint64_t kube_backoff_next(KubeBackoff *backoff, const BackOffLimits *limits, uint64_t now,
                            uint64_t retry_after_usec, uint32_t chance);
 
-/* As new. */
+/* To be called after a success. */
 void kube_backoff_reset(KubeBackoff *backoff);
-
-/* 'usec', and by chance up to 'percent' more. */
-uint64_t kube_jitter(uint64_t usec, unsigned percent, uint32_t chance);
-
-/* A number that nobody can foretell, nor needs to. */
-uint32_t kube_random_u32(void);

@@ -74,13 +74,13 @@ static void report_bootstrap_error(KubeBootstrap *b, const char *trouble) {
 }
 
 static void schedule_bootstrap_step(KubeBootstrap *b, bootstrap_step_t step,
-                                    const KubeBackoffLimits *limits) {
+                                    const BackOffLimits *limits) {
         b->step = step;
         if (!b->timer)
                 return;
         (void) sd_event_source_set_time_relative(
                 b->timer,
-                kube_backoff_next(&b->backoff, limits, now_boottime_usec(), 0, kube_random_u32()));
+                kube_backoff_next(&b->backoff, limits, now_boottime_usec(), 0, back_off_random()));
         (void) sd_event_source_set_enabled(b->timer, SD_EVENT_ONESHOT);
 }
 
@@ -94,7 +94,7 @@ static int on_bootstrap_timer(sd_event_source *source, uint64_t usec, void *user
 }
 
 static void retry_bootstrap_step(KubeBootstrap *b, const char *why, bootstrap_step_t step,
-                                 const KubeBackoffLimits *limits) {
+                                 const BackOffLimits *limits) {
         schedule_bootstrap_step(b, step, limits);
         report_bootstrap_error(b, why);
 }

@@ -124,7 +124,7 @@ int certificate_manager_set_certificate(CertificateManager *manager, const Kubec
                 manager->expires = expires;
                 manager->rotation_deadline =
                         manager->directory && expires > 0
-                                ? certificate_rotation_deadline(begins, expires, kube_random_u32())
+                                ? certificate_rotation_deadline(begins, expires, back_off_random())
                                 : 0;
         }
         check_certificate(manager);

@@ -72,7 +72,7 @@ uint64_t kube_client_claim_retry(KubeClient *client) {
         if (now < client->next_attempt_at)
                 return client->next_attempt_at - now;
         client->next_attempt_at = now + kube_backoff_next(&client->backoff, &kube_backoff_default,
-                                                          now, 0, kube_random_u32());
+                                                          now, 0, back_off_random());
         return 0;
 }
 

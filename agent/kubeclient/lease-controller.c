@@ -18,7 +18,7 @@ enum {
         REQUESTS_MAX = 4, /* requests without a pause: read, create, read, renew */
 };
 
-static const KubeBackoffLimits lease_backoff = { 1 * USEC_PER_SEC, 4 * USEC_PER_SEC };
+static const BackOffLimits lease_backoff = { 1 * USEC_PER_SEC, 4 * USEC_PER_SEC };
 
 typedef enum LeaseState {
         LEASE_UNKNOWN,
@@ -72,7 +72,7 @@ static void retry_lease_later(KubeLeaseController *controller, const char *error
                               uint64_t retry_after) {
         schedule_lease_sync(controller,
                             kube_backoff_next(&controller->backoff, &lease_backoff,
-                                              now_boottime_usec(), retry_after, kube_random_u32()));
+                                              now_boottime_usec(), retry_after, back_off_random()));
         report_lease_error(controller, error, status);
 }
 
@@ -110,8 +110,9 @@ static void on_renewed(KubeLeaseController *controller, const KubeResponse *resp
         if (controller->state != LEASE_PRESENT)
                 return;
         controller->renewed = now_realtime_usec();
-        schedule_lease_sync(controller, kube_jitter(LEASE_PERIOD_SEC * USEC_PER_SEC,
-                                                    LEASE_JITTER_PERCENT, kube_random_u32()));
+        schedule_lease_sync(controller,
+                            back_off_add_jitter(LEASE_PERIOD_SEC * USEC_PER_SEC,
+                                                LEASE_JITTER_PERCENT, back_off_random()));
         report_lease_error(controller, NULL, response->status);
 }
 

@@ -118,8 +118,8 @@ static void mark_node_dirty(NodeStatusUpdater *updater) {
 /* ---- what is to be written ---- */
 
 static void arm_node_heartbeat(NodeStatusUpdater *updater) {
-        uint64_t wait = kube_jitter(NODE_HEARTBEAT_SEC * USEC_PER_SEC, HEARTBEAT_JITTER_PERCENT,
-                                    kube_random_u32());
+        uint64_t wait = back_off_add_jitter(NODE_HEARTBEAT_SEC * USEC_PER_SEC,
+                                            HEARTBEAT_JITTER_PERCENT, back_off_random());
 
         (void) sd_event_source_set_time(updater->heartbeat, now_boottime_usec() + wait);
         (void) sd_event_source_set_enabled(updater->heartbeat, SD_EVENT_ONESHOT);

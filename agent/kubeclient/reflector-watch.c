@@ -111,12 +111,12 @@ static void restart_watch(KubeReflector *r) {
 
         if (!r->has_progressed && lasted < apart) {
                 reflector_schedule(r, kube_backoff_next(&r->backoff, &kube_backoff_default, now, 0,
-                                                        kube_random_u32()));
+                                                        back_off_random()));
                 return;
         }
         kube_backoff_reset(&r->backoff);
-        reflector_schedule(r, kube_jitter(lasted < apart ? apart - lasted : apart / 10, 25,
-                                          kube_random_u32()));
+        reflector_schedule(r, back_off_add_jitter(lasted < apart ? apart - lasted : apart / 10, 25,
+                                                  back_off_random()));
 }
 
 static bool is_watch_stream_broken(KubeReflector *r, const KubeResponse *response) {
@@ -149,7 +149,7 @@ static void on_watch_end(KubeReflector *r, const KubeResponse *response) {
                 reflector_schedule(r, kube_backoff_next(&r->backoff, &kube_backoff_default,
                                                         now_boottime_usec(),
                                                         response->retry_after_usec,
-                                                        kube_random_u32()));
+                                                        back_off_random()));
         else if (is_broken)
                 reflector_fail_with(r, "what the server's watch says is no JSON");
         else if (!response->error && response->status == 200)
@@ -171,7 +171,7 @@ static void on_watch_done(const KubeResponse *response, void *userdata) {
 
 int reflector_start_watch(KubeReflector *r, Error *reterr) {
         cleanup_free char *path = NULL, *version = url_escape(r->resource_version);
-        unsigned seconds = WATCH_MIN_SEC + kube_random_u32() % (WATCH_MAX_SEC - WATCH_MIN_SEC + 1);
+        unsigned seconds = WATCH_MIN_SEC + back_off_random() % (WATCH_MAX_SEC - WATCH_MIN_SEC + 1);
 
         r->framer = json_framer_new(false, on_watch_event, r);
         if (!version || !r->framer ||

@@ -54,7 +54,7 @@ void reflector_schedule(KubeReflector *r, uint64_t usec) {
 }
 
 /* What was refused, or is not there, will not be otherwise in a second. */
-static const KubeBackoffLimits *backoff_limits_for_status(unsigned status) {
+static const BackOffLimits *backoff_limits_for_status(unsigned status) {
         bool is_refused = status >= 400 && status < 500 && status != 401 && status != 408 &&
                           status != 410 && status != 429;
 
@@ -62,12 +62,12 @@ static const KubeBackoffLimits *backoff_limits_for_status(unsigned status) {
 }
 
 void reflector_schedule_retry(KubeReflector *r, const KubeResponse *response) {
-        const KubeBackoffLimits *limits =
+        const BackOffLimits *limits =
                 backoff_limits_for_status(response->error ? 0 : response->status);
 
         r->waits_for_server = response->error != NULL;
         reflector_schedule(r, kube_backoff_next(&r->backoff, limits, now_boottime_usec(),
-                                                response->retry_after_usec, kube_random_u32()));
+                                                response->retry_after_usec, back_off_random()));
 }
 
 static int on_reflector_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -89,7 +89,7 @@ static void on_reflector_reconnect(void *userdata) {
         if (r->phase != REFLECTOR_WAITING || !r->waits_for_server)
                 return;
         r->waits_for_server = false;
-        reflector_schedule(r, kube_random_u32() % (2 * USEC_PER_SEC));
+        reflector_schedule(r, back_off_random() % (2 * USEC_PER_SEC));
 }
 
 /* ---- the end of a request ---- */

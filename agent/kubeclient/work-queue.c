@@ -150,7 +150,7 @@ static void retry_item_later(KubeWorkItem *item, uint64_t retry_after_usec) {
         item->is_dirty = true;
         item->n_immediate_retries = 0;
         item->due_at = now + kube_backoff_next(&item->backoff, &kube_backoff_default, now,
-                                               retry_after_usec, kube_random_u32());
+                                               retry_after_usec, back_off_random());
         /* Each has its turn, so that all together are no more than one a second. */
         retry = queue->retried_at + RETRIES_APART_SEC * USEC_PER_SEC;
         item->due_at = MAX(item->due_at, retry);
@@ -164,7 +164,7 @@ static void delay_until_reachable(KubeWorkItem *item) {
         item->is_dirty = true;
         item->due_at = now;
         queue->server_retry_at = now + kube_backoff_next(&queue->backoff, &kube_backoff_default,
-                                                         now, 0, kube_random_u32());
+                                                         now, 0, back_off_random());
 }
 
 /* All nodes of a cluster hear of it at once. */
@@ -176,7 +176,7 @@ static void on_queue_reconnect(void *userdata) {
         kube_backoff_reset(&queue->backoff);
         queue->server_retry_at = 0;
         for (KubeWorkItem *item = queue->items; item; item = item->next)
-                item->due_at = now_boottime_usec() + kube_random_u32() % (2 * USEC_PER_SEC);
+                item->due_at = now_boottime_usec() + back_off_random() % (2 * USEC_PER_SEC);
         schedule_dispatch(queue);
 }
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The set of desired pods: sorted by name, searched by halving. */
+
 #include "agent/model/desired-pods.h"
 
 #include "common/cleanup.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The texts of a pod's source: in records and for users. */
+
 #include "agent/model/pod-source.h"
 
 #include "agent/model/adoption.h"

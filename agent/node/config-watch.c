@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Watches the configuration file: SIGHUP and inotify. */
+
 #include "agent/node/config-watch.h"
 
 #include "common/file-watch.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads what the machine is from the kernel and the security modules. */
+
 #include "agent/node/machine-info.h"
 
 #include "agent/model/capability.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Merges the labels and taints of the node, and keeps the times of NoExecute taints. */
+
 #include "agent/node/node-labels-private.h"
 
 #include "agent/manifest/manifest.h"
@@ -38,8 +40,9 @@ static int add_os_version(NodeLabelsTaints *node, const char *version) {
         if (!major || !minor)
                 return -ENOMEM;
         r = add_os_label(node, OS_LABEL "VERSION_ID", version);
-        if (r >= 0)
-                r = add_os_label(node, OS_LABEL "VERSION_ID.major", major);
+        if (r < 0)
+                return r;
+        r = add_os_label(node, OS_LABEL "VERSION_ID.major", major);
         if (r >= 0 && minor[0])
                 r = add_os_label(node, OS_LABEL "VERSION_ID.minor", minor);
         return r;
@@ -117,8 +120,9 @@ static int add_local_taints(const TaintList *taints, const NodeLabelsTaints *bef
                 Taint *taint = &node->taints.items[node->taints.n++];
                 int r = schema_copy(&taint_schema, taint, &taints->items[i]);
 
-                if (r >= 0)
-                        r = set_taint_time(taint, before, now);
+                if (r < 0)
+                        return r;
+                r = set_taint_time(taint, before, now);
                 if (r < 0)
                         return r;
         }
@@ -136,11 +140,12 @@ static int collect_local_labels(const MergedNodeLabels *node, const Config *conf
         /* The configuration comes first: what is discovered does not override it. */
         for (size_t i = 0; i < labels->n && r >= 0; i++)
                 r = string_map_set(&local->labels, labels->items[i].key, labels->items[i].value);
-        if (r >= 0)
-                r = node_labels_taints_add_well_known(local, node->hostname,
-                                                      machine_architecture());
-        if (r >= 0)
-                r = add_os_release(local);
+        if (r < 0)
+                return r;
+        r = node_labels_taints_add_well_known(local, node->hostname, machine_architecture());
+        if (r < 0)
+                return r;
+        r = add_os_release(local);
         return r < 0 ? r
                      : add_local_taints(&config->register_with_taints, &node->effective, now,
                                         local);
@@ -204,13 +209,18 @@ static int merge_node_labels(const NodeLabelsTaints *local, const NodeLabelsTain
         if (!effective->name || !effective->taints.items)
                 return -ENOMEM;
         r = node_labels_taints_add_labels(effective, &local->labels);
-        if (r >= 0)
-                r = node_labels_taints_add_labels(effective, &external->labels);
-        if (r >= 0)
-                r = add_missing_taints(&local->taints, before, now, effective);
-        if (r >= 0)
-                r = add_missing_taints(&external->taints, before, now, effective);
-        return r < 0 ? r : add_condition_taints(effective);
+        if (r < 0)
+                return r;
+        r = node_labels_taints_add_labels(effective, &external->labels);
+        if (r < 0)
+                return r;
+        r = add_missing_taints(&local->taints, before, now, effective);
+        if (r < 0)
+                return r;
+        r = add_missing_taints(&external->taints, before, now, effective);
+        if (r < 0)
+                return r;
+        return add_condition_taints(effective);
 }
 
 static void replace_node_labels(NodeLabelsTaints *node, NodeLabelsTaints *with) {
@@ -240,10 +250,12 @@ int node_labels_load(MergedNodeLabels *node, const Config *config, bool is_joine
 
         if (r >= 0 && is_joined)
                 r = node_labels_load_external(node->state_dir, &node->external);
-        if (r >= 0)
-                r = collect_local_labels(node, config, steady_now_usec(node->clock), &local);
-        if (r >= 0)
-                r = update_effective_labels(node, &local, &node->external, 0);
+        if (r < 0)
+                return r;
+        r = collect_local_labels(node, config, steady_now_usec(node->clock), &local);
+        if (r < 0)
+                return r;
+        r = update_effective_labels(node, &local, &node->external, 0);
         if (r < 0)
                 return r;
         replace_node_labels(&node->local, &local);
@@ -268,8 +280,9 @@ int node_labels_set_external(MergedNodeLabels *node, const NodeLabelsTaints *ext
         if (node_labels_taints_equal(external, &node->external))
                 return 0;
         r = schema_copy(&node_labels_taints_schema, &copy, external);
-        if (r >= 0)
-                r = update_effective_labels(node, &node->local, &copy, node->effective.conditions);
+        if (r < 0)
+                return r;
+        r = update_effective_labels(node, &node->local, &copy, node->effective.conditions);
         if (r < 0)
                 return r;
         replace_node_labels(&node->external, &copy);
@@ -297,11 +310,12 @@ int node_labels_reload(MergedNodeLabels *node, const char *config_path, const Co
         if (access(config_path, F_OK) < 0)
                 return error_setf(reterr, errno, "%s: %s", config_path, strerror(errno));
         r = config_load(config_path, &config, &warnings, reterr);
-        if (r >= 0)
-                r = collect_local_labels(node, &config, steady_now_usec(node->clock), &local);
-        if (r >= 0)
-                r = update_effective_labels(node, &local, &node->external,
-                                            node->effective.conditions);
+        if (r < 0)
+                return r;
+        r = collect_local_labels(node, &config, steady_now_usec(node->clock), &local);
+        if (r < 0)
+                return r;
+        r = update_effective_labels(node, &local, &node->external, node->effective.conditions);
         if (r < 0)
                 return r;
         if (other_settings_differ(running, &config))

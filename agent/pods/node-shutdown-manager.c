@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Graceful node shutdown: logind's announcement, SIGTERM, and what follows for pods. */
+
 #include "agent/pods/node-shutdown-manager.h"
 
 #include "agent/pods/shutdown-stages.h"
@@ -123,9 +125,10 @@ int node_shutdown_manager_new(const NodeShutdownConfig *config, NodeShutdownMana
         manager->config = *config;
         r = sd_event_add_signal(config->event, &manager->sigterm_source, SIGTERM,
                                 on_termination_signal, manager);
-        if (r >= 0)
-                r = sd_event_add_signal(config->event, &manager->sigint_source, SIGINT,
-                                        on_termination_signal, manager);
+        if (r < 0)
+                return r;
+        r = sd_event_add_signal(config->event, &manager->sigint_source, SIGINT,
+                                on_termination_signal, manager);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(manager);

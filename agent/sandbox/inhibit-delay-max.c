@@ -17,7 +17,7 @@ int inhibit_delay_max_raise(SystemdClient *systemd, const char *conf_dir, uint64
         int n, r;
 
         if (mkdir(conf_dir, 0755) < 0 && errno != EEXIST)
-                return error_setf(reterr, errno, "cannot make %s: %s", conf_dir, strerror(errno));
+                return error_setf(reterr, errno, "cannot create %s: %s", conf_dir, strerror(errno));
         dir_fd = open(conf_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (dir_fd < 0)
                 return error_setf(reterr, errno, "cannot open %s: %s", conf_dir, strerror(errno));

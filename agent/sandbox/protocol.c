@@ -6,16 +6,16 @@
 #include <jansson.h>
 #include <limits.h>
 
-/* Both directions are described by tables: which member lies where in the struct, and which types
- * of message have it. One reader and one writer walk them. */
+/* Tables describe both directions: the place of each member in the struct, and the types of message
+ * that have it. One reader and one writer walk them. */
 
 typedef enum MessageFieldKind {
-        KIND_STRING,   /* const char *; must be there when read */
+        KIND_STRING,   /* const char *; required when read */
         KIND_OPTIONAL, /* const char *; may be NULL */
-        KIND_TEXT,     /* as KIND_OPTIONAL, for people: what is not UTF-8 is replaced */
+        KIND_TEXT,     /* as KIND_OPTIONAL, for humans: invalid UTF-8 is replaced */
         KIND_UNSIGNED, /* unsigned */
         KIND_INTEGER,  /* int, pid_t */
-        KIND_LARGE,    /* uint64_t, of which 63 bits travel */
+        KIND_LARGE,    /* uint64_t; 63 bits are transferred */
         KIND_BOOLEAN,  /* bool */
         KIND_STRINGS,  /* StringList */
 } MessageFieldKind;
@@ -38,10 +38,10 @@ enum {
         MESSAGE_LISTS_MAX = 4
 };
 
-/* What a decoded message lives in. */
+/* Owns the strings and lists of a decoded message. */
 typedef struct MessageStorage {
         json_t *root;
-        const char **lists[MESSAGE_LISTS_MAX]; /* one for each member that is a list */
+        const char **lists[MESSAGE_LISTS_MAX]; /* one for each member of type list */
         size_t n_lists;
 } MessageStorage;
 
@@ -155,7 +155,7 @@ static const MessageSchema event_schema = {
 _Static_assert(N_ELEMENTS(request_names) == N_SHIM_REQUEST_TYPES, "every request has a name");
 _Static_assert(N_ELEMENTS(event_names) == N_SHIM_EVENT_TYPES, "every event has a name");
 
-/* Where the member lies in the message. */
+/* The address of the member in the message. */
 static const void *message_field_at(const void *message, const MessageField *field) {
         return (const char *) message + field->offset;
 }
@@ -186,8 +186,8 @@ static json_t *json_from_string_list(const StringList *list) {
         return array;
 }
 
-/* NULL where a string cannot be written (or there is no memory); '*ret_absent' where there is
- * nothing to write. */
+/* NULL if a string cannot be written (or without memory); '*ret_absent' if there is nothing to
+ * write. */
 static json_t *message_field_to_json(const void *value, MessageFieldKind kind, bool *ret_absent) {
         const char *string;
 
@@ -276,9 +276,9 @@ static int string_list_from_json(json_t *array, MessageStorage *storage, StringL
         json_t *item;
 
         if (!json_is_array(array))
-                return error_setf(reterr, EBADMSG, "is no list");
+                return error_setf(reterr, EBADMSG, "is not a list");
         if (storage->n_lists == MESSAGE_LISTS_MAX)
-                return error_setf(reterr, EBADMSG, "is one list too many");
+                return error_setf(reterr, EBADMSG, "exceeds the number of lists in a message");
         strings = calloc(json_array_size(array) + 1, sizeof(char *));
         if (!strings)
                 return -ENOMEM;
@@ -286,7 +286,7 @@ static int string_list_from_json(json_t *array, MessageStorage *storage, StringL
         json_array_foreach(array, i, item) {
                 strings[i] = json_string_value(item);
                 if (!strings[i])
-                        return error_setf(reterr, EBADMSG, "has an item that is no string");
+                        return error_setf(reterr, EBADMSG, "has an item that is not a string");
         }
         *ret = (StringList){ strings, json_array_size(array) };
         return 0;
@@ -297,7 +297,7 @@ static int message_integer_from_json(json_t *value, json_int_t min, json_int_t m
         json_int_t n = json_integer_value(value);
 
         if (!json_is_integer(value))
-                return error_setf(reterr, EBADMSG, "is no integer");
+                return error_setf(reterr, EBADMSG, "is not an integer");
         if (n < min || n > max)
                 return error_setf(reterr, EBADMSG, "is out of range");
         *ret = n;
@@ -306,7 +306,7 @@ static int message_integer_from_json(json_t *value, json_int_t min, json_int_t m
 
 static int message_string_from_json(json_t *value, const char **ret, Error *reterr) {
         if (!json_is_string(value))
-                return error_setf(reterr, EBADMSG, "is no string");
+                return error_setf(reterr, EBADMSG, "is not a string");
         *ret = json_string_value(value);
         return 0;
 }
@@ -338,7 +338,7 @@ static int message_field_from_json(json_t *value, MessageFieldKind kind, Message
                 return r;
         case KIND_BOOLEAN:
                 if (!json_is_boolean(value))
-                        return error_setf(reterr, EBADMSG, "is no boolean");
+                        return error_setf(reterr, EBADMSG, "is not a boolean");
                 *(bool *) ret = json_boolean_value(value);
                 return 0;
         case KIND_STRINGS:
@@ -376,7 +376,7 @@ static int find_message_type(const MessageSchema *schema, const json_t *root, un
         const char *name = json_string_value(json_object_get(root, "type"));
 
         if (!name)
-                return error_setf(reterr, EBADMSG, "not a message: it has no type");
+                return error_setf(reterr, EBADMSG, "not a message: the type is missing");
         for (unsigned i = 0; i < schema->n_types; i++)
                 if (streq(schema->type_names[i], name)) {
                         *ret = i;

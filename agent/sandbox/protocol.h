@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the agent and a pod's shim say to each other: one JSON object a packet, on a SEQPACKET
+/* The protocol between the agent and a pod's shim: one JSON object in each packet of a SEQPACKET
  * socket.
  *
- * Requests go down, events come up. A new agent meets old shims after every upgrade, so a message
- * may carry members that its reader does not know (they are skipped) and may lack those that its
- * writer did not know (numbers are 0 then, strings are NULL). Pure: no sockets here. */
+ * Requests go to the shim, events come from it. After an upgrade a new agent talks to old shims, so
+ * a message may have members that are unknown to its reader (they are skipped), and may lack
+ * members that are unknown to its writer (numbers are then 0, strings NULL). Pure: no sockets here.
+ */
 
 #include "common/error.h"
 
@@ -14,13 +15,13 @@
 #include <sys/types.h>
 
 enum {
-        SHIM_PROTOCOL_VERSION = 3, /* 1 had neither exec-in nor note, and no delay of a stop; before
-                                    * 3 the greeting brought no network namespace */
+        SHIM_PROTOCOL_VERSION = 3, /* version 1 had neither exec-in nor note, nor a delayed stop;
+                                      before 3 the greeting carried no network namespace */
         SHIM_PROTOCOL_PACKET_MAX = 64 * 1024,
         SHIM_PROTOCOL_NOTE_MAX = 1024,
         SHIM_PROTOCOL_MESSAGE_MAX = 4096,
-        SHIM_PROTOCOL_OUTPUT_MAX = 48 * 1024, /* bytes of a program's output; less where the packet
-                                               * is full before */
+        SHIM_PROTOCOL_OUTPUT_MAX =
+                48 * 1024, /* bytes of a program's output; less if the packet is full before */
 };
 
 typedef struct StringList {
@@ -48,7 +49,7 @@ typedef struct ShimRequest {
         ShimRequestType type;
         unsigned version;
         const char *fstab;
-        const char *hostname;  /* of the pod's UTS namespace; NULL: as it is */
+        const char *hostname;  /* for the pod's UTS namespace; NULL: unchanged */
         uint64_t log_max_size; /* bytes; 0: no limit */
         unsigned log_max_files;
         const char *id;
@@ -56,26 +57,28 @@ typedef struct ShimRequest {
         unsigned attempt;
         const char *bundle;
         const char *log;
-        StringList journal_fields; /* "NAME=value": its lines go to the journal, too, with these */
+        StringList journal_fields; /* "NAME=value": lines go to the journal as well, with these
+                                      fields */
         const char *events_file;
         const char *note;
-        bool has_input;    /* its standard input is open; but in a session nobody writes to it */
-        bool has_output;   /* of a session: the client wants to see what it says */
+        bool has_input;    /* its standard input is open; outside of sessions it is silent */
+        bool has_output;   /* of a session: the client wants the standard output */
         bool has_error;    /* likewise */
-        bool has_terminal; /* config.json, or the session's client, asks for one */
+        bool has_terminal; /* config.json, or the session's client, requests a terminal */
         int signal;
-        uint64_t delay_usec;   /* before the signal */
-        uint64_t grace_usec;   /* before SIGKILL */
+        uint64_t delay_usec;   /* before the stop signal */
+        uint64_t grace_usec;   /* before SIGKILL; the grace period */
         const char *container; /* its ID */
         StringList directories;
         StringList arguments;   /* arguments[0] is a path */
-        StringList environment; /* all of it */
-        const char *input;      /* for the standard input; NULL: nothing */
+        StringList environment; /* the whole environment */
+        const char *input;      /* for the standard input; NULL: empty */
         bool in_host;           /* in the node's network and UTS namespaces */
-        uint64_t timeout_usec;  /* 0: none */
-        const char *interface;  /* run it only in a stand-in for this one, should it be gone */
-        const char *address;    /* of the stand-in */
-        void *storage;          /* of a decoded request: what the strings live in */
+        uint64_t timeout_usec;  /* 0: no limit */
+        const char
+                *interface;  /* run it only if this interface is missing, with a dummy interface */
+        const char *address; /* of the dummy interface */
+        void *storage;       /* of a decoded request: owns the strings */
 } ShimRequest;
 
 typedef enum ShimEventType {
@@ -102,7 +105,7 @@ typedef struct ShimEvent {
         const char *id;
         const char *name;
         const char *note;
-        const char *message; /* bytes that are not UTF-8 travel as '?' */
+        const char *message; /* bytes that are not UTF-8 are sent as '?' */
         const char *output;  /* likewise */
         const char *error;   /* likewise; the last line of standard error */
         unsigned attempt;
@@ -117,17 +120,17 @@ typedef struct ShimEvent {
         bool timed_out;
         uint64_t started_at;  /* realtime, microseconds */
         uint64_t finished_at; /* realtime, microseconds */
-        void *storage;        /* of a decoded event */
+        void *storage;        /* of a decoded event: owns the strings */
 } ShimEvent;
 
-/* One packet, in memory that the caller frees. 0; -EMSGSIZE when it would be longer than
- * SHIM_PROTOCOL_PACKET_MAX; -EILSEQ when a string is not UTF-8; -ENOMEM. */
+/* Encodes one packet, in memory that the caller frees. 0; -EMSGSIZE if it would be longer than
+ * SHIM_PROTOCOL_PACKET_MAX; -EILSEQ if a string is not UTF-8; -ENOMEM. */
 int shim_request_encode(const ShimRequest *request, char **ret_packet, size_t *ret_length);
 int shim_event_encode(const ShimEvent *event, char **ret_packet, size_t *ret_length);
 
-/* Reads one packet. 0; -EBADMSG for what is no message, or lacks a string that its type needs, or
- * has a number out of range; -ENOTSUP for a type that we do not know. What was decoded is freed
- * with shim_request_done() and shim_event_done(); both are safe on what failed. */
+/* Decodes one packet. 0; -EBADMSG if it is not a message, lacks a string that its type requires, or
+ * has a number out of range; -ENOTSUP for an unknown type. Free the result with shim_request_done()
+ * or shim_event_done(); both are safe after a failure. */
 int shim_request_decode(const char *packet, size_t length, ShimRequest *ret, Error *reterr);
 int shim_event_decode(const char *packet, size_t length, ShimEvent *ret, Error *reterr);
 
@@ -137,7 +140,7 @@ void shim_event_done(ShimEvent *event);
 #define cleanup_shim_request cleanup_with(shim_request_done)
 #define cleanup_shim_event   cleanup_with(shim_event_done)
 
-/* Packets that a socket did not take yet, in order. */
+/* Packets that the socket has not taken yet, in order. */
 typedef struct QueuedPacket {
         struct QueuedPacket *next;
         size_t length;
@@ -149,7 +152,7 @@ typedef struct PacketQueue {
         size_t bytes;
 } PacketQueue;
 
-/* Appends; owns 'data' on success. 0; -ENOBUFS when there would be more than 'max_bytes' in it;
+/* Appends a packet; owns 'data' on success. 0; -ENOBUFS if the queue would exceed 'max_bytes';
  * -ENOMEM. */
 int packet_queue_append(PacketQueue *queue, size_t max_bytes, char *data, size_t length);
 void packet_queue_pop(PacketQueue *queue);

@@ -16,9 +16,9 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-/* The socket is made here, not in the shim: requests queue in it while the shim comes up, and a
- * second shim for the same pod fails at bind(2). The end of the connection is the one sign that the
- * shim is gone, whether it is our child or that of an agent before us. */
+/* The agent creates the socket, not the shim: requests queue in it while the shim starts, and a
+ * second shim for the same pod fails at bind(2). The end of the connection is the only sign that
+ * the shim is gone, whether it is our child or was started by an earlier agent. */
 
 enum {
         QUEUE_BYTES_MAX = 4 * 1024 * 1024,
@@ -26,7 +26,7 @@ enum {
         BACKLOG = 16,
         CLEANUP_TIMEOUT_SEC = 120,
         PROTOCOL_WITH_NETWORK =
-                3, /* that of the protocol since which a shim hands over its network */
+                3, /* protocol version since which a shim sends its network namespace */
 };
 
 struct Sandbox {
@@ -35,17 +35,17 @@ struct Sandbox {
         int fd;
         sd_event_source *io;
         pid_t pid;
-        bool has_greeted; /* the shim, on this connection */
-        unsigned version; /* that it speaks */
-        int network_fd;   /* its network namespace, or -EBADF */
+        bool has_greeted; /* of the shim, from its greeting */
+        unsigned version; /* protocol version of the shim */
+        int network_fd;   /* network namespace of the pod, or -EBADF */
         PacketQueue queue;
         sandbox_event_t on_event;
         void *userdata;
-        bool *freed; /* told when somebody frees us in a callback */
+        bool *freed; /* set when a callback frees the sandbox */
 };
 
-/* The socket by way of its directory's descriptor: run directories may be long, socket addresses
- * may not. */
+/* Addresses the socket through the descriptor of its directory: run directories may be longer than
+ * socket addresses. */
 typedef struct ShimSocketAddress {
         int dir_fd;
         struct sockaddr_un address;
@@ -79,7 +79,7 @@ static int new_shim_socket(void) {
         return fd < 0 ? -errno : fd;
 }
 
-/* A connected socket or -errno: -ENOENT and -ECONNREFUSED where there is no shim. */
+/* A connected socket or -errno: -ENOENT and -ECONNREFUSED if no shim is there. */
 static int connect_to_shim(const ShimSocketAddress *socket_address) {
         cleanup_close int fd = new_shim_socket();
 
@@ -96,7 +96,7 @@ static int bind_shim_socket(const ShimSocketAddress *socket_address) {
 
         if (fd < 0)
                 return fd;
-        /* The file gets the mode of the socket: at no time may anybody else connect. */
+        /* Creates the file with the mode of the socket: other users can connect at no time. */
         if (fchmod(fd, 0600) < 0 ||
             bind(fd, (const struct sockaddr *) &socket_address->address,
                  sizeof(socket_address->address)) < 0 ||
@@ -105,7 +105,7 @@ static int bind_shim_socket(const ShimSocketAddress *socket_address) {
         return TAKE_FD(fd);
 }
 
-/* A listening socket; -EEXIST when a shim lives behind the one that is there. */
+/* A listening socket; -EEXIST if a shim listens on the existing one. */
 static int listen_on_shim_socket(const ShimSocketAddress *socket_address) {
         cleanup_close int probe = -EBADF;
         int fd = bind_shim_socket(socket_address);
@@ -216,10 +216,11 @@ static void handle_shim_packet(Sandbox *sandbox, const char *data, size_t length
         if (r >= 0)
                 handle_shim_event(sandbox, &event);
         else
-                log_warning("Pod %s: dropped an event: %s", sandbox->uid, error_message(&error, r));
+                log_warning("Pod %s: dropped an invalid event of the shim: %s", sandbox->uid,
+                            error_message(&error, r));
 }
 
-/* One packet. 1; 0 when there is none now; -errno when the shim is gone. */
+/* Reads one packet. 1; 0 if none is waiting; -errno if the shim is gone. */
 static int receive_shim_packet(Sandbox *sandbox) {
         cleanup_free char *data = NULL;
         cleanup_close int passed_fd = -EBADF;
@@ -241,7 +242,9 @@ static int receive_shim_packet(Sandbox *sandbox) {
         if (data)
                 handle_shim_packet(sandbox, data, (size_t) n);
         else
-                log_warning("Pod %s: dropped an event of %zd bytes", sandbox->uid, length);
+                log_warning("Pod %s: dropped an event of the shim with %zd bytes, more than a "
+                            "packet may have",
+                            sandbox->uid, length);
         return 1;
 }
 
@@ -310,7 +313,7 @@ int sandbox_connect(Sandbox *sandbox, Error *reterr) {
         if (r == -ENOENT)
                 return 0;
         if (r < 0)
-                return error_prefixf(reterr, r, "cannot look for the shim");
+                return error_prefixf(reterr, r, "cannot look up the shim's socket");
         fd = connect_to_shim(&socket_address);
         if (fd == -ENOENT || fd == -ECONNREFUSED)
                 return 0;
@@ -318,9 +321,9 @@ int sandbox_connect(Sandbox *sandbox, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "cannot connect to the shim") : 1;
 }
 
-/* The connection has ended. A shim that lives has only dropped us, because we were slow or somebody
- * else came, and tells us all again; one that dies may still accept us for a moment, but greets
- * nobody any more. */
+/* The connection has ended. A shim that still runs has closed it because we were slow or a second
+ * agent connected, and reports its complete state again. A shim that is exiting may still accept a
+ * connection, but sends no greeting. */
 static void reconnect_or_report_lost(Sandbox *sandbox) {
         SandboxEvent event = { .type = SANDBOX_LOST, .name = "", .note = "", .message = "" };
         bool may_live = sandbox->has_greeted;
@@ -343,7 +346,7 @@ static int on_shim_socket_io(sd_event_source *source, int fd, uint32_t events, v
                 r = receive_shim_packet(sandbox);
                 if (freed)
                         return 0;
-                if (sandbox->fd != fd) /* somebody has started another one in the callback */
+                if (sandbox->fd != fd) /* the callback has started a new shim */
                         break;
         }
         if (r < 0 && sandbox->fd == fd) {
@@ -382,7 +385,7 @@ int sandbox_run_container(Sandbox *sandbox, const SandboxContainerConfig *run) {
                                          .has_terminal = run->has_terminal });
 }
 
-/* A shim of before an upgrade, which does not know what came with this version. */
+/* The shim is from before an upgrade and does not support the request. */
 static bool is_shim_older_than(const Sandbox *sandbox, unsigned version) {
         return sandbox->has_greeted && sandbox->version < version;
 }
@@ -448,7 +451,8 @@ int sandbox_open_session(Sandbox *sandbox, const SandboxSession *session, int so
                                                 .has_terminal = session->has_terminal },
                                 &data, &length);
         if (r >= 0)
-                r = packet_send(sandbox->fd, data, length, socket_fd); /* at once or not at all */
+                r = packet_send(sandbox->fd, data, length,
+                                socket_fd); /* sent at once or not at all */
         return r == -EAGAIN ? -EBUSY : r;
 }
 
@@ -471,7 +475,7 @@ pid_t sandbox_pid(const Sandbox *sandbox) {
         return sandbox->pid;
 }
 
-/* Of a shim that does not tell, as far as we may look at it. */
+/* For a shim that does not send its namespace: open it, as far as we are permitted to. */
 static int open_network_of_pid(const Sandbox *sandbox) {
         struct stat mine, its;
         char path[64];
@@ -524,13 +528,13 @@ int sandbox_start(Sandbox *sandbox, const SandboxStartOptions *start, Error *ret
         int r;
 
         if (sandbox->fd >= 0)
-                return error_setf(reterr, EEXIST, "the pod has a shim already");
+                return error_setf(reterr, EEXIST, "a shim of the pod is running already");
         r = shim_socket_address_open(sandbox, &socket_address);
         if (r < 0)
                 return error_prefixf(reterr, r, "cannot open the pod's directory");
         listen_fd = listen_on_shim_socket(&socket_address);
         if (listen_fd < 0)
-                return error_prefixf(reterr, listen_fd, "cannot make the shim's socket");
+                return error_prefixf(reterr, listen_fd, "cannot create the shim's socket");
         fd = connect_to_shim(&socket_address);
         r = fd < 0 ? fd
                    : shim_launch(&sandbox->config, sandbox->uid, start, listen_fd, &pid, reterr);
@@ -562,9 +566,9 @@ int sandbox_prepare(const SandboxConfig *config, Error *reterr) {
                         return error_setf(reterr, errno, "cannot wait for '%s': %s", argv[0],
                                           strerror(errno));
         if (WIFSIGNALED(status))
-                return error_setf(reterr, EIO, "cannot prepare '%s': '%s' was ended by signal %d",
+                return error_setf(reterr, EIO, "cannot prepare '%s': '%s' was killed by signal %d",
                                   config->run_dir, argv[0], WTERMSIG(status));
-        if (WEXITSTATUS(status) != 0) /* it has said why */
+        if (WEXITSTATUS(status) != 0) /* it has logged the reason */
                 return error_setf(reterr, EIO, "cannot prepare '%s'", config->run_dir);
         return 0;
 }

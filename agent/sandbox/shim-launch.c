@@ -11,9 +11,9 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
-/* Where systemd is PID 1 the shim is its child and has nothing of ours, so that we may be confined
- * as containers must not be. It lives beside the slices of pods, not in one: a pod's limit is the
- * pod's own. */
+/* Where systemd is PID 1, the shim is its child and inherits nothing from us. So the agent can be
+ * confined while containers are not. The shim runs beside the slices of pods, not in one: a pod's
+ * limits are the pod's own. */
 static const char shim_slice[] = "mainstay.slice";
 
 static int build_shim_arguments(const SandboxConfig *config, const char *uid,
@@ -42,8 +42,8 @@ static int build_shim_arguments(const SandboxConfig *config, const char *uid,
         return r;
 }
 
-/* With the listening socket as its standard input, in a session of its own, so that what ends us
- * does not end it. */
+/* With the listening socket as its standard input, in a session of its own, so that a signal to our
+ * process group does not end it. */
 static int spawn_detached_shim(char *const *argv, int listen_fd, pid_t *ret_pid, Error *reterr) {
         posix_spawn_file_actions_t actions;
         posix_spawnattr_t attributes;
@@ -72,8 +72,8 @@ static int spawn_detached_shim(char *const *argv, int listen_fd, pid_t *ret_pid,
         return 0;
 }
 
-/* The loop owns the source, for the shim may outlive its Sandbox. What its end means comes from the
- * socket; here it is only reaped. */
+/* The loop owns the source, because the shim may outlive its Sandbox. The end of a shim is noticed
+ * at the socket; here it is only reaped. */
 static int on_shim_reaped(sd_event_source *source, const siginfo_t *si, void *userdata) {
         (void) sd_event_source_set_floating(source, false);
         return 0;
@@ -89,7 +89,7 @@ static void reap_shim_on_exit(sd_event *event, pid_t pid) {
                 (void) sd_event_source_set_floating(source, true);
                 sd_event_source_unref(source);
         } else
-                (void) log_warning_errno(r, "Cannot watch the shim with pid %d", pid);
+                (void) log_warning_errno(r, "Cannot watch shim process %d", pid);
 }
 
 static char *format_shim_unit_name(const char *uid) {

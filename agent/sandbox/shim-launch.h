@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The one place that knows how a shim becomes a process: by systemd where that is PID 1, else as a
- * detached child of ours. */
+/* Starts the process of a shim: by systemd where that is PID 1, else as a detached child of the
+ * agent. */
 
-#include "agent/sandbox/sandbox.h"
+#include "agent/sandbox/sandbox-config.h"
+#include "common/error.h"
 
-/* Starts the shim of a pod on a listening socket. '*ret_pid' is 0 where it is not known yet: the
- * shim says it itself. */
+#include <sys/types.h>
+
+/* Starts the shim of a pod on a listening socket. '*ret_pid' is 0 if it is not known yet: the
+ * shim's greeting has it. */
 int shim_launch(const SandboxConfig *config, const char *uid, const SandboxStartOptions *start,
                 int listen_fd, pid_t *ret_pid, Error *reterr);
 
-/* Appends "--cgroup=…" for each group that a shim of the pod may live in, by whatever agent it was
- * started. */
+/* Appends "--cgroup=…" for each cgroup that a shim of the pod may run in, whichever agent started
+ * it. */
 int shim_append_cgroup_options(const SandboxConfig *config, const char *uid, char ***argv);

@@ -10,9 +10,9 @@
 #include <fcntl.h>
 #include <systemd/sd-bus.h>
 
-/* A bus that has been there and goes away (it is upgraded, it crashed) is looked for again, as is
- * a logind; one that was never there is not, so that a machine without them never wakes for them.
- * The lock is a descriptor: it outlives the bus, and a logind that is started anew. */
+/* When the bus connection ends (upgrade, crash), the bus is looked up again, and so is logind. A
+ * bus that never existed is not looked up again, so that a machine without one never wakes for it.
+ * The lock is a descriptor: it outlives the bus and a restart of logind. */
 
 #define NO_TIME_LIMIT        UINT64_MAX
 #define RETRY_USEC           (5 * USEC_PER_SEC)
@@ -20,7 +20,7 @@
 #define DELAY_MAX_CHECK_USEC (500 * USEC_PER_MSEC)
 
 enum {
-        DELAY_MAX_CHECKS_MAX = 10 /* at the maximum, after it was raised */
+        DELAY_MAX_CHECKS_MAX = 10 /* of InhibitDelayMaxSec, after it was raised */
 };
 
 static const char logind_destination[] = "org.freedesktop.login1";
@@ -34,7 +34,7 @@ struct ShutdownInhibitor {
         sd_event_source *retry_timer;
         uint64_t retry_delay_usec;
         sd_event_source *delay_max_check_timer;
-        unsigned n_delay_max_checks; /* at the maximum that was raised; 0: it was not */
+        unsigned n_delay_max_checks; /* checks since it was raised; 0: it was not */
         bool has_logged_missing_lock, has_warned_of_delay_max;
         bool is_shutting_down;
 };
@@ -43,7 +43,8 @@ static int connect_to_logind_bus(ShutdownInhibitor *inhibitor);
 
 static void log_missing_inhibitor_lock(ShutdownInhibitor *inhibitor, const char *why) {
         if (!inhibitor->has_logged_missing_lock)
-                log_info("A shutdown is not held back for pods, they are stopped with the service: "
+                log_info("Shutdown is not delayed until pods have terminated; they are stopped "
+                         "with the service:"
                          "%s",
                          why);
         inhibitor->has_logged_missing_lock = true;
@@ -55,7 +56,7 @@ static void disconnect_from_logind_bus(ShutdownInhibitor *inhibitor) {
         inhibitor->bus = sd_bus_close_unref(inhibitor->bus);
 }
 
-/* ---- the bus has gone ---- */
+/* ---- the bus connection has ended ---- */
 
 static void schedule_logind_bus_retry(ShutdownInhibitor *inhibitor);
 
@@ -80,7 +81,8 @@ static void schedule_logind_bus_retry(ShutdownInhibitor *inhibitor) {
                                        CLOCK_BOOTTIME, delay, 0, on_logind_bus_retry_timer,
                                        inhibitor);
         if (r < 0)
-                (void) log_warning_errno(r, "Cannot look for the system bus again");
+                (void) log_warning_errno(r,
+                                         "Cannot schedule the next connection to the system bus");
 }
 
 static int on_logind_bus_disconnected(sd_bus_message *message, void *userdata,
@@ -89,7 +91,7 @@ static int on_logind_bus_disconnected(sd_bus_message *message, void *userdata,
         return 0;
 }
 
-/* ---- the lock ---- */
+/* ---- the inhibitor lock ---- */
 
 static int on_inhibit_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
         ShutdownInhibitor *inhibitor = userdata;
@@ -103,15 +105,16 @@ static int on_inhibit_reply(sd_bus_message *reply, void *userdata, sd_bus_error 
         if (sd_bus_message_read(reply, "h", &fd) < 0)
                 return 0;
         close_fd(inhibitor->lock_fd);
-        inhibitor->lock_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the message owns its own */
+        inhibitor->lock_fd =
+                fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the message owns its own descriptor */
         return 0;
 }
 
 static int request_inhibitor_lock(ShutdownInhibitor *inhibitor) {
         return sd_bus_call_method_async(inhibitor->bus, NULL, logind_destination, logind_path,
                                         logind_interface, "Inhibit", on_inhibit_reply, inhibitor,
-                                        "ssss", "shutdown", "Mainstay",
-                                        "Pods are stopped in their order", "delay");
+                                        "ssss", "shutdown", "Mainstay", "Pods terminate in order",
+                                        "delay");
 }
 
 static void set_inhibitor_shutting_down(ShutdownInhibitor *inhibitor, bool is_shutting_down) {
@@ -132,7 +135,7 @@ static int on_prepare_for_shutdown(sd_bus_message *message, void *userdata,
         return 0;
 }
 
-/* Whatever was told while we did not hear. */
+/* Reads the state that was missed while we were not connected. */
 static int on_preparing_for_shutdown_reply(sd_bus_message *reply, void *userdata,
                                            sd_bus_error *ret_error) {
         ShutdownInhibitor *inhibitor = userdata;
@@ -146,7 +149,7 @@ static int on_preparing_for_shutdown_reply(sd_bus_message *reply, void *userdata
         return 0;
 }
 
-/* ---- how long it is waited for ---- */
+/* ---- how long a shutdown is delayed ---- */
 
 static int query_inhibit_delay_max(ShutdownInhibitor *inhibitor);
 
@@ -178,8 +181,7 @@ static int raise_and_recheck_delay_max(ShutdownInhibitor *inhibitor) {
                                           on_delay_max_check_timer, inhibitor);
 }
 
-/* Where it stays as it is, what a shutdown does not wait for is done when the service is stopped.
- */
+/* If the limit stays too low, the pods that remain are stopped with the service. */
 static int on_inhibit_delay_max_reply(sd_bus_message *reply, void *userdata,
                                       sd_bus_error *ret_error) {
         ShutdownInhibitor *inhibitor = userdata;
@@ -194,7 +196,8 @@ static int on_inhibit_delay_max_reply(sd_bus_message *reply, void *userdata,
         if (inhibitor->has_warned_of_delay_max)
                 return 0;
         inhibitor->has_warned_of_delay_max = true;
-        log_warning("A shutdown waits for pods for %us of the %us that they may take: see "
+        log_warning("logind delays shutdown by at most %us, less than the %us that pods may take "
+                    "to terminate; see"
                     "InhibitDelayMaxSec in logind.conf(5)",
                     (unsigned) (usec / USEC_PER_SEC),
                     (unsigned) (inhibitor->config.needed_usec / USEC_PER_SEC));
@@ -212,7 +215,7 @@ static int query_inhibit_delay_max(ShutdownInhibitor *inhibitor) {
         return get_logind_property(inhibitor, "InhibitDelayMaxUSec", on_inhibit_delay_max_reply);
 }
 
-/* ---- building ---- */
+/* ---- new and free ---- */
 
 static int match_logind_signals(ShutdownInhibitor *inhibitor) {
         static const char local[] = "org.freedesktop.DBus.Local";
@@ -230,7 +233,7 @@ static int match_logind_signals(ShutdownInhibitor *inhibitor) {
 static int connect_to_logind_bus(ShutdownInhibitor *inhibitor) {
         int r = sd_bus_open_system(&inhibitor->bus);
 
-        if (r >= 0) /* logind may be started for us, and that when the machine is busiest */
+        if (r >= 0) /* logind may be activated by this call, while the machine is busy */
                 r = sd_bus_set_method_call_timeout(inhibitor->bus, NO_TIME_LIMIT);
         if (r >= 0)
                 r = sd_bus_attach_event(inhibitor->bus, inhibitor->config.event,

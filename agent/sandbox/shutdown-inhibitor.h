@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where a logind is on the system bus, a shutdown that it is asked for (systemctl poweroff, the
- * power button) waits for us: we hold one of its delay locks, hear that the machine is about to go
- * down while everything still runs, and give the lock back when our pods are stopped.
+/* Graceful node shutdown: holds a delay lock of logind. When logind is asked for a shutdown
+ * (systemctl poweroff, the power button), it signals the shutdown and waits for us while all
+ * services still run; the lock is released when our pods have terminated.
  *
- * All is asked and nothing is waited for. Where there is no bus or no logind, that is said once in
- * the log, and pods are stopped when PID 1 stops the service. */
+ * All calls are asynchronous. Without a bus or logind, that is logged once, and pods are stopped
+ * when PID 1 stops the service. In which order pods terminate is decided elsewhere. */
 
 #include "agent/sandbox/systemd-client.h"
 #include "common/error.h"
@@ -18,20 +18,19 @@ typedef struct ShutdownInhibitor ShutdownInhibitor;
 
 typedef struct ShutdownInhibitorConfig {
         sd_event *event;
-        uint64_t needed_usec; /* how long a shutdown has to wait at most */
-        SystemdClient
-                *systemd; /* to have logind's maximum raised where it is less; NULL: it stays */
-        const char *logind_conf_dir; /* where a drop-in says so until the next boot; borrowed */
-        /* A shutdown begins, or one that had begun does not happen after all; from the loop. */
+        uint64_t needed_usec;        /* the longest time that pods may take to terminate */
+        SystemdClient *systemd;      /* to raise logind's limit if it is less; NULL: leave it */
+        const char *logind_conf_dir; /* for a drop-in that is valid until the next boot; borrowed */
+        /* A shutdown is starting, or one that was starting has been cancelled; called from the
+         * loop. */
         void (*on_shutdown)(bool is_starting, void *userdata);
         void *userdata;
 } ShutdownInhibitorConfig;
 
-/* Connects, and takes the lock when it can. 0 or -ENOMEM: that there is no bus is no error. */
+/* Connects, and takes the lock when possible. 0 or -ENOMEM: a missing bus is not an error. */
 int shutdown_inhibitor_new(const ShutdownInhibitorConfig *config, ShutdownInhibitor **ret);
 
-/* The shutdown that was told of need not wait for us any longer. When it is cancelled the lock is
- * taken again. */
+/* Lets the announced shutdown proceed. If it is cancelled, the lock is taken again. */
 void shutdown_inhibitor_release(ShutdownInhibitor *inhibitor);
 
 ShutdownInhibitor *shutdown_inhibitor_free(ShutdownInhibitor *inhibitor);

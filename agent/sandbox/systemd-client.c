@@ -10,10 +10,9 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
 
-/* PID 1 answers in its own time, and what it was asked for happens even when the answer comes late.
- * So there is no time limit on a call, and whether a shim lives is told by its socket alone: as
- * long as a start is under way PID 1 (or the message that waits for it) holds that open, and when
- * it comes to nothing, it is closed. */
+/* PID 1 may answer late, and a late answer does not mean that the request failed. So calls are
+ * without timeout, and only its socket shows whether a shim runs: while a start is under way PID 1
+ * (or the message in its queue) holds the socket open, and when the start fails, it is closed. */
 
 #define NO_TIME_LIMIT UINT64_MAX
 #define STATE_USEC    (3 * USEC_PER_SEC)
@@ -26,12 +25,12 @@ static const char systemd_interface[] = "org.freedesktop.systemd1.Manager";
 struct SystemdClient {
         sd_event *event;
         sd_bus *bus;
-        unsigned n_calls; /* that are not answered yet */
+        unsigned n_calls; /* calls without an answer yet */
         void (*on_system_state)(bool is_stopping, void *userdata);
         void *state_userdata;
 };
 
-/* One that is under way; what it takes to try it another way. */
+/* A call under way, with the data to try it in a second way. */
 typedef struct SystemdCall {
         SystemdClient *systemd;
         char *name; /* of the unit */
@@ -80,7 +79,7 @@ static int connect_to_systemd(SystemdClient *systemd) {
         if (r >= 0)
                 r = sd_bus_set_address(bus, systemd_private_socket);
         if (r >= 0)
-                r = sd_bus_set_trusted(bus, true); /* what speaks there is PID 1 */
+                r = sd_bus_set_trusted(bus, true); /* the peer is PID 1 */
         if (r >= 0)
                 r = sd_bus_start(bus);
         if (r >= 0)
@@ -92,7 +91,8 @@ static int connect_to_systemd(SystemdClient *systemd) {
 
 static int ensure_systemd_connection(SystemdClient *systemd) {
         if (systemd->bus && sd_bus_is_open(systemd->bus) <= 0)
-                disconnect_from_systemd(systemd); /* PID 1 drops us when it executes itself anew */
+                disconnect_from_systemd(
+                        systemd); /* PID 1 closes connections when it re-executes itself */
         return systemd->bus ? 0 : connect_to_systemd(systemd);
 }
 
@@ -113,7 +113,7 @@ static void systemd_call_free(void *userdata) {
         free(call);
 }
 
-/* Takes the call, whatever comes of it. */
+/* Owns the call, also on failure. */
 static int send_systemd_call_consume(sd_bus_message *message,
                                      sd_bus_message_handler_t on_systemd_call_reply,
                                      SystemdCall *call) {
@@ -214,10 +214,10 @@ static int append_exec_start(sd_bus_message *message, char *const *argv) {
         return r;
 }
 
-/* It is the parent of containers, and they shall find what they would find below a plain daemon. It
- * is stopped after us when the system goes down: those who are ordered before us at the start are
- * stopped behind us. Nobody wants it but us, which is no reason for 'systemctl isolate' to stop it,
- * as it stops no scope of a container. */
+/* The shim is the parent of containers, which expect what they would have below a daemon without
+ * sandboxing. At shutdown it is stopped after us: units that start before us are stopped after us.
+ * Only the agent requires it, so 'systemctl isolate' must not stop it, as it stops no scope of a
+ * container. */
 static int append_service_properties(sd_bus_message *message, const TransientService *service) {
         int r = sd_bus_message_append(
                 message, "(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)", "Description",
@@ -310,8 +310,8 @@ static int call_unit_method(SystemdClient *systemd, const char *method, const ch
         return r;
 }
 
-/* One that is there already: by an earlier agent, because something in it was started, or because
- * it is just being stopped. */
+/* The slice exists already: an earlier agent created it, a unit in it was started, or it is being
+ * stopped. */
 static int set_existing_slice(SystemdClient *systemd, const SystemdCall *previous) {
         int r = call_unit_method(systemd, "StartUnit", previous->name,
                                  "systemd refuses to start the unit");
@@ -329,13 +329,12 @@ static int on_set_slice_reply(sd_bus_message *reply, void *userdata, sd_bus_erro
                 return on_systemd_call_reply(reply, userdata, ret_error);
         r = set_existing_slice(call->systemd, call);
         if (r < 0)
-                (void) log_warning_errno(r, "Cannot ask systemd to change the unit '%s'",
-                                         call->name);
+                (void) log_warning_errno(r, "Cannot ask systemd to change unit '%s'", call->name);
         return 0;
 }
 
-/* Without default dependencies, as the kubelet makes them; systemd 252 gives them to a slice all
- * the same, which is why a container's scope says itself that it is to be stopped after us. */
+/* Without default dependencies, as the kubelet creates them. systemd 252 adds them to a slice all
+ * the same, which is why a container's scope orders itself to be stopped after us. */
 static int append_slice_properties(sd_bus_message *message, const SliceProperty *properties,
                                    size_t n) {
         int r = sd_bus_message_append(message, "(sv)(sv)(sv)(sv)(sv)(sv)", "Description", "s",

@@ -14,14 +14,15 @@ enum {
 
 static void close_agent_peer(AgentConnection *connection) {
         epoll_source_remove(connection->epoll_fd, &connection->peer);
-        /* A task may hold a copy of the descriptor; the agent shall see the end now. */
+        /* A task may hold a copy of the descriptor; the agent must see the end of the connection
+         * now. */
         if (connection->peer.fd >= 0)
                 (void) shutdown(connection->peer.fd, SHUT_RDWR);
         connection->peer.fd = close_fd(connection->peer.fd);
         packet_queue_clear(&connection->queue);
 }
 
-/* Writes what is queued as far as the socket takes it. */
+/* Writes the queue as far as the socket accepts it. */
 static void flush_packet_queue(AgentConnection *connection) {
         while (connection->queue.first) {
                 const QueuedPacket *packet = connection->queue.first;
@@ -30,7 +31,7 @@ static void flush_packet_queue(AgentConnection *connection) {
                          MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
                         if (errno == EINTR)
                                 continue;
-                        /* A peer that is gone is seen when we read: it may have left requests. */
+                        /* A closed peer is noticed when we read: it may have left requests. */
                         break;
                 }
                 packet_queue_pop(&connection->queue);
@@ -48,7 +49,7 @@ void agent_connection_send(AgentConnection *connection, const ShimEvent *event) 
                 return;
         r = shim_event_encode(event, &data, &length);
         if (r < 0) {
-                (void) log_warning_errno(r, "Cannot tell the agent what happened");
+                (void) log_warning_errno(r, "Cannot send an event to the agent");
                 return;
         }
         if (!connection->queue.first &&
@@ -56,7 +57,8 @@ void agent_connection_send(AgentConnection *connection, const ShimEvent *event) 
                 return;
         r = packet_queue_append(&connection->queue, QUEUE_BYTES_MAX, data, length);
         if (r < 0) {
-                (void) log_warning_errno(r, "The agent does not listen, closing the connection");
+                (void) log_warning_errno(
+                        r, "The agent does not read its events; closing the connection");
                 close_agent_peer(connection);
                 return;
         }
@@ -82,13 +84,13 @@ static void handle_request_packet(AgentConnection *connection, const char *data,
                 connection->on_request(connection, &request);
                 return;
         }
-        if (r != -ENOTSUP) /* of that the agent is told, and there is nothing to repair here */
-                log_warning("Dropped a request: %s", error_message(&error, r));
+        if (r != -ENOTSUP) /* the agent gets an error event; there is nothing to repair here */
+                log_warning("Dropped request: %s", error_message(&error, r));
         agent_connection_send(connection, &(ShimEvent){ .type = SHIM_EVENT_ERROR,
                                                         .message = error_message(&error, r) });
 }
 
-/* One packet. 1; 0 when there is none; -errno when the peer is gone. */
+/* Reads one packet. 1; 0 when none is waiting; -errno when the peer has closed the connection. */
 static int receive_request_packet(AgentConnection *connection) {
         int fd = connection->peer.fd;
         cleanup_free char *data = NULL;
@@ -106,7 +108,7 @@ static int receive_request_packet(AgentConnection *connection) {
         if (data)
                 handle_request_packet(connection, data, (size_t) n);
         else
-                log_warning("Dropped a request of %zd bytes", n);
+                log_warning("Dropped request of %zd bytes", n);
         connection->received_fd = close_fd(connection->received_fd);
         return 1;
 }
@@ -126,8 +128,7 @@ static void on_agent_peer_ready(EpollSource *source, uint32_t events) {
         }
 }
 
-/* What the last agent asked for before it went is done before the next one is told how things
- * are. */
+/* Requests of the previous agent are handled before the state is reported to the new one. */
 static void send_rest_and_close_peer(AgentConnection *connection) {
         for (unsigned i = 0; i < 1024 && connection->peer.fd >= 0; i++)
                 if (receive_request_packet(connection) <= 0)
@@ -150,7 +151,7 @@ static void on_agent_connecting(EpollSource *source, uint32_t events) {
         if (fd < 0)
                 return;
         if (!is_peer_root(fd)) {
-                log_warning("Refused a connection of a user who is not root");
+                log_warning("Refused a connection: the peer is not root");
                 close_fd(fd);
                 return;
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The shim's side of its socket: one agent at a time, the last that came. Sending never waits: what
- * the agent does not read is queued, and when the queue is full the connection is closed; the next
- * one is told everything. */
+/* The shim's side of its socket. One agent is connected at a time, the latest. Sending never waits:
+ * what the agent does not read is queued. When the queue is full, the connection is closed; the
+ * next agent gets the complete state. */
 
 #include "agent/sandbox/protocol.h"
 #include "agent/shim/epoll-loop.h"
@@ -15,10 +15,10 @@ struct AgentConnection {
         EpollSource listener;
         EpollSource peer;
         PacketQueue queue;
-        int received_fd; /* with the request that is being handled; who wants it takes it */
+        int received_fd; /* sent with the request being handled; the handler may take it */
         /* Called for each request. */
         void (*on_request)(AgentConnection *connection, const ShimRequest *request);
-        /* Called when an agent has come: tell it all. */
+        /* Called when an agent has connected: report the complete state. */
         void (*on_connected)(AgentConnection *connection);
 };
 
@@ -26,13 +26,13 @@ enum {
         QUEUE_BYTES_MAX = 512 * 1024,
 };
 
-/* Listens on 'listen_fd', which it owns from now on. 0 or -errno. */
+/* Listens on 'listen_fd' and owns it from now on. 0 or -errno. */
 int agent_connection_init(AgentConnection *connection, int epoll_fd, int listen_fd);
 
-/* Tells the agent, if there is one. */
+/* Sends an event to the agent, if one is connected. */
 void agent_connection_send(AgentConnection *connection, const ShimEvent *event);
 
-/* The first that a new agent hears, with a descriptor (< 0: none). */
+/* The first event for a new agent, with a descriptor (< 0: none). */
 void agent_connection_greet(AgentConnection *connection, const ShimEvent *event, int fd);
 
 void agent_connection_done(AgentConnection *connection);

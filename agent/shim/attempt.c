@@ -38,7 +38,7 @@ static void unlink_and_free(AttemptList *list, Attempt *attempt) {
                 }
 }
 
-/* Nothing is left of it but what we know. */
+/* Nothing remains but the record. */
 static bool is_past(const Attempt *attempt) {
         return !attempt->deleting && (attempt->deleted || attempt->state == ATTEMPT_FAILED);
 }
@@ -59,7 +59,7 @@ static void append_attempt(AttemptList *list, Attempt *attempt) {
         *end = attempt;
 }
 
-/* Past attempts of that name, and the first of them. */
+/* Past attempts of that container name, and the oldest of them. */
 static size_t count_past(const AttemptList *list, const char *name, Attempt **ret_oldest) {
         size_t n = 0;
 

@@ -12,9 +12,9 @@
 #include <sys/uio.h>
 #include <time.h>
 
-/* Lines are gathered as vectors that point into the caller's bytes and go out with one writev(2),
- * so that they are not copied, and a reader never sees half of one. All lines of a chunk bear the
- * time when the chunk was read. */
+/* Lines are gathered as vectors that point into the caller's bytes, and are written with one
+ * writev(2): no copy, and a reader never sees half a line. All lines of a chunk carry the time when
+ * the chunk was read. */
 
 enum {
         LINES_PER_WRITE = 64,
@@ -27,20 +27,21 @@ enum {
 
 struct ContainerLog {
         int dir_fd;
-        int fd; /* -EBADF when it could not be opened; tried again at the next write */
+        int fd; /* -EBADF when it could not be opened; retried at the next write */
         char *name;
         LogLimits limits;
-        JournalLog *journal; /* NULL: lines go to the file alone */
+        JournalLog *journal; /* NULL: lines are written to the file only */
         uint64_t size;
-        uint64_t rotated_second; /* of the last rotation, and its number in it */
+        uint64_t
+                rotated_second; /* second of the last rotation, and the number of rotations in it */
         unsigned rotated_number;
         uint64_t lost_bytes;
         int lost_errno;
-        int file_error; /* why there is no file to write into, or why the full one could not be put
-                         * aside: 0 or -errno */
+        int file_error; /* why no file can be written, or why the full one could not be rotated: 0
+                           or -errno */
 };
 
-/* Whole lines on their way to the file. */
+/* Whole lines to be written to the file. */
 typedef struct LogLineBatch {
         ContainerLog *log;
         const char *stream;
@@ -54,7 +55,7 @@ typedef struct LogLineBatch {
         struct iovec vectors[LINES_PER_WRITE * VECTORS_PER_LINE];
 } LogLineBatch;
 
-/* A disk in trouble: the container runs all the same. Everything else is an order to refuse. */
+/* A disk error does not stop the container. Every other error refuses the start. */
 static bool is_disk_error(int r) {
         return r == -ENOSPC || r == -EDQUOT || r == -EIO || r == -EROFS || r == -ENOMEM ||
                r == -EMFILE || r == -ENFILE;
@@ -89,7 +90,7 @@ int container_log_open(const char *path, LogLimits limits, ContainerLog **ret, E
         log->dir_fd = log->fd = -EBADF;
         log->limits = limits;
         if (path[0] != '/' || slash[1] == '\0')
-                return error_setf(reterr, EINVAL, "'%s' is no path of a log file", path);
+                return error_setf(reterr, EINVAL, "'%s' is not a path of a log file", path);
         directory = strndup(path, MAX((size_t) (slash - path), (size_t) 1));
         log->name = strdup(slash + 1);
         if (!directory || !log->name)
@@ -116,8 +117,7 @@ static int compare_rotated_names(const void *a, const void *b) {
         return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-/* Removes the oldest of the files that were rotated away until only 'keep' are left. Their names
- * sort by age. */
+/* Removes the oldest rotated files until 'keep' are left. Their names sort by age. */
 static void remove_oldest_rotated_logs(ContainerLog *log, size_t keep) {
         cleanup_strv char **names = NULL;
         cleanup_closedir DIR *dir = NULL;
@@ -141,8 +141,8 @@ static void remove_oldest_rotated_logs(ContainerLog *log, size_t keep) {
                 (void) unlinkat(log->dir_fd, names[i], 0);
 }
 
-/* Puts the file aside under a name that sorts behind all that were given before, though several go
- * in one second and the clock may be set back. */
+/* Renames the file to a name that sorts after all earlier ones, even when several rotations happen
+ * in one second or the clock is set back. */
 static int rename_full_log(ContainerLog *log, uint64_t realtime_usec) {
         uint64_t second = MAX(realtime_usec / USEC_PER_SEC, log->rotated_second);
         unsigned first = second == log->rotated_second ? log->rotated_number + 1 : 0;
@@ -166,7 +166,7 @@ static int rename_full_log(ContainerLog *log, uint64_t realtime_usec) {
                 log->rotated_second = second;
                 log->rotated_number = i;
                 if (renameat2(log->dir_fd, log->name, log->dir_fd, name, RENAME_NOREPLACE) >= 0 ||
-                    errno == ENOENT) /* somebody removed the file: begin a new one */
+                    errno == ENOENT) /* the file was removed: create it again */
                         return 0;
                 if (errno != EEXIST)
                         return -errno;
@@ -190,7 +190,7 @@ static void count_lost_log_bytes(ContainerLog *log, size_t bytes, int r) {
         log->lost_errno = -r;
 }
 
-/* Writes whole lines or none: a tail that the disk took is cut off again. */
+/* Writes whole lines or none: a partly written tail is truncated. */
 static int write_log_vectors(ContainerLog *log, const struct iovec *vectors, size_t n,
                              size_t bytes) {
         ssize_t written;
@@ -209,8 +209,8 @@ static int write_log_vectors(ContainerLog *log, const struct iovec *vectors, siz
         return 0;
 }
 
-/* Says in the log itself how much of it is missing. Best effort: if this fails, so will the next
- * line, and we come here again. */
+/* Records in the log itself how much of it is missing. Best effort: if this fails, the next line
+ * fails too, and this is called again. */
 static void write_lost_bytes_notice(LogLineBatch *batch) {
         ContainerLog *log = batch->log;
         char line[LOST_NOTICE_SIZE];
@@ -226,7 +226,7 @@ static void write_lost_bytes_notice(LogLineBatch *batch) {
                 log->lost_bytes = 0;
 }
 
-/* Bytes that the file may still take. */
+/* How many bytes the file may still take. */
 static uint64_t log_bytes_left(const ContainerLog *log) {
         if (log->limits.max_size == 0)
                 return UINT64_MAX;
@@ -248,8 +248,8 @@ static void flush_log_batch(LogLineBatch *batch) {
         batch->n_lines = batch->n_vectors = batch->bytes = batch->text_bytes = 0;
 }
 
-/* Sees to it that the batch with this line fits into the file. A line that no file could hold gets
- * one for itself. */
+/* Rotates when the batch with this line does not fit into the file. A line longer than the limit
+ * gets a file of its own. */
 static void make_room_in_log(LogLineBatch *batch, size_t line_bytes) {
         ContainerLog *log = batch->log;
         int before = log->file_error;
@@ -265,7 +265,7 @@ static void make_room_in_log(LogLineBatch *batch, size_t line_bytes) {
                 return;
         log->file_error = rotate_container_log(log, batch->realtime_usec);
         if (log->file_error < 0 && before >= 0)
-                log_warning_errno(log->file_error, "Cannot rotate the log '%s'", log->name);
+                log_warning_errno(log->file_error, "Cannot rotate log '%s'", log->name);
 }
 
 static void append_log_vector(LogLineBatch *batch, const void *data, size_t length) {
@@ -301,8 +301,7 @@ static void add_log_line(LogLineBatch *batch, bool full, LogStreamBuffer *stream
         batch->n_lines++;
         if (batch->log->journal)
                 send_line_to_journal(batch->log->journal, full, stream, text, length);
-        /* The vector keeps pointing there until flush_log_batch(), before which nothing is
-         * appended. */
+        /* The vector points there until flush_log_batch(); nothing is appended before that. */
         stream->carry_length = 0;
 }
 

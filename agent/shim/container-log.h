@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A container's log file in the CRI format: "<RFC3339Nano> stdout|stderr F|P <line>".
+/* A container's log file in the CRI format, "<RFC3339Nano> stdout|stderr F|P <line>", and its
+ * rotation.
  *
- * Rotates before the file would grow beyond its limit, to "<file>.<YYYYMMDD-HHMMSS>". Writing never
- * fails for the caller: what the disk does not take is dropped and counted, and the log says so
- * once it can be written again. */
+ * The file is rotated to "<file>.<YYYYMMDD-HHMMSS>" before it would exceed its limit. Writing never
+ * fails for the caller: bytes that the disk does not accept are dropped and counted, and the log
+ * reports the number once it can be written again. Log files are read elsewhere (agent/http). */
 
 #include "agent/shim/journal-log.h"
 #include "common/error.h"
@@ -13,38 +14,38 @@
 #include <stdint.h>
 
 enum {
-        LOG_LINE_MAX = 16 * 1024, /* of one line's text; longer ones are cut into parts */
+        LOG_LINE_MAX = 16 * 1024, /* of the text of one line; longer lines are split into parts */
 };
 
 typedef struct LogLimits {
         uint64_t max_size;  /* bytes; 0: no limit */
-        unsigned max_files; /* with the one that is written; 0 and 1 mean that one */
+        unsigned max_files; /* including the current one; 0 and 1 both mean only that one */
 } LogLimits;
 
 typedef struct ContainerLog ContainerLog;
 
-/* What is known of one of the two streams: the beginning of a line whose end has not come. */
+/* The state of one of the two streams: the start of a line whose end has not been read. */
 typedef struct LogStreamBuffer {
         const char *name; /* "stdout" or "stderr" */
         char *carry;
         size_t carry_length;
 } LogStreamBuffer;
 
-/* Opens 'path', whose directory must be there, to append. A disk that is full is no error: the file
- * is made when it can be. 0 or -errno. */
+/* Opens 'path' for appending; its directory must exist. A full disk is not an error: the file is
+ * created when that is possible. 0 or -errno. */
 int container_log_open(const char *path, LogLimits limits, ContainerLog **ret, Error *reterr);
 
-/* Writes the lines that are complete in the stream with these bytes, and keeps the rest. */
+/* Writes the lines of the stream that are complete with these bytes, and keeps the rest. */
 void container_log_write(ContainerLog *log, LogStreamBuffer *stream, const char *data,
                          size_t length, uint64_t realtime_usec);
 
-/* The stream ends, or pauses: writes what it kept, as a part of a line. */
+/* The stream ends or pauses: writes the kept rest as a partial line. */
 void container_log_end_line(ContainerLog *log, LogStreamBuffer *stream, uint64_t realtime_usec);
 
-/* From now on lines go to the journal as well. */
+/* From now on lines are written to the journal as well. */
 void container_log_set_journal_take(ContainerLog *log, JournalLog *journal);
 
-/* New limits, from the next line on. */
+/* Sets new limits, from the next line on. */
 void container_log_set_limits(ContainerLog *log, LogLimits limits);
 
 ContainerLog *container_log_free(ContainerLog *log);

@@ -13,17 +13,17 @@
 
 enum {
         CHUNK_SIZE = 16 * 1024,
-        CHUNKS_PER_TURN = 8,         /* then the other containers have theirs */
-        HOLD_MAX = 16 * 1024 * 1024, /* beyond, the writer waits for the runtime call to end */
+        CHUNKS_PER_TURN = 8,         /* then other containers get their turn */
+        HOLD_MAX = 16 * 1024 * 1024, /* beyond it, the writer waits for the runtime call to end */
         LAST_LINE_MAX = 4 * 1024,
-        TERMINAL_DRAIN_MAX = 128 * 1024, /* more than the kernel keeps of a terminal */
+        TERMINAL_DRAIN_MAX = 128 * 1024, /* more than the kernel buffers of a terminal */
 };
 
 typedef struct OutputStream {
         EpollSource source;
         ContainerOutput *output;
         LogStreamBuffer lines;
-        int hold_fd; /* a memfd, made when something comes before the commit */
+        int hold_fd; /* a memfd, created when bytes arrive before the commit */
         size_t held;
 } OutputStream;
 
@@ -38,7 +38,7 @@ struct ContainerOutput {
         int epoll_fd;
         ContainerLog *log;
         bool committed;
-        Terminal *terminal; /* NULL: the container has none */
+        Terminal *terminal; /* NULL: without a terminal */
         int input_fd;
         OutputStream streams[N_OUTPUT_STREAMS];
 };
@@ -54,8 +54,8 @@ static void end_output_stream(OutputStream *stream) {
                 container_log_end_line(stream->output->log, &stream->lines, now_realtime_usec());
 }
 
-/* Puts bytes aside. When there is no more room we stop reading; a runtime that talks that much is
- * stopped by the deadline of its call. */
+/* Keeps bytes for later. When the limit is reached we stop reading; a runtime that writes so much
+ * is ended by the deadline of its call. */
 static void hold_output_bytes(OutputStream *stream, const char *data, size_t length) {
         if (stream->hold_fd < 0)
                 stream->hold_fd = memfd_create("mainstay-output", MFD_CLOEXEC);
@@ -73,7 +73,7 @@ static void take_output_bytes(OutputStream *stream, const char *data, size_t len
                                     now_realtime_usec());
 }
 
-/* Reads at most 'max' bytes of what is there. */
+/* Reads at most 'max' of the available bytes. */
 static void read_output_stream(OutputStream *stream, size_t max) {
         char chunk[CHUNK_SIZE];
 
@@ -142,7 +142,7 @@ int container_output_new(int epoll_fd, const char *log_path, LogLimits limits,
         return 0;
 }
 
-/* From now on the pipes are nobody's: what the runtime says is in its log. */
+/* From now on the pipes are unused: the runtime's messages are in its log. */
 static void on_container_terminal(int master_fd, void *userdata) {
         ContainerOutput *output = userdata;
         OutputStream *stream = &output->streams[OUTPUT_STREAM_TERMINAL];
@@ -179,13 +179,13 @@ static void write_held_output(OutputStream *stream) {
                 offset += n;
         }
         stream->hold_fd = close_fd(stream->hold_fd);
-        if (stream->source.fd < 0) /* it ended meanwhile */
+        if (stream->source.fd < 0) /* it has ended in the meantime */
                 end_output_stream(stream);
         else
                 (void) epoll_source_change(stream->output->epoll_fd, &stream->source, EPOLLIN);
 }
 
-/* What came through the pipes was the runtime's talk, and nobody else has them. */
+/* The pipes carried only the runtime's messages, and nothing else writes into them. */
 static void discard_output_pipes(ContainerOutput *output) {
         for (size_t i = 0; i < OUTPUT_STREAM_TERMINAL; i++) {
                 OutputStream *stream = &output->streams[i];
@@ -212,11 +212,11 @@ void container_output_drain(ContainerOutput *output) {
                 OutputStream *stream = &output->streams[i];
                 int n = 0;
 
-                /* All that the container wrote is in the pipe by now. Not until EAGAIN: an orphan
-                 * that never stops writing would keep us here. */
+                /* All that the container wrote is in the pipe by now. Do not read until EAGAIN: an
+                 * orphan that never stops writing would keep us here. */
                 if (stream->source.fd < 0)
                         continue;
-                if (i == OUTPUT_STREAM_TERMINAL) /* which tells only while it is read */
+                if (i == OUTPUT_STREAM_TERMINAL) /* which reports only while it is read */
                         n = TERMINAL_DRAIN_MAX;
                 else
                         (void) ioctl(stream->source.fd, FIONREAD, &n);

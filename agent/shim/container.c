@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* An attempt goes from STARTING to RUNNING to EXITED, or to FAILED, and only here. What takes time
- * is a Job: the words that its task needs, and the attempt by its ID, because that may be
- * forgotten meanwhile. */
+/* An attempt changes from STARTING to RUNNING to EXITED, or to FAILED, and only here. Work that
+ * takes time is a job: the strings that its task needs, and the ID of the attempt, whose record may
+ * be dropped in the meantime. */
 
 typedef struct ContainerJob {
         Shim *shim;
@@ -28,8 +28,8 @@ typedef struct ContainerJob {
         char *bundle;
         char *cgroup; /* of the container, or NULL */
         char **directories;
-        char *terminal; /* the socket that it is handed over at, or NULL */
-        int input_fd;   /* the descriptors: -EBADF in the shim itself */
+        char *terminal; /* socket at which it is handed over, or NULL */
+        int input_fd;   /* the descriptors are -EBADF in the shim itself */
         int stdout_fd;
         int stderr_fd;
 } ContainerJob;
@@ -50,8 +50,8 @@ static ContainerJob *container_job_free(ContainerJob *job) {
 }
 DEFINE_CLEANUP(ContainerJob *, container_job_free)
 
-/* The group of a file in it: /sys/fs/cgroup/<path>/<file>, on v1 with a controller in between. NULL
- * where it is no such file. */
+/* The cgroup of a file in it: /sys/fs/cgroup/<path>/<file>; on v1 with a controller in between.
+ * NULL for any other path. */
 static char *cgroup_of_file(const char *file) {
         static const char root[] = "/sys/fs/cgroup/";
         const char *end = file ? strrchr(file, '/') : NULL, *begin;
@@ -64,7 +64,7 @@ static char *cgroup_of_file(const char *file) {
         return begin < end ? strndup(begin, (size_t) (end - begin)) : NULL;
 }
 
-/* Killing a group that another attempt lives in would end that one too. */
+/* Killing a cgroup that holds the processes of a second attempt would end that one too. */
 static bool shares_cgroup(const AttemptList *list, const Attempt *attempt) {
         for (const Attempt *other = list->first; other; other = other->next)
                 if (other != attempt && !other->deleted &&
@@ -90,8 +90,8 @@ static int container_job_new(Shim *shim, const Attempt *attempt, ContainerJob **
         return 0;
 }
 
-/* Begins a task that owns the job from now on. A job that cannot begin is told to 'done' as one
- * that failed, so that there is one way on from here. */
+/* Starts a task that owns the job from now on. A job that cannot be started is reported to 'done'
+ * as failed, so that both cases are handled in one place. */
 static void container_job_start(ContainerJob *job, task_main_t main, task_done_t done,
                                 uint64_t deadline) {
         TaskSpec spec = { .main = main, .done = done, .userdata = job, .deadline = deadline };
@@ -119,21 +119,21 @@ static void send_container_error(Shim *shim, const char *id, const char *why) {
                               &(ShimEvent){ .type = SHIM_EVENT_ERROR, .id = id, .message = why });
 }
 
-/* --- the end of a start that failed ------------------------------------------------------- */
+/* --- undoing a failed start --------------------------------------------------------------- */
 
-/* In a task: leaves nothing of an attempt but its log and its bundle's files. */
+/* In a task: removes everything of an attempt but its log and the files of its bundle. */
 static int undo_start_main(void *userdata, Error *reterr) {
         ContainerJob *job = userdata;
         Runtime runtime = shim_runtime(job->shim);
         int r = runtime_delete(&runtime, job->bundle, job->id, reterr), q;
 
-        /* A runtime that was ended in the middle may have left processes that it does not know. */
+        /* A runtime that was interrupted may have left processes that are unknown to it. */
         q = job->cgroup ? cgroup_kill(job->cgroup) : 0;
         if (q < 0 && r >= 0)
-                r = error_setf(reterr, -q, "processes are left in %s", job->cgroup);
+                r = error_setf(reterr, -q, "processes remain in cgroup %s", job->cgroup);
         q = mounts_undo(job->bundle);
         if (q < 0 && r >= 0)
-                r = error_setf(reterr, -q, "mounts are left in %s", job->bundle);
+                r = error_setf(reterr, -q, "mounts remain below %s", job->bundle);
         return r;
 }
 
@@ -192,28 +192,28 @@ static int run_container_main(void *userdata, Error *reterr) {
 static char *explain_start_failure(const ContainerJob *job, Attempt *attempt,
                                    const TaskResult *result) {
         const char *program = job->shim->options->runtime;
-        char *sentence = NULL;
+        char *message = NULL;
         int n;
 
         if (result->message[0])
                 return strdup(result->message);
         if (!result->timed_out)
-                sentence = runtime_log_last_error(job->bundle);
-        if (!sentence && !result->timed_out)
-                sentence = container_output_last_line(attempt->output);
-        if (sentence)
-                return sentence;
+                message = runtime_log_last_error(job->bundle);
+        if (!message && !result->timed_out)
+                message = container_output_last_line(attempt->output);
+        if (message)
+                return message;
         if (result->timed_out)
-                n = asprintf(&sentence, "'%s' took longer than %llu s and was ended", program,
+                n = asprintf(&message, "'%s' did not end within %llu s and was killed", program,
                              (unsigned long long) (job->shim->options->runtime_timeout_usec /
                                                    USEC_PER_SEC));
         else if (WIFEXITED(result->status))
-                n = asprintf(&sentence, "'%s' ended with status %d", program,
+                n = asprintf(&message, "'%s' ended with status %d", program,
                              WEXITSTATUS(result->status));
         else
-                n = asprintf(&sentence, "'%s' was ended by signal %d (%s)", program,
+                n = asprintf(&message, "'%s' was killed by signal %d (%s)", program,
                              WTERMSIG(result->status), strsignal(WTERMSIG(result->status)));
-        return n < 0 ? NULL : sentence;
+        return n < 0 ? NULL : message;
 }
 
 static bool shares_pid_namespace(pid_t pid) {
@@ -221,7 +221,8 @@ static bool shares_pid_namespace(pid_t pid) {
         struct stat ours, theirs;
 
         (void) snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
-        /* One that has ended already shows no namespaces; looking for what it left is harmless. */
+        /* A process that has ended already shows no namespaces; looking for its remains is
+         * harmless. */
         return stat("/proc/self/ns/pid", &ours) < 0 || stat(path, &theirs) < 0 ||
                ours.st_ino == theirs.st_ino;
 }
@@ -231,7 +232,7 @@ static void mark_attempt_running(Shim *shim, Attempt *attempt, pid_t pid) {
 
         if (r < 0) {
                 fail_container_start(shim, attempt, true,
-                                     "the runtime left a process that is not the shim's to watch");
+                                     "the runtime left a process that is not a child of the shim");
                 return;
         }
         attempt->state = ATTEMPT_RUNNING;
@@ -243,7 +244,7 @@ static void mark_attempt_running(Shim *shim, Attempt *attempt, pid_t pid) {
         if (r == 0)
                 container_exited(shim, attempt, status);
         else if (attempt->signal_at == USEC_INFINITY && attempt->stop_signal != 0)
-                (void) kill(pid, attempt->stop_signal); /* somebody has asked meanwhile */
+                (void) kill(pid, attempt->stop_signal); /* a stop was requested in the meantime */
 }
 
 static void on_run_task_done(const TaskResult *result, void *userdata) {
@@ -260,8 +261,9 @@ static void on_run_task_done(const TaskResult *result, void *userdata) {
                 if (r >= 0)
                         mark_attempt_running(job->shim, attempt, pid);
                 else
-                        fail_container_start(job->shim, attempt, true,
-                                             "the runtime did not say which process it started");
+                        fail_container_start(
+                                job->shim, attempt, true,
+                                "the runtime wrote no PID of the process that it started");
         } else {
                 cleanup_free char *message = explain_start_failure(job, attempt, result);
 
@@ -274,19 +276,19 @@ static void on_run_task_done(const TaskResult *result, void *userdata) {
 static const char *run_refusal_message(int r) {
         switch (r) {
         case -EINVAL:
-                return "this is no container ID";
+                return "the container ID is invalid";
         case -ENOBUFS:
-                return "there are too many containers that are not deleted";
+                return "too many containers are not deleted yet";
         default:
                 return strerror(-r);
         }
 }
 
-/* Where there is not even a record of the attempt. One whose ID is taken has its own events, so it
- * is not said to have failed. */
+/* For requests without a record of the attempt. An attempt whose ID is taken has its own events, so
+ * it is not reported as failed. */
 static void refuse_container_run(Shim *shim, const ShimRequest *request, int r) {
         if (r == -EEXIST)
-                send_container_error(shim, request->id, "This ID is taken");
+                send_container_error(shim, request->id, "This container ID is in use");
         else
                 agent_connection_send(&shim->connection,
                                       &(ShimEvent){ .type = SHIM_EVENT_START_FAILED,
@@ -297,14 +299,15 @@ static void refuse_container_run(Shim *shim, const ShimRequest *request, int r) 
                                                     .message = run_refusal_message(r) });
 }
 
-/* Beside the shim's own socket, whose path is as long: there is room for few more letters. */
+/* Beside the shim's own socket, whose path is as long: the limit of a socket path leaves only few
+ * letters. */
 static char *container_terminal_path(const Shim *shim, const char *id) {
         char *path;
 
         return asprintf(&path, "%s/tty%.8s", shim->pod_dir, id) < 0 ? NULL : path;
 }
 
-/* A standard input that nobody writes to, and a terminal, where they are wished for. */
+/* Creates a standard input that is open and silent, and a terminal, where they are requested. */
 static int open_container_input(Shim *shim, const ShimRequest *request, const Attempt *attempt,
                                 ContainerJob *job, Error *reterr) {
         if (request->has_terminal) {
@@ -319,7 +322,7 @@ static int open_container_input(Shim *shim, const ShimRequest *request, const At
         return MIN(job->input_fd, 0);
 }
 
-/* The pipes of its output, and where what comes through them goes. */
+/* Creates the pipes of its output, and opens the log. */
 static int open_container_output(const Shim *shim, const ShimRequest *request, Attempt *attempt,
                                  int ret_fds[2], Error *reterr) {
         JournalLog *journal = NULL;
@@ -344,7 +347,7 @@ void container_run(Shim *shim, const ShimRequest *request) {
         ContainerJob *job;
 
         if (shim->tearing_down) {
-                send_container_error(shim, request->id, "The pod is being torn down");
+                send_container_error(shim, request->id, "The pod is being terminated");
                 return;
         }
         r = attempt_new(&shim->attempts, request, &attempt);
@@ -393,7 +396,7 @@ static void on_cgroup_killed(const TaskResult *result, void *userdata) {
         cleanup_with(container_job_freep) ContainerJob *job = userdata;
 
         if (!task_succeeded(result))
-                log_warning("Container '%.12s': cannot end all its processes: %s", job->id,
+                log_warning("Container '%.12s': cannot kill its processes: %s", job->id,
                             task_explanation(result));
 }
 
@@ -409,7 +412,7 @@ static void kill_remaining_processes(Shim *shim, const Attempt *attempt) {
                 container_job_free(job);
 }
 
-/* We are the parent and have not reaped it, so the number is still its own. */
+/* We are the parent and have not reaped it, so the PID is still its own. */
 static void kill_container(Shim *shim, Attempt *attempt) {
         attempt->kill_at = USEC_INFINITY;
         (void) kill(attempt->pid, SIGKILL);
@@ -485,7 +488,7 @@ void container_exited(Shim *shim, Attempt *attempt, int status) {
 
 /* --- delete ------------------------------------------------------------------------------- */
 
-/* In a task. Goes on after a failure, so that as little as can be is left. */
+/* In a task. Continues after a failure, so that as little as possible is left. */
 static int delete_container_main(void *userdata, Error *reterr) {
         ContainerJob *job = userdata;
         int r = undo_start_main(job, reterr);
@@ -542,7 +545,7 @@ void container_delete(Shim *shim, const ShimRequest *request) {
         if (attempt && attempt->deleting)
                 return;
         if (attempt && (attempt->state == ATTEMPT_RUNNING || attempt->state == ATTEMPT_STARTING)) {
-                send_container_error(shim, request->id, "A container that runs cannot be deleted");
+                send_container_error(shim, request->id, "A running container cannot be deleted");
                 return;
         }
         r = start_container_delete(shim, attempt ? attempt : &forgotten, &request->directories);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What can be done with a container. Each call begins something; an event tells its end. */
+/* Operations on a container: start, stop, delete. Each call starts an operation; an event reports
+ * its end. */
 
-#include "agent/shim/shim.h"
+#include "agent/shim/sandbox-state.h"
 
-/* Mounts, then one runtime call. What cannot be is START_FAILED; only an ID that is taken, whose
- * own events come or have come, is an error event. */
+/* Makes the mounts, then calls the runtime once. A failure is reported as START_FAILED; only an ID
+ * in use, whose own events come or have come, is an error event. */
 void container_run(Shim *shim, const ShimRequest *request);
 
-/* A signal now or after a delay, SIGKILL after the grace. */
+/* Sends a signal now or after a delay, and SIGKILL after the grace period. */
 void container_stop(Shim *shim, const ShimRequest *request);
 
-/* What the agent wants to be told with its events from now on. */
+/* Sets the checkpoint that its events carry for the agent. */
 void container_set_checkpoint(Shim *shim, const ShimRequest *request);
 
 /* Removes what an ended attempt has left. */
@@ -21,10 +22,10 @@ void container_delete(Shim *shim, const ShimRequest *request);
 /* Its first process has ended with this status of waitpid(2). */
 void container_exited(Shim *shim, Attempt *attempt, int status);
 
-/* What is due by now: the signal of those whose delay is over, SIGKILL where the grace is. */
+/* Does what is due by now: sends the signal after its delay, SIGKILL after the grace period. */
 void containers_expire(Shim *shim, uint64_t now_boottime);
 uint64_t containers_next_deadline(const Shim *shim);
 
-/* One step towards the end of the pod: kills what runs, deletes what has ended. True when nothing
- * is left. */
+/* One step of the pod's termination: kills what runs, deletes what has ended. True when nothing is
+ * left. */
 bool containers_tear_down(Shim *shim);

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 enum {
-        DEPTH_MAX = 500, /* a descriptor each */
-        BLOCK = 512,     /* of st_blocks, on any file system */
+        DEPTH_MAX = 500, /* a descriptor for each level */
+        BLOCK = 512,     /* unit of st_blocks, on any file system */
 };
 
 static uint64_t add_saturating(uint64_t a, uint64_t b) {
@@ -29,8 +29,8 @@ static uint64_t disk_usage_of_stat(const DiskUsageWalk *walk, const struct stat 
         return walk->counts_inodes ? 1 : (uint64_t) st->st_blocks * BLOCK;
 }
 
-/* Each of several names of a file has its share, so that nobody need remember which were seen; an
- * inode, of which there is no share, is counted with each. */
+/* A file with several names is counted in shares, one for each name, so that no list of seen inodes
+ * is needed. An inode cannot be divided and is counted with each name. */
 static uint64_t disk_usage_of_entry(int dir_fd, const char *name, const DiskUsageWalk *walk,
                                     unsigned depth) {
         struct stat st;

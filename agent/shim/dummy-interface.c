@@ -24,7 +24,7 @@ static char **find_netns_variable(char **environment) {
         return NULL;
 }
 
-/* Enters it to see. */
+/* Enters the namespace to check. */
 static bool namespace_has_interface(const char *netns, const char *interface) {
         cleanup_close int fd = open(netns, O_RDONLY | O_CLOEXEC);
 
@@ -51,14 +51,14 @@ static int add_dummy_address(const char *interface, const char *address) {
         return ioctl(fd, SIOCSIFADDR, &request6) < 0 ? -errno : 0;
 }
 
-/* A bridge, for that takes one call to make and can be deleted as any other. */
+/* A bridge, because one call creates it and it can be deleted like any interface. */
 static int add_dummy_bridge(const char *interface) {
         cleanup_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
         return fd < 0 || ioctl(fd, SIOCBRADDBR, interface) < 0 ? -errno : 0;
 }
 
-/* Of the namespace where we are, and one that outlives execve(2). */
+/* The namespace that we are in, as a descriptor that outlives execve(2). */
 static int open_inheritable_netns(void) {
         cleanup_close int fd = open(own_namespace, O_RDONLY | O_CLOEXEC);
 
@@ -75,8 +75,8 @@ static int set_netns_variable(int fd, char **variable) {
         return 0;
 }
 
-/* Leaves us in the new namespace. A node that cannot make such an interface deletes all the same.
- */
+/* Leaves us in the new namespace. A node that cannot create such an interface runs the deletion all
+ * the same. */
 static int make_dummy_interface(const char *interface, const char *address, char **variable) {
         int fd, r;
 
@@ -86,7 +86,9 @@ static int make_dummy_interface(const char *interface, const char *address, char
         if (r >= 0)
                 r = add_dummy_address(interface, address);
         if (r < 0) {
-                (void) log_warning_errno(r, "No stand-in for '%s' with the address %s, ignoring",
+                (void) log_warning_errno(r,
+                                         "Cannot create a dummy interface '%s' with the address "
+                                         "%s; the network plugin runs without it",
                                          interface, address);
                 return 0;
         }
@@ -109,7 +111,7 @@ int dummy_interface_create(const char *interface, const char *address, char **en
                 r = make_dummy_interface(interface, address, variable);
         if (r >= 0 && setns(home, CLONE_NEWNET) < 0)
                 r = -errno;
-        return r < 0 ? error_setf(reterr, -r, "cannot make a stand-in for '%s': %s", interface,
-                                  strerror(-r))
+        return r < 0 ? error_setf(reterr, -r, "cannot create a dummy interface for '%s': %s",
+                                  interface, strerror(-r))
                      : r;
 }

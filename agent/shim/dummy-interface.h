@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A network plugin that deletes may look at the pod's interface first: bridge and ptp learn from it
- * which addresses they have masqueraded. Where the interface is gone, with the namespace of a shim
- * that died or by an earlier deletion that did not come to its end, they would leave their rules
- * for ever. So they are run once more with a stand-in: a network namespace with an interface of
- * that name and with one address, which lives as long as the plugin does. */
+/* A dummy interface for CNI DEL. A network plugin may look at the pod's interface when it deletes:
+ * bridge and ptp learn from it which addresses they have masqueraded. The interface may be missing,
+ * because the shim died with its namespace or an earlier deletion was interrupted. Then the plugin
+ * would leave its rules behind. So it runs with a dummy interface: a network namespace with an
+ * interface of that name and one address, which exists as long as the plugin runs. */
 
 #include "common/error.h"
 
-/* For a process that is about to become the plugin, and stays in the namespace where it is. 0 where
- * the namespace that CNI_NETNS of 'environment' names ("": none) has the interface; 1 where it is
- * gone: the variable names a stand-in now, which the process holds by a descriptor that it passes
- * on; -errno with the sentence. A node where such an interface cannot be made is warned of, and 0.
- */
+/* For a process that is about to become the plugin; it stays in its namespace. 0 if the namespace
+ * in CNI_NETNS of 'environment' ("": none) has the interface; 1 if it is missing: CNI_NETNS then
+ * names a namespace with the dummy, which the process holds by a descriptor that it passes on;
+ * -errno with a message. If a node cannot create such an interface, a warning is logged and 0 is
+ * returned. */
 int dummy_interface_create(const char *interface, const char *address, char **environment,
                            Error *reterr);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The shim's loop: epoll, one event at a time, so that a source may be removed (and its owner
- * freed) by the handling of another without leaving a stale event behind. */
+/* The shim's event loop on epoll. It handles one event at a time, so that a handler may remove any
+ * source (and free its owner) without leaving a stale event. The agent uses sd-event instead. */
 
 #include "common/macros.h"
 
@@ -13,7 +13,7 @@
 typedef struct EpollSource EpollSource;
 typedef void (*epoll_source_ready_t)(EpollSource *source, uint32_t events);
 
-/* A part of the object that it belongs to; container_of() finds the way back. */
+/* A part of the object that owns it; container_of() finds the object. */
 struct EpollSource {
         int fd; /* owned by the object, not by the loop */
         epoll_source_ready_t on_ready;
@@ -28,6 +28,6 @@ int epoll_source_add(int epoll_fd, EpollSource *source, uint32_t events);
 int epoll_source_change(int epoll_fd, EpollSource *source, uint32_t events);
 void epoll_source_remove(int epoll_fd, EpollSource *source);
 
-/* Waits until 'deadline' (boottime, USEC_INFINITY: for ever) for one event and handles it. 0 or
+/* Waits until 'deadline' (boottime; USEC_INFINITY: no deadline) for one event and handles it. 0 or
  * -errno. */
 int epoll_loop_run_once(int epoll_fd, uint64_t deadline);

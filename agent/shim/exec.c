@@ -2,7 +2,7 @@
 #include "agent/shim/exec.h"
 
 #include "agent/shim/dummy-interface.h"
-#include "agent/shim/shim.h"
+#include "agent/shim/sandbox-state.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -16,15 +16,16 @@
 
 enum {
         ERROR_MAX = 4 * 1024,
-        CONTAINER_OUTPUT_MAX = 10 * 1024, /* as much as the kubelet takes of a probe */
+        CONTAINER_OUTPUT_MAX = 10 * 1024, /* as much as the kubelet takes of a probe's output */
         PROGRAMS_MAX = 256,
 };
 
-/* One of the two pipes that a program writes into. Its beginning is kept, the rest thrown away. */
+/* One of the two pipes that a program writes into. The start of its output is kept, the rest is
+ * dropped. */
 typedef struct ProgramCapture {
         EpollSource source;
         int epoll_fd;
-        int write_fd; /* the program's end, ours until it has begun */
+        int write_fd; /* the program's end, ours until it has started */
         size_t max;
         size_t length;
         char *text;
@@ -36,23 +37,24 @@ struct Program {
         char *id;
         char **argv;
         char **environment;
-        char *interface; /* for a stand-in; NULL: none is wanted */
+        char *interface; /* of the dummy interface; NULL: none is requested */
         char *address;
         int input_fd; /* a memfd, or -EBADF for /dev/null */
         bool in_host;
         bool has_started;
         uint64_t timeout_usec;
-        char *container; /* where it runs; NULL: here. What follows is only for those */
+        char *container; /* where it runs; NULL: in the shim. The members below are used only with a
+                            container */
         char *pid_file;
         char *log;         /* of the runtime */
-        pid_t pid;         /* once the runtime has left it to us */
+        pid_t pid;         /* set once the runtime has left it to us */
         uint64_t deadline; /* boottime; USEC_INFINITY: none, or it was killed */
         bool timed_out;
         ProgramCapture output;
         ProgramCapture error;
 };
 
-/* ---- what it writes ---- */
+/* ---- output ---- */
 
 static void program_capture_close(ProgramCapture *capture) {
         epoll_source_remove(capture->epoll_fd, &capture->source);
@@ -69,7 +71,7 @@ static void append_captured(ProgramCapture *capture, const char *data, size_t le
         capture->length += length;
 }
 
-/* Reads what is there, up to a limit that lets others have their turn. */
+/* Reads the available bytes, up to a limit that leaves other sources their turn. */
 static void read_program_pipe(ProgramCapture *capture) {
         char chunk[4096];
 
@@ -108,7 +110,7 @@ static void program_capture_done(ProgramCapture *capture) {
         free(capture->text);
 }
 
-/* The text as it may stand in a message. */
+/* The text, escaped for a message. */
 static const char *captured_text(ProgramCapture *capture) {
         if (!capture->text)
                 return "";
@@ -132,7 +134,7 @@ static const char *last_captured_line(ProgramCapture *capture) {
         return newline ? newline + 1 : text;
 }
 
-/* ---- its life ---- */
+/* ---- running and ending ---- */
 
 static Program *program_free(Program *program) {
         if (!program)
@@ -165,7 +167,7 @@ static void program_unlink(Program *program) {
                 }
 }
 
-/* A packet has room for less than we keep when much of it must be escaped. */
+/* A packet takes less than we keep if many bytes must be escaped. */
 static void send_exec_done(Shim *shim, ShimEvent *event, ProgramCapture *output) {
         cleanup_free char *packet = NULL;
         size_t length;
@@ -180,7 +182,7 @@ static void send_exec_done(Shim *shim, ShimEvent *event, ProgramCapture *output)
 
 static void start_next_program(Shim *shim);
 
-/* Tells the end and forgets the program. 'message': why it was not run, or NULL. */
+/* Reports the end and frees the program. 'message': why it was not run, or NULL. */
 static void finish_program(Program *program, const char *message, int status) {
         Shim *shim = program->shim;
         ShimEvent event = {
@@ -190,7 +192,7 @@ static void finish_program(Program *program, const char *message, int status) {
                 .timed_out = program->timed_out,
         };
 
-        /* What it wrote is in the pipes. A child of its that holds them open is not waited for. */
+        /* Its output is in the pipes. A child that holds them open is not waited for. */
         read_program_pipe(&program->output);
         read_program_pipe(&program->error);
         event.error = last_captured_line(&program->error);
@@ -212,8 +214,8 @@ static void on_program_task_done(const TaskResult *result, void *userdata) {
 
 /* ---- in a container ---- */
 
-/* It is the leader of a session of its own, so its children go with it, as far as they have not
- * left. */
+/* It leads a session of its own, so its children are killed with it, unless they have left the
+ * session. */
 static void kill_container_program(Program *program) {
         program->timed_out = true;
         program->deadline = USEC_INFINITY;
@@ -222,10 +224,10 @@ static void kill_container_program(Program *program) {
 }
 
 static void finish_unstarted_program(Program *program, const TaskResult *result) {
-        cleanup_free char *sentence = NULL;
+        cleanup_free char *message = NULL;
         int status = 0;
 
-        /* The runtime that we ended may have come as far as to start it. */
+        /* The runtime that we killed may have started the program before. */
         if (runtime_read_pid(program->pid_file, &program->pid) >= 0 &&
             shim_claim_process(program->shim, program->pid, &status) == 1)
                 kill_container_program(program);
@@ -234,14 +236,14 @@ static void finish_unstarted_program(Program *program, const TaskResult *result)
                 finish_program(program, NULL, result->status);
                 return;
         }
-        sentence = runtime_log_last_error_at(program->log);
+        message = runtime_log_last_error_at(program->log);
         if (result->message[0])
                 finish_program(program, result->message, result->status);
         else
-                finish_program(program, sentence ? sentence : "the runtime failed", result->status);
+                finish_program(program, message ? message : "the runtime failed", result->status);
 }
 
-/* The runtime has ended; what it started goes on, or has come to its end already. */
+/* The runtime has ended; the program that it started continues, or has ended already. */
 static void on_exec_runtime_done(const TaskResult *result, void *userdata) {
         Program *program = userdata;
         int status = 0, r;
@@ -254,7 +256,8 @@ static void on_exec_runtime_done(const TaskResult *result, void *userdata) {
         if (r >= 0)
                 r = shim_claim_process(program->shim, program->pid, &status);
         if (r < 0)
-                finish_program(program, "the runtime left no process that is ours to watch", 0);
+                finish_program(program, "the runtime left no process that is a child of the shim",
+                               0);
         else if (r == 0)
                 finish_program(program, NULL, status);
 }
@@ -302,7 +305,7 @@ static int set_closed_pipe_input(void) {
         return r;
 }
 
-/* In a task: becomes the runtime. Both streams are one. */
+/* In a task: becomes the runtime. Both streams share one pipe. */
 static int exec_in_container_main(void *userdata, Error *reterr) {
         const Program *program = userdata;
         const Runtime runtime = shim_runtime(program->shim);
@@ -321,9 +324,9 @@ static int exec_in_container_main(void *userdata, Error *reterr) {
                                reterr);
 }
 
-/* ---- here ---- */
+/* ---- in the shim's namespaces ---- */
 
-/* In a task: the namespaces, the descriptors, then the program in our place. */
+/* In a task: sets namespaces and descriptors, then becomes the program. */
 static int exec_program_main(void *userdata, Error *reterr) {
         const Program *program = userdata;
         const HostNamespaces *host = &program->shim->host;
@@ -336,7 +339,7 @@ static int exec_program_main(void *userdata, Error *reterr) {
         if (program->interface)
                 r = dummy_interface_create(program->interface, program->address,
                                            program->environment, reterr);
-        if (r <= 0) /* nothing to stand in for is nothing to run */
+        if (r <= 0) /* with no interface to replace, nothing is run */
                 return r;
         if (program->input_fd >= 0 && dup2(program->input_fd, STDIN_FILENO) < 0)
                 return -errno;
@@ -348,7 +351,7 @@ static int exec_program_main(void *userdata, Error *reterr) {
         return error_setf(reterr, errno, "cannot run '%s': %s", program->argv[0], strerror(errno));
 }
 
-/* Those in the node's namespaces take turns. */
+/* Programs in the node's namespaces run one after the other. */
 static bool must_wait_for_host_program(const Program *program) {
         for (const Program *other = program->shim->programs.first; other != program;
              other = other->next)
@@ -400,7 +403,7 @@ static int copy_string_list(const StringList *list, char ***ret) {
         return r;
 }
 
-/* In a file, so that nobody must write while the program reads. */
+/* In a file, so that no writer is needed while the program reads. */
 static int open_program_input(const char *input, int *ret) {
         cleanup_close int fd = memfd_create("mainstay-input", MFD_CLOEXEC);
         int r = fd < 0 ? -errno : write_all(fd, input, strlen(input));
@@ -431,7 +434,7 @@ static int set_dummy_interface(Program *program, const ShimRequest *request) {
         return program->interface && program->address ? 0 : -ENOMEM;
 }
 
-/* In one that is no more or not yet nothing can be run. */
+/* A container that has ended, or does not run yet, cannot run a program. */
 static bool container_runs(const Shim *shim, const char *id) {
         const Attempt *attempt = attempt_find(&shim->attempts, id);
 
@@ -439,7 +442,7 @@ static bool container_runs(const Shim *shim, const char *id) {
 }
 
 static const char *exec_refusal_message(int r) {
-        return r == -ESRCH ? "the container does not run" : strerror(-r);
+        return r == -ESRCH ? "the container is not running" : strerror(-r);
 }
 
 static int program_new(Shim *shim, const ShimRequest *request, Program **ret) {

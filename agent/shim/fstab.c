@@ -102,7 +102,7 @@ static int set_value(char **string, const char *value) {
         return 0;
 }
 
-/* 1 when it is one of ours and taken; 0 when not. */
+/* 1 if it is one of ours and has been read; 0 if not. */
 static int parse_own_option(MountSpec *spec, const char *option, Error *reterr) {
         for (size_t i = 0; i < N_ELEMENTS(own_options); i++) {
                 size_t length = strlen(own_options[i].prefix);
@@ -111,7 +111,7 @@ static int parse_own_option(MountSpec *spec, const char *option, Error *reterr) 
                 if (strncmp(option, own_options[i].prefix, length) == 0)
                         return set_value(string, option + length) < 0 ? -ENOMEM : 1;
         }
-        /* Skipping a word that restricts a mount would open what was meant to be closed. */
+        /* Ignoring an option that restricts a mount would open what was meant to be closed. */
         if (strncmp(option, "x-mainstay.", strlen("x-mainstay.")) == 0)
                 return error_setf(reterr, EINVAL, "unknown option '%s'", option);
         return 0;
@@ -141,7 +141,7 @@ static int parse_option(MountSpec *spec, const char *option, Error *reterr) {
         return r != 0 ? MIN(r, 0) : append_data(spec, option);
 }
 
-/* As strsep() at commas, but for those between quotes. */
+/* Like strsep() at commas, except for commas between quotes. */
 static char *next_option(char **rest) {
         char *option = *rest, *c = option;
         bool quoted = false;
@@ -155,20 +155,23 @@ static char *next_option(char **rest) {
         return option;
 }
 
-/* Words that mean nothing together would be skipped in silence. */
+/* Options that contradict each other are refused: they would be ignored silently. */
 static int check_fstab_entry(const MountSpec *spec, Error *reterr) {
         if (spec->label && (spec->bind || spec->data || spec->mode || !streq(spec->target, "none")))
-                return error_setf(reterr, EINVAL, "what gets a label is not mounted");
+                return error_setf(reterr, EINVAL,
+                                  "a line with x-mainstay.label must not be a mount");
         if (spec->label)
                 return 0;
         if (spec->target[0] != '/')
-                return error_setf(reterr, EINVAL, "'%s' is no absolute path", spec->target);
+                return error_setf(reterr, EINVAL, "'%s' is not an absolute path", spec->target);
         if (spec->bind && spec->data)
-                return error_setf(reterr, EINVAL, "a bind mount has no option '%s'", spec->data);
+                return error_setf(reterr, EINVAL, "a bind mount does not take the option '%s'",
+                                  spec->data);
         if (spec->bind && spec->mode)
                 return error_setf(reterr, EINVAL, "a bind mount has the mode of its source");
         if (!spec->bind && (spec->hostpath_type || spec->beneath || spec->idmap))
-                return error_setf(reterr, EINVAL, "only a bind mount has a source to check");
+                return error_setf(reterr, EINVAL,
+                                  "x-mainstay.hostpath, .beneath and .idmap need a bind mount");
         return 0;
 }
 
@@ -209,8 +212,8 @@ void fstab_done(Fstab *fstab) {
         *fstab = (Fstab){ 0 };
 }
 
-/* One line, which getmntent_r() would cut at its buffer without a word: the buffer is never
- * shorter. 'line' is changed. 1 when it had an entry, 0 when it was empty or a comment. */
+/* Reads one line. getmntent_r() would cut it silently at the end of its buffer, so the buffer is
+ * never shorter. 'line' is changed. 1 if it had an entry, 0 if it was empty or a comment. */
 static int parse_fstab_line(char *line, MountSpec *spec, Error *reterr) {
         cleanup_fclose FILE *file = NULL;
         cleanup_free char *buffer = NULL;
@@ -255,7 +258,7 @@ int fstab_parse(char *text, size_t length, Fstab *ret, Error *reterr) {
         unsigned number = 0;
 
         if (memchr(text, '\0', length))
-                return error_setf(reterr, EINVAL, "there is a NUL byte in it");
+                return error_setf(reterr, EINVAL, "the file contains a NUL byte");
         while ((line = strsep(&rest, "\n"))) {
                 int r;
 

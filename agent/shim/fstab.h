@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The list of mounts that a pod or a container needs, as getmntent(3) reads it. Pure: reads text,
- * mounts nothing.
+/* The list of mounts that a pod or a container needs, in the format of getmntent(3). Pure: reads
+ * text, mounts nothing (see mounts.h).
  *
- * Beside the options of mount(8) a line of kind "bind" or "rbind" may carry
+ * Besides the options of mount(8), a line of kind "bind" or "rbind" may have
  *   x-mainstay.hostpath=<Type>   the source is a hostPath volume of this Kubernetes type
- *   x-mainstay.volume=<name>     names the volume in what goes wrong
- *   x-mainstay.mode=<octal>      the mode of a new mount's root, afterwards
- *   x-mainstay.idmap=<file>      users appear as those of this user namespace
- *   x-mainstay.beneath=<root>    the source must lie beneath that directory, whatever links say
- * Values may be quoted, for the commas in them, as "context=" is by mount(8).
+ *   x-mainstay.volume=<name>     names the volume in error messages
+ *   x-mainstay.mode=<octal>      the mode that the root of a new mount gets
+ *   x-mainstay.idmap=<file>      owners are mapped as in this user namespace
+ *   x-mainstay.beneath=<root>    the source must be beneath that directory after all links
  *
- * A line of no kind, to the target "none", mounts nothing:
- *   x-mainstay.label=<label>     the source and all in it get this label of SELinux's */
+ * Values may be quoted, because of commas in them, as mount(8) does with "context=".
+ *
+ * A line of kind "none", to the target "none", mounts nothing:
+ *   x-mainstay.label=<label>     the source and everything in it get this SELinux label */
 
 #include "common/error.h"
 
@@ -23,13 +24,13 @@ typedef struct MountSpec {
         char *source;
         char *target;
         char *type;
-        char *data; /* options that are the file system's own, or NULL */
+        char *data; /* options of the file system itself, or NULL */
         bool bind;
         bool recursive;
         unsigned long flags;       /* MS_RDONLY, MS_NOSUID, … */
         unsigned long propagation; /* MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE, or 0 */
         bool propagate_all;        /* to the mounts below as well */
-        char *hostpath_type;       /* NULL: no hostPath; "" is a type */
+        char *hostpath_type;       /* NULL: not a hostPath; "" is a type */
         char *volume;
         char *mode;
         char *idmap;

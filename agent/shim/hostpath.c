@@ -15,7 +15,7 @@ typedef struct HostPathCheck {
         const char *name;
         mode_t format; /* S_IFMT bits that it must have; 0: any */
         bool should_create;
-        const char *what; /* as the kubelet says it: "… is not a directory" */
+        const char *what; /* as in the kubelet's messages: "… is not a directory" */
 } HostPathCheck;
 
 /* clang-format off */
@@ -72,8 +72,8 @@ int hostpath_open(const char *path, const char *type_name, Error *reterr) {
         return TAKE_FD(fd);
 }
 
-/* One step down. 'name' is no "." and no "..". What is made gets the mode whatever the umask says;
- * by chmod() that could hit what somebody put in its place. */
+/* One step down. 'name' is neither "." nor "..". A new file gets the mode whatever the umask is;
+ * chmod() could change a file that was put in its place. */
 static int open_or_make_component(int dir_fd, const char *name, bool directory, mode_t mode) {
         cleanup_close int made = -EBADF;
         mode_t mask = umask(0);
@@ -129,8 +129,8 @@ static int open_below(int root_fd, const char *path) {
         return fd < 0 ? -errno : (int) fd;
 }
 
-/* What there is of a path, wherever links lead that stay beneath the root; '*ret_rest' is what is
- * missing of it. */
+/* Opens the existing part of a path, following links that stay beneath the root; '*ret_rest' is the
+ * missing part. */
 static int open_existing(int root_fd, const char *path, const char **ret_rest) {
         size_t length = strlen(path);
 
@@ -152,7 +152,7 @@ static int open_existing(int root_fd, const char *path, const char **ret_rest) {
         }
 }
 
-/* What is made in a volume has the mode of its top, and its label. */
+/* A new directory in a volume gets the mode of the volume's root, and its label. */
 static int make_beneath(int root_fd, const char *path) {
         cleanup_creating SelinuxCreating creating = false;
         cleanup_free char *label = NULL;

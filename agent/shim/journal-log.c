@@ -22,7 +22,7 @@ struct JournalLog {
         size_t fields_length;
         uint64_t n_lost;
         uint64_t period_begins;
-        int patience_ms; /* what is left of it in this period */
+        int patience_ms; /* time that remains for waiting in this period */
 };
 
 int journal_log_new(const char *socket_path, const StringList *fields, JournalLog **ret) {
@@ -44,7 +44,7 @@ int journal_log_new(const char *socket_path, const StringList *fields, JournalLo
         return 0;
 }
 
-/* Until the journal has read something, or our patience with it is at an end. */
+/* Waits until the journal has read, or until the time for waiting is used up. */
 static bool wait_for_journal(JournalLog *journal) {
         struct pollfd poller = { .fd = journal->socket.fd, .events = POLLOUT };
         uint64_t now = now_boottime_usec(), waited;

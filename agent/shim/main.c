@@ -36,20 +36,20 @@ static const char help[] =
         "       mainstay-shim cleanup [--cgroup PATH]... [DIR]...\n"
         "       mainstay-shim usage [--inodes] [DIR]...\n"
         "\n"
-        "The sandbox of one pod: holds its namespaces and mounts, runs its containers, writes\n"
-        "their logs. The agent starts it; it outlives the agent.\n"
+        "Runs the sandbox of one pod: holds its namespaces and mounts, runs its containers,\n"
+        "writes their logs. The agent starts it; it outlives the agent.\n"
         "\n"
         "  sandbox   serve the pod on the socket that is the standard input\n"
-        "  prepare   make DIR a private mount, for sandboxes to mount below\n"
-        "  cleanup   end all processes in cgroups, remove them and the directories\n"
-        "  usage     print how many bytes, or inodes, of a disk each directory takes\n"
+        "  prepare   make DIR a private mount, below which sandboxes mount\n"
+        "  cleanup   kill all processes in cgroups, remove the cgroups and the directories\n"
+        "  usage     print how many bytes, or inodes, each directory takes on disk\n"
         "\n"
         "Options of sandbox:\n"
         "  --pod UID                  the pod; its directory is DIR/pods/UID\n"
-        "  --run-dir DIR              where the agent's run-time files are\n"
+        "  --run-dir DIR              the agent's directory of run-time files\n"
         "  --runtime PROGRAM          the OCI runtime (runc)\n"
-        "  --runtime-timeout SECONDS  how long one call of it may take (120)\n"
-        "  --cgroup PATH              the cgroup to live in\n"
+        "  --runtime-timeout SECONDS  time limit of one call of the runtime (120)\n"
+        "  --cgroup PATH              the cgroup to run in\n"
         "  --host-network             stay in the host's network and UTS namespaces\n"
         "  --host-ipc                 stay in the host's IPC namespace\n"
         "  --systemd-cgroup           have the runtime ask systemd for the containers' cgroups\n"
@@ -89,7 +89,8 @@ static int run_cleanup_verb(int argc, char **argv) {
                 if (option != OPTION_CGROUP)
                         return EXIT_USAGE;
                 if (optarg[0] != '/' || optarg[1] == '\0')
-                        return fail_shim_usage("A cgroup is an absolute path, and not the root");
+                        return fail_shim_usage(
+                                "Expected the absolute path of a cgroup other than the root");
                 if (strv_append(&cgroups, optarg) < 0)
                         return EXIT_FAILURE;
         }
@@ -170,7 +171,7 @@ static int run_sandbox_verb(int argc, char **argv) {
 
         while ((option = getopt_long(argc, argv, "+", long_options, NULL)) >= 0)
                 if (set_shim_option(&options, option) < 0)
-                        return fail_shim_usage("There is a wrong option");
+                        return fail_shim_usage("Unknown or incomplete option");
         if (optind != argc || !options.uid || strchr(options.uid, '/') || !options.run_dir ||
             options.run_dir[0] != '/')
                 return fail_shim_usage("Expected --pod UID and an absolute --run-dir DIR");
@@ -200,5 +201,5 @@ int main(int argc, char **argv) {
         for (size_t i = 0; i < N_ELEMENTS(verbs); i++)
                 if (streq(verbs[i].name, verb))
                         return verbs[i].run(argc - 1, argv + 1);
-        return fail_shim_usage(verb[0] ? "There is no such verb" : "Expected a verb");
+        return fail_shim_usage(verb[0] ? "Unknown verb" : "Expected a verb");
 }

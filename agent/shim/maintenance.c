@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* 1: 'path' (without links) is a mount point, and '*ret_shared' says of which kind; 0: it is none.
- */
+/* 1: 'path' (without links) is a mount point, and '*ret_shared' its propagation; 0: it is not
+ * one. */
 static int find_mount(const char *path, bool *ret_shared) {
         cleanup_mountinfo MountInfo info = { 0 };
         MountPoint mount_point;
@@ -51,7 +51,7 @@ int prepare_run_directory(const char *directory, Error *reterr) {
         return 0;
 }
 
-/* Those who were killed need a moment to leave. */
+/* Killed processes need a moment to exit. */
 static int remove_cgroup(const char *cgroup) {
         static const struct timespec moment = { .tv_nsec = 5000000 };
         int r = cgroup_kill(cgroup);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The mounts of our namespace, as /proc/self/mountinfo lists them. */
+/* The mounts of our mount namespace, from /proc/self/mountinfo. */
 
 #include "common/macros.h"
 
@@ -23,5 +23,5 @@ bool mountinfo_next(MountInfo *info, MountPoint *ret);
 void mountinfo_done(MountInfo *info);
 #define cleanup_mountinfo cleanup_with(mountinfo_done)
 
-/* 'path' is 'root' or lies below it. Both are absolute, without "." and "..". */
+/* True if 'path' is 'root' or below it. Both are absolute, without "." and "..". */
 bool path_is_beneath(const char *path, const char *root);

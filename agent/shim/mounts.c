@@ -12,12 +12,12 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-/* A bind mount is cloned into a descriptor, given its flags, and only then put in its place:
- * nobody sees it writable who must not, and neither end is looked up twice. */
+/* A bind mount is cloned into a descriptor, gets its flags, and only then is attached: it is never
+ * visible with too many rights, and neither end is looked up twice. */
 
 enum {
-        OPTIONS_MAX = 4095, /* what mount(2) takes: a page and its NUL */
-        UNDO_ROUNDS = 16,   /* mounts may lie on top of each other */
+        OPTIONS_MAX = 4095, /* limit of mount(2): a page and its NUL */
+        UNDO_ROUNDS = 16,   /* mounts may be stacked */
 };
 
 static uint64_t attributes_of(unsigned long flags) {
@@ -117,7 +117,7 @@ static int mount_bind(const MountSpec *spec, const char *root, Error *reterr) {
                 r = -errno;
         if (r == -EINVAL && spec->idmap)
                 return error_setf(reterr, EINVAL,
-                                  "cannot mount '%s' for users of the pod's own: its file system "
+                                  "cannot mount '%s' with the pod's user namespace: its file system"
                                   "cannot map IDs",
                                   spec->source);
         if (r < 0)
@@ -126,8 +126,8 @@ static int mount_bind(const MountSpec *spec, const char *root, Error *reterr) {
         return 0;
 }
 
-/* The directory that all of "lowerdir=/a/x:/a/y" lie in, by its length in the first of them,
- * without the slash. 0: none but the root. */
+/* The length of the common parent directory of all directories in "lowerdir=/a/x:/a/y", without the
+ * final slash. 0: only the root is common. */
 static size_t common_parent(const char *lower, size_t length) {
         const char *end = lower + length, *first_end = memchr(lower, ':', length);
         size_t common = (size_t) ((first_end ? first_end : end) - lower);
@@ -145,8 +145,8 @@ static size_t common_parent(const char *lower, size_t length) {
         return common;
 }
 
-/* More lower directories than a page of options holds are named from the directory that they share,
- * which becomes our own. We are in a task: nobody minds where we stand. */
+/* If the lower directories do not fit into a page of options, they are named relative to their
+ * common parent, which becomes our working directory. That is harmless in a task. */
 static int shorten_overlay(const char *data, char **ret, Error *reterr) {
         static const char key[] = "lowerdir=";
         const char *lower = strstr(data, key);
@@ -168,14 +168,15 @@ static int shorten_overlay(const char *data, char **ret, Error *reterr) {
         for (const char *p = lower; p < lower + length;) {
                 size_t n = strcspn(p, ":,");
 
-                /* The last name brings what follows the list along. */
+                /* The last name carries the rest of the options. */
                 n = p + n < lower + length ? n + 1 : strlen(p);
                 out = mempcpy(out, p + common + 1, n - common - 1);
                 p += n;
         }
         *out = '\0';
         if (strlen(result) > OPTIONS_MAX)
-                return error_setf(reterr, E2BIG, "there are more layers than %d bytes can name",
+                return error_setf(reterr, E2BIG,
+                                  "the overlay has more layers than %d bytes of options can name",
                                   OPTIONS_MAX);
         if (chdir(parent[0] ? parent : "/") < 0)
                 return error_setf(reterr, errno, "cannot enter '%s': %s", parent, strerror(errno));
@@ -201,8 +202,8 @@ static int mount_new(const MountSpec *spec, const char *root, Error *reterr) {
                 r = error_setf(reterr, errno, "%s", strerror(errno));
         if (shorter && chdir("/") < 0)
                 return -errno;
-        /* The descriptor names what lies under the mount now, so this goes by the path; it was
-         * made without links a moment ago, in a directory that is ours. */
+        /* The descriptor refers to the directory under the mount now, so the mode is set by path;
+         * the path was checked for links just before, and the directory is ours. */
         if (r >= 0 && spec->propagation != 0 &&
             mount(NULL, spec->target, NULL,
                   spec->propagation | (spec->propagate_all ? MS_REC : 0UL), NULL) < 0)
@@ -220,8 +221,8 @@ static int label_mount_source(const MountSpec *spec, Error *reterr) {
         int r = selinux_label_tree(spec->source, spec->label);
 
         if (r < 0)
-                return error_setf(reterr, -r, "cannot give '%s' the label '%s': %s", spec->source,
-                                  spec->label, strerror(-r));
+                return error_setf(reterr, -r, "cannot set the SELinux label of '%s' to '%s': %s",
+                                  spec->source, spec->label, strerror(-r));
         return 0;
 }
 
@@ -250,7 +251,7 @@ int mounts_apply(const char *fstab_path, const char *root, Error *reterr) {
         return r;
 }
 
-/* The kernel lists where mounts are, not by which links one gets there: 'root' has none. */
+/* The kernel lists mount points without links: 'root' contains none. */
 static int list_mounts_beneath(const char *root, char ***ret) {
         cleanup_mountinfo MountInfo info = { 0 };
         cleanup_strv char **paths = NULL;
@@ -278,7 +279,7 @@ int mounts_undo(const char *path_of_root) {
                         return r;
                 if (strv_length(paths) == 0)
                         return 0;
-                /* A mount that has peers on the host would take theirs along when it goes. */
+                /* Removing a mount that has peers on the host would remove them too. */
                 strv_foreach(path, paths)
                         (void) mount(NULL, *path, NULL, MS_PRIVATE, NULL);
                 for (size_t i = strv_length(paths); i > 0; i--)
@@ -297,7 +298,7 @@ int mounts_check_private(const char *path, Error *reterr) {
 
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", path);
-        /* The last one listed lies on top. */
+        /* The last one in the list is on top. */
         while (mountinfo_next(&info, &mount_point))
                 if (path_is_beneath(real, mount_point.path) &&
                     strlen(mount_point.path) >= longest) {

@@ -8,7 +8,7 @@
 #include <signal.h>
 
 /* "oom_kill <n>" is a line of memory.events and of version 1's memory.oom_control; on version 2 it
- * counts what happened below as well. */
+ * includes the cgroups below. */
 static int read_kills(const char *events_file, uint64_t *ret) {
         static const char key[] = "oom_kill ";
         cleanup_close int fd = open(events_file, O_RDONLY | O_CLOEXEC);

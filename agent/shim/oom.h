@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whether the kernel ended something of a container for want of memory. */
+/* Detects OOM kills: whether the kernel's OOM killer ended a process of a container. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How often that happened in the pod of the container whose memory.events (or, of version 1,
- * memory.oom_control) is this file; 0 where nobody knows. */
+/* The number of OOM kills in the pod of the container whose memory.events (or memory.oom_control on
+ * version 1) is this file; 0 if it is unknown. */
 uint64_t oom_kills_of_pod(const char *events_file);
 
-/* Whether it happened in the container, which has ended by 'signal' (0: by none). systemd removes a
- * group as soon as nobody is in it, often before we look; what is left then is the pod's count,
- * which was 'before' when the container started. */
+/* Whether the container that ended by 'signal' (0: none) had an OOM kill. systemd removes a cgroup
+ * as soon as it is empty, often before we read it; then the pod's count decides, compared with
+ * 'before', its value when the container started. */
 bool oom_killed(const char *events_file, int signal, uint64_t before);

@@ -16,7 +16,7 @@
 static const char file_name[] = "pid-namespace";
 static const char name[] = "mainstay-pause";
 
-/* For ps(1): its command line is a copy of the shim's, in the same place. */
+/* For ps(1): the command line is a copy of the shim's, in the same place. */
 static void rename_process(void) {
         size_t length = strlen(program_invocation_name);
 
@@ -25,7 +25,7 @@ static void rename_process(void) {
         memcpy(program_invocation_name, name, MIN(length, strlen(name)));
 }
 
-/* Children of an ignored SIGCHLD leave no zombies, so nothing ever wakes us. Signals from within
+/* With SIGCHLD ignored, children leave no zombies and the process never wakes. Signals from within
  * the namespace do not reach its first process. */
 static void run_pause_process(void) __attribute__((noreturn));
 static void run_pause_process(void) {
@@ -37,8 +37,8 @@ static void run_pause_process(void) {
                 (void) pause();
 }
 
-/* The namespace belongs to the users that its maker is among. So a child goes there first, and has
- * a sibling, which is our child too. */
+/* The namespace belongs to the user namespace of its creator. So a child enters that one first, and
+ * creates a sibling, which is our child too. */
 static long clone_in_user_namespace(int users_fd) {
         int pipes[2], status;
         pid_t helper;
@@ -76,7 +76,7 @@ int pid_namespace_start(const char *pod_dir, int users_fd, pid_t *ret_pid) {
                 return -ENOMEM;
         if (access(path, F_OK) < 0)
                 return errno == ENOENT ? 0 : -errno;
-        /* As fork(), which cannot be told of namespaces: only the child is in the new one. */
+        /* Like fork(), but the child is in a new PID namespace. */
         if (users_fd >= 0)
                 pid = clone_in_user_namespace(users_fd);
         else

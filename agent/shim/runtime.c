@@ -19,7 +19,7 @@ enum {
         SENTENCE_MAX = 4 * 1024,
 };
 
-/* Arguments are written into; they are never a shell's. */
+/* Arguments are written into; they are never parsed by a shell. */
 #define WORD(text) ((char *) (uintptr_t) (text))
 
 int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
@@ -28,7 +28,7 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
         cleanup_free char *pid_file = path_join(bundle, "pid");
         char *words[] = {
                 WORD(runtime->program),
-                WORD("--systemd-cgroup"), /* or the program, and it all begins here */
+                WORD("--systemd-cgroup"), /* or the program, and then all of it starts again here */
                 WORD("--root"),
                 WORD(runtime->root),
                 WORD("--log"),
@@ -52,7 +52,7 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
                 return -ENOMEM;
         if (!runtime->has_systemd_cgroup)
                 *++argv = words[0];
-        /* Of an attempt that failed under this name. */
+        /* Removes the state of an attempt that failed under this name. */
         (void) unlink(log);
         (void) unlink(pid_file);
         if ((streams->input_fd >= 0 && dup2(streams->input_fd, STDIN_FILENO) < 0) ||
@@ -115,7 +115,7 @@ static int spawn_runtime_quietly(char **argv, pid_t *ret_pid, Error *reterr) {
         return r == 0 ? 0 : error_setf(reterr, r, "cannot run '%s': %s", argv[0], strerror(r));
 }
 
-/* Waits for our child; kills it when it takes too long. */
+/* Waits for our child; kills it at the time limit. */
 static int wait_for_runtime(pid_t pid, uint64_t timeout_usec, int *ret_status, Error *reterr) {
         cleanup_close int fd = pidfd_open(pid, 0);
         struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
@@ -126,13 +126,15 @@ static int wait_for_runtime(pid_t pid, uint64_t timeout_usec, int *ret_status, E
         while (waitpid(pid, ret_status, 0) < 0)
                 if (errno != EINTR)
                         return -errno;
-        return late ? error_setf(reterr, ETIMEDOUT, "the runtime took too long and was ended") : 0;
+        return late ? error_setf(reterr, ETIMEDOUT,
+                                 "the runtime exceeded its time limit and was killed")
+                    : 0;
 }
 
 int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, Error *reterr) {
         cleanup_free char *state = path_join(runtime->root, id);
         cleanup_free char *log = bundle[0] ? path_join(bundle, "runtime.log") : strdup("/dev/null");
-        cleanup_free char *sentence = NULL;
+        cleanup_free char *message = NULL;
         char *argv[] = {
                 WORD(runtime->program),
                 WORD("--root"),
@@ -160,22 +162,22 @@ int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, E
                 return r;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
                 return 0;
-        sentence = runtime_log_last_error(bundle);
+        message = runtime_log_last_error(bundle);
         return error_setf(reterr, EIO, "cannot delete the container: %s",
-                          sentence ? sentence : "the runtime failed");
+                          message ? message : "the runtime failed");
 }
 
-/* {"level":"error","msg":"…","time":"…"}; NULL for a line that is none. */
+/* {"level":"error","msg":"…","time":"…"}; NULL for any other line. */
 static char *error_message_of_line(const char *line, size_t length) {
         json_t *root = json_loadb(line, length, 0, NULL);
         const char *level = json_string_value(json_object_get(root, "level"));
         const char *text = json_string_value(json_object_get(root, "msg"));
-        char *sentence = NULL;
+        char *message = NULL;
 
         if (level && text && (streq(level, "error") || streq(level, "fatal")))
-                sentence = strndup(text, SENTENCE_MAX - 1);
+                message = strndup(text, SENTENCE_MAX - 1);
         json_decref(root);
-        return sentence;
+        return message;
 }
 
 char *runtime_log_last_error(const char *bundle) {
@@ -197,12 +199,12 @@ char *runtime_log_last_error_at(const char *path) {
         size = lseek(fd, 0, SEEK_END);
         n = pread(fd, tail, LOG_TAIL_MAX, MAX(size - LOG_TAIL_MAX, (off_t) 0));
         while (n > 0) {
-                char *newline = memrchr(tail, '\n', (size_t) n), *sentence;
+                char *newline = memrchr(tail, '\n', (size_t) n), *message;
                 char *line = newline ? newline + 1 : tail;
 
-                sentence = error_message_of_line(line, (size_t) (tail + n - line));
-                if (sentence)
-                        return sentence;
+                message = error_message_of_line(line, (size_t) (tail + n - line));
+                if (message)
+                        return message;
                 n = newline ? newline - tail : 0;
         }
         return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Calls of the OCI runtime (runc, crun). Both block or replace the process: for tasks. */
+/* Calls of the OCI runtime (runc, crun). They block or replace the process: for tasks only. */
 
 #include "common/error.h"
 
@@ -10,34 +10,34 @@
 #include <sys/types.h>
 
 typedef struct Runtime {
-        const char *program; /* a path, or a name to look for in PATH */
+        const char *program; /* a path, or a name to look up in PATH */
         const char *root;    /* the directory of its state */
         uint64_t timeout_usec;
-        bool has_systemd_cgroup; /* new containers' groups are systemd's to make */
+        bool has_systemd_cgroup; /* systemd creates the cgroups of new containers */
 } Runtime;
 
-/* What runtime_exec_run() gives when there is no such program; no other failure looks so. */
+/* The exit status of runtime_exec_run() when the program does not exist; no other failure has
+ * it. */
 enum {
         RUNTIME_MISSING = -ENOEXEC,
 };
 
-/* Descriptors 0, 1 and 2 of the runtime, which without a terminal are also the container's. */
+/* Descriptors 0, 1 and 2 of the runtime; without a terminal they are also the container's. */
 typedef struct RuntimeStreams {
-        int input_fd; /* < 0: as it is */
+        int input_fd; /* < 0: unchanged */
         int output_fd;
         int error_fd;
-        const char
-                *terminal; /* the socket that a terminal is handed over at; NULL: there is none */
+        const char *terminal; /* socket at which a terminal is handed over; NULL: no terminal */
 } RuntimeStreams;
 
-/* Becomes "run --detach", which leaves the container's process to the shim and its number in
- * <bundle>/pid. Returns on failure only. */
+/* Becomes "run --detach", which leaves the container's process to the shim and its PID in
+ * <bundle>/pid. Returns only on failure. */
 int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
                      const RuntimeStreams *streams, Error *reterr);
 
-/* Becomes "exec --detach", which leaves the program's process to the shim and its number in
- * 'pid_file'. The container's bundle says as whom and with which environment. What the runtime says
- * of a failure is in 'log'. Returns on failure only. */
+/* Becomes "exec --detach", which leaves the program's process to the shim and its PID in
+ * 'pid_file'. User and environment are those of the container's bundle. Errors of the runtime are
+ * in 'log'. Returns only on failure. */
 typedef struct RuntimeExec {
         const char *id;
         const char *pid_file;
@@ -46,13 +46,13 @@ typedef struct RuntimeExec {
 } RuntimeExec;
 int runtime_exec_in(const Runtime *runtime, const RuntimeExec *exec, Error *reterr);
 
-/* What the runtime wrote into a pid file. 0 or -errno. */
+/* The PID in a pid file of the runtime. 0 or -errno. */
 int runtime_read_pid(const char *file, pid_t *ret);
 
-/* "delete --force", if the runtime knows the container. 0, or -errno and why. */
+/* "delete --force", if the container is known to the runtime. 0, or -errno and why. */
 int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, Error *reterr);
 
-/* The last error in <bundle>/runtime.log, or in another such log, in memory that the caller frees,
- * or NULL. */
+/* The last error in <bundle>/runtime.log, or in a similar log, in memory that the caller frees, or
+ * NULL. */
 char *runtime_log_last_error(const char *bundle);
 char *runtime_log_last_error_at(const char *path);

@@ -19,8 +19,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-/* What a service manager tells the agent is not for a shim and its runtime: runc for one would wait
- * for a READY=1 of the container when it sees NOTIFY_SOCKET. */
+/* NOTIFY_SOCKET and the like are for the agent, not for a shim and its runtime: runc, for one,
+ * would wait for a READY=1 of the container. */
 static const char *const foreign_variables[] = {
         "NOTIFY_SOCKET", "LISTEN_FDS",    "LISTEN_PID",    "LISTEN_FDNAMES",
         "WATCHDOG_PID",  "WATCHDOG_USEC", "INVOCATION_ID", "MAINPID",
@@ -49,7 +49,7 @@ static void reset_inheritance(void) {
         (void) signal(SIGPIPE, SIG_IGN);
         (void) signal(SIGHUP, SIG_IGN);
         (void) signal(SIGINT, SIG_IGN);
-        /* Fifty of us idle on a node: keep no memory in reserve. */
+        /* Fifty shims idle on a node: keep no memory in reserve. */
         (void) mallopt(M_ARENA_MAX, 1);
         (void) mallopt(M_TRIM_THRESHOLD, 8 * 1024);
         (void) mallopt(M_TOP_PAD, 4 * 1024);
@@ -63,7 +63,8 @@ static void enter_cgroup(const char *path) {
         if (r >= 0)
                 r = cgroup_enter(path, &error);
         if (r < 0)
-                log_warning("Staying in the cgroup of the agent: %s", error_message(&error, r));
+                log_warning("Cannot enter the shim's cgroup; staying in the agent's: %s",
+                            error_message(&error, r));
 }
 
 static int keep_host(HostNamespaces *ret) {
@@ -82,7 +83,7 @@ static int keep_host(HostNamespaces *ret) {
         return 0;
 }
 
-/* A new network namespace has a loopback interface that is down. */
+/* The loopback interface of a new network namespace is down. */
 static int raise_loopback(void) {
         struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
         cleanup_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -90,7 +91,7 @@ static int raise_loopback(void) {
         return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
 }
 
-/* Where the pod has users of its own, its namespaces are theirs. */
+/* If the pod has a user namespace, its other namespaces belong to it. */
 static int enter_users(const ShimOptions *options, int *namespaces, int *ret_fd, Error *reterr) {
         cleanup_free char *pod_dir = NULL;
         unsigned first_id = 0;
@@ -102,7 +103,7 @@ static int enter_users(const ShimOptions *options, int *namespaces, int *ret_fd,
         }
         r = user_namespace_read(pod_dir, &first_id);
         if (r < 0)
-                return error_setf(reterr, -r, "cannot read which users the pod has: %s",
+                return error_setf(reterr, -r, "cannot read the user IDs of the pod: %s",
                                   strerror(-r));
         if (r == 0)
                 return 0;
@@ -117,7 +118,7 @@ int sandbox_process_isolate(const ShimOptions *options, HostNamespaces *ret_host
         reset_inheritance();
         if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
                 return error_setf(reterr, errno, "cannot become a subreaper: %s", strerror(errno));
-        /* May be refused where the agent has no right to it. */
+        /* May be refused if the agent lacks the privilege. */
         (void) write_value_at(AT_FDCWD, "/proc/self/oom_score_adj", "-998");
         if (options->cgroup)
                 enter_cgroup(options->cgroup);
@@ -133,14 +134,14 @@ int sandbox_process_isolate(const ShimOptions *options, HostNamespaces *ret_host
         r = enter_users(options, &namespaces, &ret_host->users_fd, reterr);
         if (r < 0)
                 return r;
-        /* Mounts keep their peers: a hostPath volume sees what the host mounts there. What we mount
-         * ourselves lies below the run directory, which is a private mount. */
+        /* Mounts keep their peers: a hostPath volume sees later mounts of the host. Our own mounts
+         * are below the run directory, which is a private mount. */
         if (unshare(namespaces) < 0)
                 return error_setf(reterr, errno, "cannot make the pod's namespaces: %s",
                                   strerror(errno));
         r = options->host_network ? 0 : raise_loopback();
         if (r < 0)
-                return error_setf(reterr, -r, "cannot raise the pod's loopback interface: %s",
+                return error_setf(reterr, -r, "cannot bring up the pod's loopback interface: %s",
                                   strerror(-r));
         return chdir("/") < 0 ? -errno : 0;
 }

@@ -1,16 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Makes this process a sandbox: out of what it inherited from the agent, into namespaces and a
- * control group of its own. */
+/* Turns this process into a pod sandbox: drops what it inherited from the agent, enters namespaces
+ * and a cgroup of its own. */
 
-#include "agent/shim/shim.h"
+#include "common/error.h"
 
-/* Takes the socket from standard input, which becomes /dev/null, and closes all that is not ours. A
- * descriptor or -errno. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct ShimOptions {
+        const char *uid;
+        const char *run_dir;
+        const char *runtime; /* a path, or a name to look up in PATH */
+        const char *cgroup;  /* for this process; NULL: unchanged */
+        bool host_network;
+        bool host_ipc;
+        bool has_systemd_cgroup;       /* systemd creates the containers' cgroups */
+        uint64_t runtime_timeout_usec; /* of one runtime call */
+} ShimOptions;
+
+/* The namespaces of the node, if the pod has its own; else -EBADF. */
+typedef struct HostNamespaces {
+        int network_fd;
+        int uts_fd;
+        int users_fd; /* the pod's own, not the node's */
+} HostNamespaces;
+
+#define HOST_NAMESPACES_NULL ((HostNamespaces){ -EBADF, -EBADF, -EBADF })
+
+/* Takes the socket from standard input, which becomes /dev/null, and closes all inherited
+ * descriptors. A descriptor or -errno. */
 int sandbox_process_take_socket(void);
 
-/* Session, signals, priorities, control group, namespaces; in a network namespace of its own the
- * loopback interface is up. 'ret_host' are descriptors of those namespaces of the node's that were
- * left. 0 or -errno: without its namespaces it is no sandbox; the rest is only warned about. */
+/* Sets session, signals, priorities, cgroup and namespaces, and brings up the loopback interface of
+ * its own network namespace. 'ret_host' are descriptors of those namespaces of the node that were
+ * left. 0 or -errno: without its namespaces it is not a sandbox; other failures are only logged. */
 int sandbox_process_isolate(const ShimOptions *options, HostNamespaces *ret_host, Error *reterr);

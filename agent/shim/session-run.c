@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command's streams are pipes, or a terminal that the runtime makes; the client's are channels
- * of the WebSocket. Nothing is read that has no place to go: a client that does not read stops the
- * command, a command that does not read stops the client, and neither costs memory.
+/* The command's streams are pipes, or a terminal that the runtime creates; the client's streams are
+ * channels of the WebSocket. Nothing is read that cannot be passed on: a client that does not read
+ * stops the command, a command that does not read stops the client, and neither uses memory.
  *
- * The runtime starts the command and leaves it to us, as we are its subreaper: so the exit status
- * is the kernel's word, and a client that goes away is a process that we can kill. */
+ * The runtime starts the command and leaves it to us, as we are its subreaper. So the exit status
+ * comes from the kernel, and the command can be killed when the client disconnects. */
 
 #include "agent/shim/session-run.h"
 
@@ -25,8 +25,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* So long we wait for what the command's children have to say after its own end, for a client that
- * takes nothing, and for one that does not say goodbye. */
+/* How long to wait for output of the command's children after its end, for a client that does not
+ * read, and for one that does not close the connection. */
 #define DRAIN_USEC        (500 * USEC_PER_MSEC)
 #define CLIENT_STALL_USEC (10 * USEC_PER_SEC)
 #define CLIENT_CLOSE_USEC (2 * USEC_PER_SEC)
@@ -43,7 +43,7 @@ typedef struct ExecSessionOutput {
         ExecSession *session;
         unsigned char channel;
         bool is_watched;
-        bool is_muted; /* nobody wants to hear it */
+        bool is_muted; /* the client does not want it */
 } ExecSessionOutput;
 
 struct ExecSession {
@@ -56,19 +56,19 @@ struct ExecSession {
         Terminal *terminal;
         ExecSessionOutput output, error;
 
-        EpollSource input; /* the command's end of what the client says */
+        EpollSource input; /* the command's end of its standard input */
         bool is_input_watched;
-        char *pending; /* said, and not taken yet */
+        char *pending; /* received from the client, and not written yet */
         size_t n_pending, n_taken;
         bool is_input_over;
-        struct winsize size; /* as it was said before there was a terminal */
+        struct winsize size; /* as received before the terminal existed */
 
         pid_t runtime_pid; /* 0: it has ended */
         pid_t pid;         /* of the command, once the runtime has ended */
         bool has_ended;
         int status;
-        bool is_abandoned;    /* nobody is there to tell anything */
-        bool has_sent_status; /* the status is queued, and nothing more is said */
+        bool is_abandoned;    /* nothing can be sent to the client */
+        bool has_sent_status; /* the status is queued, and nothing is sent after it */
         uint64_t deadline;
 };
 
@@ -86,7 +86,7 @@ static void watch_session_socket(ExecSession *s) {
         s->socket_events = events;
 }
 
-/* Something has moved since the command's end: more may come. */
+/* A stream has moved since the command's end: more output may follow. */
 static void extend_session_deadline(ExecSession *s) {
         size_t queued = channels_queued(s->channels);
         uint64_t patience = DRAIN_USEC;
@@ -103,7 +103,7 @@ static void extend_session_deadline(ExecSession *s) {
 static void kill_session_command(const ExecSession *s) {
         if (s->pid <= 0 || s->has_ended)
                 return;
-        /* It leads a session of its own; what it has started goes with it. */
+        /* It leads a session of its own; processes that it started are killed with it. */
         (void) kill(-s->pid, SIGKILL);
         (void) kill(s->pid, SIGKILL);
 }
@@ -113,7 +113,7 @@ static void abandon_session(ExecSession *s) {
                 return;
         s->is_abandoned = true;
         s->deadline = now_boottime_usec() + CLIENT_STALL_USEC;
-        epoll_source_remove(s->epoll_fd, &s->socket); /* it would say so again and again */
+        epoll_source_remove(s->epoll_fd, &s->socket); /* it would be reported again and again */
         kill_session_command(s);
 }
 
@@ -147,7 +147,7 @@ static void send_session_status(ExecSession *s, const char *start_error) {
         flush_session_channels(s);
 }
 
-/* ---- what the client says, to the command ---- */
+/* ---- from the client to the command ---- */
 
 static void close_session_input(ExecSession *s) {
         epoll_source_remove(s->epoll_fd, &s->input);
@@ -162,7 +162,7 @@ static void watch_session_input(ExecSession *s, bool is_watched) {
         s->is_input_watched = is_watched;
 }
 
-/* Gives the command as much as it takes. */
+/* Writes as much as the command takes. */
 static void write_session_input(ExecSession *s) {
         while (s->n_taken < s->n_pending && s->input.fd >= 0) {
                 ssize_t n = write(s->input.fd, s->pending + s->n_taken, s->n_pending - s->n_taken);
@@ -182,7 +182,7 @@ static void write_session_input(ExecSession *s) {
         watch_session_input(s, false);
         s->n_pending = s->n_taken = 0;
         channels_hold(s->channels, false);
-        /* The end of a terminal's input is a character, not a closed descriptor. */
+        /* A terminal's input is ended by a character, not by a closed descriptor. */
         if (s->is_input_over && !s->spec->has_terminal)
                 close_session_input(s);
 }
@@ -197,8 +197,7 @@ static void on_session_input_writable(EpollSource *source, uint32_t events) {
         watch_session_socket(s);
 }
 
-/* Kept until the command takes it; then the client may say more. What it had sent already comes
- * after it. */
+/* Kept until the command takes it; only then is more read from the client. */
 static void queue_session_input(ExecSession *s, const char *data, size_t length) {
         bool has_place = s->input.fd >= 0 || s->runtime_pid > 0;
         char *larger;
@@ -265,15 +264,15 @@ static void on_session_socket(EpollSource *source, uint32_t events) {
         }
 }
 
-/* ---- what the command says, to the client ---- */
+/* ---- from the command to the client ---- */
 
 static void close_session_output(ExecSessionOutput *outlet) {
         epoll_source_remove(outlet->session->epoll_fd, &outlet->source);
         outlet->source.fd = close_fd(outlet->source.fd);
 }
 
-/* Not in the loop at all while nobody reads: its end would be told again and again. Until the
- * command runs, it is the runtime that writes, what is in its own log as well. */
+/* Not in the loop while its bytes cannot be sent: its end would be reported again and again. Until
+ * the command runs, the runtime writes here, and its messages are in its own log as well. */
 static void watch_session_output(ExecSessionOutput *outlet, bool is_watched) {
         ExecSession *s = outlet->session;
 
@@ -295,7 +294,7 @@ static void on_session_output_readable(EpollSource *source, uint32_t events) {
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
-        if (n <= 0) { /* of a terminal without a holder, EIO */
+        if (n <= 0) { /* EIO: a terminal that no process holds */
                 close_session_output(outlet);
                 return;
         }
@@ -316,7 +315,7 @@ static void open_session_output(ExecSessionOutput *outlet, int fd) {
 /* ---- the command ---- */
 
 static void on_session_runtime_exit(ExecSession *s, int status) {
-        cleanup_free char *sentence = NULL;
+        cleanup_free char *message = NULL;
         bool has_failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 
         s->runtime_pid = 0;
@@ -329,15 +328,15 @@ static void on_session_runtime_exit(ExecSession *s, int status) {
                         kill_session_command(s);
                 return;
         }
-        sentence = runtime_log_last_error(s->spec->directory);
+        message = runtime_log_last_error(s->spec->directory);
         s->has_ended = true;
-        send_session_status(s, sentence ? sentence : "the runtime failed");
+        send_session_status(s, message ? message : "the runtime failed");
 }
 
 static void reap_session_children(ExecSession *s) {
         int status;
 
-        /* The command may end before the runtime, which alone knows its number. */
+        /* The command may end before the runtime, and only the runtime reports its PID. */
         if (s->runtime_pid > 0 && waitpid(s->runtime_pid, &status, WNOHANG) == s->runtime_pid)
                 on_session_runtime_exit(s, status);
         if (s->runtime_pid > 0)
@@ -385,9 +384,9 @@ static void on_session_terminal(int master_fd, void *userdata) {
                 abandon_session(s);
 }
 
-/* The session's ends of the command's streams, and in 'ret_fds' the command's own. Streams that
- * nobody wishes for are pipes as well: /dev/null is the node's, and root in the container could
- * change its mode through a descriptor. */
+/* The session's ends of the command's streams, and in 'ret_fds' the command's own. Streams that are
+ * not requested are pipes as well: /dev/null is the node's, and root in the container could change
+ * its mode through a descriptor. */
 static int open_session_pipes(ExecSession *s, int ret_fds[3]) {
         ExecSessionOutput *outlets[] = { NULL, &s->output, &s->error };
         const bool wanted[] = { s->spec->has_input, s->spec->has_output, s->spec->has_error };

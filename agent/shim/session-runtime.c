@@ -13,13 +13,13 @@ static int append_terminal(char ***argv, const char *terminal) {
 
         if (r >= 0)
                 r = strv_appendf(argv, "--console-socket=%s", terminal);
-        /* The container's environment knows no terminal; this is what the kubelet's runtimes say.
-         */
+        /* The container's environment lacks TERM; this is the default of the kubelet's
+         * runtimes. */
         return r >= 0 ? strv_append(argv, "--env=TERM=xterm") : r;
 }
 
-/* User, environment, directory, capabilities: all as the container's own, which the runtime reads
- * from its bundle. */
+/* User, environment, directory, capabilities: all as in the container, whose bundle the runtime
+ * reads. */
 static int make_arguments(const SessionSpec *spec, const char *terminal, char ***ret) {
         cleanup_strv char **argv = NULL;
         int r = strv_append(&argv, spec->runtime.program);

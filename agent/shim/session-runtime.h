@@ -1,17 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How a session's command is started: the runtime's "exec --detach", as our child. */
+/* Starts the command of a session: "exec --detach" of the runtime, as our child. */
 
-#include "agent/shim/session-run.h"
+#include "agent/shim/runtime.h"
 
 #include <sys/types.h>
 
+/* A session: its container, its command, its client. */
+typedef struct SessionSpec {
+        Runtime runtime;
+        char *directory; /* created for files of the session, and removed at its end */
+        char *container; /* its ID */
+        char **argv;
+        int socket_fd;
+        const char
+                *refusal; /* why the session is impossible, or NULL; if set, nothing else matters */
+        bool has_input;
+        bool has_output;
+        bool has_error;
+        bool has_terminal; /* standard error is part of it */
+} SessionSpec;
+
 /* Starts it with these descriptors as its first three (-EBADF: /dev/null), or with a terminal whose
- * master side it sends to the socket 'terminal'. What it says of a failure is in
- * <directory>/runtime.log, and the command's number in <directory>/pid. 0 or -errno. */
+ * master side is sent to the socket 'terminal'. Errors of the runtime are in
+ * <directory>/runtime.log, the PID of the command in <directory>/pid. 0 or -errno. */
 int session_start_runtime(const SessionSpec *spec, const char *terminal, const int fds[3],
                           pid_t *ret_pid);
 
-/* The command's number, when the runtime has ended well. 0 or -errno. */
+/* The PID of the command, when the runtime has ended well. 0 or -errno. */
 int session_read_pid(const SessionSpec *spec, pid_t *ret);

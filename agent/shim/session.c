@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/session.h"
 
+#include "agent/shim/sandbox-state.h"
 #include "agent/shim/session-run.h"
-#include "agent/shim/shim.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/strv.h"
@@ -27,8 +27,8 @@ static ExecSessionTask *exec_session_task_free(ExecSessionTask *session) {
 }
 DEFINE_CLEANUP(ExecSessionTask *, exec_session_task_free)
 
-/* What else is open is the shim's: a session may last for days, and must not keep it open so long.
- */
+/* Closes the other descriptors, which are the shim's: a session may last for days and must not hold
+ * them. */
 static int close_descriptors_except(int fd) {
         enum {
                 KEPT = 3
@@ -40,7 +40,7 @@ static int close_descriptors_except(int fd) {
         return KEPT;
 }
 
-/* In a task. What goes wrong has been told to the client, whom it concerns. */
+/* In a task. Errors have been reported to the client. */
 static int exec_session_main(void *userdata, Error *reterr) {
         const ExecSessionTask *session = userdata;
         SessionSpec spec = session->spec;
@@ -62,9 +62,9 @@ static const char *find_session_refusal(const Shim *shim, const ShimRequest *req
         const Attempt *attempt = attempt_find(&shim->attempts, request->id);
 
         if (shim->n_sessions >= SESSIONS_MAX)
-                return "there are too many sessions in this pod already";
+                return "the pod has too many sessions already";
         if (!attempt || attempt->state != ATTEMPT_RUNNING || shim->tearing_down)
-                return "the container does not run";
+                return "the container is not running";
         return request->arguments.n == 0 ? "you must specify at least one command" : NULL;
 }
 
@@ -110,7 +110,7 @@ void session_begin(Shim *shim, const ShimRequest *request, int socket_fd_consume
                 session->spec.socket_fd = -EBADF; /* ours still */
                 return;
         }
-        /* The task has it now; with its end the connection shall end. */
+        /* The task holds it now; the connection must end with the task. */
         session->spec.socket_fd = -EBADF;
         shim->n_sessions++;
         (void) TAKE_PTR(session);

@@ -2,9 +2,10 @@
 #include "agent/shim/shim.h"
 
 #include "agent/shim/container.h"
+#include "agent/shim/exec.h"
 #include "agent/shim/mounts.h"
 #include "agent/shim/pid-namespace.h"
-#include "agent/shim/sandbox-process.h"
+#include "agent/shim/sandbox-state.h"
 #include "agent/shim/session.h"
 #include "agent/shim/sysctls.h"
 #include "agent/shim/user-namespace.h"
@@ -20,7 +21,7 @@
 #include <sys/wait.h>
 
 enum {
-        /* A runtime call that is under way when the pod is torn down gets this long to end. */
+        /* Time limit for a runtime call that is under way when the pod is terminated. */
         TEARDOWN_RUNTIME_USEC = 10 * 1000 * 1000,
 };
 
@@ -47,7 +48,7 @@ static int sandbox_setup_main(void *userdata, Error *reterr) {
                 r = user_namespace_bind(job->shim->pod_dir, job->shim->host.users_fd, reterr);
         if (r >= 0)
                 r = mounts_apply(job->fstab, job->shim->pod_dir, reterr);
-        /* Never the node's: without a UTS namespace of its own a pod has the node's name. */
+        /* Never the node's: without a UTS namespace of its own a pod has the node's host name. */
         if (r >= 0 && job->hostname && job->shim->host.uts_fd >= 0 &&
             sethostname(job->hostname, strlen(job->hostname)) < 0)
                 r = error_setf(reterr, errno, "cannot set the host name '%s': %s", job->hostname,
@@ -134,7 +135,7 @@ static void on_agent_request(AgentConnection *connection, const ShimRequest *req
 
         switch (request->type) {
         case SHIM_REQUEST_HELLO:
-                break; /* one version so far */
+                break; /* only one version so far */
         case SHIM_REQUEST_SETUP:
                 handle_setup_request(shim, request);
                 break;
@@ -169,7 +170,7 @@ static void on_agent_request(AgentConnection *connection, const ShimRequest *req
 
 static void on_agent_connected(AgentConnection *connection) {
         Shim *shim = container_of(connection, Shim, connection);
-        /* The agent may not look at us: it has less privileges. */
+        /* The agent lacks the privilege to open our namespaces. */
         cleanup_close int network_fd = shim->options->host_network
                                                ? -EBADF
                                                : open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -188,29 +189,7 @@ static void on_agent_connected(AgentConnection *connection) {
                               &(ShimEvent){ .type = SHIM_EVENT_SYNCED, .ready = shim->ready });
 }
 
-Runtime shim_runtime(const Shim *shim) {
-        return (Runtime){
-                .program = shim->options->runtime,
-                .root = shim->runtime_root,
-                .has_systemd_cgroup = shim->options->has_systemd_cgroup,
-                .timeout_usec = shim->options->runtime_timeout_usec,
-        };
-}
-
-int shim_claim_process(Shim *shim, pid_t pid, int *ret_status) {
-        siginfo_t info;
-
-        if (waitid(P_PID, (id_t) pid, &info, WEXITED | WNOHANG | WNOWAIT) >= 0)
-                return 1;
-        for (size_t i = shim->n_unclaimed_exits; i > 0; i--)
-                if (shim->unclaimed_exits[i - 1].pid == pid) {
-                        *ret_status = shim->unclaimed_exits[i - 1].status;
-                        return 0;
-                }
-        return -ECHILD;
-}
-
-/* A process of the runtime's is on its way that will be ours. */
+/* A process of the runtime is about to become our child. */
 static bool is_runtime_process_expected(const Shim *shim) {
         if (programs_are_starting(&shim->programs))
                 return true;
@@ -218,19 +197,6 @@ static bool is_runtime_process_expected(const Shim *shim) {
                 if (attempt->state == ATTEMPT_STARTING)
                         return true;
         return false;
-}
-
-/* A container may end before the runtime call that started it: until that returns, every process
- * that we do not know may be one. The oldest are forgotten first. */
-static void add_unclaimed_exit(Shim *shim, pid_t pid, int status) {
-        if (!shim->unclaimed_exits)
-                shim->unclaimed_exits = calloc(UNCLAIMED_EXITS_MAX, sizeof(UnclaimedExit));
-        if (!shim->unclaimed_exits)
-                return;
-        if (shim->n_unclaimed_exits == UNCLAIMED_EXITS_MAX)
-                memmove(shim->unclaimed_exits, shim->unclaimed_exits + 1,
-                        --shim->n_unclaimed_exits * sizeof(UnclaimedExit));
-        shim->unclaimed_exits[shim->n_unclaimed_exits++] = (UnclaimedExit){ pid, status };
 }
 
 static void reap_shim_children(Shim *shim) {
@@ -244,18 +210,16 @@ static void reap_shim_children(Shim *shim) {
                         continue;
                 attempt = attempt_find_pid(&shim->attempts, pid);
                 if (pid == shim->pause_pid) {
-                        /* No container can start in a namespace without it. */
+                        /* Without it, no container can start in its namespace. */
                         shim->pause_pid = 0;
                         start_teardown(shim);
                 } else if (attempt)
                         container_exited(shim, attempt, status);
                 else if (is_runtime_process_expected(shim))
-                        add_unclaimed_exit(shim, pid, status);
+                        shim_add_unclaimed_exit(shim, pid, status);
         }
-        if (shim->unclaimed_exits && !is_runtime_process_expected(shim)) {
-                free(TAKE_PTR(shim->unclaimed_exits));
-                shim->n_unclaimed_exits = 0;
-        }
+        if (!is_runtime_process_expected(shim))
+                shim_drop_unclaimed_exits(shim);
 }
 
 static void on_shim_signal(EpollSource *source, uint32_t events) {
@@ -349,7 +313,7 @@ static int run_shim_loop(Shim *shim) {
         return r;
 }
 
-/* Nobody shall knock where nobody is. */
+/* No agent shall connect to a socket without a shim. */
 static void remove_shim_socket(const Shim *shim) {
         cleanup_free char *path = path_join(shim->pod_dir, "shim.sock");
 
@@ -377,7 +341,7 @@ int shim_main(const ShimOptions *options) {
                 r = run_shim_loop(&shim);
         }
         if (r < 0)
-                (void) log_error_errno(r, "Pod %s: the shim cannot go on", options->uid);
+                (void) log_error_errno(r, "Pod %s: the shim cannot continue", options->uid);
         else
                 remove_shim_socket(&shim);
         shim_done(&shim);

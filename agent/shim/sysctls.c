@@ -10,8 +10,8 @@ enum {
         FILE_BYTES_MAX = 1024 * 1024,
 };
 
-/* "net.ipv4.tcp_syncookies" and "net/ipv4/tcp_syncookies" are one: which of the two separates is
- * said by the first. NULL where memory ends. */
+/* "net.ipv4.tcp_syncookies" and "net/ipv4/tcp_syncookies" are the same: the first separator
+ * decides. NULL without memory. */
 static char *name_to_path(const char *name) {
         bool swap = name[strcspn(name, "./")] == '.';
         char *path = strdup(name);
@@ -31,7 +31,7 @@ static int apply_line(int sys_fd, char *line, Error *reterr) {
         int r;
 
         if (!value)
-                return error_setf(reterr, EINVAL, "'%s' is no sysctl", line);
+                return error_setf(reterr, EINVAL, "'%s' is not a sysctl", line);
         *value = '\0';
         value += 3;
         path = name_to_path(line);

@@ -22,13 +22,13 @@ struct Task {
         void *userdata;
 };
 
-/* What a task that did not become another program writes into its pipe, at once: it fits. */
+/* What a task that did not become a program writes into its pipe, in one write: it fits. */
 typedef struct TaskReport {
         int code;
         char message[4092];
 } TaskReport;
 
-_Static_assert(sizeof(TaskReport) <= PIPE_BUF, "a report is written without waiting");
+_Static_assert(sizeof(TaskReport) <= PIPE_BUF, "a report must fit into the pipe");
 
 bool task_succeeded(const TaskResult *result) {
         return WIFEXITED(result->status) && WEXITSTATUS(result->status) == 0 && result->code >= 0;
@@ -37,10 +37,10 @@ bool task_succeeded(const TaskResult *result) {
 const char *task_explanation(const TaskResult *result) {
         if (result->message[0])
                 return result->message;
-        return result->timed_out ? "it took too long and was ended" : "it was ended";
+        return result->timed_out ? "it exceeded its time limit and was killed" : "it was killed";
 }
 
-/* A child of ours starts as the shim itself would like to have been started. */
+/* A child starts with the signals and limits that the shim itself was started with. */
 static void reset_task_process(pid_t shim) {
         sigset_t none;
 
@@ -53,7 +53,8 @@ static void reset_task_process(pid_t shim) {
         if (getppid() != shim)
                 _exit(EXIT_FAILURE);
         (void) close_range(3, UINT_MAX, CLOSE_RANGE_CLOEXEC);
-        /* The shim is spared by the OOM killer; what it starts is not, unless it says so itself. */
+        /* The OOM killer spares the shim; programs that it starts are not spared, unless they
+         * request it. */
         (void) write_value_at(AT_FDCWD, "/proc/self/oom_score_adj", "0");
 }
 
@@ -92,7 +93,7 @@ int task_start(TaskList *tasks, const TaskSpec *spec) {
         if (task->pid == 0)
                 run_task_child(spec, pipes[1], shim);
 
-        (void) setpgid(task->pid, task->pid); /* on both sides: whoever comes first */
+        (void) setpgid(task->pid, task->pid); /* on both sides, whichever runs first */
         close_fd(pipes[1]);
         (void) fcntl(pipes[0], F_SETFL, O_NONBLOCK);
         task->report_fd = pipes[0];
@@ -143,8 +144,8 @@ void tasks_expire(TaskList *tasks, uint64_t now_boottime) {
         for (Task *task = tasks->first; task; task = task->next)
                 if (!task->timed_out && task->deadline <= now_boottime) {
                         task->timed_out = true;
-                        /* The group too: a runtime has children. Not reaped yet, so both names are
-                         * still its own. */
+                        /* The process group too: a runtime has children. The task is not reaped
+                         * yet, so both IDs are still its own. */
                         (void) kill(-task->pid, SIGKILL);
                         (void) kill(task->pid, SIGKILL);
                 }

@@ -12,7 +12,7 @@
 struct Terminal {
         int epoll_fd;
         char *path;
-        bool is_listening; /* else the runtime has connected and has yet to send */
+        bool is_listening; /* else the runtime has connected but has not sent */
         EpollSource source;
         terminal_master_t on_master;
         void *userdata;
@@ -35,7 +35,7 @@ static int listen_for_terminal(const char *path, Error *reterr) {
         return TAKE_FD(fd);
 }
 
-/* With it comes its name, which nobody needs. -EAGAIN: it has not been sent yet. */
+/* With it comes its name, which is not needed. -EAGAIN: it has not been sent yet. */
 static int receive_master(int peer_fd) {
         union {
                 struct cmsghdr header;
@@ -94,7 +94,7 @@ void terminal_receive_master(Terminal *terminal) {
                 return;
         close_terminal_listener(terminal);
         if (fd < 0)
-                (void) log_warning_errno(fd, "The runtime did not hand over a terminal");
+                (void) log_warning_errno(fd, "Cannot receive a terminal from the runtime");
         else
                 terminal->on_master(fd, terminal->userdata);
 }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How a runtime hands over the terminal that it makes for a container: it connects to a socket that
- * it was told of (runc's --console-socket) and sends the descriptor of the master side. */
+/* Receives the terminal that a runtime creates for a container: the runtime connects to a socket
+ * (runc's --console-socket) and sends the descriptor of the master side. */
 
 #include "agent/shim/epoll-loop.h"
 #include "common/error.h"
 
 typedef struct Terminal Terminal;
 
-/* The master side is here: non-blocking, O_CLOEXEC, the callee's to close. */
+/* The master side has arrived: non-blocking, O_CLOEXEC, to be closed by the callee. */
 typedef void (*terminal_master_t)(int master_fd, void *userdata);
 
-/* Listens at 'path', which whoever was there before loses. 0 or -errno. */
+/* Listens at 'path'; an earlier socket there is replaced. 0 or -errno. */
 int terminal_new(int epoll_fd, const char *path, terminal_master_t on_master, void *userdata,
                  Terminal **ret, Error *reterr);
 
-/* Takes the master side if it has been sent. The loop does so by itself; this is for one who knows
- * that it has been, and has not been round the loop since. Never waits. */
+/* Takes the master side if it has been sent. The loop does this by itself; call it only when the
+ * descriptor must have been sent since the last turn of the loop. Never waits. */
 void terminal_receive_master(Terminal *terminal);
 
-/* Removes the socket, too. NULL is fine. */
+/* Removes the socket as well. NULL is fine. */
 Terminal *terminal_free(Terminal *terminal);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Namespaces belong to the user namespace of who makes them. So a child makes them, and we take
- * them over: it is alive for as long as that takes. */
+/* Namespaces belong to the user namespace of their creator. So a child creates them, and we take
+ * them over while it is alive. */
 
 #include "agent/shim/user-namespace.h"
 
@@ -39,17 +39,19 @@ int user_namespace_read(const char *pod_dir, unsigned *ret_first_id) {
         return 1;
 }
 
-/* Of the pod: as whom we came is nobody in there, and so what we made would be nobody's, as the
- * root of its message queues. By system calls: the C library's would speak to threads. */
+/* In the pod's user namespace, our IDs are unmapped, and so would be the owners of what we create,
+ * such as the roots of its message queues. By system calls: the C library's functions would
+ * synchronize threads. */
 static int become_root(void) {
         if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
             syscall(SYS_setresuid, 0, 0, 0) < 0)
                 return -1;
-        /* The change of IDs has undone it. */
+        /* The change of IDs has reset it. */
         return prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-/* In the child: waits for its IDs, makes the namespaces, says so, and waits to be killed. */
+/* In the child: waits for its ID map, creates the namespaces, reports that, and waits to be
+ * killed. */
 static void make_namespaces(int socket_fd, int namespaces) __attribute__((noreturn));
 static void make_namespaces(int socket_fd, int namespaces) {
         int result = 0;
@@ -145,7 +147,7 @@ int user_namespace_enter(unsigned first_id, int namespaces, int *ret_fd, Error *
                         ;
         }
         if (r < 0)
-                return error_setf(reterr, -r, "cannot make users of the pod's own: %s",
+                return error_setf(reterr, -r, "cannot create a user namespace for the pod: %s",
                                   strerror(-r));
         return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Image archives for tests, made byte by byte, so that they can be as wrong as a stranger wishes:
- * tars with any names, types and links, and the OCI documents around them. */
+/* Image archives for tests, built byte by byte, so that they can be invalid in any way: tars with
+ * any names, types and links, and the OCI documents around them. */
 
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -142,7 +142,7 @@ static inline void tar_done(Tar *tar) {
         *tar = (Tar){ 0 };
 }
 
-/* A tar of all the entries up to one without a name. */
+/* A tar of all entries up to one without a name. */
 static inline Tar tar_of(const TarEntry *entries) {
         Tar tar = { 0 };
 
@@ -159,7 +159,7 @@ static inline void write_file(const char *path, const void *data, size_t length)
         REQUIRE(write_all(fd, data, length) >= 0);
 }
 
-/* "<test directory>/<name>", in memory that lives as long as the program. */
+/* "<test directory>/<name>", in memory that is kept until the program ends. */
 static inline char *in_test_directory(const char *name) {
         char *path = path_join(test_directory(), name);
 
@@ -167,7 +167,7 @@ static inline char *in_test_directory(const char *name) {
         return path;
 }
 
-/* Runs a program to its end; keeps what it says. The exit status, or 128 + signal. */
+/* Runs a program to its end and keeps its output. The exit status, or 128 + signal. */
 static maybe_unused int run_program(char *const *argv, char output[HELPER_TEXT_MAX],
                                     char error[HELPER_TEXT_MAX]) {
         char *const files[] = { in_test_directory("stdout"), in_test_directory("stderr") };
@@ -201,7 +201,7 @@ static inline char *helper_path(void) {
         return path;
 }
 
-/* An OCI layout that grows: blobs by their digests. */
+/* An OCI layout under construction: blobs by their digests. */
 typedef struct Layout {
         Tar tar;
         char last[80];      /* digest of the blob that was added last */
@@ -237,7 +237,7 @@ static inline void append_text(char **text, const char *format, ...) {
         *text = whole;
 }
 
-/* What an archive is made of. */
+/* The contents of an archive. */
 typedef struct TestImage {
         const char *name;  /* NULL: none */
         const Tar *layers; /* lowest first */
@@ -325,7 +325,7 @@ static maybe_unused void write_oci_archive(const char *path, const TestImage *im
         layout_end(&layout, index, path);
 }
 
-/* The same as "docker save" would; 'ret_digest' is the configuration's. */
+/* The same in the format of "docker save"; 'ret_digest' is the configuration's. */
 static maybe_unused void write_docker_archive(const char *path, const TestImage *image,
                                               char ret_digest[80]) {
         cleanup_free char *config = test_config(image), *manifest = NULL;

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* A group of this process's own. */
+/* A cgroup for this process only. */
 static const char *test_group(void) {
         static char path[64];
 
@@ -43,7 +43,7 @@ static void expect_value(const char *path, const char *controller, const char *f
         EXPECT_STREQ(value, expected);
 }
 
-/* A process in the group that waits for its end. */
+/* A process in the cgroup that waits to be killed. */
 static pid_t start_in_group(const char *path) {
         int ready[2];
         char byte;
@@ -73,7 +73,7 @@ static int status_of(pid_t pid) {
         return status;
 }
 
-TEST(a_group_is_made_with_its_parents_where_its_controllers_are)
+TEST(a_cgroup_is_created_with_its_parents_and_controllers)
 {
         static const char *const controllers[] = { "cpu", "memory", "pids" };
         cleanup_free char *path = below("a/b");
@@ -85,7 +85,7 @@ TEST(a_group_is_made_with_its_parents_where_its_controllers_are)
         EXPECT_EQ(cgroup_remove(test_group()), 0);
 }
 
-TEST(a_group_is_removed_with_all_below_in_every_hierarchy)
+TEST(a_cgroup_is_removed_with_all_below_in_every_hierarchy)
 {
         cleanup_free char *path = below("a/b/c");
 
@@ -97,7 +97,7 @@ TEST(a_group_is_removed_with_all_below_in_every_hierarchy)
         EXPECT_EQ(cgroup_remove(test_group()), 0);
 }
 
-TEST(a_value_is_written_where_the_controller_is)
+TEST(a_value_is_written_in_the_hierarchy_of_its_controller)
 {
         EXPECT_EQ(cgroup_create(test_group(), NULL), 0);
         EXPECT_EQ(cgroup_write(test_group(), "pids", "pids.max", "77", NULL), 0);
@@ -105,7 +105,7 @@ TEST(a_value_is_written_where_the_controller_is)
         EXPECT_EQ(cgroup_remove(test_group()), 0);
 }
 
-TEST(a_limit_of_memory_takes_the_one_of_memory_and_swap_along)
+TEST(a_memory_limit_changes_the_limit_of_memory_and_swap)
 {
         static const char *const values[] = { "67108864", "16777216", "33554432" };
         cleanup_free char *file = cgroup_file("", "memory", "memory.memsw.limit_in_bytes");
@@ -143,7 +143,7 @@ TEST(a_value_that_the_kernel_refuses_is_an_error_with_its_place)
         EXPECT_EQ(cgroup_remove(test_group()), 0);
 }
 
-TEST(a_group_that_is_not_there_takes_no_value)
+TEST(a_missing_cgroup_takes_no_value)
 {
         cleanup_error Error error = ERROR_NULL;
 
@@ -151,7 +151,7 @@ TEST(a_group_that_is_not_there_takes_no_value)
         EXPECT(error.message);
 }
 
-TEST(a_group_with_a_process_in_it_is_busy_until_it_is_killed)
+TEST(a_cgroup_with_a_process_is_busy_until_the_process_is_killed)
 {
         cleanup_free char *inner = below("pod/container");
         pid_t pid;
@@ -160,13 +160,13 @@ TEST(a_group_with_a_process_in_it_is_busy_until_it_is_killed)
         pid = start_in_group(inner);
         EXPECT_EQ(cgroup_remove(test_group()), -EBUSY);
 
-        /* From here on nobody but us reaps it: a zombie is in no group any more. */
+        /* From here on only we reap it: a zombie is not in any cgroup. */
         EXPECT_EQ(cgroup_kill(test_group()), 0);
         EXPECT_EQ(status_of(pid), SIGKILL);
         EXPECT_EQ(cgroup_remove(test_group()), 0);
 }
 
-TEST(killing_reaches_all_levels_and_spares_the_others)
+TEST(killing_reaches_all_levels_and_spares_other_cgroups)
 {
         cleanup_free char *inner = below("one/inner"), *outer = below("one"), *other = below("two");
         pid_t pids[3];
@@ -183,7 +183,7 @@ TEST(killing_reaches_all_levels_and_spares_the_others)
         EXPECT_EQ(cgroup_remove(test_group()), 0);
 }
 
-TEST(an_empty_or_missing_group_is_killed_at_once)
+TEST(an_empty_or_missing_cgroup_is_killed_at_once)
 {
         EXPECT_EQ(cgroup_kill(test_group()), 0);
         EXPECT_EQ(cgroup_create(test_group(), NULL), 0);

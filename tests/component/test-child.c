@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* What the callback saw, kept beyond it. */
+/* What the callback got, kept beyond it. */
 typedef struct ChildOutcome {
         sd_event *event;
         unsigned calls;
@@ -60,7 +60,7 @@ static sd_event *new_child_test_loop(void) {
         return event;
 }
 
-/* Runs a script of the shell's to its end in a loop. */
+/* Runs a shell script to its end in a loop. */
 static void run_test_script(const char *script, size_t output_max, uint64_t timeout_usec,
                             ChildOutcome *seen) {
         const char *argv[] = { "sh", "-c", script, NULL };
@@ -77,7 +77,7 @@ static void run_test_script(const char *script, size_t output_max, uint64_t time
         seen->event = sd_event_unref(seen->event);
 }
 
-TEST(the_output_and_a_good_end_are_told_once)
+TEST(the_output_and_a_successful_exit_are_reported_once)
 {
         ChildOutcome seen;
 
@@ -99,14 +99,15 @@ TEST(the_exit_status_is_exact)
         EXPECT_STREQ(seen.explanation, "The helper ended with status 42");
 }
 
-TEST(the_signal_is_told)
+TEST(the_signal_is_reported)
 {
         ChildOutcome seen;
 
         run_test_script("kill -USR1 $$", 0, 0, &seen);
         EXPECT_EQ(seen.code, CLD_KILLED);
         EXPECT_EQ(seen.status, SIGUSR1);
-        EXPECT_STREQ(seen.explanation, "The helper was ended by signal 10 (User defined signal 1)");
+        EXPECT_STREQ(seen.explanation,
+                     "The helper was killed by signal 10 (User defined signal 1)");
 }
 
 TEST(the_last_line_of_its_errors_is_the_explanation)
@@ -118,7 +119,7 @@ TEST(the_last_line_of_its_errors_is_the_explanation)
         EXPECT_STREQ(seen.explanation, "cannot do it");
 }
 
-TEST(output_beyond_the_limit_is_thrown_away_and_does_not_block)
+TEST(output_beyond_the_limit_is_dropped_and_does_not_block)
 {
         ChildOutcome seen;
 
@@ -129,7 +130,7 @@ TEST(output_beyond_the_limit_is_thrown_away_and_does_not_block)
         EXPECT_STREQ(seen.error, "end");
 }
 
-TEST(of_many_errors_the_end_is_kept)
+TEST(of_much_standard_error_the_end_is_kept)
 {
         ChildOutcome seen;
 
@@ -139,14 +140,14 @@ TEST(of_many_errors_the_end_is_kept)
         EXPECT_STREQ(seen.error, "the last");
 }
 
-TEST(what_takes_too_long_is_ended_and_said_so)
+TEST(a_helper_is_killed_at_its_time_limit_and_that_is_the_message)
 {
         ChildOutcome seen;
 
         run_test_script("exec sleep 1000", 0, 10 * USEC_PER_MSEC, &seen);
         EXPECT(seen.timed_out);
         EXPECT_EQ(seen.code, CLD_KILLED);
-        EXPECT_STREQ(seen.explanation, "The helper took too long and was ended");
+        EXPECT_STREQ(seen.explanation, "The helper exceeded its time limit and was killed");
 }
 
 TEST(a_grandchild_that_holds_the_pipes_is_not_waited_for)
@@ -166,7 +167,7 @@ TEST(standard_input_is_empty_and_no_descriptor_leaks)
         cleanup_close int leak = open("/dev/null", O_RDONLY | O_CLOEXEC);
         ChildOutcome seen;
 
-        /* What whoever runs the tests left open is not what we look for. */
+        /* Descriptors that were open before the test are not looked for. */
         REQUIRE(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) >= 0);
         run_test_script("cat; ls /proc/self/fd | tr '\\n' ' '", 4096, 0, &seen);
         EXPECT(leak >= 0);
@@ -184,7 +185,7 @@ TEST(blocked_and_ignored_signals_are_not_inherited)
         EXPECT(!seen.timed_out);
 }
 
-TEST(a_program_that_is_not_there_is_an_error_with_its_name)
+TEST(a_missing_program_is_an_error_with_its_name)
 {
         const char *argv[] = { "mainstay-no-such-program", NULL };
         ChildSpec spec = { .argv = (char *const *) (uintptr_t) argv };
@@ -201,7 +202,7 @@ TEST(a_program_that_is_not_there_is_an_error_with_its_name)
         sd_event_unref(seen.event);
 }
 
-TEST(a_child_that_is_freed_is_killed_and_calls_nobody)
+TEST(a_child_that_is_freed_is_killed_without_a_callback)
 {
         cleanup_free char *path = path_join(test_directory(), "pid"), *script = NULL, *text = NULL;
         const char *argv[] = { "sh", "-c", NULL, NULL };
@@ -227,7 +228,7 @@ TEST(a_child_that_is_freed_is_killed_and_calls_nobody)
         sd_event_unref(seen.event);
 }
 
-/* The pid that a script wrote. */
+/* The PID that a script wrote. */
 static pid_t read_pid(const char *path) {
         cleanup_free char *text = NULL;
 
@@ -241,7 +242,7 @@ static pid_t read_pid(const char *path) {
         return 0;
 }
 
-/* Another process traces it until it is told to end, which lets the parent wait for it. */
+/* A process traces the child until it is asked to exit, which lets the parent reap it. */
 static pid_t trace(pid_t pid, int told_fd) {
         pid_t tracer = fork();
         char byte;
@@ -262,7 +263,7 @@ static void kill_and_wait_for_zombie(pid_t pid) {
         REQUIRE(poll(&(struct pollfd){ .fd = pidfd, .events = POLLIN }, 1, 10000) == 1);
 }
 
-TEST(a_child_that_is_traced_when_it_ends_is_not_forgotten)
+TEST(the_exit_of_a_traced_child_is_noticed)
 {
         cleanup_free char *path = path_join(test_directory(), "traced"), *script = NULL;
         const char *argv[] = { "sh", "-c", NULL, NULL };

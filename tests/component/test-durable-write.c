@@ -103,7 +103,7 @@ TEST(a_file_without_a_text_is_removed)
         durable_world_done(&world);
 }
 
-TEST(what_cannot_be_written_leaves_the_old_file)
+TEST(a_failed_write_leaves_the_old_file)
 {
         cleanup_free char *path = NULL;
         DurableWriteWorld world;
@@ -119,7 +119,7 @@ TEST(what_cannot_be_written_leaves_the_old_file)
         durable_world_done(&world);
 }
 
-TEST(one_that_is_forgotten_ends_by_itself)
+TEST(a_write_that_is_freed_completes_by_itself)
 {
         cleanup_free char *path = NULL;
         uint64_t deadline = now_boottime_usec() + 30 * USEC_PER_SEC;

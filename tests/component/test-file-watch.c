@@ -19,7 +19,7 @@ static void on_watched_file_changed(void *userdata) {
         ((FileWatchWorld *) userdata)->n_rings++;
 }
 
-/* How often it rings for what has happened up to now. */
+/* The number of callbacks so far. */
 static unsigned count_change_events(FileWatchWorld *world) {
         uint64_t until = now_boottime_usec() + 200 * USEC_PER_MSEC;
         unsigned n;
@@ -57,7 +57,7 @@ static void file_watch_world_done(FileWatchWorld *world) {
         sd_event_unref(world->event);
 }
 
-TEST(it_rings_once_for_whatever_happens_to_a_file_in_a_turn)
+TEST(several_changes_of_a_file_in_one_turn_are_one_callback)
 {
         const char *const paths[] = { in("a"), NULL, in("b") };
         FileWatchWorld world;
@@ -96,7 +96,7 @@ TEST(a_link_is_watched_at_both_its_ends)
         file_watch_world_done(&world);
 }
 
-TEST(a_directory_that_is_mounted_exchanges_its_files_through_a_link)
+TEST(a_mounted_directory_exchanges_its_files_through_a_link)
 {
         const char *const path = in("token");
         FileWatchWorld world;
@@ -113,7 +113,7 @@ TEST(a_directory_that_is_mounted_exchanges_its_files_through_a_link)
         file_watch_world_done(&world);
 }
 
-TEST(a_directory_that_is_not_there_is_no_failure)
+TEST(a_missing_directory_is_not_an_error)
 {
         const char *const paths[] = { "/nowhere/a", in("a") };
         FileWatchWorld world;

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* Whether a file has reached the disk nobody tells; that there is a child, how often, and how it
- * ends, is seen. */
+/* Whether a file has reached the disk cannot be tested; the existence, number and exit of children
+ * can. */
 
 static const char *const names[] = { "one", "two", NULL };
 
@@ -41,7 +41,7 @@ static bool has_fsync_child(void) {
         return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/* Until there is no child any more. */
+/* Until no child is left. */
 static void run_fsync_loop_once(FsyncWorld *world) {
         uint64_t deadline = now_boottime_usec() + 30 * USEC_PER_SEC;
 
@@ -67,7 +67,7 @@ TEST(many_marks_of_one_turn_are_one_child)
         fsync_world_done(&world);
 }
 
-TEST(what_is_gone_or_in_the_way_harms_nobody)
+TEST(missing_files_and_files_in_the_way_are_harmless)
 {
         cleanup_free char *directory = path_join(test_directory(), "d"), *fifo = NULL;
         FsyncWorld world;
@@ -85,7 +85,7 @@ TEST(what_is_gone_or_in_the_way_harms_nobody)
         fsync_world_done(&world);
 }
 
-TEST(one_that_is_freed_leaves_its_child_to_the_loop)
+TEST(a_queue_that_is_freed_leaves_its_child_to_the_loop)
 {
         FsyncWorld world;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* mainstay-image from the build folder, on archives of all kinds: sound ones in each packing, and
- * ones that are damaged, contradict themselves, or are no archives at all. */
+/* mainstay-image from the build directory, run on archives of all kinds: valid ones in each
+ * compression, and damaged, contradictory and invalid ones. */
 
 #include "tests/component/image-world.h"
 
@@ -54,7 +54,7 @@ static unsigned count_in_store(const char *name) {
         return n;
 }
 
-/* After a failure: no layer, no record, no name, nothing half. */
+/* After a failure: no layer, no record, no name, no partial file. */
 static void expect_empty_store(const char *what) {
         static const char *const names[] = { "tmp", "layers", "records", "blobs/sha256" };
 
@@ -64,12 +64,12 @@ static void expect_empty_store(const char *what) {
         EXPECT(!store_has("index.json"));
 }
 
-/* The sentence is one line, and says this. */
-static void expect_sentence(const char *what, const char *part) {
+/* The message is one line, and contains this. */
+static void expect_message(const char *what, const char *part) {
         const char *newline = strchr(error, '\n');
 
         if (!strstr(error, part) || !newline || newline[1] != '\0')
-                test_fail(__FILE__, __LINE__, what, "says '%s', not '%s'", error, part);
+                test_fail(__FILE__, __LINE__, what, "the message is '%s', not '%s'", error, part);
 }
 
 static Tar small_layer(const char *content) {
@@ -99,7 +99,7 @@ static void first_digest(char ret[80]) {
         (void) snprintf(ret, 80, "%.71s", p + strlen("\"digest\":\""));
 }
 
-TEST(every_packing_of_an_image_is_read_and_its_layer_unpacked_once)
+TEST(every_compression_of_an_image_is_read_and_its_layer_unpacked_once)
 {
         static const char *const formats[] = { "oci", "docker" };
         static const char *const packings[] = { "none", "gzip", "zstd" };
@@ -162,11 +162,11 @@ TEST(a_name_belongs_to_the_image_that_got_it_last)
         REQUIRE(read_file_at(AT_FDCWD, path, MIB, &index, NULL) >= 0);
         EXPECT(strstr(index, digests[1]));
         EXPECT(!strstr(index, digests[0]));
-        /* The record stays: somebody may run it. */
+        /* The record stays: a pod with a user of its own can run the image. */
         EXPECT(store_has("records/%s.json", digests[0] + 7));
 }
 
-TEST(a_record_has_what_it_takes_to_run_the_image)
+TEST(a_record_has_everything_to_run_the_image)
 {
         cleanup_free char *archive = in_test_directory("image.tar"), *path = NULL, *text = NULL;
         Tar layers[2] = { small_layer("x"),
@@ -191,7 +191,7 @@ TEST(a_record_has_what_it_takes_to_run_the_image)
         tar_done(&layers[1]);
 }
 
-TEST(a_user_is_looked_for_in_regular_files_only)
+TEST(a_user_is_looked_up_in_regular_files_only)
 {
         static const TarEntry odd[][3] = {
                 { { .name = "etc/passwd", .type = '2', .link = "/etc/passwd" }, { 0 } },
@@ -243,7 +243,7 @@ TEST(a_damaged_archive_is_refused_and_leaves_nothing)
                         status = unpack_archive(archive, digest, "x");
                         EXPECT_EQ(status, 1);
                         if (status == 1)
-                                expect_sentence("a flipped bit", "");
+                                expect_message("a flipped bit", "");
                         expect_empty_store("a flipped bit");
 
                         write_file(archive, bytes, place);
@@ -272,25 +272,25 @@ TEST(a_small_archive_is_refused_wherever_it_is_damaged)
         tar_done(&layer);
 }
 
-TEST(what_is_no_image_archive_is_told)
+TEST(an_invalid_image_archive_is_refused_with_a_reason)
 {
         static const struct {
-                const char *what, *sentence;
+                const char *what, *message;
                 TarEntry entries[4];
         } cases[] = {
-                { "an empty tar", "has no members", { { 0 } } },
+                { "an empty tar", "it is empty", { { 0 } } },
                 { "a tar of something else",
-                  "is no image archive",
+                  "is not an image archive",
                   { { .name = "x", .data = "x" } } },
                 { "an index without a layout",
-                  "is no image archive",
+                  "is not an image archive",
                   { { .name = "index.json", .data = "{}" } } },
                 { "a layout of another version",
-                  "unknown layout version '2.0'",
+                  "layout version '2.0' is unknown",
                   { { .name = "oci-layout", .data = "{\"imageLayoutVersion\":\"2.0\"}" },
                     { .name = "index.json", .data = "{}" } } },
-                { "no manifests",
-                  "no manifests",
+                { "list of manifests is missing",
+                  "list of manifests is missing",
                   { { .name = "oci-layout", .data = "{\"imageLayoutVersion\":\"1.0.0\"}" },
                     { .name = "index.json", .data = "{\"schemaVersion\":2}" } } },
                 { "an index that is a manifest too",
@@ -299,28 +299,28 @@ TEST(what_is_no_image_archive_is_told)
                     { .name = "index.json",
                       .data = "{\"schemaVersion\":2,\"manifests\":[],\"layers\":[]}" } } },
                 { "an index of nothing",
-                  "holds no image",
+                  "contains no image",
                   { { .name = "oci-layout", .data = "{\"imageLayoutVersion\":\"1.0.0\"}" },
                     { .name = "index.json", .data = "{\"schemaVersion\":2,\"manifests\":[]}" } } },
                 { "a digest that is a path",
-                  "is no sha256 digest",
+                  "is not a sha256 digest",
                   { { .name = "oci-layout", .data = "{\"imageLayoutVersion\":\"1.0.0\"}" },
                     { .name = "index.json",
                       .data = "{\"schemaVersion\":2,\"manifests\":[{\"mediaType\":"
                               "\"application/vnd.oci.image.manifest.v1+json\",\"size\":1,"
                               "\"digest\":\"sha256:../../../../etc/passwd\"}]}" } } },
-                { "a manifest.json that is no JSON",
+                { "a manifest.json that is invalid JSON",
                   "manifest.json: line 1",
                   { { .name = "manifest.json", .data = "[{" } } },
                 { "a manifest.json that is an object",
-                  "it is no list",
+                  "it is not a list",
                   { { .name = "manifest.json", .data = "{}" } } },
                 { "a key that stands twice",
                   "duplicate object key",
                   { { .name = "manifest.json",
                       .data = "[{\"Config\":\"a\",\"Config\":\"b\"}]" } } },
                 { "no configuration",
-                  "has no 'Config'",
+                  "without 'Config'",
                   { { .name = "manifest.json", .data = "[{}]" } } },
         };
 
@@ -330,12 +330,12 @@ TEST(what_is_no_image_archive_is_told)
 
                 write_file(archive, tar.data, tar.length);
                 EXPECT_EQ(index_archive(archive), 1);
-                expect_sentence(cases[i].what, cases[i].sentence);
+                expect_message(cases[i].what, cases[i].message);
                 tar_done(&tar);
         }
 }
 
-TEST(what_is_no_tar_is_told)
+TEST(an_invalid_tar_is_refused_with_a_reason)
 {
         cleanup_free char *archive = in_test_directory("image.tar");
         cleanup_free char *fifo = in_test_directory("fifo");
@@ -344,17 +344,17 @@ TEST(what_is_no_tar_is_told)
         EXPECT_EQ(index_archive(archive), 1);
         write_file(archive, "This is a text and no tar.\n", 27);
         EXPECT_EQ(index_archive(archive), 1);
-        expect_sentence("a text", "");
+        expect_message("a text", "");
         REQUIRE(mkfifo(fifo, 0600) >= 0);
         EXPECT_EQ(index_archive(fifo), 1);
-        expect_sentence("a FIFO", "is no regular file");
+        expect_message("a FIFO", "is not a regular file");
         EXPECT_EQ(index_archive(test_directory()), 1);
-        expect_sentence("a directory", "is no regular file");
+        expect_message("a directory", "is not a regular file");
         EXPECT_EQ(index_archive("/does/not/exist"), 1);
-        expect_sentence("nothing", "cannot be opened: No such file or directory");
+        expect_message("nothing", "cannot be opened: No such file or directory");
 }
 
-TEST(an_image_with_a_fault_is_refused_and_the_others_are_not)
+TEST(an_invalid_image_is_refused_and_the_others_are_not)
 {
         cleanup_free char *archive = in_test_directory("image.tar"), *index = NULL;
         static const char type[] = "application/vnd.oci.image.manifest.v1+json";
@@ -372,23 +372,23 @@ TEST(an_image_with_a_fault_is_refused_and_the_others_are_not)
                             "\"org.opencontainers.image.ref.name\":\"app:%zu\"}},",
                             type, layout.last, layout.last_length, i);
         }
-        /* Its manifest is not in the archive. */
+        /* Its manifest is missing in the archive. */
         append_text(&index, "{\"mediaType\":\"%s\",\"digest\":\"sha256:%064d\",\"size\":7}]}", type,
                     7);
         layout_end(&layout, index, archive);
         EXPECT_EQ(index_archive(archive), 0);
         EXPECT(strstr(output,
                       "\"refusal\":\"the image is for linux/pdp11, this machine is linux/"));
-        EXPECT(strstr(output, "\"refusal\":\"has no 'blobs/sha256/000000"));
+        EXPECT(strstr(output, "\"refusal\":\"'blobs/sha256/000000"));
         EXPECT_EQ(unpack_archive(archive, digests[0], "app:0"), 1);
-        expect_sentence("another machine's image", "the image is for linux/pdp11");
+        expect_message("another machine's image", "the image is for linux/pdp11");
         expect_empty_store("another machine's image");
         EXPECT_EQ(unpack_archive(archive, digests[1], "app:1"), 0);
         tar_done(&layer);
 }
 
-/* Half a character in a refusal would also make JSON of the index or of a record impossible. */
-TEST(what_strangers_wrote_is_quoted_on_one_line_of_utf8)
+/* Half a character in a refusal would make JSON of the index or of a record invalid. */
+TEST(untrusted_names_are_quoted_on_one_line_of_utf8)
 {
         static const struct {
                 const char *process, *entry, *part;
@@ -399,7 +399,7 @@ TEST(what_strangers_wrote_is_quoted_on_one_line_of_utf8)
                   .status = 1 },
                 { .entry = "a\xff/../x", .part = "a?/../x' has", .status = 1 },
                 { .process = "{\"WorkingDir\":\"/proc/a\\nforged\"}",
-                  .part = "its working directory '/proc/a?forged' is refused",
+                  .part = "the working directory '/proc/a?forged' is refused",
                   .status = 1 },
                 { .process = "{\"User\":\"123456789012345678901234567890123456789012345678901234"
                              "567890123\xc3\xa9 and more\"}",
@@ -420,12 +420,12 @@ TEST(what_strangers_wrote_is_quoted_on_one_line_of_utf8)
                 if (cases[i].status == 0)
                         EXPECT(store_has("records/%s.json", digest + 7));
                 else
-                        expect_sentence(cases[i].part, cases[i].part);
+                        expect_message(cases[i].part, cases[i].part);
                 EXPECT_EQ(count_in_store("tmp"), 0);
         }
 }
 
-/* A document of a megabyte must not keep the machine busy for minutes. */
+/* A document of a megabyte must not take minutes of processor time. */
 TEST(lists_without_end_are_refused)
 {
         static const struct {
@@ -457,11 +457,11 @@ TEST(lists_without_end_are_refused)
                 if (index_archive(archive) == 0)
                         EXPECT(strstr(output, cases[i].part));
                 else
-                        expect_sentence(cases[i].part, cases[i].part);
+                        expect_message(cases[i].part, cases[i].part);
         }
 }
 
-TEST(an_index_of_several_platforms_gives_this_machines)
+TEST(an_index_of_several_platforms_gives_the_image_of_this_machine)
 {
         cleanup_free char *archive = in_test_directory("image.tar"), *list = NULL, *index = NULL;
         static const char type[] = "application/vnd.oci.image.manifest.v1+json";
@@ -500,7 +500,7 @@ TEST(an_index_of_several_platforms_gives_this_machines)
 }
 
 /* As newer versions of docker save: an OCI layout with a manifest.json. */
-TEST(an_archive_that_is_both_is_read_as_oci_with_all_its_names)
+TEST(an_archive_of_both_formats_is_read_as_oci_with_all_its_names)
 {
         cleanup_free char *archive = in_test_directory("image.tar"), *index = NULL;
         cleanup_free char *config = NULL, *docker = NULL;
@@ -533,7 +533,7 @@ TEST(an_archive_that_is_both_is_read_as_oci_with_all_its_names)
         tar_done(&layer);
 }
 
-TEST(docker_archives_may_hold_a_layer_as_a_link_to_another)
+TEST(docker_archives_may_have_a_layer_as_a_link_to_an_earlier_one)
 {
         cleanup_free char *archive = in_test_directory("image.tar"), *config = NULL;
         cleanup_free char *manifest = NULL;
@@ -563,7 +563,7 @@ TEST(docker_archives_may_hold_a_layer_as_a_link_to_another)
         tar_done(&layer);
 }
 
-TEST(a_layer_whose_diff_id_is_another_is_refused)
+TEST(a_layer_with_a_wrong_diff_id_is_refused)
 {
         cleanup_free char *archive = in_test_directory("image.tar"), *config = NULL;
         Tar promised = small_layer("promised"), given = small_layer("given"), tar = { 0 };
@@ -579,14 +579,14 @@ TEST(a_layer_whose_diff_id_is_another_is_refused)
         tar_end(&tar);
         write_file(archive, tar.data, tar.length);
         EXPECT_EQ(unpack_archive(archive, digest, "x"), 1);
-        expect_sentence("a wrong layer", "layer 'layer.tar': is damaged: its DiffID is sha256:");
+        expect_message("a wrong layer", "layer 'layer.tar': is damaged: its DiffID is sha256:");
         expect_empty_store("a wrong layer");
         tar_done(&tar);
         tar_done(&given);
         tar_done(&promised);
 }
 
-TEST(a_digest_that_is_none_is_refused_before_anything_is_read)
+TEST(an_invalid_digest_is_refused_before_anything_is_read)
 {
         static const char *const digests[] = { "", "latest", "sha256:abc", "sha256:../../x" };
 
@@ -594,7 +594,7 @@ TEST(a_digest_that_is_none_is_refused_before_anything_is_read)
                 EXPECT_EQ(unpack_archive("/does/not/exist", digests[i], "x"), 2);
 }
 
-TEST(what_a_dead_predecessor_left_is_swept_and_what_a_living_one_works_on_is_not)
+TEST(work_of_a_dead_process_is_swept_and_that_of_a_running_one_is_not)
 {
         cleanup_free char *store = in_test_directory("store"), *tmp = path_join(store, "tmp");
         cleanup_free char *dead = path_join(tmp, "dead/0/etc"), *living = path_join(tmp, "living");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Layers as strangers could write them, unpacked into a real directory beside a canary. */
+/* Malicious layers, unpacked into a real directory beside a canary. */
 
 #include "agent/image-helper/file-metadata.h"
 #include "agent/image-helper/layer-unpack.h"
@@ -15,7 +15,7 @@ enum {
         LAYERS_MAX = 4
 };
 
-/* Layers of one image, the topmost first; everything else in the test directory is a canary. */
+/* Layers of one image, topmost first; everything else in the test directory is a canary. */
 typedef struct Stack {
         int fds[LAYERS_MAX];
         size_t n;
@@ -28,7 +28,7 @@ static void stack_done(Stack *stack) {
         stack->n = 0;
 }
 
-/* Unpacks atop what there is. What fails leaves no layer in the stack. */
+/* Unpacks on top of the existing layers. A failure leaves no layer in the stack. */
 static int unpack_tar(Stack *stack, const Tar *tar, Error *reterr) {
         LayerView below = { stack->fds, stack->n };
         cleanup_with(unpack_budget_freep) UnpackBudget *own =
@@ -66,8 +66,8 @@ static int unpack_test_layer(Stack *stack, const TarEntry *entries, Error *reter
         return r;
 }
 
-/* What stands under a name in the topmost layer: "dir 0755", "file 0644 text", "link target",
- * "whiteout", "opaque 0755", "fifo", "nothing". */
+/* The type and contents of a name in the topmost layer: "dir 0755", "file 0644 text", "link
+ * target", "whiteout", "opaque 0755", "fifo", "nothing". */
 static const char *describe_unpacked_path(const Stack *stack, const char *path) {
         static char text[512];
         struct stat st;
@@ -100,7 +100,7 @@ static const char *describe_unpacked_path(const Stack *stack, const char *path) 
         return text;
 }
 
-/* A directory outside that nobody may touch. */
+/* A directory outside that must not change. */
 static void lay_canary(void) {
         cleanup_free char *directory = in_test_directory("canary"), *file = NULL;
         struct timespec times[2] = { { .tv_sec = 12345 }, { .tv_sec = 12345 } };
@@ -144,7 +144,7 @@ static void expect_canary(void) {
         EXPECT(count_directory_entries(test_directory()) <= 3 + LAYERS_MAX);
 }
 
-TEST(a_layer_becomes_what_it_says)
+TEST(a_layer_is_unpacked_as_its_tar_says)
 {
         Stack stack = { 0 };
         struct stat st, other;
@@ -183,7 +183,7 @@ TEST(a_layer_becomes_what_it_says)
         EXPECT_EQ(st.st_mtim.tv_sec, 99);
         REQUIRE(fstatat(stack.fds[0], "bin/ln", &other, 0) >= 0);
         EXPECT_EQ(st.st_ino, other.st_ino);
-        /* What came into a directory after it does not change its time. */
+        /* Entries that are added to a directory later do not change its time. */
         REQUIRE(fstatat(stack.fds[0], "bin", &st, 0) >= 0);
         EXPECT_EQ(st.st_mtim.tv_sec, 1234);
         REQUIRE(fstatat(stack.fds[0], ".", &st, 0) >= 0);
@@ -207,7 +207,7 @@ TEST(a_layer_becomes_what_it_says)
 /* Each of these would write, link or change something outside if it could. */
 static const struct {
         const char *what;
-        const char *refused; /* a part of the sentence, or NULL: it stays inside */
+        const char *refused; /* a part of the message, or NULL: it stays inside */
         const char *inside;  /* where it is then */
         TarEntry entries[5];
 } hostile[] = {
@@ -224,20 +224,23 @@ static const struct {
           NULL,
           { { .name = "../canary/.wh.file", .data = "" } } },
         { "a whiteout of the directory above",
-          "whiteout of nothing",
+          "whiteout without a name",
           NULL,
           { { .name = ".wh..." } } },
         { "a whiteout of the directory itself",
-          "whiteout of nothing",
+          "whiteout without a name",
           NULL,
           { { .name = ".wh.." } } },
-        { "a whiteout of nothing", "whiteout of nothing", NULL, { { .name = ".wh." } } },
+        { "a whiteout of nothing", "whiteout without a name", NULL, { { .name = ".wh." } } },
         { "something below a whiteout", "below a whiteout", NULL, { { .name = ".wh.x/y" } } },
         { "the top as a link",
-          "stands for the top",
+          "replaces the top directory",
           NULL,
           { { .name = "./", .type = '2', .link = "../canary" } } },
-        { "the top as a file", "stands for the top", NULL, { { .name = ".", .data = "x" } } },
+        { "the top as a file",
+          "replaces the top directory",
+          NULL,
+          { { .name = ".", .data = "x" } } },
         { "an absolute name", NULL, "etc/x", { { .name = "/etc/x", .data = "x" } } },
         { "a link to the root, and through it",
           NULL,
@@ -263,7 +266,7 @@ static const struct {
             { .name = "b", .type = '2', .link = "a" },
             { .name = "a/x", .data = "x" } } },
         { "a file below a file",
-          "lies below 'f', which is no directory",
+          "is below 'f', which is not a directory",
           NULL,
           { { .name = "f", .data = "x" }, { .name = "f/x", .data = "x" } } },
         { "a hard link to outside",
@@ -284,7 +287,7 @@ static const struct {
           NULL,
           { { .name = "h", .type = '1', .link = "h" } } },
         { "a hard link to a directory",
-          "which is no file",
+          "which is not a file",
           NULL,
           { { .name = "d", .type = '5' }, { .name = "h", .type = '1', .link = "d" } } },
         { "a hard link to a later entry",
@@ -333,17 +336,17 @@ static const struct {
           NULL,
           { { .name = "d", .type = '2', .link = "../canary" }, { .name = "d/.wh..wh..opq" } } },
         { "an owner that is none",
-          "owner out of range",
+          "owner is out of range",
           NULL,
           { { .name = "f", .pax = "uid=-1" } } },
         { "an owner that is too large",
-          "owner out of range",
+          "owner is out of range",
           NULL,
           { { .name = "f", .pax = "uid=4294967295" } } },
-        { "a link to nothing", "to nothing", NULL, { { .name = "l", .type = '2' } } },
+        { "a link to nothing", "without a target", NULL, { { .name = "l", .type = '2' } } },
 };
 
-TEST(nothing_outside_is_touched_whatever_names_and_links_say)
+TEST(nothing_outside_is_touched_by_any_names_and_links)
 {
         lay_canary();
         for (size_t i = 0; i < N_ELEMENTS(hostile); i++) {
@@ -363,7 +366,7 @@ TEST(nothing_outside_is_touched_whatever_names_and_links_say)
         }
 }
 
-TEST(sizes_that_lie_are_refused)
+TEST(wrong_sizes_are_refused)
 {
         cleanup_error Error error = ERROR_NULL, huge_error = ERROR_NULL;
         Stack stack = { 0 };
@@ -385,7 +388,7 @@ TEST(sizes_that_lie_are_refused)
         stack_done(&stack);
 }
 
-TEST(what_a_layer_takes_is_missing_for_the_others)
+TEST(the_size_of_a_layer_is_subtracted_from_the_common_allowance)
 {
         cleanup_with(unpack_budget_freep) UnpackBudget *allowance = unpack_budget_new();
         cleanup_error Error entries_error = ERROR_NULL, bytes_error = ERROR_NULL;
@@ -409,7 +412,7 @@ TEST(what_a_layer_takes_is_missing_for_the_others)
         stack_done(&stack);
 }
 
-TEST(a_tar_may_end_with_the_last_byte_of_its_last_file_and_no_sooner)
+TEST(a_tar_may_end_with_the_last_byte_of_its_last_file)
 {
         cleanup_error Error error = ERROR_NULL;
         Stack stack = { 0 };
@@ -458,7 +461,7 @@ TEST(links_lead_no_deeper_than_names)
         entries[1] = (TarEntry){ .name = "link", .type = '2', .link = "a", .pax = pax[1] };
         entries[2] = (TarEntry){ .name = "link", .type = '5', .pax = pax[2] };
         EXPECT_EQ(unpack_test_layer(&stack, entries, &error), -ENAMETOOLONG);
-        EXPECT(error.message && strstr(error.message, "lies in more than 256 directories"));
+        EXPECT(error.message && strstr(error.message, "is below more than 256 directories"));
 }
 
 TEST(bytes_of_names_are_kept_as_they_are)
@@ -545,7 +548,7 @@ TEST(whiteouts_mean_the_same_in_any_order)
                 /* In an opaque directory there is nothing left to hide. */
                 { { { .name = "a/b/.wh.x" }, { .name = "a/.wh..wh..opq" } }, "a/b/x", "nothing" },
                 { { { .name = "a/.wh..wh..opq" }, { .name = "a/b/.wh.x" } }, "a/b/x", "nothing" },
-                /* A file that gives way to a directory had hidden what was below. */
+                /* A file that a directory replaces had hidden the directory below. */
                 { { { .name = "a", .data = "x" }, { .name = "a", .type = '5' } },
                   "a",
                   "opaque 0755" },
@@ -576,7 +579,7 @@ TEST(whiteouts_mean_the_same_in_any_order)
         }
 }
 
-TEST(missing_parents_are_as_the_layers_below_have_them)
+TEST(missing_parents_inherit_from_the_layers_below)
 {
         Stack stack = { 0 };
         struct stat st;
@@ -601,7 +604,7 @@ TEST(missing_parents_are_as_the_layers_below_have_them)
         stack_done(&stack);
 }
 
-TEST(parents_that_are_links_below_are_followed_as_the_container_would)
+TEST(parents_that_are_links_below_are_followed_as_in_the_container)
 {
         Stack stack = { 0 };
 
@@ -690,11 +693,11 @@ TEST(a_hard_link_to_what_was_hidden_is_refused)
                                                { .name = "h", .type = '1', .link = "f" },
                                                { 0 } },
                                  &error) < 0);
-        EXPECT_STREQ(error.message, "'h': is a hard link to 'f', which is not there");
+        EXPECT_STREQ(error.message, "'h': is a hard link to 'f', which does not exist");
         stack_done(&stack);
 }
 
-TEST(the_top_is_as_the_layer_below_has_it)
+TEST(the_top_directory_inherits_from_the_layer_below)
 {
         Stack stack = { 0 };
         struct stat st;

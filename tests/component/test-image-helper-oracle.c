@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Random layers, unpacked by umoci into one tree and by us into layer directories that overlayfs
- * then merges: a container must see the same. A seed in UNPACK_SEED runs that one alone. */
+ * then merges: both must look the same to a container. UNPACK_SEED selects a single seed. */
 
 #include "tests/component/image-world.h"
 
@@ -23,7 +23,7 @@ static unsigned pick(unsigned n) {
         return (unsigned) (random_state >> 33) % n;
 }
 
-/* A path of one to three components, in memory that lives as long as the test. */
+/* A path of one to three components, in memory that is kept until the test ends. */
 static char *pick_path(const char *prefix, const char *base) {
         static char paths[LAYERS * ENTRIES * 4][64];
         static size_t at;
@@ -36,7 +36,7 @@ static char *pick_path(const char *prefix, const char *base) {
         return path;
 }
 
-/* Most links are to something that was a file once; else nearly every image would be refused. */
+/* Most links refer to an existing name; otherwise nearly every image would be refused. */
 static const char *files[LAYERS * ENTRIES];
 static size_t n_files;
 
@@ -106,7 +106,7 @@ static int compare_fts_names(const FTSENT **a, const FTSENT **b) {
         return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* All that is in a tree, a line for each. */
+/* The contents of a tree, one line per entry. */
 static char *describe_tree(const char *root) {
         char *const roots[] = { (char *) (uintptr_t) root, NULL };
         FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, compare_fts_names);
@@ -162,12 +162,12 @@ static char *overlay_options(const char *store, const char *digest) {
         end = strchr(p, ']');
         for (p = strchr(p, '[') + 1; p < end; p += 67)
                 append_text(&options, "%s%s/layers/%.64s", options[9] ? ":" : "", store, p + 1);
-        /* One layer alone is no overlay: an empty directory at the bottom. */
+        /* One layer alone is not an overlay: an empty directory at the bottom. */
         append_text(&options, ":%s/empty", test_directory());
         return options;
 }
 
-/* Whether the image was one that can be unpacked. */
+/* Whether the image could be unpacked. */
 static bool compare_with_oracle(uint64_t seed) {
         cleanup_free char *archive = in_test_directory("image.tar"), *what = NULL;
         cleanup_free char *store = in_test_directory("store"),
@@ -238,6 +238,6 @@ TEST(a_container_sees_what_umoci_would_have_unpacked)
         }
         for (uint64_t i = 0; i < ROUNDS; i++)
                 n_taken += compare_with_oracle(i);
-        /* Else nothing was compared. */
+        /* Otherwise nothing was compared. */
         EXPECT(n_taken >= ROUNDS / 8);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A directory of the layer turns into a link that leads out, and back, as fast as another process
- * can, while things are put into it. */
+/* A second process replaces a directory of the layer with a link that leads out, and back, as fast
+ * as possible, while entries are added to it. */
 
 #include "agent/image-helper/layer-tree.h"
 #include "common/cleanup.h"
@@ -50,7 +50,7 @@ static pid_t swap_without_end(int fd, unsigned *swaps) {
                         __atomic_fetch_add(swaps, 1, __ATOMIC_RELAXED);
 }
 
-/* True where it went in. */
+/* True if the entry was added. */
 static bool put_test_entry(LayerTree *tree, unsigned i) {
         cleanup_error Error error = ERROR_NULL;
         char name[32];
@@ -66,7 +66,7 @@ static bool put_test_entry(LayerTree *tree, unsigned i) {
         return fd >= 0;
 }
 
-TEST(a_directory_that_turns_into_a_link_leads_nobody_out)
+TEST(a_directory_that_is_replaced_with_a_link_leads_out_for_no_entry)
 {
         cleanup_close int layer = directory("layer"), outside = directory("outside");
         unsigned *swaps = mmap(NULL, sizeof(*swaps), PROT_READ | PROT_WRITE,
@@ -84,7 +84,7 @@ TEST(a_directory_that_turns_into_a_link_leads_nobody_out)
         swapper = swap_without_end(layer, swaps);
         for (unsigned i = 0; i < ROUNDS; i++) {
                 n_put += put_test_entry(tree, i);
-                /* Who follows links does get out, so that the test can fail. */
+                /* Following links does lead out, so that the test can fail. */
                 n_out += faccessat(layer, "d/canary", F_OK, 0) == 0;
         }
         REQUIRE(kill(swapper, SIGKILL) == 0 && waitpid(swapper, NULL, 0) == swapper);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Packed bytes as strangers could have packed them. */
+/* Compressed bytes, valid and malicious. */
 
 #include "agent/image-helper/byte-stream.h"
 #include "common/cleanup.h"
@@ -48,7 +48,7 @@ static void append_packed(const void *data, size_t length) {
         REQUIRE(fd >= 0 && write_all(fd, data, length) >= 0);
 }
 
-/* Unpacks the file to its end. 0 with the text, cut where it is long. */
+/* Decompresses the file to its end. 0 with the text, cut if it is long. */
 static int unpack_packed_file(char ret[static 256], Error *reterr) {
         cleanup_close int fd = open(packed_path(), O_RDONLY | O_CLOEXEC);
         cleanup_with(byte_stream_freep) ByteStream *plain = NULL;
@@ -79,7 +79,7 @@ static void remove_packed_file(void) {
         (void) unlink(packed_path());
 }
 
-TEST(every_packing_gives_the_same_bytes)
+TEST(every_compression_gives_the_same_bytes)
 {
         int (*const filters[])(struct archive *) = { archive_write_add_filter_gzip,
                                                      archive_write_add_filter_zstd,
@@ -95,7 +95,7 @@ TEST(every_packing_gives_the_same_bytes)
         }
 }
 
-TEST(members_of_gzip_in_a_row_are_one_and_what_follows_them_is_nothing)
+TEST(members_of_gzip_are_concatenated_and_trailing_bytes_ignored)
 {
         char text[256];
 
@@ -110,7 +110,7 @@ TEST(members_of_gzip_in_a_row_are_one_and_what_follows_them_is_nothing)
         EXPECT_STREQ(text, "one two");
 }
 
-TEST(what_is_too_short_to_be_packed_is_what_it_is)
+TEST(input_too_short_to_be_compressed_is_unchanged)
 {
         static const char *const texts[] = { "", "x", "\x1f", "\x1f\x8b", "\x1f\x8b\x08" };
 
@@ -122,7 +122,7 @@ TEST(what_is_too_short_to_be_packed_is_what_it_is)
                 EXPECT_EQ(unpack_packed_file(text, NULL), 0);
                 EXPECT_STREQ(text, texts[i]);
         }
-        /* The beginnings of gzip may be called either, but must come to an end. */
+        /* A truncated header of gzip may be treated as either, but must end. */
         for (size_t i = 2; i < N_ELEMENTS(texts); i++) {
                 char text[256];
 
@@ -132,7 +132,7 @@ TEST(what_is_too_short_to_be_packed_is_what_it_is)
         }
 }
 
-TEST(gzip_that_is_cut_or_damaged_anywhere_is_refused_or_gives_other_bytes)
+TEST(truncated_or_damaged_gzip_is_refused_or_gives_different_bytes)
 {
         cleanup_free char *whole = NULL;
         size_t length;
@@ -149,7 +149,8 @@ TEST(gzip_that_is_cut_or_damaged_anywhere_is_refused_or_gives_other_bytes)
                 EXPECT(unpack_packed_file(text, &error) < 0);
                 EXPECT(error.message);
         }
-        /* The header's name, time and system mean nothing; all else is covered by the sum. */
+        /* Name, time and system in the header are meaningless; everything else is part of the
+         * checksum. */
         for (size_t at = 10; at < length; at++)
                 for (unsigned bit = 0; bit < 8; bit++) {
                         char text[256];
@@ -162,7 +163,7 @@ TEST(gzip_that_is_cut_or_damaged_anywhere_is_refused_or_gives_other_bytes)
                 }
 }
 
-TEST(what_unpacks_to_far_more_than_it_is_is_refused)
+TEST(an_excessive_compression_ratio_is_refused)
 {
         cleanup_error Error error = ERROR_NULL;
         char *zeros = calloc(1, CHUNK_BYTES), text[256];
@@ -172,5 +173,5 @@ TEST(what_unpacks_to_far_more_than_it_is_is_refused)
         pack(archive_write_add_filter_gzip, zeros, CHUNK_BYTES, 1100);
         free(zeros);
         EXPECT_EQ(unpack_packed_file(text, &error), -EFBIG);
-        EXPECT_STREQ(error.message, "unpacks to more than 250 times its size");
+        EXPECT_STREQ(error.message, "decompresses to more than 250 times its size");
 }

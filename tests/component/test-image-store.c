@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The store in a real loop, with the real mainstay-image and archives that come and go. */
+/* The store in a real loop, with the real mainstay-image and archives that appear and are
+ * removed. */
 
 #include "agent/image/image-store.h"
 #include "common/clock.h"
@@ -22,7 +23,7 @@ typedef struct ImageStoreWorld {
         unsigned n_changes;
 } ImageStoreWorld;
 
-/* What became of one request. */
+/* The result of one request. */
 typedef struct ImageAnswer {
         unsigned n_calls;
         int r;
@@ -98,7 +99,7 @@ static void world_done(ImageStoreWorld *world) {
 
 static int request(ImageStoreWorld *world, const char *reference, ImageAnswer *answer) {
         cleanup_error Error error = ERROR_NULL;
-        /* Archives are all that there is here. */
+        /* Archives are the only source of images here. */
         ImageRequestOptions wish = { .reference = reference, .policy = PULL_POLICY_NEVER };
         int r = image_store_request(world->store, &wish, on_ready, answer, &answer->image,
                                     &answer->request, &error);
@@ -109,7 +110,7 @@ static int request(ImageStoreWorld *world, const char *reference, ImageAnswer *a
         return r;
 }
 
-/* Puts an archive of one image there, as a rename would. */
+/* Adds an archive of one image by rename. */
 static void drop_archive(ImageStoreWorld *world, const char *file, const char *name,
                          const char *content, const char *process) {
         cleanup_free char *temporary = in_test_directory("new.tar");
@@ -143,7 +144,7 @@ static void expect_content(const Image *image, const char *expected) {
         EXPECT_STREQ(content, expected);
 }
 
-/* Asks and waits; the image must come. */
+/* Requests an image and waits; the request must succeed. */
 static void fetch(ImageStoreWorld *world, const char *reference, ImageAnswer *answer) {
         int r = request(world, reference, answer);
 
@@ -174,7 +175,7 @@ static ArchiveErrors archive_errors(ImageStoreWorld *world) {
         return trouble;
 }
 
-TEST(an_image_that_is_there_at_the_start_is_unpacked_and_then_at_hand)
+TEST(an_image_present_at_start_is_unpacked_and_then_available)
 {
         ImageStoreWorld world = { .state_dir = in_test_directory("state"),
                                   .preload = in_test_directory("state/preload") };
@@ -194,7 +195,7 @@ TEST(an_image_that_is_there_at_the_start_is_unpacked_and_then_at_hand)
         EXPECT_EQ(first.image->uid, 7);
         EXPECT_EQ(first.image->gid, 8);
         EXPECT_EQ(request(&world, "docker.io/library/app:1", &second), 1);
-        /* One description for all who run it. */
+        /* One description for all pods of the image. */
         EXPECT(second.image == first.image);
         EXPECT_EQ(second.n_calls, 0);
         answer_done(&first);
@@ -202,7 +203,7 @@ TEST(an_image_that_is_there_at_the_start_is_unpacked_and_then_at_hand)
         world_done(&world);
 }
 
-TEST(an_image_comes_when_its_archive_comes)
+TEST(an_image_is_available_when_its_archive_appears)
 {
         ImageStoreWorld world = { 0 };
         ImageAnswer answer = { 0 };
@@ -216,7 +217,7 @@ TEST(an_image_comes_when_its_archive_comes)
         LOOP_UNTIL(&world, world.n_changes > 0 && request(&world, "app:1", &answer) >= 0);
         LOOP_UNTIL(&world, answer.image);
         expect_content(answer.image, "one");
-        /* By digest, too, under whatever name. */
+        /* By digest, too, with any name. */
         (void) snprintf(reference, sizeof(reference), "example.com/other@%s", answer.image->digest);
         answer_done(&answer);
         EXPECT_EQ(request(&world, reference, &answer), 1);
@@ -224,7 +225,7 @@ TEST(an_image_comes_when_its_archive_comes)
         world_done(&world);
 }
 
-TEST(requests_for_one_image_share_the_work_and_a_cancelled_one_hears_nothing)
+TEST(requests_for_one_image_share_the_work_and_a_cancelled_one_is_not_called_back)
 {
         ImageStoreWorld world = { 0 };
         ImageAnswer answers[5] = { 0 };
@@ -245,7 +246,7 @@ TEST(requests_for_one_image_share_the_work_and_a_cancelled_one_hears_nothing)
         world_done(&world);
 }
 
-TEST(a_request_waits_for_archives_that_nobody_has_read_yet)
+TEST(a_request_waits_for_archives_that_are_not_indexed_yet)
 {
         ImageStoreWorld world = { .state_dir = in_test_directory("state"),
                                   .preload = in_test_directory("state/preload") };
@@ -269,7 +270,7 @@ TEST(a_request_waits_for_archives_that_nobody_has_read_yet)
         world_done(&world);
 }
 
-TEST(what_was_indexed_before_is_known_at_once_the_next_time)
+TEST(the_index_of_archives_is_kept_across_restarts)
 {
         ImageStoreWorld world = { 0 };
         ImageAnswer answer = { 0 };
@@ -310,7 +311,7 @@ TEST(an_image_outlives_its_archive)
         world_done(&world);
 }
 
-TEST(an_archive_that_is_replaced_gives_the_new_image_and_who_has_the_old_keeps_it)
+TEST(a_replaced_archive_gives_the_new_image_and_users_of_the_old_one_keep_it)
 {
         ImageStoreWorld world = { 0 };
         ImageAnswer old = { 0 }, new = { 0 };
@@ -329,7 +330,7 @@ TEST(an_archive_that_is_replaced_gives_the_new_image_and_who_has_the_old_keeps_i
         world_done(&world);
 }
 
-TEST(a_broken_archive_is_trouble_until_it_is_whole)
+TEST(a_broken_archive_is_reported_until_it_is_replaced)
 {
         ImageStoreWorld world = { 0 };
         cleanup_free char *path = NULL;
@@ -353,7 +354,7 @@ TEST(a_broken_archive_is_trouble_until_it_is_whole)
         world_done(&world);
 }
 
-TEST(files_that_are_still_arriving_are_no_archives)
+TEST(files_that_are_still_arriving_are_not_archives)
 {
         static const char *const files[] = { ".app.tar", "app.tar.tmp", "app.tar.part",
                                              "app.tar~" };
@@ -376,7 +377,7 @@ TEST(files_that_are_still_arriving_are_no_archives)
         world_done(&world);
 }
 
-TEST(a_preload_directory_that_is_taken_away_comes_back)
+TEST(a_preload_directory_that_is_removed_is_watched_again)
 {
         ImageStoreWorld world = { 0 };
         ImageAnswer answer = { 0 };
@@ -391,13 +392,13 @@ TEST(a_preload_directory_that_is_taken_away_comes_back)
         world_done(&world);
 }
 
-TEST(a_helper_that_dies_fails_the_request_and_the_next_one_is_tried_again)
+TEST(a_helper_that_dies_fails_the_request_and_the_next_request_starts_it_again)
 {
         cleanup_free char *script = in_test_directory("helper"), *text = NULL;
         ImageStoreWorld world = { 0 };
         ImageAnswer answer = { 0 };
 
-        /* Indexes as it should; killed when it unpacks. */
+        /* Indexes correctly, and is killed when it unpacks. */
         append_text(&text, "#!/bin/sh\n[ \"$1\" = unpack ] && kill -9 $$\nexec %s \"$@\"\n",
                     helper_path());
         write_file(script, text, strlen(text));
@@ -411,13 +412,13 @@ TEST(a_helper_that_dies_fails_the_request_and_the_next_one_is_tried_again)
                 EXPECT(answer.r < 0 && answer.r != -ENOENT && answer.r != -EINVAL);
                 EXPECT(!answer.image);
                 EXPECT(strstr(answer.message,
-                              "app.tar: mainstay-image was ended by signal 9 (Killed)"));
+                              "app.tar: mainstay-image was killed by signal 9 (Killed)"));
                 answer_done(&answer);
         }
         world_done(&world);
 }
 
-TEST(an_archive_that_the_machine_had_no_room_to_read_is_read_when_it_is_asked_for_again)
+TEST(an_archive_that_failed_for_lack_of_space_is_read_again_on_request)
 {
         static const char *const ends[] = { "kill -9 $$", "exit 75" };
 
@@ -444,7 +445,7 @@ TEST(an_archive_that_the_machine_had_no_room_to_read_is_read_when_it_is_asked_fo
                 LOOP_UNTIL(&world, answer.n_calls > 0);
                 EXPECT_EQ(answer.r, -ENOENT);
                 answer_done(&answer);
-                /* Nothing came of it, and so nothing has changed. */
+                /* The attempt failed, so nothing has changed. */
                 EXPECT_EQ(world.n_changes, n_changes);
                 REQUIRE(unlink(full) >= 0);
                 EXPECT_EQ(request(&world, name, &answer), 0);
@@ -456,7 +457,7 @@ TEST(an_archive_that_the_machine_had_no_room_to_read_is_read_when_it_is_asked_fo
         }
 }
 
-TEST(what_a_killed_helper_leaves_is_swept_at_once)
+TEST(files_of_a_killed_helper_are_swept_at_once)
 {
         cleanup_free char *script = in_test_directory("helper"), *text = NULL;
         cleanup_free char *left = in_test_directory("state/images/tmp/left");
@@ -480,14 +481,14 @@ TEST(what_a_killed_helper_leaves_is_swept_at_once)
         world_done(&world);
 }
 
-TEST(a_helper_that_is_not_there_fails_requests_and_nothing_else)
+TEST(a_missing_helper_only_fails_requests)
 {
         ImageStoreWorld world = { 0 };
         ImageAnswer answer = { 0 };
 
         open_store(&world, helper_path());
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
-        /* Seen, and read. */
+        /* The archive has been noticed and indexed. */
         LOOP_UNTIL(&world, world.n_changes > 1);
         close_store(&world);
         open_store(&world, "/does/not/exist");
@@ -499,7 +500,7 @@ TEST(a_helper_that_is_not_there_fails_requests_and_nothing_else)
         world_done(&world);
 }
 
-TEST(an_image_that_cannot_be_run_here_says_why)
+TEST(an_image_that_cannot_run_here_is_refused_with_a_reason)
 {
         ImageStoreWorld world = { 0 };
         ImageAnswer answer = { 0 };
@@ -510,7 +511,7 @@ TEST(an_image_that_cannot_be_run_here_says_why)
         LOOP_UNTIL(&world, world.n_changes > 0);
         LOOP_UNTIL(&world, archive_errors(&world).n == 1);
         EXPECT_EQ(request(&world, "proc:1", &answer), -ENOEXEC);
-        EXPECT(strstr(answer.message, "proc.tar: its configuration: its working directory"));
+        EXPECT(strstr(answer.message, "proc.tar: configuration: the working directory"));
         LOOP_UNTIL(&world, request(&world, "app:1", &answer) == 0);
         LOOP_UNTIL(&world, answer.n_calls > 0);
         EXPECT_EQ(answer.r, -ENOEXEC);
@@ -519,7 +520,7 @@ TEST(an_image_that_cannot_be_run_here_says_why)
         world_done(&world);
 }
 
-TEST(damaged_records_are_set_aside_and_made_anew)
+TEST(damaged_records_are_set_aside_and_created_again)
 {
         ImageStoreWorld world = { 0 };
         ImageAnswer answer = { 0 };
@@ -546,7 +547,7 @@ TEST(damaged_records_are_set_aside_and_made_anew)
         world_done(&world);
 }
 
-TEST(a_layer_that_is_gone_is_unpacked_again)
+TEST(a_missing_layer_is_unpacked_again)
 {
         ImageStoreWorld world = { 0 };
         ImageAnswer answer = { 0 };
@@ -567,7 +568,7 @@ TEST(a_layer_that_is_gone_is_unpacked_again)
         world_done(&world);
 }
 
-TEST(a_wrong_reference_is_refused_at_once)
+TEST(an_invalid_reference_is_refused_at_once)
 {
         ImageStoreWorld world = { 0 };
         ImageAnswer answer = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How shims and pods end, and what is left of them. */
+/* How shims and pods end, and what they leave. */
 #include "tests/component/pod-world.h"
 
-TEST(a_shim_that_is_killed_is_lost_once_and_cleaned_up_after)
+TEST(a_killed_shim_is_reported_lost_once_and_cleaned_up_after)
 {
         TestContainer spec = { .name = "c", .script = "sleep 3600 & sleep 3600" };
         cleanup_free char *id = NULL, *cgroup = NULL, *memory = NULL, *state = NULL, *again = NULL;
@@ -11,7 +11,7 @@ TEST(a_shim_that_is_killed_is_lost_once_and_cleaned_up_after)
         TestPod pod;
         pid_t pid;
 
-        REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) >= 0); /* to see how the container ends */
+        REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) >= 0); /* shows how the container ends */
         world_init(&world);
         pod_up(&pod, &world, "killed");
         id = pod_run(&pod, &spec);
@@ -23,7 +23,7 @@ TEST(a_shim_that_is_killed_is_lost_once_and_cleaned_up_after)
         EXPECT_EQ(sandbox_run_container(pod.sandbox, &(SandboxContainerConfig){ .id = id }),
                   -ENOTCONN);
         EXPECT_EQ(sandbox_connect(pod.sandbox, NULL), 0);
-        EXPECT(kill(pid, 0) >= 0); /* that is what the cleanup is for */
+        EXPECT(kill(pid, 0) >= 0); /* the cleanup is for that */
 
         cgroup = print_text("%s/podkilled", world.cgroup);
         memory = cgroup_file(cgroup, "memory", "cgroup.procs");
@@ -46,7 +46,7 @@ TEST(a_shim_that_is_killed_is_lost_once_and_cleaned_up_after)
         }
         expect_no_mounts(&world);
 
-        /* And the pod can have another one, through the same Sandbox. */
+        /* And the pod can get a new shim, through the same Sandbox. */
         REQUIRE(mkdir(pod.directory, 0700) >= 0);
         pod_start(&pod);
         EXPECT_STREQ(pod_set_up(&pod, ""), "ready");
@@ -56,7 +56,7 @@ TEST(a_shim_that_is_killed_is_lost_once_and_cleaned_up_after)
         world_done(&world);
 }
 
-TEST(a_socket_of_a_dead_shim_is_no_hindrance)
+TEST(the_socket_of_a_dead_shim_is_replaced)
 {
         PodWorld world;
         TestPod pod;
@@ -96,7 +96,7 @@ TEST(a_shim_that_cannot_start_is_an_error_or_lost)
         world_done(&world);
 }
 
-TEST(the_end_of_a_pod_leaves_nothing)
+TEST(the_teardown_of_a_pod_leaves_nothing)
 {
         TestContainer runs = { .name = "runs", .script = "trap '' TERM; sleep 3600" };
         TestContainer family = { .name = "family",
@@ -172,7 +172,7 @@ TEST(a_deleted_container_leaves_its_log)
         world_done(&world);
 }
 
-TEST(a_shim_that_is_asked_to_terminate_tears_its_pod_down)
+TEST(a_shim_that_gets_sigterm_tears_its_pod_down)
 {
         TestContainer spec = { .name = "c", .script = "trap '' TERM; sleep 3600" };
         cleanup_free char *id = NULL, *cgroup = NULL, *procs = NULL;

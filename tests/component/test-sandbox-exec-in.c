@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs in containers, stops that are announced, and notes that change. */
+/* Programs in containers (probes, hooks), delayed stops, and changed checkpoints. */
 
 #include "tests/component/pod-world.h"
 
@@ -21,7 +21,7 @@ static const SandboxEvent *run_in(TestPod *pod, const char *container, const cha
         return pod_expect(pod, SANDBOX_EXEC_DONE, "t");
 }
 
-/* A container that runs, by its ID, which the caller frees. */
+/* The ID of a running container, which the caller frees. */
 static char *start(TestPod *pod, PodWorld *world, const char *uid, const char *script) {
         char *id;
 
@@ -31,7 +31,7 @@ static char *start(TestPod *pod, PodWorld *world, const char *uid, const char *s
         return id;
 }
 
-TEST(a_program_runs_in_its_container_and_both_streams_and_its_status_come_back)
+TEST(a_program_runs_in_its_container_and_both_streams_and_its_status_are_returned)
 {
         cleanup_free char *id = NULL;
         const SandboxEvent *event;
@@ -53,7 +53,7 @@ TEST(a_program_runs_in_its_container_and_both_streams_and_its_status_come_back)
         world_done(&world);
 }
 
-TEST(a_program_that_takes_too_long_is_ended_and_its_container_is_not)
+TEST(a_program_that_exceeds_its_time_limit_is_killed_and_its_container_is_not)
 {
         cleanup_free char *id = NULL;
         const SandboxEvent *event;
@@ -62,11 +62,11 @@ TEST(a_program_that_takes_too_long_is_ended_and_its_container_is_not)
 
         world_init(&world);
         id = start(&pod, &world, "late", "sleep 3600");
-        event = run_in(&pod, id, "echo begun; sleep 1234 & sleep 1234", 500 * USEC_PER_MSEC);
+        event = run_in(&pod, id, "echo started; sleep 1234 & sleep 1234", 500 * USEC_PER_MSEC);
         EXPECT(event->timed_out);
         EXPECT_EQ(event->exit_code, 137);
-        EXPECT_STREQ(event->output, "begun\n");
-        /* Its children too: of the whole container's processes only those that ask are left. */
+        EXPECT_STREQ(event->output, "started\n");
+        /* Its children too: of the container's processes only those that run the check are left. */
         event = run_in(&pod, id, "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; done", 0);
         EXPECT(!strstr(event->output, "sleep 1234"));
         EXPECT(strstr(event->output, "sleep 3600"));
@@ -75,7 +75,7 @@ TEST(a_program_that_takes_too_long_is_ended_and_its_container_is_not)
         world_done(&world);
 }
 
-TEST(what_cannot_be_run_in_a_container_is_told)
+TEST(a_program_that_cannot_run_in_a_container_is_reported)
 {
         char *argv[] = { (char[]){ "/no/such/program" }, NULL };
         cleanup_free char *id = NULL;
@@ -92,12 +92,12 @@ TEST(what_cannot_be_run_in_a_container_is_told)
         event = pod_expect(&pod, SANDBOX_EXEC_DONE, "a");
         EXPECT(strstr(event->message, "/no/such/program"));
         event = run_in(&pod, "nobody", "true", 0);
-        EXPECT_STREQ(event->message, "the container does not run");
+        EXPECT_STREQ(event->message, "the container is not running");
         pod_down(&pod);
         world_done(&world);
 }
 
-TEST(many_programs_at_once_are_told_apart)
+TEST(many_concurrent_programs_return_their_own_results)
 {
         enum {
                 MANY = 12,
@@ -127,7 +127,7 @@ TEST(many_programs_at_once_are_told_apart)
         world_done(&world);
 }
 
-TEST(an_announced_stop_comes_when_the_agent_is_gone)
+TEST(a_delayed_stop_happens_without_an_agent)
 {
         cleanup_free char *id = NULL;
         const SandboxEvent *event;
@@ -140,7 +140,7 @@ TEST(an_announced_stop_comes_when_the_agent_is_gone)
         EXPECT_EQ(sandbox_stop_container_delayed(pod.sandbox, id, SIGTERM, 300 * USEC_PER_MSEC,
                                                  60 * USEC_PER_SEC),
                   0);
-        (void) run_in(&pod, id, "true", 0); /* it is heard before we go */
+        (void) run_in(&pod, id, "true", 0); /* it is received before we disconnect */
         pod_disconnect(&pod);
         for (unsigned i = 0; i < 100; i++)
                 (void) sd_event_run(world.event, USEC_PER_SEC / 100);
@@ -151,7 +151,7 @@ TEST(an_announced_stop_comes_when_the_agent_is_gone)
         world_done(&world);
 }
 
-TEST(an_announced_stop_comes_at_once_when_it_is_asked_for)
+TEST(a_delayed_stop_happens_at_once_on_a_second_request)
 {
         cleanup_free char *id = NULL;
         PodWorld world;
@@ -170,7 +170,7 @@ TEST(an_announced_stop_comes_at_once_when_it_is_asked_for)
         world_done(&world);
 }
 
-TEST(a_note_that_was_changed_is_what_the_next_agent_reads)
+TEST(a_changed_checkpoint_is_reported_to_the_next_agent)
 {
         cleanup_free char *id = NULL;
         PodWorld world;

@@ -5,7 +5,7 @@
 
 static char *environment[] = { (char[]){ "GREETING=hello" }, NULL };
 
-/* Asks for a shell's words; 'id' comes back. */
+/* Runs a shell script; 'id' is part of the event. */
 static void ask(TestPod *pod, const char *id, const char *script, const char *input, bool in_host,
                 uint64_t timeout_usec) {
         char *argv[] = { (char[]){ "/bin/busybox" }, (char[]){ "sh" }, (char[]){ "-c" },
@@ -40,7 +40,7 @@ static void isolated_up(TestPod *pod, PodWorld *world, const char *uid) {
         (void) pod_expect(pod, SANDBOX_READY, NULL);
 }
 
-TEST(a_program_gets_its_input_and_environment_and_its_output_and_status_come_back)
+TEST(a_program_gets_its_input_and_environment_and_its_output_and_status_are_returned)
 {
         PodWorld world;
         TestPod pod;
@@ -66,7 +66,7 @@ TEST(a_program_gets_its_input_and_environment_and_its_output_and_status_come_bac
         world_done(&world);
 }
 
-TEST(a_program_is_in_the_namespaces_that_were_asked_for)
+TEST(a_program_runs_in_the_requested_namespaces)
 {
         char here[64] = "", host[65] = "";
         cleanup_free char *here_line = NULL, *host_line = NULL;
@@ -94,11 +94,11 @@ TEST(a_program_is_in_the_namespaces_that_were_asked_for)
         world_done(&world);
 }
 
-/* What a plugin finds in the namespace that it is told of, and the one where it is itself. */
+/* What a plugin finds in the namespace that it is given, and in its own. */
 static char look[] = "readlink /proc/self/ns/net; readlink $CNI_NETNS; "
                      "nsenter --net=$CNI_NETNS ip -o addr show dev eth0 | sed 's/^.* inet/inet/'";
 
-/* 'netns' may be gone. The words come back in memory that the caller frees. */
+/* 'netns' may be gone. The output is in memory that the caller frees. */
 static char *look_at(TestPod *pod, const char *netns, const char *interface, const char *address) {
         cleanup_free char *variable = print_text("CNI_NETNS=%s", netns);
         char *argv[] = { (char[]){ "/bin/busybox" }, (char[]){ "sh" }, (char[]){ "-c" }, look,
@@ -120,7 +120,7 @@ static char *look_at(TestPod *pod, const char *netns, const char *interface, con
         return strdup(event->output);
 }
 
-TEST(a_plugin_that_is_for_a_stand_in_is_run_with_one_where_the_interface_is_gone)
+TEST(a_plugin_gets_a_dummy_interface_if_the_real_one_is_missing)
 {
         cleanup_free char *netns = NULL, *lost = NULL, *cut = NULL, *whole = NULL;
         char here[64] = "";
@@ -128,7 +128,7 @@ TEST(a_plugin_that_is_for_a_stand_in_is_run_with_one_where_the_interface_is_gone
         TestPod pod;
 
         world_init(&world);
-        isolated_up(&pod, &world, "stand-in");
+        isolated_up(&pod, &world, "dummy");
         REQUIRE(readlink("/proc/self/ns/net", here, sizeof(here) - 1) > 0);
         netns = print_text("/proc/%d/ns/net", (int) sandbox_pid(pod.sandbox));
         lost = look_at(&pod, "", "eth0", "192.0.2.1");
@@ -143,7 +143,7 @@ TEST(a_plugin_that_is_for_a_stand_in_is_run_with_one_where_the_interface_is_gone
         world_done(&world);
 }
 
-TEST(a_program_that_hangs_is_ended_with_its_children)
+TEST(a_program_that_hangs_is_killed_with_its_children)
 {
         PodWorld world;
         TestPod pod;
@@ -151,16 +151,16 @@ TEST(a_program_that_hangs_is_ended_with_its_children)
 
         world_init(&world);
         isolated_up(&pod, &world, "hang");
-        ask(&pod, "t", "echo begun; sleep 1000 & sleep 1000", NULL, true, 300000);
+        ask(&pod, "t", "echo started; sleep 1000 & sleep 1000", NULL, true, 300000);
         event = pod_expect(&pod, SANDBOX_EXEC_DONE, "t");
         EXPECT(event->timed_out);
         EXPECT_EQ(event->signal, SIGKILL);
-        EXPECT_STREQ(event->output, "begun\n");
+        EXPECT_STREQ(event->output, "started\n");
         pod_down(&pod);
         world_done(&world);
 }
 
-TEST(what_cannot_be_run_is_told)
+TEST(a_program_that_cannot_run_is_reported)
 {
         char *argv[] = { (char[]){ "/no/such/program" }, NULL }, *nothing[] = { NULL };
         PodWorld world;
@@ -181,7 +181,7 @@ TEST(what_cannot_be_run_is_told)
         world_done(&world);
 }
 
-TEST(output_beyond_the_limit_is_thrown_away_and_the_program_does_not_notice)
+TEST(output_beyond_the_limit_is_dropped_and_the_program_does_not_block)
 {
         PodWorld world;
         TestPod pod;
@@ -198,7 +198,7 @@ TEST(output_beyond_the_limit_is_thrown_away_and_the_program_does_not_notice)
         world_done(&world);
 }
 
-TEST(those_in_the_node_s_namespaces_take_turns_and_others_do_not_wait)
+TEST(programs_in_the_nodes_namespaces_run_one_by_one_and_others_do_not_wait)
 {
         cleanup_free char *first = NULL, *second = NULL, *file = NULL;
         PodWorld world;
@@ -223,7 +223,7 @@ TEST(those_in_the_node_s_namespaces_take_turns_and_others_do_not_wait)
         world_done(&world);
 }
 
-TEST(a_teardown_does_not_wait_for_ever_for_a_program_nor_begins_another)
+TEST(a_teardown_waits_for_a_program_up_to_a_limit_and_starts_none)
 {
         cleanup_free char *file = NULL, *script = NULL;
         PodWorld world;
@@ -231,7 +231,7 @@ TEST(a_teardown_does_not_wait_for_ever_for_a_program_nor_begins_another)
 
         world_init(&world);
         isolated_up(&pod, &world, "end");
-        file = path_join(world.directory, "begun");
+        file = path_join(world.directory, "started");
         script = print_text("echo x >%s", file);
         ask(&pod, "1", "sleep 1", NULL, true, 0);
         ask(&pod, "2", script, NULL, true, 0);

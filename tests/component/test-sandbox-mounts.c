@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mounts of a pod, and that they are nobody else's. */
+/* Mounts of a pod, which are private to it. */
 #include "tests/component/pod-world.h"
 
 #include <sys/sysmacros.h>
@@ -114,7 +114,7 @@ TEST(host_paths_are_made_and_bound)
         world_done(&world);
 }
 
-TEST(a_line_of_a_label_labels_what_is_there_and_mounts_nothing)
+TEST(a_line_with_a_label_labels_existing_files_and_mounts_nothing)
 {
         static const char label[] = "a_u:a_r:a_t:s0:c1,c2";
         cleanup_free char *fstab = NULL, *path = NULL, *wrong = NULL, *before = NULL, *after = NULL;
@@ -129,10 +129,10 @@ TEST(a_line_of_a_label_labels_what_is_there_and_mounts_nothing)
         write_text(path, "");
         wrong = print_text("%s/missing none none x-mainstay.label=\"%s\",x-mainstay.volume=v 0 0\n",
                            world.directory, label);
-        before =
-                print_text("volume \"v\": cannot give '%s/missing' the label '%s': No such file or "
-                           "directory",
-                           world.directory, label);
+        before = print_text("volume \"v\": cannot set the SELinux label of '%s/missing' to '%s': "
+                            "No such file or "
+                            "directory",
+                            world.directory, label);
         EXPECT_STREQ(pod_set_up(&pod, wrong), before);
         fstab = print_text("%s none none x-mainstay.label=\"%s\" 0 0\n", path, label);
         EXPECT_STREQ(pod_set_up(&pod, fstab), "ready");
@@ -153,7 +153,7 @@ TEST(a_setup_that_fails_leaves_no_mounts)
         world_init(&world);
         pod_init(&pod, &world, "undone");
         pod_start(&pod);
-        (void) pod_set_up(&pod, "this is no fstab\n");
+        (void) pod_set_up(&pod, "this is not an fstab\n");
         EXPECT(strstr(pod.records[pod.n_records - 1].message, "fstab: line 1: "));
         before = pod_mounts(&pod);
         fstab = print_text("tmpfs %s/a tmpfs size=64k 0 0\n"
@@ -168,7 +168,7 @@ TEST(a_setup_that_fails_leaves_no_mounts)
         world_done(&world);
 }
 
-TEST(mount_points_lie_below_the_pods_directory)
+TEST(mount_points_are_below_the_pods_directory)
 {
         cleanup_free char *outside = NULL, *dots = NULL, *itself = NULL, *link = NULL, *path = NULL;
         PodWorld world;
@@ -231,7 +231,7 @@ TEST(a_source_stays_beneath_its_root)
         world_done(&world);
 }
 
-TEST(what_is_missing_is_made_where_links_within_a_volume_lead)
+TEST(missing_directories_are_created_where_links_within_a_volume_lead)
 {
         cleanup_free char *volume = NULL, *versions = NULL, *link = NULL, *out = NULL;
         cleanup_free char *fstab = NULL, *made = NULL, *escape = NULL, *escaped = NULL;
@@ -261,7 +261,7 @@ TEST(what_is_missing_is_made_where_links_within_a_volume_lead)
         world_done(&world);
 }
 
-TEST(what_the_host_shares_stays_on_the_host)
+TEST(shared_mounts_of_the_host_stay_on_the_host)
 {
         cleanup_free char *host = NULL, *sub = NULL, *file = NULL, *later = NULL, *fstab = NULL;
         cleanup_free char *volume = NULL, *seen = NULL, *bad = NULL;
@@ -285,7 +285,7 @@ TEST(what_the_host_shares_stays_on_the_host)
         pod_init(&pod, &world, "shared");
         pod_start(&pod);
         volume = print_text("%s/volumes/data", pod.directory);
-        /* Undone because the second line fails; then made for good. */
+        /* Undone because the second line fails; then made successfully. */
         bad = print_text("%s %s none rbind 0 0\nx %s/y no-such-type defaults 0 0\n", host, volume,
                          pod.directory);
         EXPECT(strstr(pod_set_up(&pod, bad), "no-such-type"));
@@ -296,7 +296,7 @@ TEST(what_the_host_shares_stays_on_the_host)
         EXPECT(exists(seen));
         expect_no_mounts(&world);
 
-        /* The volume keeps its peers: what the host mounts later is seen in the pod. */
+        /* The volume keeps its peers: later mounts of the host are visible in the pod. */
         REQUIRE(mount("tmpfs", later, "tmpfs", 0, NULL) >= 0);
         {
                 cleanup_free char *mounts = shim_mounts(&pod);
@@ -314,7 +314,7 @@ TEST(what_the_host_shares_stays_on_the_host)
         world_done(&world);
 }
 
-/* Layers with names as long as digests, more than a page of options has room for. */
+/* Layers with names as long as digests, more than fit into a page of options. */
 static char *many_layers(const PodWorld *world, unsigned n) {
         char *list = strdup("");
 
@@ -331,7 +331,7 @@ static char *many_layers(const PodWorld *world, unsigned n) {
         return list;
 }
 
-TEST(an_image_may_have_more_layers_than_a_page_can_name)
+TEST(an_image_may_have_more_layers_than_fit_into_a_page_of_options)
 {
         cleanup_free char *many = NULL, *too_many = NULL, *fstab = NULL, *bad = NULL,
                           *target = NULL;
@@ -345,7 +345,8 @@ TEST(an_image_may_have_more_layers_than_a_page_can_name)
         too_many = many_layers(&world, 80);
         EXPECT(strlen(many) > 4096);
         bad = print_text("overlay %s/root overlay lowerdir=%s 0 0\n", pod.directory, too_many);
-        EXPECT(strstr(pod_set_up(&pod, bad), "there are more layers than 4095 bytes can name"));
+        EXPECT(strstr(pod_set_up(&pod, bad),
+                      "the overlay has more layers than 4095 bytes of options can name"));
         fstab = print_text("overlay %s/root overlay lowerdir=%s,ro 0 0\n", pod.directory, many);
         EXPECT_STREQ(pod_set_up(&pod, fstab), "ready");
         target = print_text("%s/root", pod.directory);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runtimes that fail, hang, talk or are not there. */
+/* Runtimes that fail, hang, write too much or are missing. */
 #include "tests/component/pod-world.h"
 
 /* A runtime that is a script; "$id" and "$bundle" are set. The caller frees the path. */
@@ -22,7 +22,7 @@ static char *fake_runtime(PodWorld *world, const char *script) {
         return path;
 }
 
-TEST(a_runtime_that_is_not_there_is_named)
+TEST(a_missing_runtime_is_named)
 {
         TestContainer spec = { .name = "c", .script = "true" };
         cleanup_free char *id = NULL, *again = NULL, *path = NULL;
@@ -37,7 +37,7 @@ TEST(a_runtime_that_is_not_there_is_named)
         event = pod_expect(&pod, SANDBOX_START_FAILED, id);
         EXPECT_STREQ(event->message, "cannot run 'no-such-runc': No such file or directory");
         EXPECT(event->runtime_failed);
-        /* What never ran may be tried again under its name. */
+        /* A container that never ran may be started again with the same name. */
         again = pod_run(&pod, &spec);
         EXPECT(pod_expect(&pod, SANDBOX_START_FAILED, again)->runtime_failed);
         pod_down(&pod);
@@ -53,7 +53,7 @@ TEST(a_runtime_that_is_not_there_is_named)
         world_done(&world);
 }
 
-TEST(a_runtime_that_fails_says_why_and_not_into_the_log)
+TEST(a_failing_runtime_is_reported_and_its_messages_are_not_in_the_log)
 {
         static const struct {
                 const char *script, *says;
@@ -61,7 +61,7 @@ TEST(a_runtime_that_fails_says_why_and_not_into_the_log)
                 { "echo talk; echo first >&2; echo 'the reason' >&2; exit 1", "the reason" },
                 { "echo only; exit 1", "only" },
                 { "exit 3", "' ended with status 3" },
-                { "kill -SEGV $$", "' was ended by signal 11 (Segmentation fault)" },
+                { "kill -SEGV $$", "' was killed by signal 11 (Segmentation fault)" },
                 { "yes noise | head -c 10000000; echo 'at last' >&2; exit 1", "at last" },
                 { "yes noise | head -c 6000000 >&2; exit 1", "noise" },
                 { "head -c 100000 /dev/zero >&2; exit 1", "' ended with status 1" },
@@ -70,12 +70,15 @@ TEST(a_runtime_that_fails_says_why_and_not_into_the_log)
                   "echo '{\"level\":\"info\",\"msg\":\"nothing\"}' >>$log; echo junk >>$log; exit "
                   "1",
                   "new ü" },
-                { "exit 0", "the runtime did not say which process it started" },
-                { "echo abc >$bundle/pid", "the runtime did not say which process it started" },
-                { "echo 1 >$bundle/pid", "the runtime did not say which process it started" },
-                { "echo -5 >$bundle/pid", "the runtime did not say which process it started" },
+                { "exit 0", "the runtime wrote no PID of the process that it started" },
+                { "echo abc >$bundle/pid",
+                  "the runtime wrote no PID of the process that it started" },
+                { "echo 1 >$bundle/pid",
+                  "the runtime wrote no PID of the process that it started" },
+                { "echo -5 >$bundle/pid",
+                  "the runtime wrote no PID of the process that it started" },
                 { "echo 4000000 >$bundle/pid",
-                  "the runtime left a process that is not the shim's to watch" },
+                  "the runtime left a process that is not a child of the shim" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
@@ -107,7 +110,7 @@ TEST(a_runtime_that_fails_says_why_and_not_into_the_log)
         }
 }
 
-TEST(a_runtime_that_hangs_is_ended)
+TEST(a_hanging_runtime_is_killed)
 {
         TestContainer spec = { .name = "c", .script = "true" };
         cleanup_free char *path = NULL, *id = NULL, *text = NULL, *child = NULL;
@@ -122,18 +125,18 @@ TEST(a_runtime_that_hangs_is_ended)
         id = pod_run(&pod, &spec);
         event = pod_expect(&pod, SANDBOX_START_FAILED, id);
         EXPECT(event->runtime_failed);
-        EXPECT(strstr(event->message, "fake-runtime' took longer than 1 s and was ended"));
+        EXPECT(strstr(event->message, "fake-runtime' did not end within 1 s and was killed"));
         child = container_path(&pod, &spec, "child");
         text = read_text(child);
         for (unsigned i = 0; i < 500 && kill((pid_t) strtol(text, NULL, 10), 0) >= 0; i++)
                 (void) sd_event_run(world.event, USEC_PER_SEC / 100);
         EXPECT(kill((pid_t) strtol(text, NULL, 10), 0) < 0);
-        /* One that hangs does not hold up the end of the pod, nor do other containers wait. */
+        /* A hanging runtime delays neither the teardown of the pod nor other containers. */
         pod_down(&pod);
         world_done(&world);
 }
 
-TEST(a_runtime_that_talks_much_loses_nothing)
+TEST(the_output_of_a_verbose_runtime_is_complete)
 {
         TestContainer spec = { .name = "c", .script = "echo hello" };
         cleanup_free char *path = NULL, *id = NULL, *log = NULL;
@@ -155,7 +158,7 @@ TEST(a_runtime_that_talks_much_loses_nothing)
         world_done(&world);
 }
 
-TEST(what_fails_before_the_runtime_is_told_apart)
+TEST(failures_before_the_runtime_are_reported_as_such)
 {
         TestContainer mount_fails = { .name = "mount", .script = "true" };
         TestContainer no_log = { .name = "log", .script = "true" };
@@ -199,7 +202,7 @@ TEST(what_fails_before_the_runtime_is_told_apart)
         world_done(&world);
 }
 
-TEST(a_stop_during_the_start_is_not_forgotten)
+TEST(a_stop_during_the_start_takes_effect)
 {
         TestContainer spec = { .name = "c", .script = "trap 'exit 8' TERM; sleep 3600 & wait" };
         cleanup_free char *path = NULL, *id = NULL;
@@ -226,7 +229,7 @@ TEST(a_stop_during_the_start_is_not_forgotten)
         world_done(&world);
 }
 
-TEST(the_end_of_a_pod_does_not_wait_for_a_runtime_that_hangs)
+TEST(the_teardown_of_a_pod_does_not_wait_for_a_hanging_runtime)
 {
         TestContainer spec = { .name = "c", .script = "true" };
         cleanup_free char *path = NULL, *id = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may speak to a shim, and what it makes of nonsense. */
+/* Peers of a shim's socket, and invalid packets. */
 #include "tests/component/pod-world.h"
 
 #include <sys/socket.h>
@@ -15,7 +15,7 @@ static int connect_raw(const TestPod *pod) {
         return fd;
 }
 
-TEST(a_connection_that_ends_is_made_again_while_the_shim_lives)
+TEST(a_closed_connection_is_restored_while_the_shim_runs)
 {
         TestContainer spec = { .name = "c", .script = "sleep 3600" };
         cleanup_free char *id = NULL;
@@ -26,7 +26,7 @@ TEST(a_connection_that_ends_is_made_again_while_the_shim_lives)
         pod_up(&pod, &world, "again");
         id = pod_run(&pod, &spec);
         (void) pod_expect(&pod, SANDBOX_STARTED, id);
-        close_fd(connect_raw(&pod)); /* takes our place, as a second agent would */
+        close_fd(connect_raw(&pod)); /* connects in our place, as a second agent would */
         EXPECT(pod_expect(&pod, SANDBOX_STARTED, id)->replayed);
         EXPECT(pod_expect(&pod, SANDBOX_SYNCED, NULL)->ready);
         EXPECT(sandbox_pid(pod.sandbox) > 0);
@@ -36,7 +36,7 @@ TEST(a_connection_that_ends_is_made_again_while_the_shim_lives)
         world_done(&world);
 }
 
-/* Receives until a packet has that in it. False at the end of the connection. */
+/* Receives until a packet contains the text. False at the end of the connection. */
 static bool receive_until(int fd, const char *word) {
         char packet[70000];
         ssize_t n;
@@ -49,7 +49,7 @@ static bool receive_until(int fd, const char *word) {
         return false;
 }
 
-TEST(nonsense_on_the_socket_is_dropped)
+TEST(invalid_packets_are_dropped)
 {
         static const char *const nonsense[] = {
                 "x",
@@ -81,7 +81,7 @@ TEST(nonsense_on_the_socket_is_dropped)
         EXPECT(send(fd, large, 150000, 0) >= 0);
         EXPECT(send(fd, "{\"type\":\"dance\"}", 16, 0) >= 0);
         EXPECT(receive_until(fd, "unknown message 'dance'"));
-        /* Words of a newer agent are no nonsense. */
+        /* Unknown members of a newer agent are accepted. */
         EXPECT(send(fd, "{\"type\":\"hello\",\"version\":7,\"new\":{}}", 38, 0) >= 0);
         close_fd(fd);
         pod_reconnect(&pod);
@@ -90,7 +90,7 @@ TEST(nonsense_on_the_socket_is_dropped)
         world_done(&world);
 }
 
-TEST(an_agent_that_does_not_read_is_let_go)
+TEST(an_agent_that_does_not_read_is_disconnected)
 {
         TestContainer spec = { .name = "c", .script = "echo alive" };
         cleanup_free char *id = NULL;
@@ -129,7 +129,7 @@ TEST(only_root_may_connect)
         socket_path = path_join(pod.directory, "shim.sock");
         EXPECT(stat(socket_path, &st) >= 0);
         EXPECT_EQ(st.st_mode & 07777, 0600);
-        /* Even where somebody has opened every door to it. */
+        /* Even if all permissions of the directories are open. */
         pod_disconnect(&pod);
         REQUIRE(chmod(socket_path, 0666) >= 0 && chmod(pod.directory, 0755) >= 0);
         REQUIRE(chmod(world.run_dir, 0755) >= 0 && chmod(world.directory, 0755) >= 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lives of containers in a real shim with a real runtime. */
+/* Containers in a real shim with a real runtime. */
 #include "tests/component/pod-world.h"
 
-TEST(a_container_runs_and_its_exit_is_told)
+TEST(a_container_runs_and_its_exit_is_reported)
 {
         static const struct {
                 const char *name, *script;
@@ -37,7 +37,7 @@ TEST(a_container_runs_and_its_exit_is_told)
         world_done(&world);
 }
 
-TEST(a_life_of_a_millisecond_is_not_missed)
+TEST(a_container_that_runs_for_a_millisecond_is_not_missed)
 {
         enum {
                 LIVES = 30,
@@ -66,7 +66,7 @@ TEST(a_life_of_a_millisecond_is_not_missed)
         world_done(&world);
 }
 
-TEST(output_is_in_the_log_before_the_exit_is_told)
+TEST(output_is_in_the_log_before_the_exit_is_reported)
 {
         TestContainer spec = { .name = "talker",
                                .script = "echo out; echo err >&2; seq 1 5000; printf end" };
@@ -96,7 +96,7 @@ static void pod_wait_file(TestPod *pod, const char *name) {
         REQUIRE(access(path, F_OK) == 0);
 }
 
-TEST(a_stop_is_a_signal_and_then_the_end)
+TEST(a_stop_is_a_signal_and_then_sigkill)
 {
         TestContainer polite = { .name = "polite",
                                  .script = "trap 'exit 7' TERM; echo >/data/polite; "
@@ -118,7 +118,7 @@ TEST(a_stop_is_a_signal_and_then_the_end)
         (void) pod_expect(&pod, SANDBOX_STARTED, deaf_id);
         pod_wait_file(&pod, "polite");
         pod_wait_file(&pod, "deaf");
-        /* The first would wait for an hour; the second call can only shorten that. */
+        /* The first call would wait for an hour; the second can only shorten that. */
         EXPECT_EQ(sandbox_stop_container(pod.sandbox, polite_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
         event = pod_expect(&pod, SANDBOX_EXITED, polite_id);
         EXPECT_EQ(event->exit_code, 7);
@@ -135,7 +135,7 @@ TEST(a_stop_is_a_signal_and_then_the_end)
         world_done(&world);
 }
 
-TEST(an_agent_that_comes_back_is_told_everything)
+TEST(an_agent_that_reconnects_gets_the_complete_state)
 {
         TestContainer runs = { .name = "runs", .script = "sleep 3600", .note = "a note" };
         TestContainer failed = { .name = "failed", .program = "/no/such/program" };
@@ -209,7 +209,7 @@ TEST(an_agent_that_comes_back_is_told_everything)
         world_done(&world);
 }
 
-TEST(a_stop_goes_on_when_the_agent_is_gone)
+TEST(a_stop_continues_without_an_agent)
 {
         TestContainer spec = { .name = "deaf",
                                .script = "trap '' TERM; while true; do sleep 0.01; done" };
@@ -229,7 +229,7 @@ TEST(a_stop_goes_on_when_the_agent_is_gone)
         world_done(&world);
 }
 
-TEST(what_an_agent_asked_for_before_it_died_is_done)
+TEST(requests_of_an_agent_that_died_are_handled)
 {
         TestContainer spec = { .name = "late", .script = "exit 9" };
         cleanup_free char *id = NULL;
@@ -242,7 +242,7 @@ TEST(what_an_agent_asked_for_before_it_died_is_done)
         pod_disconnect(&pod);
         pod_reconnect(&pod);
         EXPECT_EQ(pod_expect(&pod, SANDBOX_EXITED, id)->exit_code, 9);
-        /* It was told of as what it was at that moment, and never twice as what it is. */
+        /* It was reported in its state at that moment, and not a second time. */
         EXPECT(!pod_find(&pod, SANDBOX_STARTING, id) || pod_find(&pod, SANDBOX_STARTED, id));
         pod_down(&pod);
         world_done(&world);
@@ -263,7 +263,7 @@ TEST(an_id_runs_only_once)
         pod_delete(&pod, &spec, first);
         (void) pod_expect(&pod, SANDBOX_DELETED, first);
         third = pod_run(&pod, &spec);
-        pod_delete(&pod, &spec, first); /* asked again it is done again, and comes after the run */
+        pod_delete(&pod, &spec, first); /* a repeated request is done again, after the run */
         (void) pod_expect(&pod, SANDBOX_DELETED, first);
         path = path_join(pod.directory, "ran");
         text = read_text(path);
@@ -297,7 +297,7 @@ TEST(only_the_last_attempts_are_remembered)
         world_done(&world);
 }
 
-TEST(two_pods_do_not_know_of_each_other)
+TEST(two_pods_are_isolated_from_each_other)
 {
         TestContainer spec = { .name = "same", .script = "echo >/data/mine; exit 4" };
         char *ids[2] = { NULL }, *files[2] = { NULL };
@@ -346,7 +346,7 @@ TEST(a_pod_has_one_shim)
         world_done(&world);
 }
 
-TEST(a_container_in_the_hosts_pid_namespace_ends_as_a_whole)
+TEST(a_container_in_the_hosts_pid_namespace_is_killed_as_a_whole)
 {
         TestContainer spec = { .name = "family",
                                .host_pids = true,
@@ -371,7 +371,7 @@ TEST(a_container_in_the_hosts_pid_namespace_ends_as_a_whole)
         world_done(&world);
 }
 
-TEST(what_the_kernel_killed_for_memory_is_told_so)
+TEST(an_oom_kill_is_reported)
 {
         TestContainer spec = { .name = "hungry",
                                .memory_bytes = 16L * 1024 * 1024,

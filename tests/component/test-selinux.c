@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels are attributes that any kernel keeps, whether it minds them or not. */
+/* Labels are extended attributes, which every kernel stores even without SELinux. */
 #include "common/selinux.h"
 
 #include "common/cleanup.h"
@@ -57,7 +57,7 @@ static void make_world(void) {
         REQUIRE(mkfifo(fifo, 0600) == 0);
 }
 
-TEST(a_tree_gets_a_label_whatever_is_in_it_and_links_lead_nowhere)
+TEST(a_tree_gets_a_label_with_all_its_contents_and_links_are_not_followed)
 {
         static const char *const labelled[] = { "v",          "v/d",      "v/d/e", "v/d/e/file",
                                                 "v/dangling", "v/d/link", "v/fifo" };
@@ -71,7 +71,7 @@ TEST(a_tree_gets_a_label_whatever_is_in_it_and_links_lead_nowhere)
         expect_label("outside/file", old_label);
 }
 
-TEST(a_file_alone_gets_one_too)
+TEST(a_single_file_gets_a_label)
 {
         cleanup_free char *file = in_world("outside/file");
 
@@ -80,7 +80,7 @@ TEST(a_file_alone_gets_one_too)
         expect_label("outside/file", new_label);
 }
 
-TEST(a_tree_that_has_its_label_is_not_walked_again)
+TEST(a_tree_with_the_label_is_not_walked_again)
 {
         cleanup_free char *top = in_world("v"), *file = in_world("v/d/e/file");
 
@@ -94,7 +94,7 @@ TEST(a_tree_that_has_its_label_is_not_walked_again)
         expect_label("v/d/e/file", new_label);
 }
 
-TEST(a_tree_too_deep_to_be_anything_but_malice_is_told_and_its_top_not_called_done)
+TEST(a_tree_that_is_too_deep_is_an_error_and_its_top_stays_unlabelled)
 {
         cleanup_free char *top = in_world("v");
         cleanup_close int fd = -EBADF;
@@ -115,7 +115,7 @@ TEST(a_tree_too_deep_to_be_anything_but_malice_is_told_and_its_top_not_called_do
         expect_label("v/d/e/file", new_label);
 }
 
-TEST(what_is_not_there_is_told)
+TEST(a_missing_path_is_an_error)
 {
         cleanup_free char *path = in_world("missing");
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of mainstay-shim, and what becomes of a process that is a sandbox. */
+/* The command line of mainstay-shim, and the state of a sandbox process. */
 #include "tests/component/pod-world.h"
 
-/* Runs it to its end; gives its exit status, and what it printed where it is asked for. */
+/* Runs it to its end; returns its exit status, and its output if requested. */
 static int run_shim_command(const char *const *arguments, char **ret_output) {
         char *argv[8] = { (char[]){ BUILD_DIR "/agent/mainstay-shim" } };
         int pipes[2], status = 0;
@@ -25,7 +25,7 @@ static int run_shim_command(const char *const *arguments, char **ret_output) {
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(words_that_it_does_not_know_are_status_two)
+TEST(an_invalid_command_line_has_exit_status_two)
 {
         static const struct {
                 const char *arguments[6];
@@ -35,15 +35,15 @@ TEST(words_that_it_does_not_know_are_status_two)
                 { { "--help" }, 0, "Usage: mainstay-shim sandbox" },
                 { { "--version" }, 0, "mainstay-shim " MAINSTAY_VERSION "\n" },
                 { { NULL }, 2, "Expected a verb" },
-                { { "dance" }, 2, "There is no such verb" },
+                { { "dance" }, 2, "Unknown verb" },
                 { { "prepare" }, 2, "Expected one absolute path" },
                 { { "prepare", "relative" }, 2, "Expected one absolute path" },
                 { { "cleanup", "relative" }, 2, "Expected absolute paths" },
-                { { "cleanup", "--cgroup", "/" }, 2, "not the root" },
+                { { "cleanup", "--cgroup", "/" }, 2, "other than the root" },
                 { { "cleanup", "--what" }, 2, "unrecognized option" },
                 { { "sandbox" }, 2, "Expected --pod UID" },
                 { { "sandbox", "--pod", "../x", "--run-dir", "/run" }, 2, "Expected --pod UID" },
-                { { "sandbox", "--runtime-timeout", "never" }, 2, "wrong option" },
+                { { "sandbox", "--runtime-timeout", "never" }, 2, "Unknown or incomplete option" },
                 { { "cleanup" }, 0, "" },
                 { { "cleanup", "--cgroup", "/no/such/group", "/no/such/directory" }, 0, "" },
                 { { "prepare", "/dev/null/x" },
@@ -71,7 +71,7 @@ static bool same_namespace(pid_t pid, const char *name) {
         return theirs.st_ino == ours.st_ino;
 }
 
-TEST(a_sandbox_is_in_the_namespaces_that_were_asked_for)
+TEST(a_sandbox_is_in_the_requested_namespaces)
 {
         PodWorld world;
 

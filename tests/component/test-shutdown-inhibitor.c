@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A system bus of the test's own with a logind on it, in the same loop as who is tested. */
+/* A private system bus with a logind on it, in the same loop as the tested code. */
 
 #include "agent/sandbox/shutdown-inhibitor.h"
 #include "common/cleanup.h"
@@ -22,10 +22,10 @@ typedef struct FakeLogind {
         int listen_fd;
         sd_event_source *door;
         sd_bus *peer;
-        int lock_fd; /* our end: at its end of file nobody holds the lock */
+        int lock_fd; /* our end: the other end is closed when the lock is released */
         unsigned n_connections, n_locks, n_looks;
         bool is_preparing, refuses;
-        int told; /* what was heard last: 1 it goes down, 0 it does not; -1 nothing */
+        int told; /* the last callback: 1 shutdown, 0 cancelled; -1 none */
         ShutdownInhibitor *inhibitor;
 } FakeLogind;
 
@@ -164,7 +164,7 @@ static void prepare(FakeLogind *logind, bool begins) {
         sd_bus_message_unref(signal);
 }
 
-TEST(a_lock_is_held_until_it_is_given_back_and_again_after_a_shutdown_that_is_cancelled)
+TEST(a_lock_is_held_until_it_is_released_and_again_after_a_cancelled_shutdown)
 {
         cleanup_with(logind_done) FakeLogind logind;
 
@@ -181,7 +181,7 @@ TEST(a_lock_is_held_until_it_is_given_back_and_again_after_a_shutdown_that_is_ca
         EXPECT_EQ(logind.n_locks, 2);
 }
 
-TEST(a_lock_outlives_the_bus_and_what_was_missed_is_asked_for)
+TEST(a_lock_outlives_the_bus_and_a_missed_shutdown_is_noticed)
 {
         cleanup_with(logind_done) FakeLogind logind;
 
@@ -209,7 +209,7 @@ TEST(a_logind_that_refuses_is_not_asked_again)
         WAIT_FOR(logind.told == 1);
 }
 
-TEST(where_there_is_no_bus_nothing_is_waited_for)
+TEST(without_a_bus_nothing_is_waited_for)
 {
         cleanup_with(logind_done) FakeLogind logind;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What registries say in WWW-Authenticate, a header a line, and in Location, which is read as one
- * of them as well: nothing they say makes a challenge that cannot be met, or leads off https. */
+/* WWW-Authenticate headers of registries, one per line, and a Location, for which the same lines
+ * are used: no input yields a challenge that cannot be answered, or a URL that is not https. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -11,7 +11,7 @@
 #include <errno.h>
 
 enum {
-        VALUE_LENGTH_MAX = 2048 /* of what a challenge says */
+        VALUE_LENGTH_MAX = 2048 /* of the parameters of a challenge */
 };
 
 static void check_parsed_challenge(const Challenge *challenge) {

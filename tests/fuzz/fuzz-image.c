@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The documents of an image, one after the other with a NUL in between, as a registry gives them:
- * an index or a manifest, then what it leads to. Together they are an image that can be run, or
- * something is said about them. */
+/* The documents of an image, one after the other with a NUL in between, as a registry sends them:
+ * an index or a manifest, then the documents that it refers to. Together they are an image that can
+ * be run, or an error with a message. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -14,7 +14,7 @@ typedef struct DocumentInput {
         const char *at, *end;
 } DocumentInput;
 
-/* The next one, made as long as it is said to be. */
+/* The next document, with the length that is claimed for it. */
 static int read_next_document(void *userdata, const CatalogBlob *blob, size_t max_bytes, char **ret,
                               size_t *ret_length, Error *reterr) {
         DocumentInput *documents = userdata;
@@ -22,7 +22,7 @@ static int read_next_document(void *userdata, const CatalogBlob *blob, size_t ma
 
         assert(digest_is_valid(blob->digest));
         if (blob->size > max_bytes || length > blob->size || length == 0)
-                return error_setf(reterr, ENOENT, "it is not there");
+                return error_setf(reterr, ENOENT, "it does not exist");
         *ret = malloc((size_t) blob->size + 1);
         assert(*ret);
         memset(*ret, ' ', (size_t) blob->size);

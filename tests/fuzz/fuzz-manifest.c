@@ -25,7 +25,7 @@ static void check_parsed_pod(const Pod *pod) {
         assert(pod_spec_equal(&pod->spec, &again->spec));
 }
 
-/* Whatever a set asks for can be decided, and its pod can be made and recorded. */
+/* The controller can decide on any DaemonSet, and its pod can be created and recorded. */
 static void check_parsed_daemonset(const DaemonSet *set) {
         static char name[] = "node1";
         const NodeLabelsTaints node = { .name = name };

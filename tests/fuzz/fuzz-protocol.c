@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A packet of any bytes is a message that can be written and read again, or a sentence. */
+/* A packet of any bytes is a message that can be encoded and decoded again, or an error with a
+ * message. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -14,7 +15,7 @@ static void check_decoded_request(const ShimRequest *request) {
         size_t length = 0;
         int r = shim_request_encode(request, &packet, &length);
 
-        assert(r >= 0 || r == -EMSGSIZE); /* what was escaped less than we do it may not fit */
+        assert(r >= 0 || r == -EMSGSIZE); /* bytes that were escaped less than we do may not fit */
         if (r < 0)
                 return;
         r = shim_request_decode(packet, length, &again, NULL);

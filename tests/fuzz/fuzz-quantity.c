@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A quantity of any text has a canonical form that means the same, or is refused with a sentence.
- */
+/* A quantity of any text has a canonical form of the same value, or is refused with a message. */
 
 #include "tests/fuzz/fuzz.h"
 

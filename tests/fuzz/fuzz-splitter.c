@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A body of any bytes is taken apart in the same way wherever it was split; what is told has its
- * brackets closed, and can be looked into. The first two bytes say whether it is a list, and where
- * the split is. */
+/* A body of any bytes is split into the same items however it arrives in pieces; each item has its
+ * brackets closed and can be parsed. The first two bytes say whether it is a list, and where the
+ * body is split. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -17,12 +17,12 @@ typedef struct SplitItems {
 static int on_split_item(const char *data, size_t length, void *userdata) {
         SplitItems *taken = userdata;
         JsonView item = { data, length };
-        cleanup_free char *sentence = NULL;
+        cleanup_free char *message = NULL;
 
         assert(length > 0 && length <= JSON_FRAMER_ITEM_MAX && data[length] == '\0');
         item = json_view_member(json_view_member(item, "object"), "metadata");
         assert(!item.text || (item.text > data && item.text + item.length <= data + length));
-        sentence = json_view_message(json_view_member(item, "message"));
+        message = json_view_message(json_view_member(item, "message"));
         taken->n++;
         taken->bytes += length;
         for (size_t i = 0; i < length; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What libFuzzer calls, and replay.c where there is no libFuzzer. The bytes may be anything; what
- * must not happen is a crash, a sanitizer's report, or a promise of the room's header broken. */
+/* The entry point for libFuzzer, and for replay.c without libFuzzer. The bytes may be anything; a
+ * crash, a sanitizer's report, or a violation of the module's header is a failure. */
 
 #undef NDEBUG
 #include <assert.h>

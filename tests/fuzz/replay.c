@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gives each file of the corpus to the fuzz target, and some hundred damaged copies of it: cut off,
- * a bit flipped, a byte replaced, a piece repeated. The damage comes from a generator that begins
- * with the same number each time, so a failure can be had again. */
+/* Runs the fuzz target with each file of the corpus, and with some hundred damaged copies of it:
+ * truncated, a bit flipped, a byte replaced, a piece repeated. The random generator always starts
+ * with the same seed, so that a failure is reproducible. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -26,7 +26,7 @@ static uint64_t random_number_below(uint64_t limit) {
         return limit > 0 ? random_state % limit : 0;
 }
 
-/* In memory of exactly its size, so that AddressSanitizer sees the first byte too many. */
+/* In memory of exactly its size, so that AddressSanitizer detects an access beyond it. */
 static void run_fuzz_input(const char *data, size_t size) {
         uint8_t *copy = malloc(size > 0 ? size : 1);
 

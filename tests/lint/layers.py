@@ -68,11 +68,6 @@ LIBRARIES = {
 KNOWN_INCLUDES = {
 }
 KNOWN_CIRCLES = {
-    "agent/image-helper/byte-stream",
-    "agent/image/image-archive",
-    "agent/sandbox/sandbox",
-    "agent/shim/container",
-    "agent/shim/session-run",
 }
 
 

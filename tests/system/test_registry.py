@@ -132,7 +132,7 @@ def test_a_tag_that_is_not_there_is_told_and_used_when_it_comes(registry, pullin
 def test_a_pod_s_secret_opens_the_registry(locked, pulling_node, kind, key):
     node = pulling_node(locked)
     node.drop(pod("web", f"{locked.host}/team/busybox:1", imagePullSecrets=[{"name": "pull"}]))
-    assert "wants a password" in node.wait_waiting("web", "ErrImagePull")
+    assert "authentication is required" in node.wait_waiting("web", "ErrImagePull")
     assert "FailedToRetrieveImagePullSecret" in reasons(node)
     entry = {locked.host: {"auth": base64.b64encode(b"joe:secret").decode()}}
     node.drop(secret("pull", entry if key == ".dockercfg" else {"auths": entry}, kind, key), "secret.yaml")
@@ -146,7 +146,7 @@ def test_a_wrong_password_is_told(locked, pulling_node):
     node.drop(secret("pull", {"auths": {locked.host: {"username": "joe", "password": "w0rng"}}}), "secret.yaml")
     node.drop(pod("web", f"{locked.host}/team/busybox:1", imagePullSecrets=[{"name": "pull"}]))
     message = node.wait_waiting("web", "ErrImagePull")
-    assert "refuses the password" in message and "w0rng" not in message and "w0rng" not in node.said()
+    assert "authentication failed" in message and "w0rng" not in message and "w0rng" not in node.said()
 
 
 def test_the_node_s_own_password_opens_the_registry(locked, pulling_node, tmp_path):
@@ -329,8 +329,8 @@ def layer_with(node, name):
 DAMAGE = {
     "bin/busybox": (lambda path: os.truncate(path, 1000), None),  # which has hundreds of names
     "bin/sh": (os.unlink, "is missing"),
-    "bin": (lambda path: os.chmod(path, 0o700), "has another owner, mode or time"),
-    "surplus": (lambda path: os.symlink("x", path), "is not of the image"),
+    "bin": (lambda path: os.chmod(path, 0o700), "differs in owner, mode or time"),
+    "surplus": (lambda path: os.symlink("x", path), "is not part of the image"),
 }
 
 
@@ -352,7 +352,7 @@ def test_damage_in_a_layer_is_found_and_repaired(registry, pulling_node, make_no
     for verb in ("verify", "repair"):
         result = node.cli("images", verb)
         assert result.returncode == 1
-        assert result.stdout.count(" has other contents") == 1
+        assert result.stdout.count(" differs in contents") == 1
         for name, (_, what) in DAMAGE.items():
             assert not what or f"'{name}' {what}" in result.stdout, result.stdout + result.stderr
     assert node.cli("images", "verify").stdout == "all images are sound\n"

@@ -130,7 +130,7 @@ def test_what_a_shutdown_stopped_runs_after_the_next_boot(machine):
 def test_without_a_bus_the_stop_of_the_service_does_it(machine, figures):
     machine.run(f"rm {NOTES}/list; systemctl mask --now dbus.socket dbus.service systemd-logind.service; rm -f /run/dbus/*socket")
     machine.run("systemctl restart mainstay")
-    assert machine.run(f"{LOG} | grep -c 'A shutdown is not held back for pods'").strip() == "1"
+    assert machine.run(f"{LOG} | grep -c 'Shutdown is not delayed until pods'").strip() == "1"
     for name in "critical", "plain", "slow":
         wait_running(machine, name)
     figures.append(f"the agent without a bus: {memory(machine)} KiB PSS")

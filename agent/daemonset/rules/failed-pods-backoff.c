@@ -4,18 +4,19 @@
 
 #include "agent/daemonset/rules/failed-pods-backoff.h"
 
+#include "common/back-off.h"
 #include "common/clock.h"
 
 #include <stdio.h>
 
-#define DELAY_MIN_USEC (1 * USEC_PER_SEC)
-#define DELAY_MAX_USEC (900 * USEC_PER_SEC)
+static const BackOffLimits failed_pods_limits = { 1 * USEC_PER_SEC, 900 * USEC_PER_SEC };
 
 bool failed_pods_backoff_is_over(FailedPodsBackoff *back_off, const char *hash, uint64_t now,
                                  uint64_t *ret_again_at) {
         uint64_t end = back_off->since + back_off->delay_usec;
 
-        if (!streq(back_off->hash, hash) || now > back_off->since + 2 * DELAY_MAX_USEC) {
+        if (!streq(back_off->hash, hash) ||
+            now > back_off->since + 2 * failed_pods_limits.max_usec) {
                 *back_off = (FailedPodsBackoff){ 0 };
                 (void) snprintf(back_off->hash, sizeof(back_off->hash), "%s", hash);
         }
@@ -23,9 +24,7 @@ bool failed_pods_backoff_is_over(FailedPodsBackoff *back_off, const char *hash, 
                 *ret_again_at = end;
                 return false;
         }
-        back_off->delay_usec = back_off->delay_usec > 0
-                                       ? MIN(2 * back_off->delay_usec, DELAY_MAX_USEC)
-                                       : DELAY_MIN_USEC;
+        back_off->delay_usec = back_off_next_delay(back_off->delay_usec, &failed_pods_limits);
         back_off->since = now;
         return true;
 }

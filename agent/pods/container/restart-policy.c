@@ -3,14 +3,6 @@
 
 #include "agent/model/containers.h"
 
-uint64_t back_off_next_delay(uint64_t delay_usec, const BackOffLimits *back_off) {
-        if (delay_usec == 0)
-                return back_off->initial_usec;
-        if (delay_usec >= back_off->max_usec / 2)
-                return back_off->max_usec;
-        return delay_usec * 2;
-}
-
 ContainerRestartPolicy container_restart_policy(const PodSpec *spec, const Container *container) {
         bool is_own = container->restart_policy != RESTART_POLICY_UNSET;
         ContainerRestartPolicy terms = {

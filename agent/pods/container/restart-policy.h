@@ -6,11 +6,7 @@
 
 #include "agent/model/pod.h"
 #include "agent/model/status.h"
-
-typedef struct BackOffLimits {
-        uint64_t initial_usec; /* 10 s */
-        uint64_t max_usec;     /* 300 s */
-} BackOffLimits;
+#include "common/back-off.h"
 
 /* When a container restarts: its own policy, or its pod's. */
 typedef struct ContainerRestartPolicy {
@@ -49,9 +45,6 @@ typedef struct RestartDecision {
 RestartDecision decide_restart(const ContainerRestartPolicy *terms, int exit_code,
                                uint64_t ran_usec, uint64_t next_delay_usec,
                                const BackOffLimits *back_off);
-
-/* The next delay of a doubling back-off. */
-uint64_t back_off_next_delay(uint64_t delay_usec, const BackOffLimits *back_off);
 
 /* Kubernetes' reason of a terminated container: Completed, Error, OOMKilled. */
 const char *container_exit_reason(int exit_code, bool oom_killed);

@@ -30,7 +30,7 @@ static char *read_log_on_full_disk(const char *path) {
         return text;
 }
 
-/* Every line begins with a time and ends with a newline. */
+/* Every line starts with a time and ends with a newline. */
 static void expect_whole_lines(const char *text) {
         for (const char *p = text; *p;) {
                 const char *end = strchr(p, '\n');
@@ -40,7 +40,7 @@ static void expect_whole_lines(const char *text) {
         }
 }
 
-TEST(a_full_disk_costs_lines_and_says_how_many)
+TEST(a_full_disk_loses_lines_and_the_log_says_how_many)
 {
         enum {
                 LINE = 1000
@@ -87,7 +87,7 @@ TEST(a_full_disk_costs_lines_and_says_how_many)
         REQUIRE(umount2(disk, MNT_DETACH) >= 0);
 }
 
-TEST(a_file_that_cannot_be_made_is_made_later)
+TEST(a_file_that_cannot_be_created_is_created_later)
 {
         cleanup_free char *disk = small_disk("nr_inodes=3"), *path = path_join(disk, "0.log");
         cleanup_free char *first = path_join(disk, "1"), *second = path_join(disk, "2");
@@ -111,7 +111,7 @@ TEST(a_file_that_cannot_be_made_is_made_later)
         REQUIRE(umount2(disk, MNT_DETACH) >= 0);
 }
 
-TEST(rotation_on_a_full_disk_frees_the_oldest)
+TEST(rotation_on_a_full_disk_removes_the_oldest)
 {
         cleanup_free char *disk = small_disk("size=64k"), *path = path_join(disk, "0.log");
         cleanup_free char *text = NULL;

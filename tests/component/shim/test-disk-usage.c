@@ -12,7 +12,7 @@
 
 enum {
         FILE_SIZE = 1 << 20,
-        SLACK = 64 * 1024, /* what directories take, of which there are few */
+        SLACK = 64 * 1024, /* what directories take themselves, of which there are few */
 };
 
 static char *in_test(const char *name) {
@@ -61,7 +61,7 @@ TEST(a_file_of_several_names_counts_once)
         expect_about(disk_usage(test_directory()), FILE_SIZE);
 }
 
-TEST(links_and_other_file_systems_lead_nowhere)
+TEST(links_and_other_file_systems_are_not_followed)
 {
         cleanup_free char *link = in_test("link"), *mount_point = in_test("mount");
         cleanup_free char *file = in_test("mount/file");
@@ -76,14 +76,14 @@ TEST(links_and_other_file_systems_lead_nowhere)
         REQUIRE(umount(mount_point) == 0);
 }
 
-TEST(what_is_not_there_takes_nothing)
+TEST(a_missing_path_takes_nothing)
 {
         cleanup_free char *nothing = in_test("nothing");
 
         EXPECT_EQ(disk_usage(nothing), 0);
 }
 
-TEST(a_tree_that_is_nested_to_hide_is_more_than_any_limit)
+TEST(a_malicious_depth_counts_as_more_than_any_limit)
 {
         cleanup_close int fd = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

@@ -24,7 +24,7 @@ static void expect_sysctl_value(const char *path, const char *expected) {
         EXPECT_STREQ(text, expected);
 }
 
-TEST(parameters_of_both_namespaces_are_set_however_they_are_written)
+TEST(parameters_of_both_namespaces_are_set_in_either_notation)
 {
         REQUIRE(unshare(CLONE_NEWIPC | CLONE_NEWNET) == 0);
         write_sysctls("kernel.msgmax = 12345\n"
@@ -39,17 +39,17 @@ TEST(parameters_of_both_namespaces_are_set_however_they_are_written)
 TEST(no_file_sets_nothing)
 { EXPECT_EQ(sysctls_apply(test_directory(), NULL), 0); }
 
-TEST(what_cannot_be_set_is_named)
+TEST(a_parameter_that_cannot_be_set_is_named)
 {
         static const struct {
                 const char *text;
-                const char *sentence;
+                const char *message;
         } cases[] = {
                 { "kernel.no_such = 1\n",
                   "cannot set the sysctl kernel.no_such to '1': No such file or directory" },
                 { "kernel.msgmax = x\n",
                   "cannot set the sysctl kernel.msgmax to 'x': Invalid argument" },
-                { "kernel/msgmax\n", "'kernel/msgmax' is no sysctl" },
+                { "kernel/msgmax\n", "'kernel/msgmax' is not a sysctl" },
         };
 
         REQUIRE(unshare(CLONE_NEWIPC) == 0);
@@ -58,11 +58,11 @@ TEST(what_cannot_be_set_is_named)
 
                 write_sysctls(cases[i].text);
                 EXPECT(sysctls_apply(test_directory(), &error) < 0);
-                EXPECT_STREQ(error.message, cases[i].sentence);
+                EXPECT_STREQ(error.message, cases[i].message);
         }
 }
 
-TEST(a_path_that_leads_out_of_the_kernels_parameters_is_not_followed)
+TEST(a_path_that_leaves_proc_sys_is_not_followed)
 {
         write_sysctls("../self/comm = x\n");
         EXPECT(sysctls_apply(test_directory(), NULL) < 0);

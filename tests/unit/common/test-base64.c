@@ -4,7 +4,7 @@
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-TEST(bytes_come_out_as_rfc_4648_has_them)
+TEST(encoding_matches_the_vectors_of_rfc_4648)
 {
         static const struct {
                 const char *text;
@@ -31,7 +31,7 @@ TEST(bytes_come_out_as_rfc_4648_has_them)
         }
 }
 
-TEST(what_is_no_base64_is_refused)
+TEST(invalid_base64_is_refused)
 {
         static const char *const cases[] = {
                 "Z",    "Zg",       "Zg=",   "Zm9",  "Zg===", "=",
@@ -47,7 +47,7 @@ TEST(what_is_no_base64_is_refused)
         }
 }
 
-TEST(what_is_encoded_is_decoded_again)
+TEST(decoding_reverses_encoding)
 {
         static const char bytes[] = { 'f', 'o', 'o', '\0', '\xff', 'b' };
         static const char *const encoded[] = { "",         "Zg==",     "Zm8=",    "Zm9v",

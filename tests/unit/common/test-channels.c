@@ -65,7 +65,7 @@ TEST(a_message_arrives_on_its_channel)
         close_channel_pair(&ends);
 }
 
-TEST(who_is_held_hears_nothing_until_he_is_not)
+TEST(a_held_channel_passes_no_messages_until_it_is_released)
 {
         ChannelPair ends;
 
@@ -81,7 +81,7 @@ TEST(who_is_held_hears_nothing_until_he_is_not)
         close_channel_pair(&ends);
 }
 
-TEST(what_the_socket_does_not_take_is_queued_and_counted)
+TEST(bytes_that_the_socket_does_not_take_are_queued_and_counted)
 {
         cleanup_free char *data = calloc(1, 32 * KIB);
         ChannelPair ends;
@@ -103,7 +103,7 @@ TEST(what_the_socket_does_not_take_is_queued_and_counted)
         close_channel_pair(&ends);
 }
 
-TEST(both_say_goodbye)
+TEST(both_ends_close_the_connection)
 {
         ChannelPair ends;
 
@@ -121,7 +121,7 @@ TEST(both_say_goodbye)
         close_channel_pair(&ends);
 }
 
-TEST(a_peer_that_is_gone_and_one_that_talks_nonsense_are_told_apart)
+TEST(a_closed_peer_and_invalid_frames_give_different_errors)
 {
         static const char nonsense[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
         ChannelPair ends;
@@ -152,7 +152,7 @@ TEST(a_message_that_is_too_long_ends_the_connection)
         close_channel_pair(&ends);
 }
 
-TEST(who_asks_without_end_and_hears_no_answer_is_not_heard_any_more)
+TEST(a_peer_that_sends_requests_without_reading_replies_is_not_read)
 {
         static const unsigned char ping[] = { 0x89, 0x80, 1, 2, 3, 4 };
         unsigned n_sent = 0;

@@ -14,7 +14,7 @@ static int open_test_directory(void) {
         return fd;
 }
 
-TEST(what_was_sealed_is_read_back)
+TEST(a_checksummed_file_is_read_back)
 {
         cleanup_close int fd = open_test_directory();
         cleanup_free char *text = NULL;
@@ -24,7 +24,7 @@ TEST(what_was_sealed_is_read_back)
         EXPECT_STREQ(text, "{\"a\":1}\n");
 }
 
-TEST(every_flipped_bit_and_every_cut_is_seen)
+TEST(every_flipped_bit_and_every_truncation_is_detected)
 {
         cleanup_close int fd = open_test_directory();
         cleanup_free char *whole = NULL;

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-TEST(times_are_written_as_metav1_and_cri_write_them)
+TEST(times_are_formatted_as_in_metav1_and_cri)
 {
         char buffer[RFC3339_SIZE];
 
@@ -16,7 +16,7 @@ TEST(times_are_written_as_metav1_and_cri_write_them)
                      "2026-01-02T03:04:05.000001000Z");
 }
 
-TEST(what_is_written_can_be_read_again)
+TEST(formatted_times_are_parsed_again)
 {
         static const uint64_t times[] = { 0, 1, UINT64_C(951782400000000),
                                           UINT64_C(1767323045123456), UINT64_C(4102444799999999) };
@@ -30,7 +30,7 @@ TEST(what_is_written_can_be_read_again)
         }
 }
 
-TEST(fractions_and_offsets_are_understood)
+TEST(fractions_and_offsets_are_parsed)
 {
         static const struct {
                 const char *text;
@@ -51,7 +51,7 @@ TEST(fractions_and_offsets_are_understood)
         }
 }
 
-TEST(what_is_no_time_is_refused_and_writes_nothing)
+TEST(invalid_times_are_refused_and_write_nothing)
 {
         static const char *const cases[] = {
                 "",
@@ -74,7 +74,7 @@ TEST(what_is_no_time_is_refused_and_writes_nothing)
         }
 }
 
-TEST(both_clocks_run_forwards)
+TEST(both_clocks_advance)
 {
         uint64_t boottime = now_boottime_usec();
 
@@ -83,14 +83,14 @@ TEST(both_clocks_run_forwards)
         EXPECT(now_realtime_usec() > UINT64_C(1700000000) * USEC_PER_SEC);
 }
 
-TEST(a_steady_clock_does_not_move_with_the_one_that_people_set)
+TEST(the_steady_clock_does_not_move_when_the_clock_is_set)
 {
         SteadyClock clock = steady_clock_start();
         const uint64_t hour = 3600 * USEC_PER_SEC, second = USEC_PER_SEC;
         uint64_t now = steady_now_usec(&clock), stamp;
 
         EXPECT(now + second > now_realtime_usec() && now < now_realtime_usec() + second);
-        /* The machine's clock went on by an hour since it was started, or back. */
+        /* The machine's clock was set forward or back by an hour since the start. */
         clock.offset -= hour;
         now = steady_now_usec(&clock);
         EXPECT(now + hour + second > now_realtime_usec() &&
@@ -98,7 +98,7 @@ TEST(a_steady_clock_does_not_move_with_the_one_that_people_set)
         stamp = steady_from_realtime_usec(&clock, now_realtime_usec() - 10 * second);
         EXPECT(stamp + 10 * second <= steady_now_usec(&clock));
         EXPECT(stamp + 11 * second > steady_now_usec(&clock));
-        /* What is to come is now. */
+        /* A time in the future counts as now. */
         stamp = steady_from_realtime_usec(&clock, now_realtime_usec() + hour);
         EXPECT(stamp <= steady_now_usec(&clock) && stamp + second > steady_now_usec(&clock));
         EXPECT_EQ(steady_from_realtime_usec(&(SteadyClock){ 0 }, 0), 0);

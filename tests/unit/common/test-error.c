@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-TEST(the_innermost_function_says_what_is_wrong_and_gives_the_negative_errno)
+TEST(the_innermost_function_sets_the_message_and_returns_the_negative_errno)
 {
         cleanup_error Error error = ERROR_NULL;
 
@@ -12,7 +12,7 @@ TEST(the_innermost_function_says_what_is_wrong_and_gives_the_negative_errno)
         EXPECT_STREQ(error.message, "must be at most 63");
 }
 
-TEST(a_sentence_that_is_there_stays)
+TEST(an_existing_message_is_kept)
 {
         cleanup_error Error error = ERROR_NULL;
 
@@ -21,7 +21,7 @@ TEST(a_sentence_that_is_there_stays)
         EXPECT_STREQ(error.message, "the first");
 }
 
-TEST(layers_add_where_it_happened_from_the_inside_out)
+TEST(layers_add_the_place_from_the_inside_out)
 {
         cleanup_error Error error = ERROR_NULL;
         int r = error_setf(&error, EINVAL, "is too long");
@@ -32,7 +32,7 @@ TEST(layers_add_where_it_happened_from_the_inside_out)
         EXPECT_STREQ(error.message, "web.yaml: ports[2]: is too long");
 }
 
-TEST(an_errno_without_a_sentence_gets_the_one_of_the_c_library)
+TEST(an_errno_without_a_message_gets_that_of_the_c_library)
 {
         cleanup_error Error error = ERROR_NULL;
 
@@ -40,14 +40,14 @@ TEST(an_errno_without_a_sentence_gets_the_one_of_the_c_library)
         EXPECT_STREQ(error.message, "config.json: No such file or directory");
 }
 
-TEST(nobody_need_listen)
+TEST(the_error_may_be_null)
 {
         EXPECT_EQ(error_setf(NULL, EPERM, "unheard"), -EPERM);
         EXPECT_EQ(error_prefixf(NULL, -EPERM, "unheard"), -EPERM);
         EXPECT_STREQ(error_message(NULL, -EPERM), "Operation not permitted");
 }
 
-TEST(moving_leaves_nothing_behind_and_frees_what_was_there)
+TEST(moving_leaves_nothing_behind_and_frees_the_previous_message)
 {
         cleanup_error Error from = ERROR_NULL, to = ERROR_NULL;
 

@@ -39,7 +39,7 @@ static void expect_test_file_content(int dir_fd, const char *name, const char *e
         EXPECT_STREQ(data, expected);
 }
 
-TEST(a_file_is_read_whole_with_a_nul_behind_it)
+TEST(a_file_is_read_whole_with_an_additional_nul)
 {
         cleanup_close int dir = test_directory_fd();
         cleanup_free char *data = NULL;
@@ -59,7 +59,7 @@ TEST(an_empty_file_is_an_empty_string)
         expect_test_file_content(dir, "f", "");
 }
 
-TEST(a_file_that_is_longer_than_the_limit_is_refused_and_nothing_is_given)
+TEST(a_file_longer_than_the_limit_is_refused_and_nothing_is_returned)
 {
         cleanup_close int dir = test_directory_fd();
         char *data = NULL;
@@ -69,7 +69,7 @@ TEST(a_file_that_is_longer_than_the_limit_is_refused_and_nothing_is_given)
         EXPECT(!data);
 }
 
-TEST(what_is_no_regular_file_is_refused_without_waiting)
+TEST(a_file_that_is_not_regular_is_refused_without_waiting)
 {
         cleanup_close int dir = test_directory_fd();
         char *data = NULL;
@@ -84,7 +84,7 @@ TEST(what_is_no_regular_file_is_refused_without_waiting)
         EXPECT(!data);
 }
 
-TEST(a_stream_without_end_is_cut_off_at_the_limit)
+TEST(a_stream_without_end_is_cut_at_the_limit)
 {
         cleanup_close int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
         char *data = NULL;
@@ -127,7 +127,7 @@ TEST(the_mode_of_a_written_file_does_not_depend_on_the_umask)
         EXPECT_EQ(mode_of_test_file(dir, "f"), 0644);
 }
 
-TEST(writing_over_what_a_dead_writer_left_does_not_follow_a_link)
+TEST(writing_over_a_file_of_a_dead_writer_does_not_follow_a_link)
 {
         cleanup_close int dir = test_directory_fd();
 
@@ -137,7 +137,7 @@ TEST(writing_over_what_a_dead_writer_left_does_not_follow_a_link)
         expect_test_file_content(dir, "victim", "untouched");
 }
 
-TEST(a_write_that_cannot_be_renamed_leaves_nothing)
+TEST(a_failed_rename_leaves_no_file)
 {
         cleanup_close int dir = test_directory_fd();
 
@@ -146,7 +146,7 @@ TEST(a_write_that_cannot_be_renamed_leaves_nothing)
         EXPECT(!test_file_exists(dir, "f.tmp"));
 }
 
-TEST(a_value_is_written_into_a_file_that_is_there_and_makes_none)
+TEST(a_value_is_written_into_an_existing_file_and_creates_none)
 {
         cleanup_close int dir = test_directory_fd();
 
@@ -157,7 +157,7 @@ TEST(a_value_is_written_into_a_file_that_is_there_and_makes_none)
         EXPECT(!test_file_exists(dir, "missing"));
 }
 
-TEST(parents_are_made_with_exactly_the_mode)
+TEST(parents_are_created_with_exactly_the_mode)
 {
         cleanup_close int dir = test_directory_fd();
         mode_t saved = umask(0077);
@@ -168,7 +168,7 @@ TEST(parents_are_made_with_exactly_the_mode)
         EXPECT_EQ(mode_of_test_file(dir, "a/b/c"), 0755);
 }
 
-TEST(directories_that_are_there_stay_as_they_are)
+TEST(existing_directories_are_unchanged)
 {
         cleanup_close int dir = test_directory_fd();
 
@@ -179,7 +179,7 @@ TEST(directories_that_are_there_stay_as_they_are)
         EXPECT_EQ(mode_of_test_file(dir, "a/b"), 0755);
 }
 
-TEST(a_file_in_the_way_of_a_directory_is_an_error)
+TEST(a_file_in_the_path_of_a_directory_is_an_error)
 {
         cleanup_close int dir = test_directory_fd();
 
@@ -235,7 +235,7 @@ TEST(magic_links_are_not_followed)
         EXPECT_EQ(open_beneath(proc, "exe", O_RDONLY, 0), -ELOOP);
 }
 
-TEST(a_confined_open_follows_what_stays_inside)
+TEST(a_confined_open_follows_links_that_stay_inside)
 {
         cleanup_close int dir = test_directory_fd();
         cleanup_close int fd = -EBADF;
@@ -269,7 +269,7 @@ TEST(a_tree_is_removed_with_all_kinds_of_entries)
         EXPECT(!test_file_exists(dir, "tree"));
 }
 
-TEST(what_links_point_to_is_not_removed)
+TEST(targets_of_links_are_not_removed)
 {
         cleanup_close int dir = test_directory_fd();
 
@@ -284,7 +284,7 @@ TEST(what_links_point_to_is_not_removed)
         expect_test_file_content(dir, "other/file", "kept");
 }
 
-TEST(what_is_not_there_is_removed)
+TEST(a_missing_path_counts_as_removed)
 {
         cleanup_close int dir = test_directory_fd();
 
@@ -294,7 +294,7 @@ TEST(what_is_not_there_is_removed)
         EXPECT(!test_file_exists(dir, "file"));
 }
 
-TEST(a_tree_may_be_named_by_its_whole_path)
+TEST(a_tree_may_be_given_by_its_absolute_path)
 {
         cleanup_close int dir = test_directory_fd();
         cleanup_free char *path = path_join(test_directory(), "a/tree");
@@ -312,8 +312,8 @@ TEST(a_tree_may_be_named_by_its_whole_path)
         EXPECT_EQ(remove_tree_at(AT_FDCWD, "/"), -EINVAL);
 }
 
-/* Any container can make one in its emptyDir, and its pod must go all the same. */
-TEST(a_tree_deeper_than_anybody_has_descriptors_for_is_removed)
+/* Any container can create one in its emptyDir, and the pod must be removable all the same. */
+TEST(a_tree_deeper_than_the_limit_of_descriptors_is_removed)
 {
         cleanup_close int dir = test_directory_fd();
         cleanup_close int fd = open_directory_at(dir, "deep", 0755);

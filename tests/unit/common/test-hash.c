@@ -24,7 +24,7 @@ TEST(one_call_gives_the_known_digests)
         }
 }
 
-TEST(piece_by_piece_is_the_same_and_finishing_begins_anew)
+TEST(hashing_in_pieces_gives_the_same_digest_and_finishing_starts_again)
 {
         cleanup_sha256 Sha256 *hash = sha256_new();
         char hex[SHA256_HEX_SIZE];
@@ -38,7 +38,7 @@ TEST(piece_by_piece_is_the_same_and_finishing_begins_anew)
         }
 }
 
-TEST(nul_bytes_count)
+TEST(nul_bytes_are_hashed)
 {
         char one[SHA256_HEX_SIZE], two[SHA256_HEX_SIZE];
 

@@ -34,11 +34,11 @@ static char *stderr_capture_end(StderrCapture *capture) {
         return text;
 }
 
-static void format_expected_log_line(const char *sentence, char *ret, size_t size) {
-        (void) snprintf(ret, size, "%s: %s\n", program_invocation_short_name, sentence);
+static void format_expected_log_line(const char *message, char *ret, size_t size) {
+        (void) snprintf(ret, size, "%s: %s\n", program_invocation_short_name, message);
 }
 
-TEST(a_line_begins_with_the_name_of_the_program)
+TEST(a_line_starts_with_the_name_of_the_program)
 {
         cleanup_free char *text = NULL;
         char expected[256];
@@ -52,7 +52,7 @@ TEST(a_line_begins_with_the_name_of_the_program)
         EXPECT_STREQ(text, expected);
 }
 
-TEST(the_journal_gets_the_priority_in_front)
+TEST(the_journal_gets_the_priority_as_prefix)
 {
         cleanup_free char *text = NULL;
         StderrCapture capture;
@@ -130,16 +130,16 @@ TEST(log_levels_have_names)
 
 TEST(a_line_that_is_too_long_is_cut_and_still_one_line)
 {
-        cleanup_free char *text = NULL, *sentence = malloc(10000);
+        cleanup_free char *text = NULL, *message = malloc(10000);
         StderrCapture capture;
         size_t n;
 
-        REQUIRE(sentence);
-        memset(sentence, 'x', 9999);
-        sentence[9999] = '\0';
+        REQUIRE(message);
+        memset(message, 'x', 9999);
+        message[9999] = '\0';
         capture = stderr_capture_start();
-        log_info("%s", sentence);
-        EXPECT_EQ(log_error_errno(-EIO, "%s", sentence), -EIO);
+        log_info("%s", message);
+        EXPECT_EQ(log_error_errno(-EIO, "%s", message), -EIO);
         text = stderr_capture_end(&capture);
         n = strlen(text);
         EXPECT(n > 4096 && n <= 8192);
@@ -147,7 +147,7 @@ TEST(a_line_that_is_too_long_is_cut_and_still_one_line)
         EXPECT(strchr(text, '\n') != text + n - 1);
 }
 
-TEST(what_is_quoted_makes_no_lines_of_its_own)
+TEST(line_breaks_in_quoted_strings_start_no_line)
 {
         cleanup_free char *text = NULL;
         char expected[256];

@@ -5,7 +5,7 @@
 #include <gnutls/gnutls.h>
 #include <link.h>
 
-/* Of pages of files, in KiB. */
+/* Pages of files, in KiB. */
 static long resident_of_files(void) {
         FILE *file = fopen("/proc/self/status", "re");
         char line[256];
@@ -20,7 +20,7 @@ static long resident_of_files(void) {
 
 static unsigned sum;
 
-/* Whatever is mapped of libraries, but cannot be written. */
+/* All mapped read-only pages of libraries. */
 static int read_segment_pages(struct dl_phdr_info *object, size_t size, void *userdata) {
         for (size_t i = 0; object->dlpi_name[0] && i < object->dlpi_phnum; i++) {
                 const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
@@ -35,12 +35,12 @@ static int read_segment_pages(struct dl_phdr_info *object, size_t size, void *us
         return 0;
 }
 
-TEST(pages_that_nobody_uses_go_and_come_back_as_they_were)
+TEST(unused_pages_are_returned_and_reread_unchanged)
 {
         unsigned before, after;
         long all, left;
 
-        EXPECT(gnutls_check_version(NULL) != NULL); /* a library of some size */
+        EXPECT(gnutls_check_version(NULL) != NULL); /* a large library */
         (void) dl_iterate_phdr(read_segment_pages, NULL);
         before = sum;
         all = resident_of_files();
@@ -54,7 +54,7 @@ TEST(pages_that_nobody_uses_go_and_come_back_as_they_were)
         EXPECT_EQ(after, before);
 }
 
-TEST(what_was_allocated_stays)
+TEST(allocated_memory_is_unchanged)
 {
         char *kept[64], *filling[64];
 

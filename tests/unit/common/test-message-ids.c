@@ -19,7 +19,7 @@ static size_t count_occurrences(const char *text, const char *what) {
         return n;
 }
 
-TEST(every_number_of_a_message_has_an_entry_in_the_catalog)
+TEST(every_message_id_has_an_entry_in_the_catalog)
 {
         cleanup_free char *header = NULL, *catalog = NULL;
         const char *define;

@@ -38,7 +38,7 @@ static void send_several(int socket_fd, size_t n) {
         REQUIRE(sendmsg(socket_fd, &message, 0) == 1);
 }
 
-TEST(of_several_descriptors_one_is_taken_and_none_is_left_open)
+TEST(of_several_descriptors_one_is_taken_and_the_others_are_closed)
 {
         int pair[2];
 
@@ -58,7 +58,7 @@ TEST(of_several_descriptors_one_is_taken_and_none_is_left_open)
         close_fd(pair[1]);
 }
 
-TEST(a_packet_without_a_descriptor_has_none)
+TEST(a_packet_without_a_descriptor_returns_none)
 {
         int pair[2], fd = 0;
         char data[2];

@@ -2,10 +2,10 @@
 #include "common/strv.h"
 #include "tests/test.h"
 
-/* Writable words, as the elements of these arrays are. */
+/* Writable strings, as the elements of these arrays are. */
 static char a[] = "a", b[] = "b", c[] = "c";
 
-TEST(no_array_is_an_empty_array)
+TEST(null_is_an_empty_array)
 {
         unsigned seen = 0;
 
@@ -31,7 +31,7 @@ TEST(appending_copies_and_keeps_the_order)
         EXPECT(!list[2]);
 }
 
-TEST(extending_takes_copies_of_all_and_of_nothing)
+TEST(extending_copies_all_elements_and_accepts_null)
 {
         cleanup_strv char **list = NULL;
         char *more[] = { b, c, NULL };

@@ -3,7 +3,7 @@
 
 #include "tests/test.h"
 
-TEST(text_is_told_from_bytes)
+TEST(utf8_is_validated)
 {
         static const struct {
                 const char *bytes;
@@ -20,18 +20,18 @@ TEST(text_is_told_from_bytes)
                 { "\xff", 1, false },
                 { "\xc3", 1, false },
                 { "\xc3(", 2, false },
-                { "\xc0\xaf", 2, false },         /* '/', written too long */
-                { "\xe0\x80\xaf", 3, false },     /* again */
+                { "\xc0\xaf", 2, false },         /* '/', overlong */
+                { "\xe0\x80\xaf", 3, false },     /* overlong as well */
                 { "\xed\xa0\x80", 3, false },     /* a surrogate */
                 { "\xf4\x90\x80\x80", 4, false }, /* beyond the last plane */
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++)
                 if (utf8_is_text(cases[i].bytes, cases[i].length) != cases[i].is_text)
-                        test_fail(__FILE__, __LINE__, "case", "%zu is taken wrongly", i);
+                        test_fail(__FILE__, __LINE__, "case", "case %zu is classified wrongly", i);
 }
 
-TEST(what_is_shown_gives_no_orders)
+TEST(untrusted_text_is_made_printable)
 {
         static const struct {
                 const char *text, *shown;

@@ -3,7 +3,7 @@
 
 #include "common/websocket-handshake.h"
 
-TEST(the_answer_to_a_key_is_that_of_the_rfc)
+TEST(the_accept_value_is_that_of_the_rfc)
 {
         char accept[WEBSOCKET_ACCEPT_SIZE];
 
@@ -11,7 +11,7 @@ TEST(the_answer_to_a_key_is_that_of_the_rfc)
                      "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 }
 
-TEST(a_key_is_sixteen_bytes_and_another_each_time)
+TEST(a_key_has_sixteen_random_bytes)
 {
         char a[WEBSOCKET_ACCEPT_SIZE], b[WEBSOCKET_ACCEPT_SIZE];
 

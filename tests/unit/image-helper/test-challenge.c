@@ -2,7 +2,7 @@
 #include "agent/image-helper/challenge.h"
 #include "tests/test.h"
 
-TEST(a_challenge_is_read_with_all_that_it_says)
+TEST(a_challenge_is_parsed_with_all_its_parameters)
 {
         Challenge challenge = { 0 };
 
@@ -16,7 +16,7 @@ TEST(a_challenge_is_read_with_all_that_it_says)
         challenge_done(&challenge);
 }
 
-TEST(of_several_challenges_bearer_is_taken)
+TEST(bearer_is_preferred_over_other_schemes)
 {
         static const char *const values[] = {
                 "Basic realm=\"x\", Bearer realm=\"y\"",
@@ -34,7 +34,7 @@ TEST(of_several_challenges_bearer_is_taken)
         }
 }
 
-TEST(what_is_no_challenge_is_none)
+TEST(an_invalid_header_gives_no_challenge)
 {
         static const char *const values[] = {
                 "",

@@ -4,7 +4,7 @@
 #include "agent/image-helper/registry-token.h"
 #include "tests/test.h"
 
-TEST(a_key_is_meant_for_its_registry_and_what_is_below_its_path)
+TEST(a_key_matches_its_registry_and_everything_below_its_path)
 {
         static const struct {
                 const char *key, *registry, *repository;
@@ -33,7 +33,7 @@ TEST(a_key_is_meant_for_its_registry_and_what_is_below_its_path)
         }
 }
 
-TEST(the_closest_entry_comes_first_and_what_cannot_be_read_is_left_out)
+TEST(the_closest_entry_comes_first_and_invalid_ones_are_skipped)
 {
         static const char text[] = "{\"auths\":{\"example.com\":{\"auth\":\"am9lOnB3\"},"
                                    "\"example.com/team\":{\"username\":\"ann\",\"password\":\"x\"},"
@@ -52,7 +52,7 @@ TEST(the_closest_entry_comes_first_and_what_cannot_be_read_is_left_out)
         credentials_done(&credentials);
 }
 
-TEST(a_password_is_shown_to_the_registry_s_own_token_servers_only)
+TEST(a_password_is_sent_only_to_the_registrys_own_token_servers)
 {
         static const struct {
                 const char *server, *registry;

@@ -4,7 +4,7 @@
 
 #define HEX "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-TEST(only_sha256_and_64_lower_case_digits_are_a_digest)
+TEST(only_sha256_with_64_lower_case_digits_is_a_digest)
 {
         static const struct {
                 const char *text;
@@ -32,7 +32,7 @@ TEST(only_sha256_and_64_lower_case_digits_are_a_digest)
                 EXPECT_EQ(digest_is_valid(cases[i].text), cases[i].valid);
 }
 
-TEST(a_digest_is_taken_of_bytes)
+TEST(a_digest_of_bytes_is_computed)
 {
         char digest[DIGEST_SIZE];
 
@@ -41,8 +41,8 @@ TEST(a_digest_is_taken_of_bytes)
         EXPECT_STREQ(digest_hex(digest), HEX);
 }
 
-/* sha256("sha256:a… sha256:b…"), by the OCI image specification, made with sha256sum. */
-TEST(a_chain_id_is_the_first_diff_id_and_then_grows_layer_by_layer)
+/* sha256("sha256:a… sha256:b…"), as in the OCI image specification, computed with sha256sum. */
+TEST(a_chain_id_is_the_first_diff_id_and_is_extended_layer_by_layer)
 {
         static const char a[] =
                 "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";

@@ -21,7 +21,7 @@ static ImageConfig *parse_test_image_config(const char *process, Error *error) {
         return config;
 }
 
-TEST(a_configuration_is_read)
+TEST(a_configuration_is_parsed)
 {
         ImageConfig *config = parse_test_image_config(
                 "{\"Entrypoint\":[\"/a\",\"b c\"],\"Cmd\":null,\"Env\":[\"A=1\"],"
@@ -45,7 +45,7 @@ TEST(a_configuration_is_read)
         image_config_free(config);
 }
 
-TEST(the_environment_loses_what_no_program_could_ask_for)
+TEST(unusable_environment_variables_are_dropped)
 {
         static const char *const expected[] = { "A=3", "B=two\nlines", "C=", "D==", NULL };
         ImageConfig *config =
@@ -60,22 +60,22 @@ TEST(the_environment_loses_what_no_program_could_ask_for)
         image_config_free(config);
 }
 
-TEST(configurations_that_cannot_be_meant_are_refused)
+TEST(invalid_configurations_are_refused)
 {
         static const struct {
-                const char *process, *sentence;
+                const char *process, *message;
         } cases[] = {
                 { "{\"WorkingDir\":\"/proc/self/fd/7\"}",
-                  "its working directory '/proc/self/fd/7' is refused" },
-                { "{\"WorkingDir\":\"proc\"}", "its working directory 'proc' is refused" },
+                  "the working directory '/proc/self/fd/7' is refused" },
+                { "{\"WorkingDir\":\"proc\"}", "the working directory 'proc' is refused" },
                 { "{\"WorkingDir\":\"/x/../proc/1\"}",
-                  "its working directory '/x/../proc/1' is refused" },
-                { "{\"WorkingDir\":\"/../..\"}", "its working directory '/../..' is refused" },
-                { "{\"WorkingDir\":7}", "'WorkingDir' is no string" },
-                { "{\"Cmd\":\"sh\"}", "'Cmd' is no list" },
-                { "{\"Cmd\":[1]}", "'Cmd' has something that is no string" },
-                { "{\"User\":[]}", "'User' is no string" },
-                { "[]", "'config' is no object" },
+                  "the working directory '/x/../proc/1' is refused" },
+                { "{\"WorkingDir\":\"/../..\"}", "the working directory '/../..' is refused" },
+                { "{\"WorkingDir\":7}", "'WorkingDir' is not a string" },
+                { "{\"Cmd\":\"sh\"}", "'Cmd' is not a list" },
+                { "{\"Cmd\":[1]}", "'Cmd' has something that is not a string" },
+                { "{\"User\":[]}", "'User' is not a string" },
+                { "[]", "'config' is not an object" },
                 { "{\"User\":\"a\",\"User\":\"root\"}", "line 1: duplicate object key" },
         };
 
@@ -84,11 +84,11 @@ TEST(configurations_that_cannot_be_meant_are_refused)
                 ImageConfig *config = parse_test_image_config(cases[i].process, &error);
 
                 EXPECT(!config);
-                EXPECT(error.message && strstr(error.message, cases[i].sentence));
+                EXPECT(error.message && strstr(error.message, cases[i].message));
         }
 }
 
-TEST(commands_and_environments_have_an_end)
+TEST(commands_and_environments_are_limited)
 {
         static const char start[] = "{\"Cmd\":[\"a\"", item[] = ",\"a\"";
         cleanup_error Error error = ERROR_NULL;
@@ -106,7 +106,7 @@ TEST(commands_and_environments_have_an_end)
         EXPECT_STREQ(error.message, "'Cmd' is too long");
 }
 
-TEST(users_and_directories_have_an_end)
+TEST(users_and_directories_are_limited)
 {
         static const char *const keys[] = { "User", "WorkingDir", "StopSignal" };
 
@@ -123,7 +123,7 @@ TEST(users_and_directories_have_an_end)
         }
 }
 
-TEST(documents_without_sound_layers_are_refused)
+TEST(documents_without_valid_layers_are_refused)
 {
         static const char *const texts[] = {
                 "",
@@ -146,7 +146,7 @@ TEST(documents_without_sound_layers_are_refused)
         }
 }
 
-TEST(signals_have_one_name)
+TEST(signals_are_normalised)
 {
         static const struct {
                 const char *text, *normal;
@@ -180,7 +180,7 @@ TEST(signals_have_one_name)
         }
 }
 
-TEST(attributes_that_mean_something_to_the_host_are_dropped)
+TEST(attributes_with_a_meaning_on_the_host_are_dropped)
 {
         static const struct {
                 const char *name;
@@ -203,7 +203,7 @@ TEST(attributes_that_mean_something_to_the_host_are_dropped)
                 EXPECT_EQ(xattr_is_allowed(cases[i].name), cases[i].kept);
 }
 
-TEST(images_for_other_machines_do_not_fit)
+TEST(images_for_other_platforms_do_not_fit)
 {
         const char *here = machine_architecture();
         cleanup_error Error error = ERROR_NULL;

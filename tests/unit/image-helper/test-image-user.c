@@ -63,10 +63,10 @@ TEST(users_are_looked_up_as_docker_does)
         }
 }
 
-TEST(users_that_are_nobody_are_refused)
+TEST(unknown_users_are_refused)
 {
         static const struct {
-                const char *user, *sentence;
+                const char *user, *message;
         } cases[] = {
                 { "nobody", "the image's user 'nobody' is not in its /etc/passwd" },
                 { "app:nogroup", "the image's group 'nogroup' is not in its /etc/group" },
@@ -88,7 +88,7 @@ TEST(users_that_are_nobody_are_refused)
                 ImageUser account = { 0 };
 
                 EXPECT_EQ(image_user_find(cases[i].user, passwd, group, &account, &error), -EINVAL);
-                EXPECT_STREQ(error.message, cases[i].sentence);
+                EXPECT_STREQ(error.message, cases[i].message);
                 error_done(&error);
         }
 }

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-TEST(what_is_no_printable_utf8_is_a_question_mark)
+TEST(everything_but_printable_utf8_becomes_a_question_mark)
 {
         static const struct {
                 const char *raw, *clean;
@@ -16,10 +16,10 @@ TEST(what_is_no_printable_utf8_is_a_question_mark)
                 { "\xff\xfe", "??" },
                 { "\xc3", "?" },
                 { "\xe2\x82", "??" },
-                { "\xc0\xaf", "??" },           /* too long a '/' */
+                { "\xc0\xaf", "??" },           /* an overlong '/' */
                 { "\xed\xa0\x80", "???" },      /* a surrogate */
-                { "\xf4\x90\x80\x80", "????" }, /* beyond the last */
-                { "\xc2\x9b\x31m", "??1m" },    /* a terminal's other escape */
+                { "\xf4\x90\x80\x80", "????" }, /* beyond the last plane */
+                { "\xc2\x9b\x31m", "??1m" },    /* an escape of a terminal */
                 /* NOLINTNEXTLINE(misc-misleading-bidirectional): it is what is tested */
                 { "\xe2\x80\xae"
                   "abc",
@@ -36,7 +36,7 @@ TEST(what_is_no_printable_utf8_is_a_question_mark)
         }
 }
 
-TEST(a_sentence_without_end_loses_its_middle_and_stays_utf8)
+TEST(a_long_message_loses_its_middle_and_stays_utf8)
 {
         for (size_t shift = 0; shift < 4; shift++) {
                 cleanup_error Error error = ERROR_NULL;

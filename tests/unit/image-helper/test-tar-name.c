@@ -33,7 +33,7 @@ TEST(names_become_relative_and_plain)
         }
 }
 
-TEST(names_that_go_up_are_refused)
+TEST(names_with_dot_dot_are_refused)
 {
         static const char *const names[] = { "..", "../x", "/../x", "a/../../x", "a/..", "a/../b" };
 
@@ -63,7 +63,7 @@ TEST(names_that_are_too_long_or_too_deep_are_refused)
         EXPECT_EQ(tar_name_clean(name, &clean, NULL), -ENAMETOOLONG);
 }
 
-TEST(a_links_target_may_go_up_as_far_as_there_is_something)
+TEST(a_link_target_may_go_up_to_the_top)
 {
         static const struct {
                 const char *raw, *clean;
@@ -98,7 +98,7 @@ TEST(a_name_is_split_before_its_last_component)
         }
 }
 
-TEST(whiteouts_are_told_by_their_names)
+TEST(whiteouts_are_recognised_by_their_names)
 {
         static const struct {
                 const char *base;
@@ -130,7 +130,7 @@ TEST(whiteouts_are_told_by_their_names)
         }
 }
 
-TEST(what_lies_below_a_whiteout_is_seen)
+TEST(names_below_a_whiteout_are_recognised)
 {
         EXPECT(tar_name_is_below_whiteout(".wh.a"));
         EXPECT(tar_name_is_below_whiteout("a/.wh.b"));

@@ -52,14 +52,14 @@ TEST(references_are_completed_as_docker_does)
                 EXPECT_EQ(image_reference_normalise(cases[i].reference, &normal, &error), 0);
                 EXPECT_STREQ(normal, cases[i].normal);
                 EXPECT_STREQ(error.message, NULL);
-                /* What is normal already stays as it is. */
+                /* Normalised references are unchanged. */
                 if (normal)
                         EXPECT_EQ(image_reference_normalise(normal, &again, NULL), 0);
                 EXPECT_STREQ(again, cases[i].normal);
         }
 }
 
-TEST(what_is_no_reference_is_refused_with_its_reason)
+TEST(an_invalid_reference_is_refused_with_its_reason)
 {
         static const struct {
                 const char *reference, *reason;
@@ -76,23 +76,23 @@ TEST(what_is_no_reference_is_refused_with_its_reason)
                 { "app name", "invalid reference format" },
                 { "app\n", "invalid reference format" },
                 { "b\xc3\xbcro", "invalid reference format" },
-                { "https://example.com/app", "'https:' is no registry" },
+                { "https://example.com/app", "'https:' is not a registry" },
                 { "Busybox", "the repository name must be lower case" },
                 { "docker.io/Library/busybox", "the repository name must be lower case" },
-                { "-x.com/app", "'-x.com' is no registry" },
-                { "example.com:/app", "'example.com:' is no registry" },
-                { "example.com:x/app", "'example.com:x' is no registry" },
-                { "app:", "'' is no tag" },
-                { "app:-x", "'-x' is no tag" },
-                { "app:a b", "'a b' is no tag" },
-                { "app:a:b", "'a:b' is no tag" },
-                { "app:" T128 "a", "'" T128 "a' is no tag" },
-                { "app@", "'' is no sha256 digest" },
-                { "app@sha256:abc", "'sha256:abc' is no sha256 digest" },
-                { "app@" DIGEST "0", "'" DIGEST "0' is no sha256 digest" },
-                { "app@sha512:" HEX HEX, "'sha512:" HEX HEX "' is no sha256 digest" },
-                { "app@sha256:../../../../etc", "'sha256:../../../../etc' is no sha256 digest" },
-                { HEX, "an image's ID is no name" },
+                { "-x.com/app", "'-x.com' is not a registry" },
+                { "example.com:/app", "'example.com:' is not a registry" },
+                { "example.com:x/app", "'example.com:x' is not a registry" },
+                { "app:", "'' is not a tag" },
+                { "app:-x", "'-x' is not a tag" },
+                { "app:a b", "'a b' is not a tag" },
+                { "app:a:b", "'a:b' is not a tag" },
+                { "app:" T128 "a", "'" T128 "a' is not a tag" },
+                { "app@", "'' is not a sha256 digest" },
+                { "app@sha256:abc", "'sha256:abc' is not a sha256 digest" },
+                { "app@" DIGEST "0", "'" DIGEST "0' is not a sha256 digest" },
+                { "app@sha512:" HEX HEX, "'sha512:" HEX HEX "' is not a sha256 digest" },
+                { "app@sha256:../../../../etc", "'sha256:../../../../etc' is not a sha256 digest" },
+                { HEX, "an image ID is not a name" },
                 { N237 "a", "the name is longer than 255 characters" },
         };
 
@@ -135,7 +135,7 @@ TEST(a_bare_word_of_an_archive_is_a_name_and_a_tag_of_its_file)
         }
 }
 
-TEST(a_stem_is_the_file_name_without_what_says_how_it_is_packed)
+TEST(a_stem_is_the_file_name_without_the_suffixes_of_compression)
 {
         static const struct {
                 const char *file, *stem;
@@ -155,7 +155,7 @@ TEST(a_stem_is_the_file_name_without_what_says_how_it_is_packed)
         }
 }
 
-TEST(the_digest_of_a_reference_is_what_stands_after_the_at_sign)
+TEST(the_digest_of_a_reference_follows_the_at_sign)
 {
         EXPECT_STREQ(image_reference_digest("docker.io/library/app@" DIGEST), DIGEST);
         EXPECT_STREQ(image_reference_digest("docker.io/library/app:v1@" DIGEST), DIGEST);

@@ -32,12 +32,12 @@ TEST(a_hundred_who_fail_together_do_not_come_back_together)
         for (unsigned i = 0; i < N; i++) {
                 KubeBackoff backoff = { 0 };
                 uint64_t wait =
-                        kube_backoff_next(&backoff, &kube_backoff_default, 0, 0, kube_random_u32());
+                        kube_backoff_next(&backoff, &kube_backoff_default, 0, 0, back_off_random());
 
                 first = MIN(first, wait);
                 last = MAX(last, wait);
                 n_early += wait <
-                           kube_backoff_default.first_usec + kube_backoff_default.first_usec / 2;
+                           kube_backoff_default.initial_usec + kube_backoff_default.initial_usec / 2;
         }
         EXPECT(last - first >= first / 5);
         EXPECT(n_early > 10 && n_early < 90); /* half of them, by chance */
@@ -72,15 +72,4 @@ TEST(what_the_server_asks_for_is_waited_and_some_more)
                   75 * USEC_PER_SEC);
         EXPECT_EQ(kube_backoff_next(&backoff, &kube_backoff_slow, 0, USEC_PER_SEC, 0),
                   40 * USEC_PER_SEC);
-}
-
-TEST(jitter_is_between_nothing_and_its_share)
-{
-        EXPECT_EQ(kube_jitter(1000 * USEC_PER_MSEC, 20, 0), 1000 * USEC_PER_MSEC);
-        EXPECT_EQ(kube_jitter(1000 * USEC_PER_MSEC, 20, ALWAYS), 1200 * USEC_PER_MSEC);
-        for (size_t i = 0; i < 1000; i++) {
-                uint64_t some = kube_jitter(USEC_PER_SEC, 20, kube_random_u32());
-
-                EXPECT(some >= USEC_PER_SEC && some <= USEC_PER_SEC + USEC_PER_SEC / 5);
-        }
 }

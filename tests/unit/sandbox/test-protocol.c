@@ -9,7 +9,7 @@ static int decode_request(const char *text, ShimRequest *ret, Error *reterr) {
         return shim_request_decode(text, strlen(text), ret, reterr);
 }
 
-TEST(a_request_survives_the_way_there)
+TEST(a_request_is_decoded_as_it_was_encoded)
 {
         static const char *const directories[] = { "/a", "/b c", "/ü" };
         const ShimRequest requests[] = {
@@ -87,7 +87,7 @@ TEST(a_request_survives_the_way_there)
         }
 }
 
-TEST(an_event_survives_the_way_back)
+TEST(an_event_is_decoded_as_it_was_encoded)
 {
         const ShimEvent sent = {
                 .type = SHIM_EVENT_EXITED,
@@ -124,7 +124,7 @@ TEST(an_event_survives_the_way_back)
         EXPECT_EQ(got.finished_at, sent.finished_at);
 }
 
-TEST(what_a_program_wrote_comes_back_whole_or_with_its_bytes_replaced)
+TEST(output_of_a_program_is_transferred_with_invalid_bytes_replaced)
 {
         char large[6000];
         ShimEvent sent = { .type = SHIM_EVENT_EXEC_DONE,
@@ -149,8 +149,8 @@ TEST(what_a_program_wrote_comes_back_whole_or_with_its_bytes_replaced)
         EXPECT(got.timed_out);
 }
 
-/* Old shims are spoken to by new agents: the words on the wire may not change. */
-TEST(the_words_are_these)
+/* New agents talk to old shims: the names on the wire must not change. */
+TEST(the_names_on_the_wire_are_fixed)
 {
         static const char golden[] = "{\"type\":\"stop\",\"id\":\"x\",\"signal\":15,"
                                      "\"delay_usec\":0,\"grace_usec\":30000000}";
@@ -180,7 +180,7 @@ TEST(the_words_are_these)
         }
 }
 
-TEST(what_is_no_message_is_refused_with_a_reason)
+TEST(an_invalid_message_is_refused_with_a_reason)
 {
         static const struct {
                 const char *text;
@@ -188,18 +188,18 @@ TEST(what_is_no_message_is_refused_with_a_reason)
                 const char *says;
         } cases[] = {
                 { "", -EBADMSG, "not a message: '[' or '{' expected near end of file" },
-                { "{}", -EBADMSG, "not a message: it has no type" },
-                { "[1]", -EBADMSG, "not a message: it has no type" },
-                { "{\"type\":null}", -EBADMSG, "not a message: it has no type" },
+                { "{}", -EBADMSG, "not a message: the type is missing" },
+                { "[1]", -EBADMSG, "not a message: the type is missing" },
+                { "{\"type\":null}", -EBADMSG, "not a message: the type is missing" },
                 { "{\"type\":\"teardown\"} x", -EBADMSG,
                   "not a message: end of file expected near 'x'" },
                 { "{\"type\":\"teardown\",\"type\":\"run\"}", -EBADMSG,
                   "not a message: duplicate object key near '\"type\"'" },
                 { "{\"type\":\"fly\"}", -ENOTSUP, "unknown message 'fly'" },
                 { "{\"type\":\"setup\"}", -EBADMSG, "setup: 'fstab' is missing" },
-                { "{\"type\":\"setup\",\"fstab\":1}", -EBADMSG, "setup: 'fstab': is no string" },
+                { "{\"type\":\"setup\",\"fstab\":1}", -EBADMSG, "setup: 'fstab': is not a string" },
                 { "{\"type\":\"stop\",\"id\":\"x\",\"signal\":\"9\"}", -EBADMSG,
-                  "stop: 'signal': is no integer" },
+                  "stop: 'signal': is not an integer" },
                 { "{\"type\":\"stop\",\"id\":\"x\",\"signal\":3000000000}", -EBADMSG,
                   "stop: 'signal': is out of range" },
                 { "{\"type\":\"stop\",\"id\":\"x\",\"grace_usec\":-1}", -EBADMSG,
@@ -207,9 +207,9 @@ TEST(what_is_no_message_is_refused_with_a_reason)
                 { "{\"type\":\"hello\",\"version\":4294967296}", -EBADMSG,
                   "hello: 'version': is out of range" },
                 { "{\"type\":\"delete\",\"id\":\"x\",\"directories\":\"/\"}", -EBADMSG,
-                  "delete: 'directories': is no list" },
+                  "delete: 'directories': is not a list" },
                 { "{\"type\":\"delete\",\"id\":\"x\",\"directories\":[\"/\",null]}", -EBADMSG,
-                  "delete: 'directories': has an item that is no string" },
+                  "delete: 'directories': has an item that is not a string" },
                 { "{\"type\":\"stop\",\"id\":\"a\\u0000b\"}", -EBADMSG,
                   "not a message: \\u0000 is not allowed without JSON_ALLOW_NUL near "
                   "'\"a\\u0000b\"'" },
@@ -225,13 +225,14 @@ TEST(what_is_no_message_is_refused_with_a_reason)
         }
 }
 
-TEST(every_cut_and_every_flipped_bit_is_survived)
+TEST(every_truncation_and_every_flipped_bit_is_handled)
 {
         static const char text[] =
                 "{\"type\":\"delete\",\"id\":\"x\",\"directories\":[\"/a\",\"/b\"]}";
 
         for (size_t n = 0; n < sizeof(text) - 1; n++) {
-                cleanup_free char *copy = malloc(n + 1); /* exactly: a sanitizer sees one beyond */
+                cleanup_free char *copy =
+                        malloc(n + 1); /* exactly: a sanitizer detects one byte more */
                 cleanup_shim_request ShimRequest request = { 0 };
 
                 REQUIRE(copy);
@@ -264,7 +265,7 @@ TEST(members_may_be_unknown_or_missing)
         EXPECT_EQ(event.started_at, 0);
 }
 
-TEST(what_is_too_long_or_not_utf8_is_not_sent)
+TEST(a_message_that_is_too_long_or_not_utf8_is_not_sent)
 {
         cleanup_free char *large = malloc(SHIM_PROTOCOL_PACKET_MAX + 1), *packet = NULL;
         ShimRequest request = { .type = SHIM_REQUEST_SETUP };
@@ -280,13 +281,13 @@ TEST(what_is_too_long_or_not_utf8_is_not_sent)
         request.fstab = "/bad\xff";
         EXPECT_EQ(shim_request_encode(&request, &packet, &length), -EILSEQ);
         EXPECT(!packet);
-        /* But what a program says on its way out is always worth telling. */
+        /* But the output of a program is always sent. */
         REQUIRE(shim_event_encode(&event, &packet, &length) == 0);
         EXPECT_EQ(shim_event_decode(packet, length, &got, NULL), 0);
         EXPECT_STREQ(got.message, "caf? ??");
 }
 
-TEST(a_queue_keeps_order_and_its_limit)
+TEST(a_queue_keeps_its_order_and_its_limit)
 {
         PacketQueue queue = { 0 };
 

@@ -21,7 +21,7 @@ static size_t count_attempts(const AttemptList *list) {
         return n;
 }
 
-TEST(an_id_is_known_as_long_as_it_may_have_run)
+TEST(an_id_is_known_as_long_as_the_container_may_have_run)
 {
         AttemptList list = { 0 };
         Attempt *attempt = NULL;
@@ -41,7 +41,7 @@ TEST(an_id_is_known_as_long_as_it_may_have_run)
         attempts_free(&list);
 }
 
-TEST(an_id_is_a_file_name_and_no_option)
+TEST(an_id_is_a_file_name_and_not_an_option)
 {
         static const char *const bad[] = { "",    ".",   "..",  ".x",      "-x",
                                            "a/b", "a b", "a\n", "\xc3\xbc" };
@@ -59,7 +59,7 @@ TEST(an_id_is_a_file_name_and_no_option)
         attempts_free(&list);
 }
 
-TEST(what_is_past_is_forgotten_but_for_two_of_a_name)
+TEST(past_attempts_are_dropped_except_two_per_container)
 {
         AttemptList list = { 0 };
         Attempt *attempt = NULL, *other = NULL;
@@ -83,7 +83,7 @@ TEST(what_is_past_is_forgotten_but_for_two_of_a_name)
         attempts_free(&list);
 }
 
-TEST(those_that_have_left_something_are_never_forgotten_but_limited)
+TEST(attempts_that_have_left_something_are_kept_up_to_a_limit)
 {
         AttemptList list = { 0 };
         Attempt *attempt = NULL;
@@ -101,7 +101,7 @@ TEST(those_that_have_left_something_are_never_forgotten_but_limited)
         attempts_free(&list);
 }
 
-TEST(a_process_is_a_container_only_while_it_runs)
+TEST(a_process_is_found_only_while_its_container_runs)
 {
         AttemptList list = { 0 };
         Attempt *attempt = NULL;
@@ -112,6 +112,6 @@ TEST(a_process_is_a_container_only_while_it_runs)
         attempt->state = ATTEMPT_RUNNING;
         EXPECT(attempt_find_pid(&list, 42) == attempt);
         attempt->state = ATTEMPT_EXITED;
-        EXPECT(!attempt_find_pid(&list, 42)); /* the number may be somebody else's by now */
+        EXPECT(!attempt_find_pid(&list, 42)); /* the PID may be reused by now */
         attempts_free(&list);
 }

@@ -85,7 +85,7 @@ TEST(lines_are_in_the_cri_format)
         log_fixture_done(&f);
 }
 
-TEST(a_line_may_come_in_pieces)
+TEST(a_line_may_arrive_in_pieces)
 {
         LogFixture f;
 
@@ -102,7 +102,7 @@ TEST(a_line_may_come_in_pieces)
         log_fixture_done(&f);
 }
 
-TEST(an_end_without_a_newline_is_a_part)
+TEST(an_end_without_a_newline_is_a_partial_line)
 {
         LogFixture f;
 
@@ -116,7 +116,7 @@ TEST(an_end_without_a_newline_is_a_part)
         log_fixture_done(&f);
 }
 
-/* Sizes around the limit, whole and byte by byte: the same lines come of it. */
+/* Sizes around the limit, whole and byte by byte: the resulting lines are the same. */
 TEST(a_long_line_is_cut_at_16_kib)
 {
         static const size_t sizes[] = {
@@ -162,13 +162,13 @@ TEST(a_long_line_is_cut_at_16_kib)
         }
 }
 
-TEST(a_file_is_rotated_before_the_byte_that_is_too_much)
+TEST(a_file_is_rotated_before_it_exceeds_its_limit)
 {
         cleanup_free char *rotated = NULL, *text = NULL;
         struct stat st;
         LogFixture f;
 
-        /* Room for three lines of ten bytes, exactly. */
+        /* Space for exactly three lines of ten bytes. */
         log_fixture_init(&f, (LogLimits){ 3UL * (HEAD + 11), 3 });
         write_test_output(&f, "0123456789\n0123456789\n0123456789\n");
         EXPECT_EQ(count_test_log_files(), 1);
@@ -183,7 +183,7 @@ TEST(a_file_is_rotated_before_the_byte_that_is_too_much)
         log_fixture_done(&f);
 }
 
-TEST(rotated_files_have_names_of_their_own_and_the_oldest_go)
+TEST(rotated_files_have_unique_names_and_the_oldest_are_removed)
 {
         LogFixture f;
 
@@ -255,7 +255,7 @@ TEST(a_line_larger_than_the_limit_gets_a_file_of_its_own)
         log_fixture_done(&f);
 }
 
-TEST(a_log_goes_on_where_it_was)
+TEST(a_log_is_continued_after_reopening)
 {
         LogFixture f;
 
@@ -270,7 +270,7 @@ TEST(a_log_goes_on_where_it_was)
         log_fixture_done(&f);
 }
 
-TEST(a_log_is_a_file_and_nothing_that_leads_elsewhere)
+TEST(a_log_path_that_is_not_a_regular_file_is_refused)
 {
         cleanup_free char *path = path_join(test_directory(), "0.log");
         cleanup_free char *target = path_join(test_directory(), "target");

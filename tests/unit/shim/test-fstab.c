@@ -66,7 +66,7 @@ TEST(commas_between_quotes_are_part_of_a_value)
         EXPECT_STREQ(fstab.mounts[2].label, "u:r:t");
 }
 
-TEST(our_own_options_are_taken_out)
+TEST(our_own_options_are_removed_from_the_mount_data)
 {
         cleanup_fstab Fstab fstab = { 0 };
 
@@ -83,25 +83,26 @@ TEST(our_own_options_are_taken_out)
         EXPECT_STREQ(fstab.mounts[2].beneath, "/x");
 }
 
-TEST(a_wrong_line_is_named)
+TEST(an_invalid_line_is_reported_with_its_number)
 {
         static const struct {
                 const char *text, *says;
         } cases[] = {
                 { "\nnonsense\n", "line 2: expected a source, a target, a type and options" },
                 { "a /b c\n", "line 1: expected a source, a target, a type and options" },
-                { "a b tmpfs rw 0 0\n", "line 1: 'b' is no absolute path" },
-                { "/a /b none bind,size=1 0 0", "line 1: a bind mount has no option 'size=1'" },
+                { "a b tmpfs rw 0 0\n", "line 1: 'b' is not an absolute path" },
+                { "/a /b none bind,size=1 0 0",
+                  "line 1: a bind mount does not take the option 'size=1'" },
                 { "/a /b none bind,x-mainstay.new=1 0 0",
                   "line 1: unknown option 'x-mainstay.new=1'" },
                 { "/a /b none bind,x-mainstay.volume 0 0",
                   "line 1: unknown option 'x-mainstay.volume'" },
                 { "a /b tmpfs x-mainstay.hostpath=File 0 0",
-                  "line 1: only a bind mount has a source to check" },
+                  "line 1: x-mainstay.hostpath, .beneath and .idmap need a bind mount" },
                 { "/a /b none bind,x-mainstay.label=u:r:t 0 0",
-                  "line 1: what gets a label is not mounted" },
+                  "line 1: a line with x-mainstay.label must not be a mount" },
                 { "/a none none ,x-mainstay.label=u:r:t,c1 0 0",
-                  "line 1: what gets a label is not mounted" },
+                  "line 1: a line with x-mainstay.label must not be a mount" },
         };
         char nul[] = "a /b tmpfs rw\0 0 0";
 
@@ -116,7 +117,7 @@ TEST(a_wrong_line_is_named)
         EXPECT_EQ(fstab_parse(nul, sizeof(nul) - 1, &(Fstab){ 0 }, NULL), -EINVAL);
 }
 
-/* getmntent_r() cuts what is longer than its buffer, without a word. */
+/* getmntent_r() silently cuts a line longer than its buffer. */
 TEST(a_line_of_many_layers_is_not_cut)
 {
         cleanup_free char *text = NULL;

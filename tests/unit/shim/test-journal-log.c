@@ -13,7 +13,7 @@ static const char *const items[] = { "CONTAINER_NAME=web", "POD_NAME=shop", "no 
                                      "TWO=a\nb" };
 static const StringList fields = { items, N_ELEMENTS(items) };
 
-/* A journal that reads when it is told to. */
+/* A journal that reads only on request. */
 static int listen_for_journal_log(char path[108]) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -59,7 +59,7 @@ TEST(a_line_is_an_entry_with_the_fields_of_its_container)
                      "CONTAINER_PARTIAL_MESSAGE=true\n");
 }
 
-TEST(a_journal_that_does_not_read_costs_a_tenth_of_the_time_and_is_told_what_it_lacks)
+TEST(a_journal_that_does_not_read_costs_a_tenth_of_the_time_and_the_lost_lines_are_reported)
 {
         cleanup_with(journal_log_freep) JournalLog *journal = NULL;
         char path[108], expected[128];
@@ -85,7 +85,7 @@ TEST(a_journal_that_does_not_read_costs_a_tenth_of_the_time_and_is_told_what_it_
                      "CONTAINER_NAME=web\nPOD_NAME=shop\nPRIORITY=6\nMESSAGE=again\n");
 }
 
-TEST(a_journal_that_comes_later_and_one_that_is_another_are_found)
+TEST(a_journal_that_starts_later_or_is_restarted_is_found)
 {
         cleanup_with(journal_log_freep) JournalLog *journal = NULL;
         char path[108];
@@ -110,7 +110,7 @@ TEST(a_journal_that_comes_later_and_one_that_is_another_are_found)
         close_fd(fd);
 }
 
-TEST(the_lines_of_a_log_go_to_the_journal_as_well_whole_and_cut)
+TEST(lines_of_a_log_go_to_the_journal_whole_and_partial)
 {
         cleanup_with(container_log_freep) ContainerLog *log = NULL;
         LogStreamBuffer out = { .name = "stdout" }, error = { .name = "stderr" };

@@ -12,7 +12,7 @@ static void expect_status(int status, const char *start_error, const char *expec
         EXPECT_STREQ(text, expected);
 }
 
-TEST(an_end_is_told_in_the_kubelets_words)
+TEST(the_exit_status_is_reported_in_the_kubelets_words)
 {
         expect_status(0, NULL, "{\"metadata\":{},\"status\":\"Success\"}");
         expect_status(W_EXITCODE(3, 0), NULL,
@@ -25,7 +25,7 @@ TEST(an_end_is_told_in_the_kubelets_words)
                       "500}");
 }
 
-TEST(a_command_that_was_killed_has_the_code_that_a_shell_would_give)
+TEST(a_killed_command_has_the_exit_code_of_a_shell)
 {
         cleanup_free char *text = format_session_status(W_EXITCODE(0, 9), NULL);
 
@@ -33,7 +33,7 @@ TEST(a_command_that_was_killed_has_the_code_that_a_shell_would_give)
         EXPECT(strstr(text, "\"message\":\"137\""));
 }
 
-TEST(a_window_is_read_if_it_can_be_one)
+TEST(a_window_size_is_parsed_if_it_is_possible)
 {
         static const char *const wrong[] = { "",
                                              "{}",

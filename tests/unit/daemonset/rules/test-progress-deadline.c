@@ -45,9 +45,9 @@ TEST(rollout_is_rolled_back_at_its_deadline)
         history.rollout_since = 100 * S;
         history.last_available[0] = '\0'; /* there is nothing to return to */
         expect_roll_back(rollout, 900 * S, false, 0);
-        strcpy(history.last_available, "bad");
+        (void) snprintf(history.last_available, REVISION_HASH_SIZE, "bad");
         expect_roll_back(rollout, 900 * S, false, 0);
-        strcpy(history.last_available, "good");
+        (void) snprintf(history.last_available, REVISION_HASH_SIZE, "good");
         set.metadata.annotations.n = 0;
         expect_roll_back(rollout, 900 * S, false, 0);
 }

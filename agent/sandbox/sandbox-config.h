@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Settings of pod sandboxes: those that all share, and those of the start of one. */
+
+#include <stdbool.h>
+
+/* Settings that all sandboxes share. Strings are borrowed and outlive the sandboxes. */
+typedef struct SandboxConfig {
+        struct sd_event *event;
+        const char *shim_path;         /* the mainstay-shim program */
+        const char *runtime_path;      /* runc or crun: a path, or a name to look up in PATH */
+        const char *run_dir;           /* <run-dir>; a pod's directory is <run-dir>/pods/<uid> */
+        const char *shim_cgroup;       /* cgroup below which each shim has its own, named by UID */
+        struct SystemdClient *systemd; /* where systemd starts the shims; NULL: the agent does */
+        unsigned runtime_timeout_sec;  /* for one call of the runtime; 0: two minutes */
+} SandboxConfig;
+
+/* How to start the shim of one pod. */
+typedef struct SandboxStartOptions {
+        const char *description;     /* for log messages; NULL: only the UID is known */
+        bool host_network, host_ipc; /* the pod stays in the host's namespaces of that kind (network
+                                        includes UTS, as in the kubelet) */
+        bool has_systemd_cgroup;     /* systemd creates the containers' cgroups */
+} SandboxStartOptions;

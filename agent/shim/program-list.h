@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The list of programs that exec.c runs, as a member of the sandbox state. */
+
+typedef struct Program Program;
+
+typedef struct ProgramList {
+        Program *first; /* running and waiting, in the order of the requests */
+} ProgramList;

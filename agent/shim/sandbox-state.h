@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The state of a pod sandbox, which the loop (shim.c) and the operations on it share: containers
+ * (container.c), programs (exec.c) and sessions (session.c). Nothing is done here. */
+
+#include "agent/shim/agent-connection.h"
+#include "agent/shim/attempt.h"
+#include "agent/shim/program-list.h"
+#include "agent/shim/runtime.h"
+#include "agent/shim/sandbox-process.h"
+#include "agent/shim/task.h"
+
+/* A process that ended before it was known whether it is a container's. */
+typedef struct UnclaimedExit {
+        pid_t pid;
+        int status;
+} UnclaimedExit;
+
+typedef struct Shim Shim;
+
+struct Shim {
+        const ShimOptions *options;
+        char *pod_dir;      /* <run-dir>/pods/<uid> */
+        char *runtime_root; /* state of the runtime, below pod_dir */
+        int epoll_fd;
+        HostNamespaces host;
+        EpollSource signals;
+        AgentConnection connection;
+        TaskList tasks;
+        AttemptList attempts;
+        ProgramList programs;
+        unsigned n_sessions;
+        LogLimits log_limits;
+        pid_t pause_pid;                /* first process of the shared PID namespace; 0: none */
+        UnclaimedExit *unclaimed_exits; /* only while a runtime call is under way */
+        size_t n_unclaimed_exits;
+        bool setting_up;
+        bool ready; /* the pod's mounts have been made */
+        bool tearing_down;
+        bool finished;
+};
+
+/* The runtime's settings for this pod. */
+Runtime shim_runtime(const Shim *shim);
+
+/* Checks that a process that the runtime left us is our child: 1 if it runs or waits to be reaped;
+ * 0 if it has been reaped, with this status; -ECHILD if it is not ours. */
+int shim_claim_process(Shim *shim, pid_t pid, int *ret_status);
+
+/* Remembers that an unknown process has ended, for shim_claim_process(). The oldest records are
+ * dropped first. */
+void shim_add_unclaimed_exit(Shim *shim, pid_t pid, int status);
+
+/* Drops them all, once no runtime call is under way. */
+void shim_drop_unclaimed_exits(Shim *shim);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Back-off: how long to wait before something that failed is tried again. The delay doubles up to a
+ * maximum; jitter keeps many nodes from retrying at once. Pure but for back_off_random(); when a
+ * back-off is reset is decided by its user. */
+
+#include <stdint.h>
+
+typedef struct BackOffLimits {
+        uint64_t initial_usec;
+        uint64_t max_usec;
+} BackOffLimits;
+
+/* The delay after the next failure: the initial one after 0, else twice 'delay_usec', at most the
+ * maximum. */
+uint64_t back_off_next_delay(uint64_t delay_usec, const BackOffLimits *limits);
+
+/* 'usec', and at random up to 'percent' more. 'random' is any number. */
+uint64_t back_off_add_jitter(uint64_t usec, unsigned percent, uint32_t random);
+
+/* A random number for jitter, not for secrets. Never waits. */
+uint32_t back_off_random(void);
