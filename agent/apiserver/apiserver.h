@@ -5,6 +5,7 @@
  * wished for, and what becomes of all pods is told there. Optional in every sense: nothing on the
  * way of a container waits for it, and what is not reached is no order to stop anything. */
 
+#include <stdio.h>
 #include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/desired-pods.h"
@@ -116,6 +117,7 @@ bool apiserver_accepts_events(const ApiServerSync *api);
 void apiserver_on_pod(ApiServerSync *api, const Pod *local_pod, bool is_gone);
 
 /* Why the server is not reached, or what it refuses: the first of all sentences; or NULL. */
+void apiserver_dump(const ApiServerSync *api, FILE *out);
 const char *apiserver_last_error(const ApiServerSync *api);
 
 /* How this node stands with the server. 'ret_refused' is what 'ret' says of that, which the caller

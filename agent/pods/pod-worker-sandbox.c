@@ -675,6 +675,7 @@ void pod_worker_step_sandbox(PodWorker *worker) {
         case WORKER_TEARING_DOWN:
         case WORKER_CLEANING_UP:
         case WORKER_REMOVED:
+        case N_WORKER_STATES:
                 break;
         }
 }

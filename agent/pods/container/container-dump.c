@@ -17,7 +17,7 @@ static void dump_terminated_state(const char *key, const ContainerState *state, 
 }
 
 void container_machine_dump(const ContainerMachine *c, FILE *out) {
-        char text[RFC3339_SIZE > DUMP_DURATION_SIZE ? RFC3339_SIZE : DUMP_DURATION_SIZE];
+        char started[RFC3339_SIZE], text[DUMP_DURATION_SIZE];
 
         dump_line(out, 2, "container: %s, state %s, attempt %u%s", c->spec->name,
                   machine_state_facts[c->state].name, c->attempt,
@@ -26,7 +26,7 @@ void container_machine_dump(const ContainerMachine *c, FILE *out) {
                 dump_line(out, 3, "waiting: %s%s%s", container_machine_waiting_reason(c),
                           c->waiting_message ? ": " : "", strna(c->waiting_message));
         if (c->started_at > 0)
-                dump_line(out, 3, "started: %s", format_rfc3339(text, c->started_at));
+                dump_line(out, 3, "started: %s", format_rfc3339(started, c->started_at));
         dump_terminated_state("terminated", &c->terminated, out);
         dump_terminated_state("last terminated", &c->last_terminated, out);
         if (c->next_delay_usec > 0)
