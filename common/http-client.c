@@ -30,7 +30,7 @@ struct HttpClient {
 struct HttpClientRequest {
         HttpClient *http;
         CURL *easy;
-        SocketProxy *relay; /* between libcurl and a server with HTTP/2 or TLS */
+        SocketProxy *proxy; /* between libcurl and a server with HTTP/2 or TLS */
         unsigned n_opened;  /* addresses of the server's name, and the number of unusable ones */
         unsigned n_failed;
         int refusal; /* of the last of those, as -errno */
@@ -54,7 +54,7 @@ struct HttpClientRequest {
 static HttpClientRequest *http_client_request_free(HttpClientRequest *request);
 
 static const char *explain_curl_failure(const HttpClientRequest *request, CURLcode code) {
-        int refusal = request->relay ? socket_proxy_error(request->relay) : request->refusal;
+        int refusal = request->proxy ? socket_proxy_error(request->proxy) : request->refusal;
 
         if (refusal < 0)
                 return strerror(-refusal);
@@ -66,10 +66,10 @@ static const char *explain_curl_failure(const HttpClientRequest *request, CURLco
 static bool tries_next_address(HttpClientRequest *request) {
         CurlLoop *loop = request->http->loop;
 
-        if (!request->relay || socket_proxy_error(request->relay) >= 0 ||
+        if (!request->proxy || socket_proxy_error(request->proxy) >= 0 ||
             request->n_failed >= ADDRESSES_MAX)
                 return false;
-        request->refusal = socket_proxy_error(request->relay);
+        request->refusal = socket_proxy_error(request->proxy);
         request->n_failed++;
         request->n_opened = 0;
         request->error[0] = '\0';
@@ -194,7 +194,7 @@ static HttpClientRequest *http_client_request_free(HttpClientRequest *request) {
                 curl_loop_remove(http->loop, request->easy);
                 release_curl_handle(http, request->easy);
         }
-        socket_proxy_free(request->relay);
+        socket_proxy_free(request->proxy);
         http->curl->slist_free_all(request->headers);
         free(request->request_body);
         free(request->body);
@@ -243,12 +243,12 @@ static curl_socket_t open_proxied_socket(void *userdata, curlsocktype purpose,
         HttpClientRequest *request = userdata;
         int fd = -EBADF;
 
-        request->relay = socket_proxy_free(request->relay);
+        request->proxy = socket_proxy_free(request->proxy);
         if (request->n_opened++ < request->n_failed)
                 return CURL_SOCKET_BAD;
         if (socket_proxy_new(request->http->event, &address->addr, address->addrlen,
-                             PROXIED_BYTES_MAX, &request->relay) >= 0 &&
-            socket_proxy_address(request->relay, &address->addr, &address->addrlen) >= 0)
+                             PROXIED_BYTES_MAX, &request->proxy) >= 0 &&
+            socket_proxy_address(request->proxy, &address->addr, &address->addrlen) >= 0)
                 fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         return fd >= 0 ? fd : CURL_SOCKET_BAD;
 }

@@ -1,176 +1,424 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/apiserver/apiserver-private.h"
+/* Builds the parts of the module, connects them, and connects to the API server. It decides
+ * nothing. */
 
+#include "agent/apiserver/apiserver.h"
+
+#include "agent/apiserver/cache.h"
+#include "agent/apiserver/connection-status.h"
+#include "agent/apiserver/credentials.h"
+#include "agent/apiserver/daemonsets.h"
+#include "agent/apiserver/node-registration.h"
+#include "agent/apiserver/object-updates.h"
+#include "agent/apiserver/pods.h"
+#include "agent/apiserver/referenced-objects.h"
+#include "agent/apiserver/service-account-tokens.h"
+#include "agent/apiserver/services.h"
 #include "common/cleanup.h"
+#include "common/dump.h"
 #include "common/log.h"
-#include "common/strv.h"
 
-enum {
-        UNREACHABLE_ERRORS_MAX = 8, /* reasons for which the server is away, that are said */
+struct ApiServerSync {
+        ApiServerConfig config;
+        KubeClient *client; /* NULL: no kubeconfig was read yet */
+        ApiServerCache *cache;
+        ConnectionStatus *connection;
+        ObjectUpdates *updates;
+        ReferencedObjects *objects;
+        ServiceAccountTokens *tokens;
+        ApiServerServices *services;
+        ApiServerDaemonSets *daemonsets;
+        ApiServerPods *pods;
+        NodeRegistration *node;
+        ApiServerCredentials *credentials;
 };
 
-static void clear_updated_keys(ApiServerSync *api) {
-        strv_free(api->updated_keys);
-        api->updated_keys = NULL;
-        api->is_everything_updated = false;
-}
+/* ---- callbacks of the parts ---- */
 
-static int on_object_updates_due(sd_event_source *source, void *userdata) {
-        ApiServerSync *api = userdata;
+static void schedule_recompute(void *userdata) {
+        const ApiServerSync *api = userdata;
 
-        pod_manager_on_objects_changed(api->config.pod_manager, apiserver_has_updates_for, api);
-        clear_updated_keys(api);
-        return 0;
-}
-
-void apiserver_schedule_recompute(ApiServerSync *api) {
         api->config.on_recompute_due(api->config.userdata);
 }
 
-void apiserver_schedule_object_update(ApiServerSync *api, const char *which) {
-        if (!which || strv_append(&api->updated_keys, which) < 0)
-                api->is_everything_updated = true;
-        (void) sd_event_source_set_enabled(api->objects_update_source, SD_EVENT_ONESHOT);
+static bool has_updated_objects(const Pod *pod, void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        return object_updates_concern(api->updates, pod);
 }
 
-/* After all news of a turn. */
-static int add_deferred_source(ApiServerSync *api, sd_event_handler_t on_due,
-                               sd_event_source **ret) {
-        int r = sd_event_add_defer(api->config.event, ret, on_due, api);
+static void update_pods_of_changed_objects(void *userdata) {
+        ApiServerSync *api = userdata;
 
-        if (r >= 0)
-                r = sd_event_source_set_priority(*ret, SD_EVENT_PRIORITY_NORMAL + 5);
-        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+        pod_manager_on_objects_changed(api->config.pod_manager, has_updated_objects, api);
 }
 
-int apiserver_new(const ApiServerConfig *config, ApiServerSync **ret) {
-        ApiServerSync *api = calloc(1, sizeof(*api));
-        int r;
+static KubeClientState read_client_state(void *userdata) {
+        const ApiServerSync *api = userdata;
 
-        if (!api)
-                return -ENOMEM;
-        api->config = *config;
-        r = apiserver_cache_new(api);
-        if (r >= 0)
-                r = apiserver_services_new(api);
-        if (r >= 0)
-                r = apiserver_daemonsets_new(api);
-        if (r >= 0)
-                r = add_deferred_source(api, on_object_updates_due, &api->objects_update_source);
+        return api->client ? kube_client_state(api->client) : (KubeClientState){ 0 };
+}
+
+static void report_state_changed(void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        api->config.on_state_changed(api->config.userdata);
+}
+
+static void report_node_status(void *userdata) {
+        ApiServerSync *api = userdata;
+
+        node_registration_update(api->node);
+}
+
+static bool has_bound_pod(const char *daemonset_uid, void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        return apiserver_pods_has_controlled_pod(api->pods, daemonset_uid);
+}
+
+static void on_external_node(const NodeLabelsTaints *external, void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        api->config.on_node(external, api->config.userdata);
+}
+
+static void on_node_uid_changed(const char *uid, void *userdata) {
+        ApiServerSync *api = userdata;
+
+        apiserver_pods_set_node_uid(api->pods, uid);
+}
+
+static void relist_pods(void *userdata) {
+        ApiServerSync *api = userdata;
+
+        apiserver_pods_relist(api->pods);
+}
+
+/* ---- the connection ---- */
+
+static int start_parts(ApiServerSync *api) {
+        int r = service_account_tokens_start(api->tokens, api->client);
+
         if (r < 0)
-                apiserver_free(api);
-        else
-                *ret = api;
-        return r;
+                return r;
+        referenced_objects_set_client(api->objects, api->client);
+        r = node_registration_start(api->node, api->client);
+        if (r < 0)
+                return r;
+        r = apiserver_services_watch(api->services, api->client);
+        if (r < 0)
+                return r;
+        r = apiserver_pods_start(api->pods, api->client);
+        return r < 0 ? r : apiserver_daemonsets_start(api->daemonsets, api->client);
 }
 
-ApiServerSync *apiserver_free(ApiServerSync *api) {
-        if (!api)
-                return NULL;
-        apiserver_free_credentials(api);
-        kube_work_queue_free(api->pod_writer);
-        kube_reflector_free(api->pod_reflector);
-        apiserver_free_node(api);
-        apiserver_forget_tokens(api, NULL);
-        kube_work_queue_free(api->token_writer);
-        apiserver_free_services(api);
-        apiserver_free_daemonsets(api);
-        apiserver_free_objects(api);
-        sd_event_source_disable_unref(api->objects_update_source);
-        sd_event_source_disable_unref(api->token_timer);
-        apiserver_free_pods(api);
-        clear_updated_keys(api);
-        apiserver_cache_free(api);
-        kube_client_free(api->client);
-        kubeconfig_done(&api->kubeconfig);
-        free(api->node_uid);
-        free(api->pod_watch_error);
-        strv_free(api->unreachable_errors);
-        apiserver_clear_permission_errors(api);
-        free(api);
-        return NULL;
-}
-
-static int connect_apiserver(ApiServerSync *api, Error *reterr) {
-        KubeWorkQueueSpec pods = apiserver_pod_writer, tokens = apiserver_token_writer;
-        int r = kube_client_new(api->config.event, &api->kubeconfig, &api->client, reterr);
+static int connect_apiserver(ApiServerSync *api, const Kubeconfig *kubeconfig, Error *reterr) {
+        const char *credentials_error;
+        int r = kube_client_new(api->config.event, kubeconfig, &api->client, reterr);
 
         if (r < 0)
                 return r;
         kube_client_set_state_callback(api->client, api->config.on_state_changed,
                                        api->config.userdata);
-        pods.client = tokens.client = api->client;
-        pods.userdata = tokens.userdata = api;
-        r = kube_work_queue_new(api->config.event, &pods, &api->pod_writer);
-        if (r >= 0)
-                r = kube_work_queue_new(api->config.event, &tokens, &api->token_writer);
-        if (r >= 0)
-                r = apiserver_request_due_tokens(api);
-        if (r >= 0)
-                r = apiserver_register_node(api);
-        if (r >= 0)
-                r = apiserver_watch_services(api);
-        if (r >= 0)
-                r = apiserver_watch_pods(api);
-        return r < 0 ? r : apiserver_start_daemonsets(api);
-}
-
-static int replace_kubeconfig(ApiServerSync *api, const Kubeconfig *kubeconfig) {
-        Kubeconfig copy = { 0 };
-        int r = kubeconfig_copy(kubeconfig, &copy);
-
+        r = start_parts(api);
         if (r < 0)
                 return r;
-        kubeconfig_done(&api->kubeconfig);
-        api->kubeconfig = copy;
-        return 0;
-}
-
-int apiserver_use_kubeconfig(ApiServerSync *api, const Kubeconfig *kubeconfig, Error *reterr) {
-        const char *identity_error;
-        int r;
-
-        if (api->client) {
-                r = kube_client_reload(api->client, kubeconfig, reterr);
-                return r < 0 ? r : replace_kubeconfig(api, kubeconfig);
-        }
-        r = replace_kubeconfig(api, kubeconfig);
-        if (r >= 0)
-                r = connect_apiserver(api, reterr);
-        if (r < 0)
-                return r;
-        log_info("The API server of %s is %s", api->config.kubeconfig, api->kubeconfig.server);
-        identity_error = kube_client_state(api->client).credentials_error;
-        if (identity_error)
-                log_warning("%s: %s", api->config.kubeconfig, identity_error);
-        apiserver_schedule_recompute(api); /* what pods refer to is followed from now on */
+        log_info("Using the API server %s of %s", kubeconfig->server, api->config.kubeconfig);
+        credentials_error = kube_client_state(api->client).credentials_error;
+        if (credentials_error)
+                log_warning("Credentials of %s: %s", api->config.kubeconfig, credentials_error);
+        schedule_recompute(api); /* from now on the objects of pods are watched */
         api->config.on_state_changed(api->config.userdata);
         return 0;
 }
 
-bool apiserver_is_unreachable(ApiServerSync *api, const char *error, unsigned status) {
-        if (!error || status != 0 || kube_client_state(api->client).is_reached) {
-                if (api->unreachable_errors)
-                        log_info("The API server is reached again");
-                api->unreachable_errors = strv_free(api->unreachable_errors);
-                return false;
-        }
-        if (!strv_contains(api->unreachable_errors, error) &&
-            strv_length(api->unreachable_errors) < UNREACHABLE_ERRORS_MAX) {
-                log_warning("The API server is not reached: %s; going on without it", error);
-                (void) strv_append(&api->unreachable_errors, error);
-        }
-        return true;
+static int use_kubeconfig(const Kubeconfig *kubeconfig, void *userdata, Error *reterr) {
+        ApiServerSync *api = userdata;
+
+        return api->client ? kube_client_reload(api->client, kubeconfig, reterr)
+                           : connect_apiserver(api, kubeconfig, reterr);
+}
+
+/* ---- construction ---- */
+
+static int new_object_parts(ApiServerSync *api) {
+        const ApiServerConfig *config = &api->config;
+        int r = object_updates_new(config->event, update_pods_of_changed_objects, api,
+                                   &api->updates);
+
+        if (r < 0)
+                return r;
+        r = referenced_objects_new(&(ReferencedObjectsSpec){ .event = config->event,
+                                                             .node_name = config->node_name,
+                                                             .cache = api->cache,
+                                                             .connection = api->connection,
+                                                             .updates = api->updates },
+                                   &api->objects);
+        if (r < 0)
+                return r;
+        r = service_account_tokens_new(&(ServiceAccountTokensSpec){ .event = config->event,
+                                                                    .cache = api->cache,
+                                                                    .updates = api->updates },
+                                       &api->tokens);
+        if (r < 0)
+                return r;
+        return apiserver_services_new(&(ApiServerServicesSpec){ .event = config->event,
+                                                                .cache = api->cache,
+                                                                .connection = api->connection,
+                                                                .updates = api->updates },
+                                      &api->services);
+}
+
+static int new_pod_parts(ApiServerSync *api) {
+        const ApiServerConfig *config = &api->config;
+        int r = apiserver_daemonsets_new(
+                &(ApiServerDaemonSetsSpec){ .event = config->event,
+                                            .node_name = config->node_name,
+                                            .daemonsets_by = config->daemonsets_by,
+                                            .connection = api->connection,
+                                            .on_recompute_due = schedule_recompute,
+                                            .has_bound_pod = has_bound_pod,
+                                            .userdata = api },
+                &api->daemonsets);
+
+        if (r < 0)
+                return r;
+        return apiserver_pods_new(&(ApiServerPodsSpec){ .event = config->event,
+                                                        .node_name = config->node_name,
+                                                        .run_dir = config->run_dir,
+                                                        .pod_manager = config->pod_manager,
+                                                        .cache = api->cache,
+                                                        .connection = api->connection,
+                                                        .objects = api->objects,
+                                                        .tokens = api->tokens,
+                                                        .on_recompute_due = schedule_recompute,
+                                                        .userdata = api },
+                                  &api->pods);
+}
+
+static int new_node_parts(ApiServerSync *api) {
+        const ApiServerConfig *config = &api->config;
+        int r = node_registration_new(&(NodeRegistrationSpec){ .event = config->event,
+                                                               .node_name = config->node_name,
+                                                               .inputs = config->node_inputs,
+                                                               .connection = api->connection,
+                                                               .on_external = on_external_node,
+                                                               .on_node_uid = on_node_uid_changed,
+                                                               .on_history_lost = relist_pods,
+                                                               .userdata = api },
+                                      &api->node);
+
+        if (r < 0)
+                return r;
+        return apiserver_credentials_new(
+                &(ApiServerCredentialsSpec){ .event = config->event,
+                                             .kubeconfig = config->kubeconfig,
+                                             .bootstrap_kubeconfig = config->bootstrap_kubeconfig,
+                                             .node_name = config->node_name,
+                                             .state_dir = config->state_dir,
+                                             .connection = api->connection,
+                                             .use_kubeconfig = use_kubeconfig,
+                                             .get_client_state = read_client_state,
+                                             .userdata = api },
+                &api->credentials);
+}
+
+static int build_apiserver_parts(ApiServerSync *api) {
+        const ApiServerConfig *config = &api->config;
+        int r = apiserver_cache_new(config->event, config->state_dir, &api->cache);
+
+        if (r < 0)
+                return r;
+        r = connection_status_new(
+                &(ConnectionStatusSpec){ .get_client_state = read_client_state,
+                                         .on_changed = report_state_changed,
+                                         .on_permissions_changed = report_node_status,
+                                         .userdata = api },
+                &api->connection);
+        if (r < 0)
+                return r;
+        r = new_object_parts(api);
+        if (r < 0)
+                return r;
+        r = new_pod_parts(api);
+        return r < 0 ? r : new_node_parts(api);
+}
+
+int apiserver_new(const ApiServerConfig *config, ApiServerSync **ret) {
+        cleanup_with(apiserver_freep) ApiServerSync *api = calloc(1, sizeof(*api));
+        int r;
+
+        if (!api)
+                return -ENOMEM;
+        api->config = *config;
+        r = build_apiserver_parts(api);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(api);
+        return 0;
+}
+
+/* Each part before those that it borrows. */
+ApiServerSync *apiserver_free(ApiServerSync *api) {
+        if (!api)
+                return NULL;
+        apiserver_credentials_free(api->credentials);
+        apiserver_pods_free(api->pods);
+        node_registration_free(api->node);
+        service_account_tokens_free(api->tokens);
+        apiserver_services_free(api->services);
+        apiserver_daemonsets_free(api->daemonsets);
+        referenced_objects_free(api->objects);
+        object_updates_free(api->updates);
+        apiserver_cache_free(api->cache);
+        kube_client_free(api->client);
+        connection_status_free(api->connection);
+        free(api);
+        return NULL;
+}
+
+void apiserver_start(ApiServerSync *api) {
+        apiserver_credentials_start(api->credentials);
+}
+
+void apiserver_start_now(ApiServerSync *api) {
+        apiserver_credentials_start_now(api->credentials);
+}
+
+void apiserver_reload_kubeconfig(ApiServerSync *api) {
+        apiserver_credentials_reload(api->credentials);
+}
+
+/* ---- desired pods and DaemonSets ---- */
+
+int apiserver_restore_pod(const Pod *desired, void *userdata) {
+        ApiServerSync *api = userdata;
+
+        return apiserver_pods_restore(api->pods, desired);
+}
+
+int apiserver_restore_daemonset(const DaemonSet *set, void *userdata) {
+        ApiServerSync *api = userdata;
+
+        return apiserver_daemonsets_restore(api->daemonsets, set);
+}
+
+int apiserver_add_desired_pods(DesiredPods *desired, void *userdata) {
+        ApiServerSync *api = userdata;
+
+        return apiserver_pods_add_desired(api->pods, desired);
+}
+
+int apiserver_add_daemonsets(DesiredDaemonSets *sets, void *userdata) {
+        ApiServerSync *api = userdata;
+
+        return apiserver_daemonsets_add_desired(api->daemonsets, sets);
+}
+
+char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        return apiserver_pods_explain_stop(api->pods, source, local_pod);
+}
+
+/* ---- what pods refer to ---- */
+
+const DataObject *apiserver_find_object(ObjectKind kind, const char *namespace, const char *name,
+                                        void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        return referenced_objects_find(api->objects, kind, namespace, name);
+}
+
+bool apiserver_is_object_pending(ObjectKind kind, const char *namespace, const char *name,
+                                 void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        return referenced_objects_is_pending(api->objects, kind, namespace, name);
+}
+
+int apiserver_find_token(const Pod *pod, const TokenProjection *projection, const char **ret_token,
+                         Error *reterr, void *userdata) {
+        ApiServerSync *api = userdata;
+
+        return service_account_tokens_find(api->tokens, pod, projection, ret_token, reterr);
+}
+
+int apiserver_add_service_variables(const Pod *pod, char ***env, Error *reterr, void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        return pod_is_of_api(pod)
+                       ? apiserver_services_add_variables(api->services, pod, env, reterr)
+                       : 0;
+}
+
+/* ---- what is reported ---- */
+
+void apiserver_on_pod(ApiServerSync *api, const Pod *local_pod, bool is_gone) {
+        apiserver_pods_on_pod(api->pods, local_pod, is_gone);
+}
+
+void apiserver_node_changed(ApiServerSync *api) {
+        node_registration_update(api->node);
 }
 
 void apiserver_set_synced(ApiServerSync *api) {
-        api->is_synced = true;
-        apiserver_node_changed(api);
-        apiserver_report_all_pods(api);
+        node_registration_set_synced(api->node);
+        apiserver_pods_set_synced(api->pods);
 }
 
 void apiserver_set_shutting_down(ApiServerSync *api, bool is_shutting_down) {
-        api->is_shutting_down = is_shutting_down;
-        apiserver_node_changed(api);
-        apiserver_report_all_pods(api);
+        node_registration_set_shutting_down(api->node, is_shutting_down);
+        apiserver_pods_set_shutting_down(api->pods, is_shutting_down);
+}
+
+void apiserver_record_event(ApiServerSync *api, const char *json) {
+        cleanup_free char *renamed = apiserver_pods_rename_event(api->pods, json);
+
+        node_registration_record_event(api->node, renamed ? renamed : json);
+}
+
+bool apiserver_accepts_events(const ApiServerSync *api) {
+        return node_registration_accepts_events(api->node);
+}
+
+/* ---- the connection as the administrator sees it ---- */
+
+const char *apiserver_last_error(const ApiServerSync *api) {
+        return connection_status_last_error(api->connection);
+}
+
+static char *print_refused(const ApiServerSync *api) {
+        cleanup_free char *permissions = connection_status_print_refused(api->connection);
+        cleanup_free char *pods = apiserver_pods_print_refused(api->pods);
+        char *text;
+
+        if (!permissions || !pods)
+                return permissions ? TAKE_PTR(permissions) : TAKE_PTR(pods);
+        return asprintf(&text, "%s; %s", permissions, pods) < 0 ? NULL : text;
+}
+
+void apiserver_connection_status(const ApiServerSync *api, NodeApiServerConnection *ret,
+                                 char **ret_refused) {
+        *ret_refused = print_refused(api);
+        connection_status_describe(api->connection, ret);
+        ret->daemonsets_by = apiserver_daemonsets_placed_by(api->daemonsets);
+        ret->refused = *ret_refused;
+}
+
+void apiserver_dump(const ApiServerSync *api, FILE *out) {
+        dump_section(out, "API server");
+        if (api->client)
+                kube_client_dump(api->client, out);
+        else
+                dump_line(out, 1, "connection: none, no kubeconfig was read yet");
+        connection_status_dump(api->connection, out);
+        apiserver_credentials_dump(api->credentials, out);
+        node_registration_dump(api->node, out);
+        apiserver_pods_dump(api->pods, out);
+        referenced_objects_dump(api->objects, out);
+        service_account_tokens_dump(api->tokens, out);
+        apiserver_services_dump(api->services, out);
+        apiserver_daemonsets_dump(api->daemonsets, out);
 }

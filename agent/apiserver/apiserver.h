@@ -1,43 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The API server's part in this node, where there is one: the pods that it has bound here are
- * wished for, and what becomes of all pods is told there. Optional in every sense: nothing on the
- * way of a container waits for it, and what is not reached is no order to stop anything. */
+/* Keeps this node and an API server in step, where there is one: the pods that it has bound here
+ * are added to the desired pods; pods, Node, Lease and events are reported. No container waits for
+ * it, and an unreachable server stops nothing. */
 
-#include <stdio.h>
-#include "agent/image/image-store.h"
-#include "agent/manifest/manifest.h"
+#include "agent/apiserver/node-status.h"
+#include "agent/model/config.h"
 #include "agent/model/desired-pods.h"
-#include "agent/model/node-status.h"
 #include "agent/model/node.h"
 #include "agent/model/object.h"
 #include "agent/model/service.h"
 #include "agent/model/token.h"
 #include "agent/pods/pod-manager.h"
 
+#include <stdio.h>
+
 typedef struct ApiServerSync ApiServerSync;
 
-/* What the server is told of this machine. */
-typedef struct NodeStatusInputs {
-        const NodeLabelsTaints
-                *local; /* what it says of itself; may change, see apiserver_node_changed() */
-        const NodeConditions *conditions; /* likewise */
-        const EvictionPolicy *eviction;
-        const char *hostname;
-        const char *address; /* NULL: none */
-        unsigned n_cpus;
-        int64_t memory;  /* bytes */
-        int64_t storage; /* likewise, where pods write to */
-        ImageStore *images;
-        const StringMap *runtimes; /* by their handlers, beside the one that has no name */
-} NodeStatusInputs;
-
-/* Everything is borrowed and outlives the Cluster. */
+/* Everything is borrowed and outlives it. */
 typedef struct ApiServerConfig {
         sd_event *event;
-        const char *kubeconfig;           /* the file; it need not be there yet */
-        const char *bootstrap_kubeconfig; /* to get it with; NULL: none */
+        const char *kubeconfig;           /* a file, which may not exist yet */
+        const char *bootstrap_kubeconfig; /* for TLS bootstrap; NULL: none */
         const char *node_name;
         const char *state_dir;
         const char *run_dir;
@@ -45,10 +30,9 @@ typedef struct ApiServerConfig {
         DaemonSetsBy daemonsets_by;
         NodeStatusInputs node_inputs;
         void (*on_recompute_due)(void *userdata); /* of the desired pods */
-        /* What others have put onto the Node: labels and taints, and no more than these. It may be
-         * the same as before. */
+        /* The labels and taints that other writers have set on the Node; may be unchanged. */
         void (*on_node)(const NodeLabelsTaints *external, void *userdata);
-        /* apiserver_last_error() or apiserver_accepts_events() may be another. */
+        /* apiserver_last_error() or apiserver_accepts_events() may have changed. */
         void (*on_state_changed)(void *userdata);
         void *userdata;
 } ApiServerConfig;
@@ -57,20 +41,19 @@ int apiserver_new(const ApiServerConfig *config, ApiServerSync **ret);
 ApiServerSync *apiserver_free(ApiServerSync *api);
 DEFINE_CLEANUP(ApiServerSync *, apiserver_free)
 
-/* What an earlier agent had from the API server is desired until the server, once reached, says
- * otherwise. 0 or -ENOMEM. 'userdata' is the ApiServerSync. */
+/* A pod or DaemonSet that an earlier agent had from the API server: desired until the server, once
+ * reached, says otherwise. 0 or -ENOMEM. 'userdata' is the ApiServerSync. */
 int apiserver_restore_pod(const Pod *desired, void *userdata);
 int apiserver_restore_daemonset(const DaemonSet *set, void *userdata);
 
-/* After the first wishes. A second later, or as soon as it is hastened, when the loop has nothing
- * else to do, the kubeconfig is read and the server asked. What is wrong is said in the log and in
- * apiserver_last_error(); nothing waits for it. */
+/* After the desired pods were computed first. The kubeconfig is read when the loop is idle, a
+ * second later or after apiserver_start_now(). Errors are logged, and in apiserver_last_error(). */
 void apiserver_start(ApiServerSync *api);
 
-/* Nobody's first process is on its way: a container runs, or none is wanted. May be said again. */
+/* No pod waits for its first process: a container runs, or none is desired. May be called again. */
 void apiserver_start_now(ApiServerSync *api);
 
-/* The kubeconfig, or what it names, may be another. */
+/* The kubeconfig, or a file that it names, may have changed. */
 void apiserver_reload_kubeconfig(ApiServerSync *api);
 
 /* Adds the pods that the server has bound to this node, after those of all other sources, which
@@ -81,46 +64,48 @@ int apiserver_add_desired_pods(DesiredPods *desired, void *userdata);
  * server did not say so. 'userdata' is the ApiServerSync. */
 char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void *userdata);
 
-/* An object that a pod of the server's refers to, or NULL; and whether it is not known yet if there
- * is one. For an ObjectLookup, whose userdata is the ApiServerSync. */
+/* An object to which one of the server's pods refers, or NULL; and whether it is not known yet if
+ * it exists. For an ObjectLookup, whose userdata is the ApiServerSync. */
 const DataObject *apiserver_find_object(ObjectKind kind, const char *namespace, const char *name,
                                         void *userdata);
 bool apiserver_is_object_pending(ObjectKind kind, const char *namespace, const char *name,
                                  void *userdata);
 
-/* For a TokenLookup, whose userdata is the Cluster. */
+/* For a TokenLookup, whose userdata is the ApiServerSync. */
 int apiserver_find_token(const Pod *pod, const TokenProjection *projection, const char **ret_token,
                          Error *reterr, void *userdata);
 
-/* For a ServiceLookup, likewise: the services of the pod's namespace, and the server's own. */
+/* For a ServiceLookup, likewise: the services of the pod's namespace, and default/kubernetes. */
 int apiserver_add_service_variables(const Pod *pod, char ***env, Error *reterr, void *userdata);
 
-/* Adds the DaemonSets that this node has to evaluate. 0 or -ENOMEM. 'userdata' is the
- * ApiServerSync. */
+/* Adds the DaemonSets that this node evaluates. 0 or -ENOMEM. 'userdata' is the ApiServerSync. */
 int apiserver_add_daemonsets(DesiredDaemonSets *sets, void *userdata);
 
-/* All that is here is known, so that a mirror of what is not may go. */
+/* All pods of this node are known, so mirror pods of unknown pods may be deleted. */
 void apiserver_set_synced(ApiServerSync *api);
 
-/* Labels, taints, images or conditions of this node may be others. */
+/* Labels, taints, images or conditions of this node may have changed. */
 void apiserver_node_changed(ApiServerSync *api);
 
-/* The machine goes down, and its pods are being stopped; or does not after all. Pods of the
- * server's are not told to have failed of it: they begin again at the next boot. */
+/* The machine shuts down and its pods are being stopped, or the shutdown was cancelled. The
+ * server's pods are not reported as failed because of it: they start at the next boot. */
 void apiserver_set_shutting_down(ApiServerSync *api, bool is_shutting_down);
 
-/* A v1.Event that happened here, once or once more; lost while nobody takes any. */
+/* A v1.Event that happened here, or happened again; dropped while there is no connection. */
 void apiserver_record_event(ApiServerSync *api, const char *json);
 bool apiserver_accepts_events(const ApiServerSync *api);
 
-/* A pod's status may be another; it is new or gone. */
+/* A pod's status may have changed; the pod is new or gone. */
 void apiserver_on_pod(ApiServerSync *api, const Pod *local_pod, bool is_gone);
 
-/* Why the server is not reached, or what it refuses: the first of all sentences; or NULL. */
-void apiserver_dump(const ApiServerSync *api, FILE *out);
+/* Why the server cannot be reached, or what it refuses: the error that explains the others, or
+ * NULL.
+ */
 const char *apiserver_last_error(const ApiServerSync *api);
 
-/* How this node stands with the server. 'ret_refused' is what 'ret' says of that, which the caller
- * frees. */
+/* For `describe node`. 'ret_refused' is the text that 'ret' borrows, which the caller frees. */
 void apiserver_connection_status(const ApiServerSync *api, NodeApiServerConnection *ret,
                                  char **ret_refused);
+
+/* Prints connection, reflectors, work queues and tokens for `mainstay debug dump`. */
+void apiserver_dump(const ApiServerSync *api, FILE *out);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* <state>/cluster: what is kept for when the server is away. Each file is sealed and written by a
- * child, which syncs it, so that a power cut leaves the old one or the new one and nobody waits for
- * a disk. Who asks for what is still to be written gets it. A disk that takes nothing is tried
- * again; what is another by then is written as it is then. */
+/* Writes and reads the cache. Reading returns what is still queued, if anything is. A failed write
+ * is retried with what is queued by then. */
 
-#include "agent/apiserver/apiserver-private.h"
+#include "agent/apiserver/cache.h"
 
 #include "common/checksummed.h"
 #include "common/cleanup.h"
@@ -13,11 +11,14 @@
 #include "common/file.h"
 #include "common/log.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum {
-        CACHE_RETRY_SEC = 5, /* after a disk that took nothing */
+        CACHE_RETRY_SEC = 5, /* after a failed write */
 };
 
 typedef struct ApiServerCacheEntry ApiServerCacheEntry;
@@ -25,16 +26,17 @@ struct ApiServerCacheEntry {
         ApiServerCacheEntry *next;
         const char *directory; /* static */
         char *name;
-        char *text; /* NULL: it is to be removed */
+        char *text; /* NULL: the file is to be removed */
         bool is_being_written;
 };
 
 struct ApiServerCache {
-        ApiServerSync *api;
-        ApiServerCacheEntry *entries; /* in their order */
+        sd_event *event;
+        char *directory;              /* <state>/cluster */
+        ApiServerCacheEntry *entries; /* in the order of the writes */
         ForkedTask *write_child;
         sd_event_source *write_timer;
-        int last_error; /* -errno, that was said */
+        int last_error; /* -errno, logged */
 };
 
 static ApiServerCacheEntry *cache_entry_free(ApiServerCacheEntry *entry) {
@@ -49,7 +51,7 @@ static ApiServerCacheEntry *cache_entry_free(ApiServerCacheEntry *entry) {
 }
 DEFINE_CLEANUP(ApiServerCacheEntry *, cache_entry_free)
 
-/* The last one is what it will be. */
+/* The last entry of a name is the one that counts. */
 static ApiServerCacheEntry *find_cache_entry(const ApiServerCache *cache, const char *directory,
                                              const char *name) {
         ApiServerCacheEntry *found = NULL;
@@ -60,10 +62,10 @@ static ApiServerCacheEntry *find_cache_entry(const ApiServerCache *cache, const 
         return found;
 }
 
-static char *format_cache_directory(const ApiServerSync *api, const char *directory) {
-        char *path = NULL;
+static int open_cache_directory(const ApiServerCache *cache, const char *directory) {
+        cleanup_free char *path = path_join(cache->directory, directory);
 
-        return asprintf(&path, "%s/cluster/%s", api->config.state_dir, directory) < 0 ? NULL : path;
+        return path ? open_directory_at(AT_FDCWD, path, 0700) : -ENOMEM;
 }
 
 /* ---- writing ---- */
@@ -75,10 +77,12 @@ static void arm_cache_timer(ApiServerCache *cache, uint64_t usec) {
 
 static void log_cache_write_result(ApiServerCache *cache, int r) {
         if (r < 0 && r != cache->last_error)
-                (void) log_error_errno(r, "Cannot keep in %s/cluster what the API server said",
-                                       cache->api->config.state_dir);
+                (void) log_error_errno(r,
+                                       "Cannot write the cache of API objects in %s, retrying "
+                                       "every %d s",
+                                       cache->directory, CACHE_RETRY_SEC);
         else if (r >= 0 && cache->last_error < 0)
-                log_info("What the API server said is kept again");
+                log_info("Wrote the cache of API objects in %s again", cache->directory);
         cache->last_error = r;
 }
 
@@ -110,7 +114,7 @@ static void on_cache_synced(int r, void *userdata) {
                 arm_cache_timer(cache, r < 0 ? CACHE_RETRY_SEC * USEC_PER_SEC : 0);
 }
 
-/* As many of the first ones as belong into one directory. */
+/* The first entries that belong in one directory. */
 static size_t collect_write_batch(ApiServerCache *cache, DurableFile *files) {
         size_t n = 0, length;
 
@@ -139,7 +143,7 @@ static void free_batch_texts(const DurableFile *files, size_t n) {
 }
 
 static int start_cache_write(ApiServerCache *cache) {
-        cleanup_free char *path = format_cache_directory(cache->api, cache->entries->directory);
+        cleanup_free char *path = path_join(cache->directory, cache->entries->directory);
         DurableFile files[DURABLE_WRITE_FILES_MAX];
         size_t n;
         int r;
@@ -148,8 +152,8 @@ static int start_cache_write(ApiServerCache *cache) {
                 return -ENOMEM;
         n = collect_write_batch(cache, files);
         r = n == 0 ? -ENOMEM
-                   : durable_write_start(cache->api->config.event, path, files, n, on_cache_synced,
-                                         cache, &cache->write_child);
+                   : durable_write_start(cache->event, path, files, n, on_cache_synced, cache,
+                                         &cache->write_child);
         free_batch_texts(files, n);
         return r;
 }
@@ -181,7 +185,7 @@ static int cache_entry_new(const char *directory, const char *name, const char *
         return 0;
 }
 
-/* Behind all others; what would be written before is not, if that has not begun. */
+/* Appends the entry and drops an older one of the same name that is not being written yet. */
 static void queue_cache_entry(ApiServerCache *cache, ApiServerCacheEntry *entry) {
         ApiServerCacheEntry **link = &cache->entries,
                             *old = find_cache_entry(cache, entry->directory, entry->name);
@@ -199,14 +203,14 @@ static void queue_cache_entry(ApiServerCache *cache, ApiServerCacheEntry *entry)
         *link = entry;
 }
 
-void apiserver_cache_write(ApiServerSync *api, const char *directory, const char *name,
+void apiserver_cache_write(ApiServerCache *cache, const char *directory, const char *name,
                            const char *text) {
-        ApiServerCache *cache = api->cache;
         ApiServerCacheEntry *entry = NULL;
-        int r = cache_entry_new(directory, name, text, &entry);
 
-        if (r < 0) {
-                log_error("Out of memory, %s is not kept for when the API server is away", name);
+        if (cache_entry_new(directory, name, text, &entry) < 0) {
+                log_error("Cannot write %s/%s/%s: out of memory; pods that need it cannot start "
+                          "while the API server is unreachable",
+                          cache->directory, directory, name);
                 return;
         }
         queue_cache_entry(cache, entry);
@@ -216,10 +220,9 @@ void apiserver_cache_write(ApiServerSync *api, const char *directory, const char
 
 /* ---- reading ---- */
 
-int apiserver_cache_read(const ApiServerSync *api, const char *directory, const char *name,
+int apiserver_cache_read(const ApiServerCache *cache, const char *directory, const char *name,
                          size_t max_bytes, char **ret) {
-        const ApiServerCacheEntry *entry = find_cache_entry(api->cache, directory, name);
-        cleanup_free char *path = format_cache_directory(api, directory);
+        const ApiServerCacheEntry *entry = find_cache_entry(cache, directory, name);
         cleanup_close int fd = -EBADF;
         int r;
 
@@ -229,41 +232,50 @@ int apiserver_cache_read(const ApiServerSync *api, const char *directory, const 
                 *ret = strdup(entry->text);
                 return *ret ? 0 : -ENOMEM;
         }
-        fd = path ? open_directory_at(AT_FDCWD, path, 0700) : -ENOMEM;
-        r = fd < 0 ? fd : checksummed_read_at(fd, name, max_bytes, ret);
+        fd = open_cache_directory(cache, directory);
+        if (fd < 0)
+                return fd;
+        r = checksummed_read_at(fd, name, max_bytes, ret);
         if (r == -EBADMSG)
                 checksummed_set_aside_at(fd, name);
         return r;
 }
 
-void apiserver_cache_set_aside(const ApiServerSync *api, const char *directory, const char *name) {
-        cleanup_free char *path = format_cache_directory(api, directory);
-        cleanup_close int fd = path ? open_directory_at(AT_FDCWD, path, 0700) : -ENOMEM;
+void apiserver_cache_set_aside(const ApiServerCache *cache, const char *directory,
+                               const char *name) {
+        cleanup_close int fd = open_cache_directory(cache, directory);
 
         if (fd >= 0)
                 checksummed_set_aside_at(fd, name);
 }
 
-/* ---- life ---- */
+/* ---- construction and shutdown ---- */
 
-int apiserver_cache_new(ApiServerSync *api) {
+int apiserver_cache_new(sd_event *event, const char *state_dir, ApiServerCache **ret) {
         ApiServerCache *cache = calloc(1, sizeof(*cache));
         int r;
 
         if (!cache)
                 return -ENOMEM;
-        cache->api = api;
-        api->cache = cache;
-        r = sd_event_add_time(api->config.event, &cache->write_timer, CLOCK_BOOTTIME, 0, 1,
-                              on_cache_write_due, cache);
-        return r < 0 ? r : sd_event_source_set_enabled(cache->write_timer, SD_EVENT_OFF);
+        cache->event = event;
+        cache->directory = path_join(state_dir, "cluster");
+        r = cache->directory ? sd_event_add_time(event, &cache->write_timer, CLOCK_BOOTTIME, 0, 1,
+                                                 on_cache_write_due, cache)
+                             : -ENOMEM;
+        if (r >= 0)
+                r = sd_event_source_set_enabled(cache->write_timer, SD_EVENT_OFF);
+        if (r < 0) {
+                apiserver_cache_free(cache);
+                return r;
+        }
+        *ret = cache;
+        return 0;
 }
 
-/* What has not begun is written now, for there is no loop any more that would. */
+/* Entries whose write has not started are written here: the loop no longer runs. */
 static void write_pending_entries(const ApiServerCache *cache) {
         for (const ApiServerCacheEntry *entry = cache->entries; entry; entry = entry->next) {
-                cleanup_free char *path = format_cache_directory(cache->api, entry->directory);
-                cleanup_close int fd = path ? open_directory_at(AT_FDCWD, path, 0700) : -ENOMEM;
+                cleanup_close int fd = open_cache_directory(cache, entry->directory);
 
                 if (fd < 0 || entry->is_being_written)
                         continue;
@@ -274,11 +286,9 @@ static void write_pending_entries(const ApiServerCache *cache) {
         }
 }
 
-void apiserver_cache_free(ApiServerSync *api) {
-        ApiServerCache *cache = api->cache;
-
+ApiServerCache *apiserver_cache_free(ApiServerCache *cache) {
         if (!cache)
-                return;
+                return NULL;
         write_pending_entries(cache);
         forked_task_free(cache->write_child);
         sd_event_source_disable_unref(cache->write_timer);
@@ -288,6 +298,7 @@ void apiserver_cache_free(ApiServerSync *api) {
                 cache->entries = entry->next;
                 cache_entry_free(entry);
         }
+        free(cache->directory);
         free(cache);
-        api->cache = NULL;
+        return NULL;
 }

@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How this node stands with the API server: whether it is reached, and what it refuses. */
+/* Keeps reachability, permissions and errors of the connection to the API server. */
 
-#include "agent/apiserver/apiserver-private.h"
+#include "agent/apiserver/connection-status.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
+#include "common/log.h"
+#include "common/strv.h"
 
 enum {
-        REFUSED_PODS_MAX = 5, /* that are told one by one */
+        UNREACHABLE_ERRORS_MAX = 8, /* different ones that are logged while it is unreachable */
+};
+
+struct ConnectionStatus {
+        ConnectionStatusSpec spec;
+        char *errors[N_CONNECTION_ERRORS];
+        char *refused[N_APISERVER_PERMISSIONS]; /* the error; NULL: granted, or not known */
+        uint64_t refused_since;                 /* realtime, of the last change */
+        char **unreachable_errors;              /* logged since it was last reached */
 };
 
 static const char *const permission_names[N_APISERVER_PERMISSIONS] = {
@@ -18,47 +29,79 @@ static const char *const permission_names[N_APISERVER_PERMISSIONS] = {
         [PERMISSION_DAEMONSETS] = "DaemonSets",
 };
 
-/* A server that has no time, or something else than what we believe, refuses nothing. */
+int connection_status_new(const ConnectionStatusSpec *spec, ConnectionStatus **ret) {
+        ConnectionStatus *connection = calloc(1, sizeof(*connection));
+
+        if (!connection)
+                return -ENOMEM;
+        connection->spec = *spec;
+        *ret = connection;
+        return 0;
+}
+
+ConnectionStatus *connection_status_free(ConnectionStatus *connection) {
+        if (!connection)
+                return NULL;
+        for (ConnectionErrorKind kind = 0; kind < N_CONNECTION_ERRORS; kind++)
+                free(connection->errors[kind]);
+        for (ApiServerPermission i = 0; i < N_APISERVER_PERMISSIONS; i++)
+                free(connection->refused[i]);
+        strv_free(connection->unreachable_errors);
+        free(connection);
+        return NULL;
+}
+
+static KubeClientState client_state_of(const ConnectionStatus *connection) {
+        return connection->spec.get_client_state(connection->spec.userdata);
+}
+
+/* ---- reachability ---- */
+
+bool connection_status_is_unreachable(ConnectionStatus *connection, const char *error,
+                                      unsigned status) {
+        KubeClientState state = client_state_of(connection);
+
+        if (!error || status != 0 || state.is_reached) {
+                if (connection->unreachable_errors)
+                        log_info("The API server %s is reachable again", strna(state.server));
+                connection->unreachable_errors = strv_free(connection->unreachable_errors);
+                return false;
+        }
+        if (!strv_contains(connection->unreachable_errors, error) &&
+            strv_length(connection->unreachable_errors) < UNREACHABLE_ERRORS_MAX) {
+                log_warning(
+                        "Cannot reach the API server %s: %s; pods keep running, retrying within "
+                        "a minute",
+                        strna(state.server), error);
+                (void) strv_append(&connection->unreachable_errors, error);
+        }
+        return true;
+}
+
+/* ---- permissions ---- */
+
+/* Other 4xx do not concern permissions: not found, timeouts, conflicts, a resource version that is
+ * gone, and too many requests. */
 static bool is_permission_denied(unsigned status) {
         return status >= 400 && status < 500 && status != 404 && status != 408 && status != 409 &&
                status != 410 && status != 429;
 }
 
-void apiserver_set_permission_error(ApiServerSync *api, ApiServerPermission permission,
-                                    const char *error, unsigned status) {
-        char **refused = &api->refused[permission];
-        const char *sentence = error && is_permission_denied(status) ? error : NULL;
+void connection_status_set_permission(ConnectionStatus *connection, ApiServerPermission permission,
+                                      const char *error, unsigned status) {
+        char **refused = &connection->refused[permission];
+        const char *refusal = error && is_permission_denied(status) ? error : NULL;
 
-        if ((error && !sentence) || streq_ptr(*refused, sentence))
+        if ((error && !refusal) || streq_ptr(*refused, refusal))
                 return;
         free(*refused);
-        *refused = sentence ? strdup(sentence) : NULL;
-        api->refused_since = now_realtime_usec();
-        apiserver_node_changed(api);
-        api->config.on_state_changed(api->config.userdata);
+        *refused = refusal ? strdup(refusal) : NULL;
+        connection->refused_since = now_realtime_usec();
+        connection->spec.on_permissions_changed(connection->spec.userdata);
+        connection->spec.on_changed(connection->spec.userdata);
 }
 
-void apiserver_clear_permission_errors(ApiServerSync *api) {
-        for (ApiServerPermission c = 0; c < N_APISERVER_PERMISSIONS; c++) {
-                free(api->refused[c]);
-                api->refused[c] = NULL;
-        }
-}
-
-static void print_refused_pods(const ApiServerSync *api, const char *separator, FILE *out) {
-        unsigned n = 0;
-
-        for (const ApiServerPod *pod = api->pods; pod; pod = pod->next) {
-                if (!pod->refused || n++ >= REFUSED_PODS_MAX)
-                        continue;
-                fprintf(out, "%swhat is told of pod '%s': %s", separator, pod->key, pod->refused);
-                separator = "; ";
-        }
-        if (n > REFUSED_PODS_MAX)
-                fprintf(out, "; and of %u others", n - REFUSED_PODS_MAX);
-}
-
-char *apiserver_print_permission_errors(const ApiServerSync *api, bool with_pods) {
+char *connection_status_print_refused(const ConnectionStatus *connection) {
         const char *separator = "";
         cleanup_free char *text = NULL;
         size_t length;
@@ -66,62 +109,94 @@ char *apiserver_print_permission_errors(const ApiServerSync *api, bool with_pods
 
         if (!out)
                 return NULL;
-        for (ApiServerPermission c = 0; c < N_APISERVER_PERMISSIONS; c++) {
-                if (!api->refused[c])
+        for (ApiServerPermission i = 0; i < N_APISERVER_PERMISSIONS; i++) {
+                if (!connection->refused[i])
                         continue;
-                fprintf(out, "%s%s: %s", separator, permission_names[c], api->refused[c]);
+                fprintf(out, "%s%s: %s", separator, permission_names[i], connection->refused[i]);
                 separator = "; ";
         }
-        if (with_pods)
-                print_refused_pods(api, separator, out);
         if (fclose(out) != 0 || !text[0])
                 return NULL;
         return TAKE_PTR(text);
 }
 
-static const char *first_permission_error(const ApiServerSync *api) {
-        for (ApiServerPermission c = 0; c < N_APISERVER_PERMISSIONS; c++)
-                if (api->refused[c])
-                        return api->refused[c];
+static const char *first_refused_permission(const ConnectionStatus *connection) {
+        for (ApiServerPermission i = 0; i < N_APISERVER_PERMISSIONS; i++)
+                if (connection->refused[i])
+                        return connection->refused[i];
         return NULL;
 }
 
-const char *apiserver_last_error(const ApiServerSync *api) {
-        KubeClientState state = { 0 };
+/* ---- errors ---- */
 
-        if (api->last_error || !api->client)
-                return api->last_error ? api->last_error : api->certificate_error;
-        state = kube_client_state(api->client);
-        if (!state.is_reached)
-                return state.last_error;
-        if (api->pod_watch_error)
-                return api->pod_watch_error;
-        if (state.credentials_error || api->certificate_error)
-                return state.credentials_error ? state.credentials_error : api->certificate_error;
-        return first_permission_error(api);
+bool connection_status_set_error(ConnectionStatus *connection, ConnectionErrorKind kind,
+                                 const char *error) {
+        char **last_error = &connection->errors[kind];
+
+        if (streq_ptr(*last_error, error))
+                return false;
+        free(*last_error);
+        *last_error = error ? strdup(error) : NULL;
+        connection->spec.on_changed(connection->spec.userdata);
+        return true;
 }
 
-void apiserver_connection_status(const ApiServerSync *api, NodeApiServerConnection *ret,
-                                 char **ret_refused) {
-        KubeClientState state = { 0 };
-        const char *last_error = api->last_error; /* of the kubeconfig, without which nobody asks */
+const char *connection_status_error(const ConnectionStatus *connection, ConnectionErrorKind kind) {
+        return connection->errors[kind];
+}
 
-        if (api->client)
-                state = kube_client_state(api->client);
-        if (state.last_error)
-                last_error = state.last_error;
+/* In the order in which one causes the next: without a kubeconfig nothing is sent, and an
+ * unreachable server explains every other error. */
+const char *connection_status_last_error(const ConnectionStatus *connection) {
+        const char *certificate_error = connection->errors[CONNECTION_CERTIFICATE_ERROR];
+        KubeClientState state = client_state_of(connection);
+
+        if (connection->errors[CONNECTION_KUBECONFIG_ERROR])
+                return connection->errors[CONNECTION_KUBECONFIG_ERROR];
+        if (!state.server)
+                return certificate_error;
+        if (!state.is_reached)
+                return state.last_error;
+        if (connection->errors[CONNECTION_POD_WATCH_ERROR])
+                return connection->errors[CONNECTION_POD_WATCH_ERROR];
+        if (state.credentials_error)
+                return state.credentials_error;
+        return certificate_error ? certificate_error : first_refused_permission(connection);
+}
+
+void connection_status_describe(const ConnectionStatus *connection, NodeApiServerConnection *ret) {
+        KubeClientState state = client_state_of(connection);
+        const char *last_error = state.last_error;
+
         if (!last_error)
-                last_error = api->certificate_error ? api->certificate_error
-                                                    : state.last_unreachable_error;
-        *ret_refused = apiserver_print_permission_errors(api, /* with_pods= */ true);
+                last_error = connection->errors[CONNECTION_KUBECONFIG_ERROR];
+        if (!last_error)
+                last_error = connection->errors[CONNECTION_CERTIFICATE_ERROR];
+        if (!last_error)
+                last_error = state.last_unreachable_error;
         *ret = (NodeApiServerConnection){
                 .has_joined = true,
                 .server = state.server,
                 .is_reached = state.is_reached,
                 .since = state.since,
                 .last_error = last_error,
-                .daemonsets_by = apiserver_daemonsets_placed_by(api),
-                .refused = *ret_refused,
-                .refused_since = api->refused_since,
+                .refused_since = connection->refused_since,
         };
+}
+
+void connection_status_dump(const ConnectionStatus *connection, FILE *out) {
+        static const char *const kinds[N_CONNECTION_ERRORS] = {
+                [CONNECTION_KUBECONFIG_ERROR] = "kubeconfig",
+                [CONNECTION_CERTIFICATE_ERROR] = "certificate",
+                [CONNECTION_POD_WATCH_ERROR] = "watch of pods",
+        };
+
+        for (ConnectionErrorKind kind = 0; kind < N_CONNECTION_ERRORS; kind++)
+                if (connection->errors[kind])
+                        dump_line(out, 1, "last error of the %s: %s", kinds[kind],
+                                  connection->errors[kind]);
+        for (ApiServerPermission i = 0; i < N_APISERVER_PERMISSIONS; i++)
+                if (connection->refused[i])
+                        dump_line(out, 1, "refused: %s: %s", permission_names[i],
+                                  connection->refused[i]);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loads the kubeconfig, bootstraps and rotates the client certificate. */
 
-/* Who this node is to the API server: the kubeconfig with all its files, read again when they are
- * others; how it is got where there is none yet; and the certificate, renewed where it is ours. */
+#include "agent/apiserver/credentials.h"
 
-#include "agent/apiserver/apiserver-private.h"
-
+#include "agent/kubeclient/bootstrap.h"
+#include "agent/kubeclient/certificate-manager.h"
+#include "agent/manifest/kubeconfig-watch.h"
 #include "agent/manifest/kubeconfig.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/strv.h"
@@ -15,204 +17,253 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define APISERVER_START_DELAY_USEC \
-        USEC_PER_SEC /* at the latest: nobody may ever be able to begin */
+#define APISERVER_START_DELAY_USEC    USEC_PER_SEC
 #define APISERVER_START_ACCURACY_USEC (10 * USEC_PER_MSEC)
 
-static void begin_certificate_bootstrap(ApiServerSync *api);
+struct ApiServerCredentials {
+        ApiServerCredentialsSpec spec;
+        Kubeconfig kubeconfig; /* in use */
+        char *directory;       /* of the certificates that are issued to this agent */
+        sd_event_source *start_timer;
+        KubeconfigWatch *kubeconfig_watch;
+        KubeBootstrap *bootstrap; /* while a certificate is requested with a bootstrap token */
+        CertificateManager *certificate_manager;
+};
 
-/* Said once, for as long as it is the same. True where it is news. */
-static bool set_credentials_error(ApiServerSync *api, char **last_error, const char *sentence) {
-        if (streq_ptr(*last_error, sentence))
-                return false;
-        free(*last_error);
-        *last_error = sentence ? strdup(sentence) : NULL;
-        api->config.on_state_changed(api->config.userdata);
-        return true;
+static void begin_certificate_bootstrap(ApiServerCredentials *credentials);
+
+static KubeClientState get_client_state(const ApiServerCredentials *credentials) {
+        return credentials->spec.get_client_state(credentials->spec.userdata);
 }
 
-static bool is_certificate_managed(const ApiServerSync *api) {
-        const Kubeconfig *kubeconfig = &api->kubeconfig;
-        size_t n = strlen(api->directory);
+static bool is_certificate_managed(const ApiServerCredentials *credentials) {
+        const Kubeconfig *kubeconfig = &credentials->kubeconfig;
+        size_t n = strlen(credentials->directory);
 
         return kubeconfig->certificate_file && !kubeconfig->certificate_data &&
-               strncmp(kubeconfig->certificate_file, api->directory, n) == 0 &&
+               strncmp(kubeconfig->certificate_file, credentials->directory, n) == 0 &&
                streq(kubeconfig->certificate_file + n, "/" PAIR_FILE);
 }
 
 /* ---- the certificate ---- */
 
-/* Its successor cannot be asked for with one that has expired, only with a bootstrap's. */
-static void on_certificate_error(const char *last_error, void *userdata) {
-        ApiServerSync *api = userdata;
-        KubeClientState state = kube_client_state(api->client);
+/* An expired certificate cannot request its successor: only a bootstrap token can. */
+static void on_certificate_error(const char *error, void *userdata) {
+        ApiServerCredentials *credentials = userdata;
+        KubeClientState state = get_client_state(credentials);
 
-        if (set_credentials_error(api, &api->certificate_error, last_error) && last_error)
-                log_warning("%s: %s", api->config.kubeconfig, last_error);
+        if (connection_status_set_error(credentials->spec.connection, CONNECTION_CERTIFICATE_ERROR,
+                                        error) &&
+            error)
+                log_warning("Client certificate of %s: %s", credentials->spec.kubeconfig, error);
         if (state.expires > 0 && state.expires <= now_realtime_usec() &&
-            is_certificate_managed(api))
-                begin_certificate_bootstrap(api);
+            is_certificate_managed(credentials))
+                begin_certificate_bootstrap(credentials);
 }
 
-static int update_certificate_renewal(ApiServerSync *api) {
-        KubeClientState state = kube_client_state(api->client);
+static int update_certificate_rotation(ApiServerCredentials *credentials) {
+        const char *directory = is_certificate_managed(credentials) ? credentials->directory : NULL;
+        KubeClientState state = get_client_state(credentials);
         int r = 0;
 
-        if (!api->renewer)
+        if (!credentials->certificate_manager)
                 r = certificate_manager_new(
-                        &(CertificateManagerSpec){
-                                .event = api->config.event,
-                                .node_name = api->config.node_name,
-                                .directory = is_certificate_managed(api) ? api->directory : NULL,
-                                .on_error = on_certificate_error,
-                                .userdata = api },
-                        &api->renewer);
-        return r < 0 ? r
-                     : certificate_manager_set_certificate(api->renewer, &api->kubeconfig,
-                                                           state.begins, state.expires);
+                        &(CertificateManagerSpec){ .event = credentials->spec.event,
+                                                   .node_name = credentials->spec.node_name,
+                                                   .directory = directory,
+                                                   .on_error = on_certificate_error,
+                                                   .userdata = credentials },
+                        &credentials->certificate_manager);
+        if (r < 0)
+                return r;
+        return certificate_manager_set_certificate(credentials->certificate_manager,
+                                                   &credentials->kubeconfig, state.begins,
+                                                   state.expires);
 }
 
 /* ---- the kubeconfig ---- */
 
 static int use_watched_kubeconfig(const Kubeconfig *kubeconfig, void *userdata, Error *reterr) {
-        ApiServerSync *api = userdata;
-        bool was_managed = api->renewer && is_certificate_managed(api);
-        int r = apiserver_use_kubeconfig(api, kubeconfig, reterr);
+        ApiServerCredentials *credentials = userdata;
+        bool was_managed = credentials->certificate_manager && is_certificate_managed(credentials);
+        cleanup_with(kubeconfig_done) Kubeconfig copy = { 0 };
+        int r = kubeconfig_copy(kubeconfig, &copy);
 
         if (r < 0)
                 return r;
-        if (was_managed != is_certificate_managed(api))
-                api->renewer = certificate_manager_free(api->renewer);
-        return update_certificate_renewal(api);
+        r = credentials->spec.use_kubeconfig(kubeconfig, credentials->spec.userdata, reterr);
+        if (r < 0)
+                return r;
+        kubeconfig_done(&credentials->kubeconfig);
+        credentials->kubeconfig = copy;
+        copy = (Kubeconfig){ 0 };
+        if (was_managed != is_certificate_managed(credentials))
+                credentials->certificate_manager =
+                        certificate_manager_free(credentials->certificate_manager);
+        return update_certificate_rotation(credentials);
 }
 
-static void on_kubeconfig_error(const char *last_error, char *const *warnings, void *userdata) {
-        ApiServerSync *api = userdata;
+static void on_kubeconfig_error(const char *error, char *const *warnings, void *userdata) {
+        ApiServerCredentials *credentials = userdata;
+        bool is_connected = get_client_state(credentials).server;
 
         strv_foreach(warning, (char **) (uintptr_t) warnings)
                 log_warning("%s", *warning);
-        if (api->bootstrap && !api->client)
-                return; /* of course it is not there yet */
-        if (!set_credentials_error(api, &api->last_error, last_error) || !last_error)
+        if (credentials->bootstrap && !is_connected)
+                return; /* the bootstrap is about to write it */
+        if (!connection_status_set_error(credentials->spec.connection, CONNECTION_KUBECONFIG_ERROR,
+                                         error) ||
+            !error)
                 return;
-        log_error("%s; %s", last_error,
-                  api->client ? "going on as before" : "pods of files run without it");
+        log_error("%s; %s", error,
+                  is_connected ? "the last valid kubeconfig stays in use"
+                               : "static pods run without an API server");
 }
 
-/* ---- the bootstrap ---- */
+/* ---- TLS bootstrap ---- */
 
-static void on_bootstrap_error(const char *last_error, void *userdata) {
-        ApiServerSync *api = userdata;
+static void on_bootstrap_error(const char *error, void *userdata) {
+        ApiServerCredentials *credentials = userdata;
 
-        if (set_credentials_error(api, &api->last_error, last_error) && last_error)
-                log_warning("%s: %s", api->config.bootstrap_kubeconfig, last_error);
+        if (connection_status_set_error(credentials->spec.connection, CONNECTION_KUBECONFIG_ERROR,
+                                        error) &&
+            error)
+                log_warning("TLS bootstrap with %s: %s; retrying",
+                            credentials->spec.bootstrap_kubeconfig, error);
 }
 
 static void on_bootstrap_finished(void *userdata) {
-        ApiServerSync *api = userdata;
+        ApiServerCredentials *credentials = userdata;
 
-        api->bootstrap = kube_bootstrap_free(api->bootstrap);
-        (void) set_credentials_error(api, &api->last_error, NULL);
-        log_info("This node has a certificate of the API server's");
-        kubeconfig_watch_reload(api->kubeconfig_watch);
+        credentials->bootstrap = kube_bootstrap_free(credentials->bootstrap);
+        (void) connection_status_set_error(credentials->spec.connection,
+                                           CONNECTION_KUBECONFIG_ERROR, NULL);
+        log_info("TLS bootstrap is complete, the API server has issued a client certificate");
+        kubeconfig_watch_reload(credentials->kubeconfig_watch);
 }
 
-static bool is_kubeconfig_missing(const ApiServerSync *api) {
-        return access(api->config.kubeconfig, F_OK) < 0 && errno == ENOENT;
+static bool is_kubeconfig_missing(const ApiServerCredentials *credentials) {
+        return access(credentials->spec.kubeconfig, F_OK) < 0 && errno == ENOENT;
 }
 
-static int create_bootstrap(ApiServerSync *api, Error *reterr) {
+static int create_bootstrap(ApiServerCredentials *credentials, Error *reterr) {
+        const char *kubeconfig_to_write =
+                is_kubeconfig_missing(credentials) ? credentials->spec.kubeconfig : NULL;
         cleanup_with(kubeconfig_done) Kubeconfig kubeconfig = { 0 };
         cleanup_strv char **warnings = NULL;
-        int r = kubeconfig_load(api->config.bootstrap_kubeconfig, &kubeconfig, &warnings, reterr);
+        int r = kubeconfig_load(credentials->spec.bootstrap_kubeconfig, &kubeconfig, &warnings,
+                                reterr);
 
         strv_foreach(warning, warnings)
                 log_warning("%s", *warning);
         if (r < 0)
                 return r;
-        return kube_bootstrap_new(
-                &(KubeBootstrapSpec){ .event = api->config.event,
-                                      .kubeconfig = &kubeconfig,
-                                      .node_name = api->config.node_name,
-                                      .directory = api->directory,
-                                      .write_kubeconfig = is_kubeconfig_missing(api)
-                                                                  ? api->config.kubeconfig
-                                                                  : NULL,
-                                      .on_error = on_bootstrap_error,
-                                      .on_done = on_bootstrap_finished,
-                                      .userdata = api },
-                &api->bootstrap, reterr);
+        return kube_bootstrap_new(&(KubeBootstrapSpec){ .event = credentials->spec.event,
+                                                        .kubeconfig = &kubeconfig,
+                                                        .node_name = credentials->spec.node_name,
+                                                        .directory = credentials->directory,
+                                                        .write_kubeconfig = kubeconfig_to_write,
+                                                        .on_error = on_bootstrap_error,
+                                                        .on_done = on_bootstrap_finished,
+                                                        .userdata = credentials },
+                                  &credentials->bootstrap, reterr);
 }
 
-static void begin_certificate_bootstrap(ApiServerSync *api) {
+static void begin_certificate_bootstrap(ApiServerCredentials *credentials) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        if (!api->config.bootstrap_kubeconfig || api->bootstrap)
+        if (!credentials->spec.bootstrap_kubeconfig || credentials->bootstrap)
                 return;
-        r = create_bootstrap(api, &error);
-        if (r < 0 && set_credentials_error(api, &api->last_error, error_message(&error, r)))
-                log_error("%s; pods of files run without it", api->last_error);
+        r = create_bootstrap(credentials, &error);
+        if (r < 0 &&
+            connection_status_set_error(credentials->spec.connection, CONNECTION_KUBECONFIG_ERROR,
+                                        error_message(&error, r)))
+                log_error("%s; static pods run without an API server", error_message(&error, r));
 }
 
-/* ---- life ---- */
+/* ---- construction and start ---- */
 
-/* Or to get one. */
-static int watch_kubeconfig(ApiServerSync *api) {
-        api->directory = path_join(api->config.state_dir, "pki");
-        if (!api->directory)
+int apiserver_credentials_new(const ApiServerCredentialsSpec *spec, ApiServerCredentials **ret) {
+        ApiServerCredentials *credentials = calloc(1, sizeof(*credentials));
+
+        if (!credentials)
                 return -ENOMEM;
-        if (is_kubeconfig_missing(api))
-                begin_certificate_bootstrap(api);
-        return kubeconfig_watch_new(&(KubeconfigWatchSpec){ .event = api->config.event,
-                                                            .path = api->config.kubeconfig,
-                                                            .use = use_watched_kubeconfig,
-                                                            .on_error = on_kubeconfig_error,
-                                                            .userdata = api },
-                                    &api->kubeconfig_watch);
-}
-
-static int on_apiserver_start_due(sd_event_source *source, uint64_t usec, void *userdata) {
-        ApiServerSync *api = userdata;
-        int r = watch_kubeconfig(api);
-
-        if (r < 0)
-                log_error_errno(r, "Cannot follow the kubeconfig %s", api->config.kubeconfig);
+        credentials->spec = *spec;
+        credentials->directory = path_join(spec->state_dir, "pki");
+        if (!credentials->directory) {
+                free(credentials);
+                return -ENOMEM;
+        }
+        *ret = credentials;
         return 0;
 }
 
-void apiserver_free_credentials(ApiServerSync *api) {
-        sd_event_source_disable_unref(api->start_timer);
-        kube_bootstrap_free(api->bootstrap);
-        certificate_manager_free(api->renewer);
-        kubeconfig_watch_free(api->kubeconfig_watch);
-        free(api->directory);
-        free(api->last_error);
-        free(api->certificate_error);
+ApiServerCredentials *apiserver_credentials_free(ApiServerCredentials *credentials) {
+        if (!credentials)
+                return NULL;
+        sd_event_source_disable_unref(credentials->start_timer);
+        kube_bootstrap_free(credentials->bootstrap);
+        certificate_manager_free(credentials->certificate_manager);
+        kubeconfig_watch_free(credentials->kubeconfig_watch);
+        kubeconfig_done(&credentials->kubeconfig);
+        free(credentials->directory);
+        free(credentials);
+        return NULL;
 }
 
-void apiserver_reload_kubeconfig(ApiServerSync *api) {
-        if (!api->kubeconfig_watch)
+static int on_apiserver_start_due(sd_event_source *source, uint64_t usec, void *userdata) {
+        ApiServerCredentials *credentials = userdata;
+        int r;
+
+        if (is_kubeconfig_missing(credentials))
+                begin_certificate_bootstrap(credentials);
+        r = kubeconfig_watch_new(&(KubeconfigWatchSpec){ .event = credentials->spec.event,
+                                                         .path = credentials->spec.kubeconfig,
+                                                         .use = use_watched_kubeconfig,
+                                                         .on_error = on_kubeconfig_error,
+                                                         .userdata = credentials },
+                                 &credentials->kubeconfig_watch);
+        if (r < 0)
+                (void) log_error_errno(r,
+                                       "Cannot watch the kubeconfig %s, static pods run "
+                                       "without an API server",
+                                       credentials->spec.kubeconfig);
+        return 0;
+}
+
+void apiserver_credentials_reload(ApiServerCredentials *credentials) {
+        if (!credentials->kubeconfig_watch)
                 return; /* it is about to be read */
-        if (is_kubeconfig_missing(api))
-                begin_certificate_bootstrap(api);
-        kubeconfig_watch_reload(api->kubeconfig_watch);
+        if (is_kubeconfig_missing(credentials))
+                begin_certificate_bootstrap(credentials);
+        kubeconfig_watch_reload(credentials->kubeconfig_watch);
 }
 
-/* Loading libcurl takes milliseconds, in which a shim that has started would wait for what is asked
- * of it. */
-void apiserver_start(ApiServerSync *api) {
-        int r = sd_event_add_time_relative(
-                api->config.event, &api->start_timer, CLOCK_BOOTTIME, APISERVER_START_DELAY_USEC,
-                APISERVER_START_ACCURACY_USEC, on_apiserver_start_due, api);
+void apiserver_credentials_start(ApiServerCredentials *credentials) {
+        int r = sd_event_add_time_relative(credentials->spec.event, &credentials->start_timer,
+                                           CLOCK_BOOTTIME, APISERVER_START_DELAY_USEC,
+                                           APISERVER_START_ACCURACY_USEC, on_apiserver_start_due,
+                                           credentials);
 
         if (r >= 0)
-                r = sd_event_source_set_priority(api->start_timer, SD_EVENT_PRIORITY_IDLE);
+                r = sd_event_source_set_priority(credentials->start_timer, SD_EVENT_PRIORITY_IDLE);
         if (r < 0)
-                log_error_errno(r, "Cannot begin with the kubeconfig %s", api->config.kubeconfig);
+                (void) log_error_errno(r,
+                                       "Cannot set the timer that reads the kubeconfig %s, "
+                                       "static pods run without an API server",
+                                       credentials->spec.kubeconfig);
 }
 
-void apiserver_start_now(ApiServerSync *api) {
-        if (api->start_timer)
-                (void) sd_event_source_set_time_relative(api->start_timer, 0);
+void apiserver_credentials_start_now(ApiServerCredentials *credentials) {
+        if (credentials->start_timer)
+                (void) sd_event_source_set_time_relative(credentials->start_timer, 0);
+}
+
+void apiserver_credentials_dump(const ApiServerCredentials *credentials, FILE *out) {
+        dump_timer(out, 1, "connection starts", credentials->start_timer);
+        if (credentials->bootstrap)
+                dump_line(out, 1, "TLS bootstrap: under way");
+        if (credentials->certificate_manager)
+                certificate_manager_dump(credentials->certificate_manager, out);
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DaemonSets of the API server that this node places by itself, because nobody else does: the
- * controller manager says that it is alive by a lease, which is looked at once a minute. As long as
- * it is renewed its pods are bound here and ours are not made; when it has not been for a minute,
- * or there is none, the sets are listed and followed. What is not known changes nothing: a server
- * that is away or that refuses is no news of a controller. */
+/* Watches the controller manager's Lease, and the DaemonSets while this node evaluates them. */
 
-#include "agent/apiserver/apiserver-private.h"
+#include "agent/apiserver/daemonsets.h"
 
+#include "agent/kubeclient/backoff.h"
+#include "agent/kubeclient/object-summary.h"
+#include "agent/kubeclient/reflector.h"
+#include "agent/manifest/manifest.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 #include "common/log.h"
 
 #include <jansson.h>
 
 #define LEASE_POLL_USEC  (60 * USEC_PER_SEC)
-#define LEASE_RETRY_USEC (10 * USEC_PER_SEC) /* while it is not known who places them */
+#define LEASE_RETRY_USEC (10 * USEC_PER_SEC) /* while it is not known what places them */
 
 static const char controller_lease_path[] =
         "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager";
@@ -26,19 +27,20 @@ typedef struct WatchedDaemonSet {
 } WatchedDaemonSet;
 
 struct ApiServerDaemonSets {
-        ApiServerSync *api;
+        ApiServerDaemonSetsSpec spec;
+        KubeClient *client;
         LIST_OF(WatchedDaemonSet) sets;
         unsigned generation;
-        bool has_unreadable;      /* something in the list cannot be read: who knows which it is */
-        KubeReflector *reflector; /* while this node places them */
-        KubeRequest *request;     /* for the lease */
+        bool has_unreadable;      /* the list has an object whose name cannot be read */
+        KubeReflector *reflector; /* while this node evaluates them */
+        KubeRequest *request;     /* for the Lease */
         sd_event_source *timer;
-        char *renewed;           /* the lease's renewTime as it was last; or NULL */
-        uint64_t renewed_at;     /* boot time, when we saw it first */
-        bool is_placement_known; /* who places them */
+        char *renewed;           /* the Lease's last known renewTime, or NULL */
+        uint64_t renewed_at;     /* boot time, when it was seen first */
+        bool is_placement_known; /* whether this node or the controller manager places them */
         bool is_placed_here;
         char *last_error;
-        bool is_lease_denied; /* that is the trouble */
+        bool is_lease_denied; /* last_error says so */
 };
 
 /* ---- the sets ---- */
@@ -77,28 +79,27 @@ static int put_watched_daemonset_take(ApiServerDaemonSets *sets, DaemonSet *set)
         return 0;
 }
 
-int apiserver_restore_daemonset(const DaemonSet *set, void *userdata) {
-        const ApiServerSync *api = userdata;
+int apiserver_daemonsets_restore(ApiServerDaemonSets *sets, const DaemonSet *set) {
         DaemonSet *copy;
         int r = daemonset_copy(set, &copy);
 
-        if (r >= 0)
-                r = put_watched_daemonset_take(api->daemonsets, copy);
-        return r;
+        return r < 0 ? r : put_watched_daemonset_take(sets, copy);
 }
 
-/* ---- what the server says ---- */
+/* ---- the watch ---- */
 
-/* 'status' of HTTP; NULL: there is none. */
-static void set_daemonset_watch_error(ApiServerDaemonSets *sets, const char *sentence,
+/* 'error' is NULL where there is none; 'status' is that of HTTP. */
+static void set_daemonset_watch_error(ApiServerDaemonSets *sets, const char *error,
                                       unsigned status) {
-        apiserver_set_permission_error(sets->api, PERMISSION_DAEMONSETS, sentence, status);
-        if (streq_ptr(sets->last_error, sentence))
+        connection_status_set_permission(sets->spec.connection, PERMISSION_DAEMONSETS, error,
+                                         status);
+        if (streq_ptr(sets->last_error, error))
                 return;
         free(sets->last_error);
-        sets->last_error = sentence ? strdup(sentence) : NULL;
-        if (sentence)
-                log_warning("DaemonSets of the API server: %s", sentence);
+        sets->last_error = error ? strdup(error) : NULL;
+        if (error)
+                log_warning("Cannot evaluate the DaemonSets of the API server: %s; %s", error,
+                            kube_backoff_retry_hint(status));
 }
 
 static void forget_watched_daemonset(ApiServerDaemonSets *sets, const char *namespace,
@@ -113,8 +114,8 @@ static int update_watched_daemonset(ApiServerDaemonSets *sets, const char *json,
                                     Error *reterr) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         DaemonSet *set;
-        int r = manifest_parse_api("daemonset", "DaemonSet", json, length,
-                                   sets->api->config.node_name, &objects, reterr);
+        int r = manifest_parse_api("daemonset", "DaemonSet", json, length, sets->spec.node_name,
+                                   &objects, reterr);
 
         if (r < 0)
                 return r;
@@ -126,6 +127,30 @@ static int update_watched_daemonset(ApiServerDaemonSets *sets, const char *json,
         return r;
 }
 
+/* One that waits for its pods to terminate desires none. */
+static int handle_daemonset_change(ApiServerDaemonSets *sets, KubeWatchEvent change,
+                                   const KubeObjectSummary *metadata, const char *json,
+                                   size_t length, Error *reterr) {
+        if (change != KUBE_DELETED && !metadata->is_deleting)
+                return update_watched_daemonset(sets, json, length, reterr);
+        forget_watched_daemonset(sets, metadata->namespace, metadata->name);
+        return 0;
+}
+
+/* The last valid version stays in use. */
+static void keep_unreadable_daemonset(ApiServerDaemonSets *sets,
+                                      const KubeObjectSummary *metadata) {
+        WatchedDaemonSet *there;
+
+        if (!metadata->name) {
+                sets->has_unreadable = true;
+                return;
+        }
+        there = find_watched_daemonset(sets, metadata->namespace, metadata->name);
+        if (there)
+                there->generation = sets->generation;
+}
+
 static void on_daemonset_object(KubeWatchEvent change, const char *json, size_t length,
                                 void *userdata) {
         ApiServerDaemonSets *sets = userdata;
@@ -133,24 +158,17 @@ static void on_daemonset_object(KubeWatchEvent change, const char *json, size_t 
         cleanup_error Error error = ERROR_NULL;
         int r = kube_object_summary_parse(json, length, &metadata, &error);
 
-        /* One that waits for its pods to go wants none. */
-        if (r >= 0 && (change == KUBE_DELETED || metadata.is_deleting))
-                forget_watched_daemonset(sets, metadata.namespace, metadata.name);
-        else if (r >= 0)
-                r = update_watched_daemonset(sets, json, length, &error);
-        if (r < 0) /* it stays as it was */
-                log_error("DaemonSet '%s/%s' of the API server: %s", strna(metadata.namespace),
-                          strna(metadata.name), error_message(&error, r));
-        if (r < 0 && metadata.name) {
-                WatchedDaemonSet *there =
-                        find_watched_daemonset(sets, metadata.namespace, metadata.name);
-
-                if (there)
-                        there->generation = sets->generation;
+        if (r >= 0)
+                r = handle_daemonset_change(sets, change, &metadata, json, length, &error);
+        if (r < 0) {
+                log_error("Cannot read DaemonSet '%s/%s' of the API server: %s; the last valid "
+                          "version stays in use",
+                          strna(metadata.namespace), strna(metadata.name),
+                          error_message(&error, r));
+                keep_unreadable_daemonset(sets, &metadata);
         }
-        sets->has_unreadable = sets->has_unreadable || (r < 0 && !metadata.name);
         if (change != KUBE_LISTED)
-                apiserver_schedule_recompute(sets->api);
+                sets->spec.on_recompute_due(sets->spec.userdata);
 }
 
 static void on_daemonset_list_begin(void *userdata) {
@@ -166,7 +184,7 @@ static void on_daemonset_list_end(bool is_complete, void *userdata) {
         for (size_t i = sets->sets.n; is_complete && !sets->has_unreadable && i-- > 0;)
                 if (sets->sets.items[i].generation != sets->generation)
                         remove_daemonset_at(sets, i);
-        apiserver_schedule_recompute(sets->api);
+        sets->spec.on_recompute_due(sets->spec.userdata);
 }
 
 static void on_daemonset_watch_error(const char *error, unsigned status, void *userdata) {
@@ -175,16 +193,16 @@ static void on_daemonset_watch_error(const char *error, unsigned status, void *u
         sets->is_lease_denied = false;
         if (status == 403)
                 set_daemonset_watch_error(sets,
-                                          "this node may not list them; it needs the ClusterRole "
-                                          "mainstay-node that the package brings",
+                                          "403 Forbidden (this node may not list daemonsets.apps; "
+                                          "it needs the ClusterRole mainstay-node of the package)",
                                           status);
-        else if (!apiserver_is_unreachable(sets->api, error, status))
+        else if (!connection_status_is_unreachable(sets->spec.connection, error, status))
                 set_daemonset_watch_error(sets, error, status);
 }
 
 static void watch_daemonsets(ApiServerDaemonSets *sets) {
-        int r = kube_reflector_new(sets->api->config.event,
-                                   &(KubeReflectorSpec){ .client = sets->api->client,
+        int r = kube_reflector_new(sets->spec.event,
+                                   &(KubeReflectorSpec){ .client = sets->client,
                                                          .path = "/apis/apps/v1/daemonsets",
                                                          .on_object = on_daemonset_object,
                                                          .on_list_begin = on_daemonset_list_begin,
@@ -193,16 +211,20 @@ static void watch_daemonsets(ApiServerDaemonSets *sets) {
                                                          .userdata = sets },
                                    &sets->reflector);
         if (r < 0)
-                (void) log_error_errno(r, "Cannot follow the DaemonSets of the API server");
+                (void) log_error_errno(r,
+                                       "Cannot watch the DaemonSets of the API server, evaluating "
+                                       "the known ones");
 }
 
-/* ---- whose they are ---- */
+/* ---- placement ---- */
 
 static void set_daemonset_placement(ApiServerDaemonSets *sets, bool is_placed_here) {
         if (sets->is_placement_known && sets->is_placed_here == is_placed_here)
                 return;
-        log_info(is_placed_here ? "No controller manager places DaemonSets, so this node does"
-                                : "The controller manager places DaemonSets");
+        log_info(is_placed_here ? "No controller manager places DaemonSets, this node evaluates "
+                                  "those of the API server"
+                                : "The controller manager places DaemonSets, this node does not "
+                                  "evaluate them");
         sets->is_placement_known = true;
         sets->is_placed_here = is_placed_here;
         if (is_placed_here)
@@ -211,11 +233,10 @@ static void set_daemonset_placement(ApiServerDaemonSets *sets, bool is_placed_he
                 sets->reflector = kube_reflector_free(sets->reflector);
                 set_daemonset_watch_error(sets, NULL, 0);
         }
-        apiserver_schedule_recompute(sets->api);
+        sets->spec.on_recompute_due(sets->spec.userdata);
 }
 
-/* Whether the lease is renewed is seen by its being another than before: no clock of anybody's is
- * asked. */
+/* A Lease whose renewTime differs from the last one has been renewed; the clocks need not agree. */
 static void check_controller_lease(ApiServerDaemonSets *sets, const KubeResponse *answer) {
         cleanup_with(json_decrefp) json_t *lease =
                 json_loadb(answer->body, answer->length, 0, NULL);
@@ -240,7 +261,7 @@ static void check_controller_lease(ApiServerDaemonSets *sets, const KubeResponse
                 set_daemonset_placement(sets, true);
 }
 
-/* Who was refused is in no hurry to hear it again. */
+/* A refusal is not retried sooner than a known placement is checked. */
 static void arm_lease_poll_timer(ApiServerDaemonSets *sets) {
         bool is_settled = sets->is_placement_known || sets->last_error;
 
@@ -251,11 +272,11 @@ static void arm_lease_poll_timer(ApiServerDaemonSets *sets) {
 
 static void note_lease_denied(ApiServerDaemonSets *sets) {
         sets->is_lease_denied = true;
-        set_daemonset_watch_error(
-                sets,
-                "this node may not see whether a controller manager is alive, so it leaves "
-                "them to it; it needs the ClusterRole mainstay-node that the package brings",
-                403);
+        set_daemonset_watch_error(sets,
+                                  "403 Forbidden (this node may not get the Lease of the "
+                                  "controller manager, so it leaves DaemonSets to the controller "
+                                  "manager; it needs the ClusterRole mainstay-node of the package)",
+                                  403);
 }
 
 static void on_controller_lease(const KubeResponse *answer, void *userdata) {
@@ -277,7 +298,7 @@ static void on_controller_lease(const KubeResponse *answer, void *userdata) {
 
 static int on_lease_poll_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         ApiServerDaemonSets *sets = userdata;
-        int r = kube_client_start_request(sets->api->client,
+        int r = kube_client_start_request(sets->client,
                                           &(KubeRequestSpec){ .method = "GET",
                                                               .path = controller_lease_path,
                                                               .on_done = on_controller_lease,
@@ -289,20 +310,19 @@ static int on_lease_poll_timer(sd_event_source *source, uint64_t usec, void *use
         return 0;
 }
 
-int apiserver_daemonsets_new(ApiServerSync *api) {
+int apiserver_daemonsets_new(const ApiServerDaemonSetsSpec *spec, ApiServerDaemonSets **ret) {
         ApiServerDaemonSets *sets = calloc(1, sizeof(*sets));
 
         if (!sets)
                 return -ENOMEM;
-        sets->api = api;
-        api->daemonsets = sets;
+        sets->spec = *spec;
+        *ret = sets;
         return 0;
 }
 
-int apiserver_start_daemonsets(ApiServerSync *api) {
-        ApiServerDaemonSets *sets = api->daemonsets;
-
-        switch (api->config.daemonsets_by) {
+int apiserver_daemonsets_start(ApiServerDaemonSets *sets, KubeClient *client) {
+        sets->client = client;
+        switch (sets->spec.daemonsets_by) {
         case DAEMONSETS_NODE:
                 set_daemonset_placement(sets, true);
                 return 0;
@@ -314,15 +334,13 @@ int apiserver_start_daemonsets(ApiServerSync *api) {
         case N_DAEMONSETS_BY:
                 break;
         }
-        return sd_event_add_time_relative(api->config.event, &sets->timer, CLOCK_BOOTTIME, 0,
+        return sd_event_add_time_relative(sets->spec.event, &sets->timer, CLOCK_BOOTTIME, 0,
                                           USEC_PER_SEC, on_lease_poll_timer, sets);
 }
 
-void apiserver_free_daemonsets(ApiServerSync *api) {
-        ApiServerDaemonSets *sets = api->daemonsets;
-
+ApiServerDaemonSets *apiserver_daemonsets_free(ApiServerDaemonSets *sets) {
         if (!sets)
-                return;
+                return NULL;
         kube_request_cancel(sets->request);
         kube_reflector_free(sets->reflector);
         sd_event_source_disable_unref(sets->timer);
@@ -332,45 +350,48 @@ void apiserver_free_daemonsets(ApiServerSync *api) {
         free(sets->renewed);
         free(sets->last_error);
         free(sets);
-        api->daemonsets = NULL;
+        return NULL;
 }
 
-const char *apiserver_daemonsets_placed_by(const ApiServerSync *api) {
-        const ApiServerDaemonSets *sets = api->daemonsets;
-
-        if (!sets || !sets->is_placement_known)
+const char *apiserver_daemonsets_placed_by(const ApiServerDaemonSets *sets) {
+        if (!sets->is_placement_known)
                 return NULL;
         return sets->is_placed_here ? "this node" : "the controller manager";
 }
 
-/* ---- wishes ---- */
+/* ---- the desired DaemonSets ---- */
 
-/* The controller has bound one of its own here: then ours would be one too many, whether or not the
- * controller is still alive. Until it has, ours goes on. */
-static bool has_bound_pod(const ApiServerSync *api, const DaemonSet *set) {
-        for (const ApiServerPod *pod = api->pods; pod; pod = pod->next) {
-                const OwnerReference *owner =
-                        pod->desired ? object_controller(&pod->desired->metadata) : NULL;
-
-                if (owner && streq(owner->uid, set->metadata.uid))
-                        return true;
-        }
-        return false;
-}
-
-int apiserver_add_daemonsets(DesiredDaemonSets *desired, void *userdata) {
+/* Where the controller has bound a pod of the DaemonSet here, a pod of ours would be a duplicate,
+ * whether the controller is alive or not. Until it has, ours keeps running. */
+int apiserver_daemonsets_add_desired(ApiServerDaemonSets *sets, DesiredDaemonSets *desired) {
         static const PodSource source = { .kind = POD_SOURCE_APISERVER_DAEMONSET };
-        const ApiServerSync *api = userdata;
-        ApiServerDaemonSets *sets = api->daemonsets;
 
         for (size_t i = sets->sets.n; i-- > 0;) {
-                bool has_controller_pod = has_bound_pod(api, sets->sets.items[i].set);
+                const DaemonSet *set = sets->sets.items[i].set;
+                bool has_bound_pod =
+                        sets->spec.has_bound_pod(set->metadata.uid, sets->spec.userdata);
 
-                if (has_controller_pod && sets->is_placement_known && !sets->is_placed_here)
-                        remove_daemonset_at(sets, i); /* the controller manager places it */
-                else if (!has_controller_pod &&
-                         desired_daemonsets_add(desired, &source, sets->sets.items[i].set) < 0)
+                if (has_bound_pod && sets->is_placement_known && !sets->is_placed_here)
+                        remove_daemonset_at(sets, i); /* the controller's pod has replaced ours */
+                else if (!has_bound_pod && desired_daemonsets_add(desired, &source, set) < 0)
                         return -ENOMEM;
         }
         return 0;
+}
+
+void apiserver_daemonsets_dump(const ApiServerDaemonSets *sets, FILE *out) {
+        char age[DUMP_DURATION_SIZE];
+
+        dump_line(out, 1, "DaemonSets: %zu, placed by %s", sets->sets.n,
+                  !sets->is_placement_known ? "not known yet"
+                  : sets->is_placed_here    ? "this node"
+                                            : "the controller manager");
+        if (sets->renewed)
+                dump_line(out, 2, "Lease of the controller manager: last renewal seen %s ago",
+                          dump_format_duration(age, now_boottime_usec() - sets->renewed_at));
+        if (sets->last_error)
+                dump_line(out, 2, "last error: %s", sets->last_error);
+        dump_timer(out, 2, "next look at the Lease", sets->timer);
+        if (sets->reflector)
+                kube_reflector_dump(sets->reflector, out);
 }

@@ -1,106 +1,175 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This node as the API server sees it: its Node, its Lease, and the events of its pods. */
+/* Connects the Node updater, the Lease controller and the event sink of kubeclient with this node.
+ */
 
-#include "agent/apiserver/apiserver-private.h"
+#include "agent/apiserver/node-registration.h"
 
+#include "agent/kubeclient/event-sink.h"
+#include "agent/kubeclient/lease-controller.h"
+#include "agent/kubeclient/node-status-updater.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 
-static int describe_local_node(const NodeLabelsTaints **ret_own, NodeStatus *ret_status,
-                               void *userdata) {
-        ApiServerSync *api = userdata;
+struct NodeRegistration {
+        NodeRegistrationSpec spec;
+        NodeStatusUpdater *updater;
+        KubeLeaseController *lease;
+        KubeEventSink *events;
+        char *uid; /* of the Node object; NULL while it does not exist */
+        bool is_synced;
+        bool is_shutting_down;
+};
 
-        *ret_own = api->config.node_inputs.local;
-        return apiserver_collect_node_status(api, ret_status);
+/* The first reason is the kubelet's. The scheduler does not place pods on a node that is not Ready.
+ */
+static const char *node_not_ready_reason(const NodeRegistration *node) {
+        if (node->is_shutting_down)
+                return "node is shutting down";
+        return node->is_synced ? NULL : "pods of an earlier agent are still being taken over";
 }
 
-/* ---- what the server says ---- */
+static int get_local_node(const NodeLabelsTaints **ret_local, NodeStatus *ret_status,
+                          void *userdata) {
+        const NodeRegistration *node = userdata;
+        cleanup_free char *refused = connection_status_print_refused(node->spec.connection);
 
-/* One that is gone says nothing of what others want of the next. */
+        *ret_local = node->spec.inputs.local;
+        return collect_node_status(&node->spec.inputs, node_not_ready_reason(node), refused,
+                                   ret_status);
+}
+
+/* ---- callbacks ---- */
+
+/* A deleted Node says nothing about the labels and taints of the next one. */
 static void on_remote_node(const NodeLabelsTaints *external, const char *uid, void *userdata) {
-        ApiServerSync *api = userdata;
-        bool has_changed = !streq_ptr(api->node_uid, uid);
+        NodeRegistration *node = userdata;
+        bool has_changed = !streq_ptr(node->uid, uid);
 
         if (external)
-                api->config.on_node(external, api->config.userdata);
+                node->spec.on_external(external, node->spec.userdata);
         if (!has_changed)
                 return;
-        free(api->node_uid);
-        api->node_uid = uid ? strdup(uid) : NULL;
-        if (kube_lease_controller_set_node(api->lease, uid) < 0)
-                log_error("Out of memory, the Lease of the node is not renewed");
+        free(node->uid);
+        node->uid = uid ? strdup(uid) : NULL;
+        if (kube_lease_controller_set_node(node->lease, uid) < 0)
+                log_error("Cannot renew the Lease of node '%s': out of memory; the API server will "
+                          "consider the node NotReady",
+                          node->spec.node_name);
         if (uid)
-                log_info("The API server knows this node");
-        apiserver_report_all_pods(api); /* mirrors belong to the Node */
+                log_info("The Node '%s' is registered at the API server", node->spec.node_name);
+        node->spec.on_node_uid(uid, node->spec.userdata);
 }
 
 static void on_node_registration_error(const char *error, unsigned status, void *userdata) {
-        apiserver_set_permission_error(userdata, PERMISSION_NODE, error, status);
-        if (!apiserver_is_unreachable(userdata, error, status) && error)
-                log_warning("The Node cannot be kept at the API server: %s", error);
+        const NodeRegistration *node = userdata;
+
+        connection_status_set_permission(node->spec.connection, PERMISSION_NODE, error, status);
+        if (!connection_status_is_unreachable(node->spec.connection, error, status) && error)
+                log_warning("Cannot register or update the Node '%s': %s; pods keep running, "
+                            "retrying within a minute",
+                            node->spec.node_name, error);
 }
 
 static void on_node_lease_error(const char *error, unsigned status, void *userdata) {
-        apiserver_set_permission_error(userdata, PERMISSION_LEASE, error, status);
-        if (!apiserver_is_unreachable(userdata, error, status) && error)
-                log_warning("The Lease of this node cannot be renewed: %s", error);
+        const NodeRegistration *node = userdata;
+
+        connection_status_set_permission(node->spec.connection, PERMISSION_LEASE, error, status);
+        if (!connection_status_is_unreachable(node->spec.connection, error, status) && error)
+                log_warning("Cannot renew the Lease of node '%s': %s; retrying within 10 s",
+                            node->spec.node_name, error);
 }
 
-/* Nothing that was listed before is sure any more. */
-static void on_apiserver_history_lost(void *userdata) {
-        ApiServerSync *api = userdata;
+static void on_server_history_lost(void *userdata) {
+        NodeRegistration *node = userdata;
 
-        log_warning("The API server has forgotten what it said before; all is listed anew");
-        node_status_updater_resync(api->node);
-        kube_reflector_relist(api->pod_reflector, 0);
+        log_warning("The API server has an older history than before (was a backup restored?); "
+                    "listing all objects again");
+        node_status_updater_resync(node->updater);
+        node->spec.on_history_lost(node->spec.userdata);
 }
 
-int apiserver_register_node(ApiServerSync *api) {
-        sd_event *event = api->config.event;
+/* ---- construction ---- */
+
+int node_registration_new(const NodeRegistrationSpec *spec, NodeRegistration **ret) {
+        NodeRegistration *node = calloc(1, sizeof(*node));
+
+        if (!node)
+                return -ENOMEM;
+        node->spec = *spec;
+        *ret = node;
+        return 0;
+}
+
+NodeRegistration *node_registration_free(NodeRegistration *node) {
+        if (!node)
+                return NULL;
+        node_status_updater_free(node->updater);
+        kube_lease_controller_free(node->lease);
+        kube_event_sink_free(node->events);
+        free(node->uid);
+        free(node);
+        return NULL;
+}
+
+int node_registration_start(NodeRegistration *node, KubeClient *client) {
+        sd_event *event = node->spec.event;
         int r = kube_lease_controller_new(
                 event,
-                &(KubeLeaseControllerSpec){ .client = api->client,
-                                            .node_name = api->config.node_name,
+                &(KubeLeaseControllerSpec){ .client = client,
+                                            .node_name = node->spec.node_name,
                                             .on_error = on_node_lease_error,
-                                            .on_history_lost = on_apiserver_history_lost,
-                                            .userdata = api },
-                &api->lease);
+                                            .on_history_lost = on_server_history_lost,
+                                            .userdata = node },
+                &node->lease);
 
-        if (r >= 0)
-                r = kube_event_sink_new(event, &(KubeEventSinkSpec){ .client = api->client },
-                                        &api->events);
+        if (r < 0)
+                return r;
+        r = kube_event_sink_new(event, &(KubeEventSinkSpec){ .client = client }, &node->events);
         if (r < 0)
                 return r;
         return node_status_updater_new(
                 event,
-                &(NodeStatusUpdaterSpec){ .client = api->client,
-                                          .name = api->config.node_name,
+                &(NodeStatusUpdaterSpec){ .client = client,
+                                          .name = node->spec.node_name,
                                           .registers_node = true,
-                                          .get_local_node = describe_local_node,
+                                          .get_local_node = get_local_node,
                                           .on_node = on_remote_node,
                                           .on_error = on_node_registration_error,
-                                          .userdata = api },
-                &api->node);
+                                          .userdata = node },
+                &node->updater);
 }
 
-void apiserver_free_node(ApiServerSync *api) {
-        node_status_updater_free(api->node);
-        kube_lease_controller_free(api->lease);
-        kube_event_sink_free(api->events);
+/* ---- changes ---- */
+
+void node_registration_update(NodeRegistration *node) {
+        if (node->updater)
+                node_status_updater_trigger(node->updater);
 }
 
-void apiserver_node_changed(ApiServerSync *api) {
-        if (api->node)
-                node_status_updater_trigger(api->node);
+void node_registration_set_synced(NodeRegistration *node) {
+        node->is_synced = true;
+        node_registration_update(node);
 }
 
-void apiserver_record_event(ApiServerSync *api, const char *json) {
-        cleanup_free char *renamed = apiserver_rename_adopted_event(api, json);
-
-        if (api->events)
-                (void) kube_event_sink_submit(api->events, renamed ? renamed : json);
+void node_registration_set_shutting_down(NodeRegistration *node, bool is_shutting_down) {
+        node->is_shutting_down = is_shutting_down;
+        node_registration_update(node);
 }
 
-bool apiserver_accepts_events(const ApiServerSync *api) {
-        return api->events;
+void node_registration_record_event(NodeRegistration *node, const char *json) {
+        if (node->events)
+                (void) kube_event_sink_submit(node->events, json);
+}
+
+bool node_registration_accepts_events(const NodeRegistration *node) {
+        return node->events;
+}
+
+void node_registration_dump(const NodeRegistration *node, FILE *out) {
+        if (node->updater)
+                node_status_updater_dump(node->updater, out);
+        if (node->lease)
+                kube_lease_controller_dump(node->lease, out);
+        if (node->events)
+                kube_event_sink_dump(node->events, out);
 }

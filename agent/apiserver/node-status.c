@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads what the Node status contains. It does not report it: see node-registration.c. */
 
-/* What the API server is told of this machine: gathered whenever it is asked for, from the kernel
- * and from what the agent knows. What the machine does not tell is empty. */
-
-#include "agent/apiserver/apiserver-private.h"
+#include "agent/apiserver/node-status.h"
 
 #include "agent/bundle/huge-pages.h"
 #include "common/architecture.h"
@@ -16,10 +14,10 @@
 #include <sys/utsname.h>
 
 enum {
-        NODE_PODS_MAX = 110, /* as any kubelet says that is not told otherwise */
+        NODE_PODS_MAX = 110, /* the kubelet's default */
 };
 
-/* ---- who the machine is ---- */
+/* ---- node info ---- */
 
 static char *read_first_line(const char *path) {
         cleanup_free char *text = NULL;
@@ -40,7 +38,7 @@ static char *read_first_available(const char *const *paths, size_t n) {
         return NULL;
 }
 
-/* The value of a line of os-release, which is a shell's assignment. */
+/* The value of a line of os-release, which is a shell assignment. */
 static char *read_os_pretty_name(void) {
         static const char *const paths[] = { "/etc/os-release", "/usr/lib/os-release" };
         static const char key[] = "PRETTY_NAME=";
@@ -73,7 +71,7 @@ static void read_node_info(NodeInfo *info) {
         info->architecture = strdup(machine_architecture());
 }
 
-/* ---- what it has ---- */
+/* ---- capacity and allocatable ---- */
 
 static int64_t read_huge_pages_bytes(const char *size, int64_t bytes) {
         cleanup_free char *path = NULL, *line = NULL;
@@ -86,7 +84,7 @@ static int64_t read_huge_pages_bytes(const char *size, int64_t bytes) {
         return line ? (int64_t) strtoll(line, NULL, 10) * bytes : NODE_RESOURCE_NONE;
 }
 
-/* With less than this available pods are evicted at once, so it is for none. */
+/* Below a hard eviction threshold pods are evicted at once, so that part is not allocatable. */
 static int64_t eviction_reserved_bytes(const EvictionPolicy *policy, EvictionSignal signal,
                                        int64_t capacity) {
         for (size_t i = 0; i < policy->n_thresholds; i++)
@@ -107,7 +105,7 @@ static void read_node_resources(const NodeStatusInputs *inputs, NodeStatus *stat
                 .pods = NODE_PODS_MAX,
         };
         *allocatable = *capacity;
-        /* Huge pages are taken out of the memory that everybody shares. */
+        /* Memory of huge pages is not available to other allocations. */
         allocatable->memory -= MAX(capacity->huge_pages_1gi, 0) + MAX(capacity->huge_pages_2mi, 0);
         allocatable->memory -=
                 eviction_reserved_bytes(inputs->eviction, EVICTION_MEMORY, capacity->memory);
@@ -116,7 +114,7 @@ static void read_node_resources(const NodeStatusInputs *inputs, NodeStatus *stat
                 inputs->eviction, EVICTION_NODE_FS, capacity->ephemeral_storage);
 }
 
-/* ---- what it holds ---- */
+/* ---- images and runtime handlers ---- */
 
 typedef struct NodeImageList {
         NodeStatus *status;
@@ -167,16 +165,8 @@ static int read_runtime_handlers(const StringMap *runtimes, NodeStatus *status) 
         return r;
 }
 
-/* The kubelet's words where it has some: a scheduler gives nothing to who is not ready. */
-static const char *node_not_ready_reason(const ApiServerSync *api) {
-        if (api->is_shutting_down)
-                return "node is shutting down";
-        return api->is_synced ? NULL : "pods of an earlier agent are still being taken up";
-}
-
-static int fill_node_status(const ApiServerSync *api, NodeStatus *status) {
-        const NodeStatusInputs *inputs = &api->config.node_inputs;
-        const char *not_ready_reason = node_not_ready_reason(api);
+static int fill_node_status(const NodeStatusInputs *inputs, const char *not_ready_reason,
+                            const char *refused, NodeStatus *status) {
         int r;
 
         read_node_info(&status->info);
@@ -184,19 +174,20 @@ static int fill_node_status(const ApiServerSync *api, NodeStatus *status) {
         status->has_user_namespaces = access("/proc/self/ns/user", F_OK) == 0;
         status->pressure = *inputs->conditions;
         status->last_error = not_ready_reason ? strdup(not_ready_reason) : NULL;
-        status->refused = apiserver_print_permission_errors(api, /* with_pods= */ false);
+        status->refused = refused ? strdup(refused) : NULL;
         status->hostname = strdup(inputs->hostname);
         if (!status->hostname || (not_ready_reason && !status->last_error))
                 return -ENOMEM;
-        r = inputs->address ? strv_append(&status->addresses, inputs->address) : 0;
-        if (r >= 0)
-                r = read_runtime_handlers(inputs->runtimes, status);
+        if (inputs->address && strv_append(&status->addresses, inputs->address) < 0)
+                return -ENOMEM;
+        r = read_runtime_handlers(inputs->runtimes, status);
         return r < 0 ? r : read_node_images(inputs->images, status);
 }
 
-int apiserver_collect_node_status(const ApiServerSync *api, NodeStatus *ret) {
+int collect_node_status(const NodeStatusInputs *inputs, const char *not_ready_reason,
+                        const char *refused, NodeStatus *ret) {
         NodeStatus status = { 0 };
-        int r = fill_node_status(api, &status);
+        int r = fill_node_status(inputs, not_ready_reason, refused, &status);
 
         if (r < 0)
                 node_status_done(&status);

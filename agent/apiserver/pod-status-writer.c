@@ -1,90 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is here of a pod is told to the server. Each time that it is a pod's turn, the request is
- * worked out from all that is known: see kube/pod-write.h. */
+/* Sends what kubeclient/pod-action.c chooses for each pod, and acts on the responses. */
 
-#include "agent/apiserver/apiserver-private.h"
+#include "agent/apiserver/pod-status-writer.h"
 
-#include "agent/kubeclient/json-view.h"
-#include "agent/model/json.h"
+#include "agent/kubeclient/work-queue.h"
 #include "common/cleanup.h"
+#include "common/dump.h"
 #include "common/log.h"
 
-#include <stdio.h>
+enum {
+        POD_REQUESTS_MAX = 8, /* at a time */
+        REFUSED_PODS_MAX = 5, /* that are printed */
+};
+
+struct PodStatusWriter {
+        PodStatusWriterSpec spec;
+        KubeWorkQueue *queue; /* by key; NULL while there is no client */
+        char *node_uid;       /* NULL while the Node does not exist */
+        bool is_synced;
+        bool is_shutting_down;
+};
 
 static const char pod_status_patch_type[] = "application/strategic-merge-patch+json";
 
-/* v1.Pod with its status, or NULL where nothing of it is here. */
-static char *print_local_pod(const ApiServerSync *api, const char *uid) {
-        cleanup_with(pod_status_done) PodStatus status = { 0 };
-        const Pod *pod;
+static const struct {
+        const char *method;
+        const char *verb;   /* for messages */
+        const char *suffix; /* of the object's path; NULL: the path of the collection */
+        const char *content_type;
+} pod_requests[N_KUBE_POD_ACTIONS] = {
+        [KUBE_POD_CREATE_MIRROR] = { "POST", "create mirror pod", NULL, NULL },
+        [KUBE_POD_PATCH_STATUS] = { "PATCH", "update status of pod", "/status",
+                                    pod_status_patch_type },
+        [KUBE_POD_DELETE] = { "DELETE", "delete pod", "", NULL },
+};
 
-        if (pod_manager_pod_status(api->config.pod_manager, uid, &pod, &status) < 0)
-                return NULL;
-        return pod_to_json(pod, &status);
-}
+/* ---- the request ---- */
 
-static void read_local_status(const ApiServerSync *api, const ApiServerPod *pod, char **ret_json,
-                              KubeLocalPod *ret) {
-        *ret = (KubeLocalPod){ .is_api_pod = pod->is_api_pod };
-        *ret_json = pod->local_uid ? print_local_pod(api, pod->local_uid) : NULL;
-        if (*ret_json) {
-                ret->json = *ret_json;
-                ret->uid = pod->reported_uid;
-        } else if (pod->rejection) {
-                ret->json = pod->rejection;
-                ret->uid = pod->remote.uid;
+static void read_local_pod(const PodStatusWriter *writer, ApiServerPod *pod, KubeLocalPod *ret) {
+        LocalPod *local = &pod->local;
+        const PodStatus *status = local_pod_status(local, writer->spec.pod_manager);
+
+        *ret = (KubeLocalPod){ .is_api_pod = local->is_api_pod };
+        if (status) {
+                ret->pod = pod_manager_find_pod(writer->spec.pod_manager, local->uid);
+                ret->status = status;
+                ret->uid = local->reported_uid;
+        } else if (pod->bound.rejection) {
+                ret->status = pod->bound.rejection;
+                ret->uid = pod->remote.metadata.uid;
                 ret->is_api_pod = true;
                 ret->is_terminated = true;
-        } else if (pod->final_status) {
-                ret->json = pod->final_status;
-                ret->uid = pod->final_uid;
+        } else if (local->final_status || local->final_json) {
+                ret->pod = local->final_pod;
+                ret->status = local->final_status;
+                ret->cached = local->final_json;
+                ret->uid = local->final_uid;
                 ret->is_terminated = true;
         }
 }
 
-static const KubeObjectSummary *find_remote_metadata(const ApiServerPod *pod) {
-        if (!pod->has_remote || streq_ptr(pod->deleted_uid, pod->remote.uid))
-                return NULL;
-        return &pod->remote;
+static char *format_pod_path(const ApiServerPod *pod, KubePodActionKind kind) {
+        const char *suffix = pod_requests[kind].suffix;
+        char *path;
+        int n = suffix ? asprintf(&path, "/api/v1/namespaces/%s/pods/%s%s", pod->namespace,
+                                  pod->name, suffix)
+                       : asprintf(&path, "/api/v1/namespaces/%s/pods", pod->namespace);
+
+        return n < 0 ? NULL : path;
 }
 
-static int hash_pod_status(const KubeLocalPod *local, const KubeObjectSummary *remote,
-                           char ret[SHA256_HEX_SIZE]) {
-        cleanup_with(sha256_freep) Sha256 *hash = sha256_new();
-
-        if (!hash)
-                return -ENOMEM;
-        sha256_update(hash, remote->uid, strlen(remote->uid));
-        sha256_update(hash, strna(local->json), strlen(strna(local->json)));
-        sha256_finish(hash, ret);
-        return 0;
-}
-
-static int format_pod_path(const ApiServerPod *pod, KubePodActionKind kind, char **ret) {
-        const char *slash = strchr(pod->key, '/');
-        int length = (int) (slash - pod->key), n;
-
-        if (kind == KUBE_POD_CREATE_MIRROR)
-                n = asprintf(ret, "/api/v1/namespaces/%.*s/pods", length, pod->key);
-        else
-                n = asprintf(ret, "/api/v1/namespaces/%.*s/pods/%s%s", length, pod->key, slash + 1,
-                             kind == KUBE_POD_PATCH_STATUS ? "/status" : "");
-        return n < 0 ? -ENOMEM : 0;
-}
-
-/* What the server was told already, and has another opinion of since, is not told again. */
-static int is_pod_write_due(const ApiServerSync *api, ApiServerPod *pod, const KubeLocalPod *local,
-                            const KubePodAction *write) {
-        int r = 0;
-
-        switch (write->kind) {
+/* A status that the server has taken is not sent again, even if the server has changed it. */
+static bool is_action_allowed(const PodStatusWriter *writer, const ApiServerPod *pod,
+                              const KubePodAction *action) {
+        switch (action->kind) {
         case KUBE_POD_PATCH_STATUS:
-                if (api->is_shutting_down && pod->is_api_pod)
-                        return false;
-                r = hash_pod_status(local, find_remote_metadata(pod), pod->sent_hash);
-                return r < 0 ? r : !streq(pod->sent_hash, pod->reported_hash);
+                return !(writer->is_shutting_down && pod->local.is_api_pod) &&
+                       !streq(action->status_hash, pod->report.reported_hash);
         case KUBE_POD_DELETE:
-                return api->is_synced;
+                return writer->is_synced;
         case KUBE_POD_CREATE_MIRROR:
                 return true;
         case KUBE_POD_NO_ACTION:
@@ -94,140 +88,184 @@ static int is_pod_write_due(const ApiServerSync *api, ApiServerPod *pod, const K
         return false;
 }
 
-static int fill_pod_request(ApiServerPod *pod, KubePodAction *write, KubeRequestSpec *ret) {
-        static const char *const methods[N_KUBE_POD_ACTIONS] = {
-                [KUBE_POD_CREATE_MIRROR] = "POST",
-                [KUBE_POD_PATCH_STATUS] = "PATCH",
-                [KUBE_POD_DELETE] = "DELETE",
-        };
-        char *path;
-        int r = format_pod_path(pod, write->kind, &path);
+static int fill_pod_request(ApiServerPod *pod, KubePodAction *action, KubeRequestSpec *ret) {
+        char *path = format_pod_path(pod, action->kind);
 
-        if (r < 0)
-                return r;
-        *ret = (KubeRequestSpec){ .method = methods[write->kind],
+        if (!path)
+                return -ENOMEM;
+        *ret = (KubeRequestSpec){ .method = pod_requests[action->kind].method,
                                   .path = path,
-                                  .content_type = write->kind == KUBE_POD_PATCH_STATUS
-                                                          ? pod_status_patch_type
-                                                          : NULL,
-                                  .body = write->body,
-                                  .body_length = strlen(write->body) };
-        write->body = NULL;
-        pod->request_kind = write->kind;
-        pod->watch_events_at_request = pod->watch_events;
+                                  .content_type = pod_requests[action->kind].content_type,
+                                  .body = action->body,
+                                  .body_length = strlen(action->body) };
+        action->body = NULL;
+        pod->report.request_kind = action->kind;
+        pod->report.watch_events = pod->remote.watch_events;
+        memcpy(pod->report.sent_hash, action->status_hash, sizeof(pod->report.sent_hash));
         return 1;
 }
 
-static int make_pod_request(const char *key, KubeRequestSpec *ret, void *userdata) {
-        ApiServerSync *api = userdata;
-        ApiServerPod *pod = apiserver_find_pod(api, key);
-        cleanup_with(kube_pod_action_done) KubePodAction write = { 0 };
-        cleanup_free char *json = NULL;
+static int build_pod_request(const char *key, KubeRequestSpec *ret, void *userdata) {
+        PodStatusWriter *writer = userdata;
+        ApiServerPod *pod = pod_table_find(writer->spec.pods, key);
+        cleanup_with(kube_pod_action_done) KubePodAction action = { 0 };
         KubeLocalPod local;
         int r;
 
         if (!pod)
                 return 0;
-        read_local_status(api, pod, &json, &local);
-        r = kube_pod_next_action(&local, find_remote_metadata(pod), api->config.node_name,
-                                 api->node_uid, &write);
-        if (r >= 0)
-                r = is_pod_write_due(api, pod, &local, &write);
-        return r <= 0 ? r : fill_pod_request(pod, &write, ret);
+        read_local_pod(writer, pod, &local);
+        r = kube_pod_next_action(&local, remote_pod_object(&pod->remote), writer->spec.node_name,
+                                 writer->node_uid, &action);
+        if (r < 0)
+                return r;
+        if (is_action_allowed(writer, pod, &action))
+                return fill_pod_request(pod, &action, ret);
+        local_pod_drop_status(&pod->local); /* reported: it need not stay in memory */
+        return 0;
 }
 
-static void free_const_text(const char *text) {
-        char *p;
+/* ---- the response ---- */
 
-        memcpy(&p, &text, sizeof(p));
-        free(p);
+/* The next step may be due: a deleted mirror pod is created again. */
+static KubeWorkResult on_remote_pod_deleted(ApiServerPod *pod) {
+        return remote_pod_mark_deleted(&pod->remote) < 0 ? KUBE_WORK_RETRY_LATER
+                                                         : KUBE_WORK_RETRY_NOW;
 }
 
-void apiserver_free_call(KubeRequestSpec *call, void *userdata) {
-        free_const_text(call->path);
-        free_const_text(call->body);
-}
+/* Logged once for each reason; retried, as the permission may be granted later. */
+static KubeWorkResult on_pod_request_refused(ApiServerPod *pod, const KubeResponse *response) {
+        cleanup_free char *error = kube_response_describe_error(response);
 
-/* What the watch told meanwhile of that object is newer, or something newer is on its way there. */
-static bool is_answer_outdated(const ApiServerPod *pod, const KubeObjectSummary *metadata) {
-        bool is_same = pod->has_remote && streq(pod->remote.uid, metadata->uid);
-
-        return streq_ptr(pod->deleted_uid, metadata->uid) ||
-               (is_same && pod->watch_events_at_request != pod->watch_events);
-}
-
-/* The object as it is now, if it came back. */
-static void update_remote_from_answer(ApiServerPod *pod, const KubeResponse *answer) {
-        KubeObjectSummary metadata;
-
-        if (kube_object_summary_parse(answer->body, answer->length, &metadata, NULL) < 0)
-                return;
-        if (is_answer_outdated(pod, &metadata)) {
-                kube_object_summary_done(&metadata);
-                return;
-        }
-        kube_object_summary_done(&pod->remote);
-        pod->remote = metadata;
-        pod->has_remote = true;
-}
-
-/* It is not there, or about to go: for us that is one. */
-static KubeWorkResult note_remote_deleted(ApiServerPod *pod) {
-        if (pod->has_remote) {
-                free(pod->deleted_uid);
-                pod->deleted_uid = strdup(pod->remote.uid);
-                if (!pod->deleted_uid)
-                        return KUBE_WORK_RETRY_LATER;
-        }
-        return KUBE_WORK_RETRY_NOW; /* a mirror is made anew */
-}
-
-/* Said once, for as long as it is the same: it is tried again and again, for what is refused today
- * may be taken tomorrow. */
-static KubeWorkResult on_pod_write_refused(ApiServerPod *pod, const KubeResponse *answer) {
-        JsonView body = { answer->body, answer->length };
-        cleanup_free char *why = json_view_message(json_view_member(body, "message"));
-        cleanup_free char *sentence = NULL;
-
-        if (asprintf(&sentence, "%u, %s", answer->status, why ? why : "without a reason") < 0)
-                sentence = NULL;
-        if (sentence && !streq_ptr(sentence, pod->refused)) {
-                log_warning("The API server does not take what is told of pod '%s': %s", pod->key,
-                            sentence);
-                free(pod->refused);
-                pod->refused = TAKE_PTR(sentence);
+        if (error && !streq_ptr(error, pod->report.refused)) {
+                log_warning("Cannot %s %s: %s; retrying within a minute",
+                            pod_requests[pod->report.request_kind].verb, pod->key, error);
+                free(pod->report.refused);
+                pod->report.refused = TAKE_PTR(error);
         }
         return KUBE_WORK_RETRY_LATER;
 }
 
-static KubeWorkResult on_pod_write_answer(const char *key, const KubeResponse *answer,
-                                          void *userdata) {
-        ApiServerSync *api = userdata;
-        ApiServerPod *pod = apiserver_find_pod(api, key);
+static KubeWorkResult on_pod_response(const char *key, const KubeResponse *response,
+                                      void *userdata) {
+        PodStatusWriter *writer = userdata;
+        ApiServerPod *pod = pod_table_find(writer->spec.pods, key);
+        KubePodActionKind kind = pod ? pod->report.request_kind : KUBE_POD_NO_ACTION;
 
-        if (!pod || answer->error)
-                return pod ? KUBE_WORK_RETRY_LATER : KUBE_WORK_DONE;
-        if (pod->request_kind == KUBE_POD_DELETE &&
-            (answer->status == 200 || answer->status == 404))
-                return note_remote_deleted(pod);
-        if (answer->status == 409)
-                return KUBE_WORK_RETRY_LATER; /* the watch is about to tell what is there */
-        if (answer->status == 404 && pod->request_kind == KUBE_POD_PATCH_STATUS)
-                return note_remote_deleted(pod);
-        if (answer->status < 200 || answer->status > 299)
-                return on_pod_write_refused(pod, answer);
-        if (pod->request_kind == KUBE_POD_PATCH_STATUS)
-                memcpy(pod->reported_hash, pod->sent_hash, sizeof(pod->reported_hash));
-        update_remote_from_answer(pod, answer);
-        free(pod->refused);
-        pod->refused = NULL;
-        return KUBE_WORK_RETRY_NOW; /* what is next: a status for a new mirror, the end of an old
-                                       pod */
+        if (!pod)
+                return KUBE_WORK_DONE;
+        if (response->error || response->status == 409) /* 409: the watch will show what is there */
+                return KUBE_WORK_RETRY_LATER;
+        if (kind == KUBE_POD_DELETE && (response->status == 200 || response->status == 404))
+                return on_remote_pod_deleted(pod);
+        if (kind == KUBE_POD_PATCH_STATUS && response->status == 404)
+                return on_remote_pod_deleted(pod);
+        if (response->status < 200 || response->status > 299)
+                return on_pod_request_refused(pod, response);
+        if (kind == KUBE_POD_PATCH_STATUS)
+                memcpy(pod->report.reported_hash, pod->report.sent_hash,
+                       sizeof(pod->report.reported_hash));
+        remote_pod_apply_response(&pod->remote, pod->report.watch_events, response->body,
+                                  response->length);
+        free(pod->report.refused);
+        pod->report.refused = NULL;
+        return KUBE_WORK_RETRY_NOW; /* the status of a new mirror pod, or a deletion, comes next */
 }
 
-const KubeWorkQueueSpec apiserver_pod_writer = {
-        .max_parallel = 8,
-        .build_request = make_pod_request,
-        .free_request = apiserver_free_call,
-        .on_response = on_pod_write_answer,
-};
+/* ---- construction ---- */
+
+int pod_status_writer_new(const PodStatusWriterSpec *spec, PodStatusWriter **ret) {
+        PodStatusWriter *writer = calloc(1, sizeof(*writer));
+
+        if (!writer)
+                return -ENOMEM;
+        writer->spec = *spec;
+        *ret = writer;
+        return 0;
+}
+
+PodStatusWriter *pod_status_writer_free(PodStatusWriter *writer) {
+        if (!writer)
+                return NULL;
+        kube_work_queue_free(writer->queue);
+        free(writer->node_uid);
+        free(writer);
+        return NULL;
+}
+
+int pod_status_writer_start(PodStatusWriter *writer, KubeClient *client) {
+        return kube_work_queue_new(writer->spec.event,
+                                   &(KubeWorkQueueSpec){ .client = client,
+                                                         .max_parallel = POD_REQUESTS_MAX,
+                                                         .build_request = build_pod_request,
+                                                         .free_request = kube_request_spec_free,
+                                                         .on_response = on_pod_response,
+                                                         .userdata = writer },
+                                   &writer->queue);
+}
+
+/* ---- what may have changed ---- */
+
+void pod_status_writer_mark(PodStatusWriter *writer, const ApiServerPod *pod) {
+        if (writer->queue && kube_work_queue_add(writer->queue, pod->key) < 0)
+                log_error("Cannot update status of pod %s: out of memory; it is reported at the "
+                          "pod's next change",
+                          pod->key);
+}
+
+void pod_status_writer_mark_all(PodStatusWriter *writer) {
+        for (const ApiServerPod *pod = writer->spec.pods->first; pod; pod = pod->next)
+                pod_status_writer_mark(writer, pod);
+}
+
+void pod_status_writer_forget(PodStatusWriter *writer, const ApiServerPod *pod) {
+        if (writer->queue)
+                kube_work_queue_forget(writer->queue, pod->key);
+}
+
+void pod_status_writer_set_node_uid(PodStatusWriter *writer, const char *uid) {
+        free(writer->node_uid);
+        writer->node_uid = uid ? strdup(uid) : NULL;
+        pod_status_writer_mark_all(writer);
+}
+
+void pod_status_writer_set_synced(PodStatusWriter *writer) {
+        writer->is_synced = true;
+        pod_status_writer_mark_all(writer);
+}
+
+void pod_status_writer_set_shutting_down(PodStatusWriter *writer, bool is_shutting_down) {
+        writer->is_shutting_down = is_shutting_down;
+        pod_status_writer_mark_all(writer);
+}
+
+char *pod_status_writer_print_refused(const PodStatusWriter *writer) {
+        const char *separator = "";
+        cleanup_free char *text = NULL;
+        size_t length;
+        unsigned n = 0;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        for (const ApiServerPod *pod = writer->spec.pods->first; pod; pod = pod->next) {
+                if (!pod->report.refused || n++ >= REFUSED_PODS_MAX)
+                        continue;
+                fprintf(out, "%s%s %s: %s", separator, pod_requests[pod->report.request_kind].verb,
+                        pod->key, pod->report.refused);
+                separator = "; ";
+        }
+        if (n > REFUSED_PODS_MAX)
+                fprintf(out, "; and %u other pods", n - REFUSED_PODS_MAX);
+        if (fclose(out) != 0 || !text[0])
+                return NULL;
+        return TAKE_PTR(text);
+}
+
+void pod_status_writer_dump(const PodStatusWriter *writer, FILE *out) {
+        for (const ApiServerPod *pod = writer->spec.pods->first; pod; pod = pod->next)
+                if (pod->report.refused)
+                        dump_line(out, 1, "refused: pod %s: %s", pod->key, pod->report.refused);
+        if (writer->queue)
+                kube_work_queue_dump(writer->queue, "pod status", out);
+}

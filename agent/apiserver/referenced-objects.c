@@ -1,34 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the API server's pods refer to: each object is followed by name, for that is all that a node
- * may see, and kept on the disk, so that a pod begins without the server when it has begun once. */
+/* Watches and caches the API objects to which pods refer. */
 
-#include "agent/apiserver/apiserver-private.h"
+#include "agent/apiserver/referenced-objects.h"
 
+#include "agent/kubeclient/backoff.h"
+#include "agent/kubeclient/reflector.h"
+#include "agent/manifest/manifest.h"
 #include "agent/model/references.h"
 #include "common/cleanup.h"
+#include "common/dump.h"
 #include "common/log.h"
-#include "common/strv.h"
-
-#include <stdio.h>
 
 enum {
         OBJECT_FILE_MAX_BYTES = 4 * 1024 * 1024
 };
 
-struct ApiServerObject {
-        ApiServerObject *next;
-        ApiServerSync *api;
-        char *key; /* "configmap_default_settings": its file, too */
+typedef struct ReferencedObject ReferencedObject;
+struct ReferencedObject {
+        ReferencedObject *next;
+        ReferencedObjects *owner;
+        char *key; /* see object_key_format() */
         ObjectKind kind;
-        DataObject *object; /* NULL: there is none, or it is not known yet */
-        bool is_known;      /* whether there is one, now or when it was last heard of */
-        bool was_listed;    /* in the list that is under way */
+        DataObject *object; /* NULL: it does not exist, or is not known yet */
+        bool is_known;      /* whether it exists is known, from the cache or the server */
+        bool was_listed;    /* in the list that is being read */
         unsigned generation;
         KubeReflector *reflector;
 };
 
+struct ReferencedObjects {
+        ReferencedObjectsSpec spec;
+        KubeClient *client;      /* NULL: none yet */
+        ReferencedObject *first; /* sorted by key */
+        unsigned generation;
+};
+
 static const struct {
-        const char *group; /* NULL: not followed */
+        const char *group; /* NULL: not watched */
         const char *plural;
 } watched_kinds[N_OBJECT_KINDS] = {
         [OBJECT_CONFIG_MAP] = { "/api/v1", "configmaps" },
@@ -36,48 +44,41 @@ static const struct {
         [OBJECT_RUNTIME_CLASS] = { "/apis/node.k8s.io/v1", "runtimeclasses" },
 };
 
-/* ---- on the disk ---- */
+/* ---- the cache ---- */
 
 static const char objects_directory[] = "objects";
 
-static void cache_object(const ApiServerObject *object, const char *json) {
-        apiserver_cache_write(object->api, objects_directory, object->key, json);
+static void cache_object(const ReferencedObject *object, const char *json) {
+        apiserver_cache_write(object->owner->spec.cache, objects_directory, object->key, json);
 }
 
-static void uncache_object(const ApiServerObject *object) {
-        apiserver_cache_write(object->api, objects_directory, object->key, NULL);
+static void uncache_object(const ReferencedObject *object) {
+        apiserver_cache_write(object->owner->spec.cache, objects_directory, object->key, NULL);
 }
 
-/* ---- what the server says ---- */
-
-static int parse_referenced_object(const ApiServerObject *object, const char *json, size_t length,
+static int parse_referenced_object(const ReferencedObject *object, const char *json, size_t length,
                                    DataObject **ret, Error *reterr) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         int r = manifest_parse_api(object->key, object_kind_names[object->kind], json, length,
-                                   object->api->config.node_name, &objects, reterr);
+                                   object->owner->spec.node_name, &objects, reterr);
 
         if (r < 0)
                 return r;
         if (objects.data.n != 1 || objects.data.items[0]->kind != object->kind)
-                return error_setf(reterr, EINVAL, "%s: is another kind of object", object->key);
+                return error_setf(reterr, EINVAL, "%s: is not a %s", object->key,
+                                  object_kind_names[object->kind]);
         *ret = objects.data.items[0];
         objects.data.n = 0;
         return 0;
 }
 
-static void set_referenced_object(ApiServerObject *object, DataObject *data) {
-        data_object_free(object->object);
-        object->object = data;
-        object->is_known = true;
-        apiserver_schedule_object_update(object->api, object->key);
-}
-
-static void load_cached_object(ApiServerObject *object) {
+static void load_cached_object(ReferencedObject *object) {
+        ApiServerCache *cache = object->owner->spec.cache;
         cleanup_free char *json = NULL;
         cleanup_error Error error = ERROR_NULL;
         DataObject *data = NULL;
-        int r = apiserver_cache_read(object->api, objects_directory, object->key,
-                                     OBJECT_FILE_MAX_BYTES, &json);
+        int r = apiserver_cache_read(cache, objects_directory, object->key, OBJECT_FILE_MAX_BYTES,
+                                     &json);
 
         if (r == -ENOENT)
                 return;
@@ -86,18 +87,28 @@ static void load_cached_object(ApiServerObject *object) {
         if (json)
                 explicit_bzero(json, strlen(json));
         if (r < 0) {
-                log_error("What was kept of %s cannot be used: %s", object->key,
-                          error_message(&error, r));
-                apiserver_cache_set_aside(object->api, objects_directory, object->key);
+                log_error("Cannot use the cached object %s: %s; pods that need it wait for the API "
+                          "server",
+                          object->key, error_message(&error, r));
+                apiserver_cache_set_aside(cache, objects_directory, object->key);
                 return;
         }
         object->object = data;
         object->is_known = true;
 }
 
+/* ---- the watch ---- */
+
+static void set_referenced_object(ReferencedObject *object, DataObject *data) {
+        data_object_free(object->object);
+        object->object = data;
+        object->is_known = true;
+        object_updates_schedule(object->owner->spec.updates, object->key);
+}
+
 static void on_referenced_object(KubeWatchEvent change, const char *json, size_t length,
                                  void *userdata) {
-        ApiServerObject *object = userdata;
+        ReferencedObject *object = userdata;
         cleanup_error Error error = ERROR_NULL;
         DataObject *data = NULL;
         int r;
@@ -109,8 +120,10 @@ static void on_referenced_object(KubeWatchEvent change, const char *json, size_t
         }
         object->was_listed = true;
         r = parse_referenced_object(object, json, length, &data, &error);
-        if (r < 0) { /* it stays as it was */
-                log_error("The API server's %s", error_message(&error, r));
+        if (r < 0) {
+                log_error("Cannot read an object of the API server: %s; the last valid version "
+                          "stays in use",
+                          error_message(&error, r));
                 return;
         }
         cache_object(object, json);
@@ -118,11 +131,11 @@ static void on_referenced_object(KubeWatchEvent change, const char *json, size_t
 }
 
 static void on_referenced_list_begin(void *userdata) {
-        ((ApiServerObject *) userdata)->was_listed = false;
+        ((ReferencedObject *) userdata)->was_listed = false;
 }
 
 static void on_referenced_list_end(bool is_complete, void *userdata) {
-        ApiServerObject *object = userdata;
+        ReferencedObject *object = userdata;
 
         if (!is_complete || object->was_listed)
                 return;
@@ -132,18 +145,20 @@ static void on_referenced_list_end(bool is_complete, void *userdata) {
 }
 
 static void on_object_watch_error(const char *error, unsigned status, void *userdata) {
-        ApiServerObject *object = userdata;
+        const ReferencedObject *object = userdata;
 
-        if (!apiserver_is_unreachable(object->api, error, status) && error)
-                log_warning("Cannot follow %s: %s", object->key, error);
+        if (!connection_status_is_unreachable(object->owner->spec.connection, error, status) &&
+            error)
+                log_warning("Cannot watch %s at the API server: %s; %s", object->key, error,
+                            kube_backoff_retry_hint(status));
 }
 
-static int watch_referenced_object(ApiServerObject *object, const char *namespace,
+static int watch_referenced_object(ReferencedObject *object, const char *namespace,
                                    const char *name) {
-        ApiServerSync *api = object->api;
+        ReferencedObjects *owner = object->owner;
         cleanup_free char *path = NULL, *query = NULL;
 
-        if (!api->client || object->reflector)
+        if (!owner->client || object->reflector)
                 return 0;
         if (asprintf(&path, "%s%s%s/%s", watched_kinds[object->kind].group,
                      namespace[0] ? "/namespaces/" : "", namespace,
@@ -153,8 +168,8 @@ static int watch_referenced_object(ApiServerObject *object, const char *namespac
                 query = NULL;
         if (!path || !query)
                 return -ENOMEM;
-        return kube_reflector_new(api->config.event,
-                                  &(KubeReflectorSpec){ .client = api->client,
+        return kube_reflector_new(owner->spec.event,
+                                  &(KubeReflectorSpec){ .client = owner->client,
                                                         .path = path,
                                                         .query = query,
                                                         .on_object = on_referenced_object,
@@ -165,43 +180,65 @@ static int watch_referenced_object(ApiServerObject *object, const char *namespac
                                   &object->reflector);
 }
 
-/* ---- which ones ---- */
+/* ---- the set of objects ---- */
 
-static void referenced_object_free(ApiServerObject *object) {
+static void referenced_object_free(ReferencedObject *object) {
         kube_reflector_free(object->reflector);
         data_object_free(object->object);
         free(object->key);
         free(object);
 }
 
-static int format_object_key(ObjectKind kind, const char *namespace, const char *name, char **ret) {
-        return asprintf(ret, "%s_%s_%s", object_kind_words[kind], namespace, name) < 0 ? -ENOMEM
-                                                                                       : 0;
+int referenced_objects_new(const ReferencedObjectsSpec *spec, ReferencedObjects **ret) {
+        ReferencedObjects *objects = calloc(1, sizeof(*objects));
+
+        if (!objects)
+                return -ENOMEM;
+        objects->spec = *spec;
+        *ret = objects;
+        return 0;
 }
 
-/* Where it is, or belongs. */
-static ApiServerObject **find_object_link(ApiServerSync *api, const char *key) {
-        ApiServerObject **link = &api->objects;
+ReferencedObjects *referenced_objects_free(ReferencedObjects *objects) {
+        if (!objects)
+                return NULL;
+        while (objects->first) {
+                ReferencedObject *object = objects->first;
+
+                objects->first = object->next;
+                referenced_object_free(object);
+        }
+        free(objects);
+        return NULL;
+}
+
+void referenced_objects_set_client(ReferencedObjects *objects, KubeClient *client) {
+        objects->client = client;
+}
+
+/* The link to the object of the key, or to where it would be inserted. */
+static ReferencedObject **find_object_link(ReferencedObjects *objects, const char *key) {
+        ReferencedObject **link = &objects->first;
 
         while (*link && strcmp((*link)->key, key) < 0)
                 link = &(*link)->next;
         return link;
 }
 
-static ApiServerObject *get_referenced_object(ApiServerSync *api, ObjectKind kind,
-                                              const char *namespace, const char *name) {
+static ReferencedObject *get_referenced_object(ReferencedObjects *objects, ObjectKind kind,
+                                               const char *namespace, const char *name) {
         cleanup_free char *key = NULL;
-        ApiServerObject **link, *object;
+        ReferencedObject **link, *object;
 
-        if (format_object_key(kind, namespace, name, &key) < 0)
+        if (object_key_format(kind, namespace, name, &key) < 0)
                 return NULL;
-        link = find_object_link(api, key);
+        link = find_object_link(objects, key);
         if (*link && streq((*link)->key, key))
                 return *link;
         object = calloc(1, sizeof(*object));
         if (!object)
                 return NULL;
-        object->api = api;
+        object->owner = objects;
         object->kind = kind;
         object->key = TAKE_PTR(key);
         object->next = *link;
@@ -212,33 +249,33 @@ static ApiServerObject *get_referenced_object(ApiServerSync *api, ObjectKind kin
 
 static int add_referenced_object(ObjectKind kind, const char *namespace, const char *name,
                                  void *userdata) {
-        ApiServerSync *api = userdata;
-        ApiServerObject *object = watched_kinds[kind].group
-                                          ? get_referenced_object(api, kind, namespace, name)
-                                          : NULL;
+        ReferencedObjects *objects = userdata;
+        ReferencedObject *object;
 
+        if (!watched_kinds[kind].group)
+                return 0;
+        object = get_referenced_object(objects, kind, namespace, name);
         if (!object)
-                return watched_kinds[kind].group ? -ENOMEM : 0;
-        object->generation = api->objects_generation;
+                return -ENOMEM;
+        object->generation = objects->generation;
         return watch_referenced_object(object, namespace, name);
 }
 
-void apiserver_begin_references(ApiServerSync *api) {
-        api->objects_generation++;
+void referenced_objects_begin(ReferencedObjects *objects) {
+        objects->generation++;
 }
 
-int apiserver_add_references(ApiServerSync *api, const Pod *pod) {
-        return pod_foreach_reference(pod, add_referenced_object, api);
+int referenced_objects_add(ReferencedObjects *objects, const Pod *pod) {
+        return pod_foreach_reference(pod, add_referenced_object, objects);
 }
 
-/* Those that no pod names any more are not followed, nor kept. */
-void apiserver_end_references(ApiServerSync *api) {
-        ApiServerObject **link = &api->objects;
+void referenced_objects_end(ReferencedObjects *objects) {
+        ReferencedObject **link = &objects->first;
 
         while (*link) {
-                ApiServerObject *object = *link;
+                ReferencedObject *object = *link;
 
-                if (object->generation == api->objects_generation) {
+                if (object->generation == objects->generation) {
                         link = &object->next;
                         continue;
                 }
@@ -248,63 +285,43 @@ void apiserver_end_references(ApiServerSync *api) {
         }
 }
 
-void apiserver_free_objects(ApiServerSync *api) {
-        while (api->objects) {
-                ApiServerObject *object = api->objects;
-
-                api->objects = object->next;
-                referenced_object_free(object);
-        }
-}
-
-/* ---- who is told ---- */
-
-/* Below 0: one of them is news. */
-static int find_updated_reference(ObjectKind kind, const char *namespace, const char *name,
-                                  void *userdata) {
-        const ApiServerSync *api = userdata;
-        cleanup_free char *key = NULL;
-
-        if (!watched_kinds[kind].group)
-                return 0;
-        if (format_object_key(kind, namespace, name, &key) < 0)
-                return -ENOMEM;
-        return strv_contains(api->updated_keys, key) ? -EEXIST : 0;
-}
-
-bool apiserver_has_updates_for(const Pod *pod, void *userdata) {
-        ApiServerSync *api = userdata;
-
-        return api->is_everything_updated || strv_contains(api->updated_keys, pod->metadata.uid) ||
-               pod_foreach_reference(pod, find_updated_reference, api) < 0;
-}
-
 /* ---- lookups ---- */
 
-static const ApiServerObject *find_referenced_object(ApiServerSync *api, ObjectKind kind,
-                                                     const char *namespace, const char *name) {
+static const ReferencedObject *find_referenced_object(const ReferencedObjects *objects,
+                                                      ObjectKind kind, const char *namespace,
+                                                      const char *name) {
         cleanup_free char *key = NULL;
-        const ApiServerObject *object;
 
         if (!name || !watched_kinds[kind].group ||
-            format_object_key(kind, namespace, name, &key) < 0)
+            object_key_format(kind, namespace, name, &key) < 0)
                 return NULL;
-        object = *find_object_link(api, key);
-        return object && streq(object->key, key) ? object : NULL;
+        for (const ReferencedObject *object = objects->first; object; object = object->next)
+                if (streq(object->key, key))
+                        return object;
+        return NULL;
 }
 
-const DataObject *apiserver_find_object(ObjectKind kind, const char *namespace, const char *name,
-                                        void *userdata) {
-        ApiServerSync *api = userdata;
-        const ApiServerObject *object = find_referenced_object(api, kind, namespace, name);
+const DataObject *referenced_objects_find(const ReferencedObjects *objects, ObjectKind kind,
+                                          const char *namespace, const char *name) {
+        const ReferencedObject *object = find_referenced_object(objects, kind, namespace, name);
 
         return object ? object->object : NULL;
 }
 
-bool apiserver_is_object_pending(ObjectKind kind, const char *namespace, const char *name,
-                                 void *userdata) {
-        ApiServerSync *api = userdata;
-        const ApiServerObject *object = find_referenced_object(api, kind, namespace, name);
+bool referenced_objects_is_pending(const ReferencedObjects *objects, ObjectKind kind,
+                                   const char *namespace, const char *name) {
+        const ReferencedObject *object = find_referenced_object(objects, kind, namespace, name);
 
         return object && !object->is_known;
+}
+
+void referenced_objects_dump(const ReferencedObjects *objects, FILE *out) {
+        for (const ReferencedObject *object = objects->first; object; object = object->next) {
+                dump_line(out, 1, "object: %s, %s", object->key,
+                          object->object     ? "present"
+                          : object->is_known ? "does not exist"
+                                             : "not known yet");
+                if (object->reflector)
+                        kube_reflector_dump(object->reflector, out);
+        }
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The services that containers hear of: name, address and ports of each, kept together in one file,
- * so that a pod begins without the server as it did with it. */
+/* Watches and caches the services, and computes their environment variables. */
 
-#include "agent/apiserver/apiserver-private.h"
+#include "agent/apiserver/services.h"
 
+#include "agent/kubeclient/backoff.h"
+#include "agent/kubeclient/reflector.h"
 #include "agent/model/names.h"
 #include "agent/model/service.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 #include "common/log.h"
 #include "common/strv.h"
 
@@ -29,13 +31,13 @@ typedef struct ApiServerServiceEntry {
 } ApiServerServiceEntry;
 
 struct ApiServerServices {
-        ApiServerSync *api;
+        ApiServerServicesSpec spec;
         KubeReflector *reflector;
         sd_event_source *store_timer;
         LIST_OF(ApiServerServiceEntry) entries; /* sorted by namespace, then by name */
         unsigned generation;
-        bool is_known;
-        bool is_full; /* said once */
+        bool is_known; /* from the cache or the server */
+        bool is_full;  /* logged */
 };
 
 /* ---- one service ---- */
@@ -67,20 +69,18 @@ static int read_service_ports(const json_t *ports, Service *service) {
         return 0;
 }
 
-/* Both of the server's form and of ours, which is a part of it. 1; 0 for one that containers do not
- * hear of. */
+/* Reads a v1.Service, or the part of one that the cache has. 1; 0 for a headless one, which gives
+ * no variables. */
 static int read_service(const json_t *object, Service *ret) {
         const json_t *metadata = json_object_get(object, "metadata");
         const json_t *spec = json_object_get(object, "spec");
         cleanup_with(service_done) Service service = { 0 };
-        int r = copy_json_text(metadata, "name", &service.name);
+        int r;
 
-        if (r >= 0)
-                r = copy_json_text(metadata, "namespace", &service.namespace);
-        if (r >= 0)
-                r = copy_json_text(spec, "clusterIP", &service.cluster_ip);
-        if (r < 0)
-                return r;
+        if (copy_json_text(metadata, "name", &service.name) < 0 ||
+            copy_json_text(metadata, "namespace", &service.namespace) < 0 ||
+            copy_json_text(spec, "clusterIP", &service.cluster_ip) < 0)
+                return -ENOMEM;
         if (!service.name || !service.namespace || check_dns_label(service.name, NULL) < 0 ||
             check_dns_label(service.namespace, NULL) < 0)
                 return -EBADMSG;
@@ -101,7 +101,7 @@ static int compare_service_name(const Service *a, const char *namespace, const c
         return r != 0 ? r : strcmp(a->name, name);
 }
 
-/* Where it is, or belongs. */
+/* The index of the service, or where it would be inserted. */
 static size_t find_service_index(const ApiServerServices *services, const char *namespace,
                                  const char *name) {
         size_t low = 0, high = services->entries.n;
@@ -132,13 +132,13 @@ static int insert_service_at(ApiServerServices *services, size_t i) {
 
         if (n >= SERVICES_MAX) {
                 if (!services->is_full)
-                        log_warning("There are more than %d services; containers do not hear of "
-                                    "the others",
+                        log_warning("The API server has more than %d services; containers get no "
+                                    "variables of the others",
                                     SERVICES_MAX);
                 services->is_full = true;
                 return -E2BIG;
         }
-        if ((n & (n - 1)) == 0) { /* twice as much each time that there is no room */
+        if ((n & (n - 1)) == 0) { /* full at each power of two: double it */
                 items = reallocarray(items, n > 0 ? 2 * n : 1, sizeof(*items));
                 if (!items)
                         return -ENOMEM;
@@ -150,7 +150,7 @@ static int insert_service_at(ApiServerServices *services, size_t i) {
         return 0;
 }
 
-/* 'is_there' is false for one that is deleted. */
+/* 'is_there' is false for a deleted service. */
 static int update_service(ApiServerServices *services, const json_t *object, bool is_there) {
         cleanup_with(service_done) Service service = { 0 };
         size_t i;
@@ -177,7 +177,7 @@ static int update_service(ApiServerServices *services, const json_t *object, boo
         return 0;
 }
 
-/* ---- on the disk ---- */
+/* ---- the cache ---- */
 
 static json_t *service_to_json(const Service *service) {
         json_t *ports = json_array();
@@ -204,22 +204,21 @@ static int on_service_store_timer(sd_event_source *source, uint64_t usec, void *
                                              service_to_json(&services->entries.items[i].service));
         text = json_dumps(list, JSON_COMPACT);
         if (text)
-                apiserver_cache_write(services->api, ".", services_file_name, text);
+                apiserver_cache_write(services->spec.cache, ".", services_file_name, text);
         else
-                log_error("Out of memory, the services are not kept for when the API server is "
-                          "away");
+                log_error("Cannot cache the services: out of memory; pods that start while the API "
+                          "server is unreachable may lack variables of new ones");
         return 0;
 }
 
-/* Once for many that change together. */
+/* One write for services that change together. */
 static void schedule_service_store(ApiServerServices *services) {
-        sd_event *event = services->api->config.event;
         int r;
 
         if (!services->store_timer)
-                r = sd_event_add_time_relative(event, &services->store_timer, CLOCK_BOOTTIME,
-                                               SERVICES_STORE_DELAY_USEC, 0, on_service_store_timer,
-                                               services);
+                r = sd_event_add_time_relative(services->spec.event, &services->store_timer,
+                                               CLOCK_BOOTTIME, SERVICES_STORE_DELAY_USEC, 0,
+                                               on_service_store_timer, services);
         else
                 r = sd_event_source_set_time_relative(services->store_timer,
                                                       SERVICES_STORE_DELAY_USEC);
@@ -232,12 +231,12 @@ static void load_cached_services(ApiServerServices *services) {
         cleanup_free char *text = NULL;
         size_t i;
         json_t *object;
-        int r = apiserver_cache_read(services->api, ".", services_file_name, SERVICES_FILE_MAX,
-                                     &text);
+        int r = apiserver_cache_read(services->spec.cache, ".", services_file_name,
+                                     SERVICES_FILE_MAX, &text);
 
         if (r == -EBADMSG)
-                log_error("What was kept of the services is damaged; pods wait until the API "
-                          "server tells them");
+                log_error("The cached services are damaged and were set aside; pods wait until the "
+                          "API server lists them");
         if (r < 0)
                 return;
         list = json_loads(text, 0, NULL);
@@ -246,12 +245,12 @@ static void load_cached_services(ApiServerServices *services) {
         services->is_known = true;
 }
 
-/* ---- what the server says ---- */
+/* ---- the watch ---- */
 
 static void on_services_changed(ApiServerServices *services) {
         schedule_service_store(services);
         if (!services->is_known)
-                apiserver_schedule_object_update(services->api, NULL);
+                object_updates_schedule(services->spec.updates, NULL);
         services->is_known = true;
 }
 
@@ -262,8 +261,7 @@ static void on_service_object(KubeWatchEvent change, const char *json, size_t le
         int r = object ? update_service(services, object, change != KUBE_DELETED) : -EBADMSG;
 
         if (r == -EBADMSG)
-                log_warning("An object among the API server's services is ignored: it is no "
-                            "service");
+                log_warning("Ignoring an invalid object in the API server's list of services");
         if (change != KUBE_LISTED)
                 on_services_changed(services);
 }
@@ -286,25 +284,27 @@ static void on_service_list_end(bool is_complete, void *userdata) {
 static void on_service_watch_error(const char *error, unsigned status, void *userdata) {
         const ApiServerServices *services = userdata;
 
-        apiserver_set_permission_error(services->api, PERMISSION_SERVICES, error, status);
-        if (!apiserver_is_unreachable(services->api, error, status) && error)
-                log_warning("Cannot follow the services of the API server: %s", error);
+        connection_status_set_permission(services->spec.connection, PERMISSION_SERVICES, error,
+                                         status);
+        if (!connection_status_is_unreachable(services->spec.connection, error, status) && error)
+                log_warning("Cannot watch the services of the API server: %s; %s", error,
+                            kube_backoff_retry_hint(status));
 }
 
-int apiserver_services_new(ApiServerSync *api) {
+int apiserver_services_new(const ApiServerServicesSpec *spec, ApiServerServices **ret) {
         ApiServerServices *services = calloc(1, sizeof(*services));
 
         if (!services)
                 return -ENOMEM;
-        services->api = api;
-        api->services = services;
+        services->spec = *spec;
         load_cached_services(services);
+        *ret = services;
         return 0;
 }
 
-int apiserver_watch_services(ApiServerSync *api) {
-        return kube_reflector_new(api->config.event,
-                                  &(KubeReflectorSpec){ .client = api->client,
+int apiserver_services_watch(ApiServerServices *services, KubeClient *client) {
+        return kube_reflector_new(services->spec.event,
+                                  &(KubeReflectorSpec){ .client = client,
                                                         .path = "/api/v1/services",
                                                         .query = "fieldSelector=spec.clusterIP"
                                                                  "%21%3DNone",
@@ -312,27 +312,24 @@ int apiserver_watch_services(ApiServerSync *api) {
                                                         .on_list_begin = on_service_list_begin,
                                                         .on_list_end = on_service_list_end,
                                                         .on_error = on_service_watch_error,
-                                                        .userdata = api->services },
-                                  &api->services->reflector);
+                                                        .userdata = services },
+                                  &services->reflector);
 }
 
-void apiserver_free_services(ApiServerSync *api) {
-        ApiServerServices *services = api->services;
-
+ApiServerServices *apiserver_services_free(ApiServerServices *services) {
         if (!services)
-                return;
+                return NULL;
         kube_reflector_free(services->reflector);
         sd_event_source_disable_unref(services->store_timer);
         while (services->entries.n > 0)
                 remove_service_at(services, services->entries.n - 1);
         free(services->entries.items);
         free(services);
-        api->services = NULL;
+        return NULL;
 }
 
-/* ---- for containers ---- */
+/* ---- variables ---- */
 
-/* Those of the pod's namespace, unless it wants none, and the server's own. */
 static bool is_service_visible(const Service *service, const Pod *pod) {
         bool wants_links =
                 !pod->spec.enable_service_links.is_set || pod->spec.enable_service_links.value;
@@ -342,19 +339,26 @@ static bool is_service_visible(const Service *service, const Pod *pod) {
         return streq(service->namespace, "default") && streq(service->name, "kubernetes");
 }
 
-int apiserver_add_service_variables(const Pod *pod, char ***env, Error *reterr, void *userdata) {
-        ApiServerSync *api = userdata;
-        const ApiServerServices *services = api->services;
-        int r = 0;
-
-        if (!pod_is_of_api(pod))
-                return 0;
+int apiserver_services_add_variables(const ApiServerServices *services, const Pod *pod, char ***env,
+                                     Error *reterr) {
         if (!services->is_known)
                 return error_setf(reterr, EAGAIN,
                                   "services have not yet been read at least once, cannot construct "
                                   "envvars");
-        for (size_t i = 0; r >= 0 && i < services->entries.n; i++)
-                if (is_service_visible(&services->entries.items[i].service, pod))
-                        r = service_add_variables(&services->entries.items[i].service, env);
-        return r;
+        for (size_t i = 0; i < services->entries.n; i++) {
+                const Service *service = &services->entries.items[i].service;
+                int r = is_service_visible(service, pod) ? service_add_variables(service, env) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+void apiserver_services_dump(const ApiServerServices *services, FILE *out) {
+        dump_line(out, 1, "services: %zu, %s", services->entries.n,
+                  services->is_known ? "known" : "not known yet");
+        if (services->reflector)
+                kube_reflector_dump(services->reflector, out);
+        dump_timer(out, 2, "services are written to the cache", services->store_timer);
 }

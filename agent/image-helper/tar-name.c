@@ -26,7 +26,7 @@ static int normalize_tar_name(const char *raw, bool up, char **ret, Error *reter
         unsigned depth = 0;
 
         if (strlen(raw) > TAR_NAME_LENGTH_MAX)
-                return error_setf(reterr, ENAMETOOLONG, "the name is longer than %d bytes",
+                return error_setf(reterr, ENAMETOOLONG, "has a name of more than %d bytes",
                                   TAR_NAME_LENGTH_MAX);
         clean = calloc(1, strlen(raw) + 1);
         if (!clean)
@@ -40,7 +40,7 @@ static int normalize_tar_name(const char *raw, bool up, char **ret, Error *reter
                 } else if (n > 0 && !(n == 1 && p[0] == '.')) {
                         if (++depth > TAR_NAME_DEPTH_MAX)
                                 return error_setf(reterr, ENAMETOOLONG,
-                                                  "the name has more than %d components",
+                                                  "has a name of more than %d components",
                                                   TAR_NAME_DEPTH_MAX);
                         if (length > 0)
                                 clean[length++] = '/';

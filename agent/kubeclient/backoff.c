@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Computes the waits of the back-off. Pure. */
+
 #include "agent/kubeclient/backoff.h"
 
 #include "common/clock.h"
@@ -10,6 +12,21 @@ enum {
 
 const BackOffLimits kube_backoff_default = { 800 * USEC_PER_MSEC, 30 * USEC_PER_SEC };
 const BackOffLimits kube_backoff_slow = { 10 * USEC_PER_SEC, 300 * USEC_PER_SEC };
+
+/* A refusal, or a missing resource, lasts longer than a second. */
+const BackOffLimits *kube_backoff_limits_for_status(unsigned status) {
+        bool is_refused = status >= 400 && status < 500 && status != 401 && status != 408 &&
+                          status != 410 && status != 429;
+
+        return is_refused ? &kube_backoff_slow : &kube_backoff_default;
+}
+
+/* Twice the longest wait, because of the jitter. */
+const char *kube_backoff_retry_hint(unsigned status) {
+        return kube_backoff_limits_for_status(status) == &kube_backoff_slow
+                       ? "retrying within 10 minutes"
+                       : "retrying within a minute";
+}
 
 uint64_t kube_backoff_next(KubeBackoff *backoff, const BackOffLimits *limits, uint64_t now,
                            uint64_t retry_after_usec, uint32_t chance) {

@@ -2,8 +2,9 @@
 #pragma once
 
 /* The back-off of requests to the API server, on common/back-off.h, with client-go's numbers: 800
- * ms, doubling to 30 s, up to as much again as jitter, reset after two minutes without a failure. A
- * longer Retry-After of the server wins. */
+ * ms, doubling to 30 s, plus up to as much again as jitter, so that the nodes of a cluster that all
+ * lost the same server do not return at the same moment; reset after two minutes without a failure.
+ * A longer Retry-After of the server wins. */
 
 #include "common/back-off.h"
 
@@ -15,12 +16,17 @@ typedef struct KubeBackoff {
 } KubeBackoff;
 
 extern const BackOffLimits kube_backoff_default; /* 800 ms to 30 s */
-extern const BackOffLimits kube_backoff_slow;    /* 10 s to 5 min: for what was refused */
+extern const BackOffLimits kube_backoff_slow;    /* 10 s to 5 min: after a refusal */
+
+/* The back-off after an HTTP status, 0: no response; and when it ends, for messages: "retrying
+ * within a minute". */
+const BackOffLimits *kube_backoff_limits_for_status(unsigned status);
+const char *kube_backoff_retry_hint(unsigned status);
 
 /* Counts a failure and returns how long to wait. 'retry_after_usec' is the server's Retry-After, 0:
- * none. 'chance' is any number. */
+ * none. 'chance' is a random number. */
 uint64_t kube_backoff_next(KubeBackoff *backoff, const BackOffLimits *limits, uint64_t now,
                            uint64_t retry_after_usec, uint32_t chance);
 
-/* To be called after a success. */
+/* After a success. */
 void kube_backoff_reset(KubeBackoff *backoff);

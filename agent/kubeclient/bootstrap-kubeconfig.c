@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Formats the kubeconfig that TLS bootstrap writes. */
+
 #include "agent/kubeclient/bootstrap.h"
 
 #include "common/base64.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Steps, one after another: a key, kept on disk before anybody is asked; the request; the wait; the
- * new pair, kept beside the old one; a question that is asked with it; and only when that was
- * answered the pair takes its place. A step that fails is taken again after a back-off; a request
- * that was refused begins anew, with another key. */
+/* The steps of a certificate request: write the key to disk, create the CertificateSigningRequest,
+ * wait for its approval, write the new pair beside the old one, try it with a request, and replace
+ * the old pair. A failed step is repeated after a back-off; after a denied request it starts again
+ * with a new key. */
 
 #include "agent/kubeclient/bootstrap.h"
 
@@ -18,8 +18,8 @@
 
 #include <fcntl.h>
 
-#define PENDING_FILE "kubelet-client-pending.pem" /* the key that is asked for */
-#define NEXT_FILE    "kubelet-client-next.pem"    /* the pair that is to be tried */
+#define PENDING_FILE "kubelet-client-pending.pem" /* the key of the pending request */
+#define NEXT_FILE    "kubelet-client-next.pem"    /* the new pair, until it was tried */
 #define REQUESTS     "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 enum {
@@ -30,7 +30,7 @@ enum {
 typedef void (*bootstrap_step_t)(KubeBootstrap *b);
 
 struct KubeBootstrap {
-        KubeBootstrapSpec spec; /* its texts are those below */
+        KubeBootstrapSpec spec; /* its strings are those below */
         Kubeconfig kubeconfig;
         char *node_name, *directory, *kubeconfig_path;
         KubeClient *client, *trial;
@@ -38,11 +38,11 @@ struct KubeBootstrap {
         KubeReflector *reflector;
         ForkedTask *sync;
         sd_event_source *timer;
-        bootstrap_step_t step; /* that the timer takes, or that follows the disk */
+        bootstrap_step_t step; /* run by the timer, or after a write to disk */
         KubeBackoff backoff;
         char *key, *pair;
-        char *name, *json; /* of the request */
-        bool is_seen;      /* the server has it */
+        char *name, *json; /* of the CertificateSigningRequest */
+        bool is_seen;      /* the server has created it */
         char *last_error;
         unsigned held;
         bool is_doomed;
@@ -55,21 +55,21 @@ static void watch_csr(KubeBootstrap *b);
 static void try_issued_pair(KubeBootstrap *b);
 static void install_issued_pair(KubeBootstrap *b);
 
-/* ---- telling and waiting ---- */
+/* ---- errors and retries ---- */
 
 static void release_bootstrap(KubeBootstrap *b) {
         if (--b->held == 0 && b->is_doomed)
                 kube_bootstrap_free(b);
 }
 
-static void report_bootstrap_error(KubeBootstrap *b, const char *trouble) {
-        if (b->is_doomed || streq_ptr(trouble, b->last_error))
+static void report_bootstrap_error(KubeBootstrap *b, const char *error) {
+        if (b->is_doomed || streq_ptr(error, b->last_error))
                 return;
         free(b->last_error);
-        b->last_error = trouble ? strdup(trouble) : NULL;
+        b->last_error = error ? strdup(error) : NULL;
         b->held++;
         if (b->spec.on_error)
-                b->spec.on_error(trouble, b->spec.userdata);
+                b->spec.on_error(error, b->spec.userdata);
         release_bootstrap(b);
 }
 
@@ -131,7 +131,7 @@ static void on_bootstrap_file_synced(int r, void *userdata) {
         if (r >= 0) {
                 b->step(b);
         } else {
-                r = error_prefixf(&error, r, "cannot keep the certificate of this node");
+                r = error_prefixf(&error, r, "cannot write the certificate of this node to disk");
                 retry_bootstrap_step(b, error_message(&error, r), start_with_stored_key,
                                      &kube_backoff_slow);
         }
@@ -149,7 +149,7 @@ static void write_file_then(KubeBootstrap *b, const char *directory, const Durab
                 on_bootstrap_file_synced(r, b);
 }
 
-/* ---- a key, and what is asked for it ---- */
+/* ---- the key and the request ---- */
 
 static void clear_csr(KubeBootstrap *b) {
         b->key = secret_free(b->key);
@@ -159,7 +159,7 @@ static void clear_csr(KubeBootstrap *b) {
         b->name = b->json = NULL;
 }
 
-/* What an agent before us began: a pair that only has to be tried, or a key. */
+/* An earlier agent may have left a new pair that was not tried yet, or a key. */
 static void start_with_stored_key(KubeBootstrap *b) {
         cleanup_free char *next = bootstrap_file_path(b, NEXT_FILE),
                           *pending = bootstrap_file_path(b, PENDING_FILE);
@@ -204,7 +204,7 @@ static void on_csr_posted(const KubeResponse *response, void *userdata) {
 
         b->request = NULL;
         b->held++;
-        /* It is there already: we asked for it before we were started anew. */
+        /* 409: it exists already, because it was created before this agent was restarted. */
         if (!response->error && (response->status == 201 || response->status == 409)) {
                 kube_backoff_reset(&b->backoff);
                 watch_csr(b);
@@ -229,7 +229,7 @@ static void post_csr(KubeBootstrap *b) {
                 retry_bootstrap_step(b, error_message(&error, r), post_csr, &kube_backoff_default);
 }
 
-/* ---- the wait ---- */
+/* ---- waiting for approval ---- */
 
 static void stop_csr_watch(KubeBootstrap *b) {
         b->reflector = kube_reflector_free(b->reflector);
@@ -271,19 +271,18 @@ static void on_csr_object(KubeWatchEvent change, const char *json, size_t length
                 store_issued_pair(b, text);
         } else if (verdict == CSR_REFUSED) {
                 stop_csr_watch(b);
-                restart_with_new_key(b,
-                                     text ? text : "the certificate signing request was refused");
+                restart_with_new_key(b, text ? text : "the certificate signing request was denied");
         }
         release_bootstrap(b);
 }
 
 static void report_csr_pending(KubeBootstrap *b) {
-        cleanup_free char *sentence = NULL;
+        cleanup_free char *message = NULL;
 
-        if (asprintf(&sentence, "waiting for the approval of %s", b->name) < 0)
-                sentence = NULL;
+        if (asprintf(&message, "waiting for the approval of %s", b->name) < 0)
+                message = NULL;
         else
-                report_bootstrap_error(b, sentence);
+                report_bootstrap_error(b, message);
 }
 
 static void on_csr_list_end(bool is_complete, void *userdata) {
@@ -296,8 +295,8 @@ static void on_csr_list_end(bool is_complete, void *userdata) {
                 report_csr_pending(b);
         } else {
                 stop_csr_watch(b);
-                retry_bootstrap_step(b, "the certificate signing request is gone", post_csr,
-                                     &kube_backoff_default);
+                retry_bootstrap_step(b, "the certificate signing request no longer exists",
+                                     post_csr, &kube_backoff_default);
         }
         release_bootstrap(b);
 }
@@ -334,7 +333,7 @@ static void watch_csr(KubeBootstrap *b) {
                 retry_bootstrap_step(b, strerror(-r), post_csr, &kube_backoff_default);
 }
 
-/* ---- the trial ---- */
+/* ---- trying the new pair ---- */
 
 static int trial_kubeconfig(const KubeBootstrap *b, Kubeconfig *ret) {
         Kubeconfig trial = { 0 };
@@ -358,7 +357,7 @@ static int trial_kubeconfig(const KubeBootstrap *b, Kubeconfig *ret) {
         return -ENOMEM;
 }
 
-/* Whatever the answer is, it is one to us: but not where the server does not know who we are. */
+/* Any response but 401 shows that the server accepts the certificate. */
 static void on_issued_pair_tried(const KubeResponse *response, void *userdata) {
         KubeBootstrap *b = userdata;
 
@@ -368,7 +367,8 @@ static void on_issued_pair_tried(const KubeResponse *response, void *userdata) {
         if (response->error || response->status >= 500 || response->status == 429)
                 retry_step_after_response(b, response, try_issued_pair);
         else if (response->status == 401)
-                restart_with_new_key(b, "the server does not know the certificate that it issued");
+                restart_with_new_key(b, "the API server rejects the certificate that it has issued "
+                                        "(401 Unauthorized)");
         else
                 install_issued_pair(b);
         release_bootstrap(b);
@@ -379,8 +379,9 @@ static int send_request_with_pair(KubeBootstrap *b, Error *reterr) {
         cleanup_free char *path = NULL;
         int r = trial_kubeconfig(b, &trial);
 
-        if (r >= 0)
-                r = kube_client_new(b->spec.event, &trial, &b->trial, reterr);
+        if (r < 0)
+                return r;
+        r = kube_client_new(b->spec.event, &trial, &b->trial, reterr);
         if (r < 0)
                 return r;
         if (asprintf(&path, "/api/v1/nodes/%s", b->node_name) < 0) {
@@ -402,14 +403,14 @@ static void try_issued_pair(KubeBootstrap *b) {
         if (r >= 0)
                 return;
         b->trial = kube_client_free(b->trial);
-        if (r == -EINVAL) /* not for our key, or no certificate */
+        if (r == -EINVAL) /* not for this key, or not a certificate */
                 restart_with_new_key(b, error_message(&error, r));
         else
                 retry_bootstrap_step(b, error_message(&error, r), try_issued_pair,
                                      &kube_backoff_default);
 }
 
-/* ---- the end ---- */
+/* ---- replacing the old pair ---- */
 
 static void report_bootstrap_done(KubeBootstrap *b) {
         remove_bootstrap_file(b, NEXT_FILE);
@@ -443,7 +444,7 @@ static void install_issued_pair(KubeBootstrap *b) {
                         b->kubeconfig_path ? write_node_kubeconfig : report_bootstrap_done);
 }
 
-/* ---- life ---- */
+/* ---- construction ---- */
 
 static int copy_bootstrap_spec(KubeBootstrap *b, const KubeBootstrapSpec *spec) {
         b->spec = *spec;
@@ -463,13 +464,16 @@ int kube_bootstrap_new(const KubeBootstrapSpec *spec, KubeBootstrap **ret, Error
                 return -ENOMEM;
         b->step = start_with_stored_key;
         r = copy_bootstrap_spec(b, spec);
-        if (r >= 0)
-                r = kube_client_new(spec->event, spec->kubeconfig, &b->client, reterr);
-        if (r >= 0) /* at once */
-                r = sd_event_add_time_relative(spec->event, &b->timer, CLOCK_BOOTTIME, 0,
-                                               10 * USEC_PER_MSEC, on_bootstrap_timer, b);
-        if (r >= 0)
-                r = sd_event_source_set_priority(b->timer, TIMER_PRIORITY);
+        if (r < 0)
+                return r;
+        r = kube_client_new(spec->event, spec->kubeconfig, &b->client, reterr);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(spec->event, &b->timer, CLOCK_BOOTTIME, 0,
+                                       10 * USEC_PER_MSEC, on_bootstrap_timer, b);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(b->timer, TIMER_PRIORITY);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(b);

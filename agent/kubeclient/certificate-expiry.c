@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Computes rotation deadline and state of a client certificate from its validity. */
+
 #include "agent/kubeclient/certificate-expiry.h"
 
 #include "agent/kubeclient/client.h"
@@ -7,7 +9,7 @@
 #include <stdio.h>
 
 enum {
-        RENEW_FROM = 70, /* percent of its life */
+        RENEW_FROM = 70, /* percent of its lifetime */
         RENEW_TO = 90,
         LOW = 80,
         CRITICAL = 95,
@@ -53,15 +55,15 @@ char *certificate_describe_problem(uint64_t begins, uint64_t expires, uint64_t n
         };
         CertificateHealth health = certificate_health(begins, expires, now);
         bool is_clear = health == CERTIFICATE_EXPIRES_SOON || health == CERTIFICATE_CRITICAL;
-        char text[RFC3339_SIZE], clock[CLOCK_DESCRIPTION_SIZE], *sentence = NULL;
+        char text[RFC3339_SIZE], clock[CLOCK_DESCRIPTION_SIZE], *message = NULL;
 
         if (!words[health])
                 return NULL;
         format_rfc3339(text, health == CERTIFICATE_NOT_YET_VALID ? begins : expires);
         kube_clock_describe(clock, now);
-        if (asprintf(&sentence, "the certificate of this node %s, %s %s%s%s", words[health],
+        if (asprintf(&message, "the certificate of this node %s, %s %s%s%s", words[health],
                      health == CERTIFICATE_NOT_YET_VALID ? "from" : "at", text,
                      is_clear ? "" : "; ", is_clear ? "" : clock) < 0)
                 return NULL;
-        return sentence;
+        return message;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The new pair comes to us as it comes to everybody: somebody sees that its file is another, and
- * certificate_manager_set_certificate() is called with what is in it. */
+/* Rotates the client certificate with bootstrap.c. The new pair is a changed file: the kubeconfig
+ * watch notices it, and certificate_manager_set_certificate() is called with its content. */
 
 #include "agent/kubeclient/certificate-manager.h"
 
@@ -9,6 +9,7 @@
 #include "agent/kubeclient/certificate-expiry.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 
 enum {
         LOOK_ACCURACY_SEC = 1,
@@ -21,7 +22,7 @@ struct CertificateManager {
         uint64_t begins, expires, rotation_deadline; /* realtime */
         sd_event_source *timer;
         KubeBootstrap *bootstrap;
-        char *rotation_error; /* why the next one is not there yet */
+        char *rotation_error; /* why it was not rotated yet */
         char *reported_error;
 };
 
@@ -43,21 +44,21 @@ static void report_certificate_error(CertificateManager *manager) {
                 manager->spec.on_error(manager->reported_error, manager->spec.userdata);
 }
 
-static void set_rotation_error(CertificateManager *manager, const char *trouble) {
+static void set_rotation_error(CertificateManager *manager, const char *error) {
         free(manager->rotation_error);
-        manager->rotation_error = trouble ? strdup(trouble) : NULL;
+        manager->rotation_error = error ? strdup(error) : NULL;
         report_certificate_error(manager);
 }
 
-static void on_rotation_error(const char *trouble, void *userdata) {
-        set_rotation_error(userdata, trouble);
+static void on_rotation_error(const char *error, void *userdata) {
+        set_rotation_error(userdata, error);
 }
 
 static void on_rotation_done(void *userdata) {
         CertificateManager *manager = userdata;
 
         manager->bootstrap = kube_bootstrap_free(manager->bootstrap);
-        manager->rotation_deadline = 0; /* until the new one is set */
+        manager->rotation_deadline = 0; /* not known until the new one is set */
         set_rotation_error(manager, NULL);
 }
 
@@ -94,7 +95,8 @@ static void arm_certificate_timer(CertificateManager *manager) {
         (void) sd_event_source_set_enabled(manager->timer, SD_EVENT_ONESHOT);
 }
 
-/* An expired one cannot ask for its successor, but a server may be behind the times as well. */
+/* An expired certificate cannot request its successor, except where the server's clock is
+ * behind. */
 static void check_certificate(CertificateManager *manager) {
         uint64_t now = now_realtime_usec();
 
@@ -118,7 +120,7 @@ int certificate_manager_set_certificate(CertificateManager *manager, const Kubec
                 return -ENOMEM;
         kubeconfig_done(&manager->kubeconfig);
         manager->kubeconfig = copy;
-        /* The same one again, or what a bootstrap has just brought. */
+        /* The same certificate again, or one that a bootstrap has just installed. */
         if (begins != manager->begins || expires != manager->expires) {
                 manager->begins = begins;
                 manager->expires = expires;
@@ -165,4 +167,21 @@ CertificateManager *certificate_manager_free(CertificateManager *manager) {
         free(manager->reported_error);
         free(manager);
         return NULL;
+}
+
+void certificate_manager_dump(const CertificateManager *manager, FILE *out) {
+        char time[RFC3339_SIZE];
+
+        if (manager->expires == 0)
+                return;
+        dump_line(out, 1, "certificate: expires %s, %s", format_rfc3339(time, manager->expires),
+                  !manager->directory  ? "is not rotated by this agent"
+                  : manager->bootstrap ? "is being rotated"
+                                       : "is rotated in time");
+        if (manager->rotation_deadline > 0)
+                dump_line(out, 2, "rotation is due: %s",
+                          format_rfc3339(time, manager->rotation_deadline));
+        if (manager->rotation_error)
+                dump_line(out, 2, "last error: %s", manager->rotation_error);
+        dump_timer(out, 2, "next check", manager->timer);
 }

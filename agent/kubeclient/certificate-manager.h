@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Looks after the node's certificate: says when it runs out, and where it is ours to renew, gets
- * the next one in time. It sleeps from one look to the next. */
+/* Watches the expiry of the node's client certificate and rotates it, where it was issued to this
+ * agent (kubelet: certificate manager). It sleeps between the checks. */
 
 #include "agent/kubeclient/bootstrap.h"
+
+#include <stdio.h>
 
 typedef struct CertificateManager CertificateManager;
 
 typedef struct CertificateManagerSpec {
         sd_event *event;
         const char *node_name;
-        const char *directory; /* where PAIR_FILE is ours to renew; NULL: it is not */
-        /* Of the certificate, or of its renewal; NULL: there is none any more. */
-        void (*on_error)(const char *trouble, void *userdata);
+        const char *directory; /* where PAIR_FILE is rotated; NULL: it is not ours */
+        /* Of the certificate or its rotation; NULL: there is no error. */
+        void (*on_error)(const char *error, void *userdata);
         void *userdata;
 } CertificateManagerSpec;
 
@@ -22,7 +24,10 @@ int certificate_manager_new(const CertificateManagerSpec *spec, CertificateManag
 CertificateManager *certificate_manager_free(CertificateManager *manager);
 DEFINE_CLEANUP(CertificateManager *, certificate_manager_free)
 
-/* Whom to ask, and from when to when our certificate is (0: we have none), as it is from now on:
- * after each time that files were read. 0 or -ENOMEM. */
+/* The server and the validity of the certificate in use (0: there is none), after each time that
+ * the files were read. 0 or -ENOMEM. */
 int certificate_manager_set_certificate(CertificateManager *manager, const Kubeconfig *kubeconfig,
                                         uint64_t begins, uint64_t expires);
+
+/* Prints the rotation of the certificate for `mainstay debug dump`. */
+void certificate_manager_dump(const CertificateManager *manager, FILE *out);

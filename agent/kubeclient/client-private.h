@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What client.c, lane.c and request.c share. A lane is one multi handle with one identity and the
- * connections that were made with it. Another identity is another lane, and so is what follows a
- * connection that nobody answers on: who is under way goes on in the old one, which ends with the
- * last of them. */
+/* Shared by client.c, connections.c and request.c. A connection generation is one multi handle with
+ * one identity and its connections. Changed credentials start a new generation, and so does a
+ * connection that no longer answers. Requests in flight finish in the old generation, which is
+ * freed after the last one. */
 
 #include "agent/kubeclient/backoff.h"
 #include "agent/kubeclient/client.h"
@@ -14,66 +14,66 @@
 
 typedef struct KubeConnections KubeConnections;
 struct KubeConnections {
-        KubeConnections *next; /* that was left before */
-        KubeClient *client;    /* NULL: it is no more */
+        KubeConnections *next; /* an older generation */
+        KubeClient *client;    /* NULL: it is being freed */
         CurlLoop *loop;
         KubeTlsConfig tls_config;
         struct curl_slist *connect_to;
         KubeRequest *requests;
         unsigned n_requests;
-        bool is_multiplexed;  /* many requests share a connection, as far as we have heard */
-        bool has_goaway;      /* a server has said goodbye on one of its connections */
-        bool is_draining;     /* nothing new begins here */
-        bool is_held;         /* somebody walks through it: nothing may be freed */
-        uint64_t received_at; /* when anything came last, boot time */
+        bool is_multiplexed;  /* HTTP/2 was seen, so requests share a connection */
+        bool has_goaway;      /* the server sent GOAWAY on one of its connections */
+        bool is_draining;     /* no new request starts here */
+        bool is_held;         /* its list is being walked: nothing may be freed */
+        uint64_t received_at; /* of the last byte, boot time */
 };
 
 struct KubeClient {
         sd_event *event;
         KubeServerAddress address;
-        char *server; /* for sentences */
+        char *server; /* for messages */
         char *proxy;  /* "": none */
         bool is_insecure;
         bool is_plain; /* http: */
         KubeConnections *connections;
-        KubeConnections *draining; /* that still end what was begun */
+        KubeConnections *draining; /* older generations with requests in flight */
 
         char *token;
         char *token_file;
-        struct timespec token_time; /* of the file that was read last, good or not */
+        struct timespec token_time; /* of the file that was read last, valid or not */
         uint64_t token_inode;
         char *token_error;
 
         bool is_reached;
-        bool was_unreachable; /* ever */
+        bool was_unreachable; /* since the client was created */
         uint64_t since;
-        char *last_error;         /* the last one; it may be over */
-        KubeBackoff backoff;      /* while it is not reached */
-        uint64_t next_attempt_at; /* when the next one may try it, boot time */
+        char *last_error;         /* the last one; the server may be reachable again */
+        KubeBackoff backoff;      /* while it is unreachable */
+        uint64_t next_attempt_at; /* of the next attempt to connect, boot time */
         uint64_t n_requests;
         void (*on_state_changed)(void *userdata);
         void *state_userdata;
-        bool is_state_changed; /* told at the end of the turn */
-        bool is_reconnected;   /* told to all listeners then */
+        bool is_state_changed; /* reported at the end of the turn */
+        bool is_reconnected;   /* then all listeners are notified */
         KubeReconnectListener *listeners;
-        KubeReconnectListener *next_listener; /* that is told next */
+        KubeReconnectListener *next_listener; /* notified next */
 };
 
 struct KubeRequest {
         KubeConnections *connections;
         KubeRequest *next;
-        KubeRequestSpec spec; /* what it points to is gone, but for the callbacks */
+        KubeRequestSpec spec; /* its strings are no longer valid, its callbacks are */
         CURL *easy;
         struct curl_slist *headers;
         bool is_started;
-        bool is_cancelled; /* or done: it calls nobody any more */
+        bool is_cancelled; /* or done: no callback is called */
         bool has_response;
         int data_result;          /* of on_data */
-        const char *abort_reason; /* why we have ended it; static */
+        const char *abort_reason; /* why we ended it; static */
         size_t headers_length;
         char *body;
         size_t length, room;
-        uint64_t started_at, received_at; /* when anything came last; boot time */
+        uint64_t started_at, received_at; /* of the last byte; boot time */
         sd_event_source *idle_timer;
         char error[CURL_ERROR_SIZE];
 };
@@ -83,31 +83,32 @@ int kube_connections_new(KubeClient *client, KubeTlsConfig *tls_config_take, Kub
 KubeConnections *kube_connections_free(KubeConnections *connections);
 DEFINE_CLEANUP(KubeConnections *, kube_connections_free)
 
-/* Begins and frees what could not be while libcurl was at work. The lane may be gone after it. */
+/* Starts and frees the requests that could not be while libcurl was running. The generation may be
+ * freed by it. */
 void kube_connections_process_queue(KubeConnections *connections);
 
-/* The request is libcurl's from now on. 0 or -EIO. */
+/* Gives the request to libcurl. 0 or -EIO. */
 int kube_connections_start_request(KubeRequest *request);
 
-/* An answer came. */
+/* A response arrived. */
 void kube_connections_note_response(KubeConnections *connections, CURL *easy);
 
-/* Ends the streams in it, because nobody answers there. While the lane is held. */
+/* Ends its streams, as their connection no longer answers. Only while it is held. */
 void kube_connections_fail_streams(KubeConnections *connections);
 
-/* Neither may be done just now. */
+/* Whether starting and freeing have to wait. */
 bool kube_connections_are_held(const KubeConnections *connections);
 
-/* Nothing begins in it from now on; with the client gone, nothing goes on either. */
+/* No new request starts in it; without a client, requests in flight end too. */
 void kube_connections_drain(KubeConnections *connections, bool is_client_gone);
 
-/* Frees a lane that was left and has nothing to do any more. */
+/* Frees an old generation without requests. */
 void kube_connections_free_if_drained(KubeConnections *connections);
 
-/* To where what begins from now on has its place; it has not begun. */
+/* Moves a request that has not started to the current generation. */
 void kube_request_move_to(KubeRequest *request, KubeConnections *connections);
 
-/* The request's end: told, then freed. 'code' is libcurl's. */
+/* Reports the end of the request and frees it. 'code' is libcurl's. */
 void kube_request_finish(KubeRequest *request, CURLcode code);
 void kube_request_free(KubeRequest *request);
 
@@ -119,16 +120,16 @@ typedef struct KubeRequestName {
 
 KubeRequestName kube_request_name(const KubeRequest *request);
 
-/* The server has answered something, or has not: 'trouble' is copied. */
+/* The server has answered, or it has not: 'error' is copied. */
 void kube_client_mark_reachable(KubeClient *client);
-void kube_client_mark_unreachable(KubeClient *client, const char *trouble);
+void kube_client_mark_unreachable(KubeClient *client, const char *error);
 void kube_client_notify_state(KubeClient *client);
 
-/* What begins from now on uses other connections. */
+/* New requests use new connections. */
 void kube_client_renew_connections(KubeClient *client);
 
-/* Reads the token's file when it may be another, or when it must be. */
+/* Reads the token file where it may have changed, or always with 'must'. */
 void kube_client_refresh_token(KubeClient *client, bool must);
 
-/* The lane that was left has ended all that it had. */
+/* An old generation has finished all its requests. */
 void kube_client_remove_connections(KubeClient *client, const KubeConnections *connections);

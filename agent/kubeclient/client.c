@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The client object: server address, token file, reachability, reconnect listeners. Requests are
+ * in request.c, connections in connections.c. */
+
 #include "agent/kubeclient/client-private.h"
 
 #include "agent/kubeclient/json-view.h"
@@ -8,7 +11,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* 2026-01-01; whatever this says, it was built later. */
+/* 2026-01-01: no build of this source is older */
 #define BUILT_USEC (UINT64_C(1767225600) * USEC_PER_SEC)
 
 bool kube_clock_is_set(uint64_t realtime_usec) {
@@ -25,21 +28,51 @@ const char *kube_clock_describe(char buffer[CLOCK_DESCRIPTION_SIZE], uint64_t re
         return buffer;
 }
 
+/* The reason phrase of RFC 9110, of the statuses that an API server uses. */
+static const char *http_status_phrase(unsigned status) {
+        static const struct {
+                unsigned status;
+                const char *phrase;
+        } phrases[] = {
+                { 400, "Bad Request" },
+                { 401, "Unauthorized" },
+                { 403, "Forbidden" },
+                { 404, "Not Found" },
+                { 405, "Method Not Allowed" },
+                { 408, "Request Timeout" },
+                { 409, "Conflict" },
+                { 410, "Gone" },
+                { 413, "Content Too Large" },
+                { 415, "Unsupported Media Type" },
+                { 422, "Unprocessable Entity" },
+                { 429, "Too Many Requests" },
+                { 500, "Internal Server Error" },
+                { 502, "Bad Gateway" },
+                { 503, "Service Unavailable" },
+                { 504, "Gateway Timeout" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(phrases); i++)
+                if (phrases[i].status == status)
+                        return phrases[i].phrase;
+        return "HTTP status";
+}
+
 char *kube_response_describe_error(const KubeResponse *response) {
         JsonView body = { response->body, response->length };
         cleanup_free char *message = NULL;
-        char *sentence = NULL;
+        char *text;
 
         if (response->error)
                 return strdup(response->error);
         message = json_view_message(json_view_member(body, "message"));
-        if (asprintf(&sentence, "the server said %u%s%s", response->status, message ? ": " : "",
-                     strna(message)) < 0)
+        if (asprintf(&text, "%u %s%s%s", response->status, http_status_phrase(response->status),
+                     message ? ": " : "", strna(message)) < 0)
                 return NULL;
-        return sentence;
+        return text;
 }
 
-/* ---- what is known of the server ---- */
+/* ---- reachability ---- */
 
 void kube_client_mark_reachable(KubeClient *client) {
         if (client->is_reached)
@@ -92,7 +125,7 @@ void kube_client_remove_listener(KubeClient *client, KubeReconnectListener *list
                 client->next_listener = listener->next;
 }
 
-/* Who listens sets a timer, so the client is still there after each. */
+/* A listener only sets a timer, so the client still exists after each call. */
 static void notify_listeners(KubeClient *client) {
         KubeReconnectListener *listener = client->listeners;
 
@@ -150,7 +183,7 @@ static bool is_token_file_changed(KubeClient *client) {
         struct stat st = { 0 };
         bool is_same;
 
-        /* One that is gone has no time, and is read again only when it is there. */
+        /* A missing file has the time 0, and is read again when it exists. */
         (void) stat(client->token_file, &st);
         is_same = st.st_ino == client->token_inode &&
                   st.st_mtim.tv_sec == client->token_time.tv_sec &&
@@ -160,7 +193,7 @@ static bool is_token_file_changed(KubeClient *client) {
         return !is_same;
 }
 
-/* One that cannot be read leaves the old one in place. */
+/* An unreadable token leaves the old one in use. */
 void kube_client_refresh_token(KubeClient *client, bool must) {
         cleanup_error Error error = ERROR_NULL;
         char *token = NULL;
@@ -174,7 +207,7 @@ void kube_client_refresh_token(KubeClient *client, bool must) {
         set_token_error(client, r < 0 ? strdup(error_message(&error, r)) : NULL);
 }
 
-/* As client-go has it: the file's token, and where that is not there, the one beside it. */
+/* As in client-go: the token file's token, or the literal one where the file is missing. */
 static int load_token(KubeClient *client, const Kubeconfig *config) {
         cleanup_free char *file = config->token_file ? strdup(config->token_file) : NULL;
 
@@ -194,7 +227,7 @@ static int load_token(KubeClient *client, const Kubeconfig *config) {
         return 0;
 }
 
-/* ---- lanes ---- */
+/* ---- connection generations ---- */
 
 void kube_client_remove_connections(KubeClient *client, const KubeConnections *connections) {
         KubeConnections **at = &client->draining;
@@ -233,11 +266,11 @@ void kube_client_renew_connections(KubeClient *client) {
             duplicate_fd(old->certificate_fd, &tls_config.certificate_fd) < 0 ||
             duplicate_fd(old->key_fd, &tls_config.key_fd) < 0 ||
             kube_connections_new(client, &tls_config, &connections, NULL) < 0)
-                return; /* the old one will do */
+                return; /* the old one stays in use */
         replace_connections(client, connections);
 }
 
-/* ---- life ---- */
+/* ---- construction ---- */
 
 static int copy_server_settings(KubeClient *client, const Kubeconfig *config) {
         int r = kube_server_address_init(&client->address, config->server, config->tls_server_name);
@@ -266,12 +299,15 @@ int kube_client_new(sd_event *event, const Kubeconfig *config, KubeClient **ret,
                 return -ENOMEM;
         client->event = event;
         r = copy_server_settings(client, config);
-        if (r >= 0)
-                r = kube_tls_config_load(config, &tls_config, reterr);
-        if (r >= 0)
-                r = load_token(client, config);
-        if (r >= 0)
-                r = kube_connections_new(client, &tls_config, &client->connections, reterr);
+        if (r < 0)
+                return r;
+        r = kube_tls_config_load(config, &tls_config, reterr);
+        if (r < 0)
+                return r;
+        r = load_token(client, config);
+        if (r < 0)
+                return r;
+        r = kube_connections_new(client, &tls_config, &client->connections, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(client);
@@ -342,8 +378,9 @@ int kube_client_reload(KubeClient *client, const Kubeconfig *config, Error *rete
         KubeConnections *connections = NULL;
         int r = kube_tls_config_load(config, &tls_config, reterr);
 
-        if (r >= 0)
-                r = check_token_file(config, reterr);
+        if (r < 0)
+                return r;
+        r = check_token_file(config, reterr);
         if (r < 0)
                 return r;
         r = load_token(client, config);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Requests to the API server: one libcurl multi handle on the agent's loop, HTTP/2 where the server
- * speaks it, so that all watches share a connection. Nothing here waits, and nothing is tried
- * again: that is for the reflector and the writer. A server that is gone without a word is noticed
- * by the kernel (keep-alive, user timeout), so an idle watch wakes nobody. One that is there and
- * says nothing any more is noticed by whoever waits for an answer; streams that have not been heard
- * since then end with it. */
+/* Requests to the API server: one libcurl multi handle on the agent's loop, with HTTP/2 where the
+ * server supports it, so that all watches share a connection. Nothing blocks, and nothing is
+ * retried here: see reflector.h and work-queue.h. The kernel detects a lost server (TCP keep-alive
+ * and user timeout), so idle watches cause no wake-ups. A server that accepts requests and does not
+ * answer is detected by the response timeout; then the streams that were silent since are ended,
+ * too. */
 
 #include "agent/model/kubeconfig.h"
 #include "common/error.h"
@@ -19,21 +19,23 @@ typedef struct KubeClient KubeClient;
 typedef struct KubeRequest KubeRequest;
 
 enum {
-        KUBE_RESPONSE_MAX = 4 * 1024 * 1024, /* of what is not a stream; an object has 1.5 MiB */
-        KUBE_DEADLINE_SEC = 60,              /* of a request that says no other */
+        KUBE_RESPONSE_MAX =
+                4 * 1024 *
+                1024, /* of a response that is not a stream; an object has at most 1.5 MiB */
+        KUBE_DEADLINE_SEC = 60, /* of a request that sets none */
 };
 
-/* What was said, or why nothing was. */
+/* The response, or why there is none. */
 typedef struct KubeResponse {
-        const char *error; /* a sentence: there is no answer. NULL: there is */
-        unsigned status;   /* of HTTP; 0 without an answer */
-        const char *body;  /* a NUL follows; "" of a stream that succeeded */
+        const char *error; /* why there was no response; NULL: there was one */
+        unsigned status;   /* of HTTP; 0 without a response */
+        const char *body;  /* NUL-terminated; "" of a stream that succeeded */
         size_t length;
         uint64_t retry_after_usec; /* Retry-After; 0: none */
 } KubeResponse;
 
-/* Why an answer is no success, for a person: in memory that the caller frees, NULL where there is
- * none. */
+/* "403 Forbidden: pods is forbidden: …": why the request failed. The caller frees it; NULL on out
+ * of memory. */
 char *kube_response_describe_error(const KubeResponse *response);
 
 typedef struct KubeRequestSpec {
@@ -43,52 +45,53 @@ typedef struct KubeRequestSpec {
         const char *body;         /* NULL: none; copied */
         size_t body_length;
         uint64_t deadline_usec;         /* for all of it; 0: KUBE_DEADLINE_SEC; UINT64_MAX: none */
-        uint64_t response_timeout_usec; /* until the answer begins; 0: no such limit */
-        uint64_t idle_timeout_usec;     /* the longest that nothing may come; 0: no such limit */
+        uint64_t response_timeout_usec; /* until the response starts; 0: no limit */
+        uint64_t idle_timeout_usec;     /* between two reads; 0: no limit */
 
-        bool is_mostly_idle; /* a stream that says little for long: it costs little memory */
-        /* A stream: its 200 is there, though nothing of its body may be for long. */
+        bool is_mostly_idle; /* a watch: it gets small buffers */
+        /* A stream has started with status 200; its body may follow much later. */
         void (*on_open)(void *userdata);
-        /* A stream: told of each piece of a 200's body. < 0 ends the request, which is then done
-         * with an error. NULL: the body is in the answer. */
+        /* A stream: each piece of the body of a 200. < 0 ends the request, which is then done with
+         * an error. NULL: the body is in the response. */
         int (*on_data)(const char *data, size_t length, void *userdata);
-        /* Once, from the loop; the request is gone after it. */
+        /* Once, from the loop; the request is freed afterwards. */
         void (*on_done)(const KubeResponse *response, void *userdata);
         void *userdata;
 } KubeRequestSpec;
 
-/* Loads libcurl. The kubeconfig is copied, its files are read. 0; -errno with a sentence. */
+/* Loads libcurl. The kubeconfig is copied and its files are read. 0, or -errno with a message. */
 int kube_client_new(sd_event *event, const Kubeconfig *kubeconfig, KubeClient **ret, Error *reterr);
 
-/* Freed after all its requests are done or cancelled. */
+/* To be freed after all its requests are done or cancelled. */
 KubeClient *kube_client_free(KubeClient *client);
 DEFINE_CLEANUP(KubeClient *, kube_client_free)
 
-/* Certificates, keys or tokens may be others. What verifies is used from the next request on (those
- * under way go on); what does not, leaves the old in place. 1 where anything is another, 0, -errno
- * with a sentence. */
+/* Certificates, keys or tokens may have changed. Valid ones are used from the next request on;
+ * invalid ones leave the old ones in use. 1 where anything has changed, 0, or -errno with a
+ * message. */
 int kube_client_reload(KubeClient *client, const Kubeconfig *kubeconfig, Error *reterr);
 
-/* Begins; what is pointed to need not outlive the call. 0 or -errno with a sentence. */
+/* Starts a request; what 'spec' points to need not outlive the call. 0, or -errno with a
+ * message. */
 int kube_client_start_request(KubeClient *client, const KubeRequestSpec *spec, KubeRequest **ret,
                               Error *reterr);
 
-/* Ends it without calling back. NULL is fine; returns NULL. */
+/* Ends it without a callback. NULL is allowed; returns NULL. */
 KubeRequest *kube_request_cancel(KubeRequest *request);
 DEFINE_CLEANUP(KubeRequest *, kube_request_cancel)
 
 /* For `describe node`. Times are realtime microseconds; strings are the client's. */
 typedef struct KubeClientState {
         const char *server;
-        bool is_reached;        /* the last request was answered, whatever the answer */
-        uint64_t since;         /* when that became so; 0: nothing was asked yet */
-        const char *last_error; /* why not; NULL where it is reached */
+        bool is_reached;        /* the last request was answered, with whatever status */
+        uint64_t since;         /* when that changed last; 0: nothing was sent yet */
+        const char *last_error; /* why not; NULL where it is */
         const char
-                *last_unreachable_error; /* that, or why it was not before; NULL: it always was */
-        /* Of our own files, though what they held before is still used; NULL: none. */
+                *last_unreachable_error; /* also while it is reached again; NULL: it always was */
+        /* Of the kubeconfig's files, whose last valid content is in use; NULL: none. */
         const char *credentials_error;
-        uint64_t n_requests;      /* begun */
-        uint64_t begins, expires; /* our certificate; 0: we have none */
+        uint64_t n_requests;      /* started */
+        uint64_t begins, expires; /* of the client certificate; 0: there is none */
 } KubeClientState;
 
 KubeClientState kube_client_state(const KubeClient *client);
@@ -96,33 +99,33 @@ KubeClientState kube_client_state(const KubeClient *client);
 /* Prints the connection and the requests in flight for `mainstay debug dump`. */
 void kube_client_dump(const KubeClient *client, FILE *out);
 
-/* Told when is_reached or one of the troubles becomes another. */
+/* Called when is_reached or one of the errors has changed. */
 void kube_client_set_state_callback(KubeClient *client, void (*on_state)(void *userdata),
                                     void *userdata);
 
-/* No certificate means anything to a machine that believes to live before this was written. */
+/* Certificates cannot be checked where the clock is older than this program. */
 bool kube_clock_is_set(uint64_t realtime_usec);
 
-/* "the clock of this machine says 2036-01-31", for who wonders at a certificate's time. The day is
- * enough, and the words are the same until it is over. Returns the buffer. */
+/* "the clock of this machine says 2036-01-31", for messages about the validity of a certificate. It
+ * has the day only, so the text does not change for a day. Returns the buffer. */
 enum {
         CLOCK_DESCRIPTION_SIZE = 80
 };
 const char *kube_clock_describe(char buffer[CLOCK_DESCRIPTION_SIZE], uint64_t realtime_usec);
 
-/* Somebody who waits for the server to be there again, and is told once each time that it is. */
+/* Called each time that the server is reachable again. */
 typedef struct KubeReconnectListener KubeReconnectListener;
 struct KubeReconnectListener {
-        KubeReconnectListener *next; /* the client's */
+        KubeReconnectListener *next; /* owned by the client */
         void (*on_reached)(void *userdata);
         void *userdata;
 };
 
-/* The listener is borrowed until it is removed, which may be done from within any callback. */
+/* The listener is borrowed until it is removed, which is allowed from any callback. */
 void kube_client_add_listener(KubeClient *client, KubeReconnectListener *listener);
 void kube_client_remove_listener(KubeClient *client, KubeReconnectListener *listener);
 
-/* While the server is not reached, whoever would try it again asks for the turn: one has it, and
- * the others wait for what comes of that, so that many cost no more connections than one. How long
- * to wait before asking once more; 0: it is the caller's turn. */
+/* While the server is unreachable, one caller at a time may try to connect, and the others wait for
+ * its result, so that many reflectors cost one connection attempt. Returns how long to wait before
+ * calling again; 0: the caller may try. */
 uint64_t kube_client_claim_retry(KubeClient *client);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Connection generations: which requests share a libcurl multi handle, when a request starts,
+ * and how an old generation is drained. */
+
 #include "agent/kubeclient/client-private.h"
 
 #include "common/cleanup.h"
 
 enum {
         CONNECTIONS_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20, /* containers come first */
-        STREAMS_MAX = 1000,   /* on one connection; servers say less */
-        STREAMS_LEAST = 80,   /* that a server lets us have on each */
-        CONNECTIONS_MORE = 1, /* than these make necessary */
+        STREAMS_MAX = 1000,   /* on one connection; servers allow fewer */
+        STREAMS_LEAST = 80,   /* that a server allows on each connection */
+        CONNECTIONS_MORE = 1, /* besides those that are needed */
 };
 
 static void on_transfer_done(CURL *easy, CURLcode code, void *userdata) {
@@ -76,8 +79,8 @@ void kube_connections_note_response(KubeConnections *connections, CURL *easy) {
         connections->is_multiplexed = version == CURL_HTTP_VERSION_2_0;
 }
 
-/* While one more connection is being made, libcurl would make yet another for each request that
- * does not fit on the others. */
+/* While a connection is being made, libcurl would open a further one for each request that does not
+ * fit on the others. */
 int kube_connections_start_request(KubeRequest *request) {
         KubeConnections *connections = request->connections;
         unsigned max = CONNECTIONS_MORE + connections->n_requests / STREAMS_LEAST;
@@ -92,7 +95,7 @@ static void start_queued_request(KubeRequest *request) {
                 kube_request_finish(request, CURLE_FAILED_INIT);
 }
 
-/* One that is to be freed, or that is to begin; the list may be another after each. */
+/* A request that is to be freed or started; the list may change after each. */
 static KubeRequest *find_unstarted_request(const KubeConnections *connections) {
         for (KubeRequest *request = connections->requests; request; request = request->next)
                 if (request->is_cancelled || !request->is_started)
@@ -111,7 +114,7 @@ void kube_connections_fail_streams(KubeConnections *connections) {
         KubeRequest *request;
 
         while ((request = find_open_stream(connections))) {
-                request->abort_reason = "nobody answers on its connection any more";
+                request->abort_reason = "the server no longer answers on this connection";
                 kube_request_finish(request, CURLE_OPERATION_TIMEDOUT);
         }
 }
@@ -129,7 +132,8 @@ void kube_connections_free_if_drained(KubeConnections *connections) {
         kube_connections_free(connections);
 }
 
-/* Where those go on that have not begun: another identity is for those that are made with it. */
+/* The generation for requests that have not started; none uses older credentials than those that
+ * are current. */
 static KubeConnections *find_newer_connections(const KubeConnections *connections) {
         KubeConnections *next = connections->client ? connections->client->connections : NULL;
 
@@ -154,7 +158,7 @@ static void process_queued_requests(KubeConnections *connections) {
         }
 }
 
-/* Whoever is told may end the client, and with it all requests. */
+/* A callback may free the client, and with it all requests. */
 void kube_connections_process_queue(KubeConnections *connections) {
         KubeConnections *next;
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Creates keys and CertificateSigningRequests with GnuTLS, and reads the status of a request. */
+
 #include "agent/kubeclient/csr.h"
 
 #include "agent/kubeclient/json-view.h"
@@ -54,20 +56,24 @@ static int sign_csr(gnutls_x509_crq_t request, gnutls_x509_privkey_t key, const 
         static const char organisation[] = "system:nodes";
         int r = gnutls_x509_crq_set_version(request, 1);
 
-        if (r >= 0)
-                r = gnutls_x509_crq_set_dn_by_oid(request, GNUTLS_OID_X520_ORGANIZATION_NAME, 0,
-                                                  organisation, sizeof(organisation) - 1);
-        if (r >= 0)
-                r = gnutls_x509_crq_set_dn_by_oid(request, GNUTLS_OID_X520_COMMON_NAME, 0,
-                                                  common_name, (unsigned) strlen(common_name));
-        if (r >= 0)
-                r = gnutls_x509_crq_set_key(request, key);
-        if (r >= 0)
-                r = gnutls_x509_crq_sign2(request, key, GNUTLS_DIG_SHA256, 0);
+        if (r < 0)
+                return r;
+        r = gnutls_x509_crq_set_dn_by_oid(request, GNUTLS_OID_X520_ORGANIZATION_NAME, 0,
+                                          organisation, sizeof(organisation) - 1);
+        if (r < 0)
+                return r;
+        r = gnutls_x509_crq_set_dn_by_oid(request, GNUTLS_OID_X520_COMMON_NAME, 0, common_name,
+                                          (unsigned) strlen(common_name));
+        if (r < 0)
+                return r;
+        r = gnutls_x509_crq_set_key(request, key);
+        if (r < 0)
+                return r;
+        r = gnutls_x509_crq_sign2(request, key, GNUTLS_DIG_SHA256, 0);
         return r;
 }
 
-/* The server knows "CERTIFICATE REQUEST" only; GnuTLS's own is "NEW CERTIFICATE REQUEST". */
+/* The API server accepts "CERTIFICATE REQUEST" only; GnuTLS writes "NEW CERTIFICATE REQUEST". */
 static int export_csr(gnutls_x509_crq_t request, gnutls_datum_t *ret_pem) {
         gnutls_datum_t der = { 0 };
         int r = gnutls_x509_crq_export2(request, GNUTLS_X509_FMT_DER, &der);
@@ -97,7 +103,7 @@ static int make_csr_pem(gnutls_x509_privkey_t key, const char *node_name, gnutls
         return r < 0 ? set_gnutls_error(r, "cannot make a certificate signing request", reterr) : 0;
 }
 
-/* One key has one name, so that an agent that starts anew asks for the same thing. */
+/* The name is computed from the key, so a restarted agent finds its request again. */
 static int make_csr_name(gnutls_x509_privkey_t key, char **ret, Error *reterr) {
         static const char prefix[] = "node-csr-";
         unsigned char id[KEY_ID_BYTES];
@@ -157,12 +163,12 @@ int csr_build_object(const char *node_name, const char *key, char **ret_name, ch
 static char *describe_csr_refusal(JsonView condition, const char *type) {
         cleanup_free char *reason = json_view_message(json_view_member(condition, "reason"));
         cleanup_free char *message = json_view_message(json_view_member(condition, "message"));
-        char *sentence = NULL;
+        char *text;
 
-        if (asprintf(&sentence, "the certificate signing request was %s%s%s%s%s", type,
+        if (asprintf(&text, "the certificate signing request was %s%s%s%s%s", type,
                      reason ? ": " : "", strna(reason), message ? ": " : "", strna(message)) < 0)
                 return NULL;
-        return sentence;
+        return text;
 }
 
 CsrStatus csr_read_status(const char *json, size_t length, char **ret_text) {
@@ -186,7 +192,7 @@ CsrStatus csr_read_status(const char *json, size_t length, char **ret_text) {
                 return CSR_PENDING;
         if (base64_decode(base64, ret_text, &size) < 0 || size == 0) {
                 free(*ret_text);
-                *ret_text = strdup("the certificate that was issued is no base64");
+                *ret_text = strdup("the issued certificate is not base64");
                 return CSR_REFUSED;
         }
         return CSR_ISSUED;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Converts a v1.Event into the request that creates or counts it. */
+
 #include "agent/kubeclient/event-object.h"
 
 #include "common/cleanup.h"
@@ -7,10 +9,10 @@
 #include <jansson.h>
 
 enum {
-        NAME_MAX_LENGTH = 253, /* of an object of the API */
+        NAME_MAX_LENGTH = 253, /* of an object name */
 };
 
-/* "<pod>.<number>": where that is too long it is the pod's name that gives. */
+/* "<pod>.<number>": the pod's name is shortened where that is too long. */
 static char *shorten_event_name(const char *name) {
         size_t length = strlen(name);
         const char *number = strrchr(name, '.');
@@ -41,7 +43,7 @@ static char *format_event_patch(const json_t *event) {
 static char *format_event_body(json_t *event, const char *name) {
         json_t *metadata = json_object_get(event, "metadata");
 
-        (void) json_object_del(metadata, "creationTimestamp"); /* the server's to say */
+        (void) json_object_del(metadata, "creationTimestamp"); /* set by the server */
         (void) json_object_set_new(metadata, "name", json_string(name));
         return json_dumps(event, JSON_COMPACT);
 }

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Queues and rate-limits the events of pods. */
+
 #include "agent/kubeclient/event-sink.h"
 
 #include "agent/kubeclient/event-object.h"
 #include "agent/kubeclient/work-queue.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 
-/* Nothing is remembered of an event once it is written: one that has happened before is counted up
- * by a patch, and where the server does not know it (any more) it is created; one that is created
- * twice is counted up. */
+/* No state is kept about an event that was sent. An event that happened before is patched with the
+ * new count, and created where the server does not have it; one that exists already is patched. */
 
 #define PATCH_TYPE "application/strategic-merge-patch+json"
 
 enum {
         DEADLINE_SEC = 10,
-        TOKEN_BUCKETS_MAX = 128, /* pods whose events are counted */
+        TOKEN_BUCKETS_MAX = 128, /* pods with a budget */
 };
 
 typedef struct PendingEvent PendingEvent;
@@ -23,12 +25,12 @@ struct PendingEvent {
         PendingEvent *next;
         char *key; /* "<namespace>/<name>" */
         EventObject object;
-        bool exists;         /* as far as we know, on the server */
-        uint64_t sent_count; /* the count that is under way */
+        bool exists;         /* probably, at the server */
+        uint64_t sent_count; /* the count in flight */
         uint64_t queued_at;  /* boot time */
 };
 
-/* How many events of a pod may still be written: a bucket that fills again with time. */
+/* A token bucket: how many events of a pod may still be sent. */
 typedef struct EventTokenBucket {
         char *pod;
         double tokens;
@@ -42,7 +44,7 @@ struct KubeEventSink {
         size_t n_pending;
         EventTokenBucket token_buckets[TOKEN_BUCKETS_MAX];
         uint64_t n_dropped;
-        char *last_error; /* that was told */
+        char *last_error; /* that was reported */
 };
 
 /* ---- budgets ---- */
@@ -79,7 +81,7 @@ static bool take_event_token(KubeEventSink *sink, const char *pod) {
         return true;
 }
 
-/* ---- what is pending ---- */
+/* ---- pending events ---- */
 
 static PendingEvent *find_pending_event(const KubeEventSink *sink, const char *key) {
         for (PendingEvent *pending = sink->oldest; pending; pending = pending->next)
@@ -163,7 +165,7 @@ int kube_event_sink_submit(KubeEventSink *sink, const char *json) {
         return kube_work_queue_add(sink->queue, pending->key);
 }
 
-/* ---- what is written ---- */
+/* ---- requests ---- */
 
 static int format_event_path(const PendingEvent *pending, char **ret) {
         const EventObject *object = &pending->object;
@@ -200,7 +202,7 @@ static int build_event_request(const char *key, KubeRequestSpec *ret, void *user
         return 1;
 }
 
-/* The body is the event's own: the request has copied it. */
+/* The body belongs to the event; the request has copied it. */
 static void free_event_request(KubeRequestSpec *call, void *userdata) {
         freep(&call->path);
 }
@@ -209,7 +211,7 @@ static void report_event_error(KubeEventSink *sink, const KubeResponse *response
         char text[64];
         const char *error = is_written ? NULL : response->error ? response->error : text;
 
-        (void) snprintf(text, sizeof(text), "events are refused with %u", response->status);
+        (void) snprintf(text, sizeof(text), "events are refused with status %u", response->status);
         if (streq_ptr(error, sink->last_error))
                 return;
         free(sink->last_error);
@@ -233,13 +235,13 @@ static KubeWorkResult on_event_response(const char *key, const KubeResponse *res
         report_event_error(sink, response, is_written);
         if (response->error)
                 return KUBE_WORK_RETRY_LATER;
-        /* A namespace that is going takes no events; nobody would read them. */
+        /* A terminating namespace accepts no events. */
         if (!is_written)
                 drop_pending_event(sink, pending);
         else if (pending->object.count == pending->sent_count)
                 remove_pending_event(sink, pending);
         else
-                pending->exists = true; /* it happened again meanwhile, and is marked */
+                pending->exists = true; /* it happened again since, and is marked */
         return KUBE_WORK_DONE;
 }
 
@@ -280,4 +282,12 @@ KubeEventSink *kube_event_sink_free(KubeEventSink *sink) {
 
 uint64_t kube_event_sink_n_dropped(const KubeEventSink *sink) {
         return sink->n_dropped;
+}
+
+void kube_event_sink_dump(const KubeEventSink *sink, FILE *out) {
+        dump_line(out, 1, "events: %zu pending of %d, %llu dropped", sink->n_pending,
+                  EVENTS_PENDING_MAX, (unsigned long long) sink->n_dropped);
+        if (sink->last_error)
+                dump_line(out, 2, "last error: %s", sink->last_error);
+        kube_work_queue_dump(sink->queue, "events", out);
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Brings events to the API server, behind everything else: each is created once, and counted up
- * when it happens again. What comes faster than anybody reads, or while the server is away too
- * long, is dropped. */
+/* Sends events to the API server with the lowest priority: each is created once, and patched with
+ * its count when it happens again. Events that happen too often, or while the server is unreachable
+ * for too long, are dropped. */
 
 #include "agent/kubeclient/client.h"
 
+#include <stdio.h>
+
 enum {
-        EVENTS_PENDING_MAX = 256,  /* then the oldest is dropped */
-        EVENTS_AGE_MAX_SEC = 3600, /* the server itself keeps none for longer */
-        EVENTS_BURST = 25,         /* of one pod; then one every… */
+        EVENTS_PENDING_MAX = 256,  /* more drop the oldest */
+        EVENTS_AGE_MAX_SEC = 3600, /* the server's own retention time */
+        EVENTS_BURST = 25,         /* of one pod, then one per */
         EVENTS_REFILL_SEC = 300,
 };
 
@@ -18,7 +20,7 @@ typedef struct KubeEventSink KubeEventSink;
 
 typedef struct KubeEventSinkSpec {
         KubeClient *client;
-        /* 'error' stands until it is NULL; 'status' of HTTP. May be NULL. */
+        /* 'error' is valid until it is NULL; 'status' is that of HTTP. May be NULL. */
         void (*on_error)(const char *error, unsigned status, void *userdata);
         void *userdata;
 } KubeEventSinkSpec;
@@ -28,9 +30,12 @@ int kube_event_sink_new(sd_event *event, const KubeEventSinkSpec *spec, KubeEven
 KubeEventSink *kube_event_sink_free(KubeEventSink *sink);
 DEFINE_CLEANUP(KubeEventSink *, kube_event_sink_free)
 
-/* A v1.Event as it is now, with its count: new, or another one than it was. 0 where it will be
- * written, -EDQUOT where it is one too many of its pod, -EBADMSG for what is no Event, -ENOMEM. */
+/* A new or repeated v1.Event with its count. 0 where it will be sent, -EDQUOT where its pod has too
+ * many, -EBADMSG for JSON that is not an Event, -ENOMEM. */
 int kube_event_sink_submit(KubeEventSink *sink, const char *json);
 
-/* How many were dropped since we began. */
+/* Since the sink was created. */
 uint64_t kube_event_sink_n_dropped(const KubeEventSink *sink);
+
+/* Prints the events that are not written yet, for `mainstay debug dump`. */
+void kube_event_sink_dump(const KubeEventSink *sink, FILE *out);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A stack of brackets, and whether we are in a string, is all that is remembered from byte to byte.
- * Bytes go to one of two texts, a run at a time: to the item that is being gathered, or to the rest
- * of the List. An item that is told leaves nothing behind, so a stream that is idle holds no
- * memory. */
+/* The state between two bytes is a stack of brackets and whether a string is open. Each run of
+ * bytes goes to the item that is being collected or to the rest of the List. Nothing of a reported
+ * item is kept, so an idle stream uses no memory. */
 
 #include "agent/kubeclient/json-framer.h"
 
@@ -19,7 +18,7 @@ typedef struct FrameText {
 } FrameText;
 
 enum {
-        ITEMS_DEPTH = 2, /* of what is in a List's items: the List, and the array */
+        ITEMS_DEPTH = 2, /* inside a List's items: the List and the array */
         DEPTH_MAX = ITEMS_DEPTH + JSON_FRAMER_DEPTH_MAX,
 };
 
@@ -29,17 +28,17 @@ struct JsonFramer {
         int error;
         bool is_list;
 
-        char brackets[DEPTH_MAX]; /* those that are open, as they are to be closed */
+        char brackets[DEPTH_MAX]; /* the open ones, as the brackets that close them */
         unsigned depth;
         bool is_in_string, is_escaped;
 
         bool is_in_items; /* in the array of a List */
         bool is_in_item;
-        bool is_whole; /* the List has ended */
+        bool is_whole; /* the List is complete */
 
-        bool is_key_due; /* in the List itself: what comes is a key */
+        bool is_key_due; /* in the List itself, a key follows */
         bool is_items_key;
-        size_t key_at; /* in the rest, behind its quote */
+        size_t key_at; /* in the rest, after its quote */
 
         FrameText item, rest;
 };
@@ -64,7 +63,7 @@ JsonFramer *json_framer_free(JsonFramer *framer) {
         return NULL;
 }
 
-/* ---- gathering ---- */
+/* ---- collecting ---- */
 
 static int append_frame_text(FrameText *text, const char *data, size_t length, size_t max) {
         size_t room = MAX(text->room, (size_t) 512);
@@ -105,13 +104,13 @@ static int emit_item(JsonFramer *s) {
 
 /* ---- one byte ---- */
 
-/* What a byte means for the run that it stands in. */
+/* What a byte means for the run that contains it. */
 typedef enum FrameStep {
-        FRAME_CONTINUE,        /* it belongs to the run */
-        FRAME_ITEM_START,      /* an item begins with it */
-        FRAME_ITEM_END,        /* an item ends with it */
-        FRAME_ITEM_END_BEFORE, /* an item ended before it; it is looked at once more */
-        FRAME_SKIP,            /* it belongs to nothing */
+        FRAME_CONTINUE,        /* it is part of the run */
+        FRAME_ITEM_START,      /* it is an item's first byte */
+        FRAME_ITEM_END,        /* it is an item's last byte */
+        FRAME_ITEM_END_BEFORE, /* the item ended before it; it is processed again */
+        FRAME_SKIP,            /* it is part of nothing */
 } FrameStep;
 
 static unsigned item_depth(const JsonFramer *s) {
@@ -198,7 +197,7 @@ static int step_byte(JsonFramer *s, char c) {
                 return step_string(s, c);
         if (is_at_items && !s->is_in_item)
                 return step_between(s, c);
-        /* A word or a number has no bracket that would end it. */
+        /* Words and numbers end without a bracket. */
         if (is_at_items && s->is_list && (c == ',' || c == ']'))
                 return FRAME_ITEM_END_BEFORE;
         if (s->is_list && s->depth == 0 &&
@@ -209,7 +208,7 @@ static int step_byte(JsonFramer *s, char c) {
 
 /* ---- the key of the items ---- */
 
-/* A string has begun or ended in the List itself, and all before it is in the rest. */
+/* A string starts or ends in the List itself; all before it is in the rest. */
 static void check_items_key(JsonFramer *s) {
         static const char items[] = "items";
         const size_t n = sizeof(items) - 1;
@@ -228,7 +227,7 @@ typedef struct FrameRun {
         size_t from, at;
 } FrameRun;
 
-/* What was gathered up to the byte, itself included or not. */
+/* Ends the run at the byte, including it or not. */
 static int end_frame_run(JsonFramer *s, FrameRun *run, bool is_included) {
         size_t to = run->at + (is_included ? 1 : 0);
         int r = keep_frame_bytes(s, run->data + run->from, to - run->from);
@@ -272,7 +271,7 @@ static int frame_byte(JsonFramer *s, FrameRun *run) {
         return r;
 }
 
-/* In a string nothing matters but quotes and escapes. */
+/* In a string only quotes and escapes matter. */
 static size_t skip_plain(const JsonFramer *s, const char *data, size_t at, size_t length) {
         if (s->is_in_string && !s->is_escaped)
                 while (at < length && data[at] != '"' && data[at] != '\\')

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Takes a body apart as it arrives, at whatever byte it was split: the items of a List one by one,
- * or the documents of a watch. So a list of any length needs the memory of its largest item, and an
- * item that is no good is its own trouble. It looks at braces and strings only; what it hands on is
- * for a parser. */
+/* Splits a response body as it arrives, at whatever byte the network split it: into the items of a
+ * List, or the documents of a watch. A list of any length needs the memory of its largest item, and
+ * an invalid item does not affect the others. It looks at brackets and strings only; the items are
+ * parsed elsewhere. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,23 +12,23 @@
 enum {
         JSON_FRAMER_ITEM_MAX = 4 * 1024 * 1024, /* bytes of an item */
         JSON_FRAMER_DEPTH_MAX = 64,
-        JSON_FRAMER_REST_MAX = 64 * 1024, /* of a List without its items */
+        JSON_FRAMER_REST_MAX = 64 * 1024, /* of a List, without its items */
 };
 
 typedef struct JsonFramer JsonFramer;
 
-/* 'data' has a NUL after it and is borrowed. < 0 ends the split with that. */
+/* 'data' is NUL-terminated and borrowed. < 0 ends the split with that error. */
 typedef int (*json_framer_item_t)(const char *data, size_t length, void *userdata);
 
-/* 'is_list': the body is one object, and what is in its "items" is told; else it is one document
- * after the other. NULL where memory ends. */
+/* 'is_list': the body is one object, and the elements of its "items" are reported; otherwise it is
+ * a sequence of documents. NULL on out of memory. */
 JsonFramer *json_framer_new(bool is_list, json_framer_item_t on_item, void *userdata);
 JsonFramer *json_framer_free(JsonFramer *framer);
 
-/* 0; -EBADMSG for what is no JSON, is too deep or too long; -ENOMEM; what on_item gave. Then
- * nothing more is taken. */
+/* 0; -EBADMSG where it is not JSON, too deep or too long; -ENOMEM; or what on_item returned. After
+ * an error nothing more is accepted. */
 int json_framer_push(JsonFramer *framer, const char *data, size_t length);
 
-/* At the end of a List: all of the object but its items, as JSON ("items" is []). -EBADMSG where it
- * is not whole. The text is the splitter's. */
+/* At the end of a List: the object as JSON with empty "items". -EBADMSG where it is incomplete. The
+ * text belongs to the framer. */
 int json_framer_finish(JsonFramer *framer, const char **ret_rest);

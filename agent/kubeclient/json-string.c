@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Copies strings out of parsed JSON. */
+
 #include "agent/kubeclient/json-string.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds members of JSON text without parsing all of it. */
+
 #include "agent/kubeclient/json-view.h"
 
 #include "common/macros.h"
@@ -7,7 +9,7 @@
 #include <stdlib.h>
 
 enum {
-        SENTENCE_MAX = 1000,
+        MESSAGE_MAX = 1000,
 };
 
 static bool is_json_blank(char c) {
@@ -20,7 +22,7 @@ static const char *skip_json_blanks(const char *at, const char *end) {
         return at;
 }
 
-/* Behind the closing quote, or NULL. 'at' is the opening one. */
+/* Returns the byte after the closing quote, or NULL. 'at' is the opening one. */
 static const char *skip_json_string(const char *at, const char *end) {
         for (at++; at < end; at++)
                 if (*at == '\\')
@@ -30,8 +32,7 @@ static const char *skip_json_string(const char *at, const char *end) {
         return NULL;
 }
 
-/* Where a value ends: at the comma or the bracket behind it. NULL where there is none. Brackets are
- * counted, not matched. */
+/* Returns the comma or bracket after a value, or NULL. Brackets are counted, not matched. */
 static const char *skip_json_value(const char *at, const char *end) {
         for (size_t depth = 0; at && at < end;) {
                 bool is_opening = *at == '{' || *at == '[', is_closing = *at == '}' || *at == ']';
@@ -53,7 +54,7 @@ static JsonView trim_json_value(const char *from, const char *to) {
 
 typedef struct JsonPair {
         JsonView key, value;
-        const char *end; /* the comma or bracket behind it */
+        const char *end; /* the comma or bracket after it */
 } JsonPair;
 
 static bool read_json_pair(const char *at, const char *end, JsonPair *ret) {
@@ -126,7 +127,7 @@ char *json_view_dup(JsonView value) {
         return string.length > 0 ? strndup(string.text, string.length) : NULL;
 }
 
-/* What stands behind a backslash, as far as it can be shown. */
+/* The character of an escape, as far as it can be shown. */
 static char unescape_json_char(char c) {
         switch (c) {
         case '"':
@@ -142,14 +143,14 @@ static char unescape_json_char(char c) {
 
 char *json_view_message(JsonView value) {
         const char *at = value.text, *end = at ? at + value.length - 1 : NULL;
-        char *sentence, *to;
+        char *message, *to;
 
         if (!at || value.length < 3 || *at != '"' || *end != '"')
                 return NULL;
-        sentence = to = malloc(SENTENCE_MAX + 1);
-        if (!sentence)
+        message = to = malloc(MESSAGE_MAX + 1);
+        if (!message)
                 return NULL;
-        for (at++; at < end && to < sentence + SENTENCE_MAX; at++) {
+        for (at++; at < end && to < message + MESSAGE_MAX; at++) {
                 char c = *at;
 
                 if (c == '\\' && at + 1 < end) {
@@ -159,8 +160,8 @@ char *json_view_message(JsonView value) {
                 *to++ = c;
         }
         *to = '\0';
-        utf8_sanitize(sentence);
-        return sentence;
+        utf8_sanitize(message);
+        return message;
 }
 
 bool json_view_equals(JsonView value, const char *expected) {

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Creates and renews the Lease of the node. */
+
 #include "agent/kubeclient/lease-controller.h"
 
 #include "agent/kubeclient/backoff.h"
 #include "agent/kubeclient/lease-object.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 
-/* One request at a time. What we believe to be there decides which: nothing is known, it is read;
- * it is not there, it is created; it is there, it is renewed from what we know. What the server
- * says against that changes the belief, and the next request is due at once; what else goes wrong
- * waits a while. */
+/* One request at a time, chosen by what the server is believed to have: unknown, it is read;
+ * absent, it is created; present, it is renewed. A response that contradicts the belief changes it,
+ * and the next request follows at once; after other failures it waits. */
 
 #define LEASES "/apis/coordination.k8s.io/v1/namespaces/" LEASE_NAMESPACE "/leases"
 
 enum {
         DEADLINE_SEC = 10,
-        REQUESTS_MAX = 4, /* requests without a pause: read, create, read, renew */
+        REQUESTS_MAX = 4, /* requests in a row: read, create, read, renew */
 };
 
 static const BackOffLimits lease_backoff = { 1 * USEC_PER_SEC, 4 * USEC_PER_SEC };
@@ -31,14 +33,14 @@ struct KubeLeaseController {
         KubeLeaseControllerSpec spec;
         char *node_name;
         char *path;
-        char *node_uid; /* NULL: there is no Node */
+        char *node_uid; /* NULL: the Node does not exist */
         LeaseState state;
-        char *server_lease; /* LEASE_PRESENT: as the server has it */
+        char *server_lease; /* LEASE_PRESENT: the server's object */
         uint64_t version;
         uint64_t renewed; /* realtime */
         unsigned n_requests;
         KubeBackoff backoff;
-        char *last_error; /* that was told */
+        char *last_error; /* that was reported */
         KubeRequest *request;
         sd_event_source *timer;
 };
@@ -85,15 +87,15 @@ static void set_lease_state(KubeLeaseController *controller, LeaseState state) {
         sync_lease(controller);
 }
 
-/* The server's version of it. */
+/* Stores the server's object. */
 static void store_server_lease(KubeLeaseController *controller, const KubeResponse *response) {
         uint64_t version = lease_object_version(response->body), before = controller->version;
         char *known = strdup(response->body);
 
         if (!known || version == 0) {
                 free(known);
-                retry_lease_later(controller, "the server's answer is no Lease", response->status,
-                                  0);
+                retry_lease_later(controller, "the response of the API server is not a Lease",
+                                  response->status, 0);
                 return;
         }
         free(controller->server_lease);
@@ -142,7 +144,7 @@ static void on_lease_response(const KubeResponse *response, void *userdata) {
                         set_lease_state(controller, LEASE_ABSENT);
                         return;
                 }
-                break; /* the namespace is not there */
+                break; /* the namespace does not exist */
         case 409:
                 set_lease_state(controller, LEASE_UNKNOWN);
                 return;
@@ -185,7 +187,7 @@ static int send_lease_request(KubeLeaseController *controller, Error *reterr) {
         int r = build_lease_body(controller, &body);
 
         if (r < 0)
-                return error_setf(reterr, -r, "no Lease can be made");
+                return error_setf(reterr, -r, "cannot build a Lease");
         call.body = body;
         call.body_length = body ? strlen(body) : 0;
         return kube_client_start_request(controller->spec.client, &call, &controller->request,
@@ -199,7 +201,8 @@ static void sync_lease(KubeLeaseController *controller) {
         if (controller->request || (!controller->node_uid && controller->state != LEASE_PRESENT))
                 return;
         if (controller->n_requests++ >= REQUESTS_MAX) {
-                retry_lease_later(controller, "the Lease changes while we renew it", 409, 0);
+                retry_lease_later(controller, "the Lease changes while it is being renewed", 409,
+                                  0);
                 return;
         }
         r = send_lease_request(controller, &error);
@@ -261,7 +264,7 @@ int kube_lease_controller_set_node(KubeLeaseController *controller, const char *
         }
         free(controller->node_uid);
         controller->node_uid = copy;
-        /* One that belonged to another Node goes with it: what is there is asked again. */
+        /* The Lease of a former Node is deleted with it: it is read again. */
         if (uid && !controller->request)
                 schedule_lease_sync(controller, 0);
         return 0;
@@ -269,4 +272,22 @@ int kube_lease_controller_set_node(KubeLeaseController *controller, const char *
 
 uint64_t kube_lease_controller_renew_time(const KubeLeaseController *controller) {
         return controller->renewed;
+}
+
+void kube_lease_controller_dump(const KubeLeaseController *controller, FILE *out) {
+        static const char *const states[] = {
+                [LEASE_UNKNOWN] = "unknown",
+                [LEASE_ABSENT] = "absent",
+                [LEASE_PRESENT] = "present",
+        };
+        char renewed[RFC3339_SIZE];
+
+        dump_line(out, 1, "Lease: %s, %s%s", states[controller->state],
+                  controller->renewed > 0 ? "renewed " : "never renewed",
+                  controller->renewed > 0 ? format_rfc3339(renewed, controller->renewed) : "");
+        if (controller->request)
+                dump_line(out, 2, "request: in flight");
+        if (controller->last_error)
+                dump_line(out, 2, "last error: %s", controller->last_error);
+        dump_timer(out, 2, "next renewal", controller->timer);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Says every ten seconds that this node is alive, by its Lease, from when its Node is known. What
- * fails is tried again sooner; nobody waits for it. The Lease is also the canary: each answer tells
- * whether the server remembers what it said before. */
+/* Renews the node's Lease every ten seconds once the Node exists; a failed renewal is retried
+ * sooner. The Lease also shows whether the server has lost history: its resourceVersion must not go
+ * back. */
 
 #include "agent/kubeclient/client.h"
+
+#include <stdio.h>
 
 enum {
         LEASE_PERIOD_SEC = 10,
@@ -17,10 +19,10 @@ typedef struct KubeLeaseController KubeLeaseController;
 typedef struct KubeLeaseControllerSpec {
         KubeClient *client;
         const char *node_name;
-        /* 'error' stands until it is NULL; 'status' of HTTP, 0 without an answer. */
+        /* 'error' is valid until it is NULL; 'status' is that of HTTP, 0 without a response. */
         void (*on_error)(const char *error, unsigned status, void *userdata);
-        /* The server's history is an older one than it was, as after a backup was restored: what it
-         * said since then it does not know any more, and no watch will tell. */
+        /* The server has an older history than before, as after a restored backup: it does not know
+         * what it reported since, and watches will not show it. */
         void (*on_history_lost)(void *userdata);
         void *userdata;
 } KubeLeaseControllerSpec;
@@ -31,9 +33,12 @@ int kube_lease_controller_new(sd_event *event, const KubeLeaseControllerSpec *sp
 KubeLeaseController *kube_lease_controller_free(KubeLeaseController *controller);
 DEFINE_CLEANUP(KubeLeaseController *, kube_lease_controller_free)
 
-/* The UID of the Node that it belongs to; the first one begins. NULL: there is none for now, and a
- * Lease that is not there is not made. 0 or -ENOMEM. */
+/* The UID of the Lease's owner; the first one starts the renewals. NULL: the Node does not exist,
+ * and no Lease is created. 0 or -ENOMEM. */
 int kube_lease_controller_set_node(KubeLeaseController *controller, const char *uid);
 
-/* When it was last renewed, realtime; 0: never. */
+/* Of the last renewal, realtime; 0: never. */
 uint64_t kube_lease_controller_renew_time(const KubeLeaseController *controller);
+
+/* Prints the Lease and its next renewal for `mainstay debug dump`. */
+void kube_lease_controller_dump(const KubeLeaseController *controller, FILE *out);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Formats the Lease of a node and its renewal. */
+
 #include "agent/kubeclient/lease-object.h"
 
 #include "common/cleanup.h"
@@ -6,7 +8,7 @@
 
 #include <jansson.h>
 
-/* A metav1.MicroTime has six digits, no more and no less. */
+/* A metav1.MicroTime has exactly six fractional digits. */
 static json_t *format_micro_time(uint64_t realtime) {
         static const size_t length = sizeof("2026-01-02T03:04:05.123456") - 1;
         char buffer[RFC3339_SIZE];

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The Lease by which a node says that it is alive: coordination.k8s.io/v1, as the kubelet's. Pure.
- */
+/* The Lease of a node as JSON (coordination.k8s.io/v1), as the kubelet writes it. Pure. */
 
 #include <stdint.h>
 
 enum {
-        LEASE_SECONDS = 40, /* after which others think that we are gone */
+        LEASE_SECONDS = 40, /* after which the node counts as lost */
 };
 
 #define LEASE_NAMESPACE "kube-node-lease"
 
-/* The body that creates it. 'now' is realtime. The caller frees it; NULL where memory ends. */
+/* The body that creates it. 'now' is realtime. The caller frees it; NULL on out of memory. */
 char *lease_object_new(const char *node_name, const char *node_uid, uint64_t now);
 
-/* The body that renews what the server has. Its time is later than what it says, whatever our clock
- * believes: others only look whether it moves on. 0 with memory that the caller frees; -EBADMSG for
- * what is no Lease, -ENOMEM. */
+/* The body that renews the server's object. The new time is later than the server's, whatever this
+ * clock says: readers only check that it advances. 0 with a text that the caller frees; -EBADMSG
+ * where 'known' is not a Lease; -ENOMEM. */
 int lease_object_renew(const char *known, const char *node_name, uint64_t now, char **ret_body);
 
-/* The resourceVersion as a number, which only ever grows; 0 where there is none. */
+/* The resourceVersion as a number, which only increases; 0 where it is absent. */
 uint64_t lease_object_version(const char *json);

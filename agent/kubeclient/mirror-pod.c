@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the mirror pod of a static pod: sets its owner and annotation, and removes the fields that
+ * NodeRestriction or an admission plugin refuses. */
+
 #include "agent/kubeclient/mirror-pod.h"
 
 #include "common/cleanup.h"
 
-#include <jansson.h>
 #include <string.h>
 
-/* Of a spec: classes are objects of a server, and may be others there than in our files. */
+/* Not in the spec of a mirror pod. Classes are objects of the API server, and may have other values
+ * there than in this node's files. */
 static const char *const omitted_spec_fields[] = {
         "imagePullSecrets", "overhead",           "priority",
         "runtimeClassName", "serviceAccountName", "resourceClaims",
@@ -14,7 +17,7 @@ static const char *const omitted_spec_fields[] = {
 
 static const char *const system_classes[] = { "system-node-critical", "system-cluster-critical" };
 
-/* Volumes that NodeRestriction lets no node name. */
+/* Volumes that NodeRestriction does not allow in a mirror pod. */
 static const char *const refused_volumes[] = { "configMap", "projected", "secret" };
 
 static const char *const container_lists[] = { "initContainers", "containers" };
@@ -45,7 +48,7 @@ static void remove_volumes(json_t *spec) {
                         (void) json_array_remove(volumes, i);
 }
 
-/* A variable of an object, or of a file of a volume that may be gone. */
+/* A variable from an object, or from a file of a volume that was left out. */
 static bool is_refused_variable(json_t *variable, json_t *volumes) {
         json_t *source = json_object_get(variable, "valueFrom");
         json_t *file = json_object_get(source, "fileKeyRef");
@@ -115,9 +118,7 @@ static int set_mirror_metadata(json_t *metadata, const char *hash, const char *n
         return 0;
 }
 
-char *mirror_pod_build(const char *json, const char *hash, const char *node_name,
-                       const char *node_uid) {
-        cleanup_with(json_decrefp) json_t *pod = json_loads(json, 0, NULL);
+char *mirror_pod_build(json_t *pod, const char *hash, const char *node_name, const char *node_uid) {
         json_t *metadata = json_object_get(pod, "metadata"), *spec = json_object_get(pod, "spec");
 
         if (!json_is_object(metadata) || !json_is_object(spec) ||

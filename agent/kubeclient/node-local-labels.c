@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Computes which labels and taints of a Node are local, which are external, and the patch
+ * between configured and reported ones. */
+
 #include "agent/kubeclient/node-local-labels.h"
 
 #include "agent/kubeclient/json-string.h"
@@ -11,7 +14,7 @@
 static const char labels_annotation[] = "mainstay.dev/own-labels";
 static const char taints_annotation[] = "mainstay.dev/own-taints";
 
-/* ---- which labels a node may give itself ---- */
+/* ---- labels that a node may set on itself ---- */
 
 static const char *const allowed_labels[] = {
         "kubernetes.io/hostname",
@@ -48,7 +51,7 @@ bool node_label_is_self_assignable(const char *key) {
         return !ends_domain(key, length, "kubernetes.io") && !ends_domain(key, length, "k8s.io");
 }
 
-/* ---- what the node was given by itself ---- */
+/* ---- annotations: local labels and taints ---- */
 
 /* "a=b,c=d" */
 static void set_list_annotation(json_t *annotations, const char *key, char *text) {
@@ -91,7 +94,7 @@ static char *format_taint_list(const TaintList *taints) {
         return memstream_finish(out, &text);
 }
 
-/* The strings of such a list. */
+/* Reads such a list. */
 static json_t *read_list_annotation(const json_t *node, const char *key) {
         const json_t *metadata = json_object_get(node, "metadata");
         const char *text =
@@ -120,7 +123,7 @@ static bool is_label_listed(const json_t *array, const char *key, const char *va
 
         if (asprintf(&text, "%s=%s", key, value) < 0) {
                 text = NULL;
-                return true; /* who is in doubt touches nothing and minds nothing */
+                return true; /* in doubt the label counts as external and is not changed */
         }
         return has_listed_text(array, text);
 }
@@ -161,7 +164,7 @@ json_t *node_local_taints_to_json(const NodeLabelsTaints *own) {
         return NULL;
 }
 
-/* ---- what the server has ---- */
+/* ---- external labels and taints ---- */
 
 static int read_external_labels(const json_t *node, NodeLabelsTaints *facts) {
         json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels"), *value;
@@ -180,7 +183,7 @@ static int read_external_labels(const json_t *node, NodeLabelsTaints *facts) {
         return r;
 }
 
-/* By these a cluster's controllers say what it hears from the node, or that it hears nothing. */
+/* The node lifecycle controller sets these from the node's conditions. */
 static bool is_condition_taint(const char *key) {
         static const char *const keys[] = {
                 "node.kubernetes.io/not-ready",
@@ -215,7 +218,7 @@ static int parse_taint_json(const json_t *json, Taint *taint) {
         return r;
 }
 
-/* Of an effect that we do not know we can say nothing. */
+/* A taint with an unknown effect is ignored. */
 static bool is_valid_taint(const Taint *taint) {
         return taint->key && taint->effect != TAINT_EFFECT_UNSET &&
                check_label_key(taint->key, NULL) >= 0 &&
@@ -223,7 +226,7 @@ static bool is_valid_taint(const Taint *taint) {
                (!taint->time_added || check_time(taint->time_added, NULL) >= 0);
 }
 
-/* All taints that the server has, whosoever. */
+/* All taints of the server's Node, local and external. */
 static int read_all_taints(const json_t *node, TaintList *ret) {
         const json_t *array = json_object_get(json_object_get(node, "spec"), "taints"), *item;
         size_t i;
@@ -269,8 +272,9 @@ int node_external_labels_parse(const json_t *node, NodeLabelsTaints *ret) {
         cleanup_with(json_decrefp) json_t *listed = read_list_annotation(node, taints_annotation);
         int r = read_external_labels(node, &facts);
 
-        if (r >= 0)
-                r = read_all_taints(node, &facts.taints);
+        if (r < 0)
+                return r;
+        r = read_all_taints(node, &facts.taints);
         if (r < 0)
                 return r;
         filter_taints(&facts, listed, /* keeps_listed= */ false);
@@ -279,7 +283,7 @@ int node_external_labels_parse(const json_t *node, NodeLabelsTaints *ret) {
         return 0;
 }
 
-/* ---- what is another there ---- */
+/* ---- differences ---- */
 
 static void add_changed_texts(const json_t *before, const json_t *wanted, json_t *patch) {
         const char *key;
@@ -290,7 +294,7 @@ static void add_changed_texts(const json_t *before, const json_t *wanted, json_t
                         (void) json_object_set(patch, key, value);
 }
 
-/* Ours, and null for those that were ours and still are as we gave them. */
+/* The local labels, and null for former local labels whose value is still the one that was set. */
 static json_t *diff_local_labels(const json_t *node, const json_t *wanted) {
         const json_t *before = json_object_get(json_object_get(node, "metadata"), "labels");
         cleanup_with(json_decrefp) json_t *listed = read_list_annotation(node, labels_annotation);
@@ -305,7 +309,7 @@ static json_t *diff_local_labels(const json_t *node, const json_t *wanted) {
         return patch;
 }
 
-/* A taint of ours that somebody has removed is not ours any more, should it come again. */
+/* A local taint that was removed at the server is not local any longer, if it appears again. */
 static char *format_kept_taints(const json_t *node) {
         cleanup_with(json_decrefp) json_t *listed = read_list_annotation(node, taints_annotation);
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };

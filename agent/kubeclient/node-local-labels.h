@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whose the labels and taints of a Node are. What this node says of itself is kept there as it says
- * it, and taken away when it says so no more; everything else is others', and is never touched. So
- * that both can be told apart by any agent, annotations of the Node list what it was given by its
- * node: a label that stands there with the value of the list is the node's own. Pure. */
+/* Separates the local labels and taints of a Node from external ones. Local labels follow the
+ * node's configuration; external ones, set by other writers, are never changed. Annotations of the
+ * Node list what the node has set on itself, so that every agent can separate them: a label is
+ * local where it has the listed value. Pure. */
 
 #include "agent/model/node.h"
 
 #include <jansson.h>
 
-/* Whether a node may give itself the label: an admission refuses the whole Node for one that only
- * the cluster's administrators give. */
+/* Whether NodeRestriction lets a node set the label on itself; it refuses the whole Node
+ * otherwise. */
 bool node_label_is_self_assignable(const char *key);
 
-/* The metadata that registers, beside the name: labels and the annotations; and the taints, NULL
+/* The metadata for registration, without the name: labels and annotations; and the taints, NULL
  * where there are none. */
 json_t *node_local_labels_to_json(const NodeLabelsTaints *own);
 json_t *node_local_annotations_to_json(const NodeLabelsTaints *own);
 json_t *node_local_taints_to_json(const NodeLabelsTaints *own);
 
-/* The patch of its metadata that brings the Node of the server to what the node says of itself;
- * an empty object where it is so. Taints are an administrator's to remove: NodeRestriction lets no
- * node do it. */
+/* The patch of the metadata that makes the server's Node equal to the local configuration; an empty
+ * object where it is equal. Taints are removed by an administrator only: NodeRestriction does not
+ * allow it to a node. */
 json_t *node_local_metadata_patch(const json_t *node, const NodeLabelsTaints *own);
 
-/* What others have put onto the Node: labels and taints, but not those by which a cluster says of a
- * node what it tells itself as conditions. 0 or -ENOMEM. */
+/* The external labels and taints, without the taints that mirror the node's own conditions. 0 or
+ * -ENOMEM. */
 int node_external_labels_parse(const json_t *node, NodeLabelsTaints *ret);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the Node for registration and the patch of its status, and reads the server's Node. */
+
 #include "agent/kubeclient/node-object.h"
 
 #include "agent/kubeclient/json-string.h"
@@ -37,7 +39,7 @@ char *node_object_new(const NodeLabelsTaints *own, const NodeStatus *status, uin
         return json ? json_dumps(json, JSON_COMPACT) : NULL;
 }
 
-/* What is another than the server knows */
+/* Differences */
 
 static const char *get_node_text(const json_t *object, const char *key) {
         const char *text = json_string_value(json_object_get(object, key));
@@ -52,7 +54,7 @@ static void set_if_not_empty(json_t *object, const char *key, json_t *value) {
                 json_decref(value);
 }
 
-/* Keys with another value, and null for those that are not wanted any more. */
+/* Keys whose value differs, and null for those that are no longer desired. */
 static json_t *diff_map(json_t *before, json_t *wanted, bool removes) {
         json_t *diff = json_object(), *value;
         const char *key;
@@ -76,7 +78,7 @@ static json_t *find_node_condition(const json_t *status, const char *type) {
         return NULL;
 }
 
-/* One condition's change; its heartbeat alone where nothing else is another. */
+/* The patch of one condition; its heartbeat alone where nothing else differs. */
 static json_t *diff_condition(json_t *before, const NodeStatus *status, unsigned condition,
                               uint64_t now, bool *changed) {
         uint64_t since = node_reported_condition_since(status, condition);
@@ -106,7 +108,7 @@ static void add_condition_changes(json_t *patch, const json_t *before, const Nod
                 json_t *known = find_node_condition(before, type);
 
                 if (i == NODE_REPORTED_REFUSED && !status->refused && !known)
-                        continue; /* as nearly always */
+                        continue; /* the usual case */
                 (void) json_array_append_new(list, diff_condition(known, status, i, now, &changed));
                 (void) json_array_append_new(order, json_pack("{s:s}", "type", type));
         }
@@ -118,7 +120,7 @@ static void add_condition_changes(json_t *patch, const json_t *before, const Nod
         json_decref(order);
 }
 
-/* Addresses are merged by their type, of which there may be two: they are replaced. */
+/* The server merges addresses by type, of which there may be two: they are replaced. */
 static void add_address_changes(json_t *patch, const json_t *before, json_t *wanted) {
         json_t *list;
 
@@ -129,7 +131,7 @@ static void add_address_changes(json_t *patch, const json_t *before, json_t *wan
         (void) json_object_set_new(patch, "addresses", list);
 }
 
-/* Lists and objects that are exchanged as a whole; an empty one is the same as none. */
+/* Lists and objects that are replaced as a whole; an empty one equals an absent one. */
 static void add_replaced_value(json_t *patch, const json_t *before, const json_t *wanted,
                                const char *key) {
         json_t *old = json_object_get(before, key), *new = json_object_get(wanted, key);
@@ -190,12 +192,15 @@ int node_object_parse(const char *json, NodeLabelsTaints *ret_others, char **ret
         const json_t *metadata = json_object_get(node, "metadata");
         int r = node_external_labels_parse(node, &facts);
 
-        if (r >= 0)
-                r = json_copy_string(metadata, "name", &facts.name);
-        if (r >= 0)
-                r = json_copy_string(metadata, "uid", &uid);
-        if (r >= 0)
-                r = json_copy_string(metadata, "resourceVersion", &version);
+        if (r < 0)
+                return r;
+        r = json_copy_string(metadata, "name", &facts.name);
+        if (r < 0)
+                return r;
+        r = json_copy_string(metadata, "uid", &uid);
+        if (r < 0)
+                return r;
+        r = json_copy_string(metadata, "resourceVersion", &version);
         if (r < 0)
                 return r;
         if (!facts.name || !uid || !version)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Formats the parts of a v1.NodeStatus. */
+
 #include "agent/kubeclient/node-status-json.h"
 
 #include "agent/model/quantity.h"
@@ -32,7 +34,7 @@ static json_t *write_reported_condition(unsigned condition, bool is_true, uint64
                 "lastTransitionTime", write_node_time(since), "reason", reason, "message", message);
 }
 
-/* In the kubelet's words: tools that watch nodes know them. */
+/* Reasons and messages are the kubelet's, which monitoring tools know. */
 json_t *node_condition_to_json(const NodeStatus *status, unsigned condition, uint64_t since,
                                uint64_t now) {
         const NodeConditionInfo *info;
@@ -55,7 +57,7 @@ json_t *node_condition_to_json(const NodeStatus *status, unsigned condition, uin
                                         is_set ? info->message_true : info->message_false);
 }
 
-/* In the form that the server gives back, so that equal is equal. */
+/* In the canonical form of the server, so that equal values compare as equal. */
 static json_t *write_quantity(const char *text) {
         Quantity quantity = { 0 };
         json_t *json;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The parts of a v1.NodeStatus as JSON; for the files node-….c of this room. */
+/* The parts of a v1.NodeStatus as JSON, for the files node-*.c of this module. */
 
 #include "agent/model/node-status.h"
 
 #include <jansson.h>
 #include <stdint.h>
 
-/* All of a status but its conditions. NULL where memory ends. */
+/* The status without its conditions. NULL on out of memory. */
 json_t *node_status_to_json(const NodeStatus *status);
 
-/* The conditions that a node tells of itself, in their order: those of pressure, then Ready, and
- * where there is something to say what it was refused. */
+/* The conditions that a node reports, in their order: pressure, Ready, and, where a permission is
+ * missing, Refused. */
 enum {
         NODE_REPORTED_READY = N_NODE_CONDITIONS,
         NODE_REPORTED_REFUSED,
@@ -21,7 +21,7 @@ enum {
 
 const char *node_reported_condition_name(unsigned condition);
 
-/* Since when it is as it is; 0: nobody says. */
+/* When it changed last; 0: not known. */
 uint64_t node_reported_condition_since(const NodeStatus *status, unsigned condition);
 
 /* One condition, complete. */

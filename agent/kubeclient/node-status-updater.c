@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the server's Node equal to the local one. */
+
 #include "agent/kubeclient/node-status-updater.h"
 
 #include "agent/kubeclient/backoff.h"
@@ -7,11 +9,11 @@
 #include "agent/kubeclient/work-queue.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 
-/* A reflector tells what is there, a writer brings it to what should be. What we believe of the
- * server's Node decides the request that is due: nothing is known, it is read; it is not there, it
- * is created; it is there, and it is patched where it says something else than we. An answer that
- * contradicts the belief changes it. */
+/* A reflector watches the server's Node, a work queue writes it. What the server is believed to
+ * have decides the request: unknown, it is read; absent, it is created; present, it is patched
+ * where it differs. A response that contradicts the belief changes it. */
 
 #define NODES        "/api/v1/nodes"
 #define PATCH_TYPE   "application/strategic-merge-patch+json"
@@ -22,7 +24,7 @@ enum {
         DEADLINE_SEC = 10,
         HEARTBEAT_JITTER_PERCENT = 4,
         RELIST_USEC = 1000 * 1000,
-        CONFLICTS_MAX = 3, /* one after another, before they are trouble */
+        CONFLICTS_MAX = 3, /* in a row, before they are reported as an error */
 };
 
 typedef enum NodeObjectState {
@@ -39,21 +41,21 @@ struct NodeStatusUpdater {
         KubeWorkQueue *queue;
         sd_event_source *heartbeat;
         NodeObjectState state;
-        NodeObjectState requested_state; /* what the request that is under way was made by */
-        unsigned n_deleted;              /* how often it was deleted */
-        unsigned requested_n_deleted;    /* likewise, before the request */
-        unsigned n_watched;              /* how often the watch told of it */
+        NodeObjectState requested_state; /* the state for which the request in flight was built */
+        unsigned n_deleted;              /* deletions, counted */
+        unsigned requested_n_deleted;    /* when the request in flight was built */
+        unsigned n_watched;              /* watch events, counted */
         unsigned requested_n_watched;    /* likewise, before the request */
         unsigned n_conflicts;
-        char *server_node; /* NODE_PRESENT: as the server has it */
+        char *server_node; /* NODE_PRESENT: the server's object */
         char *uid, *version;
-        bool is_listed;        /* the list that is under way has it */
-        bool is_heartbeat_due; /* the heartbeat */
-        bool omits_labels;     /* they were refused; the status must not wait for them */
-        char *last_error;      /* that was told */
+        bool is_listed; /* it is in the list that is being read */
+        bool is_heartbeat_due;
+        bool omits_labels; /* labels were refused; the status is updated without them */
+        char *last_error;  /* that was reported */
 };
 
-/* ---- what is there ---- */
+/* ---- the server's Node ---- */
 
 static void report_node_error(NodeStatusUpdater *updater, const char *error, unsigned status) {
         if (streq_ptr(error, updater->last_error))
@@ -85,7 +87,7 @@ static void set_node_state(NodeStatusUpdater *updater, NodeObjectState state) {
         report_node_object(updater, NULL);
 }
 
-/* 1 where it is news, 0, -EBADMSG, -ENOMEM. */
+/* 1 where it has changed, 0, -EBADMSG, -ENOMEM. */
 static int store_server_node(NodeStatusUpdater *updater, const char *json) {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
         cleanup_free char *uid = NULL, *version = NULL, *known = NULL;
@@ -115,7 +117,7 @@ static void mark_node_dirty(NodeStatusUpdater *updater) {
         (void) kube_work_queue_add(updater->queue, KEY);
 }
 
-/* ---- what is to be written ---- */
+/* ---- requests ---- */
 
 static void arm_node_heartbeat(NodeStatusUpdater *updater) {
         uint64_t wait = back_off_add_jitter(NODE_HEARTBEAT_SEC * USEC_PER_SEC,
@@ -184,8 +186,7 @@ static KubeWorkResult handle_node_error(NodeStatusUpdater *updater, const KubeRe
         cleanup_free char *why = kube_response_describe_error(response);
 
         report_node_error(updater, why ? why : "no memory", response->error ? 0 : response->status);
-        /* It may be the labels that somebody's policy does not take: tried without them, until the
-         * next heartbeat. */
+        /* An admission policy may refuse the labels: try without them until the next heartbeat. */
         if (response->error || updater->requested_state != NODE_PRESENT || updater->omits_labels ||
             (response->status != 403 && response->status != 422))
                 return KUBE_WORK_RETRY_LATER;
@@ -193,7 +194,7 @@ static KubeWorkResult handle_node_error(NodeStatusUpdater *updater, const KubeRe
         return KUBE_WORK_RETRY_NOW;
 }
 
-/* What the watch told meanwhile is newer than an answer, or something newer is on its way there. */
+/* The watch has reported the object since the request: that is newer, or what follows will be. */
 static bool is_response_outdated(const NodeStatusUpdater *updater) {
         return updater->state == NODE_PRESENT && updater->requested_n_watched != updater->n_watched;
 }
@@ -205,8 +206,9 @@ static KubeWorkResult on_node_response(const char *key, const KubeResponse *resp
 
         if (!response->error && (response->status == 200 || response->status == 201)) {
                 if (updater->requested_n_deleted != updater->n_deleted) {
-                        set_node_state(updater,
-                                       NODE_UNKNOWN); /* the answer may be older than that */
+                        set_node_state(
+                                updater,
+                                NODE_UNKNOWN); /* the response may be older than the deletion */
                         return KUBE_WORK_RETRY_NOW;
                 }
                 if (!is_response_outdated(updater) &&
@@ -215,7 +217,7 @@ static KubeWorkResult on_node_response(const char *key, const KubeResponse *resp
                 if (!updater->omits_labels)
                         report_node_error(updater, NULL, response->status);
                 if (requested_state == NODE_UNKNOWN)
-                        return KUBE_WORK_RETRY_NOW; /* it may say something else than we */
+                        return KUBE_WORK_RETRY_NOW; /* it may differ from the local Node */
                 updater->is_heartbeat_due = false;
                 updater->n_conflicts = 0;
                 arm_node_heartbeat(updater);
@@ -233,7 +235,7 @@ static KubeWorkResult on_node_response(const char *key, const KubeResponse *resp
         return handle_node_error(updater, response);
 }
 
-/* ---- what others do ---- */
+/* ---- the watch ---- */
 
 static void on_node_object(KubeWatchEvent change, const char *json, size_t length, void *userdata) {
         NodeStatusUpdater *updater = userdata;
@@ -257,7 +259,7 @@ static void on_node_list_end(bool is_complete, void *userdata) {
 
         if (!is_complete || updater->is_listed)
                 return;
-        /* The list may be older than our own request: whether it is gone, a read tells. */
+        /* The list may be older than our own request: a read shows whether the Node is gone. */
         set_node_state(updater, updater->state == NODE_PRESENT ? NODE_UNKNOWN : NODE_ABSENT);
         mark_node_dirty(updater);
 }
@@ -310,19 +312,21 @@ int node_status_updater_new(sd_event *event, const NodeStatusUpdaterSpec *spec,
         if (!updater)
                 return -ENOMEM;
         updater->spec = *spec;
-        updater->is_heartbeat_due = true; /* whatever the Node says of who was here before */
+        updater->is_heartbeat_due = true; /* the Node may have the status of an earlier agent */
         updater->name = strdup(spec->name);
         r = updater->name ? format_node_paths(updater) : -ENOMEM;
-        if (r >= 0)
-                r = sd_event_add_time(event, &updater->heartbeat, CLOCK_BOOTTIME, 0, USEC_PER_SEC,
-                                      on_node_heartbeat, updater);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time(event, &updater->heartbeat, CLOCK_BOOTTIME, 0, USEC_PER_SEC,
+                              on_node_heartbeat, updater);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(updater->heartbeat, "node-heartbeat");
         (void) sd_event_source_set_enabled(updater->heartbeat, SD_EVENT_OFF);
         r = start_node_queue(event, updater);
-        if (r >= 0)
-                r = start_node_reflector(event, updater);
+        if (r < 0)
+                return r;
+        r = start_node_reflector(event, updater);
         if (r < 0)
                 return r;
         mark_node_dirty(updater);
@@ -360,4 +364,22 @@ void node_status_updater_resync(NodeStatusUpdater *updater) {
 
 const char *node_status_updater_node_uid(const NodeStatusUpdater *updater) {
         return updater->uid;
+}
+
+void node_status_updater_dump(const NodeStatusUpdater *updater, FILE *out) {
+        static const char *const states[] = {
+                [NODE_UNKNOWN] = "unknown",
+                [NODE_ABSENT] = "absent",
+                [NODE_PRESENT] = "present",
+        };
+
+        dump_line(out, 1, "Node: %s, %s, uid %s, resourceVersion %s%s", updater->name,
+                  states[updater->state], updater->uid ? updater->uid : "none",
+                  updater->version ? updater->version : "none",
+                  updater->omits_labels ? ", labels were refused" : "");
+        if (updater->last_error)
+                dump_line(out, 2, "last error: %s", updater->last_error);
+        dump_timer(out, 2, "next status update", updater->heartbeat);
+        kube_work_queue_dump(updater->queue, "Node", out);
+        kube_reflector_dump(updater->reflector, out);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Keeps the Node of the API: registers it, again when somebody deletes it; tells its status when it
- * is another and every five minutes; and tells us what others write into it. */
+/* Registers the Node, again where it was deleted; updates its status when it changes and every five
+ * minutes; and reports the labels and taints of other writers (kubelet: node status). */
 
 #include "agent/kubeclient/client.h"
 #include "agent/model/node-status.h"
 #include "agent/model/node.h"
+
+#include <stdio.h>
 
 enum {
         NODE_HEARTBEAT_SEC = 300,
@@ -17,31 +19,35 @@ typedef struct NodeStatusUpdater NodeStatusUpdater;
 typedef struct NodeStatusUpdaterSpec {
         KubeClient *client;
         const char *name;
-        bool registers_node; /* false: somebody else makes the Node, as registerNode has it */
+        bool registers_node; /* false: something else creates the Node, as with registerNode: false
+                              */
 
-        /* What this machine is now; asked whenever something is written. The facts are borrowed,
-         * the status is ours. 0 or -errno: later. */
-        int (*get_local_node)(const NodeLabelsTaints **ret_own, NodeStatus *ret_status,
+        /* The local Node, read for each request. The labels and taints are borrowed, the caller
+         * ends the status. 0 or -errno: retry later. */
+        int (*get_local_node)(const NodeLabelsTaints **ret_local, NodeStatus *ret_status,
                               void *userdata);
-        /* The Node is there, or is another: what others have put onto it, its UID. Borrowed. NULL,
-         * NULL: it is not there. */
+        /* The Node exists or has changed: its external labels and taints, and its UID; borrowed.
+         * NULL, NULL: it does not exist. */
         void (*on_node)(const NodeLabelsTaints *others, const char *uid, void *userdata);
-        /* 'error' stands until it is NULL; 'status' of HTTP, 0 without an answer. */
+        /* 'error' is valid until it is NULL; 'status' is that of HTTP, 0 without a response. */
         void (*on_error)(const char *error, unsigned status, void *userdata);
         void *userdata;
 } NodeStatusUpdaterSpec;
 
-/* Begins. Callbacks come from the loop; all but describe may be NULL. 0 or -errno. */
+/* Starts. Callbacks are called from the loop; all but get_local_node may be NULL. 0 or -errno. */
 int node_status_updater_new(sd_event *event, const NodeStatusUpdaterSpec *spec,
                             NodeStatusUpdater **ret);
 NodeStatusUpdater *node_status_updater_free(NodeStatusUpdater *updater);
 DEFINE_CLEANUP(NodeStatusUpdater *, node_status_updater_free)
 
-/* The status may be another: told if so. */
+/* The status may have changed: it is reported if so. */
 void node_status_updater_trigger(NodeStatusUpdater *updater);
 
-/* All is read again: what we know of the server is not to be trusted. */
+/* Reads the Node again: what is known about the server's object is not reliable. */
 void node_status_updater_resync(NodeStatusUpdater *updater);
 
-/* Of the Node, or NULL. */
+/* NULL where the Node does not exist. */
 const char *node_status_updater_node_uid(const NodeStatusUpdater *updater);
+
+/* Prints the Node object and its next update for `mainstay debug dump`. */
+void node_status_updater_dump(const NodeStatusUpdater *updater, FILE *out);

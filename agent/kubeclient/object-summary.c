@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the metadata of an API object. */
+
 #include "agent/kubeclient/object-summary.h"
 
 #include "agent/kubeclient/json-string.h"
@@ -31,17 +33,21 @@ static int read_object_metadata(const json_t *object, KubeObjectSummary *ret) {
         const json_t *grace = json_object_get(metadata, "deletionGracePeriodSeconds");
         int r = json_copy_string(metadata, "name", &ret->name);
 
-        if (r >= 0)
-                r = json_copy_string(metadata, "namespace", &ret->namespace);
-        if (r >= 0 && !ret->namespace && !(ret->namespace = strdup("")))
-                r = -ENOMEM;
-        if (r >= 0)
-                r = json_copy_string(metadata, "uid", &ret->uid);
-        if (r >= 0)
-                r = json_copy_string(metadata, "resourceVersion", &ret->resource_version);
-        if (r >= 0)
-                r = json_copy_string(json_object_get(metadata, "annotations"), mirror_annotation,
-                                     &ret->mirror_hash);
+        if (r < 0)
+                return r;
+        r = json_copy_string(metadata, "namespace", &ret->namespace);
+        if (r < 0)
+                return r;
+        if (!ret->namespace && !(ret->namespace = strdup("")))
+                return -ENOMEM;
+        r = json_copy_string(metadata, "uid", &ret->uid);
+        if (r < 0)
+                return r;
+        r = json_copy_string(metadata, "resourceVersion", &ret->resource_version);
+        if (r < 0)
+                return r;
+        r = json_copy_string(json_object_get(metadata, "annotations"), mirror_annotation,
+                             &ret->mirror_hash);
         ret->is_deleting = json_is_string(json_object_get(metadata, "deletionTimestamp"));
         ret->grace_seconds = json_is_integer(grace) ? json_integer_value(grace) : -1;
         return r < 0 ? r : read_object_status(object, ret);
@@ -55,10 +61,10 @@ int kube_object_summary_parse(const char *json, size_t length, KubeObjectSummary
         int r;
 
         if (!object)
-                return error_setf(reterr, EBADMSG, "is no JSON: %s", why.text);
+                return error_setf(reterr, EBADMSG, "is not JSON: %s", why.text);
         r = read_object_metadata(object, &metadata);
         if (r >= 0 && (!metadata.name || !metadata.uid))
-                r = error_setf(reterr, EBADMSG, "has no %s", metadata.name ? "UID" : "name");
+                r = error_setf(reterr, EBADMSG, "lacks a %s", metadata.name ? "UID" : "name");
         if (r < 0)
                 kube_object_summary_done(&metadata);
         else

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Chooses the next request for a pod: mirror pod, status patch or deletion. */
+
 #include "agent/kubeclient/pod-action.h"
 
 #include "agent/kubeclient/mirror-pod.h"
 #include "agent/kubeclient/pod-status-patch.h"
+#include "agent/model/json-tree.h"
 #include "common/cleanup.h"
 
-#include <jansson.h>
 #include <string.h>
 
 void kube_pod_action_done(KubePodAction *action) {
@@ -13,12 +15,8 @@ void kube_pod_action_done(KubePodAction *action) {
         *action = (KubePodAction){ 0 };
 }
 
-char *kube_rejected_pod_to_json(const char *sentence) {
-        cleanup_with(json_decrefp) json_t *pod =
-                json_pack("{s:{s:s, s:s, s:s}}", "status", "phase", "Failed", "reason",
-                          "UnexpectedAdmissionError", "message", sentence);
-
-        return pod ? json_dumps(pod, JSON_COMPACT) : NULL;
+static bool has_local_pod(const KubeLocalPod *local) {
+        return local->status || local->cached;
 }
 
 static int set_pod_action(KubePodActionKind kind, char *body, KubePodAction *ret) {
@@ -37,51 +35,80 @@ static int build_delete_action(const KubeObjectSummary *remote, KubePodAction *r
                               ret);
 }
 
-/* The status, if it is another there. */
+static json_t *make_status_tree(const KubeLocalPod *local) {
+        cleanup_with(json_decrefp) json_t *cached = NULL;
+
+        if (local->status)
+                return pod_status_to_json_tree(local->pod, local->status);
+        cached = json_loads(local->cached, 0, NULL);
+        return json_incref(json_object_get(cached, "status"));
+}
+
+static int hash_json_chunk(const char *data, size_t length, void *userdata) {
+        sha256_update(userdata, data, length);
+        return 0;
+}
+
+static int hash_reported_status(const char *uid, const json_t *status, char ret[SHA256_HEX_SIZE]) {
+        cleanup_with(sha256_freep) Sha256 *hash = sha256_new();
+
+        if (!hash)
+                return -ENOMEM;
+        sha256_update(hash, uid, strlen(uid) + 1);
+        if (json_dump_callback(status, hash_json_chunk, hash, JSON_COMPACT) < 0)
+                return -ENOMEM;
+        sha256_finish(hash, ret);
+        return 0;
+}
+
 static int build_status_action(const KubeLocalPod *local, const KubeObjectSummary *remote,
                                KubePodAction *ret) {
-        cleanup_with(json_decrefp) json_t *pod = json_loads(local->json, 0, NULL);
-        cleanup_free char *status = NULL;
+        cleanup_with(json_decrefp) json_t *status = make_status_tree(local);
         char *patch = NULL;
         int r;
 
-        status = pod ? json_dumps(json_object_get(pod, "status"), JSON_COMPACT) : NULL;
         if (!status)
                 return -ENOMEM;
         r = kube_pod_status_patch(remote->uid, remote->status, status, &patch);
-        if (r > 0)
-                return set_pod_action(KUBE_POD_PATCH_STATUS, patch, ret);
-        return r == -ENOMEM ? r : 0;
+        if (r <= 0)
+                return r == -ENOMEM ? r : 0;
+        r = set_pod_action(KUBE_POD_PATCH_STATUS, patch, ret);
+        return r < 0 ? r : hash_reported_status(remote->uid, status, ret->status_hash);
 }
 
 static int choose_api_pod_action(const KubeLocalPod *local, const KubeObjectSummary *remote,
                                  KubePodAction *ret) {
+        bool is_here = has_local_pod(local);
         bool is_same = remote && streq_ptr(local->uid, remote->uid);
-        int r = 0;
+        int r;
 
         if (!remote || remote->mirror_hash)
                 return 0;
-        if (local->json && is_same)
+        if (is_here && is_same) {
                 r = build_status_action(local, remote, ret);
-        if (r < 0 || ret->kind != KUBE_POD_NO_ACTION)
-                return r;
-        /* Nothing of it is left here. */
-        if (remote->is_deleting && (!local->json || !is_same || local->is_terminated))
+                if (r < 0 || ret->kind != KUBE_POD_NO_ACTION)
+                        return r;
+        }
+        /* The final status is there, and nothing of the pod is left on the node. */
+        if (remote->is_deleting && (!is_here || !is_same || local->is_terminated))
                 return build_delete_action(remote, ret);
         return 0;
 }
 
 static int build_create_action(const KubeLocalPod *local, const char *node_name,
                                const char *node_uid, KubePodAction *ret) {
+        cleanup_with(json_decrefp) json_t *pod = NULL;
+
         if (!node_uid)
                 return 0;
+        pod = pod_to_json_tree(local->pod, NULL);
         return set_pod_action(KUBE_POD_CREATE_MIRROR,
-                              mirror_pod_build(local->json, local->uid, node_name, node_uid), ret);
+                              mirror_pod_build(pod, local->uid, node_name, node_uid), ret);
 }
 
 static int choose_mirror_action(const KubeLocalPod *local, const KubeObjectSummary *remote,
                                 const char *node_name, const char *node_uid, KubePodAction *ret) {
-        bool is_here = local->json && !local->is_terminated;
+        bool is_here = local->status && !local->is_terminated;
 
         if (!remote)
                 return is_here ? build_create_action(local, node_name, node_uid, ret) : 0;
@@ -92,17 +119,20 @@ static int choose_mirror_action(const KubeLocalPod *local, const KubeObjectSumma
 
 int kube_pod_next_action(const KubeLocalPod *local, const KubeObjectSummary *remote,
                          const char *node_name, const char *node_uid, KubePodAction *ret) {
-        KubePodAction action = { 0 };
+        bool is_static_pod = has_local_pod(local) && !local->is_api_pod;
+        bool is_mirror = remote && remote->mirror_hash;
+        cleanup_with(kube_pod_action_done) KubePodAction action = { 0 };
         int r;
 
-        /* Another pod of the server's has the name of one of ours: it is not ours to show. */
-        if (remote && !remote->mirror_hash && local->json && !local->is_api_pod)
-                r = 0;
-        else if ((remote && remote->mirror_hash) || (local->json && !local->is_api_pod))
-                r = choose_mirror_action(local, remote, node_name, node_uid, &action);
-        else
-                r = choose_api_pod_action(local, remote, &action);
-        if (r >= 0)
-                *ret = action;
-        return r;
+        *ret = (KubePodAction){ 0 };
+        if (remote && !is_mirror && is_static_pod) /* an API pod with a static pod's name */
+                return 0;
+        r = is_mirror || is_static_pod
+                    ? choose_mirror_action(local, remote, node_name, node_uid, &action)
+                    : choose_api_pod_action(local, remote, &action);
+        if (r < 0)
+                return r;
+        *ret = action;
+        action = (KubePodAction){ 0 };
+        return 0;
 }

@@ -1,37 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What is due to be written about one pod: a pure function of what is here and what is there, asked
- * again after every answer, so that who dies in between just asks again. */
+/* Which request is due for one pod: create its mirror pod, patch its status, delete it, or nothing.
+ * A pure function of the local pod and the API server's object; it is called again after every
+ * response, so no step has to be remembered. It sends nothing. */
 
 #include "agent/kubeclient/object-summary.h"
+#include "agent/model/status.h"
+#include "common/hash.h"
 
 typedef struct KubeLocalPod {
-        const char *json; /* v1.Pod with its status; NULL: nothing of that name is here */
-        const char *uid;
-        bool is_api_pod;    /* else a mirror shows it */
-        bool is_terminated; /* its life has ended; this is its last status */
+        const Pod *pod;          /* NULL for a rejected pod, and with 'cached' */
+        const PodStatus *status; /* NULL: this node has nothing under the name */
+        const char *cached;      /* in their place: a v1.Pod with its status, from the disk */
+        const char *uid;         /* of the API server's object, or of the static pod */
+        bool is_api_pod;         /* else a mirror pod stands for it */
+        bool is_terminated;      /* the pod instance is gone; this is its final status */
 } KubeLocalPod;
 
 typedef enum KubePodActionKind {
         KUBE_POD_NO_ACTION,
-        KUBE_POD_CREATE_MIRROR, /* the mirror: POST */
+        KUBE_POD_CREATE_MIRROR, /* POST */
         KUBE_POD_PATCH_STATUS,  /* PATCH */
-        KUBE_POD_DELETE,        /* with the UID as a precondition, and at once */
+        KUBE_POD_DELETE,        /* DELETE with grace period 0 and the UID as a precondition */
         N_KUBE_POD_ACTIONS,
 } KubePodActionKind;
 
 typedef struct KubePodAction {
         KubePodActionKind kind;
-        char *body; /* NULL: nothing */
+        char *body; /* NULL: no action */
+        /* KUBE_POD_PATCH_STATUS: of the object's UID and of our whole status, whatever the patch:
+         * the same status is reported once, even if the server changes it afterwards. */
+        char status_hash[SHA256_HEX_SIZE];
 } KubePodAction;
 
-/* 'remote' is NULL where the server has none of that name; 'node_uid' while the node is not known
- * there. 0 or -ENOMEM. */
+/* 'remote' is NULL where the server does not have an object of the name, 'node_uid' while the Node
+ * does not exist there. 0 or -ENOMEM. */
 int kube_pod_next_action(const KubeLocalPod *local, const KubeObjectSummary *remote,
                          const char *node_name, const char *node_uid, KubePodAction *ret);
-/* In place of a local pod: one that this node does not take, and why. The caller frees it; NULL
- * where memory ends. */
-char *kube_rejected_pod_to_json(const char *sentence);
-
 void kube_pod_action_done(KubePodAction *action);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Compares the reported status of a pod with ours and builds the strategic merge patch. */
+
 #include "agent/kubeclient/pod-status-patch.h"
 
 #include "common/cleanup.h"
 
-#include <jansson.h>
 #include <string.h>
 
-/* A field that nobody but a node's agent writes. The QoS class is the server's since the pod was
- * created, and may not become another. */
+/* The fields that only the node's agent writes. The QoS class is set by the server when the pod is
+ * created, and is immutable. */
 static const char *const agent_status_fields[] = {
         "allocatedResources",
         "containerStatuses",
@@ -45,7 +46,7 @@ static bool is_json_subset(json_t *a, json_t *b) {
         return true;
 }
 
-/* As the API has it: what is empty is not there. */
+/* As in the API, an empty field and an absent one are equal. */
 static bool is_json_same(json_t *a, json_t *b) {
         if (is_json_empty(a) || is_json_empty(b))
                 return is_json_empty(a) && is_json_empty(b);
@@ -74,7 +75,7 @@ static json_t *find_pod_condition(json_t *conditions, const char *type) {
         return NULL;
 }
 
-/* With null for what it says no more. */
+/* With null for each optional field that is reported and no longer set. */
 static json_t *build_condition_patch(json_t *reported, json_t *ours) {
         static const char *const optional[] = { "message", "reason" };
         json_t *patch = json_copy(ours);
@@ -88,7 +89,7 @@ static json_t *build_condition_patch(json_t *reported, json_t *ours) {
         return patch;
 }
 
-/* When a condition was looked at last is nobody's business. */
+/* lastProbeTime is not compared. */
 static bool is_condition_reported(json_t *reported, json_t *ours) {
         static const char *const keys[] = { "status", "reason", "message", "lastTransitionTime" };
 
@@ -134,7 +135,7 @@ static bool has_address(json_t *list, json_t *address) {
         return false;
 }
 
-/* A server merges lists of addresses: those that are no more are taken out one by one. */
+/* The server merges lists of addresses, so each one that is gone needs a delete directive. */
 static json_t *build_addresses_patch(json_t *reported, json_t *ours) {
         json_t *patch = json_copy(ours);
         size_t i;
@@ -179,22 +180,21 @@ static int format_status_patch(const char *uid, json_t *status, char **ret) {
         return *ret ? 1 : -ENOMEM;
 }
 
-int kube_pod_status_patch(const char *uid, const char *reported, const char *ours,
-                          char **ret_patch) {
-        cleanup_with(json_decrefp) json_t *a =
+int kube_pod_status_patch(const char *uid, const char *reported, json_t *ours, char **ret_patch) {
+        cleanup_with(json_decrefp) json_t *theirs =
                 reported ? json_loads(reported, 0, NULL) : json_object();
-        cleanup_with(json_decrefp) json_t *b = json_loads(ours, 0, NULL);
         cleanup_with(json_decrefp) json_t *patch = json_object();
         int r;
 
         if (!patch)
                 return -ENOMEM;
-        if (!json_is_object(a) || !json_is_object(b))
+        if (!json_is_object(theirs) || !json_is_object(ours))
                 return -EBADMSG;
-        r = add_changed_fields(patch, a, b);
-        if (r >= 0)
-                r = add_changed_conditions(patch, json_object_get(a, "conditions"),
-                                           json_object_get(b, "conditions"));
+        r = add_changed_fields(patch, theirs, ours);
+        if (r < 0)
+                return r;
+        r = add_changed_conditions(patch, json_object_get(theirs, "conditions"),
+                                   json_object_get(ours, "conditions"));
         if (r < 0 || json_object_size(patch) == 0)
                 return r;
         return format_status_patch(uid, patch, ret_patch);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A list, page by page. What breaks off on the way is told as broken and begins anew. */
+/* Lists a collection page by page. A list that breaks off is reported as incomplete and starts
+ * again. */
 
 #include "agent/kubeclient/reflector-private.h"
 
@@ -44,7 +45,7 @@ static int on_list_data(const char *data, size_t length, void *userdata) {
         return e;
 }
 
-/* The page says where the next one is, or what the version of the whole is. */
+/* The end of a page has the continue token, or the version of the whole list. */
 static int read_list_page(KubeReflector *r) {
         const char *rest = NULL;
         JsonView meta;
@@ -66,13 +67,13 @@ static void on_list_page(KubeReflector *r) {
         reflector_cancel_request(r);
         if (e < 0) {
                 reflector_reset_version(r);
-                reflector_fail_with(r, "the server's list cannot be understood");
+                reflector_fail_with(r, "the list of the API server is not valid JSON");
                 return;
         }
         if (!r->continue_token) {
                 r->allows_cached_list = r->is_unpaged = false;
                 r->n_broken = 0;
-                report_list_begin(r); /* of an answer that is nothing but headers */
+                report_list_begin(r); /* of an empty list */
                 reflector_report_list_end(r, true);
                 reflector_report_error(r, NULL, 0);
         }
@@ -88,7 +89,7 @@ static void on_list_done(const KubeResponse *response, void *userdata) {
         if (!response->error && response->status == 200) {
                 on_list_page(r);
         } else {
-                /* The pieces were too old before all were there: the whole at once, then. */
+                /* 410: the continue token has expired; the list is requested in one piece. */
                 r->is_unpaged = response->status == 410;
                 r->allows_cached_list = r->allows_cached_list && !r->is_unpaged;
                 r->framer = json_framer_free(r->framer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of the reflector share. */
+/* Shared by reflector.c, reflector-list.c and reflector-watch.c. */
 
 #include "agent/kubeclient/backoff.h"
 #include "agent/kubeclient/json-framer.h"
@@ -16,9 +16,9 @@ typedef enum ReflectorPhase {
 
 typedef enum WatchEnd {
         WATCH_END_NONE,
-        WATCH_END_EXPIRED, /* the version is no good any more */
-        WATCH_END_REFUSED, /* for now */
-        WATCH_END_BROKEN,  /* what came is no JSON */
+        WATCH_END_EXPIRED, /* the version has expired */
+        WATCH_END_REFUSED, /* the server refused it, retry later */
+        WATCH_END_BROKEN,  /* the stream is not valid JSON */
 } WatchEnd;
 
 struct KubeReflector {
@@ -31,52 +31,52 @@ struct KubeReflector {
         JsonFramer *framer;
         sd_event_source *timer, *relist_timer;
         KubeBackoff backoff;
-        uint64_t started_at; /* of the watch */
+        uint64_t started_at; /* of the watch, boot time */
         bool waits_for_server;
 
         char *resource_version;  /* NULL: a list is due */
-        char *continue_token;    /* the list goes on with it; NULL: it begins */
-        bool allows_cached_list; /* the first list may be one that is not quite new */
-        bool is_unpaged;         /* as the pieces of the last were too old before it was whole */
-        bool is_list_reported;   /* on_list_begin was */
+        char *continue_token;    /* of the next page; NULL: a new list */
+        bool allows_cached_list; /* the first list may come from the server's cache */
+        bool is_unpaged;         /* in one piece, as a continue token has expired */
+        bool is_list_reported;   /* on_list_begin was called */
         bool is_synced;
-        bool has_progressed; /* of this watch: a version came */
-        bool is_open;        /* it was begun by the server */
-        WatchEnd watch_end;  /* of this watch, as its events have it */
+        bool has_progressed; /* this watch has reported a version */
+        bool is_open;        /* the server has started this watch */
+        WatchEnd watch_end;  /* how this watch ended, by its events */
         unsigned n_broken;
-        char *last_error; /* as it was told last */
+        char *last_error; /* as it was reported last */
         unsigned last_error_status;
 
-        unsigned held; /* somebody works with it: it is freed later */
+        unsigned held; /* in use: it is freed later */
         bool is_doomed;
 };
 
-/* While it is held it is not freed: around whatever tells somebody something. */
+/* Around callbacks: it is not freed while it is held. */
 void reflector_hold(KubeReflector *r);
 void reflector_release(KubeReflector *r);
 
-/* Each begins a request. 0 or -errno with a sentence. */
+/* Each starts a request. 0, or -errno with a message. */
 int reflector_start_list(KubeReflector *r, Error *reterr);
 int reflector_start_watch(KubeReflector *r, Error *reterr);
 
-/* Whichever is due, now. */
+/* Starts a list or a watch, whichever is due. */
 void reflector_start_request(KubeReflector *r);
 
-/* The next request begins after so long. */
+/* The next request starts after this time. */
 void reflector_schedule(KubeReflector *r, uint64_t usec);
 
-/* It goes on after the back-off that its failure asks for. */
+/* The next request starts after the back-off for this response. */
 void reflector_schedule_retry(KubeReflector *r, const KubeResponse *response);
 
-/* The request has failed: told, and tried again later. */
+/* The request has failed: reports it and retries later. */
 void reflector_fail(KubeReflector *r, const KubeResponse *response);
 void reflector_fail_with(KubeReflector *r, const char *why);
 
 void reflector_cancel_request(KubeReflector *r);
 
-/* A list is due. */
+/* The next request is a list. */
 void reflector_reset_version(KubeReflector *r);
 
-/* Tells the trouble, NULL: that there is none; and the end of a list that was begun. */
+/* Reports an error, NULL: none; and the end of a list that was started. */
 void reflector_report_error(KubeReflector *r, const char *error, unsigned status);
 void reflector_report_list_end(KubeReflector *r, bool is_complete);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A watch from the last version that is known; each event, and each bookmark, brings another. */
+/* Watches from the last known version; each event and each bookmark brings a later one. */
 
 #include "agent/kubeclient/reflector-private.h"
 
@@ -11,15 +11,15 @@
 #include <errno.h>
 
 enum {
-        WATCH_MIN_SEC = 300, /* chosen anew for each, so that they do not all end together */
+        WATCH_MIN_SEC = 300, /* random for each, so that they do not all end together */
         WATCH_MAX_SEC = 600,
-        WATCH_SLACK_SEC = 30,    /* that a watch may be longer than it was asked to be */
-        WATCH_ANSWER_SEC = 60,   /* until it begins */
-        WATCH_APART_MSEC = 1000, /* from the beginning of a watch to that of the next */
-        BROKEN_STREAMS_MAX = 3,  /* from one version, before it is not believed any more */
+        WATCH_SLACK_SEC = 30,    /* by which a watch may exceed its timeout */
+        WATCH_ANSWER_SEC = 60,   /* until the response starts */
+        WATCH_APART_MSEC = 1000, /* from the start of a watch to the start of the next */
+        BROKEN_STREAMS_MAX = 3,  /* from one version, until it is discarded */
 };
 
-/* A version that is older than one that we know is another history. */
+/* A version that goes back shows that the server has another history. */
 static int record_resource_version(KubeReflector *r, JsonView object) {
         JsonView metadata = json_view_member(object, "metadata");
         char *version = json_view_dup(json_view_member(metadata, "resourceVersion"));
@@ -51,7 +51,7 @@ static int on_watch_error_event(KubeReflector *r, JsonView status) {
         cleanup_free char *message = json_view_message(json_view_member(status, "message"));
 
         r->watch_end = code == 429 ? WATCH_END_REFUSED : WATCH_END_EXPIRED;
-        /* To be too old is nobody's trouble. */
+        /* An expired version is not an error: a list follows. */
         if (code != 410)
                 reflector_report_error(
                         r, message ? message : "the server ended the watch with an error",
@@ -71,7 +71,7 @@ static int on_watch_event(const char *data, size_t length, void *userdata) {
         int e;
 
         if (!type.text || !object.text)
-                return 0; /* an event that is none is its own trouble */
+                return 0; /* an invalid event does not affect the others */
         if (json_view_equals(type, "ERROR"))
                 return on_watch_error_event(r, object);
         e = record_resource_version(r, object);
@@ -103,8 +103,8 @@ static void on_watch_open(void *userdata) {
         reflector_release(r);
 }
 
-/* From a watch that ended as it should, or broke off, one goes on where it was; soon, if it did any
- * good, and else later and later. */
+/* After a watch that ended regularly or broke off, the next one continues from its version: soon
+ * where it reported anything, otherwise with back-off. */
 static void restart_watch(KubeReflector *r) {
         uint64_t now = now_boottime_usec(), lasted = now - r->started_at;
         uint64_t apart = WATCH_APART_MSEC * USEC_PER_MSEC;
@@ -128,8 +128,8 @@ static bool is_watch_stream_broken(KubeReflector *r, const KubeResponse *respons
         return true;
 }
 
-/* That it broke off is no trouble before it cannot go on. All nodes hear of it at once, so each
- * waits a while of its own. */
+/* A broken watch is an error only if it cannot be resumed. All nodes see it at the same moment, so
+ * each waits for a random time. */
 static void resume_broken_watch(KubeReflector *r, const KubeResponse *response) {
         if (r->has_progressed)
                 kube_backoff_reset(&r->backoff);
@@ -151,7 +151,7 @@ static void on_watch_end(KubeReflector *r, const KubeResponse *response) {
                                                         response->retry_after_usec,
                                                         back_off_random()));
         else if (is_broken)
-                reflector_fail_with(r, "what the server's watch says is no JSON");
+                reflector_fail_with(r, "the watch of the API server is not valid JSON");
         else if (!response->error && response->status == 200)
                 restart_watch(r);
         else if (response->error && r->is_open)

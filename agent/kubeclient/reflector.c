@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Three states: waiting for a time, listing, watching. All that is remembered from one watch to the
- * next is the last resourceVersion; none means that a list is due. Whatever ends a request decides
- * two things: whether that version is still good, and how long to wait. */
+/* Three states: waiting, listing, watching. All that is kept from one watch to the next is the last
+ * resourceVersion; without one a list is due. The end of a request decides whether that version is
+ * still valid, and how long to wait. */
 
 #include "agent/kubeclient/reflector-private.h"
 
@@ -25,7 +25,7 @@ void reflector_release(KubeReflector *r) {
                 kube_reflector_free(r);
 }
 
-/* ---- what is told ---- */
+/* ---- errors ---- */
 
 void reflector_report_error(KubeReflector *r, const char *error, unsigned status) {
         if (r->is_doomed || (streq_ptr(error, r->last_error) && status == r->last_error_status))
@@ -53,17 +53,9 @@ void reflector_schedule(KubeReflector *r, uint64_t usec) {
                 reflector_report_error(r, "cannot set a timer", 0);
 }
 
-/* What was refused, or is not there, will not be otherwise in a second. */
-static const BackOffLimits *backoff_limits_for_status(unsigned status) {
-        bool is_refused = status >= 400 && status < 500 && status != 401 && status != 408 &&
-                          status != 410 && status != 429;
-
-        return is_refused ? &kube_backoff_slow : &kube_backoff_default;
-}
-
 void reflector_schedule_retry(KubeReflector *r, const KubeResponse *response) {
         const BackOffLimits *limits =
-                backoff_limits_for_status(response->error ? 0 : response->status);
+                kube_backoff_limits_for_status(response->error ? 0 : response->status);
 
         r->waits_for_server = response->error != NULL;
         reflector_schedule(r, kube_backoff_next(&r->backoff, limits, now_boottime_usec(),
@@ -82,7 +74,7 @@ static int on_reflector_timer(sd_event_source *source, uint64_t usec, void *user
         return 0;
 }
 
-/* Those who wait for no other reason come back in a second or two. */
+/* Reflectors that wait for the server only continue within two seconds. */
 static void on_reflector_reconnect(void *userdata) {
         KubeReflector *r = userdata;
 
@@ -95,12 +87,12 @@ static void on_reflector_reconnect(void *userdata) {
 /* ---- the end of a request ---- */
 
 void reflector_fail(KubeReflector *r, const KubeResponse *response) {
-        cleanup_free char *sentence = kube_response_describe_error(response);
+        cleanup_free char *message = kube_response_describe_error(response);
 
         reflector_report_list_end(r, false);
         free(r->continue_token);
         r->continue_token = NULL;
-        reflector_report_error(r, sentence ? sentence : "no memory", response->status);
+        reflector_report_error(r, message ? message : "no memory", response->status);
         reflector_schedule_retry(r, response);
 }
 
@@ -115,7 +107,7 @@ void reflector_reset_version(KubeReflector *r) {
         r->n_broken = 0;
 }
 
-/* ---- life ---- */
+/* ---- construction ---- */
 
 void reflector_start_request(KubeReflector *r) {
         cleanup_error Error error = ERROR_NULL;
@@ -137,7 +129,7 @@ static int on_relist(sd_event_source *source, uint64_t usec, void *userdata) {
         KubeReflector *r = userdata;
 
         if (r->phase == REFLECTOR_LISTING)
-                return 0; /* it is just what was asked for */
+                return 0; /* a list is being read already */
         reflector_hold(r);
         reflector_cancel_request(r);
         reflector_reset_version(r);
@@ -162,10 +154,12 @@ static int add_reflector_timer(KubeReflector *r, sd_event_source **source,
         int e = sd_event_add_time_relative(r->event, source, CLOCK_BOOTTIME, 0, 10 * USEC_PER_MSEC,
                                            handler, r);
 
-        if (e >= 0)
-                e = sd_event_source_set_enabled(*source, enabled);
-        if (e >= 0)
-                e = sd_event_source_set_priority(*source, TIMER_PRIORITY);
+        if (e < 0)
+                return e;
+        e = sd_event_source_set_enabled(*source, enabled);
+        if (e < 0)
+                return e;
+        e = sd_event_source_set_priority(*source, TIMER_PRIORITY);
         return e;
 }
 
@@ -187,8 +181,9 @@ int kube_reflector_new(sd_event *event, const KubeReflectorSpec *spec, KubeRefle
         if (!r->path || !r->query)
                 return -ENOMEM;
         e = add_reflector_timer(r, &r->timer, on_reflector_timer, SD_EVENT_ONESHOT);
-        if (e >= 0)
-                e = add_reflector_timer(r, &r->relist_timer, on_relist, SD_EVENT_OFF);
+        if (e < 0)
+                return e;
+        e = add_reflector_timer(r, &r->relist_timer, on_relist, SD_EVENT_OFF);
         if (e < 0)
                 return e;
         *ret = TAKE_PTR(r);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Follows a collection of the API server: list in chunks, then watch with bookmarks, again from
- * where it broke off, for ever. No initial events by watch: an older etcd refuses them. What ends a
- * watch (410, an ERROR event, a resourceVersion that goes back) makes a new list, after a back-off
- * with jitter; a watch that merely closes goes on from its last resourceVersion.
+/* Lists and watches a collection of the API server (client-go: reflector): a list in pages, then a
+ * watch with bookmarks, resumed where it broke off. Lists do not use sendInitialEvents, which an
+ * API server on an older etcd refuses. A watch that ends with 410, an ERROR event or a
+ * resourceVersion that goes back is followed by a new list, after a back-off with jitter; one that
+ * merely closes is resumed.
  *
- * A list is told as begin, each object, end. Only a complete list is evidence that something is not
- * there: one that breaks off is told as broken, and nothing may be concluded from it. */
+ * A list is reported as on_list_begin, each object, on_list_end. Only a complete list shows that an
+ * object is absent; from one that broke off nothing may be concluded. */
 
 #include "agent/kubeclient/client.h"
 
@@ -15,9 +16,9 @@ typedef struct KubeReflector KubeReflector;
 
 typedef enum KubeWatchEvent {
         KUBE_LISTED, /* in a list */
-        KUBE_ADDED,  /* by the watch */
+        KUBE_ADDED,  /* from the watch */
         KUBE_MODIFIED,
-        KUBE_DELETED, /* the object as it was last */
+        KUBE_DELETED, /* with its last state */
         N_KUBE_WATCH_EVENTS,
 } KubeWatchEvent;
 
@@ -25,28 +26,28 @@ typedef struct KubeReflectorSpec {
         KubeClient *client;
         const char *path;   /* "/api/v1/pods" */
         const char *query;  /* "fieldSelector=spec.nodeName%3Dnode1", escaped; NULL: none */
-        unsigned page_size; /* objects a request of a list; 0: 500 */
+        unsigned page_size; /* objects per page; 0: 500 */
 
-        /* 'json' has a NUL after it and is one object, though it may be a bad one. */
+        /* 'json' is one NUL-terminated object, which may be invalid. */
         void (*on_object)(KubeWatchEvent event_type, const char *json, size_t length,
                           void *userdata);
         void (*on_list_begin)(void *userdata);
         void (*on_list_end)(bool is_complete, void *userdata);
-        /* When it is another; 'error' stands until a list or watch succeeds, then it is NULL;
-         * 'status' of HTTP. */
+        /* When the error changes; it is valid until a list or watch succeeds, then it is NULL.
+         * 'status' is that of HTTP. */
         void (*on_error)(const char *error, unsigned status, void *userdata);
         void *userdata;
 } KubeReflectorSpec;
 
-/* Begins with a list; strings are copied. 0 or -errno. */
+/* Starts with a list; strings are copied. 0 or -errno. */
 int kube_reflector_new(sd_event *event, const KubeReflectorSpec *spec, KubeReflector **ret);
 KubeReflector *kube_reflector_free(KubeReflector *reflector);
 DEFINE_CLEANUP(KubeReflector *, kube_reflector_free)
 
-/* Lists anew after so long, whatever the watch says: for who cannot believe what was listed. */
+/* Lists again after this time, for a caller that doubts the last list. */
 void kube_reflector_relist(KubeReflector *reflector, uint64_t after_usec);
 
-/* A complete list has been told. */
+/* A complete list was reported. */
 bool kube_reflector_is_synced(const KubeReflector *reflector);
 
 /* Prints its phase, version and timers for `mainstay debug dump`. */

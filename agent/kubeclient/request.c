@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One request as a libcurl easy handle: headers, body, timeouts, streams, and what its errors
+ * mean. */
+
 #include "agent/kubeclient/client-private.h"
 
 #include "common/architecture.h"
@@ -12,20 +15,20 @@
 
 enum {
         CONNECT_TIMEOUT_MSEC = 10 * 1000,
-        DAY_SEC = 24 * 3600,     /* whatever is asked for is not longer */
-        KEEPALIVE_IDLE_SEC = 10, /* nothing came for so long: the kernel asks */
+        DAY_SEC = 24 * 3600,     /* the upper limit of all timeouts */
+        KEEPALIVE_IDLE_SEC = 10, /* after this silence the kernel probes */
         KEEPALIVE_INTERVAL_SEC = 5,
-        USER_TIMEOUT_MSEC = 25 * 1000, /* nothing came, though it was asked: the end */
+        USER_TIMEOUT_MSEC = 25 * 1000, /* without an acknowledgement: the connection is closed */
         HEADERS_MAX = 256 * 1024,
-        QUIET_BUFFER = 1024, /* the least that libcurl takes; there is one for each watch */
+        QUIET_BUFFER = 1024, /* libcurl's minimum; one for each watch */
         BUFFER = 16 * 1024,
-        UPLOAD_BUFFER = 16 * 1024,    /* likewise the least; over HTTP/1.1 each request has one */
-        STREAM_ERROR_MAX = 64 * 1024, /* of the body of a stream that is none */
+        UPLOAD_BUFFER = 16 * 1024,    /* libcurl's minimum; over HTTP/1.1 one for each request */
+        STREAM_ERROR_MAX = 64 * 1024, /* of the body of an error response */
 };
 
 static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
 
-/* ---- what comes ---- */
+/* ---- the response ---- */
 
 static unsigned get_response_status(const KubeRequest *request) {
         long status = 0;
@@ -50,7 +53,7 @@ static size_t on_response_header(char *data, size_t size, size_t n, void *userda
                 return 0;
         request->headers_length += size * n;
         if (request->headers_length > HEADERS_MAX)
-                return abort_response(request, "the answer's headers are too long");
+                return abort_response(request, "the headers of the response are too long");
         record_received(request);
         if (!request->has_response && get_response_status(request) >= 200) {
                 request->has_response = true;
@@ -59,7 +62,7 @@ static size_t on_response_header(char *data, size_t size, size_t n, void *userda
                 kube_connections_note_response(request->connections, request->easy);
                 kube_client_mark_reachable(request->connections->client);
         }
-        /* An empty line ends them. */
+        /* An empty line ends the headers. */
         if (size * n <= 2 && request->spec.on_open && get_response_status(request) == 200)
                 request->spec.on_open(request->spec.userdata);
         return size * n;
@@ -86,9 +89,9 @@ static size_t append_response_body(KubeRequest *request, const char *data, size_
         size_t max = request->spec.on_data ? STREAM_ERROR_MAX : KUBE_RESPONSE_MAX;
 
         if (request->length + length > max)
-                return abort_response(request, "the answer is too long");
+                return abort_response(request, "the response is too long");
         if (grow_response_buffer(request, request->length + length, max) < 0)
-                return abort_response(request, "no memory for the answer");
+                return abort_response(request, "out of memory for the response");
         memcpy(request->body + request->length, data, length);
         request->length += length;
         return length;
@@ -107,8 +110,8 @@ static size_t on_response_body(char *data, size_t size, size_t n, void *userdata
         return request->data_result < 0 ? 0 : length;
 }
 
-/* libcurl would go on to ask for more on a connection on which the server wants no more, and wait
- * for ever. It says so to nobody but whoever looks at its work. */
+/* After GOAWAY libcurl would send further requests on that connection, which are never answered. It
+ * reports GOAWAY only to its debug callback. */
 static int on_curl_debug(CURL *easy, curl_infotype type, char *data, size_t size, void *userdata) {
         static const char goodbye[] = "GOAWAY";
         KubeRequest *request = userdata;
@@ -118,7 +121,7 @@ static int on_curl_debug(CURL *easy, curl_infotype type, char *data, size_t size
         return 0;
 }
 
-/* ---- the end ---- */
+/* ---- errors and the end of a request ---- */
 
 static uint64_t get_retry_after(const KubeRequest *request) {
         curl_off_t seconds = 0;
@@ -127,12 +130,12 @@ static uint64_t get_retry_after(const KubeRequest *request) {
         return seconds > 0 ? (uint64_t) MIN(seconds, (curl_off_t) DAY_SEC) * USEC_PER_SEC : 0;
 }
 
-/* A certificate is "not yet valid", or "has expired", where the clock is wrong. */
+/* A certificate may be "not yet valid" or "expired" because the clock is wrong. */
 static bool is_certificate_time_error(CURLcode code) {
         return code == CURLE_PEER_FAILED_VERIFICATION;
 }
 
-/* Ours go on behind it. How long it has lasted each time is no news. */
+/* Removes what varies, so that the same error has the same text: how long it took. */
 static void trim_curl_error(char *text) {
         char *after = strstr(text, " after "), *end = text + strlen(text);
 
@@ -150,25 +153,25 @@ static void trim_curl_error(char *text) {
 
 static char *describe_request_error(KubeRequest *request, CURLcode code) {
         const char *why = request->abort_reason;
-        char *sentence = NULL, *file = strstr(request->error, " CAfile: ");
+        char *message = NULL, *file = strstr(request->error, " CAfile: ");
         char clock[CLOCK_DESCRIPTION_SIZE];
 
-        if (file) /* a memory file, whose name says nothing */
+        if (file) /* a memory file, whose name means nothing to the user */
                 *file = '\0';
         trim_curl_error(request->error);
         if (!why && code == CURLE_OPERATION_TIMEDOUT)
-                why = request->has_response ? "the answer did not come to its end in time"
-                                            : "there was no answer in time";
+                why = request->has_response ? "the response was not complete in time"
+                                            : "no response in time";
         if (!why && request->data_result < 0)
                 why = strerror(-request->data_result);
         if (!why)
                 why = request->error[0] ? request->error : curl_library(NULL)->easy_strerror(code);
         kube_clock_describe(clock, now_realtime_usec());
-        if (asprintf(&sentence, "%s: %s%s%s", request->connections->client->server, why,
+        if (asprintf(&message, "%s: %s%s%s", request->connections->client->server, why,
                      is_certificate_time_error(code) ? "; " : "",
                      is_certificate_time_error(code) ? clock : "") < 0)
                 return NULL;
-        return sentence;
+        return message;
 }
 
 static void record_request_end(KubeRequest *request, CURLcode code, const char *error) {
@@ -180,7 +183,7 @@ static void record_request_end(KubeRequest *request, CURLcode code, const char *
         if (code == CURLE_OK || request->has_response || request->data_result < 0)
                 return;
         kube_client_mark_unreachable(client, error);
-        /* A connection on which nobody answers is as good as none: the next request has another. */
+        /* A connection that does not answer is not used again: the next request gets a new one. */
         if (code != CURLE_OPERATION_TIMEDOUT)
                 return;
         if (connections == client->connections)
@@ -224,7 +227,7 @@ void kube_request_finish(KubeRequest *request, CURLcode code) {
                 kube_request_free(request);
                 return;
         }
-        request->is_cancelled = true; /* whoever is told may cancel it still */
+        request->is_cancelled = true; /* the callback may still cancel it */
         if (code != CURLE_OK) {
                 error = describe_request_error(request, code);
                 response.error = error ? error : "no memory";
@@ -291,7 +294,7 @@ KubeRequest *kube_request_cancel(KubeRequest *request) {
         return NULL;
 }
 
-/* ---- silence ---- */
+/* ---- idle timeout ---- */
 
 static int on_idle_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         KubeRequest *request = userdata;
@@ -305,7 +308,7 @@ static int on_idle_timer(sd_event_source *source, uint64_t usec, void *userdata)
 
                 return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         }
-        request->abort_reason = "nothing came for too long";
+        request->abort_reason = "no data for too long";
         connections->is_held = true;
         kube_request_finish(request, CURLE_OPERATION_TIMEDOUT);
         connections->is_held = false;
@@ -326,9 +329,9 @@ static int start_idle_timer(KubeRequest *request) {
                                  on_idle_timer, request);
 }
 
-/* ---- the beginning ---- */
+/* ---- the start of a request ---- */
 
-/* The kernel finds out that a server is gone, and no one is woken for it. */
+/* The kernel detects a lost server, without wake-ups of the agent. */
 static int set_socket_options(void *userdata, curl_socket_t fd, curlsocktype purpose) {
         static const struct {
                 int level, option, value;
@@ -369,7 +372,7 @@ static int add_request_headers(KubeRequest *request, const KubeRequestSpec *spec
                 r = add_request_header(request, type);
         }
         if (r >= 0 && spec->body)
-                r = add_request_header(request, "Expect:"); /* we do not ask before we send */
+                r = add_request_header(request, "Expect:"); /* without "100-continue" */
         if (r < 0 || !client->token)
                 return r;
         if (asprintf(&bearer, "Authorization: Bearer %s", client->token) < 0)
@@ -487,7 +490,7 @@ static int check_request_spec(const KubeRequestSpec *spec, Error *reterr) {
         if (!is_known)
                 return error_setf(reterr, EINVAL, "there is no method '%s'", spec->method);
         if (!kube_request_path_is_valid(spec->path))
-                return error_setf(reterr, EINVAL, "'%s' is no path", spec->path);
+                return error_setf(reterr, EINVAL, "'%s' is not a valid path", spec->path);
         return 0;
 }
 
@@ -498,12 +501,14 @@ static int begin_request(KubeRequest *request, const KubeRequestSpec *spec) {
         if (!request->easy)
                 return -ENOMEM;
         r = add_request_headers(request, spec);
-        if (r >= 0)
-                r = set_request_options(request, spec);
-        if (r >= 0)
-                r = start_idle_timer(request);
+        if (r < 0)
+                return r;
+        r = set_request_options(request, spec);
+        if (r < 0)
+                return r;
+        r = start_idle_timer(request);
         if (r < 0 || kube_connections_are_held(request->connections))
-                return r; /* begins when the lane settles */
+                return r; /* starts when the generation is no longer held */
         r = kube_connections_start_request(request);
         request->is_started = r >= 0;
         return r;

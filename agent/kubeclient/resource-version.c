@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Compares resourceVersions and escapes URLs. */
+
 #include "agent/kubeclient/resource-version.h"
 
 #include "common/macros.h"

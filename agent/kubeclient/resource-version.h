@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* resourceVersions, and how they stand in a URL. */
+/* Compares resourceVersions and escapes text for URLs. */
 
-/* As numbers, where both are; else 0, for of the others nothing can be said. NULL likewise. */
+/* Compares them as numbers; 0 where one of them is not a number or NULL: then they cannot be
+ * compared. */
 int resource_version_compare(const char *a, const char *b);
 
-/* All but letters, digits and "-._~" as %XX, in memory that the caller frees, or NULL. */
+/* Escapes all but letters, digits and "-._~" as %XX. The caller frees it; NULL on out of memory. */
 char *url_escape(const char *text);

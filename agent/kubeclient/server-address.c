@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Splits the server's URL of a kubeconfig. */
+
 #include "agent/kubeclient/server-address.h"
 
 #include "common/cleanup.h"
 
-/* "https://[::1]:6443/prefix": where the host, its port and what follows begin. */
+/* The parts of "https://[::1]:6443/prefix": host, port and path. */
 typedef struct ServerUrlParts {
         const char *host;
         size_t host_length;
-        const char *port; /* "443" where it is not said */
+        const char *port; /* "443" where it is not given */
         size_t port_length;
         const char *rest;
 } ServerUrlParts;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and verifies the TLS files of a kubeconfig and its token file. */
+
 #include "agent/kubeclient/tls-config.h"
 
 #include "common/cleanup.h"
@@ -40,7 +42,7 @@ static void tls_pems_done(TlsPems *pems) {
         secret_free(pems->key);
 }
 
-/* Data come before the file. */
+/* Inline data take precedence over the file. */
 static int read_pem(const char *data, const char *path, char **ret, Error *reterr) {
         size_t length;
         int r;
@@ -58,11 +60,12 @@ static int read_pem(const char *data, const char *path, char **ret, Error *reter
 static int read_tls_pems(const Kubeconfig *config, TlsPems *ret, Error *reterr) {
         int r = read_pem(config->authority_data, config->authority_file, &ret->authority, reterr);
 
-        if (r >= 0)
-                r = read_pem(config->certificate_data, config->certificate_file, &ret->certificate,
-                             reterr);
-        if (r >= 0)
-                r = read_pem(config->key_data, config->key_file, &ret->key, reterr);
+        if (r < 0)
+                return r;
+        r = read_pem(config->certificate_data, config->certificate_file, &ret->certificate, reterr);
+        if (r < 0)
+                return r;
+        r = read_pem(config->key_data, config->key_file, &ret->key, reterr);
         return r;
 }
 
@@ -85,7 +88,8 @@ static int check_certificate_authority(const Kubeconfig *config, const char *tex
                 gnutls_free(certificates);
         if (r >= 0 && n > 0)
                 return 0;
-        return error_setf(reterr, EINVAL, "%s: the certificate authority is no certificate in PEM",
+        return error_setf(reterr, EINVAL,
+                          "%s: the certificate authority is not a certificate in PEM",
                           source_path(config, path));
 }
 
@@ -165,7 +169,7 @@ static int check_tls_pems(const Kubeconfig *config, const TlsPems *pems, Error *
         return r;
 }
 
-/* ---- keeping ---- */
+/* ---- memory files ---- */
 
 static int store_in_memfd(const char *name, const char *text, int *ret_fd) {
         cleanup_close int fd = -EBADF;
@@ -182,7 +186,7 @@ static int store_in_memfd(const char *name, const char *text, int *ret_fd) {
         return r;
 }
 
-/* The end of each is told by its NUL. */
+/* With the NUL, which separates them. */
 static int hash_tls_pems(const TlsPems *pems, char ret_hex[SHA256_HEX_SIZE]) {
         const char *const all[] = { pems->authority, pems->certificate, pems->key };
         cleanup_with(sha256_freep) Sha256 *hash = sha256_new();
@@ -200,17 +204,21 @@ int kube_tls_config_load(const Kubeconfig *config, KubeTlsConfig *ret, Error *re
         cleanup_with(tls_pems_done) TlsPems pems = { 0 };
         int r = read_tls_pems(config, &pems, reterr);
 
-        if (r >= 0)
-                r = check_tls_pems(config, &pems, reterr);
-        if (r >= 0)
-                r = hash_tls_pems(&pems, tls_config.hash);
-        if (r >= 0)
-                r = store_in_memfd("kube-authority", pems.authority, &tls_config.authority_fd);
-        if (r >= 0)
-                r = store_in_memfd("kube-certificate", pems.certificate,
-                                   &tls_config.certificate_fd);
-        if (r >= 0)
-                r = store_in_memfd("kube-key", pems.key, &tls_config.key_fd);
+        if (r < 0)
+                return r;
+        r = check_tls_pems(config, &pems, reterr);
+        if (r < 0)
+                return r;
+        r = hash_tls_pems(&pems, tls_config.hash);
+        if (r < 0)
+                return r;
+        r = store_in_memfd("kube-authority", pems.authority, &tls_config.authority_fd);
+        if (r < 0)
+                return r;
+        r = store_in_memfd("kube-certificate", pems.certificate, &tls_config.certificate_fd);
+        if (r < 0)
+                return r;
+        r = store_in_memfd("kube-key", pems.key, &tls_config.key_fd);
         if (r < 0)
                 return r;
         if (pems.certificate)

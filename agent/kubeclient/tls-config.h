@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The certificates of one moment: whom we trust, who we are. Read once, looked at, and kept in
- * memory files, so that what libcurl opens for each connection is what was verified, whatever
- * happens to the files meanwhile. */
+/* The TLS files of a kubeconfig: CA, certificate and key. They are read once, verified, and kept in
+ * memory files, so that libcurl uses what was verified, even if the files change. */
 
 #include "agent/model/kubeconfig.h"
 #include "common/error.h"
@@ -19,22 +18,22 @@ typedef struct KubeTlsConfig {
         int certificate_fd;
         int key_fd;
         char hash[SHA256_HEX_SIZE]; /* of all three */
-        uint64_t begins, expires;   /* of our certificate, realtime microseconds; 0: none */
+        uint64_t begins, expires;   /* of the client certificate, realtime microseconds; 0: none */
 } KubeTlsConfig;
 
 #define KUBE_TLS_CONFIG_NULL \
         ((KubeTlsConfig){ .authority_fd = -EBADF, .certificate_fd = -EBADF, .key_fd = -EBADF })
 
-/* Reads what the kubeconfig names. -EINVAL where the certificates are none, or the key is not that
- * of the certificate; -errno of a file; with a sentence that shows none of it. */
+/* Reads the files of the kubeconfig. -EINVAL where a certificate is invalid or the key does not
+ * match it; -errno of a file; with a message that contains no secret. */
 int kube_tls_config_load(const Kubeconfig *kubeconfig, KubeTlsConfig *ret, Error *reterr);
 void kube_tls_config_done(KubeTlsConfig *tls_config);
 
-/* The name by which a memory file can be opened in our process. Returns the buffer. */
+/* The path of a memory file, valid in this process. Returns the buffer. */
 const char *memfd_path(int fd, char buffer[MEMFD_PATH_SIZE]);
 
-/* A bearer token: visible ASCII, blanks around it are not counted. 0; -EINVAL, -EFBIG, -errno with
- * a sentence. */
+/* A bearer token: visible ASCII; surrounding blanks are removed. 0; -EINVAL, -EFBIG or -errno with
+ * a message. */
 int kube_token_read(const char *path, char **ret, Error *reterr);
 
 /* explicit_bzero() and free(). */

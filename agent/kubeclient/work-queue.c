@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A key is here from when it is marked until it is clean. At each turn those whose time has come
- * get their request, in the order in which they were marked. While the server is not there, one
- * request asks for all whether it is again; when it is, all are due. */
+/* A key is in the queue from when it is marked until it is clean. Due keys get their request in the
+ * order in which they were marked. While the server is unreachable, one request at a time tests it;
+ * once it is reachable, all keys are due. */
 
 #include "agent/kubeclient/work-queue.h"
 
@@ -15,7 +15,7 @@
 
 enum {
         WORK_QUEUE_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20,
-        IMMEDIATE_RETRIES_MAX = 5, /* at once, one after another */
+        IMMEDIATE_RETRIES_MAX = 5, /* in a row */
         RETRIES_APART_SEC = 1,
 };
 
@@ -26,8 +26,8 @@ struct KubeWorkItem {
         char *key;
         KubeRequest *request;
         bool is_dirty;
-        bool is_held;      /* somebody is asked about it */
-        bool is_forgotten; /* meanwhile */
+        bool is_held;      /* a callback for it is running */
+        bool is_forgotten; /* during the callback */
         unsigned n_immediate_retries;
         KubeBackoff backoff;
         uint64_t due_at; /* boot time */
@@ -35,13 +35,13 @@ struct KubeWorkItem {
 
 struct KubeWorkQueue {
         KubeWorkQueueSpec spec;
-        sd_event_source *dispatch; /* as soon as may be */
-        sd_event_source *timer;    /* later */
+        sd_event_source *dispatch; /* at the end of the turn */
+        sd_event_source *timer;    /* at the next due time */
         KubeReconnectListener listener;
-        KubeWorkItem *items; /* as they were marked */
+        KubeWorkItem *items; /* in the order in which they were marked */
         unsigned n_in_flight;
-        KubeBackoff backoff;      /* while there is no server */
-        uint64_t server_retry_at; /* not before; 0: it is there */
+        KubeBackoff backoff;      /* while the server is unreachable */
+        uint64_t server_retry_at; /* of the next attempt; 0: the server is reachable */
         uint64_t retried_at;
         unsigned held;
         bool is_doomed;
@@ -106,7 +106,7 @@ static void hold_work_item(KubeWorkItem *item) {
         item->queue->held++;
 }
 
-/* Whether the entry and the writer are still wanted; what is not, is gone. */
+/* Whether the entry and the queue are still in use; otherwise they are freed. */
 static bool release_work_item(KubeWorkItem *item) {
         KubeWorkQueue *queue = item->queue;
         bool is_wanted = !item->is_forgotten && !queue->is_doomed;
@@ -119,7 +119,7 @@ static bool release_work_item(KubeWorkItem *item) {
         return is_wanted;
 }
 
-/* ---- when ---- */
+/* ---- due times ---- */
 
 static void arm_work_queue_timer(KubeWorkQueue *queue) {
         uint64_t due = UINT64_MAX;
@@ -151,7 +151,7 @@ static void retry_item_later(KubeWorkItem *item, uint64_t retry_after_usec) {
         item->n_immediate_retries = 0;
         item->due_at = now + kube_backoff_next(&item->backoff, &kube_backoff_default, now,
                                                retry_after_usec, back_off_random());
-        /* Each has its turn, so that all together are no more than one a second. */
+        /* At most one retry a second for all keys together. */
         retry = queue->retried_at + RETRIES_APART_SEC * USEC_PER_SEC;
         item->due_at = MAX(item->due_at, retry);
         queue->retried_at = MAX(now, retry);
@@ -167,7 +167,7 @@ static void delay_until_reachable(KubeWorkItem *item) {
                                                          now, 0, back_off_random());
 }
 
-/* All nodes of a cluster hear of it at once. */
+/* All nodes of a cluster see it at the same moment. */
 static void on_queue_reconnect(void *userdata) {
         KubeWorkQueue *queue = userdata;
 
@@ -180,7 +180,7 @@ static void on_queue_reconnect(void *userdata) {
         schedule_dispatch(queue);
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
 static void apply_work_result(KubeWorkItem *item, KubeWorkResult result,
                               uint64_t retry_after_usec) {
@@ -234,6 +234,18 @@ static void on_item_response(const KubeResponse *response, void *userdata) {
 
 /* ---- requests ---- */
 
+static void free_const_text(const char *text) {
+        char *p;
+
+        memcpy(&p, &text, sizeof(p));
+        free(p);
+}
+
+void kube_request_spec_free(KubeRequestSpec *request, void *userdata) {
+        free_const_text(request->path);
+        free_const_text(request->body);
+}
+
 static int send_item_request(KubeWorkItem *item, KubeRequestSpec *request_spec) {
         KubeWorkQueue *queue = item->queue;
         int r;
@@ -271,7 +283,7 @@ static void start_work_item(KubeWorkItem *item) {
                 work_item_free(item);
 }
 
-/* With no server there is one at a time. */
+/* One at a time while the server is unreachable. */
 static KubeWorkItem *find_due_item(const KubeWorkQueue *queue) {
         uint64_t now = now_boottime_usec();
         unsigned parallel = queue->server_retry_at > 0 ? 1 : queue->spec.max_parallel;
@@ -308,7 +320,7 @@ static int on_work_queue_timer(sd_event_source *source, uint64_t usec, void *use
         return 0;
 }
 
-/* ---- life ---- */
+/* ---- construction ---- */
 
 int kube_work_queue_add(KubeWorkQueue *queue, const char *key) {
         KubeWorkItem *item = find_work_item(queue, key);
@@ -375,17 +387,22 @@ int kube_work_queue_new(sd_event *event, const KubeWorkQueueSpec *spec, KubeWork
                 (KubeReconnectListener){ .on_reached = on_queue_reconnect, .userdata = queue };
         kube_client_add_listener(spec->client, &queue->listener);
         r = sd_event_add_defer(event, &queue->dispatch, on_dispatch_due, queue);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(queue->dispatch, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_source_set_priority(queue->dispatch, WORK_QUEUE_PRIORITY);
-        if (r >= 0)
-                r = sd_event_add_time(event, &queue->timer, CLOCK_BOOTTIME, 0, 10 * USEC_PER_MSEC,
-                                      on_work_queue_timer, queue);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(queue->timer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_source_set_priority(queue->timer, WORK_QUEUE_PRIORITY);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(queue->dispatch, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(queue->dispatch, WORK_QUEUE_PRIORITY);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time(event, &queue->timer, CLOCK_BOOTTIME, 0, 10 * USEC_PER_MSEC,
+                              on_work_queue_timer, queue);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(queue->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(queue->timer, WORK_QUEUE_PRIORITY);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(queue);

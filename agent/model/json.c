@@ -9,6 +9,7 @@
 #include "agent/model/json.h"
 
 #include "agent/model/containers.h"
+#include "agent/model/json-tree.h"
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
 #include "agent/model/signals.h"
@@ -418,7 +419,8 @@ static json_t *pod_status_to_json(JsonWriter *writer, const Pod *pod, const PodS
         json_t *json = json_object();
 
         json_put(writer, json, "phase", json_string(pod_phase_names[status->phase]));
-        json_put(writer, json, "conditions", pod_conditions_to_json(writer, status));
+        if (!status->is_rejected)
+                json_put(writer, json, "conditions", pod_conditions_to_json(writer, status));
         json_put_string(writer, json, "message", status->message);
         json_put_string(writer, json, "reason", status->reason);
         put_address(writer, json, "hostIP", "hostIPs", status->host_ip, NULL);
@@ -473,6 +475,27 @@ static json_t *write_pod_json(JsonWriter *writer, const Pod *pod, const PodStatu
 
 static char *json_writer_finish(const JsonWriter *writer, const json_t *json) {
         return writer->has_failed || !json ? NULL : json_dumps(json, JSON_COMPACT);
+}
+
+static json_t *json_writer_finish_tree(const JsonWriter *writer, json_t *json) {
+        if (!writer->has_failed)
+                return json;
+        json_decref(json);
+        return NULL;
+}
+
+json_t *pod_to_json_tree(const Pod *pod, const PodStatus *status) {
+        JsonWriter writer = { 0 };
+        json_t *json = write_pod_json(&writer, pod, status);
+
+        return json_writer_finish_tree(&writer, json);
+}
+
+json_t *pod_status_to_json_tree(const Pod *pod, const PodStatus *status) {
+        JsonWriter writer = { 0 };
+        json_t *json = pod_status_to_json(&writer, pod, status);
+
+        return json_writer_finish_tree(&writer, json);
 }
 
 char *pod_to_json(const Pod *pod, const PodStatus *status) {

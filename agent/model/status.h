@@ -88,7 +88,8 @@ typedef LIST_OF(ContainerStatus) ContainerStatusList;
 
 typedef struct PodStatus {
         PodPhase phase;
-        bool is_syncing; /* not reconnected yet: the state under an earlier agent is unknown */
+        bool is_syncing;  /* not reconnected yet: the state under an earlier agent is unknown */
+        bool is_rejected; /* the node did not admit it: phase, reason and message are all */
         PodCondition conditions[N_POD_CONDITIONS];
         bool may_restart_all; /* includes CONDITION_ALL_CONTAINERS_RESTARTING */
         char *reason;

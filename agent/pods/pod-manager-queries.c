@@ -45,6 +45,13 @@ int pod_manager_for_each_pod(PodManager *s, int (*each)(const Pod *, const PodSt
         return 0;
 }
 
+const Pod *pod_manager_find_pod(const PodManager *s, const char *uid) {
+        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+                if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
+                        return pod_worker_pod(entry->worker);
+        return NULL;
+}
+
 int pod_manager_pod_status(PodManager *s, const char *uid, const Pod **ret_pod,
                            PodStatus *ret_status) {
         for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {

@@ -129,6 +129,9 @@ int pod_manager_for_each_pod(PodManager *manager,
                              int (*each)(const Pod *pod, const PodStatus *status, void *userdata),
                              void *userdata);
 
+/* The pod of that UID, until the next step; NULL: none. */
+const Pod *pod_manager_find_pod(const PodManager *manager, const char *uid);
+
 /* The status of one pod. -ENOENT if there is none. */
 int pod_manager_pod_status(PodManager *manager, const char *uid, const Pod **ret_pod,
                            PodStatus *ret_status);

@@ -56,7 +56,7 @@ static void on_node(const NodeLabelsTaints *facts, const char *uid, void *userda
 }
 
 static void on_error(const char *error, unsigned status, void *userdata) {
-        say("trouble %u %s", status, error ? error : "none");
+        say("error %u %s", status, error ? error : "none");
 }
 
 static void on_history_lost(void *userdata) {

@@ -5,7 +5,7 @@
     kube-server.py DIRECTORY [--http1]
 
 Puts certificates into the directory (ca.crt, other-ca.crt, server.crt, one.crt, one.key, two.crt, two.key), prints
-its port, and serves until its standard input ends. What was asked of it is told at /log, one path a line."""
+its port, and serves until its standard input ends. /log lists the requested paths, one a line."""
 
 import asyncio
 import base64
@@ -94,13 +94,13 @@ class Http2Request(Request):
 
     async def send(self, data):
         while data:
-            room = min(self.connection.h2.local_flow_control_window(self.stream),
+            window = min(self.connection.h2.local_flow_control_window(self.stream),
                        self.connection.h2.max_outbound_frame_size, len(data))
-            if room == 0:
+            if window == 0:
                 await self.connection.window()
                 continue
-            self.connection.h2.send_data(self.stream, data[:room])
-            data = data[room:]
+            self.connection.h2.send_data(self.stream, data[:window])
+            data = data[window:]
             await self.connection.flush()
 
     async def end(self):
@@ -169,13 +169,13 @@ class Connection:
                     self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
                 elif isinstance(event, h2.events.StreamEnded):
                     headers, body = streams.pop(event.stream_id)
-                    self.begin(Http2Request(event.stream_id, self, headers[":method"], headers[":path"], headers,
+                    self.open_stream(Http2Request(event.stream_id, self, headers[":method"], headers[":path"], headers,
                                             bytes(body)))
                 elif isinstance(event, (h2.events.WindowUpdated, h2.events.RemoteSettingsChanged)):
                     self.opened.set()
             await self.flush()
 
-    def begin(self, request):
+    def open_stream(self, request):
         async def run():
             try:
                 await act(request)
@@ -369,7 +369,7 @@ def issue(item, days):
 
 
 async def decide(item):
-    """As the node is called: 'denied' is, 'stranger' gets a certificate of somebody else, 'patient' waits."""
+    """By the node's name: 'denied' is denied, 'stranger' gets a certificate of another key, 'patient' waits."""
     name = item["metadata"]["name"]
     with open(f"{name}.csr", "wb") as pem:
         pem.write(base64.b64decode(item["spec"]["request"]))

@@ -212,7 +212,7 @@ TEST(an_image_is_available_when_its_archive_appears)
         open_store(&world, helper_path());
         EXPECT_EQ(request(&world, "app:1", &answer), -ENOENT);
         EXPECT(strstr(answer.message, "no archive in '"));
-        EXPECT(strstr(answer.message, "has 'docker.io/library/app:1'"));
+        EXPECT(strstr(answer.message, "contains 'docker.io/library/app:1'"));
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
         LOOP_UNTIL(&world, world.n_changes > 0 && request(&world, "app:1", &answer) >= 0);
         LOOP_UNTIL(&world, answer.image);

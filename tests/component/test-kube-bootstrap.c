@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node gets a certificate of its own, and the next one. */
+/* TLS bootstrap and certificate rotation. */
 
 #include "agent/kubeclient/bootstrap.h"
 #include "agent/kubeclient/certificate-manager.h"
@@ -19,13 +19,13 @@ typedef struct Node {
         unsigned n_done;
 } Node;
 
-static void on_error(const char *trouble, void *userdata) {
+static void on_error(const char *error, void *userdata) {
         Node *node = userdata;
 
-        printf("%s\n", trouble ? trouble : "no trouble");
-        EXPECT(!trouble || !strstr(trouble, "boot.5tr4p"));
+        printf("%s\n", error ? error : "no error");
+        EXPECT(!error || !strstr(error, "boot.5tr4p"));
         free(node->last_error);
-        node->last_error = trouble ? strdup(trouble) : NULL;
+        node->last_error = error ? strdup(error) : NULL;
 }
 
 static void on_done(void *userdata) {
@@ -77,7 +77,7 @@ static bool has(const Node *node, const char *name) {
         return stat(path, &st) == 0 && (st.st_mode & 07777) == 0600;
 }
 
-/* Who the server takes us for by the kubeconfig that was written. */
+/* The user name for the server by the kubeconfig that was written. */
 static void expect_peer(Node *node, const char *expected) {
         cleanup_free char *peer = NULL;
         cleanup_strv char **warnings = NULL;
@@ -97,7 +97,7 @@ static void expect_peer(Node *node, const char *expected) {
         EXPECT(!strstr(answer.body, "authorization"));
 }
 
-TEST(a_token_becomes_a_certificate)
+TEST(bootstrap_token_is_exchanged_for_a_certificate)
 {
         Node node;
 
@@ -112,7 +112,7 @@ TEST(a_token_becomes_a_certificate)
         node_done(&node);
 }
 
-TEST(an_agent_that_starts_anew_goes_on_with_the_same_request)
+TEST(restarted_agent_continues_with_the_same_request)
 {
         cleanup_free char *approved = NULL, *said = NULL;
         Node node;
@@ -136,7 +136,7 @@ TEST(an_agent_that_starts_anew_goes_on_with_the_same_request)
         node_done(&node);
 }
 
-TEST(who_is_refused_is_told_why)
+TEST(denied_request_is_reported_with_its_reason)
 {
         Node node;
 
@@ -154,7 +154,7 @@ TEST(who_is_refused_is_told_why)
         node_done(&node);
 }
 
-TEST(a_certificate_for_another_key_never_takes_the_place_of_ours)
+TEST(certificate_for_a_different_key_is_not_installed)
 {
         cleanup_free char *current = NULL, *text = NULL;
         size_t length;
@@ -172,7 +172,7 @@ TEST(a_certificate_for_another_key_never_takes_the_place_of_ours)
         node_done(&node);
 }
 
-TEST(a_certificate_that_runs_out_is_renewed_with_itself)
+TEST(expiring_certificate_is_rotated_with_itself)
 {
         uint64_t now = now_realtime_usec();
         KubeClientState before, after;
@@ -193,7 +193,7 @@ TEST(a_certificate_that_runs_out_is_renewed_with_itself)
                                                       before.begins, before.expires),
                   0);
         EXPECT_STREQ(node.last_error, NULL);
-        /* As if it had begun long ago. */
+        /* As if it had been issued long ago. */
         EXPECT_EQ(certificate_manager_set_certificate(node.renewer, &node.world.config,
                                                       now - 97 * USEC_PER_SEC,
                                                       now + 3 * USEC_PER_SEC),
@@ -213,7 +213,7 @@ TEST(a_certificate_that_runs_out_is_renewed_with_itself)
         node_done(&node);
 }
 
-TEST(a_certificate_that_is_not_ours_to_renew_is_only_spoken_of)
+TEST(expiry_of_a_foreign_certificate_is_only_reported)
 {
         uint64_t now = now_realtime_usec();
         Node node;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to an API server that does not always behave. */
+/* Requests to an API server, with faults. */
 
 #include "agent/kubeclient/json-view.h"
 #include "tests/component/kube-server.h"
@@ -43,10 +43,10 @@ static void expect_protocol(const char *option, const char *protocol) {
         world_done(&world);
 }
 
-TEST(a_server_is_asked_by_http_2)
+TEST(requests_use_http_2)
 { expect_protocol(NULL, "h2"); }
 
-TEST(a_server_that_does_not_know_it_is_asked_by_http_1)
+TEST(requests_fall_back_to_http_1)
 { expect_protocol("--http1", "http/1.1"); }
 
 TEST(bodies_are_sent_with_every_method)
@@ -99,7 +99,7 @@ static size_t count_begun(const Answer *watches, size_t n) {
         return begun;
 }
 
-TEST(a_hundred_watches_share_a_connection)
+TEST(hundred_watches_share_a_connection)
 {
         enum {
                 N = 100
@@ -132,7 +132,7 @@ TEST(a_hundred_watches_share_a_connection)
         world_done(&world);
 }
 
-TEST(what_cannot_be_answered_is_told_in_a_sentence)
+TEST(failed_request_is_reported_with_a_message)
 {
         cleanup_answer Answer answer = { 0 };
         World world;
@@ -140,7 +140,7 @@ TEST(what_cannot_be_answered_is_told_in_a_sentence)
         world_init(&world, NULL);
         world_connect(&world);
         ask(&world, &(KubeRequestSpec){ .path = "/big/65" }, &answer);
-        EXPECT(answer.error && strstr(answer.error, "the answer is too long"));
+        EXPECT(answer.error && strstr(answer.error, "the response is too long"));
         ask(&world, &(KubeRequestSpec){ .path = "/big/64" }, &answer);
         EXPECT_STREQ(answer.error, NULL);
         EXPECT_EQ(answer.length, KUBE_RESPONSE_MAX);
@@ -153,7 +153,7 @@ TEST(what_cannot_be_answered_is_told_in_a_sentence)
         EXPECT(answer.error != NULL);
         EXPECT(!kube_client_state(world.client).is_reached);
         EXPECT_STREQ(kube_client_state(world.client).last_error, answer.error);
-        /* nobody answers there: what follows has another connection */
+        /* the connection does not answer: the next request gets a new one */
         ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         EXPECT_EQ(number_of(&answer, "connection"), 2);
         EXPECT_STREQ(kube_client_state(world.client).last_error, NULL);
@@ -164,7 +164,7 @@ TEST(what_cannot_be_answered_is_told_in_a_sentence)
         world_done(&world);
 }
 
-TEST(what_is_no_request_is_refused_at_once)
+TEST(invalid_request_is_refused_at_once)
 {
         static const KubeRequestSpec calls[] = {
                 { .method = "BREW", .path = "/echo" },
@@ -188,7 +188,7 @@ TEST(what_is_no_request_is_refused_at_once)
         world_done(&world);
 }
 
-TEST(refusals_come_with_their_body_and_when_to_come_back)
+TEST(refusal_has_its_body_and_retry_after)
 {
         cleanup_answer Answer answer = { 0 };
         cleanup_free char *sentence = NULL;
@@ -201,7 +201,7 @@ TEST(refusals_come_with_their_body_and_when_to_come_back)
         EXPECT_EQ(answer.retry_after_usec, 7 * USEC_PER_SEC);
         sentence = kube_response_describe_error(
                 &(KubeResponse){ .status = 429, .body = answer.body, .length = answer.length });
-        EXPECT_STREQ(sentence, "the server said 429: it is \"so\"");
+        EXPECT_STREQ(sentence, "429 Too Many Requests: it is \"so\"");
         ask(&world, &(KubeRequestSpec){ .path = "/status/404", .on_data = count_data }, &answer);
         EXPECT_EQ(answer.status, 404);
         EXPECT_EQ(number_of(&answer, "code"), 404);
@@ -210,7 +210,7 @@ TEST(refusals_come_with_their_body_and_when_to_come_back)
         world_done(&world);
 }
 
-TEST(a_stream_that_says_nothing_may_be_ended_for_it)
+TEST(silent_stream_is_ended_by_its_idle_timeout)
 {
         cleanup_answer Answer answer = { 0 };
         World world;
@@ -223,7 +223,7 @@ TEST(a_stream_that_says_nothing_may_be_ended_for_it)
                                 .deadline_usec = UINT64_MAX,
                                 .on_data = count_data },
             &answer);
-        EXPECT(answer.error && strstr(answer.error, "nothing came for too long"));
+        EXPECT(answer.error && strstr(answer.error, "no data for too long"));
         EXPECT(kube_client_state(world.client).is_reached);
         world_done(&world);
 }
@@ -275,7 +275,7 @@ static void begin_inner(Inner *inner, const char *path,
                                           ret, NULL) >= 0);
 }
 
-TEST(a_callback_may_begin_and_cancel_others)
+TEST(callback_may_start_and_cancel_other_requests)
 {
         World world;
         Inner inner = { .world = &world };
@@ -293,7 +293,7 @@ TEST(a_callback_may_begin_and_cancel_others)
         world_done(&world);
 }
 
-TEST(a_callback_may_end_the_client)
+TEST(callback_may_free_the_client)
 {
         static const char *const paths[] = { "/hold", "/echo" };
 
@@ -313,7 +313,7 @@ TEST(a_callback_may_end_the_client)
         }
 }
 
-/* ---- who we are, and who they are ---- */
+/* ---- certificates ---- */
 
 static void use_certificate(World *world, const char *name) {
         char certificate[32], key[32];
@@ -326,7 +326,7 @@ static void use_certificate(World *world, const char *name) {
         world->config.key_file = world_path(key);
 }
 
-TEST(another_certificate_is_used_from_the_next_request_on)
+TEST(changed_certificate_is_used_by_the_next_request)
 {
         cleanup_answer Answer answer = { 0 }, watch = { 0 };
         cleanup_error Error error = ERROR_NULL;
@@ -349,7 +349,7 @@ TEST(another_certificate_is_used_from_the_next_request_on)
         EXPECT_WORD(&answer, "peer", "system:node:one");
         EXPECT_EQ(kube_client_reload(world.client, &world.config, &error), 0);
 
-        /* half replaced: the key is another's */
+        /* half replaced: the key does not match */
         free(world.config.key_file);
         world.config.key_file = world_path("two.key");
         EXPECT_EQ(kube_client_reload(world.client, &world.config, &error), -EINVAL);
@@ -366,7 +366,7 @@ TEST(another_certificate_is_used_from_the_next_request_on)
         world_done(&world);
 }
 
-TEST(a_server_that_another_authority_vouches_for_is_not_believed)
+TEST(server_of_an_unknown_authority_is_rejected)
 {
         cleanup_answer Answer answer = { 0 };
         World world;
@@ -386,7 +386,7 @@ TEST(a_server_that_another_authority_vouches_for_is_not_believed)
         world_done(&world);
 }
 
-TEST(the_name_on_the_certificate_is_what_it_is_asked_to_be)
+TEST(tls_server_name_is_verified)
 {
         static const struct {
                 const char *name;
@@ -428,7 +428,7 @@ static unsigned ask_with_token(World *world, const char *path) {
         return answer.status;
 }
 
-TEST(a_token_is_read_again_when_its_file_is_another)
+TEST(changed_token_file_is_read_again)
 {
         cleanup_free char *path = NULL, *long_token = NULL;
         World world;
@@ -472,7 +472,7 @@ static bool has_options(int fd) {
                timeout > 0 && timeout <= 30000;
 }
 
-TEST(the_kernel_looks_after_every_connection)
+TEST(every_connection_has_keepalive_and_user_timeout)
 {
         cleanup_answer Answer answer = { 0 };
         cleanup_closedir DIR *dir = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Following collections of a server that does not always behave. What is heard is written down in
- * one line: "[" and "]" around a complete list, "!" where it broke off. */
+/* Lists and watches, with faults of the server. What is reported is written to one line: "[" and
+ * "]" around a complete list, "!" where it broke off. */
 
 #include "agent/kubeclient/reflector.h"
 
@@ -113,7 +113,7 @@ static void expect_heard(Follower *f, const char *expected) {
         EXPECT_STREQ(f->heard, expected);
 }
 
-TEST(collections_are_followed_whatever_happens_to_them)
+TEST(watch_survives_every_kind_of_end)
 {
         static const struct {
                 const char *name, *heard;
@@ -151,7 +151,7 @@ TEST(collections_are_followed_whatever_happens_to_them)
         }
 }
 
-TEST(the_first_list_may_be_old_and_the_watch_goes_on_from_it)
+TEST(first_list_may_be_cached_and_the_watch_continues_from_it)
 {
         Follower f;
 
@@ -164,7 +164,7 @@ TEST(the_first_list_may_be_old_and_the_watch_goes_on_from_it)
         follower_done(&f);
 }
 
-TEST(pages_follow_one_another_by_their_token)
+TEST(pages_are_requested_by_their_continue_token)
 {
         Follower f;
 
@@ -176,7 +176,7 @@ TEST(pages_follow_one_another_by_their_token)
         follower_done(&f);
 }
 
-TEST(pages_that_are_too_old_are_followed_by_the_whole_at_once)
+TEST(expired_continue_token_is_followed_by_an_unpaged_list)
 {
         Follower f;
 
@@ -187,7 +187,7 @@ TEST(pages_that_are_too_old_are_followed_by_the_whole_at_once)
         follower_done(&f);
 }
 
-TEST(a_watch_that_closes_is_resumed_and_nothing_is_listed)
+TEST(closed_watch_is_resumed_without_a_list)
 {
         Follower f;
 
@@ -200,7 +200,7 @@ TEST(a_watch_that_closes_is_resumed_and_nothing_is_listed)
         follower_done(&f);
 }
 
-TEST(a_watch_that_closes_at_once_is_asked_for_more_and_more_seldom)
+TEST(watch_that_closes_at_once_is_resumed_with_back_off)
 {
         uint64_t until;
         Follower f;
@@ -216,7 +216,7 @@ TEST(a_watch_that_closes_at_once_is_asked_for_more_and_more_seldom)
         follower_done(&f);
 }
 
-TEST(a_bookmark_moves_the_version_on)
+TEST(bookmark_advances_the_resource_version)
 {
         Follower f;
 
@@ -227,14 +227,14 @@ TEST(a_bookmark_moves_the_version_on)
         follower_done(&f);
 }
 
-TEST(what_is_refused_is_said_and_asked_for_seldom)
+TEST(refusal_is_reported_and_retried_slowly)
 {
         uint64_t until;
         Follower f;
 
         follower_init(&f, "/c/refused");
         WAIT_UNTIL(&f.world, f.last_error != NULL);
-        EXPECT_STREQ(f.last_error, "the server said 403: it is Forbidden");
+        EXPECT_STREQ(f.last_error, "403 Forbidden: it is Forbidden");
         EXPECT_EQ(f.status, 403);
         until = now_boottime_usec() + 3 * USEC_PER_SEC;
         while (now_boottime_usec() < until)
@@ -244,7 +244,7 @@ TEST(what_is_refused_is_said_and_asked_for_seldom)
         follower_done(&f);
 }
 
-TEST(who_cannot_believe_a_list_gets_another)
+TEST(relist_reads_the_collection_again)
 {
         Follower f;
 
@@ -257,7 +257,7 @@ TEST(who_cannot_believe_a_list_gets_another)
         follower_done(&f);
 }
 
-TEST(a_long_list_is_told_object_by_object)
+TEST(long_list_is_reported_object_by_object)
 {
         Follower f;
 
@@ -268,7 +268,7 @@ TEST(a_long_list_is_told_object_by_object)
         follower_done(&f);
 }
 
-TEST(it_may_be_ended_by_whoever_it_tells)
+TEST(callback_may_free_the_reflector)
 {
         Follower f;
 
@@ -281,7 +281,7 @@ TEST(it_may_be_ended_by_whoever_it_tells)
         follower_done(&f);
 }
 
-TEST(a_server_that_was_away_is_followed_as_soon_as_anybody_hears_of_it)
+TEST(watch_resumes_as_soon_as_the_server_is_reachable)
 {
         cleanup_answer Answer answer = { 0 };
         Follower f;
@@ -299,7 +299,7 @@ TEST(a_server_that_was_away_is_followed_as_soon_as_anybody_hears_of_it)
         EXPECT_EQ(kube_client_reload(f.world.client, &f.world.config, NULL), 1);
         ask(&f.world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         EXPECT_EQ(answer.status, 200);
-        /* It knows nothing of our version, so its history is another. */
+        /* It does not know our resourceVersion, so its history differs. */
         expect_heard(&f, "[ a:3 b:4 ] +c:11 ~a:12 -b:13 [ a:3 b:4 ] +c:11 ~a:12 -b:13");
         follower_done(&f);
 }
@@ -336,7 +336,7 @@ static void closing_init(Closing *c) {
         world_connect(&c->world);
 }
 
-TEST(of_many_that_miss_the_server_one_tries_it_again_at_a_time)
+TEST(one_reflector_at_a_time_retries_an_unreachable_server)
 {
         enum {
                 MANY = 20,

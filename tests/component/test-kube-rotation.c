@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a kubeconfig are exchanged under a client that is at work; and nobody ever hears
- * what was in them. */
+/* The files of a kubeconfig are replaced while a client uses them; no error shows their content. */
 
 #include "agent/kubeclient/json-view.h"
 #include "agent/manifest/kubeconfig-watch.h"
@@ -77,7 +76,7 @@ static void node_done(Node *node) {
         world_done(&node->world);
 }
 
-/* Who the server takes us for. */
+/* The user name for the server. */
 static const char *peer(Node *node) {
         static char name[128];
         cleanup_answer Answer answer = { 0 };
@@ -91,7 +90,7 @@ static const char *peer(Node *node) {
         return name;
 }
 
-TEST(a_pair_that_is_exchanged_file_by_file_is_used_when_it_is_whole)
+TEST(pair_that_is_replaced_file_by_file_is_used_once_it_matches)
 {
         Node node;
 
@@ -109,7 +108,7 @@ TEST(a_pair_that_is_exchanged_file_by_file_is_used_when_it_is_whole)
         node_done(&node);
 }
 
-TEST(a_pair_that_stays_half_exchanged_is_said_and_the_old_one_used)
+TEST(mismatched_pair_is_reported_and_the_old_one_stays_in_use)
 {
         Node node;
 
@@ -132,7 +131,7 @@ TEST(a_pair_that_stays_half_exchanged_is_said_and_the_old_one_used)
         node_done(&node);
 }
 
-TEST(an_authority_that_is_exchanged_is_believed_from_then_on)
+TEST(replaced_authority_is_used_from_then_on)
 {
         Node node;
 
@@ -147,13 +146,14 @@ TEST(an_authority_that_is_exchanged_is_believed_from_then_on)
                    kube_client_state(node.world.client).is_reached || (peer(&node), false));
         put("trusted.crt", "nothing\n");
         WAIT_UNTIL(&node.world, node.last_error != NULL);
-        EXPECT(strstr(node.last_error, "trusted.crt: the certificate authority is no certificate"));
+        EXPECT(strstr(node.last_error,
+                      "trusted.crt: the certificate authority is not a certificate"));
         (void) peer(&node);
         EXPECT(kube_client_state(node.world.client).is_reached);
         node_done(&node);
 }
 
-TEST(a_kubeconfig_that_breaks_leaves_the_last_one_in_use)
+TEST(broken_kubeconfig_leaves_the_last_one_in_use)
 {
         Node node;
 
@@ -192,7 +192,7 @@ static char *first_line_of_key(const char *name) {
         return strndup(line + 1, (size_t) (end - line - 1));
 }
 
-TEST(no_trouble_ever_tells_a_key_or_a_token)
+TEST(no_error_shows_a_key_or_a_token)
 {
         static const char *const users[] = {
                 "token: [pas5w0rd-71]",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing behind, to a server that does not always take it. */
+/* The work queue, with a server that does not always accept a write. */
 
 #include "agent/kubeclient/work-queue.h"
 
@@ -91,7 +91,7 @@ static void turn_for(Author *author, uint64_t usec) {
                 REQUIRE(sd_event_run(author->world.event, until - now_boottime_usec()) >= 0);
 }
 
-TEST(a_hundred_changes_of_one_object_are_one_request)
+TEST(hundred_changes_of_one_object_are_one_request)
 {
         Author author;
 
@@ -108,7 +108,7 @@ TEST(a_hundred_changes_of_one_object_are_one_request)
         author_done(&author);
 }
 
-TEST(what_changes_on_the_way_is_written_once_more)
+TEST(change_during_a_request_is_written_again)
 {
         Author author;
 
@@ -135,7 +135,7 @@ TEST(keys_are_written_in_the_order_in_which_they_were_marked)
         author_done(&author);
 }
 
-TEST(nothing_to_write_is_no_request)
+TEST(nothing_is_sent_where_nothing_is_due)
 {
         Author author;
 
@@ -147,7 +147,7 @@ TEST(nothing_to_write_is_no_request)
         author_done(&author);
 }
 
-TEST(a_conflict_is_looked_at_and_sent_again_at_once)
+TEST(conflict_is_retried_at_once)
 {
         Author author;
 
@@ -161,7 +161,7 @@ TEST(a_conflict_is_looked_at_and_sent_again_at_once)
         author_done(&author);
 }
 
-TEST(an_endless_conflict_is_not_sent_at_once_for_ever)
+TEST(repeated_conflict_is_retried_with_back_off)
 {
         Author author;
 
@@ -176,7 +176,7 @@ TEST(an_endless_conflict_is_not_sent_at_once_for_ever)
         author_done(&author);
 }
 
-TEST(a_server_that_is_not_ready_is_asked_again_without_asking)
+TEST(unavailable_server_is_retried_without_a_callback)
 {
         Author author;
 
@@ -189,7 +189,7 @@ TEST(a_server_that_is_not_ready_is_asked_again_without_asking)
         author_done(&author);
 }
 
-TEST(many_keys_that_fail_are_tried_no_more_than_once_a_second)
+TEST(failed_keys_are_retried_at_most_once_a_second)
 {
         Author author;
         unsigned before;
@@ -206,7 +206,7 @@ TEST(many_keys_that_fail_are_tried_no_more_than_once_a_second)
         author_done(&author);
 }
 
-TEST(with_no_server_one_request_asks_for_all_and_then_all_are_sent)
+TEST(one_request_tests_an_unreachable_server_then_all_are_sent)
 {
         cleanup_answer Answer answer = { 0 };
         uint64_t begun;
@@ -232,7 +232,7 @@ TEST(with_no_server_one_request_asks_for_all_and_then_all_are_sent)
         author_done(&author);
 }
 
-TEST(what_is_forgotten_is_cancelled)
+TEST(forgotten_key_is_cancelled)
 {
         Author author;
 
@@ -248,7 +248,7 @@ TEST(what_is_forgotten_is_cancelled)
         author_done(&author);
 }
 
-TEST(who_hears_an_answer_may_forget_the_key_and_end_the_writer)
+TEST(callback_may_forget_the_key_and_free_the_queue)
 {
         for (unsigned i = 0; i < 4; i++) {
                 Author author;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what: sentences of the test API server that refuse, the Node authorizer, NodeRestriction, validation."""
+"""Authorization and admission of the test API server: refusals, the Node authorizer, NodeRestriction, validation."""
 
 import re
 
@@ -54,11 +54,11 @@ def invalid(kind, name, causes):
                    {key: value for key, value in about.items() if value})
 
 
-def forbidden(who, verb, kind, namespace, name=None, subresource=None, why=None):
+def forbidden(user, verb, kind, namespace, name=None, subresource=None, why=None):
     resource = kind.plural + (f"/{subresource}" if subresource else "")
     place = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
     about = f'{kind.qualified} "{name}"' if name else kind.qualified
-    message = (f'{about} is forbidden: User "{who.name}" cannot {verb} resource "{resource}" in API group '
+    message = (f'{about} is forbidden: User "{user.name}" cannot {verb} resource "{resource}" in API group '
                f'"{kind.group}" {place}' + (f": {why}" if why else ""))
     return Refusal(403, "Forbidden", message, details(kind, name))
 
@@ -127,13 +127,13 @@ def is_related(store, node, plural, namespace, name):
     return any((plural, name) in named_by(pod) for pod in pods if MIRROR not in (pod["metadata"].get("annotations") or {}))
 
 
-def authorize_node(store, who, request):
+def authorize_node(store, user, request):
     """NODE_RULES, and what a node may read: only what belongs to it."""
-    kind, verb, node = request.kind, request.verb, who.node
+    kind, verb, node = request.kind, request.verb, user.node
     key = kind.plural + (f"/{request.subresource}" if request.subresource else "")
 
     def refuse(why=None):
-        raise forbidden(who, verb, kind, request.namespace, request.name, request.subresource, why)
+        raise forbidden(user, verb, kind, request.namespace, request.name, request.subresource, why)
 
     if verb not in NODE_RULES.get(key, ()):
         refuse()
@@ -157,8 +157,8 @@ def authorize_node(store, who, request):
 
 # NodeRestriction: what a node may write.
 
-def admit_node(store, who, request, obj):
-    kind, node = request.kind, who.node
+def admit_node(store, user, request, obj):
+    kind, node = request.kind, user.node
     admit = {"nodes": admit_own_node, "pods": admit_pod, "leases": admit_lease}.get(kind.plural)
     if kind.plural == "serviceaccounts" and request.subresource == "token":
         return admit_token(store, node, request, obj)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 
-LIFE = 30 * 86400  # seconds
+LIFETIME = 30 * 86400  # seconds
 CONFIG = """[ca]
 default_ca=a
 [a]
@@ -65,7 +65,7 @@ class Authority:
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(CONFIG.format(base=self.base, alt=alt))
         request = self.request(name, "/CN=test-cluster-" + name, self.key)
-        self.run_ca(request, self.cert, "authority", -3600, LIFE, "-selfsign")
+        self.run_ca(request, self.cert, "authority", -3600, LIFETIME, "-selfsign")
 
     def request(self, name, subject, key):
         path = os.path.join(self.directory, name + ".csr")
@@ -73,22 +73,22 @@ class Authority:
                 "-out", path, "-subj", subject, "-config", self.config)
         return path
 
-    def run_ca(self, request, cert, kind, begin, end, *more):
+    def run_ca(self, request, cert, kind, start, end, *more):
         openssl("ca", "-batch", "-config", self.config, "-keyfile", self.key, "-in", request, "-out", cert, "-notext",
-                "-preserveDN", "-extensions", kind, "-startdate", moment(begin), "-enddate", moment(end),
+                "-preserveDN", "-extensions", kind, "-startdate", moment(start), "-enddate", moment(end),
                 *(more or ("-cert", self.cert)))
 
-    def issue(self, name, subject, kind="client", begin=-3600, end=LIFE):
-        """A key and a certificate from 'begin' to 'end' (seconds from now); gives the paths of both."""
+    def issue(self, name, subject, kind="client", start=-3600, end=LIFETIME):
+        """A key and a certificate, valid from 'start' to 'end' (seconds from now); gives the paths of both."""
         cert, key = (os.path.join(self.directory, name + suffix) for suffix in (".crt", ".key"))
-        self.run_ca(self.request(name, subject, key), cert, kind, begin, end)
+        self.run_ca(self.request(name, subject, key), cert, kind, start, end)
         return cert, key
 
     def server(self, name="server", **times):
         return self.issue(name, "/CN=kube-apiserver", "server", **times)
 
     def node(self, name, **times):
-        """Who a kubelet is."""
+        """The certificate of a kubelet."""
         return self.issue("node-" + name, f"/O=system:nodes/CN=system:node:{name}", **times)
 
     def sign(self, request, seconds):

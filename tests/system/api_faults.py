@@ -49,7 +49,7 @@ class Fault:
             return False
         if any(getattr(request, key) != value for key, value in self.match.items() if key not in ("plural", "who_is")):
             return False
-        if self.match.get("who_is") not in (None, request.who.name):
+        if self.match.get("who_is") not in (None, request.user.name):
             return False
         plural = self.match.get("plural")
         if plural and (request.kind is None or request.kind.plural != plural):
@@ -81,7 +81,7 @@ def big_list(kind, size):
 
 
 class Relay:
-    """Between a client and a server on loopback: freeze() and no byte goes on, though no connection ends."""
+    """Between a client and a server on loopback: after freeze() no byte is forwarded, and no connection ends."""
 
     def __init__(self, port):
         self.target, self.frozen, self.refusing = port, threading.Event(), False
@@ -149,7 +149,7 @@ class Relay:
         self.frozen.clear()
 
     def strand(self):
-        """No byte goes on in the connections that are there, and none of them ends; others are made as ever."""
+        """Existing connections forward no byte and stay open; new ones work."""
         with self.lock:
             self.stranded.update(client for client, _ in self.pairs)
 

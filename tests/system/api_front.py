@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands between a node and its API server: nghttpx, which speaks HTTP/2 over TLS to clients, HTTP/1.1 to the
-server; and a cable, on which packets get lost. The former shows its own certificate, so who comes through it is known by a
+server; and a cable, on which packets get lost. The former shows its own certificate, so its clients authenticate by a
 token."""
 
 import ctypes
@@ -51,8 +51,8 @@ class Front:
         except OSError:
             return False
 
-    def everybody(self):
-        """Its processes: who was started, and who serves."""
+    def all_pids(self):
+        """Its processes: the master and the workers."""
         found, more = set(), {one.pid for one in self.own if one.poll() is None}
         while more:
             found |= more
@@ -60,14 +60,14 @@ class Front:
         return found
 
     def signal(self, number):
-        for pid in self.everybody():
+        for pid in self.all_pids():
             try:
                 os.kill(pid, number)
             except ProcessLookupError:
                 pass
 
     def freeze(self):
-        """Nobody answers any more, though all connections stand."""
+        """Nothing answers, and all connections stay open."""
         self.signal(signal.SIGSTOP)
 
     def thaw(self):
@@ -80,7 +80,7 @@ class Front:
             one.wait()
 
     def replace(self):
-        """Another begins, and the old one says goodbye: what is under way ends there, nothing new begins."""
+        """A new worker starts and the old one sends GOAWAY: it finishes its streams and accepts none."""
         old = self.own[-1]
         os.kill(old.pid, signal.SIGQUIT)
         self.start()
@@ -96,7 +96,7 @@ class Front:
 
 class Wire(Relay):
     """A relay on another machine, as far as packets go: a network namespace at the end of a cable. Its 'host' is the
-    address there; who comes must be told to believe in the name 'kubernetes'."""
+    address there; clients have to verify the name 'kubernetes'."""
 
     def __init__(self, port):
         self.name, number = f"mt{os.getpid()}", os.getpid() % 16384 * 4
@@ -128,7 +128,7 @@ class Wire(Relay):
         return made[0]
 
     def drop(self):
-        """No packet comes in or goes out any more, and nobody is told."""
+        """All packets are dropped silently."""
         for chain in ("INPUT", "OUTPUT"):
             self.inside("iptables", "-I", chain, "-j", "DROP")
 

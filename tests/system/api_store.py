@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of the test API server: objects, their history, and who waits for what comes next."""
+"""The storage of the test API server: objects, their history, and the watches that wait for changes."""
 
 import copy
 import threading
@@ -24,7 +24,7 @@ class Kind(NamedTuple):
 
     @property
     def qualified(self):
-        """As sentences name it: "leases.coordination.k8s.io"."""
+        """As messages name it: "leases.coordination.k8s.io"."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
@@ -45,7 +45,7 @@ KINDS = {kind.plural: kind for kind in (
     Kind("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False, True),
 )}
 
-# What a kind shows though nobody has set it.
+# What a kind shows although it was not set.
 SHOWN = {"Event": {"source": {}, "firstTimestamp": None, "lastTimestamp": None, "eventTime": None,
                    "reportingComponent": "", "reportingInstance": ""},
          "Pod": {"spec": {}, "status": {}}, "Node": {"spec": {}, "status": {}}, "DaemonSet": {"spec": {}, "status": {}},
@@ -166,7 +166,7 @@ class Store:
             return self.version, {plural: dict(objects) for plural, objects in self.objects.items()}
 
     def restore(self, backup):
-        """The world is as it was then, and so are the resourceVersions: nobody is told."""
+        """Objects and resourceVersions are as they were then; watches get no event."""
         with self.lock:
             self.version, objects = backup
             self.objects = {plural: dict(found) for plural, found in objects.items()}

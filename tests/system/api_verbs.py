@@ -28,9 +28,9 @@ SUBRESOURCES = {"status", "token", "binding", "approval"}
 class Request:
     """One request, worked out of its method and path."""
 
-    def __init__(self, method, target, who, body=None, content_type=JSON):
+    def __init__(self, method, target, user, body=None, content_type=JSON):
         self.at = time.monotonic()
-        self.method, self.target, self.who, self.body, self.content_type = method, target, who, body, content_type
+        self.method, self.target, self.user, self.body, self.content_type = method, target, user, body, content_type
         self.code = None  # of the answer
         self.changed_labels, self.changed_taints = (), False
         url = urlsplit(target)
@@ -74,7 +74,7 @@ class Request:
             matches_fields(obj, self.query.get("fieldSelector")) and matches_labels(obj, self.query.get("labelSelector"))
 
     def __repr__(self):
-        return f"{self.who.name} {self.method} {self.target} -> {self.code}"
+        return f"{self.user.name} {self.method} {self.target} -> {self.code}"
 
 
 class Api:
@@ -89,22 +89,22 @@ class Api:
             self.create(Request("POST", "/api/v1/namespaces", ADMIN, {"metadata": {"name": namespace}}))
         self.create(Request("POST", "/api/v1/namespaces/default/services", ADMIN, KUBERNETES_SERVICE))
 
-    def grant(self, who, plural, *verbs):
-        """What a ClusterRole and its binding give; 'who' is the name of a user or of a group."""
-        self.grants.update((who, verb, plural) for verb in verbs)
+    def grant(self, user, plural, *verbs):
+        """What a ClusterRole and its binding give; 'user' is the name of a user or of a group."""
+        self.grants.update((user, verb, plural) for verb in verbs)
 
     def authorize(self, request):
-        who, plural = request.who, request.kind.plural
+        user, plural = request.user, request.kind.plural
         key = plural + (f"/{request.subresource}" if request.subresource else "")
-        names = {who.name} | who.groups
+        names = {user.name} | user.groups
         if "system:masters" in names or any((name, request.verb, key) in self.grants for name in names):
             return
-        if who.node:
-            access.authorize_node(self.store, who, request)
-        elif "system:bootstrappers" in who.groups and plural == "certificatesigningrequests":
+        if user.node:
+            access.authorize_node(self.store, user, request)
+        elif "system:bootstrappers" in user.groups and plural == "certificatesigningrequests":
             return
         else:
-            raise access.forbidden(who, request.verb, request.kind, request.namespace, request.name,
+            raise access.forbidden(user, request.verb, request.kind, request.namespace, request.name,
                                    request.subresource)
 
     def handle(self, request):
@@ -183,8 +183,8 @@ class Api:
             metadata["namespace"] = request.namespace or metadata.get("namespace")
             if self.store.get("namespaces", None, metadata["namespace"]) is None:
                 raise access.not_found(KINDS["namespaces"], metadata["namespace"])
-        if request.who.node:
-            access.admit_node(self.store, request.who, request, obj)
+        if request.user.node:
+            access.admit_node(self.store, request.user, request, obj)
         self.complete(request, obj)
         if self.store.get(kind.plural, metadata.get("namespace"), name) is not None:
             raise access.already_exists(kind, name)
@@ -210,7 +210,7 @@ class Api:
             if NOT_READY not in obj["spec"]["taints"]:
                 obj["spec"]["taints"] = obj["spec"]["taints"] + [dict(NOT_READY)]
         elif kind.plural == "certificatesigningrequests":
-            obj["spec"] = {**obj["spec"], "username": request.who.name, "groups": sorted(request.who.groups)}
+            obj["spec"] = {**obj["spec"], "username": request.user.name, "groups": sorted(request.user.groups)}
             obj["status"] = {}
         elif kind.plural == "daemonsets":
             metadata = obj["metadata"]
@@ -229,8 +229,8 @@ class Api:
 
     def create_token(self, request):
         account = self.find(request)
-        if request.who.node:
-            access.admit_node(self.store, request.who, request, request.body)
+        if request.user.node:
+            access.admit_node(self.store, request.user, request, request.body)
         seconds = request.body["spec"].get("expirationSeconds") or 3600
         if seconds < 600:
             raise access.Refusal(422, "Invalid", f'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: '
@@ -259,8 +259,8 @@ class Api:
 
     def update(self, request):
         kind, old = request.kind, self.store.get(request.kind.plural, request.namespace, request.name)
-        if request.who.node and old is None:
-            access.admit_node(self.store, request.who, request, None)
+        if request.user.node and old is None:
+            access.admit_node(self.store, request.user, request, None)
         old = self.find(request)
         new = self.changed(request, old)
         metadata = new.setdefault("metadata", {})
@@ -274,9 +274,9 @@ class Api:
                  if key in old["metadata"]}
         new = {**new, "kind": old["kind"], "apiVersion": old["apiVersion"], "metadata": {**metadata, **fixed}}
         new = keep_the_rest(request, old, new)
-        if request.who.node:
+        if request.user.node:
             note_changes(request, old, new)
-            access.admit_node(self.store, request.who, request, new)
+            access.admit_node(self.store, request.user, request, new)
         if kind.plural == "pods" and not request.subresource:
             access.validate_pod(kind, new)
         if kind.has_generation and new.get("spec") != old.get("spec"):
@@ -314,8 +314,8 @@ class Api:
 
     def delete(self, request):
         kind, options = request.kind, request.body or {}
-        if request.who.node:
-            access.admit_node(self.store, request.who, request, None)
+        if request.user.node:
+            access.admit_node(self.store, request.user, request, None)
         obj = self.find(request)
         uid, wanted = obj["metadata"]["uid"], (options.get("preconditions") or {}).get("uid")
         if wanted not in (None, uid):
@@ -349,7 +349,7 @@ class Api:
         pod = self.marked(pod, grace)
         if grace == 0 and before is not None and before == 0:
             return self.store.remove(kind, pod) if not pod["metadata"].get("finalizers") else pod
-        return self.store.replace(kind, pod)  # which removes it where it has no grace left
+        return self.store.replace(kind, pod)  # which removes it where its grace period is 0
 
 
 def keep_the_rest(request, old, new):

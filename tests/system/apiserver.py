@@ -108,7 +108,7 @@ class Listener(http.server.ThreadingHTTPServer):
         pass
 
     def finish_request(self, request, client_address):
-        """In the thread of the connection: a slow handshake holds up nobody else."""
+        """In the thread of the connection: a slow handshake delays no other connection."""
         with self.lock:
             self.connections.add(request)
         try:
@@ -140,8 +140,8 @@ class Listener(http.server.ThreadingHTTPServer):
 
 
 class ApiServer:
-    """'requests' are all that came, in order; 'misbehave()' adds a Fault; what a person would do with kubectl are the
-    functions create, get, patch, delete. 'directory' gets the certificates."""
+    """'requests' are all that came, in order; 'misbehave()' adds a Fault; what kubectl does are
+    the functions create, get, patch, delete. 'directory' gets the certificates."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -213,7 +213,7 @@ class ApiServer:
 
     # Serving
 
-    def who(self, handler):
+    def authenticate(self, handler):
         header = handler.headers.get("Authorization", "")
         if header.startswith("Bearer "):
             user = self.tokens.get(header[len("Bearer "):].strip())
@@ -236,7 +236,7 @@ class ApiServer:
         handler.connection.has_spoken = True
         try:
             self.requests.append(request)
-            request.who = self.who(handler)
+            request.user = self.authenticate(handler)
             request.content_type = handler.headers.get("Content-Type", "application/json").partition(";")[0]
             if data and not request.content_type.endswith("json"):
                 raise access.Refusal(415, "UnsupportedMediaType", "the body of the request was in an unknown format - "
@@ -359,12 +359,12 @@ class ApiServer:
     def behave(self):
         self.faults.clear()
 
-    def asked(self, verb=None, plural=None, name=None, subresource=None, who=None, namespace=None):
+    def asked(self, verb=None, plural=None, name=None, subresource=None, user=None, namespace=None):
         """The requests of that kind."""
         return [one for one in list(self.requests) if (verb is None or one.verb == verb) and
                 (plural is None or (one.kind is not None and one.kind.plural == plural)) and
                 (name is None or one.name == name) and (subresource is None or one.subresource == subresource) and
-                (namespace is None or one.namespace == namespace) and (who is None or one.who.name == who)]
+                (namespace is None or one.namespace == namespace) and (user is None or one.user.name == user)]
 
     def path(self, plural, namespace=None, name=None, subresource=None):
         kind = KINDS[plural]
@@ -418,7 +418,7 @@ class ApiServer:
 
 
 class Watch:
-    """One watch: what it has told, and when it ends."""
+    """One watch: what it has reported, and when it ends."""
 
     def __init__(self, server, handler, request, fault, seconds):
         self.server, self.store, self.handler = server, server.store, handler
@@ -443,15 +443,15 @@ class Watch:
 
     def refused(self):
         """By an event, as a server does whose headers are out."""
-        trouble = None
+        refusal = None
         if self.request.query.get("sendInitialEvents") == "true":
-            trouble = access.Refusal(500, "InternalError", "a watch stream was requested by the client but the required "
+            refusal = access.Refusal(500, "InternalError", "a watch stream was requested by the client but the required "
                                      "storage feature RequestWatchProgress is disabled")
         elif (self.fault and self.fault.expire) or 0 < self.version < self.store.oldest:
-            trouble = access.expired(f"too old resource version: {self.version} ({self.store.oldest})")
-        if trouble:
-            self.send("ERROR", trouble.status)
-        return trouble is not None
+            refusal = access.expired(f"too old resource version: {self.version} ({self.store.oldest})")
+        if refusal:
+            self.send("ERROR", refusal.status)
+        return refusal is not None
 
     def run(self):
         if not self.version:
@@ -463,7 +463,7 @@ class Watch:
                     self.send("ADDED", obj)
         while not self.halt.is_set() and time.monotonic() < self.end:
             for change in self.wait():
-                self.tell(change)
+                self.report(change)
             if self.bookmarks and time.monotonic() >= self.next_bookmark:
                 self.bookmark()
         if self.bookmarks and not self.halt.is_set() and not self.is_cut_short:
@@ -472,7 +472,7 @@ class Watch:
     def wait(self):
         with self.store.lock:
             if self.store.oldest > self.version and not self.store.after(self.plural, self.version):
-                self.version = self.store.oldest  # compacted under us: an open watch goes on
+                self.version = self.store.oldest  # compacted meanwhile: an open watch continues
             changes = self.store.after(self.plural, self.version)
             if not changes:
                 due = min(self.end, self.next_bookmark if self.bookmarks else self.end) - time.monotonic()
@@ -482,8 +482,8 @@ class Watch:
                 self.version = changes[-1].version
             return changes
 
-    def tell(self, change):
-        """As who watches with a selector sees it: what begins to match was added, what ends to was deleted."""
+    def report(self, change):
+        """For a watch with a selector: an object that starts to match is ADDED, one that no longer does is DELETED."""
         before, now = self.request.selects(change.before), self.request.selects(change.obj)
         if change.what == "DELETED":
             if before:

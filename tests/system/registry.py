@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registries for tests, on loopback: Debian's docker-registry, and one of ours that misbehaves on demand."""
+"""Registries for tests, on loopback: Debian's docker-registry, and a fake that misbehaves on demand."""
 
 import base64
 import gzip
@@ -61,7 +61,7 @@ def certificate(directory, name="server", expired=False, alt="IP:127.0.0.1"):
 
 
 class DockerRegistry:
-    """Debian's docker-registry, with a password and with TLS if told."""
+    """Debian's docker-registry, with a password and with TLS on request."""
 
     def __init__(self, directory, user=None, password=None, tls=None):
         self.port = free_port()
@@ -200,7 +200,7 @@ class BadRegistry:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def find(self, path):
-        """The type and the bytes that a path means, or None."""
+        """The type and the bytes of a path, or None."""
         kind, name = path.split("?")[0].split("/")[-2:]
         if kind == "manifests":
             return self.image.manifests.get(name)

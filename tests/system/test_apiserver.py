@@ -407,14 +407,14 @@ def test_a_pod_with_a_finalizer_stays_until_it_is_taken_away(api):
 
 def test_a_client_is_who_its_certificate_says(api):
     cert, key = api.authority.node(NODE)
-    old = api.authority.node("node2", begin=-7200, end=-3600)
+    old = api.authority.node("node2", start=-7200, end=-3600)
     for (one, its_key), code in (((cert, key), 404), (old, 401)):
         context = ssl.create_default_context(cafile=api.authority.cert)
         context.load_cert_chain(one, its_key)
         connection = http.client.HTTPSConnection("127.0.0.1", api.port, context=context, timeout=20)
         connection.request("GET", "/api/v1/nodes/node1")
         assert connection.getresponse().status == code
-    assert api.requests[-2].who.name == "system:node:node1"
+    assert api.requests[-2].user.name == "system:node:node1"
 
 
 def test_misbehaviour_strikes_whom_it_names(api, admin):

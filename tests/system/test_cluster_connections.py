@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of connections: many requests share one by HTTP/2, a front says goodbye or dies, packets get lost, nobody
-answers any more. Whatever happens, a watch goes on where it was."""
+"""Connections to the API server: HTTP/2 multiplexing, GOAWAY, a restarted front, packet loss, a silent connection. A watch
+continues from its resourceVersion in every case."""
 
 import subprocess
 import time
@@ -50,9 +50,9 @@ def through(port, make_member):
 
 def connections(member, host, port):
     """Those that the agent has to there: the local port of each."""
-    told = subprocess.run(["ss", "-tnpH", "state", "established", "dst", f"{host}:{port}"], check=True, text=True,
+    reported = subprocess.run(["ss", "-tnpH", "state", "established", "dst", f"{host}:{port}"], check=True, text=True,
                           stdout=subprocess.PIPE).stdout
-    return {line.split()[2].rpartition(":")[2] for line in told.splitlines() if f"pid={member.agent.pid}," in line}
+    return {line.split()[2].rpartition(":")[2] for line in reported.splitlines() if f"pid={member.agent.pid}," in line}
 
 
 def watches(member):
@@ -61,7 +61,7 @@ def watches(member):
 
 # HTTP/2
 
-def test_by_http_2_all_is_done_over_one_connection(front, make_member):
+def test_http_2_uses_one_connection(front, make_member):
     member = through(front.port, make_member)
     names = [f"settings-{i}" for i in range(60)]
     for name in names:
@@ -88,7 +88,7 @@ def test_by_http_2_all_is_done_over_one_connection(front, make_member):
 
 
 @pytest.mark.parametrize("front", [["--frontend-http2-max-concurrent-streams=100"]], indirect=True)
-def test_more_watches_than_a_connection_may_have_share_a_few(front, make_member):
+def test_excess_watches_share_a_few_connections(front, make_member):
     member = through(front.port, make_member)
     names = [f"settings-{i}" for i in range(230)]
     for name in names:
@@ -101,7 +101,7 @@ def test_more_watches_than_a_connection_may_have_share_a_few(front, make_member)
     run(member, "late")
 
 
-def test_a_front_that_says_goodbye_is_left_in_peace(front, make_member):
+def test_no_request_is_sent_after_goaway(front, make_member):
     member = through(front.port, make_member)
     inits = run(member, "web")
     before = connections(member, "127.0.0.1", front.port)
@@ -115,7 +115,7 @@ def test_a_front_that_says_goodbye_is_left_in_peace(front, make_member):
     assert not lists(member, since=since), lists(member, since=since)
 
 
-def test_streams_that_are_reset_go_on_where_they_were(front, make_member):
+def test_reset_streams_are_resumed(front, make_member):
     member = through(front.port, make_member)
     inits = run(member, "web")
     before = connections(member, "127.0.0.1", front.port)
@@ -128,7 +128,7 @@ def test_streams_that_are_reset_go_on_where_they_were(front, make_member):
     assert not lists(member, since=since), lists(member, since=since)
 
 
-def test_a_front_that_dies_and_comes_back_lists_nothing_anew(front, make_member):
+def test_restarted_front_causes_no_new_list(front, make_member):
     member = through(front.port, make_member)
     inits = run(member, "web", "goes")
     since = time.monotonic()
@@ -143,7 +143,7 @@ def test_a_front_that_dies_and_comes_back_lists_nothing_anew(front, make_member)
     assert not lists(member, since=since), lists(member, since=since)
 
 
-def test_a_front_that_is_refused_its_server_says_so_and_nothing_ends(front, make_member):
+def test_bad_gateway_is_reported_and_stops_no_pod(front, make_member):
     member = through(front.port, make_member)
     inits = run(member, "web")
     member.api.stop()  # the front answers with 502
@@ -154,7 +154,7 @@ def test_a_front_that_is_refused_its_server_says_so_and_nothing_ends(front, make
     assert_untouched(member, inits)
 
 
-# Nobody answers
+# Silent connections
 
 def assert_left_when_stranded(member, relay):
     inits = run(member, "web", "goes")
@@ -169,20 +169,20 @@ def assert_left_when_stranded(member, relay):
     assert not lists(member, since=since), lists(member, since=since)
 
 
-def test_a_connection_on_which_nobody_answers_any_more_is_left_with_all_its_watches(front, relay, make_member):
+def test_silent_connection_is_abandoned_with_all_its_watches(front, relay, make_member):
     relay.target = front.port
     member = through(relay.port, make_member)
     assert_left_when_stranded(member, relay)
 
 
-def test_connections_of_http_1_on_which_nobody_answers_any_more_are_left(relay, make_member):
+def test_silent_http_1_connections_are_abandoned(relay, make_member):
     member = behind(relay, make_member)
     assert_left_when_stranded(member, relay)
 
 
 # Packets get lost
 
-def test_packets_that_are_lost_cost_no_pod_anything_and_end_with_the_truth(wire, make_member):
+def test_packet_loss_stops_no_pod_and_status_converges(wire, make_member):
     member = make_member(start=False)
     member.api.kubeconfig(member.kubeconfig, node=NODE_NAME, port=wire.port, host=wire.host, name="kubernetes")
     member.start()

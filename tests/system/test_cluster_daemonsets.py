@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DaemonSets of an API server, placed by this node where no controller manager does."""
+"""DaemonSets of an API server, evaluated by this node where no controller manager does."""
 
 import copy
 import time
@@ -38,7 +38,7 @@ def may_place(api):
         api.api.grant("system:nodes", plural, "get", "list", "watch")
 
 
-def test_a_set_runs_here_where_the_node_places_them_and_a_mirror_shows_it(make_member):
+def test_evaluated_daemonset_runs_and_has_a_mirror_pod(make_member):
     member = make_member(start=False)
     may_place(member.api)
     member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "node"})
@@ -59,7 +59,7 @@ def test_a_set_runs_here_where_the_node_places_them_and_a_mirror_shows_it(make_m
     member.wait_told_gone(pod["metadata"]["name"])
 
 
-def test_who_may_not_list_them_says_so_and_runs_on(make_member):
+def test_missing_permission_for_daemonsets_is_reported(make_member):
     member = make_member(start=False)
     member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "node"})
     member.start()
@@ -68,7 +68,7 @@ def test_who_may_not_list_them_says_so_and_runs_on(make_member):
     member.wait_told_phase(f"own-{NODE_NAME}", "Running")
 
 
-def test_without_a_lease_the_node_places_them_until_a_controller_binds_another(make_member):
+def test_node_evaluates_daemonsets_without_a_lease_until_a_controller_binds_a_pod(make_member):
     member = make_member(start=False)
     may_place(member.api)
     made = member.api.create("daemonsets", daemonset("logd"))
@@ -85,12 +85,12 @@ def test_without_a_lease_the_node_places_them_until_a_controller_binds_another(m
     member.wait_told_gone(ours["metadata"]["name"])
     member.api.delete("pods", "default", "logd-abcde", grace=1)
     wait(lambda: [pod for pod in pods_of(member, "logd") if pod["metadata"]["name"] != "logd-abcde"],
-         "ours is there again, as nobody else places it", 60)
+         "this node evaluates it again", 60)
     member.api.delete("daemonsets", "default", "logd")
     wait(lambda: not pods_of(member, "logd"), "the pod goes", 60)
 
 
-def test_as_long_as_the_lease_is_renewed_the_controller_places_them(make_member):
+def test_renewed_lease_leaves_daemonsets_to_the_controller(make_member):
     member = make_member(start=False)
     may_place(member.api)
     lease = member.api.create("leases", copy.deepcopy(LEASE), "kube-system")
@@ -109,7 +109,7 @@ def test_as_long_as_the_lease_is_renewed_the_controller_places_them(make_member)
 
 
 @pytest.mark.parametrize("spec", [7, {"selector": {"matchLabels": {"a": "b"}}, "template": {}}])
-def test_a_set_that_is_no_good_harms_no_other(make_member, spec):
+def test_invalid_daemonset_does_not_affect_others(make_member, spec):
     member = make_member(start=False)
     may_place(member.api)
     member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "node"})

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labels and taints that others write onto the Node of an API server: facts of the node, kept while the server is away,
-and never touched."""
+"""External labels and taints: set on the Node by other writers, cached while the server is unreachable, never changed."""
 
 import pytest
 import specs
@@ -25,7 +24,7 @@ def fixture_member(make_member):
 
 
 def wait_no_pod_of(member, name):
-    wait(lambda: not pods_of(member, name), lambda: f"{name} has no pod; the agent said:\n{member.said()[-3000:]}", 60)
+    wait(lambda: not pods_of(member, name), lambda: f"{name} lacks a pod; the agent logged:\n{member.said()[-3000:]}", 60)
 
 
 def label(member, **labels):
@@ -56,7 +55,7 @@ def configure(member, **settings):
     member.write_config(mainstay={"kubeconfig": member.kubeconfig, **SERVER, **settings}, **top)
 
 
-def test_a_label_that_others_give_starts_what_belongs_here(member):
+def test_external_label_starts_matching_daemonset(member):
     member.api.create("daemonsets", daemonset("theirs", nodeSelector={"role": "db"}))
     member.drop(specs.daemonset("ours", nodeSelector={"role": "db"}))
     member.start()
@@ -71,7 +70,7 @@ def test_a_label_that_others_give_starts_what_belongs_here(member):
         wait_no_pod_of(member, name)
 
 
-def test_what_others_wrote_is_known_while_the_server_is_away(member):
+def test_external_labels_are_known_while_the_server_is_unreachable(member):
     member.drop(specs.daemonset("ours", nodeSelector={"role": "db"}))
     member.start()
     wait_registered(member)
@@ -91,7 +90,7 @@ def test_what_others_wrote_is_known_while_the_server_is_away(member):
     wait(lambda: not world.is_alive(pid), "it ends when the label has gone", 60)
 
 
-def test_the_configuration_has_its_keys_and_others_have_theirs(member):
+def test_local_and_external_labels_do_not_interfere(member):
     configure(member, nodeLabels={"disk": "ssd"})
     member.drop(specs.daemonset("ours", nodeSelector={"disk": "ssd"}))
     member.start()
@@ -102,14 +101,14 @@ def test_the_configuration_has_its_keys_and_others_have_theirs(member):
     assert world.is_alive(pid) and labels_of(member)["team"] == "red"
     configure(member)
     wait_no_pod_of(member, "ours")
-    wait(lambda: "disk" not in labels_of(member), lambda: f"nobody gives the label any more: {node_of(member)}")
+    wait(lambda: "disk" not in labels_of(member), lambda: f"the label was removed: {node_of(member)}")
     member.restart()
     wait(lambda: "team=red" in member.cli("get", "nodes").stdout, "the label of others is known")
     assert "disk=" not in member.cli("get", "nodes").stdout
     assert labels_of(member)["team"] == "red"
 
 
-def test_a_label_that_others_have_changed_stays_when_the_configuration_gives_it_no_more(member):
+def test_changed_label_stays_when_it_leaves_the_configuration(member):
     configure(member, nodeLabels={"disk": "ssd"})
     member.start()
     wait_registered(member)
@@ -120,11 +119,11 @@ def test_a_label_that_others_have_changed_stays_when_the_configuration_gives_it_
     member.start()
     wait(lambda: "disk=hdd" in member.cli("get", "nodes").stdout, lambda: member.cli("get", "nodes").stdout)
     wait(lambda: "disk" not in (node_of(member)["metadata"]["annotations"] or {}).get("mainstay.dev/own-labels", "disk"),
-         lambda: f"it is not the node's own any more: {node_of(member)}")
+         lambda: f"it is no longer local: {node_of(member)}")
     assert labels_of(member)["disk"] == "hdd"
 
 
-def test_a_taint_that_others_give_keeps_out_and_one_of_noexecute_ends(member):
+def test_external_taint_keeps_pods_out_and_noexecute_stops_them(member):
     member.drop(specs.daemonset("ours"))
     member.start()
     wait_registered(member)
@@ -143,7 +142,7 @@ def test_a_taint_that_others_give_keeps_out_and_one_of_noexecute_ends(member):
         wait_pod_of(member, name)
 
 
-def test_taints_are_nobody_s_to_remove_but_who_gave_them(member):
+def test_taints_are_removed_only_by_their_writer(member):
     configure(member, registerWithTaints=[{"key": "edge", "effect": "NoSchedule"}])
     member.drop(specs.daemonset("ours"))
     member.start()
@@ -152,31 +151,31 @@ def test_taints_are_nobody_s_to_remove_but_who_gave_them(member):
     taint(member, "edge:NoSchedule", "theirs:NoSchedule")
     wait(lambda: "theirs" in member.cli("describe", "node").stdout, "the taint is known")
     configure(member)
-    wait(lambda: "edge" not in member.cli("describe", "node").stdout, "what the configuration does not say is no fact")
+    wait(lambda: "edge" not in member.cli("describe", "node").stdout, "a label that left the configuration is removed")
     assert not pods_of(member, "ours")
     assert {"edge", "theirs"} <= {row["key"] for row in node_of(member)["spec"]["taints"]}
     taint(member, "edge:NoSchedule")
     wait_pod_of(member, "ours")
 
 
-def test_labels_that_the_server_refuses_cost_the_node_nothing_else(member):
+def test_refused_labels_do_not_affect_the_node_status(member):
     configure(member, daemonSets="controller")
     member.start()
     wait_registered(member)
-    wait(lambda: "mainstay.dev/own-labels" in node_of(member)["metadata"]["annotations"], "it has been told all")
+    wait(lambda: "mainstay.dev/own-labels" in node_of(member)["metadata"]["annotations"], "it has been reported all")
     fault = member.api.misbehave(verb="patch", plural="nodes", status=403, when=lambda request: "metadata" in request.body)
     configure(member, daemonSets="controller", nodeLabels={"disk": "ssd"})
     wait(lambda: fault.struck, "the label is given")
-    wait(lambda: "Refused: the Node: the server said 403" in " ".join(member.cli("describe", "node").stdout.split()),
+    wait(lambda: "Refused: the Node: 403 Forbidden" in " ".join(member.cli("describe", "node").stdout.split()),
          lambda: member.cli("describe", "node").stdout)
 
-    def told():
+    def reported():
         return next((item for item in node_of(member)["status"]["conditions"] if item["type"] == "mainstay.io/Refused"), {})
-    wait(lambda: told().get("status") == "True", lambda: f"the status is told: {node_of(member)}")
+    wait(lambda: reported().get("status") == "True", lambda: f"the status is reported: {node_of(member)}")
     assert "disk" not in labels_of(member) and "disk=ssd" in member.cli("get", "nodes").stdout
 
 
-def test_without_a_server_what_others_wrote_counts_no_more(member):
+def test_external_labels_are_dropped_without_a_kubeconfig(member):
     member.drop(specs.daemonset("ours", nodeSelector={"role": "db"}))
     member.start()
     wait_registered(member)

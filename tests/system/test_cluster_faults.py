@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An API server that fails in every way that one can, and what that costs the pods of a node: nothing."""
+"""Faults of the API server: none of them stops a pod."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def lists(member, plural="pods", since=0):
 
 # A1
 
-def test_watches_that_close_every_second_lose_and_repeat_nothing(make_member):
+def test_closing_watches_lose_and_repeat_nothing(make_member):
     member = make_member()
     inits = run(member, "first")
     member.api.misbehave(verb="watch", watch_seconds=1)
@@ -72,7 +72,7 @@ def test_watches_that_close_every_second_lose_and_repeat_nothing(make_member):
 # A2
 
 @pytest.mark.parametrize("how", ["event", "http"])
-def test_a_watch_that_has_expired_lists_again_and_stops_nothing(make_member, how):
+def test_expired_watch_lists_again_and_stops_no_pod(make_member, how):
     member = make_member()
     inits = run(member, "web")
     since = time.monotonic()
@@ -84,7 +84,7 @@ def test_a_watch_that_has_expired_lists_again_and_stops_nothing(make_member, how
     assert len(lists(member, since=since)) <= 2, f"one list for each: {lists(member, since=since)}"
 
 
-def test_a_history_that_is_compacted_is_no_trouble(make_member):
+def test_compacted_history_causes_no_error(make_member):
     member = make_member()
     inits = run(member, "web")
     member.api.stop()
@@ -94,7 +94,7 @@ def test_a_history_that_is_compacted_is_no_trouble(make_member):
     assert_untouched(member, inits)
 
 
-def test_a_server_from_a_backup_stops_no_pod_that_it_knew_then(make_member):
+def test_restored_backup_stops_no_pod_that_it_contains(make_member):
     member = make_member()
     inits = run(member, "web", "other")
     backup = member.api.store.dump()
@@ -113,19 +113,19 @@ def test_a_server_from_a_backup_stops_no_pod_that_it_knew_then(make_member):
     {"status": 500}, {"status": 502}, {"status": 503, "retry_after": 1}, {"status": 504}, {"status": 429, "retry_after": 2},
     {"status": 401}, {"status": 403}, {"status": 404}, {"status": 409}, {"status": 422}, {"reset": True},
     {"status": 500, "after": True}], ids=lambda how: "-".join(str(value) for value in how.values()))
-def test_a_server_that_refuses_everything_touches_no_pod(make_member, how):
+def test_refusing_server_stops_no_pod(make_member, how):
     member = make_member()
     inits = run(member, "web")
     member.launch(specs.pod("own"))
     member.wait_told_phase(f"own-{NODE_NAME}", "Running")
     inits["own"] = member.init("own")
-    begin, before = time.monotonic(), len(member.api.requests)
+    start, before = time.monotonic(), len(member.api.requests)
     fault = member.api.misbehave(who_is=NODE, **how)
     member.api.drop_connections()
     member.launch(specs.pod("during"))
     member.wait_running("during")
-    wait(lambda: fault.struck >= 4 and time.monotonic() - begin > 10, lambda: member.api.requests[-9:], 60)
-    passed, asked = time.monotonic() - begin, len(member.api.requests) - before
+    wait(lambda: fault.struck >= 4 and time.monotonic() - start > 10, lambda: member.api.requests[-9:], 60)
+    passed, asked = time.monotonic() - start, len(member.api.requests) - before
     member.api.behave()
     assert asked <= 25 + 2 * passed, f"{asked} requests in {passed:.0f} s: {member.api.requests[before:]}"
     assert_untouched(member, inits)
@@ -135,7 +135,7 @@ def test_a_server_that_refuses_everything_touches_no_pod(make_member, how):
 
 
 @pytest.mark.parametrize("status", [403, 409, 422, 500])
-def test_a_status_that_is_refused_is_told_when_it_is_taken(make_member, status):
+def test_refused_status_is_reported_once_it_is_accepted(make_member, status):
     member = make_member()
     fault = member.api.misbehave(verb="patch", plural="pods", subresource="status", status=status)
     member.bind("web")
@@ -147,7 +147,7 @@ def test_a_status_that_is_refused_is_told_when_it_is_taken(make_member, status):
 
 # A4
 
-def test_a_partition_costs_no_pod_anything_and_ends_with_the_truth(relay, make_member):
+def test_partition_stops_no_pod_and_status_converges(relay, make_member):
     member = behind(relay, make_member)
     inits = run(member, "web")
     member.bind("job", specs.container(script="sleep 3; exit 5"), restartPolicy="Never")
@@ -160,14 +160,14 @@ def test_a_partition_costs_no_pod_anything_and_ends_with_the_truth(relay, make_m
     wait(lambda: relay.n_accepted > before, "the silence is noticed, and another connection made", 45)
     relay.cut()
     relay.thaw()
-    begin = time.monotonic()
+    start = time.monotonic()
     member.wait_told_phase("job", "Failed", 30)
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - start < 20
     member.wait_told_phase(f"own-{NODE_NAME}", "Running")
     assert_untouched(member, inits)
 
 
-def test_what_was_deleted_during_a_partition_ends_after_it(relay, make_member):
+def test_pod_deleted_during_a_partition_stops_after_it(relay, make_member):
     member = behind(relay, make_member)
     inits = run(member, "goes", "stays")
     relay.freeze()
@@ -181,7 +181,7 @@ def test_what_was_deleted_during_a_partition_ends_after_it(relay, make_member):
 
 # A5
 
-def test_a_server_that_takes_a_minute_holds_nobody_up(make_member):
+def test_slow_server_delays_no_pod(make_member):
     member = make_member()
     inits = run(member, "web")
     member.api.misbehave(verb="patch", plural="pods", latency=60)
@@ -194,8 +194,8 @@ def test_a_server_that_takes_a_minute_holds_nobody_up(make_member):
 
 @pytest.mark.parametrize("what", [{"verb": "patch", "subresource": "status"}, {"verb": "list"}, {"verb": "watch"}],
                          ids=["status", "list", "watch"])
-def test_what_is_never_answered_is_asked_again(make_member, what):
-    """After a minute, and nobody else waits so long."""
+def test_unanswered_request_is_retried(make_member, what):
+    """After a minute; other requests do not wait for it."""
     member = make_member()
     inits = run(member, "web")
     fault = member.api.misbehave(plural="pods", latency=3600, times=1, **what)
@@ -208,7 +208,7 @@ def test_what_is_never_answered_is_asked_again(make_member, what):
     assert_untouched(member, inits)
 
 
-def test_a_list_that_drips_stops_nothing(make_member):
+def test_slow_list_stops_no_pod(make_member):
     member = make_member()
     inits = run(member, "web")
     for i in range(50):
@@ -250,7 +250,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
-def test_a_list_that_is_none_stops_nothing(make_member, body):
+def test_invalid_list_stops_no_pod(make_member, body):
     member = make_member()
     inits = run(member, "web")
     fault = member.api.misbehave(verb="list", plural="pods", body=body, times=2)
@@ -268,7 +268,7 @@ def test_a_list_that_is_none_stops_nothing(make_member, body):
 @pytest.mark.parametrize("more", [b'"x": "\\ud800"', b'"x": "\xff"', b'"x": 1e999', b'"x": ' + b"9" * 400, b'"uid": "another"', b'"uid": 7',
                                   b'"name": "other", "name": null'],
                          ids=["surrogate", "utf-8", "huge-number", "huge-integer", "second-uid", "uid-of-wrong-type", "names"])
-def test_a_pod_in_a_list_that_cannot_be_read_is_not_one_that_is_gone(make_member, more):
+def test_unreadable_pod_in_a_list_is_not_stopped(make_member, more):
     member = make_member()
     inits = run(member, "web", "other", "third")
     fault = member.api.misbehave(verb="list", plural="pods",
@@ -283,7 +283,7 @@ def test_a_pod_in_a_list_that_cannot_be_read_is_not_one_that_is_gone(make_member
 
 @pytest.mark.parametrize("more", [b'"x": "\\ud800"', b'"x": "\xff"', b'"x": 1e999', b'"uid": "another"', b'"labels": 7', b'"x": ' + b"[" * 5000],
                          ids=["surrogate", "utf-8", "huge-number", "second-uid", "wrong-type", "deep"])
-def test_an_event_that_cannot_be_read_changes_nothing(make_member, more):
+def test_unreadable_watch_event_changes_nothing(make_member, more):
     member = make_member()
     inits = run(member, "web", "other")
     fault = member.api.misbehave(verb="watch", plural="pods",
@@ -296,14 +296,14 @@ def test_an_event_that_cannot_be_read_changes_nothing(make_member, more):
     member.api.behave()
 
 
-def test_an_event_that_comes_byte_by_byte_is_one(make_member):
+def test_watch_event_may_arrive_byte_by_byte(make_member):
     member = make_member()
     member.api.misbehave(verb="watch", piece=1)
     member.api.drop_connections()
     run(member, "web")
 
 
-def test_a_bad_object_is_its_own_trouble(make_member):
+def test_invalid_object_does_not_affect_others(make_member):
     member = make_member()
     bad = member.api.pod("bad", NODE_NAME, specs.IMAGE, hostNetwork=True)
     broken = {**bad, "spec": {**bad["spec"], "containers": [{"name": "c", "image": 7}], "tolerations": "x"}}
@@ -315,7 +315,7 @@ def test_a_bad_object_is_its_own_trouble(make_member):
     assert_untouched(member, inits)
 
 
-def test_a_list_of_200_megabytes_needs_little_memory(make_member):
+def test_list_of_200_megabytes_needs_little_memory(make_member):
     member = make_member()
     inits = run(member, "web")
     fault = member.api.misbehave(verb="list", plural="pods", size=200 * 1024 * 1024, times=1)
@@ -328,13 +328,13 @@ def test_a_list_of_200_megabytes_needs_little_memory(make_member):
 
 
 def fault_is_over(member):
-    """Somebody watches again."""
+    """A watch is open again."""
     return member.api.asked("watch", "pods")[-1].at > member.api.asked("list", "pods")[-1].at or \
         len(lists(member)) > 2
 
 
 @pytest.mark.parametrize("size", [1_048_576, 1_500_000])
-def test_a_configmap_is_mounted_unless_it_is_larger_than_any_may_be(make_member, size):
+def test_configmap_is_mounted_up_to_the_size_limit(make_member, size):
     member = make_member()
     member.api.create("configmaps", {"metadata": {"name": "big"}, "data": {"text": "x" * size}})
     member.bind("reads", specs.container(script="wc -c < /data/text; " + specs.IDLE,
@@ -350,7 +350,7 @@ def test_a_configmap_is_mounted_unless_it_is_larger_than_any_may_be(make_member,
 
 # A7
 
-def test_one_list_that_is_empty_stops_nothing(make_member):
+def test_single_empty_list_stops_no_pod(make_member):
     member = make_member()
     inits = run(member, "one", "two", "three")
     member.launch(specs.pod("own"))
@@ -369,7 +369,7 @@ def fault_time(member):
     return next(one.at for one in member.api.asked("list", "pods") if one.fault) + 0.001
 
 
-def test_pods_that_two_lists_do_not_have_end_and_those_of_files_do_not(make_member):
+def test_pods_missing_in_two_lists_stop_but_static_pods_do_not(make_member):
     member = make_member()
     inits = run(member, "one", "two")
     member.launch(specs.pod("own"))
@@ -379,16 +379,16 @@ def test_pods_that_two_lists_do_not_have_end_and_those_of_files_do_not(make_memb
     with member.api.store.lock:
         member.api.store.objects["pods"].clear()
     member.api.store.compact()
-    begin = time.monotonic()
+    start = time.monotonic()
     member.api.start()
     wait(lambda: not any(world.is_alive(pid) for pid in inits.values()), "both have ended", 90)
-    assert time.monotonic() - begin >= 9, "it was asked again before"
+    assert time.monotonic() - start >= 9, "it was asked again before"
     assert world.is_alive(own) and member.init("own") == own
 
 
 # A8
 
-def test_a_server_with_a_certificate_of_another_is_not_believed(make_member, tmp_path):
+def test_server_with_a_foreign_certificate_is_rejected(make_member, tmp_path):
     member = make_member()
     inits = run(member, "web")
     os.makedirs(tmp_path / "other", exist_ok=True)
@@ -407,10 +407,10 @@ def test_a_server_with_a_certificate_of_another_is_not_believed(make_member, tmp
     assert_untouched(member, inits)
 
 
-def test_a_client_certificate_that_has_expired_is_exchanged_by_its_file(make_member):
+def test_expired_client_certificate_is_replaced_by_its_file(make_member):
     member = make_member()
     inits = run(member, "web")
-    old = member.api.authority.issue("old", f"/O=system:nodes/CN={NODE}", begin=-7200, end=-60)
+    old = member.api.authority.issue("old", f"/O=system:nodes/CN={NODE}", start=-7200, end=-60)
     member.api.kubeconfig(member.kubeconfig, node=NODE_NAME, cert=old[0], key=old[1])
     member.api.drop_connections()
     member.launch(specs.pod("own"))
@@ -426,7 +426,7 @@ def test_a_client_certificate_that_has_expired_is_exchanged_by_its_file(make_mem
 SECRET = "s3cret-token-of-the-test"
 
 
-def test_a_token_file_that_is_rotated_is_read_again_and_never_shown(make_member):
+def test_rotated_token_file_is_read_again_and_never_shown(make_member):
     member = make_member(start=False)
     path = os.path.join(member.directory, "token")
     write(path, SECRET + "-1")
@@ -454,7 +454,7 @@ def write(path, text):
 
 # A10
 
-def test_a_pod_that_is_another_of_the_same_name_comes_after_the_old_one(make_member):
+def test_recreated_pod_starts_after_the_old_one_has_stopped(make_member):
     member = make_member()
     volume = {"volumes": [specs.host_path("v", member.data)], "terminationGracePeriodSeconds": 20}
     guard = ("if ! mkdir /data/lock; then echo both >> /data/overlap; fi; trap 'sleep 2; rmdir /data/lock; exit 0' TERM; "
@@ -478,7 +478,7 @@ def test_a_pod_that_is_another_of_the_same_name_comes_after_the_old_one(make_mem
 
 # A11
 
-def test_a_grace_that_becomes_nothing_ends_at_once(make_member):
+def test_shortened_grace_period_stops_the_pod_at_once(make_member):
     member = make_member()
     member.bind("slow", specs.container(script="trap '' TERM; while :; do sleep 1; done"), terminationGracePeriodSeconds=600)
     member.wait_told_phase("slow", "Running")
@@ -490,7 +490,7 @@ def test_a_grace_that_becomes_nothing_ends_at_once(make_member):
     wait(lambda: not world.is_alive(pid), "the process has ended", 30)
 
 
-def test_a_pod_with_a_finalizer_ends_though_it_stays(make_member):
+def test_pod_with_a_finalizer_stops_although_its_object_stays(make_member):
     member = make_member()
     pod = member.bind("final")
     member.wait_told_phase("final", "Running")
@@ -498,12 +498,12 @@ def test_a_pod_with_a_finalizer_ends_though_it_stays(make_member):
     member.api.patch("pods", "default", "final", {"metadata": {"finalizers": ["test/one"]}}, strategy=False)
     member.api.delete("pods", "default", "final", grace=1)
     wait(lambda: not world.is_alive(pid), "the process has ended")
-    wait(lambda: (member.told("final") or pod)["status"].get("phase") in ("Failed", "Succeeded"), "its end is told")
+    wait(lambda: (member.told("final") or pod)["status"].get("phase") in ("Failed", "Succeeded"), "its end is reported")
     member.api.patch("pods", "default", "final", {"metadata": {"finalizers": None}}, strategy=False)
     member.wait_told_gone("final")
 
 
-def test_a_pod_that_should_have_been_gone_long_ago_goes_now(make_member):
+def test_pod_with_an_expired_deletion_is_removed_at_once(make_member):
     member = make_member()
     run(member, "late")
     pid = member.init("late")
@@ -519,7 +519,7 @@ def test_a_pod_that_should_have_been_gone_long_ago_goes_now(make_member):
 
 # A12
 
-def test_a_mirror_in_a_namespace_that_is_missing_waits_for_it(make_member):
+def test_mirror_pod_waits_for_its_namespace(make_member):
     member = make_member()
     member.drop(specs.pod("own", metadata={"namespace": "later"}))
     wait(lambda: [one for one in member.api.asked("create", "pods") if one.code == 404], lambda: member.api.requests[-9:], 60)
@@ -527,7 +527,7 @@ def test_a_mirror_in_a_namespace_that_is_missing_waits_for_it(make_member):
     member.wait_told(f"own-{NODE_NAME}", lambda pod: pod["status"].get("phase") == "Running", "is Running", 90, "later")
 
 
-def test_a_mirror_that_is_refused_costs_its_pod_nothing(make_member):
+def test_refused_mirror_pod_does_not_affect_the_static_pod(make_member):
     member = make_member()
     fault = member.api.misbehave(verb="create", plural="pods", status=403)
     member.launch(specs.pod("own"))
@@ -539,10 +539,10 @@ def test_a_mirror_that_is_refused_costs_its_pod_nothing(make_member):
     assert member.init("own") == pid
 
 
-def test_what_a_mirror_may_not_carry_is_left_out_of_it(make_member):
+def test_mirror_pod_omits_fields_that_a_node_may_not_set(make_member):
     member = make_member()
     member.drop({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": "b"}})
     member.launch(specs.pod("own", specs.container(volumeMounts=[specs.mount("v", "/s")]),
                             volumes=[{"name": "v", "secret": {"secretName": "s"}}]))
-    told = member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
-    assert "secret" not in json.dumps(told["spec"].get("volumes", []))
+    reported = member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    assert "secret" not in json.dumps(reported["spec"].get("volumes", []))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A controller manager comes back: the pods that it binds here are those that run here already, if they are the same."""
+"""Adoption: a controller manager returns, and its pods adopt those that run here where the template is the same."""
 
 import os
 import random
@@ -22,7 +22,7 @@ TOLERATIONS = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effec
     ("memory-pressure", "NoSchedule"), ("pid-pressure", "NoSchedule"), ("unschedulable", "NoSchedule"))]
 HERE = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
     {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [NODE_NAME]}]}]}}}
-ORDER = "echo $WHO begins >> /data/order; trap 'sleep 1; echo $WHO ends >> /data/order; exit 0' TERM; sleep 1000 & wait"
+ORDER = "echo $POD starts >> /data/order; trap 'sleep 1; echo $POD stops >> /data/order; exit 0' TERM; sleep 1000 & wait"
 
 
 class Handover:
@@ -51,14 +51,14 @@ class Handover:
             "spec": {**template["spec"], "nodeName": NODE_NAME, "affinity": HERE, "tolerations": TOLERATIONS, **changes}})
 
     def wait_covered(self, pod, restarts=0):
-        """The server hears of its pod, what runs here is still ours, and no mirror shows that any more."""
+        """The API pod is reported, the adopted pod keeps running, and its mirror pod is gone."""
         name = pod["metadata"]["name"]
-        told = self.member.wait_told(name, lambda told: told["status"].get("phase") == "Running" and
-                                     told["status"]["containerStatuses"][0]["restartCount"] >= restarts and
-                                     told["status"]["containerStatuses"][0]["ready"], "is Running", 60)
+        reported = self.member.wait_told(name, lambda reported: reported["status"].get("phase") == "Running" and
+                                     reported["status"]["containerStatuses"][0]["restartCount"] >= restarts and
+                                     reported["status"]["containerStatuses"][0]["ready"], "is Running", 60)
         self.member.wait_told_gone(self.name)
-        assert told["metadata"]["uid"] == pod["metadata"]["uid"]
-        status = told["status"]["containerStatuses"][0]
+        assert reported["metadata"]["uid"] == pod["metadata"]["uid"]
+        status = reported["status"]["containerStatuses"][0]
         assert status["restartCount"] == restarts, status
         assert status["containerID"].endswith(self.member.container_id(self.name))
         assert [one["metadata"]["name"] for one in pods_of(self.member, "logd")] == [self.name]
@@ -99,7 +99,7 @@ def fixture_make_handover(make_member):
 
 
 @pytest.mark.parametrize("template", [{}, {"automountServiceAccountToken": False}, {"serviceAccountName": "default"}])
-def test_the_controller_s_pod_is_the_one_that_runs_where_the_template_is_the_same(make_handover, template):
+def test_pod_of_the_same_template_is_adopted(make_handover, template):
     handover = make_handover(**template)
     member = handover.member
     pod = handover.bind()
@@ -114,7 +114,7 @@ def test_the_controller_s_pod_is_the_one_that_runs_where_the_template_is_the_sam
     assert set(named) == {pod["metadata"]["uid"]}
 
 
-def test_what_restarts_under_the_controller_s_name_is_told_there(make_handover):
+def test_restart_of_an_adopted_pod_is_reported_under_the_api_name(make_handover):
     handover = make_handover()
     pod = handover.bind()
     handover.wait_covered(pod)
@@ -125,7 +125,7 @@ def test_what_restarts_under_the_controller_s_name_is_told_there(make_handover):
                   event["involvedObject"]["name"] == pod["metadata"]["name"]], "the events name it")
 
 
-def test_one_that_a_person_ends_here_begins_again_and_is_told_as_before(make_handover):
+def test_adopted_pod_deleted_on_the_node_starts_again(make_handover):
     handover = make_handover()
     pod = handover.bind()
     handover.wait_covered(pod)
@@ -135,7 +135,7 @@ def test_one_that_a_person_ends_here_begins_again_and_is_told_as_before(make_han
     handover.wait_covered(pod)
 
 
-def test_an_edit_of_the_controller_s_pod_restarts_its_container_alone(make_handover):
+def test_edit_of_the_api_pod_restarts_one_container(make_handover):
     handover = make_handover()
     pod = handover.bind()
     handover.wait_covered(pod)
@@ -147,7 +147,7 @@ def test_an_edit_of_the_controller_s_pod_restarts_its_container_alone(make_hando
 
 
 @pytest.mark.parametrize("container", [{}, {"readinessProbe": {"exec": {"command": ["sleep", "1"]}, "timeoutSeconds": 5, "periodSeconds": 3600}}])
-def test_an_agent_that_dies_before_it_hears_of_the_controller_s_pod(make_handover, container):
+def test_agent_killed_before_the_adoption(make_handover, container):
     handover = make_handover(specs.container(**container))
     handover.wait_ready()
     handover.member.kill9()
@@ -157,11 +157,11 @@ def test_an_agent_that_dies_before_it_hears_of_the_controller_s_pod(make_handove
     assert handover.goes_on()
 
 
-def test_an_agent_that_dies_before_the_server_takes_the_status(make_handover):
+def test_agent_killed_before_the_status_is_reported(make_handover):
     handover = make_handover()
     handover.api.misbehave(verb="patch", plural="pods", subresource="status", status=500)
     pod = handover.bind()
-    wait(handover.is_covering, lambda: f"ours goes on as the server's\n{handover.member.said()[-3000:]}", 60)
+    wait(handover.is_covering, lambda: f"it is adopted\n{handover.member.said()[-3000:]}", 60)
     handover.member.restart()
     assert handover.goes_on() and handover.is_covering()
     handover.api.behave()
@@ -171,7 +171,7 @@ def test_an_agent_that_dies_before_the_server_takes_the_status(make_handover):
     assert handover.goes_on()
 
 
-def test_an_agent_that_dies_again_and_again_on_the_way(make_handover):
+def test_agent_killed_repeatedly_during_the_adoption(make_handover):
     handover = make_handover()
     pod = handover.bind()
     for milliseconds in (0, 5, 10, 20, 40, 80, 160, 320):
@@ -182,7 +182,7 @@ def test_an_agent_that_dies_again_and_again_on_the_way(make_handover):
     assert handover.goes_on()
 
 
-def test_a_server_that_is_gone_after_it_costs_nothing(make_handover):
+def test_unreachable_server_after_the_adoption_stops_no_pod(make_handover):
     handover = make_handover()
     member = handover.member
     pod = handover.bind()
@@ -198,7 +198,7 @@ def test_a_server_that_is_gone_after_it_costs_nothing(make_handover):
     assert handover.goes_on()
 
 
-def test_a_boot_without_the_server_starts_it_again(make_handover):
+def test_adopted_pod_starts_after_a_boot_without_the_server(make_handover):
     handover = make_handover()
     member = handover.member
     pod = handover.bind()
@@ -212,12 +212,12 @@ def test_a_boot_without_the_server_starts_it_again(make_handover):
     member.api.start()
     member.launch(specs.pod("own"))
     member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
-    member.wait_told(pod["metadata"]["name"], lambda told: told["status"]["containerStatuses"][0]["containerID"].endswith(
+    member.wait_told(pod["metadata"]["name"], lambda reported: reported["status"]["containerStatuses"][0]["containerID"].endswith(
         member.container_id(handover.name)), "is what runs since")
     assert member.init(handover.name) == pid and handover.is_covering()
 
 
-def test_a_controller_s_pod_that_is_deleted_ends_what_stands_for_it_with_its_grace(make_handover):
+def test_deleted_api_pod_stops_the_adopted_pod_with_its_grace_period(make_handover):
     handover = make_handover(specs.container(script="trap 'exit 7' TERM; sleep 1000 & wait"), terminationGracePeriodSeconds=20)
     member = handover.member
     pod = handover.bind()
@@ -229,7 +229,7 @@ def test_a_controller_s_pod_that_is_deleted_ends_what_stands_for_it_with_its_gra
     last = [request for request in member.api.asked("patch", "pods", name, "status")][-1].body
     assert last["metadata"]["uid"] == uid and last["status"]["phase"] == "Failed"
     assert last["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
-    final = member.api.asked("delete", "pods", name, who=f"system:node:{NODE_NAME}")
+    final = member.api.asked("delete", "pods", name, user=f"system:node:{NODE_NAME}")
     assert [request.body["preconditions"]["uid"] for request in final] == [uid]
     # There is none of the controller's then, so the node makes its own, and the next one finds that.
     member.wait_told_phase(handover.name, "Running", 60)
@@ -238,7 +238,7 @@ def test_a_controller_s_pod_that_is_deleted_ends_what_stands_for_it_with_its_gra
     assert handover.goes_on()
 
 
-def test_a_controller_s_pod_that_is_no_more_in_the_list_ends_what_stands_for_it(make_handover):
+def test_api_pod_missing_in_the_list_stops_the_adopted_pod(make_handover):
     handover = make_handover()
     member = handover.member
     pod = handover.bind()
@@ -246,19 +246,19 @@ def test_a_controller_s_pod_that_is_no_more_in_the_list_ends_what_stands_for_it(
     member.kill9()
     member.api.delete("pods", "default", pod["metadata"]["name"], grace=0)
     member.start()
-    wait(lambda: not world.is_alive(handover.pid), lambda: f"it ends\n{member.said()[-3000:]}", 60)
+    wait(lambda: not world.is_alive(handover.pid), lambda: f"it stops\n{member.said()[-3000:]}", 60)
     member.wait_told_phase(handover.name, "Running", 60)
     assert handover.source() == "evaluated (api)"
 
 
 @pytest.fixture(name="order")
 def fixture_order(tmp_path):
-    """A container that writes down when it begins and ends, and for whom; its volume; and the file."""
+    """A container that writes to a file when its pod starts and stops; its volume; and the file."""
     path = tmp_path / "order"
     path.write_text("")
 
-    def container(who):
-        return specs.container(script=ORDER, volumeMounts=[specs.mount("d", "/data")], env=[{"name": "WHO", "value": who}])
+    def container(pod):
+        return specs.container(script=ORDER, volumeMounts=[specs.mount("d", "/data")], env=[{"name": "POD", "value": pod}])
 
     return container, specs.host_path("d", tmp_path), path.read_text
 
@@ -266,7 +266,7 @@ def fixture_order(tmp_path):
 def wait_exchanged(handover, pod, read, times="{1}"):
     """The controller's pod runs by itself, since ours has ended."""
     name = pod["metadata"]["name"]
-    wait(lambda: re.fullmatch(f"(ours begins\nours ends\n){times}theirs begins\n", read()), read, 60)
+    wait(lambda: re.fullmatch(f"(ours starts\nours stops\n){times}theirs starts\n", read()), read, 60)
     handover.member.wait_told_phase(name, "Running", 60)
     handover.member.wait_told_gone(handover.name)
     assert [one["metadata"]["name"] for one in pods_of(handover.member, "logd")] == [name]
@@ -274,14 +274,14 @@ def wait_exchanged(handover, pod, read, times="{1}"):
     assert handover.member.told(name)["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
-def test_of_another_template_the_controller_s_pod_begins_when_ours_has_ended(make_handover, order):
+def test_pod_of_another_template_starts_after_the_old_one_has_stopped(make_handover, order):
     container, volume, read = order
     handover = make_handover(container("ours"), volumes=[volume])
     pod = handover.bind(containers=[container("theirs")])
     wait_exchanged(handover, pod, read)
 
 
-def test_of_another_template_it_does_so_whenever_the_agent_dies(make_handover, order):
+def test_pod_of_another_template_starts_in_order_whenever_the_agent_is_killed(make_handover, order):
     container, volume, read = order
     handover = make_handover(container("ours"), volumes=[volume])
     pod = handover.bind(containers=[container("theirs")])
@@ -289,16 +289,16 @@ def test_of_another_template_it_does_so_whenever_the_agent_dies(make_handover, o
         handover.member.restart(ready=False)
         time.sleep(milliseconds / 1000)
     handover.member.restart()
-    # One that begins while ours is away does not know yet that it is not to be again.
+    # An agent that starts while the pod is stopped does not know yet that it is replaced.
     wait_exchanged(handover, pod, read, times="+")
 
 
-def test_a_cover_ends_where_what_it_stands_for_becomes_another(make_handover, order):
+def test_adopted_pod_stops_where_its_api_pod_changes_beyond_an_edit(make_handover, order):
     container, volume, read = order
     handover = make_handover(container("ours"), volumes=[volume])
     pod = handover.bind()
     handover.wait_covered(pod)
-    # As no server lets anybody edit it; a backup that is brought back may.
+    # An API server does not allow this edit; a restored backup may have it.
     stored = handover.api.get("pods", "default", pod["metadata"]["name"])
     stored["spec"]["hostPID"] = True
     stored["spec"]["containers"][0]["env"][0]["value"] = "theirs"
@@ -306,7 +306,7 @@ def test_a_cover_ends_where_what_it_stands_for_becomes_another(make_handover, or
     wait_exchanged(handover, pod, read)
 
 
-def test_one_of_ours_that_does_not_serve_ends_for_the_controller_s(make_handover):
+def test_pod_that_is_not_ready_is_replaced_by_the_api_pod(make_handover):
     probe = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
     handover = make_handover(specs.container(readinessProbe=probe))
     pod = handover.bind()
@@ -316,7 +316,7 @@ def test_one_of_ours_that_does_not_serve_ends_for_the_controller_s(make_handover
     assert handover.member.pod(pod["metadata"]["name"])["metadata"]["uid"] == pod["metadata"]["uid"]
 
 
-def test_of_another_image_ours_serves_until_that_is_here(make_handover):
+def test_old_pod_serves_until_the_new_image_is_pulled(make_handover):
     released = threading.Event()
     registry = BadRegistry(Blobs([{"etc/hello": b"hello\n"}]), lambda handler: released.wait(60) and False)
     try:
@@ -326,13 +326,13 @@ def test_of_another_image_ours_serves_until_that_is_here(make_handover):
         assert handover.goes_on() and not handover.member.pod(pod["metadata"]["name"])
         released.set()
         wait(lambda: not world.is_alive(handover.pid), "ours ends", 60)
-        wait(lambda: handover.member.pod(pod["metadata"]["name"]), "theirs begins", 60)
+        wait(lambda: handover.member.pod(pod["metadata"]["name"]), "the API pod starts", 60)
     finally:
         released.set()
         registry.stop()
 
 
-def test_of_two_that_are_bound_here_ours_is_one(make_handover):
+def test_only_one_of_two_api_pods_adopts(make_handover):
     handover = make_handover()
     pods = [handover.bind(), handover.bind()]
     for pod in pods:

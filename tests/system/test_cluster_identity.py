@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who a node is to its API server: certificates and tokens that are exchanged while it is at work, and the first one,
-which it asks for itself."""
+"""Credentials: certificates and tokens that are replaced while in use, TLS bootstrap."""
 
 import os
 import shutil
@@ -33,11 +32,11 @@ def exchange(source, target):
 
 def peers(member):
     """The users that have asked the server for anything."""
-    return {request.who.name for request in member.api.asked()}
+    return {request.user.name for request in member.api.asked()}
 
 
 def watches(member):
-    return member.api.asked("watch", "pods", who=f"system:node:{NODE_NAME}")
+    return member.api.asked("watch", "pods", user=f"system:node:{NODE_NAME}")
 
 
 def text_of(path):
@@ -50,7 +49,7 @@ def request_of(member):
     return found[0] if found else None
 
 
-def test_a_certificate_is_exchanged_and_no_watch_is_dropped(make_member):
+def test_replaced_certificate_drops_no_watch(make_member):
     member = make_member(start=False)
     own = certificates(member)
     member.start()
@@ -67,7 +66,7 @@ def test_a_certificate_is_exchanged_and_no_watch_is_dropped(make_member):
     assert "the key is not that of the certificate" not in member.said()
 
 
-def test_a_pair_that_stays_half_exchanged_is_said_and_the_node_goes_on(make_member):
+def test_mismatched_pair_is_reported_and_the_old_one_stays_in_use(make_member):
     member = make_member(start=False)
     own = certificates(member)
     member.start()
@@ -85,7 +84,7 @@ def test_a_pair_that_stays_half_exchanged_is_said_and_the_node_goes_on(make_memb
     assert member.said().count("the key is not that of the certificate") == 1
 
 
-def test_an_authority_that_is_rotated_is_believed_as_soon_as_its_file_is_there(make_member, tmp_path):
+def test_rotated_authority_is_used_as_soon_as_its_file_is_there(make_member, tmp_path):
     member = make_member(start=False)
     path = os.path.join(member.directory, "ca.crt")
     shutil.copy(member.api.authority.cert, path)
@@ -104,7 +103,7 @@ def test_an_authority_that_is_rotated_is_believed_as_soon_as_its_file_is_there(m
         file.write(text_of(member.api.authority.cert) + text_of(other.cert))
     os.rename(path + ".new", path)
     member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
-    wait(lambda: len(watches(member)) > first, "the watch goes on", 60)
+    wait(lambda: len(watches(member)) > first, "the watch is resumed", 60)
     before = len(watches(member))
     exchange(other.cert, path)  # the old one is taken out, and no watch is dropped for it
     member.bind("late")
@@ -114,10 +113,10 @@ def test_an_authority_that_is_rotated_is_believed_as_soon_as_its_file_is_there(m
     assert member.said().count("certificate verification failed") == 1, member.said()
 
 
-@pytest.mark.parametrize("what,sentence", [
+@pytest.mark.parametrize("what,message", [
     ("nothing", "holds no token"), ("directory", "Is a directory"), ("large", "File too large"), ("binary", "holds no token"),
     ("fifo", "Invalid argument")])
-def test_a_token_file_that_holds_none_is_named_and_the_token_before_goes_on(make_member, what, sentence):
+def test_invalid_token_file_is_reported_and_the_last_token_stays_in_use(make_member, what, message):
     member = make_member(start=False)
     path = os.path.join(member.directory, "token")
     member.api.node_token(TOKEN, NODE_NAME)
@@ -134,7 +133,7 @@ def test_a_token_file_that_holds_none_is_named_and_the_token_before_goes_on(make
         os.rename(path + ".new", path)
     else:
         put(path, {"nothing": "", "large": "x" * 1_000_000, "binary": "a\0b\nc"}[what])
-    wait(lambda: f"{path}: {sentence}" in member.said(), lambda: f"{path}: {sentence}; it said:\n{member.said()}")
+    wait(lambda: f"{path}: {message}" in member.said(), lambda: f"{path}: {message}; it said:\n{member.said()}")
     member.api.drop_connections()
     member.bind("web")
     member.wait_told_phase("web", "Running")
@@ -145,7 +144,7 @@ def test_a_token_file_that_holds_none_is_named_and_the_token_before_goes_on(make
     put(path, TOKEN + "-2")
     member.bind("late")
     member.wait_told_phase("late", "Running", 60)
-    assert member.said().count(f"{path}: {sentence}") == 1
+    assert member.said().count(f"{path}: {message}") == 1
     assert TOKEN not in member.said()
 
 
@@ -155,7 +154,7 @@ def put(path, text):
     os.rename(path + ".new", path)
 
 
-def test_a_token_is_exchanged_and_never_shown(make_member):
+def test_replaced_token_is_used_and_never_shown(make_member):
     member = make_member(start=False)
     path = os.path.join(member.directory, "token")
     member.api.node_token(TOKEN, NODE_NAME)
@@ -173,7 +172,7 @@ def test_a_token_is_exchanged_and_never_shown(make_member):
     assert TOKEN not in member.said()
 
 
-def test_a_node_asks_for_its_first_certificate_and_waits_until_it_is_approved(make_member):
+def test_tls_bootstrap_waits_for_the_approval(make_member):
     member = make_member(start=False)
     bootstrap = os.path.join(member.directory, "bootstrap")
     member.api.add_token(BOOTSTRAP, "system:bootstrap:b00tstr", "system:bootstrappers", "system:authenticated")
@@ -187,7 +186,7 @@ def test_a_node_asks_for_its_first_certificate_and_waits_until_it_is_approved(ma
     member.restart()
     member.api.approve(request["metadata"]["name"])
     wait(lambda: member.api.get("nodes", None, NODE_NAME), lambda: f"the Node\n{member.said()}")
-    assert len(member.api.all("certificatesigningrequests")) == 1, "the second agent goes on with the same request"
+    assert len(member.api.all("certificatesigningrequests")) == 1, "the second agent continues with the same request"
     pair = os.path.join(member.state, "pki", "kubelet-client-current.pem")
     for path in (pair, member.kubeconfig):
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
@@ -198,11 +197,11 @@ def test_a_node_asks_for_its_first_certificate_and_waits_until_it_is_approved(ma
     member.wait_told_phase("web", "Running")
 
 
-def test_a_certificate_of_its_own_is_renewed_while_it_is_at_work(make_member):
+def test_issued_certificate_is_rotated(make_member):
     member = make_member(start=False)
     pki = os.path.join(member.state, "pki")
     pair = os.path.join(pki, "kubelet-client-current.pem")
-    cert, key = member.api.authority.node(NODE_NAME, begin=-3600, end=120)  # more than 90 % of its life is over
+    cert, key = member.api.authority.node(NODE_NAME, start=-3600, end=120)  # more than 90 % of its lifetime is over
     os.makedirs(pki, mode=0o700)
     with open(pair, "w", encoding="utf-8") as file:
         file.write(text_of(cert) + text_of(key))
@@ -217,7 +216,7 @@ def test_a_certificate_of_its_own_is_renewed_while_it_is_at_work(make_member):
     member.wait_told_phase("web", "Running")
 
 
-def test_a_node_that_is_denied_runs_its_files(make_member):
+def test_denied_bootstrap_runs_static_pods(make_member):
     member = make_member(start=False)
     bootstrap = os.path.join(member.directory, "bootstrap")
     member.api.add_token(BOOTSTRAP, "system:bootstrap:b00tstr", "system:bootstrappers", "system:authenticated")

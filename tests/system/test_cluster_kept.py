@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept for when the API server is away: whole, for nobody else, on the disk, and nobody waits for it."""
+"""The cache of API objects on disk: complete, private, synced without blocking the agent."""
 
 import base64
 import contextlib
@@ -36,10 +36,10 @@ def is_sealed(path):
     """By the sum of all that stands before its last line."""
     try:
         with open(path, "rb") as file:
-            text, _, seal = file.read()[:-1].rpartition(b"\n")
+            text, _, checksum = file.read()[:-1].rpartition(b"\n")
     except FileNotFoundError:
         return False
-    return hashlib.sha256(text + b"\n").hexdigest().encode() == seal
+    return hashlib.sha256(text + b"\n").hexdigest().encode() == checksum
 
 
 def files_below(directory):
@@ -65,7 +65,7 @@ def synced(log):
     return [(int(pid), path) for pid, path in re.findall(r"^(\d+) +fsync\(\d+<([^>]*)>", world.read(log) or "", re.M)]
 
 
-def test_what_the_server_wanted_is_kept_sealed_private_and_synced_by_somebody_else(make_member):
+def test_cache_is_checksummed_private_and_synced_by_a_child(make_member):
     member = make_member()
     member.launch(specs.pod("first"))  # the image is there
     with traced(member, "-e", "trace=fsync,rename,renameat,renameat2", "-e", "inject=fsync:delay_enter=2000000") as log:
@@ -77,34 +77,34 @@ def test_what_the_server_wanted_is_kept_sealed_private_and_synced_by_somebody_el
         wait(lambda: all(os.path.exists(kept(member, name)) for name in KEPT), lambda: files_below(kept(member)), 60)
         wait(lambda: {record, os.path.dirname(record), os.path.dirname(os.path.dirname(record)), kept(member, "objects")} <=
              {path for _, path in synced(log)}, lambda: synced(log), 60)
-    who = dict((path, pid) for pid, path in synced(log))
-    assert member.agent.pid not in who.values(), "the loop waits for no disk"
+    user = dict((path, pid) for pid, path in synced(log))
+    assert member.agent.pid not in user.values(), "the loop waits for no disk"
     for name in KEPT[:2]:
         beside = os.path.join(os.path.dirname(kept(member, name)), "." + os.path.basename(name))
-        assert beside in who, f"{beside} is synced before it has its name: {who}"
+        assert beside in user, f"{beside} is synced before it has its name: {writers}"
     for path in [record, *files_below(kept(member))]:
         assert is_sealed(path) and stat.S_IMODE(os.stat(path).st_mode) == 0o600, path
     for where, _, _ in os.walk(kept(member)):
         assert stat.S_IMODE(os.stat(where).st_mode) == 0o700, where
 
 
-def test_a_disk_that_takes_nothing_is_tried_again_and_costs_nobody_anything(make_member):
+def test_full_disk_is_retried_and_stops_no_pod(make_member):
     member = make_member()
     member.launch(specs.pod("first"))  # the image is there
     with traced(member, "-e", "trace=fsync", "-e", "inject=fsync:error=ENOSPC"):
         bind(member)
         member.wait_told_phase("web", "Running", 60)
-        wait(lambda: "Cannot keep in" in member.said(), member.said)
+        wait(lambda: "Cannot write the cache of API objects" in member.said(), member.said)
         wait(lambda: "may not survive a power cut" in member.said(), member.said)
         pid = member.init("web")
         member.launch(specs.pod("own"))
     wait(lambda: all(os.path.exists(kept(member, name)) for name in KEPT), lambda: files_below(kept(member)), 60)
-    wait(lambda: "is kept again" in member.said(), member.said)
-    assert member.said().count("Cannot keep in") == 1
+    wait(lambda: "Wrote the cache of API objects" in member.said(), member.said)
+    assert member.said().count("Cannot write the cache of API objects") == 1
     assert member.init("web") == pid
 
 
-def test_what_nobody_refers_to_any_more_is_kept_no_longer(make_member):
+def test_unreferenced_objects_leave_the_cache(make_member):
     member = make_member()
     bind(member)
     member.wait_told_phase("web", "Running")
@@ -116,7 +116,7 @@ def test_what_nobody_refers_to_any_more_is_kept_no_longer(make_member):
          lambda: files_below(kept(member)))
 
 
-def test_what_was_kept_and_is_damaged_is_set_aside_and_had_again(make_member):
+def test_damaged_cache_file_is_set_aside_and_written_again(make_member):
     member = make_member()
     bind(member)
     member.bind("plain")
@@ -132,7 +132,7 @@ def test_what_was_kept_and_is_damaged_is_set_aside_and_had_again(make_member):
         file.write(bytes([byte[0] ^ 1]))
     member.start()
     member.wait_running("plain")
-    wait(lambda: "What was kept of secret_default_login cannot be used" in member.said(), member.said)
+    wait(lambda: "Cannot use the cached object secret_default_login" in member.said(), member.said)
     assert os.path.exists(kept(member, KEPT[0] + ".damaged"))
     member.api.start()
     member.launch(specs.pod("own"))

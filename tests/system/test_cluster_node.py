@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that has joined an API server: its Node, its Lease and the events of its pods, as the server has them."""
+"""The Node, its Lease and the events of pods, as the API server has them."""
 
 import os
 import platform
@@ -41,7 +41,7 @@ def memory_of_the_machine():
 
 
 @pytest.mark.quick
-def test_the_machine_is_told_as_it_is(make_member):
+def test_node_status_describes_the_machine(make_member):
     member = make_member(daemonSets="controller")
     node = wait_ready(member)
     labels, status = node["metadata"]["labels"], node["status"]
@@ -60,7 +60,7 @@ def test_the_machine_is_told_as_it_is(make_member):
     assert {"type": "Hostname", "address": platform.node()} in status["addresses"]
 
 
-def test_the_images_of_the_node_are_told(make_member):
+def test_node_status_lists_images(make_member):
     member = make_member()
     member.launch(specs.pod("own"))
     member.wait_phase("own", "Running")
@@ -69,20 +69,20 @@ def test_the_images_of_the_node_are_told(make_member):
          lambda: f"the image: {node_of(member)}")
 
 
-def test_a_node_that_somebody_deletes_is_there_again_and_its_pods_run_on(make_member):
+def test_deleted_node_is_registered_again_and_pods_keep_running(make_member):
     member = make_member()
     member.bind("web")
     member.wait_told_phase("web", "Running")
     node, pid = wait_ready(member), member.init("web")
-    begin = time.monotonic()
+    start = time.monotonic()
     member.api.delete("nodes", None, NODE_NAME)
     wait(lambda: node_of(member), "another Node", 10)
-    assert time.monotonic() - begin < 10 and node_of(member)["metadata"]["uid"] != node["metadata"]["uid"]
+    assert time.monotonic() - start < 10 and node_of(member)["metadata"]["uid"] != node["metadata"]["uid"]
     wait_ready(member)
     assert world.is_alive(pid) and member.told("web")["status"]["phase"] == "Running"
 
 
-def test_a_mirror_belongs_to_the_node_that_is_there_now(make_member):
+def test_mirror_pod_is_owned_by_the_current_node(make_member):
     member = make_member()
     member.launch(specs.pod("own"))
     name = f"own-{NODE_NAME}"
@@ -90,11 +90,11 @@ def test_a_mirror_belongs_to_the_node_that_is_there_now(make_member):
     member.api.delete("nodes", None, NODE_NAME)
     wait_ready(member)
     member.api.delete("pods", "default", name, grace=0)  # as the garbage collector does
-    told = member.wait_told_phase(name, "Running")
-    assert told["metadata"]["ownerReferences"][0]["uid"] == node_of(member)["metadata"]["uid"]
+    reported = member.wait_told_phase(name, "Running")
+    assert reported["metadata"]["ownerReferences"][0]["uid"] == node_of(member)["metadata"]["uid"]
 
 
-def test_the_lease_moves_on(make_member):
+def test_lease_is_renewed(make_member):
     member = make_member()
     wait(lambda: lease_of(member), "a Lease")
     first = lease_of(member)
@@ -102,7 +102,7 @@ def test_the_lease_moves_on(make_member):
     assert first["metadata"]["ownerReferences"][0]["uid"] == node_of(member)["metadata"]["uid"]
 
 
-def test_a_node_where_nothing_happens_asks_for_no_more_than_its_lease(make_member):
+def test_idle_node_only_renews_its_lease(make_member):
     member = make_member()
     member.bind("web")
     member.launch(specs.pod("own"))
@@ -113,10 +113,10 @@ def test_a_node_where_nothing_happens_asks_for_no_more_than_its_lease(make_membe
     wait(lambda: settled(api), "an end of what is to be said", 60)
     before = len(api.requests)
     renewals = len(api.asked("update", "leases"))
-    begin = time.monotonic()
+    start = time.monotonic()
     wait(lambda: len(api.asked("update", "leases")) >= renewals + 3, "three renewals", 60)
     asked = api.requests[before:]
-    assert len(asked) <= 8 * (time.monotonic() - begin) / 60 + 1, asked
+    assert len(asked) <= 8 * (time.monotonic() - start) / 60 + 1, asked
     assert all(one.kind.plural == "leases" for one in asked), asked
 
 
@@ -126,7 +126,7 @@ def settled(api):
     return last and time.monotonic() - last[-1] > 6
 
 
-def test_what_happens_to_a_pod_is_an_event_of_it(make_member):
+def test_events_of_a_pod_reach_the_server(make_member):
     member = make_member()
     pod = member.bind("web")
     member.wait_told_phase("web", "Running")
@@ -140,7 +140,7 @@ def test_what_happens_to_a_pod_is_an_event_of_it(make_member):
     assert event["metadata"]["name"].startswith("web.")
 
 
-def test_an_event_that_comes_again_is_counted_at_the_server(make_member):
+def test_repeated_event_is_counted_at_the_server(make_member):
     member = make_member()
     member.bind("crash", specs.container(script="exit 3"))
 
@@ -150,7 +150,7 @@ def test_an_event_that_comes_again_is_counted_at_the_server(make_member):
     assert len([event for event in member.api.all("events", "default") if event["reason"] == "Started"]) == 1
 
 
-def test_the_next_agent_takes_the_node_as_it_is(make_member):
+def test_restarted_agent_keeps_the_node(make_member):
     member = make_member()
     uid = wait_ready(member)["metadata"]["uid"]
     member.api.patch("nodes", None, NODE_NAME, {"metadata": {"labels": {"disk": "ssd"}}})
@@ -164,7 +164,7 @@ def test_the_next_agent_takes_the_node_as_it_is(make_member):
     assert node_of(member)["metadata"]["labels"]["disk"] == "ssd"
 
 
-def test_with_no_kubeconfig_nobody_is_asked(api, make_node):
+def test_without_a_kubeconfig_no_request_is_sent(api, make_node):
     node = make_node()
     node.launch(specs.pod("own"))
     node.wait_phase("own", "Running")
@@ -174,40 +174,40 @@ def test_with_no_kubeconfig_nobody_is_asked(api, make_node):
 
 
 @pytest.mark.parametrize("status", [403, 409, 422, 500])
-def test_a_node_that_is_not_taken_is_offered_again_and_again_and_that_is_said_once(make_member, status):
+def test_refused_registration_is_retried_and_logged_once(make_member, status):
     member = make_member(start=False)
-    begin = time.monotonic()
+    start = time.monotonic()
     fault = member.api.misbehave(verb="create", plural="nodes", status=status)
     member.start()
     member.launch(specs.pod("own"))
     member.bind("web")
     member.wait_running("web")
     wait(lambda: fault.struck >= 4, lambda: f"four attempts, there were {fault.struck}", 90)
-    asked = len(member.api.asked(None, "nodes", who=f"system:node:{NODE_NAME}"))
-    assert asked <= 20 + 2 * (time.monotonic() - begin), member.api.requests
+    asked = len(member.api.asked(None, "nodes", user=f"system:node:{NODE_NAME}"))
+    assert asked <= 20 + 2 * (time.monotonic() - start), member.api.requests
     if status != 500:
-        wait(lambda: "The Node cannot be kept at the API server" in member.said(), member.said)
-    assert member.said().count("The Node cannot be kept at the API server") <= 1
+        wait(lambda: "Cannot register or update the Node" in member.said(), member.said)
+    assert member.said().count("Cannot register or update the Node") <= 1
     member.api.behave()
     wait(lambda: is_ready(member), lambda: f"a Node that is ready: {member.said()[-2000:]}", 90)
     member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
 
 
-def test_a_node_that_somebody_deletes_all_the_time_is_there_in_the_end(make_member):
+def test_repeatedly_deleted_node_is_registered_in_the_end(make_member):
     member = make_member()
     member.bind("web")
     member.wait_told_phase("web", "Running")
-    pid, begin, before = member.init("web"), time.monotonic(), len(member.api.requests)
+    pid, start, before = member.init("web"), time.monotonic(), len(member.api.requests)
     for _ in range(8):
         node = wait_ready(member)
         member.api.delete("nodes", None, NODE_NAME)
         wait(lambda uid=node["metadata"]["uid"]: (node_of(member) or node)["metadata"]["uid"] != uid, "another Node")
     wait_ready(member)
-    assert len(member.api.requests) - before <= 150 + 2 * (time.monotonic() - begin), member.api.requests[before:]
-    assert member.init("web") == pid and "cannot be kept" not in member.said()
+    assert len(member.api.requests) - before <= 150 + 2 * (time.monotonic() - start), member.api.requests[before:]
+    assert member.init("web") == pid and "Cannot register or update the Node" not in member.said()
 
 
-def test_a_lease_that_is_in_conflict_is_read_and_renewed(make_member):
+def test_conflicting_lease_is_read_and_renewed(make_member):
     member = make_member()
     wait(lambda: lease_of(member), "a Lease")
     fault = member.api.misbehave(verb="update", plural="leases", status=409, times=3)
@@ -215,12 +215,12 @@ def test_a_lease_that_is_in_conflict_is_read_and_renewed(make_member):
     first = lease_of(member)["spec"]["renewTime"]
     wait(lambda: lease_of(member)["spec"]["renewTime"] > first, "a renewal", 30)
     lease = lease_of(member)
-    skewed = "2099-01-01T00:00:00.000000Z"  # of a clock that was wrong: it goes on from there, never back
+    skewed = "2099-01-01T00:00:00.000000Z"  # of a clock that was wrong: the time only advances
     member.api.replace("leases", {**lease, "spec": {**lease["spec"], "renewTime": skewed}})
     wait(lambda: lease_of(member)["spec"]["renewTime"] > skewed, lambda: f"a renewal: {lease_of(member)}", 30)
 
 
-def test_a_lease_that_somebody_deletes_is_there_again(make_member):
+def test_deleted_lease_is_created_again(make_member):
     member = make_member()
     wait(lambda: lease_of(member), "a Lease")
     member.api.delete("leases", "kube-node-lease", NODE_NAME)

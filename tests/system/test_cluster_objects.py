@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pods of an API server refer to: objects that are fetched and followed, tokens, services."""
+"""Objects to which API pods refer: ConfigMaps, Secrets, tokens, services."""
 
 import base64
 import json
@@ -19,13 +19,13 @@ def inside(member, name, path, container="main"):
     return world.read(f"/proc/{member.init(name, container)}/root{path}")
 
 
-def test_a_pod_sees_its_token_the_authority_and_its_namespace(make_member):
+def test_pod_has_its_service_account_volume(make_member):
     member = make_member()
     member.bind("web")
     member.wait_told_phase("web", "Running")
     assert inside(member, "web", f"{TOKENS}/namespace") == "default"
     assert inside(member, "web", f"{TOKENS}/ca.crt") == member.api.get("configmaps", "default", "kube-root-ca.crt")["data"]["ca.crt"]
-    request = member.api.asked("create", "serviceaccounts", "default", "token", who=USER)[-1]
+    request = member.api.asked("create", "serviceaccounts", "default", "token", user=USER)[-1]
     assert request.body["spec"]["boundObjectRef"]["uid"] == member.told("web")["metadata"]["uid"]
     token = inside(member, "web", f"{TOKENS}/token")
     assert token and token not in member.said()
@@ -33,7 +33,7 @@ def test_a_pod_sees_its_token_the_authority_and_its_namespace(make_member):
     assert [os.stat(os.path.join(kept, file)).st_mode & 0o777 for file in os.listdir(kept)] == [0o600]
 
 
-def test_objects_are_had_by_name_and_a_volume_follows_them(make_member):
+def test_objects_are_watched_by_name_and_volumes_follow_them(make_member):
     member = make_member()
     member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"color": "red"}})
     member.api.create("secrets", {"metadata": {"name": "login"}, "data": {"key": base64.b64encode(b"s3cr3t").decode()}})
@@ -50,7 +50,7 @@ def test_objects_are_had_by_name_and_a_volume_follows_them(make_member):
                 if "metadata.name" not in str(one.query)]
 
 
-def test_an_object_that_changes_is_nothing_to_pods_that_do_not_refer_to_it(make_member):
+def test_changed_object_does_not_affect_pods_without_a_reference(make_member):
     member = make_member()
     for name in ("another", "mine"):  # in the order in which pods would be asked
         member.api.create("configmaps", {"metadata": {"name": name}, "data": {"word": "old"}})
@@ -59,7 +59,7 @@ def test_an_object_that_changes_is_nothing_to_pods_that_do_not_refer_to_it(make_
         member.wait_told_phase(name, "Running")
     uid = member.told("another")["metadata"]["uid"]
     link = os.path.join(member.state, "pods", uid, "volumes", "kubernetes.io~configmap", "v", "word")
-    os.unlink(link)  # whoever looks at the volume makes it again
+    os.unlink(link)  # an update of the volume would create it again
     member.api.patch("configmaps", "default", "mine", {"data": {"word": "new"}})
     wait(lambda: inside(member, "mine", "/v/word") == "new", "the volume follows its ConfigMap")
     assert not os.path.lexists(link)
@@ -67,7 +67,7 @@ def test_an_object_that_changes_is_nothing_to_pods_that_do_not_refer_to_it(make_
     wait(lambda: inside(member, "another", "/v/word") == "new", "so does the other one")
 
 
-def test_a_pod_waits_for_an_object_that_comes_later_even_if_it_is_optional(make_member):
+def test_pod_waits_until_an_optional_object_is_known(make_member):
     member = make_member()
     fault = member.api.misbehave(when=lambda one: "metadata.name=later" in str(one.query), status=503)
     member.bind("web", specs.container(script="echo $(cat /later/word); " + specs.IDLE, volumeMounts=[specs.mount("l", "/later")]),
@@ -103,23 +103,23 @@ def test_services_of_the_namespace_are_variables(make_member):
     assert "MY_DB_SERVICE_HOST" not in world.environ(member.init("alone"))
 
 
-def test_a_token_is_renewed_before_it_ends_and_the_pod_sees_the_new_one(make_member):
+def test_token_is_refreshed_before_it_expires(make_member):
     member = make_member()
     member.api.api.token_life = 12
     member.bind("web")
     member.wait_told_phase("web", "Running")
     first = inside(member, "web", f"{TOKENS}/token")
     pid = member.init("web")
-    wait(lambda: inside(member, "web", f"{TOKENS}/token") not in (first, None, ""), "there is another token", 60)
+    wait(lambda: inside(member, "web", f"{TOKENS}/token") not in (first, None, ""), "the token has changed", 60)
     assert member.init("web") == pid
 
 
-def test_what_is_no_pod_of_this_version_is_refused_and_the_server_hears_why(make_member):
+def test_unsupported_pod_is_rejected_with_a_reason(make_member):
     member = make_member()
     member.bind("claims", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
-    told = member.wait_told_phase("claims", "Failed")
-    assert told["status"]["reason"] == "UnexpectedAdmissionError"
-    assert "persistentVolumeClaim" in told["status"]["message"]
+    reported = member.wait_told_phase("claims", "Failed")
+    assert reported["status"]["reason"] == "UnexpectedAdmissionError"
+    assert "persistentVolumeClaim" in reported["status"]["message"]
     member.api.delete("pods", "default", "claims")
     member.wait_told_gone("claims")
     assert json.dumps(member.pods()).count("claims") == 0

@@ -9,20 +9,20 @@ from world import wait
 
 
 @pytest.mark.quick
-def test_a_pod_that_is_bound_here_runs_and_the_server_hears_of_it(make_member):
+def test_bound_pod_runs_and_is_reported(make_member):
     member = make_member()
     member.bind("web")
-    told = member.wait_told_phase("web", "Running")
+    reported = member.wait_told_phase("web", "Running")
     assert world.is_alive(member.init("web"))
-    status = told["status"]
+    status = reported["status"]
     assert status["containerStatuses"][0]["ready"] is True
     assert {one["type"]: one["status"] for one in status["conditions"]}["Ready"] == "True"
     assert status["containerStatuses"][0]["containerID"].startswith("mainstay://")
-    assert member.pod("web")["metadata"]["uid"] == told["metadata"]["uid"]
+    assert member.pod("web")["metadata"]["uid"] == reported["metadata"]["uid"]
 
 
 @pytest.mark.quick
-def test_a_pod_that_somebody_deletes_gets_its_grace_and_then_goes_from_the_server(make_member):
+def test_deleted_pod_stops_with_its_grace_period_then_its_object_is_deleted(make_member):
     member = make_member()
     member.bind("slow", specs.container(script="trap 'echo ending; exit 7' TERM; sleep 1000 & wait"),
                 terminationGracePeriodSeconds=20)
@@ -34,12 +34,12 @@ def test_a_pod_that_somebody_deletes_gets_its_grace_and_then_goes_from_the_serve
     last = [request for request in member.api.asked("patch", "pods", "slow", "status")][-1].body["status"]
     assert last["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
     assert last["phase"] == "Failed"
-    final = member.api.asked("delete", "pods", "slow", who=f"system:node:{NODE_NAME}")
+    final = member.api.asked("delete", "pods", "slow", user=f"system:node:{NODE_NAME}")
     assert len(final) == 1 and final[0].body["gracePeriodSeconds"] == 0 and final[0].body["preconditions"]["uid"]
 
 
 @pytest.mark.quick
-def test_a_file_pod_has_a_mirror_that_comes_back_and_goes_with_the_file(make_member):
+def test_mirror_pod_is_recreated_and_removed_with_its_file(make_member):
     member = make_member()
     member.launch(specs.pod("own"))
     name = f"own-{NODE_NAME}"
@@ -59,7 +59,7 @@ def test_a_file_pod_has_a_mirror_that_comes_back_and_goes_with_the_file(make_mem
     member.wait_told_gone(name)
 
 
-def test_what_the_watch_tells_is_not_undone_by_an_answer_that_comes_late(make_member):
+def test_late_response_does_not_override_the_watch(make_member):
     member = make_member()
     late = member.api.misbehave(verb="patch", plural="pods", subresource="status", delay=2, times=1,
                                 when=lambda request: request.body["status"].get("phase") == "Running")
@@ -73,7 +73,7 @@ def test_what_the_watch_tells_is_not_undone_by_an_answer_that_comes_late(make_me
     member.wait_running("own")
 
 
-def test_a_server_that_is_gone_costs_no_container_anything(make_member):
+def test_unreachable_server_stops_no_container(make_member):
     member = make_member()
     member.bind("web")
     member.wait_told_phase("web", "Running")
@@ -88,7 +88,7 @@ def test_a_server_that_is_gone_costs_no_container_anything(make_member):
     assert member.init("web") == pid
 
 
-def test_many_pods_that_are_bound_at_once_all_run_and_are_told(make_member):
+def test_many_bound_pods_run_and_are_reported(make_member):
     member = make_member()
     names = [f"many{i}" for i in range(80)]
     for name in names:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the person at the machine, and the cluster, are told of how a node and its API server get on."""
+"""The state of the connection to the API server, as shown to the administrator and in the Node."""
 
 import json
 
@@ -24,13 +24,13 @@ def local(member, kind):
     return next(item for item in node["status"]["conditions"] if item["type"] == kind)
 
 
-def told(member, kind):
+def remote_condition(member, kind):
     """As the server has it, or None."""
     node = member.api.get("nodes", None, NODE_NAME) or {"status": {}}
     return next((item for item in node["status"].get("conditions", []) if item["type"] == kind), None)
 
 
-def test_it_is_told_whether_the_server_is_reached_and_since_when(make_member):
+def test_describe_node_shows_reachability_since_when(make_member):
     member = make_member(daemonSets="controller")
     wait_described(member, f"API Server: {member.api.url}", "Reached: yes, since ", "Last Error: <none>", "Refused: <nothing>")
     assert member.cli("get", "nodes").stdout.split("\n")[1].split()[:2] == [NODE_NAME, "Ready"]
@@ -45,7 +45,7 @@ def test_it_is_told_whether_the_server_is_reached_and_since_when(make_member):
     assert "APIServerNotReached" not in member.cli("get", "nodes").stdout
 
 
-def test_a_kubeconfig_that_is_no_good_is_told(make_member):
+def test_invalid_kubeconfig_is_shown(make_member):
     member = make_member(start=False)
     with open(member.kubeconfig, "w", encoding="utf-8") as file:
         file.write("apiVersion: v1\nkind: Config\ncurrent-context: nowhere\n")
@@ -55,7 +55,7 @@ def test_a_kubeconfig_that_is_no_good_is_told(make_member):
     member.wait_phase("own", "Running")
 
 
-def test_without_a_kubeconfig_there_is_no_server(node):
+def test_without_a_kubeconfig_no_server_is_shown(node):
     assert "API Server: <none>" in described(node)
     assert "<none>" in node.cli("get", "nodes", "-o", "wide").stdout
     document = json.loads(node.cli("get", "nodes", NODE_NAME, "-o", "json").stdout)
@@ -63,38 +63,39 @@ def test_without_a_kubeconfig_there_is_no_server(node):
     assert not [item for item in document["status"]["conditions"] if "/" in item["type"]]
 
 
-def test_who_may_not_place_daemonsets_is_told_in_the_status_until_he_may(make_member):
+def test_missing_daemonset_permission_is_shown_until_it_is_granted(make_member):
     member = make_member(daemonSets="node")
-    wait_described(member, "Refused: DaemonSets: this node may not list them; it needs the ClusterRole mainstay-node")
+    wait_described(member, "Refused: DaemonSets: 403 Forbidden (this node may not list daemonsets.apps; it needs the ClusterRole "
+                   "mainstay-node")
     assert "Ready,APIServerRefuses" in member.cli("get", "nodes").stdout
     assert local(member, REFUSED)["status"] == "True"
-    condition = wait(lambda: told(member, REFUSED), "a condition of the Node")
+    condition = wait(lambda: remote_condition(member, REFUSED), "a condition of the Node")
     assert condition["status"] == "True" and condition["reason"] == "Forbidden" and "mainstay-node" in condition["message"]
-    assert told(member, "Ready")["status"] == "True"
+    assert remote_condition(member, "Ready")["status"] == "True"
     for plural in ("daemonsets", "leases"):
         member.api.api.grant("system:nodes", plural, "get", "list", "watch")
-    wait(lambda: told(member, REFUSED)["status"] == "False", lambda: f"{told(member, REFUSED)}", 120)
+    wait(lambda: remote_condition(member, REFUSED)["status"] == "False", lambda: f"{remote_condition(member, REFUSED)}", 120)
     wait_described(member, "Refused: <nothing>", "placed by this node")
 
 
-def test_a_node_that_must_not_register_is_told_why(make_member):
+def test_refused_registration_is_shown(make_member):
     member = make_member(start=False, daemonSets="controller")
     member.api.misbehave(verb="create", plural="nodes", status=403)
     member.start()
-    wait_described(member, "Refused: the Node: the server said 403: the test wants 403")
+    wait_described(member, "Refused: the Node: 403 Forbidden: the test wants 403")
     member.launch(specs.pod("own"))
     member.wait_phase("own", "Running")
     member.api.behave()
     wait_described(member, "Refused: <nothing>", "placed by the controller manager")
 
 
-def test_a_mirror_that_is_refused_is_told(make_member):
+def test_refused_mirror_pod_is_shown(make_member):
     member = make_member(daemonSets="controller")
     fault = member.api.misbehave(verb="create", plural="pods", status=403)
     member.launch(specs.pod("own"))
-    wait_described(member, f"what is told of pod 'default/own-{NODE_NAME}': 403, the test wants 403")
+    wait_described(member, f"create mirror pod default/own-{NODE_NAME}: 403 Forbidden: the test wants 403")
     member.wait_phase("own", "Running")
-    assert fault.struck and told(member, REFUSED) is None, "one pod is no matter of the Node's"
+    assert fault.struck and remote_condition(member, REFUSED) is None, "one pod does not concern the Node"
     member.api.behave()
     member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
     wait_described(member, "Refused: <nothing>")

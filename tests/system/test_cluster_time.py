@@ -53,7 +53,7 @@ def tokens(member):
 
 
 @pytest.mark.parametrize("seconds,is_compacted", [(300, False), (DAY, False), (DAY, True)])
-def test_a_long_time_without_the_server_ends_with_the_truth_and_restarts_nothing(relay, make_clocked, seconds, is_compacted):
+def test_long_partition_restarts_nothing_and_status_converges(relay, make_clocked, seconds, is_compacted):
     member = behind(relay, make_clocked)
     member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"color": "red"}})
     member.bind("reads", specs.container(volumeMounts=[specs.mount("v", "/settings")]),
@@ -93,13 +93,13 @@ def run_bound(member, name):
 
 
 def wait_for_the_year(member, shift):
-    """A sentence that names the clock and its year."""
+    """A message with the clock and its year."""
     pattern = time.strftime(r"the clock of this machine (is not set, it )?says %Y-", time.gmtime(time.time() + shift))
     wait(lambda: re.search(pattern, member.said()), lambda: f"'{pattern}' in\n{member.said()}", 60)
 
 
 @pytest.mark.parametrize("shift", [YEARS, -YEARS])
-def test_a_clock_that_is_years_off_is_named_and_files_run(make_clocked, shift):
+def test_wrong_clock_is_reported_and_static_pods_run(make_clocked, shift):
     member = make_clocked(start=False)
     member.set_clock(shift)
     member.start()
@@ -114,7 +114,7 @@ def test_a_clock_that_is_years_off_is_named_and_files_run(make_clocked, shift):
 
 
 @pytest.mark.parametrize("shift", [YEARS, -YEARS])
-def test_a_clock_that_is_set_wrong_meanwhile_ends_nothing(make_clocked, shift):
+def test_clock_change_stops_no_pod(make_clocked, shift):
     member = make_clocked()
     inits = run(member, "web")
     member.set_clock(shift)

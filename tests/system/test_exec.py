@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay exec: a command in a container, with a person's terminal or a script's pipes."""
+"""mainstay exec: a command in a container, with a terminal or with pipes."""
 
 import fcntl
 import hashlib
@@ -54,12 +54,12 @@ def test_it_runs_as_the_container_does(busy):
     assert any(busy.container_id("web", "main") in line for line in lines[4:])
 
 
-def test_the_first_container_is_the_default_and_said(busy):
+def test_the_first_container_is_the_default_and_is_named(busy):
     answer = busy.cli("exec", "web", "--", "sh", "-c", "echo $GREETING")
     assert (answer.stdout, answer.stderr) == ("hello\n", 'Defaulted container "main" out of: main, side\n')
 
 
-def test_standard_input_ends(busy):
+def test_stdin_eof_reaches_process(busy):
     assert busy.cli("exec", "-i", "web", "-c", "side", "--", "wc", "-c", input="12345").stdout.strip() == "5"
     assert busy.cli("exec", "web", "-c", "side", "--", "wc", "-c").stdout.strip() == "0", "without -i there is none"
 
@@ -75,7 +75,7 @@ def test_ten_mebibytes_go_through_unchanged(busy, tmp_path):
     assert hashlib.sha256(out).hexdigest() == hashlib.sha256(data).hexdigest()
 
 
-def test_what_a_slow_reader_leaves_is_not_lost(busy):
+def test_output_for_a_slow_reader_is_not_lost(busy):
     with spawn(busy, "web", "-c", "side", "--", "sh", "-c", "head -c 3000000 /dev/zero; echo end",
                stdout=subprocess.PIPE) as session:
         first = session.stdout.read(1)
@@ -91,7 +91,7 @@ def is_the_nodes(path):
 
 
 @pytest.mark.parametrize("streams", ["output=1", "input=1", "error=1", "output=1&tty=1"])
-def test_no_device_of_the_nodes_comes_along(busy, streams):
+def test_no_device_of_the_node_is_passed_on(busy, streams):
     marker = f"43{len(streams)}{ord(streams[0])}"
     pod = busy.pod("web")["metadata"]["name"]
     with socket.socket(socket.AF_UNIX) as client:
@@ -105,7 +105,7 @@ def test_no_device_of_the_nodes_comes_along(busy, streams):
         assert not any(is_the_nodes(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
 
 
-def test_a_program_that_is_not_there_is_one_sentence(busy):
+def test_a_missing_program_is_one_error_message(busy):
     answer = busy.cli("exec", "web", "-c", "side", "--", "/no/such/program")
     assert (answer.returncode, answer.stdout) == (1, "")
     assert "/no/such/program" in answer.stderr
@@ -117,13 +117,13 @@ def test_a_program_that_is_not_there_is_one_sentence(busy):
     (["nobody", "--", "id"], 1, 'pods "nobody" not found'),
     (["web", "-c", "other", "--", "id"], 1, 'container not found ("other")'),
 ])
-def test_what_cannot_be_is_said(busy, words, status, said):
+def test_invalid_exec_requests_are_reported(busy, words, status, said):
     answer = busy.cli("exec", *words)
     assert (answer.returncode, answer.stdout) == (status, "")
     assert said in answer.stderr
 
 
-def test_a_container_that_does_not_run_has_no_sessions(node):
+def test_a_container_that_is_not_running_refuses_sessions(node):
     node.drop(specs.script_pod("done", "exit 0", restartPolicy="Never"))
     node.wait_phase("done", "Succeeded")
     answer = node.cli("exec", "done", "--", "id")
@@ -132,7 +132,7 @@ def test_a_container_that_does_not_run_has_no_sessions(node):
 
 
 class Terminal:
-    """mainstay exec -it in a terminal of the test's."""
+    """mainstay exec -it in a pseudo-terminal."""
 
     def __init__(self, node, *words, rows=33, columns=77):
         self.master, slave = pty.openpty()
@@ -168,7 +168,7 @@ class Terminal:
         os.close(self.slave)
 
 
-def test_a_terminal_is_one_with_its_size_and_its_ends(busy):
+def test_a_terminal_has_its_size_and_ends_with_the_session(busy):
     terminal = Terminal(busy, "web", "-c", "side", "--", "sh")
     try:
         terminal.say("tty; echo $TERM; stty size\n")
@@ -190,7 +190,7 @@ def test_a_terminal_is_one_with_its_size_and_its_ends(busy):
         terminal.close()
 
 
-def test_who_is_told_to_end_leaves_the_terminal_as_it_was(busy):
+def test_a_terminated_client_restores_the_terminal(busy):
     terminal = Terminal(busy, "web", "-c", "side", "--", "sleep", "5000")
     try:
         wait(lambda: sleepers(busy, "5000"), "the command runs")
@@ -203,14 +203,14 @@ def test_who_is_told_to_end_leaves_the_terminal_as_it_was(busy):
         terminal.close()
 
 
-def test_without_a_terminal_at_our_end_there_is_none_in_the_container(busy):
+def test_without_a_local_terminal_the_container_gets_none(busy):
     answer = busy.cli("exec", "-it", "web", "-c", "side", "--", "sh", "-c", "tty; cat", input="hello\n")
     assert answer.stdout == "not a tty\nhello\n"
     assert "Unable to use a TTY" in answer.stderr
 
 
 @pytest.mark.parametrize("options", [[], ["-i"]])
-def test_a_client_that_vanishes_takes_its_command_along(busy, options):
+def test_the_command_is_killed_when_its_client_disappears(busy, options):
     marker = f"1000{len(options)}"
     with spawn(busy, *options, "web", "-c", "side", "--", "sleep", marker, stdin=subprocess.PIPE) as session:
         wait(lambda: sleepers(busy, marker), "the command runs")
@@ -218,7 +218,7 @@ def test_a_client_that_vanishes_takes_its_command_along(busy, options):
     wait(lambda: not sleepers(busy, marker), "the command is gone")
 
 
-def test_a_command_that_ends_with_its_container_says_so(node):
+def test_the_end_of_the_container_is_reported_to_the_session(node):
     node.launch(specs.pod("web"))
     with spawn(node, "web", "--", "sleep", "2000") as session:
         wait(lambda: sleepers(node, "2000"), "the command runs")
@@ -240,7 +240,7 @@ def test_a_session_outlives_the_agent(node):
         assert session.wait(20) == 0
 
 
-def test_what_a_command_leaves_running_holds_nobody_up(busy):
+def test_orphans_of_a_command_do_not_delay_its_session(busy):
     answer = busy.cli("exec", "web", "-c", "side", "--", "sh", "-c", "sleep 3000 & echo started")
     assert (answer.returncode, answer.stdout) == (0, "started\n")
     left = sleepers(busy, "3000")

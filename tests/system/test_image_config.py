@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an image says of its containers, and what of that a pod may say otherwise."""
+"""The configuration of an image, and how a pod spec overrides it."""
 
 import importlib.machinery
 import importlib.util
@@ -17,22 +17,22 @@ CONFIG = {"Entrypoint": ["/bin/sh", "-c"], "Cmd": [LOOP], "WorkingDir": "/var/lo
           "Env": ["PATH=/bin:/usr/bin", "FROM_IMAGE=yes", "BOTH=image"], "StopSignal": "SIGUSR1"}
 
 
-@pytest.fixture(scope="module", name="told")
-def fixture_told(tmp_path_factory):
-    """An archive of the image of all other tests, with more to say."""
+@pytest.fixture(scope="module", name="configured")
+def fixture_configured(tmp_path_factory):
+    """An archive of the common test image, with a larger configuration."""
     loader = importlib.machinery.SourceFileLoader("make_image", os.path.join(harness.TOP, "tests", "make-image"))
     make = importlib.util.module_from_spec(importlib.util.spec_from_loader("make_image", loader))
     loader.exec_module(make)
     plain = make.image_config
     make.image_config = lambda diff_id: json.dumps({**json.loads(plain(diff_id)), "config": CONFIG}).encode()
-    path = str(tmp_path_factory.mktemp("images") / "told.tar")
+    path = str(tmp_path_factory.mktemp("images") / "configured.tar")
     make.write_atomically(path, make.docker_archive(NAME, make.layer("/bin/busybox"), "none"))
     return path
 
 
 @pytest.fixture(name="stocked")
-def fixture_stocked(node, told):
-    node.preload(told)
+def fixture_stocked(node, configured):
+    node.preload(configured)
     return node
 
 
@@ -51,7 +51,7 @@ def identity(pid):
         sorted(world.status(pid, "Groups").split())
 
 
-def test_a_pod_that_says_nothing_runs_what_its_image_says(stocked):
+def test_a_pod_without_command_runs_that_of_its_image(stocked):
     pid = launch(stocked, "plain")
     log = os.path.join(stocked.log_directory("plain"), "main", "0.log")
     assert world.cmdline(pid) == ["/bin/sh", "-c", LOOP]
@@ -70,12 +70,12 @@ def test_a_pod_that_says_nothing_runs_what_its_image_says(stocked):
     ({"command": ["/bin/sleep", "1000"]}, ["/bin/sleep", "1000"]),
     ({"command": ["/bin/sleep"], "args": ["1000"]}, ["/bin/sleep", "1000"]),
 ], ids=["args", "command", "both"])
-def test_arguments_follow_the_image_s_entrypoint_and_a_command_takes_the_place_of_both(stocked, fields, expected):
+def test_args_follow_the_entrypoint_and_a_command_replaces_both(stocked, fields, expected):
     pid = launch(stocked, "other", **fields)
     world.wait(lambda: world.cmdline(pid) == expected, lambda: f"it runs that: {world.cmdline(pid)}")
 
 
-def test_what_a_pod_says_counts_more_than_what_its_image_says(stocked):
+def test_the_pod_spec_overrides_the_image_configuration(stocked):
     pid = launch(stocked, "own", workingDir="/tmp", env=[{"name": "BOTH", "value": "pod $(BOTH)"}],
                  securityContext={"runAsUser": 65534, "runAsGroup": 7}, lifecycle={"stopSignal": "SIGTERM"})
     assert cwd(pid) == "/tmp"

@@ -53,7 +53,7 @@ def image_pod(name, script=specs.IDLE, reference=MODEL, policy="IfNotPresent", *
 
 @pytest.mark.parametrize("layers", [({"weights": b"one", "dir/file": b"two"},),
                                     ({"weights": b"old", "dir/file": b"two"}, {"weights": b"one"})])
-def test_the_files_of_an_image_are_seen_and_cannot_be_changed(node, layers):
+def test_the_files_of_an_image_volume_are_read_only(node, layers):
     node.preload(model(node, *layers))
     node.launch(image_pod("reader"))
     root = f"/proc/{node.init('reader')}/root/model"
@@ -64,7 +64,7 @@ def test_the_files_of_an_image_are_seen_and_cannot_be_changed(node, layers):
             pass
 
 
-def test_what_is_in_an_image_cannot_be_run_from_a_volume(node):
+def test_programs_of_an_image_volume_cannot_be_executed(node):
     with open("/bin/busybox", "rb") as file:
         node.preload(model(node, {"busybox": file.read()}))
     node.launch(image_pod("runner", "/model/busybox true; echo $?; " + specs.IDLE))
@@ -72,7 +72,7 @@ def test_what_is_in_an_image_cannot_be_run_from_a_volume(node):
                lambda: f"it was refused: {node.log_lines('runner')}")
 
 
-def test_a_pod_waits_for_the_image_of_a_volume_and_says_so(node):
+def test_a_pod_waits_for_the_image_of_a_volume_and_reports_it(node):
     node.drop(image_pod("waits"))
     message = node.wait_waiting("waits", "ImagePullBackOff")
     assert message.startswith(f'volume "model": Back-off pulling image "{MODEL}": ')
@@ -81,12 +81,12 @@ def test_a_pod_waits_for_the_image_of_a_volume_and_says_so(node):
     assert world.read(f"/proc/{node.init('waits')}/root/model/weights") == "late"
 
 
-def test_never_means_never_for_a_volume_too(node):
+def test_pull_policy_never_applies_to_image_volumes(node):
     node.drop(image_pod("never", policy="Never"))
     assert "pull policy of Never" in node.wait_waiting("never", "ErrImageNeverPull")
 
 
-def test_a_part_of_an_image_is_mounted_alone(node):
+def test_a_sub_path_of_an_image_is_mounted_alone(node):
     node.preload(model(node, {"dir/file": b"part", "other": b"x"}, {"dir/more": b"y"}))
     node.launch(image_pod("part", subPath="dir"))
     init = node.init("part")
@@ -94,7 +94,7 @@ def test_a_part_of_an_image_is_mounted_alone(node):
     assert {"ro", "noexec"} <= set(world.mount_at(init, "/model")["options"])
 
 
-def test_a_part_that_an_image_does_not_have_is_an_error_of_the_container(node):
+def test_a_sub_path_missing_in_the_image_is_an_error_of_the_container(node):
     node.preload(model(node, {"dir/file": b"part"}))
     node.drop(image_pod("missing", subPath="nothing"))
     assert "nothing" in node.wait_waiting("missing", "CreateContainerError")

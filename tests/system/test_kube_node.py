@@ -75,7 +75,7 @@ def condition(node, kind):
     return next(item for item in node["status"]["conditions"] if item["type"] == kind)
 
 
-def test_a_node_is_registered_with_its_lease(api, run):
+def test_node_and_lease_are_created(api, run):
     run()
     node, lease = ready(api)
     assert node["metadata"]["labels"]["kubernetes.io/hostname"] == NODE
@@ -86,13 +86,13 @@ def test_a_node_is_registered_with_its_lease(api, run):
         {"apiVersion": "v1", "kind": "Node", "name": NODE, "uid": node["metadata"]["uid"]}]
 
 
-def test_the_lease_is_renewed(api, run):
+def test_lease_is_renewed_periodically(api, run):
     run()
     _, lease = ready(api)
     wait(lambda: lease_of(api)["spec"]["renewTime"] > lease["spec"]["renewTime"], "a renewal", 25)
 
 
-def test_a_node_that_nothing_happens_to_asks_for_little(api, run):
+def test_idle_node_sends_few_requests(api, run):
     run()
     ready(api)
     wait(lambda: api.watches == 1, "a watch")
@@ -103,7 +103,7 @@ def test_a_node_that_nothing_happens_to_asks_for_little(api, run):
     assert all(one.kind.plural == "leases" for one in api.requests[settled:]), api.requests[settled:]
 
 
-def test_a_status_that_changes_is_told_and_one_that_does_not_is_not(api, run):
+def test_only_a_changed_status_is_sent(api, run):
     program = run()
     ready(api)
     wait(lambda: api.watches == 1, "a watch")
@@ -121,21 +121,21 @@ def test_a_status_that_changes_is_told_and_one_that_does_not_is_not(api, run):
     wait(lambda: node_of(api)["status"]["capacity"]["memory"] == "2Mi", "the capacity")
 
 
-def test_a_node_that_is_deleted_is_registered_again(api, run):
+def test_deleted_node_is_registered_again(api, run):
     program = run()
     node, _ = ready(api)
-    begin = time.monotonic()
+    start = time.monotonic()
     api.delete("nodes", None, NODE)
     api.delete("leases", "kube-node-lease", NODE)
     wait(lambda: node_of(api), "another Node", 10)
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - start < 10
     assert node_of(api)["metadata"]["uid"] != node["metadata"]["uid"]
     wait(lambda: lease_of(api) and lease_of(api)["metadata"]["ownerReferences"][0]["uid"] ==
          node_of(api)["metadata"]["uid"], "its Lease", 25)
     assert program.said("node gone")
 
 
-def test_a_node_that_is_there_is_taken_as_it_is(api, run):
+def test_existing_node_is_kept(api, run):
     first = run()
     ready(api)
     first.stop()
@@ -150,7 +150,7 @@ def test_a_node_that_is_there_is_taken_as_it_is(api, run):
     wait(lambda: program.said("taints=1"), lambda: program.lines)
 
 
-def test_what_others_write_into_the_node_is_told(api, run):
+def test_external_labels_are_reported(api, run):
     program = run()
     ready(api)
     wait(lambda: api.watches == 1, "a watch")
@@ -160,7 +160,7 @@ def test_what_others_write_into_the_node_is_told(api, run):
     wait(lambda: node_of(api)["metadata"]["labels"].get("kubernetes.io/os") == "linux", "a label that is kept")
 
 
-def test_what_others_write_is_told_though_an_answer_comes_late(api, run):
+def test_external_labels_are_reported_despite_a_late_response(api, run):
     program = run()
     ready(api)
     wait(lambda: api.watches == 1, "a watch")
@@ -172,11 +172,11 @@ def test_what_others_write_is_told_though_an_answer_comes_late(api, run):
     wait(lambda: late.struck, "the answer is late")
     program.say("memory")  # its turn comes when the answer is there
     wait(lambda: node_of(api)["status"]["capacity"]["memory"] == "2Mi", "the capacity")
-    told = [line.partition("labels=")[2][0] for line in program.said("labels=")]
-    assert "0" not in told[told.index("1"):], program.lines
+    reported = [line.partition("labels=")[2][0] for line in program.said("labels=")]
+    assert "0" not in reported[reported.index("1"):], program.lines
 
 
-def test_a_lease_that_somebody_else_writes_is_read_again(api, run):
+def test_lease_written_by_another_client_is_read_again(api, run):
     run()
     _, lease = ready(api)
     lease["spec"]["renewTime"] = "2099-01-01T00:00:00.000000Z"
@@ -188,36 +188,36 @@ def test_a_lease_that_somebody_else_writes_is_read_again(api, run):
 @pytest.mark.parametrize("how", [
     {"status": 500}, {"status": 503, "retry_after": 1}, {"status": 429, "retry_after": 2}, {"reset": True},
     {"body": b"{"}, {"body": b"[]"}, {"cut": 40}, {"status": 409}, {"status": 401}, {"status": 403}])
-def test_a_server_in_trouble_is_asked_again_and_not_too_often(api, run, how):
+def test_failing_server_is_retried_with_back_off(api, run, how):
     fault = api.misbehave(**how)
-    begin = time.monotonic()
+    start = time.monotonic()
     program = run()
     wait(lambda: fault.struck >= 6, lambda: api.requests, 60)
-    passed, asked = time.monotonic() - begin, len(api.requests)
+    passed, asked = time.monotonic() - start, len(api.requests)
     api.behave()
     assert asked <= 12 + 3 * passed, f"{asked} requests in {passed:.0f} s: {api.requests}"
     wait(lambda: node_of(api) and lease_of(api), lambda: f"{program.lines} {api.requests[-9:]}", 75)
 
 
-def test_a_server_that_goes_and_comes_is_told_what_happened(api, run):
+def test_restarted_server_gets_the_changes(api, run):
     program = run()
     ready(api)
     api.stop()
     program.say("pressure")
-    wait(lambda: program.said("trouble 0"), lambda: program.lines, 40)
+    wait(lambda: program.said("error 0"), lambda: program.lines, 40)
     api.start()
-    begin = time.monotonic()
+    start = time.monotonic()
     wait(lambda: condition(node_of(api), "DiskPressure")["status"] == "True", "the condition")
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - start < 20
 
 
-def test_a_partition_without_a_word_is_noticed(api, run):
+def test_silent_partition_is_detected(api, run):
     relay = Relay(api.port)
     program = run(port=relay.port)
     _, lease = ready(api)
     relay.freeze()
     program.say("pressure")
-    wait(lambda: program.said("trouble 0"), lambda: program.lines, 45)
+    wait(lambda: program.said("error 0"), lambda: program.lines, 45)
     relay.cut()
     relay.thaw()
     wait(lambda: condition(node_of(api), "DiskPressure")["status"] == "True", "the condition", 20)
@@ -226,7 +226,7 @@ def test_a_partition_without_a_word_is_noticed(api, run):
     relay.stop()
 
 
-def test_a_server_from_a_backup_is_told_everything_again(api, run):
+def test_restored_backup_gets_everything_again(api, run):
     backup = api.store.dump()
     program = run()
     ready(api)
@@ -238,21 +238,21 @@ def test_a_server_from_a_backup_is_told_everything_again(api, run):
     wait(lambda: node_of(api) and lease_of(api), lambda: f"{program.lines} {api.requests[-9:]}", 60)
 
 
-def test_nodes_that_lost_the_same_server_do_not_come_back_at_once(api, run):
+def test_nodes_reconnect_at_different_times(api, run):
     names = [f"herd{i}" for i in range(10)]
     programs = [run(name=name) for name in names]
     wait(lambda: all(lease_of(api, name) for name in names), "all nodes", 60)
     wait(lambda: api.watches == len(names), "all watches", 60)
     api.stop()
-    wait(lambda: all(program.said("trouble 0") for program in programs), "that all have noticed", 60)
-    begin = time.monotonic()
+    wait(lambda: all(program.said("error 0") for program in programs), "that all have noticed", 60)
+    start = time.monotonic()
     api.start()
 
     def came():
         first = {}
         for one in list(api.requests):
-            if one.at > begin:
-                first.setdefault(one.who.name, one.at - begin)
+            if one.at > start:
+                first.setdefault(one.user.name, one.at - start)
         return first if len(first) == len(names) else None
     times = sorted(wait(came, "all are back", 60).values())
     assert times[-1] - times[0] > 0.2 * times[-1], times
@@ -268,7 +268,7 @@ def event(name, count, message="m", uid="u-1"):
         "reportingComponent": "mainstay", "reportingInstance": NODE})
 
 
-def test_an_event_is_created_and_counted(api, run):
+def test_event_is_created_and_counted(api, run):
     program = run()
     ready(api)
     program.say(event("web.01", 1))
@@ -279,7 +279,7 @@ def test_an_event_is_created_and_counted(api, run):
     assert [one.verb for one in api.asked(plural="events")] == ["create", "patch"]
 
 
-def test_an_event_that_the_server_forgot_is_created_again(api, run):
+def test_expired_event_is_created_again(api, run):
     program = run()
     ready(api)
     program.say(event("web.01", 7))
@@ -288,7 +288,7 @@ def test_an_event_that_the_server_forgot_is_created_again(api, run):
     assert [one.verb for one in api.asked(plural="events")] == ["patch", "create"]
 
 
-def test_a_pod_may_not_flood_the_server_with_events(api, run):
+def test_events_of_a_pod_are_rate_limited(api, run):
     program = run()
     ready(api)
     for i in range(40):
@@ -299,7 +299,7 @@ def test_a_pod_may_not_flood_the_server_with_events(api, run):
     assert len(program.said("event -")) == 15
 
 
-def test_events_wait_for_a_server_that_is_away(api, run):
+def test_events_wait_for_an_unreachable_server(api, run):
     program = run()
     ready(api)
     api.stop()
@@ -311,12 +311,12 @@ def test_events_wait_for_a_server_that_is_away(api, run):
     assert api.get("events", "default", "web.01")["count"] == 3
 
 
-def test_an_event_that_is_refused_is_not_tried_for_ever(api, run):
+def test_refused_event_is_dropped(api, run):
     program = run()
     ready(api)
     fault = api.misbehave(verb="create", plural="events", status=403)
     program.say(event("web.01", 1))
-    wait(lambda: program.said("trouble 403"), lambda: program.lines)
+    wait(lambda: program.said("error 403"), lambda: program.lines)
     api.behave()
     program.say(event("web.02", 1))
     wait(lambda: api.get("events", "default", "web.02"), "the next event")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay-image against registries that misbehave: what is refused, what is tried again, and what is never shown to
-whom."""
+"""mainstay-image against misbehaving registries: what is refused, what is retried, and which credentials are never
+sent."""
 
 import gzip
 import json
@@ -25,7 +25,7 @@ FILES = {"etc/hello": b"hello\n"}
 
 
 class Puller:
-    """A store of a test's own, and mainstay-image at work on it."""
+    """An image store for the test, and mainstay-image running on it."""
 
     def __init__(self, directory):
         self.directory = str(directory)
@@ -33,7 +33,7 @@ class Puller:
         self.prefix = []
 
     def sees(self, name, text):
-        """From now on it finds another file of /etc."""
+        """Replaces a file of /etc for it."""
         path = os.path.join(self.directory, name)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
@@ -50,7 +50,7 @@ class Puller:
         return process
 
     def run(self, reference, **settings):
-        """Gives the exit status and the sentence."""
+        """Returns the exit status and the error message."""
         process = self.spawn(reference, **settings)
         _, error = process.communicate(timeout=180)
         return process.returncode, error.strip()
@@ -69,7 +69,7 @@ class Puller:
             shutil.copy(client[1], os.path.join(directory, "client.key"))
 
     def content(self, path):
-        """The file as the topmost layer that has it."""
+        """The file in the topmost layer that has it."""
         layers = os.path.join(self.store, "layers")
         for layer in os.listdir(layers):
             whole = os.path.join(layers, layer, path)
@@ -101,11 +101,11 @@ def fixture_serve():
 
 
 def refused(puller, result, *words):
-    status, sentence = result
+    status, message = result
     assert status != 0, "it was taken"
     for word in words:
-        assert word in sentence, sentence
-    assert "Sanitizer" not in sentence, sentence
+        assert word in message, message
+    assert "Sanitizer" not in message, message
     assert puller.is_empty()
 
 
@@ -114,7 +114,7 @@ def taken(puller, result):
     assert puller.content("etc/hello") == b"hello\n"
 
 
-# What is fine
+# Successful pulls
 
 def test_an_image_is_pulled_by_its_tag_and_by_its_digest(puller, serve):
     registry = serve()
@@ -124,7 +124,7 @@ def test_an_image_is_pulled_by_its_tag_and_by_its_digest(puller, serve):
     assert len(registry.asked("/blobs/")) == before, "what was here was fetched again"
 
 
-def test_layers_in_any_packing_are_read(puller, serve):
+def test_layers_in_any_compression_are_read(puller, serve):
     image = Blobs([FILES, {"a": b"a"}, {"b": b"b" * 100000}])
     manifest = json.loads(image.manifest)
     for row, (ending, pack) in zip(manifest["layers"], [("", lambda data: data), ("+gzip", gzip.compress), (
@@ -136,7 +136,7 @@ def test_layers_in_any_packing_are_read(puller, serve):
     assert puller.content("a") == b"a" and len(puller.content("b")) == 100000
 
 
-def test_of_an_index_this_machine_s_image_is_taken(puller, serve):
+def test_an_index_gives_the_image_of_this_platform(puller, serve):
     image = Blobs([FILES])
     other = Blobs([{"etc/other": b""}], architecture="s390x")
     image.blobs.update(other.blobs)
@@ -151,12 +151,12 @@ def test_of_an_index_this_machine_s_image_is_taken(puller, serve):
     taken(puller, puller.pull(serve(image), f"team/app@{digest_of(index)}"))
 
 
-def test_an_image_for_another_machine_is_refused(puller, serve):
+def test_an_image_for_a_different_platform_is_refused(puller, serve):
     refused(puller, puller.pull(serve(Blobs([FILES], architecture="s390x"))), "linux/s390x", "this machine is")
 
 
-def test_twelve_layers_that_hide_each_other_are_the_same_as_umoci_unpacks(puller, serve, tmp_path):
-    """Layers are unpacked side by side: what a layer needs of those below it must not depend on who is faster."""
+def test_twelve_overlapping_layers_are_unpacked_as_by_umoci(puller, serve, tmp_path):
+    """Layers are unpacked side by side: what a layer needs of those below it must not depend on timing."""
     dice = random.Random(7)
     layers = []
     for depth in range(12):
@@ -213,7 +213,7 @@ def listing(top):
 # R1: slowness
 
 @pytest.mark.parametrize("part", ["head", "body"])
-def test_a_server_that_drips_is_given_up(puller, serve, part):
+def test_a_slow_server_times_out(puller, serve, part):
     def drip(handler):
         if "/blobs/" not in handler.path:
             return False
@@ -227,9 +227,9 @@ def test_a_server_that_drips_is_given_up(puller, serve, part):
                 time.sleep(0.3)
         except OSError:
             return True
-    begun = time.monotonic()
+    started = time.monotonic()
     refused(puller, puller.pull(serve(behave=drip), stallSeconds=1), "registry")
-    assert time.monotonic() - begun < 45
+    assert time.monotonic() - started < 45
 
 
 # R2: redirects
@@ -271,7 +271,7 @@ def test_redirects_to_link_local_addresses_are_refused(puller, serve):
         subprocess.run(["ip", "address", "del", "169.254.169.254/32", "dev", "lo"], check=False, capture_output=True)
 
 
-def test_a_password_is_not_shown_where_a_redirect_leads(puller, serve):
+def test_a_password_is_not_sent_to_the_target_of_a_redirect(puller, serve):
     store = serve()
 
     def behave(handler):
@@ -297,20 +297,20 @@ def bearer(realm, token="t0ken"):
     return behave
 
 
-def test_a_token_is_asked_for_where_the_registry_says(puller, serve):
+def test_a_token_is_requested_from_the_token_server(puller, serve):
     registry = serve(behave=bearer(None))
     taken(puller, puller.pull(registry))
     assert "scope=repository%3Ax%3Apull" in registry.asked("/token")[0][1]
     assert "Authorization" not in registry.asked("/token")[0][2]
 
 
-def test_a_password_is_shown_to_the_registry_s_own_token_server(puller, serve):
+def test_a_password_is_sent_to_the_registrys_own_token_server(puller, serve):
     registry = serve(behave=bearer(None))
     taken(puller, puller.pull(registry, auths=[{"auths": {registry.host: {"username": "joe", "password": "pw"}}}]))
     assert registry.asked("/token")[0][2]["Authorization"] == basic("joe", "pw")
 
 
-def test_a_password_is_not_shown_to_another_s_token_server(puller, serve):
+def test_a_password_is_not_sent_to_a_foreign_token_server(puller, serve):
     other = serve(behave=bearer(None))
     registry = serve(behave=bearer(f"http://localhost:{other.port}/token"))
     puller.pull(registry, auths=[{"auths": {registry.host: {"username": "joe", "password": "pw"}}}])
@@ -340,7 +340,7 @@ def test_challenges_without_end_are_refused(puller, serve):
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer realm=", 'Bearer realm="' + "x" * 60000 + '"', "\"\"\"", "Basic",
                                     'Digest realm="x"', 'Bearer realm="file:///etc/passwd"', 'Bearer realm="\\'])
-def test_challenges_that_make_no_sense_are_refused(puller, serve, header):
+def test_invalid_challenges_are_refused(puller, serve, header):
     refused(puller, puller.pull(serve(behave=lambda handler: handler.answer(401, WWW_Authenticate=header))), "registry")
 
 
@@ -358,7 +358,7 @@ def test_a_token_that_expires_in_the_middle_is_renewed(puller, serve):
     taken(puller, puller.pull(serve(behave=behave)))
 
 
-def test_the_node_s_auth_file_and_its_helper_are_asked(puller, serve, tmp_path, monkeypatch):
+def test_the_nodes_auth_file_and_its_credential_helper_are_used(puller, serve, tmp_path, monkeypatch):
     def behave(handler):
         return handler.headers.get("Authorization") != basic("joe", "helped") and \
             handler.answer(401, WWW_Authenticate='Basic realm="x"')
@@ -372,12 +372,12 @@ def test_the_node_s_auth_file_and_its_helper_are_asked(puller, serve, tmp_path, 
     taken(puller, puller.pull(registry, authFile=str(auth)))
 
 
-def test_without_a_password_it_is_said_what_to_do(puller, serve):
+def test_a_missing_password_is_reported_with_advice(puller, serve):
     refused(puller, puller.pull(serve(behave=lambda handler: handler.answer(401, WWW_Authenticate='Basic realm="x"'))),
             "authentication is required", "imagePullSecrets")
 
 
-# R4: trouble that passes
+# R4: temporary errors
 
 def flaky(times, status, **headers):
     left = [times]
@@ -391,22 +391,22 @@ def flaky(times, status, **headers):
 
 
 @pytest.mark.parametrize("status,headers", [(429, {"Retry_After": "0"}), (503, {}), (500, {}), (502, {})])
-def test_trouble_that_passes_is_waited_out(puller, serve, status, headers):
+def test_temporary_errors_are_retried(puller, serve, status, headers):
     taken(puller, puller.pull(serve(behave=flaky(2, status, **headers))))
 
 
-def test_who_is_to_come_back_tomorrow_does_not_wait_here(puller, serve):
-    begun = time.monotonic()
+def test_a_long_retry_after_is_not_waited_for(puller, serve):
+    started = time.monotonic()
     refused(puller, puller.pull(serve(behave=flaky(99, 429, Retry_After="99999"))), "too many requests")
-    assert time.monotonic() - begun < 60
+    assert time.monotonic() - started < 60
 
 
-def test_what_is_not_there_is_told_with_the_registry_s_words(puller, serve):
+def test_a_missing_image_is_reported_with_the_registrys_message(puller, serve):
     refused(puller, puller.pull(serve(), "team/app:nope"), "image 'nope' does not exist in repository 'team/app'", "no such thing")
 
 
 def cut(handler, data, start, length):
-    """Promises all and gives a part."""
+    """Announces the whole length and sends a part."""
     handler.send_response(206 if start else 200)
     if start:
         handler.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
@@ -421,7 +421,7 @@ def big():
     return Blobs([{**FILES, "big": random.Random(1).randbytes(4_000_000)}])
 
 
-def test_a_download_that_breaks_off_goes_on_where_it_was(puller, serve):
+def test_an_interrupted_download_is_resumed(puller, serve):
     image, sent = big(), [0]
     data = image.blobs[image.layers[0]]
 
@@ -437,7 +437,7 @@ def test_a_download_that_breaks_off_goes_on_where_it_was(puller, serve):
 
 
 @pytest.mark.parametrize("answer", ["whole", "no-range", "416"])
-def test_a_server_that_has_no_ranges_is_read_from_the_start(puller, serve, answer):
+def test_a_server_without_ranges_is_read_from_the_start(puller, serve, answer):
     image, tries = big(), [0]
     data = image.blobs[image.layers[0]]
 
@@ -453,7 +453,7 @@ def test_a_server_that_has_no_ranges_is_read_from_the_start(puller, serve, answe
     taken(puller, puller.pull(serve(image, behave)))
 
 
-def test_a_pull_that_was_killed_goes_on_where_it_was(puller, serve):
+def test_a_killed_pull_is_resumed(puller, serve):
     image, hang = big(), threading.Event()
     data = image.blobs[image.layers[0]]
     starts = []
@@ -484,7 +484,7 @@ def test_a_pull_that_was_killed_goes_on_where_it_was(puller, serve):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/autogroup"), reason="the kernel shares nothing out among sessions")
 @pytest.mark.parametrize("prefix, nice", [([], "nice 19"), (["setsid"], "nice 0")], ids=["a child", "the leader of a job"])
-def test_who_pulls_stands_back_with_a_session_of_its_own(puller, serve, prefix, nice):
+def test_a_pull_runs_at_low_priority_in_a_session_of_its_own(puller, serve, prefix, nice):
     image, asked, hang = big(), threading.Event(), threading.Event()
 
     def behave(handler):
@@ -520,7 +520,7 @@ def verified(puller):
 
 
 @pytest.mark.parametrize("rounds", [3, pytest.param(25, marks=pytest.mark.long)])
-def test_pulls_side_by_side_that_are_killed_at_any_moment_leave_nothing_but_whole_layers(puller, serve, rounds):
+def test_concurrent_pulls_killed_at_any_moment_leave_only_complete_layers(puller, serve, rounds):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(1 << 32)))
     print(f"MAINSTAY_SEED={seed}")
     chance = random.Random(seed)
@@ -547,10 +547,10 @@ def test_pulls_side_by_side_that_are_killed_at_any_moment_leave_nothing_but_whol
     assert len(os.listdir(f"{puller.store}/records")) == 2
 
 
-# R5: answers that are none
+# R5: invalid responses
 
 @pytest.mark.parametrize("length", [-100, 100])
-def test_a_blob_of_another_length_than_promised_is_refused(puller, serve, length):
+def test_a_blob_of_a_wrong_length_is_refused(puller, serve, length):
     image = big()
     data = image.blobs[image.layers[0]]
     image.blobs[image.layers[0]] = data[:length] if length < 0 else data + b"x" * length
@@ -583,7 +583,7 @@ def test_a_head_without_end_is_refused(puller, serve, headers):
     refused(puller, puller.pull(serve(behave=behave)), "registry")
 
 
-def test_what_is_not_http_is_refused(puller, serve):
+def test_a_response_that_is_not_http_is_refused(puller, serve):
     def behave(handler):
         handler.wfile.write(b"hello, I am an old server\n")
         handler.close_connection = True
@@ -602,7 +602,7 @@ def test_a_certificate_of_an_authority_in_certs_d_is_trusted(puller, serve, tmp_
 
 
 @pytest.mark.parametrize("fault", ["expired", "wrong-host", "wrong-authority", "old-tls"])
-def test_a_server_that_cannot_be_trusted_is_refused(puller, serve, tmp_path, fault):
+def test_a_server_with_an_invalid_certificate_is_refused(puller, serve, tmp_path, fault):
     alt = "DNS:other.example.com" if fault == "wrong-host" else "IP:127.0.0.1"
     cert, key = certificate(tmp_path, expired=fault == "expired", alt=alt)
     settings = {}
@@ -614,7 +614,7 @@ def test_a_server_that_cannot_be_trusted_is_refused(puller, serve, tmp_path, fau
     assert not registry.seen
 
 
-def test_a_client_certificate_is_shown_and_its_key_stays_root_s(puller, serve, tmp_path):
+def test_a_client_certificate_is_sent_and_its_key_is_readable_by_root_only(puller, serve, tmp_path):
     cert, key = certificate(tmp_path)
     client = certificate(tmp_path, "client")
     os.chmod(client[1], 0o600)
@@ -627,13 +627,13 @@ def test_a_client_certificate_is_shown_and_its_key_stays_root_s(puller, serve, t
     taken(puller, puller.pull(registry))
 
 
-# R7 and R8: nobody there
+# R7 and R8: unreachable registries
 
-def test_a_name_that_nobody_has_is_told(puller):
+def test_an_unknown_host_name_is_reported(puller):
     refused(puller, puller.run("registry.invalid/team/app:latest"), "registry 'registry.invalid'", "cannot be resolved")
 
 
-def test_a_registry_that_is_not_there_is_told(puller):
+def test_a_refused_connection_is_reported(puller):
     refused(puller, puller.run("127.0.0.1:1/team/app:latest"), "registry '127.0.0.1:1'", "connect")
 
 
@@ -668,7 +668,7 @@ class BlackHole:
             one.close()
 
 
-def test_where_ipv6_leads_nowhere_ipv4_is_taken(puller, serve):
+def test_ipv4_is_used_if_ipv6_does_not_connect(puller, serve):
     registry = serve()
     puller.sees("hosts", "::1 both.test\n127.0.0.1 both.test\n")
     host = f"both.test:{registry.port}"
@@ -676,14 +676,14 @@ def test_where_ipv6_leads_nowhere_ipv4_is_taken(puller, serve):
         taken(puller, puller.run(f"{host}/team/app:latest", insecureRegistries=[host]))
 
 
-def test_a_registry_that_swallows_all_is_given_up_and_told(puller):
+def test_a_registry_that_drops_packets_times_out_and_is_reported(puller):
     with BlackHole(socket.AF_INET, "127.0.0.1") as hole:
         host = f"127.0.0.1:{hole.port}"
         refused(puller, puller.run(f"{host}/team/app:latest"), f"registry '{host}'", "Failed to connect", "Timeout")
 
 
-def test_a_name_server_that_is_silent_is_given_up_and_told(puller):
-    """Nothing reads what it is asked."""
+def test_a_silent_name_server_times_out_and_is_reported(puller):
+    """The name server never reads its queries."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.53.1", 53))
         puller.sees("resolv.conf", "nameserver 127.0.53.1\noptions timeout:1 attempts:1\n")
@@ -691,7 +691,7 @@ def test_a_name_server_that_is_silent_is_given_up_and_told(puller):
         assert server.recv(512), "it was asked"
 
 
-def test_mirrors_are_asked_first_and_the_registry_when_they_have_it_not(puller, serve):
+def test_mirrors_are_tried_before_the_registry(puller, serve):
     registry, mirror = serve(), serve(Blobs([{"other": b""}]))
     mirror.image.manifests.clear()
     taken(puller, puller.run(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host],
@@ -699,7 +699,7 @@ def test_mirrors_are_asked_first_and_the_registry_when_they_have_it_not(puller, 
     assert mirror.seen[0][1] == "/v2/cache/team/app/manifests/latest"
 
 
-def test_the_environment_s_proxy_is_not_used_but_the_configured_one_is(puller, serve, monkeypatch):
+def test_only_the_configured_proxy_is_used(puller, serve, monkeypatch):
     registry = serve()
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     taken(puller, puller.pull(registry))
@@ -708,9 +708,9 @@ def test_the_environment_s_proxy_is_not_used_but_the_configured_one_is(puller, s
     assert refused_by[0] != 0 and "connect" in refused_by[1]
 
 
-# I8 to I10: documents and bytes that are not what they should be
+# I8 to I10: invalid documents and damaged bytes
 
-def test_damage_in_a_layer_is_found_and_the_next_try_begins_anew(puller, serve):
+def test_a_damaged_layer_is_detected_and_pulled_again(puller, serve):
     image = big()
     data = image.blobs[image.layers[0]]
     image.blobs[image.layers[0]] = data[:2_000_000] + bytes([data[2_000_000] ^ 1]) + data[2_000_001:]
@@ -737,20 +737,20 @@ def change(image, **fields):
     ({"config": {"mediaType": CONFIG_TYPE, "digest": "md5:" + "a" * 32, "size": 2}}, "not a sha256 digest"),
     ({"config": {"mediaType": CONFIG_TYPE, "digest": digest_of(b""), "size": 10**12}}, "larger than"),
 ])
-def test_manifests_that_make_no_sense_are_refused(puller, serve, fields, words):
+def test_invalid_manifests_are_refused(puller, serve, fields, words):
     refused(puller, puller.pull(serve(change(Blobs([FILES]), **fields))), words)
 
 
-def test_another_image_than_the_digest_says_is_refused(puller, serve):
+def test_an_image_with_a_wrong_digest_is_refused(puller, serve):
     image = Blobs([FILES])
     wrong = "sha256:" + "0" * 64
     image.manifests[wrong] = image.manifests["latest"]
     refused(puller, puller.pull(serve(image), f"team/app@{wrong}"), "a different image")
 
 
-# Who does what: confinement
+# Confinement of the processes
 
-def test_who_fetches_is_nobody_and_who_unpacks_has_no_network(puller, serve):
+def test_fetchers_are_unprivileged_and_unpackers_lack_the_network(puller, serve):
     hang = threading.Event()
 
     def behave(handler):

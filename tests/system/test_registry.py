@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods whose images come from a registry: the policies, the passwords, one pull for all, and a node without a
-network."""
+"""Pods with images from a registry: pull policies, credentials, shared pulls, and a node without a network."""
 
 import base64
 import json
@@ -58,7 +57,7 @@ def reasons(node):
 
 
 @pytest.mark.quick
-def test_a_pod_s_image_is_pulled_and_the_pod_runs(registry, pulling_node):
+def test_the_image_of_a_pod_is_pulled_and_the_pod_runs(registry, pulling_node):
     node = pulling_node(registry)
     node.launch(pod("web", f"{registry.host}/team/busybox:1"))
     assert node.status("web")["imageID"].endswith(registry.digest("team/busybox:1"))
@@ -71,7 +70,7 @@ def test_an_image_is_pulled_by_its_digest(registry, pulling_node):
     node.launch(pod("web", f"{registry.host}/team/busybox@{registry.digest('team/busybox:1')}"))
 
 
-def test_what_is_here_needs_no_registry_unless_the_policy_is_always(registry, pulling_node):
+def test_a_present_image_needs_no_registry_unless_the_policy_is_always(registry, pulling_node):
     node = pulling_node(registry)
     node.launch(pod("first", f"{registry.host}/team/busybox:1"))
     node.launch(pod("fixed", f"{registry.host}/team/busybox@{registry.digest('team/busybox:1')}", "Always"))
@@ -84,8 +83,8 @@ def test_what_is_here_needs_no_registry_unless_the_policy_is_always(registry, pu
     node.wait_gone("fixed")
 
 
-def test_of_an_image_that_is_here_no_name_server_and_no_registry_is_asked(registry, pulling_node, tmp_path):
-    """Rather than waiting for an answer that does not come on a node without a network."""
+def test_a_present_image_needs_neither_name_server_nor_registry(registry, pulling_node, tmp_path):
+    """A node without a network would wait for the response."""
     node, trace = pulling_node(registry), str(tmp_path / "trace")
     node.launch(pod("first", f"{registry.host}/team/busybox:1"))
     with subprocess.Popen(["strace", "-qq", "-f", "-e", "trace=socket,execve", "-o", trace, "-p", str(node.agent.pid)]) as tracer:
@@ -97,12 +96,12 @@ def test_of_an_image_that_is_here_no_name_server_and_no_registry_is_asked(regist
     assert "AF_INET" not in text and "mainstay-image" not in text, text
 
 
-def test_an_archive_s_image_is_taken_as_it_is_even_if_the_policy_is_always(make_node):
+def test_an_image_of_an_archive_is_used_even_if_the_policy_is_always(make_node):
     node = make_node()
     node.launch(pod("web", specs.IMAGE, "Always"))
 
 
-def test_always_gets_what_the_tag_means_now(registry, pulling_node, archive, tmp_path):
+def test_policy_always_gets_the_current_image_of_the_tag(registry, pulling_node, archive, tmp_path):
     node = pulling_node(registry)
     node.launch(pod("old", f"{registry.host}/team/busybox:1", "Always"))
     layout = f"{tmp_path}/layout"
@@ -117,7 +116,7 @@ def test_always_gets_what_the_tag_means_now(registry, pulling_node, archive, tmp
     assert node.status("new")["imageID"] != node.status("old")["imageID"]
 
 
-def test_a_tag_that_is_not_there_is_told_and_used_when_it_comes(registry, pulling_node, archive):
+def test_a_missing_tag_is_reported_and_used_when_it_appears(registry, pulling_node, archive):
     node = pulling_node(registry)
     node.drop(pod("web", f"{registry.host}/team/later:1"))
     message = node.wait_waiting("web", "ErrImagePull")
@@ -129,7 +128,7 @@ def test_a_tag_that_is_not_there_is_told_and_used_when_it_comes(registry, pullin
 
 @pytest.mark.parametrize("kind,key", [("kubernetes.io/dockerconfigjson", ".dockerconfigjson"),
                                       ("kubernetes.io/dockercfg", ".dockercfg")])
-def test_a_pod_s_secret_opens_the_registry(locked, pulling_node, kind, key):
+def test_image_pull_secrets_authenticate(locked, pulling_node, kind, key):
     node = pulling_node(locked)
     node.drop(pod("web", f"{locked.host}/team/busybox:1", imagePullSecrets=[{"name": "pull"}]))
     assert "authentication is required" in node.wait_waiting("web", "ErrImagePull")
@@ -141,7 +140,7 @@ def test_a_pod_s_secret_opens_the_registry(locked, pulling_node, kind, key):
         "imagePullSecrets", "").replace("image pull secrets", "").replace("secret.yaml", "")
 
 
-def test_a_wrong_password_is_told(locked, pulling_node):
+def test_a_wrong_password_is_reported(locked, pulling_node):
     node = pulling_node(locked)
     node.drop(secret("pull", {"auths": {locked.host: {"username": "joe", "password": "w0rng"}}}), "secret.yaml")
     node.drop(pod("web", f"{locked.host}/team/busybox:1", imagePullSecrets=[{"name": "pull"}]))
@@ -149,21 +148,21 @@ def test_a_wrong_password_is_told(locked, pulling_node):
     assert "authentication failed" in message and "w0rng" not in message and "w0rng" not in node.said()
 
 
-def test_the_node_s_own_password_opens_the_registry(locked, pulling_node, tmp_path):
+def test_the_nodes_auth_file_authenticates(locked, pulling_node, tmp_path):
     path = tmp_path / "auth.json"
     path.write_text(json.dumps({"auths": {locked.host: {"username": "joe", "password": "secret"}}}))
     node = pulling_node(locked, registryAuthFile=str(path))
     node.launch(pod("web", f"{locked.host}/team/busybox:1"))
 
 
-def test_a_mirror_is_asked_for_the_hub_s_images(registry, make_node, archive):
+def test_a_mirror_serves_images_of_docker_hub(registry, make_node, archive):
     registry.push(f"docker-archive:{archive}", "library/tool:2")
     node = make_node(archive=None, config={"mainstay": {"registryMirrors": [
         {"registry": "docker.io", "mirrors": [f"http://{registry.host}"]}]}})
     node.launch(pod("web", "tool:2"))
 
 
-def test_one_pull_serves_all_the_pods_that_wait_for_it(pulling_node):
+def test_one_pull_serves_all_waiting_pods(pulling_node):
     registry = BadRegistry(Blobs([{"bin/x": b"x" * 100000}]), lambda handler: time.sleep(0.3))
     try:
         node = pulling_node(registry)
@@ -178,22 +177,22 @@ def test_one_pull_serves_all_the_pods_that_wait_for_it(pulling_node):
         registry.stop()
 
 
-def test_a_registry_that_hangs_holds_up_no_other_pod(pulling_node, archive):
+def test_a_hanging_registry_delays_no_other_pod(pulling_node, archive):
     registry = BadRegistry(Blobs([{}]), lambda handler: time.sleep(60))
     try:
         node = pulling_node(registry)
         node.preload(archive)
         for i in range(8):
             node.drop(pod(f"slow{i}", f"{registry.host}/team/app{i}:latest"))
-        begun = time.monotonic()
+        started = time.monotonic()
         node.launch(specs.pod("quick"))
-        assert time.monotonic() - begun < 40, "it has not waited for the minute that each of the others takes"
+        assert time.monotonic() - started < 40, "it has not waited for the minute that each of the others takes"
     finally:
         registry.stop()
 
 
-def test_no_more_images_are_pulled_at_once_than_the_kubelet_s_setting_says(make_node):
-    """The registry holds up each until it has seen that the others wait."""
+def test_parallel_image_pulls_are_limited_by_the_setting(make_node):
+    """The registry delays each request until it has seen the others."""
     end = threading.Event()
     registry = BadRegistry(Blobs([{"file": b"x"}]), lambda handler: end.wait(60) and False)
     try:
@@ -211,7 +210,7 @@ def test_no_more_images_are_pulled_at_once_than_the_kubelet_s_setting_says(make_
         registry.stop()
 
 
-def test_a_pull_that_is_under_way_is_seen(pulling_node):
+def test_a_pull_under_way_is_listed(pulling_node):
     registry = BadRegistry(Blobs([{}]), lambda handler: time.sleep(60))
     try:
         node = pulling_node(registry)
@@ -223,7 +222,7 @@ def test_a_pull_that_is_under_way_is_seen(pulling_node):
         registry.stop()
 
 
-def test_who_watches_sees_how_far_a_pull_is(pulling_node):
+def test_a_watch_reports_the_progress_of_a_pull(pulling_node):
     pieces, end = 40, threading.Event()
 
     def drip(handler):
@@ -262,7 +261,7 @@ def test_who_watches_sees_how_far_a_pull_is(pulling_node):
             registry.stop()
 
 
-def test_an_agent_that_is_killed_while_it_pulls_pulls_again(registry, pulling_node):
+def test_an_agent_killed_during_a_pull_repeats_it(registry, pulling_node):
     node = pulling_node(registry)
     node.drop(pod("web", f"{registry.host}/team/busybox:1"))
     node.restart()
@@ -296,7 +295,7 @@ def test_images_are_listed_pulled_and_removed(registry, pulling_node):
     assert failed.returncode == 1 and "no image '1' in 'team/nope'" in failed.stderr
 
 
-def test_an_image_is_exported_and_another_node_runs_it(registry, pulling_node, make_node, tmp_path):
+def test_an_exported_image_runs_on_a_second_node(registry, pulling_node, make_node, tmp_path):
     node = pulling_node(registry)
     image, path = f"{registry.host}/team/busybox:1", str(tmp_path / "image.tar")
     assert node.cli("images", "pull", image).returncode == 0
@@ -366,7 +365,7 @@ def test_damage_in_a_layer_is_found_and_repaired(registry, pulling_node, make_no
     node.launch(pod("next", node.status("web")["image"]))
 
 
-def test_a_layer_that_is_missing_is_put_back_by_a_repair(registry, pulling_node):
+def test_a_missing_layer_is_restored_by_a_repair(registry, pulling_node):
     node = pulling_node(registry)
     assert node.cli("images", "pull", f"{registry.host}/team/busybox:1").returncode == 0
     top = layer_with(node, "bin/busybox")
@@ -377,9 +376,9 @@ def test_a_layer_that_is_missing_is_put_back_by_a_repair(registry, pulling_node)
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.long)])
-def test_images_that_are_removed_while_others_come_take_nothing_of_theirs_along(registry, archive, pulling_node, tmp_path,
+def test_removing_images_during_pulls_keeps_shared_layers(registry, archive, pulling_node, tmp_path,
                                                                                 rounds):
-    """All of them stand on the same first layer."""
+    """All of them share the first layer."""
     names = ["a", "b", "c"]
     for name in names:
         layout = f"{tmp_path}/{name}"
@@ -401,7 +400,7 @@ def test_images_that_are_removed_while_others_come_take_nothing_of_theirs_along(
         for _ in range(rounds):
             for name in names:
                 result = node.cli("images", "pull", f"{registry.host}/team/{name}:1")
-                # Who is too late hears that what came has gone; that is no damage.
+                # A late request fails because the image was removed; that is not damage.
                 assert result.returncode == 0 or "Sanitizer" not in result.stderr
     finally:
         end.set()
@@ -413,9 +412,9 @@ def test_images_that_are_removed_while_others_come_take_nothing_of_theirs_along(
     assert node.cli("images", "verify").stdout == "all images are sound\n"
 
 
-# Room on the disk
+# Image garbage collection
 
-def test_on_a_full_disk_the_images_go_that_nobody_uses_the_oldest_first(registry, archive, make_node, tmp_path):
+def test_image_garbage_collection_removes_the_oldest_unused_images(registry, archive, make_node, tmp_path):
     for name in ("a", "b", "c", "d", "e"):
         layout = f"{tmp_path}/{name}"
         subprocess.run(["skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:x"], check=True, capture_output=True)
@@ -434,7 +433,7 @@ def test_on_a_full_disk_the_images_go_that_nobody_uses_the_oldest_first(registry
         node.launch(pod("web", f"{registry.host}/team/a:1"))
         for name in ("b", "c", "d", "e"):
             assert node.cli("images", "pull", f"{registry.host}/team/{name}:1").returncode == 0
-        wait(lambda: f"{registry.host}/team/b:1" not in names_of(node), "the oldest that nobody uses is gone")
+        wait(lambda: f"{registry.host}/team/b:1" not in names_of(node), "the oldest unused image is gone")
         left = wait(lambda: names_of(node), "some are left")
         assert f"{registry.host}/team/a:1" in left and f"{registry.host}/team/e:1" in left
         assert world.is_alive(node.init("web"))
@@ -448,7 +447,7 @@ def test_on_a_full_disk_the_images_go_that_nobody_uses_the_oldest_first(registry
         subprocess.run(["umount", "-l", node.state], check=False)
 
 
-def test_an_archive_that_comes_while_a_registry_is_asked_is_taken(make_node, tmp_path):
+def test_an_archive_that_appears_during_a_pull_is_used(make_node, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes the call and says nothing
         host = f"127.0.0.1:{silent.getsockname()[1]}"
         node = make_node(archive=None, config={"mainstay": {"insecureRegistries": [host]}})

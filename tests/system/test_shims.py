@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shims that die in bad moments, hang, or cannot be found any more: every pod goes on from there."""
+"""Shims that die at bad moments, hang, or can no longer be found: every pod recovers."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ def cpu_ticks(pid):
     return int(fields[11]) + int(fields[12])
 
 
-def test_images_that_come_while_shims_die_are_used_by_the_next(make_node, archive):
+def test_images_that_appear_while_shims_die_are_used_by_the_next_shim(make_node, archive):
     node = make_node(archive=None, config={"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
     names = [f"p{i}" for i in range(6)]
     for name in names:
@@ -42,7 +42,7 @@ def test_images_that_come_while_shims_die_are_used_by_the_next(make_node, archiv
         node.wait_running(name)
 
 
-def test_a_shim_that_never_comes_up_is_named_and_waited_for(make_node, tmp_path):
+def test_a_shim_that_does_not_start_is_reported_and_retried(make_node, tmp_path):
     node = make_node()
     node.launch(specs.pod("good"))
     for name in ("mainstayd", "mainstay-image"):
@@ -68,7 +68,7 @@ def test_a_shim_that_never_comes_up_is_named_and_waited_for(make_node, tmp_path)
     node.wait_running("bad")
 
 
-def test_a_pod_that_is_done_is_not_run_again_when_shim_and_agent_die(node):
+def test_a_completed_pod_is_not_run_again_when_shim_and_agent_die(node):
     node.drop(starter(node, "once", "exit 0", restartPolicy="Never"))
     node.wait_phase("once", "Succeeded")
     world.kill_all(node.shims())
@@ -81,7 +81,7 @@ def test_a_pod_that_is_done_is_not_run_again_when_shim_and_agent_die(node):
     assert starts(node) == ["once"]
 
 
-def test_a_shim_that_hangs_does_not_keep_the_agent_from_being_ready(node):
+def test_a_hanging_shim_does_not_delay_readiness_of_the_agent(node):
     node.launch(specs.pod("hung"))
     node.launch(specs.pod("well"))
     shim = node.shim("hung")
@@ -96,7 +96,7 @@ def test_a_shim_that_hangs_does_not_keep_the_agent_from_being_ready(node):
     assert node.status("hung")["restartCount"] == 0
 
 
-def test_shims_whose_directory_was_removed_are_replaced_and_not_left(node):
+def test_shims_whose_directory_was_removed_are_replaced_and_killed(node):
     for name in ("a", "b"):
         node.launch(specs.pod(name))
     shutil.rmtree(f"{node.run}/pods")
@@ -106,7 +106,7 @@ def test_shims_whose_directory_was_removed_are_replaced_and_not_left(node):
     assert len(node.shims()) == 2
 
 
-def test_a_pod_whose_directory_was_removed_under_it_gets_another_shim(node):
+def test_a_pod_whose_directory_was_removed_gets_a_new_shim(node):
     node.launch(specs.pod("web"))
     pid = node.init("web")
     shutil.rmtree(f"{node.run}/pods")
@@ -132,7 +132,7 @@ def test_the_last_two_logs_are_kept_however_shims_and_agents_die(node):
 
 
 def hold_runtime(node, word, when):
-    """The next call of the runtime with that word hangs before its work or after it; gives the file that says so."""
+    """The next call of the runtime with that verb hangs before or after its work; returns the file that reports it."""
     held, path = f"{node.directory}/{word}.{when}", f"{node.directory}/runtime"
     runtime = shutil.which("runc", path="/usr/sbin:/usr/bin")
     work = "" if when == "before" else f'{runtime} "$@"; '
@@ -148,9 +148,9 @@ def first_processes(node):
     return [pid for pid in world.pids_of_root(node.cgroup_root) if world.is_alive(pid) and world.is_container_init(pid)]
 
 
-@pytest.mark.parametrize("who", ["shim", "shim-agent", "agent-shim"])
+@pytest.mark.parametrize("victims", ["shim", "shim-agent", "agent-shim"])
 @pytest.mark.parametrize("word", ["run", "delete"])
-def test_whoever_dies_before_or_after_the_runtime_has_worked_one_container_runs(make_node, word, who):
+def test_one_container_runs_whichever_process_dies_around_a_runtime_call(make_node, word, victims):
     node = make_node(start=False)
     node.write_config(mainstay={"runtime": f"{node.directory}/runtime"})
     node.start()
@@ -159,17 +159,17 @@ def test_whoever_dies_before_or_after_the_runtime_has_worked_one_container_runs(
         node.drop(specs.pod("web"))
         if word == "delete":
             node.wait_running("web")
-            world.kill_all([node.init("web")])  # the next attempt begins, and this one is deleted
+            world.kill_all([node.init("web")])  # the next attempt starts, and this one is deleted
         world.wait(lambda: os.path.exists(held), f"the runtime hangs {when} its work")
         shim = node.shim("web")
-        for name in who.split("-"):
+        for name in victims.split("-"):
             if name == "agent":
                 node.kill9()
             else:
                 world.kill_all([shim])
-        if "agent" in who:
+        if "agent" in victims:
             node.start()
-        world.wait(lambda: node.shims() and shim not in node.shims(), "there is another shim")
+        world.wait(lambda: node.shims() and shim not in node.shims(), "there is a new shim")
         world.wait(lambda: is_running(node.pod("web")) and first_processes(node) == [node.find_init("web")],
                    lambda: f"one container runs: {[world.cmdline(pid) for pid in first_processes(node)]}", 90)
         node.remove("web")
@@ -177,7 +177,7 @@ def test_whoever_dies_before_or_after_the_runtime_has_worked_one_container_runs(
         assert not node.leftovers()
 
 
-def test_a_pod_that_is_known_by_a_damaged_record_only_leaves_nothing(node):
+def test_a_pod_with_only_a_damaged_record_leaves_nothing(node):
     node.launch(specs.pod("lost"))
     uid = node.pod("lost")["metadata"]["uid"]
     node.kill9()

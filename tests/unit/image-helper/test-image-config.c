@@ -73,7 +73,7 @@ TEST(invalid_configurations_are_refused)
                 { "{\"WorkingDir\":\"/../..\"}", "the working directory '/../..' is refused" },
                 { "{\"WorkingDir\":7}", "'WorkingDir' is not a string" },
                 { "{\"Cmd\":\"sh\"}", "'Cmd' is not a list" },
-                { "{\"Cmd\":[1]}", "'Cmd' has something that is not a string" },
+                { "{\"Cmd\":[1]}", "'Cmd' has an item that is not a string" },
                 { "{\"User\":[]}", "'User' is not a string" },
                 { "[]", "'config' is not an object" },
                 { "{\"User\":\"a\",\"User\":\"root\"}", "line 1: duplicate object key" },

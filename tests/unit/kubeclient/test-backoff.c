@@ -8,7 +8,7 @@ enum {
         ALWAYS = 1000, /* the chance that is all of the jitter */
 };
 
-TEST(it_doubles_until_its_limit_and_half_of_it_is_chance)
+TEST(wait_doubles_to_its_limit_and_has_jitter)
 {
         static const unsigned msec[] = { 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000 };
         KubeBackoff least = { 0 }, most = { 0 };
@@ -21,7 +21,7 @@ TEST(it_doubles_until_its_limit_and_half_of_it_is_chance)
         }
 }
 
-TEST(a_hundred_who_fail_together_do_not_come_back_together)
+TEST(hundred_clients_that_fail_together_retry_at_different_times)
 {
         enum {
                 N = 100
@@ -36,14 +36,14 @@ TEST(a_hundred_who_fail_together_do_not_come_back_together)
 
                 first = MIN(first, wait);
                 last = MAX(last, wait);
-                n_early += wait <
-                           kube_backoff_default.initial_usec + kube_backoff_default.initial_usec / 2;
+                n_early += wait < kube_backoff_default.initial_usec +
+                                          kube_backoff_default.initial_usec / 2;
         }
         EXPECT(last - first >= first / 5);
         EXPECT(n_early > 10 && n_early < 90); /* half of them, by chance */
 }
 
-TEST(it_forgets_failures_of_long_ago)
+TEST(old_failures_are_forgotten)
 {
         KubeBackoff backoff = { 0 };
         uint64_t now = 1000 * USEC_PER_SEC;
@@ -62,7 +62,7 @@ TEST(it_forgets_failures_of_long_ago)
                   800 * USEC_PER_MSEC);
 }
 
-TEST(what_the_server_asks_for_is_waited_and_some_more)
+TEST(retry_after_is_waited_with_jitter)
 {
         KubeBackoff backoff = { 0 };
 

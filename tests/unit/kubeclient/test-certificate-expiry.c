@@ -8,7 +8,7 @@
 #define BEGINS  (UINT64_C(1790000000) * USEC_PER_SEC)
 #define EXPIRES (BEGINS + 100 * USEC_PER_SEC)
 
-TEST(it_is_due_between_70_and_90_percent)
+TEST(rotation_is_due_between_70_and_90_percent)
 {
         EXPECT_EQ(certificate_rotation_deadline(BEGINS, EXPIRES, 0), BEGINS + 70 * USEC_PER_SEC);
         EXPECT_EQ(certificate_rotation_deadline(BEGINS, EXPIRES, 500), BEGINS + 80 * USEC_PER_SEC);
@@ -16,7 +16,7 @@ TEST(it_is_due_between_70_and_90_percent)
         EXPECT_EQ(certificate_rotation_deadline(EXPIRES, BEGINS, 1000), BEGINS);
 }
 
-TEST(its_health_and_the_time_of_the_next_look_follow_from_the_time)
+TEST(state_and_next_check_follow_from_the_time)
 {
         static const struct {
                 int64_t at;
@@ -39,7 +39,7 @@ TEST(its_health_and_the_time_of_the_next_look_follow_from_the_time)
         }
 }
 
-TEST(what_is_wrong_with_it_is_said_with_its_time)
+TEST(problem_is_described_with_its_time)
 {
         cleanup_free char *low =
                 certificate_describe_problem(BEGINS, EXPIRES, EXPIRES - 15 * USEC_PER_SEC);

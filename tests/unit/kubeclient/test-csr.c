@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-TEST(a_request_is_one_for_a_node_and_named_after_its_key)
+TEST(request_is_for_a_node_and_named_after_its_key)
 {
         cleanup_with(secret_freep) char *key = NULL, *other = NULL;
         cleanup_free char *name = NULL, *json = NULL, *again = NULL, *json_again = NULL;
@@ -34,7 +34,7 @@ TEST(a_request_is_one_for_a_node_and_named_after_its_key)
         EXPECT(strncmp(pem, "-----BEGIN CERTIFICATE REQUEST-----\n", 36) == 0);
 }
 
-TEST(what_is_no_key_has_no_request)
+TEST(invalid_key_gives_an_error)
 {
         cleanup_error Error error = ERROR_NULL;
         char *name = NULL, *json = NULL;
@@ -44,7 +44,7 @@ TEST(what_is_no_key_has_no_request)
         EXPECT(name == NULL && json == NULL);
 }
 
-TEST(it_is_judged_by_its_conditions_and_its_certificate)
+TEST(status_follows_from_conditions_and_certificate)
 {
         static const struct {
                 const char *status;
@@ -60,8 +60,7 @@ TEST(it_is_judged_by_its_conditions_and_its_certificate)
                   CSR_REFUSED, "the certificate signing request was not fulfilled: x" },
                 { "{\"conditions\":[{\"type\":\"Denied\",\"reason\":\"No\"}]}", CSR_REFUSED,
                   "the certificate signing request was denied: No" },
-                { "{\"certificate\":\"?\"}", CSR_REFUSED,
-                  "the certificate that was issued is no base64" },
+                { "{\"certificate\":\"?\"}", CSR_REFUSED, "the issued certificate is not base64" },
                 { "7", CSR_PENDING, NULL },
         };
 

@@ -8,7 +8,7 @@
         "\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},\"involvedObject\":{\"uid\":\"u-1\"}," \
         "\"lastTimestamp\":\"2026-01-01T00:00:09Z\",\"message\":\"m\",\"count\":" count "}"
 
-TEST(an_event_is_created_without_the_time_that_the_server_gives)
+TEST(event_is_created_without_creation_timestamp)
 {
         EventObject object = { 0 };
 
@@ -24,7 +24,7 @@ TEST(an_event_is_created_without_the_time_that_the_server_gives)
         event_object_done(&object);
 }
 
-TEST(a_long_name_gives_where_it_is_the_pods)
+TEST(long_event_name_is_shortened_in_the_pod_name)
 {
         char json[1024], name[300];
         EventObject object = { 0 };
@@ -41,7 +41,7 @@ TEST(a_long_name_gives_where_it_is_the_pods)
         event_object_done(&object);
 }
 
-TEST(what_is_no_event_is_refused)
+TEST(json_that_is_not_an_event_is_an_error)
 {
         static const char *const cases[] = {
                 "",
@@ -59,7 +59,7 @@ TEST(what_is_no_event_is_refused)
         }
 }
 
-TEST(an_event_of_one_object_becomes_one_of_another)
+TEST(event_is_retargeted_to_another_object)
 {
         char *renamed = event_object_retarget(EVENT("web.0001", "3"), "u-1", "api", "u-2");
         EventObject object = { 0 };

@@ -67,7 +67,7 @@ static void expect_at_every_split(const Case *c) {
                 }
 }
 
-TEST(a_body_is_taken_apart_at_whatever_byte_it_was_split)
+TEST(body_is_split_into_items_wherever_it_was_cut)
 {
         static const Case cases[] = {
                 { false, "", "", "", 0 },
@@ -93,7 +93,7 @@ TEST(a_body_is_taken_apart_at_whatever_byte_it_was_split)
                 expect_at_every_split(&cases[i]);
 }
 
-TEST(what_is_no_json_ends_it_after_what_came_before)
+TEST(invalid_json_is_an_error_after_the_items_before_it)
 {
         static const Case cases[] = {
                 { false, "x", "", NULL, -EBADMSG },
@@ -114,7 +114,7 @@ TEST(what_is_no_json_ends_it_after_what_came_before)
                 expect_at_every_split(&cases[i]);
 }
 
-TEST(who_is_told_may_end_it)
+TEST(callback_may_end_the_split)
 {
         Taken taken = { .verdict = -ECANCELED };
         char rest[1024];
@@ -144,7 +144,7 @@ static int take_deep(unsigned depth) {
         return r;
 }
 
-TEST(what_is_too_deep_is_refused)
+TEST(too_deep_json_is_an_error)
 {
         EXPECT_EQ(take_deep(JSON_FRAMER_DEPTH_MAX), 0);
         EXPECT_EQ(take_deep(JSON_FRAMER_DEPTH_MAX + 1), -EBADMSG);
@@ -171,7 +171,7 @@ static int take_long(bool is_in_items, size_t n) {
         return r;
 }
 
-TEST(what_is_too_long_is_refused)
+TEST(too_long_json_is_an_error)
 {
         EXPECT_EQ(take_long(true, JSON_FRAMER_ITEM_MAX - 2), 0);
         EXPECT_EQ(take_long(true, JSON_FRAMER_ITEM_MAX - 1), -EBADMSG);

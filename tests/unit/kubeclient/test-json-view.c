@@ -14,7 +14,7 @@ static char *member(const char *json, const char *key) {
         return value.text ? strndup(value.text, value.length) : NULL;
 }
 
-TEST(a_member_is_found_behind_whatever_stands_before_it)
+TEST(member_is_found_after_any_other_member)
 {
         static const struct {
                 const char *json, *key, *value;
@@ -47,7 +47,7 @@ TEST(a_member_is_found_behind_whatever_stands_before_it)
         EXPECT(json_view_member((JsonView){ 0 }, "a").text == NULL);
 }
 
-TEST(strings_and_numbers_are_what_they_are)
+TEST(strings_and_numbers_are_read)
 {
         cleanup_free char *plain = json_view_dup(text("\"x y\""));
         cleanup_free char *sentence =
@@ -70,7 +70,7 @@ TEST(strings_and_numbers_are_what_they_are)
         EXPECT_EQ(json_view_number((JsonView){ 0 }), -1);
 }
 
-TEST(a_sentence_is_shortened)
+TEST(long_message_is_shortened)
 {
         char long_text[4096];
         cleanup_free char *sentence = NULL;

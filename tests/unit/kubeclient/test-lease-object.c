@@ -11,7 +11,7 @@ static void expect_has(const char *text, const char *part) {
                 test_fail(__FILE__, __LINE__, part, "is not in %s", text ? text : "nothing");
 }
 
-TEST(a_lease_belongs_to_its_node)
+TEST(lease_is_owned_by_its_node)
 {
         cleanup_free char *body = lease_object_new("node1", "u-1", NOW);
 
@@ -22,7 +22,7 @@ TEST(a_lease_belongs_to_its_node)
                          "\"renewTime\":\"2026-01-01T00:00:00.001234Z\"}");
 }
 
-TEST(what_the_server_knows_is_renewed)
+TEST(server_lease_is_renewed)
 {
         cleanup_free char *body = NULL;
 
@@ -36,7 +36,7 @@ TEST(what_the_server_knows_is_renewed)
         expect_has(body, "\"holderIdentity\":\"node1\"");
 }
 
-TEST(a_clock_that_went_back_still_renews)
+TEST(renewal_advances_although_the_clock_went_back)
 {
         cleanup_free char *body = NULL;
 
@@ -47,7 +47,7 @@ TEST(a_clock_that_went_back_still_renews)
         expect_has(body, "\"renewTime\":\"2036-01-01T00:00:01.000000Z\"");
 }
 
-TEST(what_is_no_lease_is_refused)
+TEST(json_that_is_not_a_lease_is_an_error)
 {
         static const char *const cases[] = { "", "7", "{}", "{\"spec\":{}}",
                                              "{\"metadata\":[],\"spec\":{}}" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a mirror carries, and what it may not. */
+/* What a mirror pod contains, and what is left out. */
 
 #include "agent/kubeclient/mirror-pod.h"
 
@@ -7,7 +7,8 @@
 #include "tests/test.h"
 
 static void expect_mirror(const char *pod, const char *expected) {
-        cleanup_free char *mirror = mirror_pod_build(pod, "hash", "n1", "nu");
+        cleanup_with(json_decrefp) json_t *tree = json_loads(pod, 0, NULL);
+        cleanup_free char *mirror = mirror_pod_build(tree, "hash", "n1", "nu");
 
         EXPECT_STREQ(mirror, expected);
 }
@@ -17,7 +18,7 @@ static void expect_mirror(const char *pod, const char *expected) {
         "\"uid\":\"nu\",\"controller\":true}]"
 #define MIRROR "\"kubernetes.io/config.mirror\":\"hash\""
 
-TEST(it_belongs_to_the_node_names_its_pod_and_has_no_status)
+TEST(mirror_pod_is_owned_by_the_node_and_lacks_a_status)
 {
         expect_mirror(
                 "{\"metadata\":{\"name\":\"p\",\"ownerReferences\":[{\"kind\":\"DaemonSet\"}]},"
@@ -26,7 +27,7 @@ TEST(it_belongs_to_the_node_names_its_pod_and_has_no_status)
                 "\"spec\":{\"nodeName\":\"n1\"}}");
 }
 
-TEST(what_refers_to_objects_is_left_out_with_its_mounts_and_variables)
+TEST(references_to_objects_are_left_out_with_their_mounts_and_variables)
 {
         expect_mirror("{\"metadata\":{\"annotations\":{\"a\":\"b\"}},\"spec\":{\"volumes\":["
                       "{\"name\":\"s\",\"secret\":{}},{\"name\":\"e\",\"emptyDir\":{}}],"
@@ -46,7 +47,7 @@ TEST(what_refers_to_objects_is_left_out_with_its_mounts_and_variables)
                       "\"volumeMounts\":[{\"name\":\"e\"}]}]}}");
 }
 
-TEST(the_classes_of_the_system_are_kept_for_every_server_has_them)
+TEST(system_priority_classes_are_kept)
 {
         expect_mirror("{\"metadata\":{},\"spec\":{\"priorityClassName\":\"system-node-critical\","
                       "\"priority\":2000001000}}",
@@ -54,7 +55,7 @@ TEST(the_classes_of_the_system_are_kept_for_every_server_has_them)
                       "\"spec\":{\"priorityClassName\":\"system-node-critical\"}}");
 }
 
-TEST(what_is_no_pod_has_none)
+TEST(json_that_is_not_a_pod_gives_no_mirror_pod)
 {
         expect_mirror("[]", NULL);
         expect_mirror("{\"metadata\":{}}", NULL);

@@ -60,7 +60,7 @@ static void expect_others(json_t *taken, const char *expected) {
         EXPECT_STREQ(text, expected);
 }
 
-TEST(labels_that_only_administrators_give_are_left_out)
+TEST(labels_for_administrators_are_left_out)
 {
         static const struct {
                 const char *key;
@@ -84,7 +84,7 @@ TEST(labels_that_only_administrators_give_are_left_out)
                 EXPECT_EQ(node_label_is_self_assignable(cases[i].key), cases[i].is_ours);
 }
 
-TEST(labels_of_others_are_never_in_a_patch)
+TEST(external_labels_are_never_in_a_patch)
 {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
 
@@ -93,7 +93,7 @@ TEST(labels_of_others_are_never_in_a_patch)
                      "{\"annotations\":{\"mainstay.dev/own-taints\":null}}");
 }
 
-TEST(a_label_of_the_node_s_own_is_brought_back)
+TEST(local_label_is_restored)
 {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
         json_t *known = node("\"disk\":\"hdd\",\"team\":\"red\"", "", "disk=ssd", "a:NoSchedule");
@@ -104,7 +104,7 @@ TEST(a_label_of_the_node_s_own_is_brought_back)
         expect_patch(known, &facts, "{\"labels\":{\"disk\":\"ssd\"}}");
 }
 
-TEST(what_the_node_does_not_say_any_more_goes_unless_somebody_has_changed_it)
+TEST(former_local_label_is_removed_unless_it_was_changed)
 {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
 
@@ -116,7 +116,7 @@ TEST(what_the_node_does_not_say_any_more_goes_unless_somebody_has_changed_it)
                      "\"mainstay.dev/own-taints\":null},\"labels\":{\"old\":null}}");
 }
 
-TEST(a_label_that_only_administrators_give_is_not_given)
+TEST(label_for_administrators_is_not_patched)
 {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
         cleanup_with(json_decrefp) json_t *labels = NULL;
@@ -128,7 +128,7 @@ TEST(a_label_that_only_administrators_give_is_not_given)
         EXPECT_STREQ(json_string_value(json_object_get(labels, "disk")), "ssd");
 }
 
-TEST(others_are_who_is_not_listed)
+TEST(unlisted_labels_are_external)
 {
         expect_others(node("\"disk\":\"ssd\",\"team\":\"red\"", "", "disk=ssd", ""), "team=red ");
         expect_others(node("\"disk\":\"hdd\",\"bad key\":\"x\",\"v\":\"b d\",\"n\":7", "",
@@ -136,7 +136,7 @@ TEST(others_are_who_is_not_listed)
                       "disk=hdd ");
 }
 
-TEST(taints_of_others_are_who_is_not_listed_nor_of_a_condition)
+TEST(unlisted_taints_without_a_condition_are_external)
 {
         expect_others(
                 node("",
@@ -150,7 +150,7 @@ TEST(taints_of_others_are_who_is_not_listed_nor_of_a_condition)
                 "b:NoExecute node.kubernetes.io/unschedulable:NoSchedule ");
 }
 
-TEST(a_taint_that_somebody_removed_is_not_the_node_s_own_any_more)
+TEST(removed_local_taint_is_no_longer_local)
 {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
         cleanup_with(json_decrefp) json_t *taints = NULL;
@@ -164,7 +164,7 @@ TEST(a_taint_that_somebody_removed_is_not_the_node_s_own_any_more)
                      &facts, "{\"annotations\":{\"mainstay.dev/own-taints\":\"b:NoExecute\"}}");
 }
 
-TEST(a_node_that_is_registered_says_what_is_its_own)
+TEST(registered_node_lists_its_local_labels_and_taints)
 {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
         cleanup_with(json_decrefp) json_t *annotations = NULL, *labels = NULL;

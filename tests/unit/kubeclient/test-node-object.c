@@ -81,7 +81,7 @@ static json_t *patch_of(const Sample *sample, const char *known, bool heartbeat,
         return patch ? json_loads(patch, 0, NULL) : NULL;
 }
 
-TEST(a_node_is_registered_in_the_kubelet_s_words)
+TEST(registration_uses_the_reasons_and_messages_of_the_kubelet)
 {
         Sample sample;
         json_t *json;
@@ -112,7 +112,7 @@ TEST(a_node_is_registered_in_the_kubelet_s_words)
         sample_done(&sample);
 }
 
-TEST(nothing_is_said_of_what_the_server_knows)
+TEST(equal_node_needs_no_patch)
 {
         Sample sample;
         cleanup_free char *known = NULL;
@@ -123,7 +123,7 @@ TEST(nothing_is_said_of_what_the_server_knows)
         sample_done(&sample);
 }
 
-TEST(a_heartbeat_names_all_conditions_and_no_more)
+TEST(heartbeat_has_the_conditions_only)
 {
         Sample sample;
         cleanup_free char *known = NULL;
@@ -143,7 +143,7 @@ TEST(a_heartbeat_names_all_conditions_and_no_more)
         sample_done(&sample);
 }
 
-TEST(a_condition_that_turns_is_told_with_its_time)
+TEST(changed_condition_has_its_transition_time)
 {
         Sample sample;
         cleanup_free char *known = NULL;
@@ -161,7 +161,7 @@ TEST(a_condition_that_turns_is_told_with_its_time)
         sample_done(&sample);
 }
 
-TEST(another_message_is_no_transition)
+TEST(changed_message_keeps_the_transition_time)
 {
         Sample sample;
         cleanup_free char *known = NULL;
@@ -180,7 +180,7 @@ TEST(another_message_is_no_transition)
         sample_done(&sample);
 }
 
-TEST(only_what_is_another_is_told)
+TEST(patch_has_only_what_differs)
 {
         Sample sample;
         cleanup_free char *known = NULL;
@@ -203,7 +203,7 @@ TEST(only_what_is_another_is_told)
         sample_done(&sample);
 }
 
-TEST(what_was_refused_is_a_condition_from_then_on)
+TEST(refused_permission_is_a_condition)
 {
         Sample sample;
         cleanup_free char *known = NULL;
@@ -230,7 +230,7 @@ TEST(what_was_refused_is_a_condition_from_then_on)
         sample_done(&sample);
 }
 
-TEST(no_more_images_are_told_than_the_api_takes)
+TEST(images_are_limited_to_what_the_API_accepts)
 {
         Sample sample;
         json_t *json;
@@ -250,7 +250,7 @@ TEST(no_more_images_are_told_than_the_api_takes)
         sample_done(&sample);
 }
 
-TEST(a_node_is_read)
+TEST(node_is_parsed)
 {
         NodeLabelsTaints facts = { 0 };
         char *uid = NULL, *version = NULL;
@@ -271,7 +271,7 @@ TEST(a_node_is_read)
         free(version);
 }
 
-TEST(what_is_no_node_is_refused)
+TEST(json_that_is_not_a_node_is_an_error)
 {
         static const char *const cases[] = { "",
                                              "{}",

@@ -10,7 +10,7 @@ static int read_json(const char *json, KubeObjectSummary *ret) {
         return kube_object_summary_parse(json, strlen(json), ret, NULL);
 }
 
-TEST(an_object_is_known_by_its_metadata)
+TEST(object_is_identified_by_its_metadata)
 {
         cleanup_with(kube_object_summary_done) KubeObjectSummary m = { 0 };
 
@@ -30,7 +30,7 @@ TEST(an_object_is_known_by_its_metadata)
         EXPECT_EQ(m.grace_seconds, -1);
 }
 
-TEST(a_deletion_tells_its_grace)
+TEST(deletion_has_its_grace_period)
 {
         cleanup_with(kube_object_summary_done) KubeObjectSummary m = { 0 };
 
@@ -43,7 +43,7 @@ TEST(a_deletion_tells_its_grace)
         EXPECT_STREQ(m.status, NULL);
 }
 
-TEST(what_has_the_wrong_types_or_is_no_object_is_refused_and_nothing_is_held)
+TEST(invalid_object_is_an_error_without_a_leak)
 {
         static const char *const bad[] = {
                 "",

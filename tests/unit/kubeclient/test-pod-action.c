@@ -1,26 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is due to be written about a pod: here against there. */
+/* Which request is due for a pod: the local pod and the API server's object decide. */
 
 #include "agent/kubeclient/pod-action.h"
 
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-static const char json[] = "{\"metadata\":{\"name\":\"p\",\"namespace\":\"d\",\"uid\":\"here\"},"
-                           "\"spec\":{\"containers\":[]},\"status\":{\"phase\":\"Running\"}}";
+static char pod_name[] = "p", pod_namespace[] = "d", pod_uid[] = "here";
+static const Pod pod = { .metadata = {
+                                 .name = pod_name, .namespace = pod_namespace, .uid = pod_uid } };
 
-static KubePodActionKind due(KubeLocalPod local, const KubeObjectSummary *remote,
-                             const char *node_uid) {
-        cleanup_with(kube_pod_action_done) KubePodAction write = { 0 };
+/* A status whose conditions are left out, so that the reported one can be written down. */
+static const PodStatus running = { .phase = POD_RUNNING, .is_rejected = true };
+static const PodStatus pending = { .phase = POD_PENDING, .is_rejected = true };
 
-        EXPECT_EQ(kube_pod_next_action(&local, remote, "n", node_uid, &write), 0);
-        EXPECT_EQ(write.body != NULL, write.kind != KUBE_POD_NO_ACTION);
-        return write.kind;
+#define RUNNING "{\"phase\":\"Running\"}"
+
+static KubePodActionKind next_action(KubeLocalPod local, const KubeObjectSummary *remote,
+                                     const char *node_uid) {
+        cleanup_with(kube_pod_action_done) KubePodAction action = { 0 };
+
+        EXPECT_EQ(kube_pod_next_action(&local, remote, "n", node_uid, &action), 0);
+        EXPECT_EQ(action.body != NULL, action.kind != KUBE_POD_NO_ACTION);
+        EXPECT_EQ(action.status_hash[0] != 0, action.kind == KUBE_POD_PATCH_STATUS);
+        return action.kind;
 }
 
-static const KubeLocalPod of_file = { .json = json, .uid = "here" };
-static const KubeLocalPod of_api = { .json = json, .uid = "here", .is_api_pod = true };
-static const KubeLocalPod nothing = { 0 };
+static const KubeLocalPod static_pod = { .pod = &pod, .status = &running, .uid = "here" };
+static const KubeLocalPod api_pod = {
+        .pod = &pod, .status = &running, .uid = "here", .is_api_pod = true
+};
+static const KubeLocalPod no_pod = { 0 };
 
 static char *copy(const char *text) {
         return text ? strdup(text) : NULL;
@@ -34,70 +44,131 @@ static KubeObjectSummary remote(const char *uid, const char *mirror_hash, bool i
                                     .status = copy(status) };
 }
 
-TEST(a_pod_of_a_file_gets_a_mirror_once_the_node_is_known)
-{
-        EXPECT_EQ(due(of_file, NULL, NULL), KUBE_POD_NO_ACTION);
-        EXPECT_EQ(due(of_file, NULL, "node-uid"), KUBE_POD_CREATE_MIRROR);
+static void get_status_hash(const PodStatus *status, const KubeObjectSummary *object,
+                            char ret[SHA256_HEX_SIZE]) {
+        cleanup_with(kube_pod_action_done) KubePodAction action = { 0 };
+        KubeLocalPod local = api_pod;
+
+        local.status = status;
+        EXPECT_EQ(kube_pod_next_action(&local, object, "n", NULL, &action), 0);
+        EXPECT_EQ(action.kind, KUBE_POD_PATCH_STATUS);
+        memcpy(ret, action.status_hash, SHA256_HEX_SIZE);
 }
 
-TEST(a_mirror_is_told_the_status_and_then_left_alone)
+TEST(static_pod_gets_a_mirror_pod_once_the_node_exists)
+{
+        EXPECT_EQ(next_action(static_pod, NULL, NULL), KUBE_POD_NO_ACTION);
+        EXPECT_EQ(next_action(static_pod, NULL, "node-uid"), KUBE_POD_CREATE_MIRROR);
+}
+
+TEST(status_of_a_mirror_pod_is_patched_until_it_is_equal)
 {
         cleanup_with(kube_object_summary_done) KubeObjectSummary fresh =
                 remote("there", "here", false, NULL);
-        cleanup_with(kube_object_summary_done) KubeObjectSummary told =
-                remote("there", "here", false, "{\"phase\":\"Running\"}");
+        cleanup_with(kube_object_summary_done) KubeObjectSummary reported =
+                remote("there", "here", false, RUNNING);
 
-        EXPECT_EQ(due(of_file, &fresh, "u"), KUBE_POD_PATCH_STATUS);
-        EXPECT_EQ(due(of_file, &told, "u"), KUBE_POD_NO_ACTION);
+        EXPECT_EQ(next_action(static_pod, &fresh, "u"), KUBE_POD_PATCH_STATUS);
+        EXPECT_EQ(next_action(static_pod, &reported, "u"), KUBE_POD_NO_ACTION);
 }
 
-TEST(a_mirror_of_another_spec_or_that_somebody_deletes_or_of_nobody_goes)
+TEST(mirror_pod_of_another_spec_or_without_a_static_pod_is_deleted)
 {
         cleanup_with(kube_object_summary_done) KubeObjectSummary other =
                 remote("there", "was", false, NULL);
         cleanup_with(kube_object_summary_done) KubeObjectSummary deleted =
                 remote("there", "here", true, NULL);
-        KubeLocalPod over = of_file;
+        KubeLocalPod terminated = static_pod;
 
-        over.is_terminated = true;
-        EXPECT_EQ(due(of_file, &other, "u"), KUBE_POD_DELETE);
-        EXPECT_EQ(due(of_file, &deleted, "u"), KUBE_POD_DELETE);
-        EXPECT_EQ(due(nothing, &other, "u"), KUBE_POD_DELETE);
-        EXPECT_EQ(due(over, &other, "u"), KUBE_POD_DELETE);
+        terminated.is_terminated = true;
+        EXPECT_EQ(next_action(static_pod, &other, "u"), KUBE_POD_DELETE);
+        EXPECT_EQ(next_action(static_pod, &deleted, "u"), KUBE_POD_DELETE);
+        EXPECT_EQ(next_action(no_pod, &other, "u"), KUBE_POD_DELETE);
+        EXPECT_EQ(next_action(terminated, &other, "u"), KUBE_POD_DELETE);
 }
 
-TEST(a_pod_of_the_server_that_has_the_name_of_one_of_ours_is_left_alone)
+TEST(api_pod_with_the_name_of_a_static_pod_is_left_alone)
 {
         cleanup_with(kube_object_summary_done) KubeObjectSummary other =
                 remote("there", NULL, true, NULL);
 
-        EXPECT_EQ(due(of_file, &other, "u"), KUBE_POD_NO_ACTION);
+        EXPECT_EQ(next_action(static_pod, &other, "u"), KUBE_POD_NO_ACTION);
 }
 
-TEST(a_pod_of_the_server_is_deleted_when_nothing_of_it_is_left_and_its_end_is_told)
+TEST(api_pod_is_deleted_after_its_final_status_was_reported)
 {
         cleanup_with(kube_object_summary_done) KubeObjectSummary there =
                 remote("here", NULL, true, NULL);
-        cleanup_with(kube_object_summary_done) KubeObjectSummary told =
-                remote("here", NULL, true, "{\"phase\":\"Running\"}");
-        KubeLocalPod over = of_api;
+        cleanup_with(kube_object_summary_done) KubeObjectSummary reported =
+                remote("here", NULL, true, RUNNING);
+        KubeLocalPod terminated = api_pod;
 
-        over.is_terminated = true;
-        EXPECT_EQ(due(of_api, &there, NULL), KUBE_POD_PATCH_STATUS);
-        EXPECT_EQ(due(of_api, &told, NULL), KUBE_POD_NO_ACTION);
-        EXPECT_EQ(due(over, &there, NULL), KUBE_POD_PATCH_STATUS);
-        EXPECT_EQ(due(over, &told, NULL), KUBE_POD_DELETE);
-        EXPECT_EQ(due(nothing, &there, NULL), KUBE_POD_DELETE);
+        terminated.is_terminated = true;
+        EXPECT_EQ(next_action(api_pod, &there, NULL), KUBE_POD_PATCH_STATUS);
+        EXPECT_EQ(next_action(api_pod, &reported, NULL), KUBE_POD_NO_ACTION);
+        EXPECT_EQ(next_action(terminated, &there, NULL), KUBE_POD_PATCH_STATUS);
+        EXPECT_EQ(next_action(terminated, &reported, NULL), KUBE_POD_DELETE);
+        EXPECT_EQ(next_action(no_pod, &there, NULL), KUBE_POD_DELETE);
 }
 
-TEST(what_is_here_of_an_older_pod_of_the_name_says_nothing_of_the_new_one)
+TEST(old_pod_instance_does_not_report_for_the_next_one_of_its_name)
 {
         cleanup_with(kube_object_summary_done) KubeObjectSummary next =
                 remote("next", NULL, false, NULL);
-        cleanup_with(kube_object_summary_done) KubeObjectSummary ending =
+        cleanup_with(kube_object_summary_done) KubeObjectSummary terminating =
                 remote("next", NULL, true, NULL);
 
-        EXPECT_EQ(due(of_api, &next, NULL), KUBE_POD_NO_ACTION);
-        EXPECT_EQ(due(of_api, &ending, NULL), KUBE_POD_DELETE);
-        EXPECT_EQ(due(of_api, NULL, NULL), KUBE_POD_NO_ACTION);
+        EXPECT_EQ(next_action(api_pod, &next, NULL), KUBE_POD_NO_ACTION);
+        EXPECT_EQ(next_action(api_pod, &terminating, NULL), KUBE_POD_DELETE);
+        EXPECT_EQ(next_action(api_pod, NULL, NULL), KUBE_POD_NO_ACTION);
+}
+
+TEST(rejected_pod_is_reported_with_phase_reason_and_message_only)
+{
+        cleanup_with(kube_object_summary_done) KubeObjectSummary there =
+                remote("here", NULL, false, "{\"phase\":\"Pending\"}");
+        char reason[] = "UnexpectedAdmissionError", message[] = "no such class";
+        PodStatus rejection = {
+                .phase = POD_FAILED, .is_rejected = true, .reason = reason, .message = message
+        };
+        KubeLocalPod rejected = {
+                .status = &rejection, .uid = "here", .is_api_pod = true, .is_terminated = true
+        };
+        cleanup_with(kube_pod_action_done) KubePodAction action = { 0 };
+
+        EXPECT_EQ(kube_pod_next_action(&rejected, &there, "n", NULL, &action), 0);
+        EXPECT_EQ(action.kind, KUBE_POD_PATCH_STATUS);
+        EXPECT_STREQ(action.body, "{\"metadata\":{\"uid\":\"here\"},\"status\":{\"message\":"
+                                  "\"no such class\",\"phase\":\"Failed\",\"reason\":"
+                                  "\"UnexpectedAdmissionError\"}}");
+}
+
+TEST(cached_final_status_is_reported_like_a_computed_one)
+{
+        cleanup_with(kube_object_summary_done) KubeObjectSummary there =
+                remote("here", NULL, false, NULL);
+        cleanup_with(kube_object_summary_done) KubeObjectSummary reported =
+                remote("here", NULL, true, RUNNING);
+        KubeLocalPod cached = { .cached = "{\"metadata\":{},\"status\":" RUNNING "}",
+                                .uid = "here",
+                                .is_api_pod = true,
+                                .is_terminated = true };
+
+        EXPECT_EQ(next_action(cached, &there, NULL), KUBE_POD_PATCH_STATUS);
+        EXPECT_EQ(next_action(cached, &reported, NULL), KUBE_POD_DELETE);
+}
+
+TEST(status_hash_depends_on_our_status_and_the_UID_not_on_the_patch)
+{
+        cleanup_with(kube_object_summary_done) KubeObjectSummary fresh =
+                remote("here", NULL, false, NULL);
+        cleanup_with(kube_object_summary_done) KubeObjectSummary changed =
+                remote("here", NULL, false, "{\"phase\":\"Failed\",\"reason\":\"NodeLost\"}");
+        char first[SHA256_HEX_SIZE], second[SHA256_HEX_SIZE], other[SHA256_HEX_SIZE];
+
+        get_status_hash(&running, &fresh, first);
+        get_status_hash(&running, &changed, second);
+        get_status_hash(&pending, &fresh, other);
+        EXPECT_STREQ(first, second);
+        EXPECT(!streq(first, other));
 }

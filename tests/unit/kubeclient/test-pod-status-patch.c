@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patches of a pod's status: what is said, and what is left to others. */
+/* The patch of a pod's status: which fields it has, and which it leaves to other writers. */
 
 #include "agent/kubeclient/pod-status-patch.h"
 
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-static void expect_patch(const char *told, const char *ours, const char *expected) {
+static void expect_patch(const char *reported, const char *ours, const char *expected) {
+        cleanup_with(json_decrefp) json_t *tree = json_loads(ours, 0, NULL);
         cleanup_free char *patch = NULL;
-        int r = kube_pod_status_patch("u-1", told, ours, &patch);
+        int r = kube_pod_status_patch("u-1", reported, tree, &patch);
 
         EXPECT_EQ(r, expected ? 1 : 0);
         EXPECT_STREQ(patch, expected);
 }
 
-TEST(what_the_server_has_already_is_not_said_again)
+TEST(equal_fields_are_not_in_the_patch)
 {
         expect_patch("{\"phase\":\"Running\",\"qosClass\":\"BestEffort\"}",
                      "{\"phase\":\"Running\",\"qosClass\":\"BestEffort\"}", NULL);
@@ -24,27 +25,27 @@ TEST(what_the_server_has_already_is_not_said_again)
                 "{\"phase\":\"Running\",\"containerStatuses\":[{\"name\":\"a\"}]}", NULL);
 }
 
-TEST(a_first_status_is_said_whole_and_holds_for_one_UID)
+TEST(first_status_is_complete_and_names_its_UID)
 {
         expect_patch(NULL, "{\"phase\":\"Pending\",\"hostIP\":\"192.0.2.1\"}",
                      "{\"metadata\":{\"uid\":\"u-1\"},\"status\":{\"hostIP\":\"192.0.2.1\","
                      "\"phase\":\"Pending\"}}");
 }
 
-TEST(what_is_no_more_is_taken_back)
+TEST(unset_field_is_patched_to_null)
 {
         expect_patch("{\"phase\":\"Failed\",\"reason\":\"Evicted\"}", "{\"phase\":\"Failed\"}",
                      "{\"metadata\":{\"uid\":\"u-1\"},\"status\":{\"reason\":null}}");
 }
 
-TEST(a_condition_of_somebody_else_is_left_alone)
+TEST(condition_of_another_writer_stays)
 {
         expect_patch("{\"conditions\":[{\"type\":\"example.com/gate\",\"status\":\"True\"},"
                      "{\"type\":\"Ready\",\"status\":\"True\"}]}",
                      "{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}", NULL);
 }
 
-TEST(a_condition_loses_the_reason_that_it_has_no_more)
+TEST(unset_reason_of_a_condition_is_patched_to_null)
 {
         expect_patch(
                 "{\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"X\","
@@ -54,7 +55,7 @@ TEST(a_condition_loses_the_reason_that_it_has_no_more)
                 "\"status\":\"True\",\"reason\":null}]}}");
 }
 
-TEST(an_address_that_is_no_more_is_taken_out_of_the_list_that_a_server_merges)
+TEST(removed_address_gets_a_delete_directive)
 {
         expect_patch(
                 "{\"podIPs\":[{\"ip\":\"10.0.0.1\"}]}", "{\"podIPs\":[{\"ip\":\"10.0.0.2\"}]}",
@@ -64,11 +65,12 @@ TEST(an_address_that_is_no_more_is_taken_out_of_the_list_that_a_server_merges)
                      "{\"metadata\":{\"uid\":\"u-1\"},\"status\":{\"podIPs\":null}}");
 }
 
-TEST(a_status_that_is_no_object_is_refused)
+TEST(status_that_is_not_an_object_is_an_error)
 {
+        cleanup_with(json_decrefp) json_t *ours = json_object();
         cleanup_free char *patch = NULL;
 
-        EXPECT_EQ(kube_pod_status_patch("u", "[]", "{}", &patch), -EBADMSG);
-        EXPECT_EQ(kube_pod_status_patch("u", NULL, "nonsense", &patch), -EBADMSG);
+        EXPECT_EQ(kube_pod_status_patch("u", "[]", ours, &patch), -EBADMSG);
+        EXPECT_EQ(kube_pod_status_patch("u", NULL, NULL, &patch), -EBADMSG);
         EXPECT(!patch);
 }

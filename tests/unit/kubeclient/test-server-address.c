@@ -5,7 +5,7 @@
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-TEST(a_server_of_another_name_is_asked_by_it_and_reached_by_its_own)
+TEST(tls_server_name_is_requested_and_the_host_is_connected)
 {
         static const struct {
                 const char *server, *name, *base, *connect_to, *host;
@@ -32,7 +32,7 @@ TEST(a_server_of_another_name_is_asked_by_it_and_reached_by_its_own)
         }
 }
 
-TEST(a_path_cannot_end_its_line)
+TEST(path_must_not_contain_line_breaks)
 {
         EXPECT(kube_request_path_is_valid("/api/v1/pods?watch=true&a=b%20c"));
         EXPECT(!kube_request_path_is_valid(""));
@@ -43,7 +43,7 @@ TEST(a_path_cannot_end_its_line)
         EXPECT(!kube_request_path_is_valid("/\xc3\xa4"));
 }
 
-TEST(versions_are_compared_as_numbers)
+TEST(resource_versions_are_compared_as_numbers)
 {
         EXPECT(resource_version_compare("9", "10") < 0);
         EXPECT(resource_version_compare("10", "9") > 0);
@@ -55,7 +55,7 @@ TEST(versions_are_compared_as_numbers)
         EXPECT_EQ(resource_version_compare("1-2", "1"), 0);
 }
 
-TEST(what_may_not_stand_in_a_query_is_escaped)
+TEST(reserved_characters_are_escaped_in_a_query)
 {
         cleanup_free char *escaped = url_escape("aZ09-._~/+=&\xc3\xa4 ");
 

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the spec of an API pod, or its rejection. Adoption itself is in adoption.c. */
+
+#include "agent/apiserver/bound-pod.h"
+
+#include "agent/model/edit-plan.h"
+#include "common/cleanup.h"
+
+static void clear_rejection(BoundPod *bound) {
+        if (bound->rejection)
+                pod_status_done(bound->rejection);
+        free(bound->rejection);
+        bound->rejection = NULL;
+}
+
+void bound_pod_clear(BoundPod *bound) {
+        bound->preflight = preflight_free(bound->preflight);
+        bound->desired = pod_free(bound->desired);
+        bound->is_adopted_current = false;
+        clear_rejection(bound);
+}
+
+void bound_pod_done(BoundPod *bound) {
+        bound_pod_clear(bound);
+        bound->adopted = pod_free(bound->adopted);
+}
+
+int bound_pod_update_take(BoundPod *bound, Pod **desired) {
+        cleanup_with(edit_plan_done) EditPlan plan = { 0 };
+        bool is_same =
+                bound->desired && streq(bound->desired->metadata.uid, (*desired)->metadata.uid);
+        int r = is_same ? edit_plan_make(bound->desired, *desired, &plan) : 0;
+
+        if (r < 0 || (is_same && plan.effect == EDIT_NONE))
+                return r;
+        bound_pod_clear(bound);
+        bound->desired = *desired;
+        *desired = NULL;
+        return 1;
+}
+
+int bound_pod_reject(BoundPod *bound, const char *message) {
+        PodStatus *rejection = calloc(1, sizeof(*rejection));
+
+        clear_rejection(bound);
+        if (!rejection)
+                return -ENOMEM;
+        *rejection = (PodStatus){ .phase = POD_FAILED,
+                                  .is_rejected = true,
+                                  .reason = strdup("UnexpectedAdmissionError"),
+                                  .message = strdup(message) };
+        bound->rejection = rejection;
+        if (rejection->reason && rejection->message)
+                return 0;
+        clear_rejection(bound);
+        return -ENOMEM;
+}

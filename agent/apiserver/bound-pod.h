@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A pod that the API server has bound to this node: its last valid spec, or why the node rejected
+ * it; and the pod of ours that it has adopted, or that keeps running until its images are pulled.
+ */
+
+#include "agent/model/status.h"
+#include "agent/pods/preflight.h"
+
+typedef struct BoundPod {
+        Pod *desired;            /* the last valid spec; NULL: none */
+        PodStatus *rejection;    /* why the node does not run it; NULL: it does */
+        Pod *adopted;            /* the pod of this node that runs in its place, as it is to be */
+        bool is_adopted_current; /* 'adopted' is as 'desired' */
+        Preflight *preflight;    /* of 'desired', while a pod that differs keeps running */
+} BoundPod;
+
+void bound_pod_done(BoundPod *bound);
+
+/* It is no longer desired. */
+void bound_pod_clear(BoundPod *bound);
+
+/* Takes the spec where it differs. 1: it does, or it is a new pod; 0; -ENOMEM. */
+int bound_pod_update_take(BoundPod *bound, Pod **desired);
+
+/* The node does not admit the pod: it is reported as failed, as the kubelet does. 0 or -ENOMEM. */
+int bound_pod_reject(BoundPod *bound, const char *message);

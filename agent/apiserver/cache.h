@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The cache of API objects on disk, <state>/cluster: what pods need to start while the API server
+ * is unreachable. Files are checksummed. A forked task writes and syncs them, so the loop never
+ * waits and a power cut leaves the old file or the new one. */
+
+#include "common/macros.h"
+
+#include <systemd/sd-event.h>
+
+typedef struct ApiServerCache ApiServerCache;
+
+int apiserver_cache_new(sd_event *event, const char *state_dir, ApiServerCache **ret);
+
+/* Writes what is still queued first. */
+ApiServerCache *apiserver_cache_free(ApiServerCache *cache);
+
+/* Queues a file below <state>/cluster/<directory>; the directory "." is <state>/cluster itself. A
+ * text of NULL removes the file. */
+void apiserver_cache_write(ApiServerCache *cache, const char *directory, const char *name,
+                           const char *text);
+
+/* The queued text, or the file's. 0, -ENOENT, -EBADMSG for a damaged file, which is set aside, or
+ * -errno. */
+int apiserver_cache_read(const ApiServerCache *cache, const char *directory, const char *name,
+                         size_t max_bytes, char **ret);
+void apiserver_cache_set_aside(const ApiServerCache *cache, const char *directory,
+                               const char *name);

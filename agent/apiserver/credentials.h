@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The node's credentials for the API server: the kubeconfig and its files, which are watched; the
+ * TLS bootstrap, where there is no kubeconfig yet; and the client certificate, which is rotated
+ * where it was issued to this agent (kubelet: certificate manager). */
+
+#include "agent/apiserver/connection-status.h"
+#include "agent/model/kubeconfig.h"
+#include "common/error.h"
+
+#include <stdio.h>
+
+typedef struct ApiServerCredentials ApiServerCredentials;
+
+/* Borrowed. */
+typedef struct ApiServerCredentialsSpec {
+        sd_event *event;
+        const char *kubeconfig;           /* a file, which may not exist yet */
+        const char *bootstrap_kubeconfig; /* NULL: none */
+        const char *node_name;
+        const char *state_dir;
+        ConnectionStatus *connection;
+        /* Connects with the kubeconfig, or changes the credentials of the connection. */
+        int (*use_kubeconfig)(const Kubeconfig *kubeconfig, void *userdata, Error *reterr);
+        /* All zero while there is no client. */
+        KubeClientState (*get_client_state)(void *userdata);
+        void *userdata;
+} ApiServerCredentialsSpec;
+
+int apiserver_credentials_new(const ApiServerCredentialsSpec *spec, ApiServerCredentials **ret);
+ApiServerCredentials *apiserver_credentials_free(ApiServerCredentials *credentials);
+
+/* Reads the kubeconfig when the loop is idle, or a second later: loading libcurl takes
+ * milliseconds, and pods start first. */
+void apiserver_credentials_start(ApiServerCredentials *credentials);
+
+/* Pods have started: reads it when the loop is idle. */
+void apiserver_credentials_start_now(ApiServerCredentials *credentials);
+
+/* The kubeconfig or one of its files may have changed. */
+void apiserver_credentials_reload(ApiServerCredentials *credentials);
+
+/* Prints the kubeconfig in use and the certificate for `mainstay debug dump`. */
+void apiserver_credentials_dump(const ApiServerCredentials *credentials, FILE *out);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The API server's DaemonSets that this node evaluates itself, because no controller manager does.
+ * The controller manager's Lease shows whether it is alive; it is read once a minute. While it is
+ * renewed, the controller binds the pods. Once it has not been renewed for a minute, or does not
+ * exist, the DaemonSets are listed and watched. An unreachable server, or one that refuses the
+ * Lease, changes nothing. */
+
+#include "agent/apiserver/connection-status.h"
+#include "agent/model/config.h"
+#include "agent/model/desired-pods.h"
+
+#include <stdio.h>
+
+typedef struct ApiServerDaemonSets ApiServerDaemonSets;
+
+/* Borrowed. */
+typedef struct ApiServerDaemonSetsSpec {
+        sd_event *event;
+        const char *node_name;
+        DaemonSetsBy daemonsets_by;
+        ConnectionStatus *connection;
+        void (*on_recompute_due)(void *userdata);
+        /* Whether a pod of the DaemonSet of that UID is bound to this node. */
+        bool (*has_bound_pod)(const char *uid, void *userdata);
+        void *userdata;
+} ApiServerDaemonSetsSpec;
+
+int apiserver_daemonsets_new(const ApiServerDaemonSetsSpec *spec, ApiServerDaemonSets **ret);
+ApiServerDaemonSets *apiserver_daemonsets_free(ApiServerDaemonSets *sets);
+int apiserver_daemonsets_start(ApiServerDaemonSets *sets, KubeClient *client); /* 0 or -errno */
+
+/* A DaemonSet of an earlier agent: desired until the server says otherwise. 0 or -ENOMEM. */
+int apiserver_daemonsets_restore(ApiServerDaemonSets *sets, const DaemonSet *set);
+
+/* Adds the DaemonSets that this node evaluates. 0 or -ENOMEM. */
+int apiserver_daemonsets_add_desired(ApiServerDaemonSets *sets, DesiredDaemonSets *desired);
+
+/* "this node" or "the controller manager"; NULL while it is not known. */
+const char *apiserver_daemonsets_placed_by(const ApiServerDaemonSets *sets);
+
+/* Prints which side places DaemonSets, and why, for `mainstay debug dump`. */
+void apiserver_daemonsets_dump(const ApiServerDaemonSets *sets, FILE *out);

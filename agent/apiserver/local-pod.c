@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the local side of a reported pod. It does not report: see pod-status-writer.c. */
+
+#include "agent/apiserver/local-pod.h"
+
+#include "common/cleanup.h"
+
+void local_pod_init(LocalPod *local) {
+        *local = (LocalPod){ .deletion_grace = -1 };
+}
+
+static PodStatus *pod_status_free(PodStatus *status) {
+        if (status)
+                pod_status_done(status);
+        free(status);
+        return NULL;
+}
+
+void local_pod_drop_status(LocalPod *local) {
+        local->status = pod_status_free(local->status);
+}
+
+void local_pod_clear(LocalPod *local) {
+        local_pod_drop_status(local);
+        free(local->uid);
+        free(local->name);
+        free(local->reported_uid);
+        local->uid = local->name = local->reported_uid = NULL;
+}
+
+static void clear_final_status(LocalPod *local) {
+        local->final_pod = pod_free(local->final_pod);
+        local->final_status = pod_status_free(local->final_status);
+        free(local->final_json);
+        free(local->final_uid);
+        local->final_json = local->final_uid = NULL;
+}
+
+void local_pod_done(LocalPod *local) {
+        local_pod_clear(local);
+        clear_final_status(local);
+}
+
+int local_pod_attach(LocalPod *local, const Pod *pod, const char *reported_uid) {
+        local_pod_drop_status(local);
+        if (streq_ptr(local->uid, pod->metadata.uid))
+                return 0;
+        local_pod_clear(local);
+        local->uid = strdup(pod->metadata.uid);
+        local->name = strdup(pod->metadata.name);
+        local->reported_uid = strdup(reported_uid);
+        if (!local->uid || !local->name || !local->reported_uid) {
+                local_pod_clear(local);
+                return -ENOMEM;
+        }
+        local->is_api_pod = pod_is_of_api(pod);
+        local->deletion_grace = -1;
+        local->is_terminated_cached = false;
+        return 0;
+}
+
+static PodStatus *compute_pod_status(const char *uid, PodManager *pod_manager) {
+        PodStatus *status = calloc(1, sizeof(*status));
+        const Pod *pod;
+
+        if (status && pod_manager_pod_status(pod_manager, uid, &pod, status) < 0)
+                status = pod_status_free(status);
+        return status;
+}
+
+const PodStatus *local_pod_status(LocalPod *local, PodManager *pod_manager) {
+        if (local->uid && !local->status)
+                local->status = compute_pod_status(local->uid, pod_manager);
+        return local->status;
+}
+
+void local_pod_finish(LocalPod *local, const Pod *pod, const char *reported_uid,
+                      PodManager *pod_manager) {
+        clear_final_status(local);
+        local->final_uid = strdup(reported_uid);
+        local->final_status = compute_pod_status(pod->metadata.uid, pod_manager);
+        if (local->final_status && pod_copy(pod, &local->final_pod) < 0)
+                local->final_status = pod_status_free(local->final_status);
+        local->is_api_pod = pod_is_of_api(pod);
+        local_pod_clear(local);
+}
+
+int local_pod_restore_final(LocalPod *local, const char *uid, char *json) {
+        clear_final_status(local);
+        local->final_json = json;
+        local->final_uid = strdup(uid);
+        local->is_api_pod = true;
+        return local->final_uid ? 0 : -ENOMEM;
+}
+
+void local_pod_delete(LocalPod *local, const char *namespace, int64_t grace,
+                      PodManager *pod_manager) {
+        if (!local->uid || !local->is_api_pod ||
+            (local->deletion_grace >= 0 && local->deletion_grace <= grace))
+                return;
+        local->deletion_grace = grace;
+        (void) pod_manager_delete_pod(pod_manager, namespace, local->name, grace,
+                                      "the API server deleted it", NULL);
+}

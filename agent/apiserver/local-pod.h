@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The pod instance on this node that is reported under a name: its status, computed once per
+ * change, and its final status once it is gone. */
+
+#include "agent/pods/pod-manager.h"
+
+typedef struct LocalPod {
+        char *uid;                 /* of the instance; NULL: there is none */
+        char *name;                /* an adopted pod has a name of its own */
+        char *reported_uid;        /* by which the API server knows it */
+        bool is_api_pod;           /* the instance, or the last one: not a static pod */
+        int64_t deletion_grace;    /* seconds with which it was deleted; -1: it was not */
+        bool is_terminated_cached; /* it is in the terminated-pod cache */
+
+        PodStatus *status; /* since the last change; NULL: not computed */
+
+        char *final_uid; /* of the last instance; NULL: none is gone */
+        Pod *final_pod;  /* with its status; or NULL */
+        PodStatus *final_status;
+        char *final_json; /* in their place: from the terminated-pod cache */
+} LocalPod;
+
+void local_pod_init(LocalPod *local);
+void local_pod_done(LocalPod *local);
+
+/* There is no instance that is reported under this name. */
+void local_pod_clear(LocalPod *local);
+
+/* The instance is new, or unchanged. 0 or -ENOMEM. */
+int local_pod_attach(LocalPod *local, const Pod *pod, const char *reported_uid);
+
+/* The status, computed where it has changed; NULL where there is none. Valid until the next change
+ * of the pod. */
+const PodStatus *local_pod_status(LocalPod *local, PodManager *pod_manager);
+void local_pod_drop_status(LocalPod *local);
+
+/* The instance is gone: its status is its final one. */
+void local_pod_finish(LocalPod *local, const Pod *pod, const char *reported_uid,
+                      PodManager *pod_manager);
+
+/* The instance was gone before this boot; 'json' is its cached v1.Pod, which is taken. 0 or
+ * -ENOMEM.
+ */
+int local_pod_restore_final(LocalPod *local, const char *uid, char *json);
+
+/* Deletes an API pod, again where the grace period has become shorter. */
+void local_pod_delete(LocalPod *local, const char *namespace, int64_t grace,
+                      PodManager *pod_manager);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* This node at the API server: registers the Node, keeps its status and its Lease, and sends events
+ * of pods. */
+
+#include "agent/apiserver/connection-status.h"
+#include "agent/apiserver/node-status.h"
+
+#include <stdio.h>
+
+typedef struct NodeRegistration NodeRegistration;
+
+typedef struct NodeRegistrationSpec {
+        sd_event *event;
+        const char *node_name;
+        NodeStatusInputs inputs;
+        ConnectionStatus *connection;
+        /* Labels and taints of other writers; may be the same as before. */
+        void (*on_external)(const NodeLabelsTaints *external, void *userdata);
+        /* The Node was created or deleted; 'uid' is NULL where it does not exist. */
+        void (*on_node_uid)(const char *uid, void *userdata);
+        /* The server has an older history than before, as after a restored backup: everything is
+         * to be listed again. */
+        void (*on_history_lost)(void *userdata);
+        void *userdata;
+} NodeRegistrationSpec;
+
+int node_registration_new(const NodeRegistrationSpec *spec, NodeRegistration **ret);
+NodeRegistration *node_registration_free(NodeRegistration *node);
+int node_registration_start(NodeRegistration *node, KubeClient *client); /* 0 or -errno */
+
+/* The node is Ready once all pods of an earlier agent are known, and until it shuts down. */
+void node_registration_set_synced(NodeRegistration *node);
+void node_registration_set_shutting_down(NodeRegistration *node, bool is_shutting_down);
+
+/* The status may have changed: it is reported if so. */
+void node_registration_update(NodeRegistration *node);
+
+/* A v1.Event as JSON; dropped while there is no client. */
+void node_registration_record_event(NodeRegistration *node, const char *json);
+bool node_registration_accepts_events(const NodeRegistration *node);
+
+/* Prints Node, Lease and events for `mainstay debug dump`. */
+void node_registration_dump(const NodeRegistration *node, FILE *out);

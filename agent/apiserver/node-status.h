@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The status of this Node, collected from the kernel and the agent whenever it is reported: node
+ * info, capacity and allocatable resources, images, runtime handlers. What the machine does not
+ * provide is empty. */
+
+#include "agent/image/image-store.h"
+#include "agent/model/node-status.h"
+#include "agent/model/node.h"
+
+/* What the Node status is collected from. */
+typedef struct NodeStatusInputs {
+        /* Of this node itself; may change, see apiserver_node_changed(). */
+        const NodeLabelsTaints *local;
+        const NodeConditions *conditions; /* likewise */
+        const EvictionPolicy *eviction;
+        const char *hostname;
+        const char *address; /* NULL: none */
+        unsigned n_cpus;
+        int64_t memory;  /* bytes */
+        int64_t storage; /* bytes, where pods write to */
+        ImageStore *images;
+        const StringMap *runtimes; /* by handler name; the default one is not in it */
+} NodeStatusInputs;
+
+/* 'not_ready_reason' is NULL where the node is ready; 'refused' are the permissions that it lacks,
+ * or NULL. 0 or -ENOMEM; the caller ends it with node_status_done(). */
+int collect_node_status(const NodeStatusInputs *inputs, const char *not_ready_reason,
+                        const char *refused, NodeStatus *ret);

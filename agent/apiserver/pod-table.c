@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sorted table of pods by name. */
+
+#include "agent/apiserver/pod-table.h"
+
+#include "common/cleanup.h"
+
+static void apiserver_pod_free(ApiServerPod *pod) {
+        remote_pod_done(&pod->remote);
+        bound_pod_done(&pod->bound);
+        local_pod_done(&pod->local);
+        free(pod->report.refused);
+        free(pod->namespace);
+        free(pod->key);
+        free(pod);
+}
+
+static ApiServerPod *apiserver_pod_new(const char *namespace, const char *name) {
+        ApiServerPod *pod = calloc(1, sizeof(*pod));
+
+        if (!pod)
+                return NULL;
+        local_pod_init(&pod->local);
+        pod->namespace = strdup(namespace);
+        if (asprintf(&pod->key, "%s/%s", namespace, name) < 0)
+                pod->key = NULL;
+        if (!pod->key || !pod->namespace) {
+                apiserver_pod_free(pod);
+                return NULL;
+        }
+        pod->name = pod->key + strlen(namespace) + 1;
+        return pod;
+}
+
+void pod_table_done(PodTable *table) {
+        while (table->first)
+                pod_table_remove(&table->first);
+}
+
+ApiServerPod *pod_table_find(const PodTable *table, const char *key) {
+        for (ApiServerPod *pod = table->first; pod; pod = pod->next)
+                if (streq(pod->key, key))
+                        return pod;
+        return NULL;
+}
+
+ApiServerPod *pod_table_get(PodTable *table, const char *namespace, const char *name) {
+        ApiServerPod **link = &table->first, *pod;
+        cleanup_free char *key = NULL;
+
+        if (asprintf(&key, "%s/%s", namespace, name) < 0) {
+                key = NULL;
+                return NULL;
+        }
+        while (*link && strcmp((*link)->key, key) < 0)
+                link = &(*link)->next;
+        if (*link && streq((*link)->key, key))
+                return *link;
+        pod = apiserver_pod_new(namespace, name);
+        if (!pod)
+                return NULL;
+        pod->next = *link;
+        *link = pod;
+        return pod;
+}
+
+void pod_table_remove(ApiServerPod **link) {
+        ApiServerPod *pod = *link;
+
+        *link = pod->next;
+        apiserver_pod_free(pod);
+}
+
+ApiServerPod *pod_table_find_adopted(const PodTable *table, const char *uid,
+                                     const ApiServerPod *except) {
+        for (ApiServerPod *pod = table->first; pod; pod = pod->next)
+                if (pod != except && pod->bound.adopted &&
+                    streq(pod->bound.adopted->metadata.uid, uid))
+                        return pod;
+        return NULL;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* All pods that this node and the API server have, by "namespace/name": what the server has
+ * (remote), what it wants here (bound), what runs here (local), and what was reported. Each part is
+ * owned by the file that declares it. */
+
+#include "agent/apiserver/bound-pod.h"
+#include "agent/apiserver/local-pod.h"
+#include "agent/apiserver/remote-pod.h"
+#include "agent/kubeclient/pod-action.h"
+
+/* Owned by pod-status-writer.c. */
+typedef struct PodReport {
+        char *refused; /* why the server refused the last request; NULL: it did not */
+        KubePodActionKind request_kind;
+        unsigned watch_events;               /* of the remote pod, when the request was made */
+        char reported_hash[SHA256_HEX_SIZE]; /* of the last status that the server took; "": none */
+        char sent_hash[SHA256_HEX_SIZE];     /* of the status in flight */
+} PodReport;
+
+typedef struct ApiServerPod ApiServerPod;
+struct ApiServerPod {
+        ApiServerPod *next;
+        char *key;       /* "namespace/name" */
+        char *namespace; /* its two parts */
+        const char *name;
+        RemotePod remote;
+        BoundPod bound;
+        LocalPod local;
+        PodReport report;
+};
+
+typedef struct PodTable {
+        ApiServerPod *first; /* sorted by key */
+} PodTable;
+
+void pod_table_done(PodTable *table);
+
+ApiServerPod *pod_table_find(const PodTable *table, const char *key);
+
+/* Adds it where it is missing; NULL on out of memory. */
+ApiServerPod *pod_table_get(PodTable *table, const char *namespace, const char *name);
+
+/* Unlinks and frees the pod at the link. */
+void pod_table_remove(ApiServerPod **link);
+
+/* The entry whose adopted pod has this UID, other than 'except' (or NULL); NULL: none. */
+ApiServerPod *pod_table_find_adopted(const PodTable *table, const char *uid,
+                                     const ApiServerPod *except);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The ConfigMaps, Secrets and RuntimeClasses to which the API server's pods refer. Each object is
+ * watched by name, which is all that the Node authorizer allows, and cached on disk, so that a pod
+ * that has started once starts while the API server is unreachable. */
+
+#include "agent/apiserver/cache.h"
+#include "agent/apiserver/connection-status.h"
+#include "agent/apiserver/object-updates.h"
+
+#include <stdio.h>
+
+typedef struct ReferencedObjects ReferencedObjects;
+
+/* Borrowed. */
+typedef struct ReferencedObjectsSpec {
+        sd_event *event;
+        const char *node_name;
+        ApiServerCache *cache;
+        ConnectionStatus *connection;
+        ObjectUpdates *updates;
+} ReferencedObjectsSpec;
+
+int referenced_objects_new(const ReferencedObjectsSpec *spec, ReferencedObjects **ret);
+ReferencedObjects *referenced_objects_free(ReferencedObjects *objects);
+
+/* From the next referenced_objects_add() on, the objects are watched. */
+void referenced_objects_set_client(ReferencedObjects *objects, KubeClient *client);
+
+/* Each recomputation of the desired pods names all references again; the objects to which no pod
+ * refers are forgotten at the end, and removed from the cache. */
+void referenced_objects_begin(ReferencedObjects *objects);
+int referenced_objects_add(ReferencedObjects *objects, const Pod *pod); /* 0 or -ENOMEM */
+void referenced_objects_end(ReferencedObjects *objects);
+
+/* The object, or NULL; and whether it is not known yet if it exists. */
+const DataObject *referenced_objects_find(const ReferencedObjects *objects, ObjectKind kind,
+                                          const char *namespace, const char *name);
+bool referenced_objects_is_pending(const ReferencedObjects *objects, ObjectKind kind,
+                                   const char *namespace, const char *name);
+
+/* Prints names and reflectors, not contents, for `mainstay debug dump`. */
+void referenced_objects_dump(const ReferencedObjects *objects, FILE *out);

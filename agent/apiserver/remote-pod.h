@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* One name in the API server's list of pods: the object as the watch and our own requests have
+ * shown it. Pure: it sends nothing and decides nothing. */
+
+#include "agent/kubeclient/object-summary.h"
+
+typedef struct RemotePod {
+        bool exists; /* an object is there, as far as we know */
+        KubeObjectSummary metadata;
+        unsigned generation;   /* of the list that had it last */
+        char *deleted_uid;     /* of an object that is known to be deleted */
+        unsigned watch_events; /* for the name, counted */
+} RemotePod;
+
+void remote_pod_done(RemotePod *remote);
+
+/* The object was listed, added or modified. Takes the metadata. */
+void remote_pod_update_take(RemotePod *remote, KubeObjectSummary *metadata);
+
+/* The object of that UID was deleted; another object of the name stays. */
+void remote_pod_remove(RemotePod *remote, const char *uid);
+
+/* A complete list did not have it. */
+void remote_pod_forget(RemotePod *remote);
+
+/* A request showed that the object is deleted: the watch will report it. 0 or -ENOMEM. */
+int remote_pod_mark_deleted(RemotePod *remote);
+
+/* A list has it after all, as after a restored backup. */
+void remote_pod_clear_deleted(RemotePod *remote);
+
+/* The object in the response to a request that was sent after 'watch_events' events. It is ignored
+ * where the watch has reported the object since: that is newer, or what follows will be. */
+void remote_pod_apply_response(RemotePod *remote, unsigned watch_events, const char *json,
+                               size_t length);
+
+/* The object, or NULL where none exists or it is known to be deleted. */
+const KubeObjectSummary *remote_pod_object(const RemotePod *remote);
+
+/* The server has it as Succeeded or Failed. */
+bool remote_pod_has_terminated(const RemotePod *remote);
+bool remote_pod_is_deleting(const RemotePod *remote);
+
+/* A list that lacks more than half of the pods that were bound to this node is doubtful: it is
+ * asked for again before any of them is stopped. */
+bool pod_list_is_doubtful(unsigned n_bound, unsigned n_missing);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Service account tokens (TokenRequest) for projected volumes: one for each pod, audience and
+ * lifetime, requested when a volume needs it and refreshed at 80 % of its lifetime. A token is
+ * cached on disk until its pod is gone; one that cannot be refreshed stays in use. */
+
+#include "agent/apiserver/cache.h"
+#include "agent/apiserver/object-updates.h"
+#include "agent/kubeclient/client.h"
+#include "agent/model/token.h"
+
+#include <stdio.h>
+
+typedef struct ServiceAccountTokens ServiceAccountTokens;
+
+/* Borrowed. */
+typedef struct ServiceAccountTokensSpec {
+        sd_event *event;
+        ApiServerCache *cache;
+        ObjectUpdates *updates;
+} ServiceAccountTokensSpec;
+
+int service_account_tokens_new(const ServiceAccountTokensSpec *spec, ServiceAccountTokens **ret);
+ServiceAccountTokens *service_account_tokens_free(ServiceAccountTokens *tokens);
+
+/* Sends the requests that are due, and later ones when they are. 0 or -errno. */
+int service_account_tokens_start(ServiceAccountTokens *tokens, KubeClient *client);
+
+/* The token; -EAGAIN with a message while there is none, which is then requested; -ENOMEM. */
+int service_account_tokens_find(ServiceAccountTokens *tokens, const Pod *pod,
+                                const TokenProjection *projection, const char **ret_token,
+                                Error *reterr);
+
+/* Removes the tokens of a pod that is gone, from the cache as well. */
+void service_account_tokens_forget(ServiceAccountTokens *tokens, const char *pod_uid);
+
+/* Prints tokens by pod and account, not the tokens themselves, for `mainstay debug dump`. */
+void service_account_tokens_dump(const ServiceAccountTokens *tokens, FILE *out);

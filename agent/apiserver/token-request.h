@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Service account tokens as data: the TokenRequest, its response, the cached form, and when a token
+ * is refreshed. Pure functions: time is an argument. */
+
+#include "common/macros.h"
+
+#include <stdint.h>
+
+enum {
+        TOKEN_SECONDS_DEFAULT = 3600, /* expirationSeconds, where the projection does not set it */
+        TOKEN_REFRESH_MAX_SEC = 24 * 3600,
+        TOKEN_REFRESH_MIN_SEC = 10,
+};
+
+/* Which token: all that is in a TokenRequest. */
+typedef struct TokenIdentity {
+        const char *namespace;
+        const char *pod;
+        const char *pod_uid;
+        const char *audience; /* NULL: the API server's */
+        int64_t seconds;
+} TokenIdentity;
+
+/* How long after 'now' a token that expires at 'expires' (both realtime) is refreshed: at 80 % of
+ * its time, at the latest after a day, as in the kubelet. A token that seems to have expired when
+ * it arrives shows that the clocks differ: then 'seconds', what was requested, counts. */
+uint64_t token_refresh_delay(uint64_t now, uint64_t expires, int64_t seconds);
+
+/* A TokenRequest. The caller frees it; NULL on out of memory. */
+char *token_request_to_json(const TokenIdentity *identity);
+
+/* The token and its expiry in a response. 0; -EBADMSG where there is none; -ENOMEM. */
+int token_response_parse(const char *json, size_t length, char **ret_token, uint64_t *ret_expires);
+
+/* The cached form: when to refresh it (realtime), and the token. */
+char *token_cache_format(const char *token, uint64_t refresh_at);
+
+/* 0 with the token and how long after 'now' it is refreshed; that is 0 where the time has passed,
+ * or is so far away that the clock must have been set. -EBADMSG; -ENOMEM. */
+int token_cache_parse(const char *text, uint64_t now, char **ret_token, uint64_t *ret_delay);

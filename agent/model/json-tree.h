@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The JSON of model/json.h as jansson's tree, for code that compares or changes it before it is
+ * printed: the mirror pod and the patch of a pod's status. */
+
+#include "agent/model/status.h"
+
+#include <jansson.h>
+
+/* As pod_to_json() and as its "status" alone; 'pod' may be NULL where 'status' has no containers.
+ * The caller releases it; NULL on out of memory. */
+json_t *pod_to_json_tree(const Pod *pod, const PodStatus *status);
+json_t *pod_status_to_json_tree(const Pod *pod, const PodStatus *status);
