@@ -9,6 +9,7 @@ import threading
 import harness
 import pytest
 import specs
+import world
 from world import wait
 
 TRANSITION = "Container 'default/crash-node1/main': "
@@ -124,7 +125,7 @@ def test_other_users_are_refused(crash_node):
     assert node.cli("debug", "log-level").stdout == "info\n"
 
 
-def test_dump_has_no_secrets(node):
+def test_dump_lacks_contents_of_secrets(node):
     """Neither what a Secret holds nor what an environment variable does, also where the pod is edited."""
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"password": "hunter2"}}
     pod = specs.pod("web", specs.container(env=[
@@ -165,3 +166,40 @@ def test_dump_of_50_pods_is_whole_and_does_not_stop_the_agent(node):
         assert len(re.findall(r"^  pod: default/p\d+-node1, .*state ready", workers, re.M)) == 50
         assert len(re.findall(r"^    container: main, .*state running", workers, re.M)) == 50
         assert "Start limiter:" in text and text.endswith("\n") and "HTTP server:" in text
+
+
+def test_dump_has_the_api_server_without_tokens(make_member):
+    member = make_member()
+    member.api.create("secrets", {"metadata": {"name": "login"}, "data": {"key": base64.b64encode(b"s3cr3t").decode()}})
+    member.bind("web", specs.container(
+        env=[{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "login", "key": "key"}}}]))
+    member.wait_told_phase("web", "Running")
+    token = world.read(f"/proc/{member.init('web')}/root/var/run/secrets/kubernetes.io/serviceaccount/token")
+    assert member.cli("debug", "log-level", "debug").returncode == 0
+    text = dump(member)
+    api = section(text, "API server")
+    assert "connection: reached since " in api
+    assert re.search(r"reflector: /api/v1/pods\?\S+, watching, resourceVersion \d+, synced", api), api
+    assert re.search(r"object: \S*login\S*, present", api), api
+    assert re.search(r"token: pod default/web, account default, audience of the API server, present, refresh in ", api), api
+    assert "work queue: pod status, length " in api and "Lease: present, renewed " in api
+    assert "pod: default/web, source: api, started" in section(text, "Desired pods")
+    member.api.patch("pods", "default", "web", {"metadata": {"labels": {"color": "blue"}}})
+    wait(lambda: re.search(r"API server request (GET|PUT|PATCH) /\S+: status 200 after \d+ ms", member.said()),
+         "requests are logged", 30)
+    for word in ("s3cr3t", base64.b64encode(b"s3cr3t").decode(), token):
+        assert word not in text + member.said()
+
+
+def test_dump_shows_what_waits_for_an_unreachable_api_server(make_member):
+    member = make_member()
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+    member.api.stop()
+    member.drop(specs.pod("local"))
+    member.wait_running("local")
+    api = wait(lambda: (text := section(dump(member), "API server")) and "connection: not reached since " in text and text,
+               "the dump has the lost connection", 60)
+    assert "last error: " in api
+    pattern = r"work queue: pod status, length \d+, .*\n(    .*\n)*    item: default/local-node1, (due|in flight)"
+    wait(lambda: re.search(pattern, section(dump(member), "API server")), "the mirror pod waits in the queue", 30)
