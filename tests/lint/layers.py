@@ -29,7 +29,7 @@ PROGRAMS = {
     "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/daemonset/rules/rules.h"],
 }
 
-# The event loop is seen through the headers of the rooms that live in it.
+# The event loop is seen through the headers of the modules that run in it.
 LIBRARIES = {
     "systemd/": ["agent/apiserver/*.h", "agent/node/config-watch.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
                  "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/eviction/memory-pressure-watch.h",
@@ -88,7 +88,7 @@ def _matches(path, patterns):
 
 
 def check_include(root, path, bracket, header):
-    """The sentence that says what is wrong with one include, or None."""
+    """What is wrong with one include, or None."""
     module = module_of(path)
     if bracket == "<":
         for prefix, allowed in LIBRARIES.items():

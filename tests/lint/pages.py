@@ -117,5 +117,24 @@ def check_routes(root):
             yield f"{routes}: {match.group(1)} {match.group(2)} is not described by {MAN}/mainstayd.8.md"
 
 
+def check_names_in_readmes(root):
+    """Functions and files that the READMEs below agent/ and common/ name exist."""
+    sources = [path for path in tree.files(root, ".c", ".h") if path.startswith(("agent/", "common/"))]
+    code = "\n".join(tree.read(root, path) for path in sources)
+    problems = []
+    for path in tree.files(root, "README.md"):
+        if not path.startswith(("agent/", "common/")):
+            continue
+        text, folder = tree.read(root, path), os.path.dirname(path)
+        for match in re.finditer(r"`(\w+)\(\)`|`([\w/-]+\.[ch])`", text):
+            function, file = match.groups()
+            exists = re.search(rf"\b{function}\(", code) if function else any(
+                os.path.exists(os.path.join(root, start, file)) for start in ("", "agent", folder))
+            if not exists:
+                problems.append(f"{path}:{tree.line_of(text, match.start())}: {match.group(0)} does not exist")
+    return problems
+
+
 def check(root):
-    return [*check_routes(root)] + check_manuals(root) + check_links(root) + check_readme(root) + check_reasons(root)
+    return [*check_routes(root)] + check_manuals(root) + check_links(root) + check_readme(root) + check_reasons(root) + \
+        check_names_in_readmes(root)

@@ -11,10 +11,12 @@ import sys
 import unittest
 
 import layers
+import names
 import pages
 import shape
 import test_lint
 import tools
+import vocabulary
 import words
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -25,6 +27,8 @@ def checks(build, configured, with_analyzer):
         ("modules include only modules of lower layers", lambda: layers.check(TOP)),
         ("no files of a module include each other in a circle", lambda: layers.check_circles(TOP)),
         ("no forbidden word is in the tree", lambda: words.check(TOP)),
+        ("the words are those of the field", lambda: vocabulary.check(TOP)),
+        ("types and static functions have names of their own", lambda: names.check(TOP)),
         ("all code names its licence", lambda: shape.check_licences(TOP)),
         ("headers are guarded", lambda: shape.check_guards(TOP)),
         ("no function and no file is too long", lambda: shape.check_lengths(TOP)),
@@ -39,8 +43,11 @@ def checks(build, configured, with_analyzer):
 
 def quick_checks(changed):
     return [
-        ("rooms include only rooms of lower rank", lambda: layers.check(TOP)),
+        ("modules include only modules of lower layers", lambda: layers.check(TOP)),
+        ("no files of a module include each other in a circle", lambda: layers.check_circles(TOP)),
         ("no forbidden word is in the tree", lambda: words.check(TOP)),
+        ("the words are those of the field", lambda: vocabulary.check(TOP)),
+        ("types and static functions have names of their own", lambda: names.check(TOP)),
         ("no function and no file is too long", lambda: shape.check_lengths(TOP)),
         ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
         ("what changed is formatted", lambda: tools.check_format(TOP, changed)),
@@ -48,7 +55,7 @@ def quick_checks(changed):
 
 
 class Result(unittest.TestResult):
-    """Says a line a test, in the form of the other suites."""
+    """Prints a line for each test, in the form of the other suites."""
 
     def __init__(self):
         super().__init__()

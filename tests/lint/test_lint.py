@@ -9,9 +9,11 @@ import unittest
 import unittest.mock
 
 import layers
+import names
 import pages
 import shape
 import tools
+import vocabulary
 import words
 
 LICENCE = "/* " + shape.LICENCE + " */\n"
@@ -97,6 +99,42 @@ class Layers(Lint):
         self.assertEqual(layers.check(self.root), [])
 
 
+class Vocabulary(Lint):
+    def check(self, path, text):
+        self.put(path, text)
+        problems = vocabulary.check(self.root)
+        os.remove(os.path.join(self.root, path))
+        return problems
+
+    def test_old_words_are_refused_with_the_new_ones(self):
+        self.expect(self.check("common/a.c", "\n/* All wi" + "shes. */\n"), "common/a.c:2:", "desired")
+        self.expect(self.check("common/a.c", 'int a = f("the pod goes' + ' on");\n'), "continue")
+        self.expect(self.check("README.md", "No" + "body knows\n"), "README.md:1:")
+
+    def test_names_of_tests_are_prose(self):
+        self.expect(self.check("tests/unit/a/test-b.c", "TEST(a_ro" + "om_is_made) {\n"), "test-b.c:1:", "module")
+        self.expect(self.check("tests/system/test_a.py", "def test_a_pod_be" + "gins():\n"), "start")
+
+    def test_names_of_code_and_plain_words_are_fine(self):
+        for text in ("int be" + "gin(void);\n", "/* there is no pod */\n", "/* has no longer */\n", '#include "a/do' + 'or.h"\n'):
+            self.assertEqual(self.check("common/a.c", text), [])
+
+
+class Names(Lint):
+    def test_a_type_is_defined_once(self):
+        self.put("common/a.c", "typedef struct Entry {\n        int a;\n} Entry;\n")
+        self.assertEqual(names.check(self.root), [])
+        self.put("agent/b.h", "struct Entry {\n        int a;\n};\n")
+        self.expect(names.check(self.root), "type Entry")
+
+    def test_a_static_function_is_defined_once(self):
+        self.put("common/a.c", "static int find(void) {\n        return 0;\n}\n")
+        self.put("common/b.c", "int find_b(void) {\n        return 0;\n}\n")
+        self.assertEqual(names.check(self.root), [])
+        self.put("agent/b.c", "static void find(void) {\n}\n")
+        self.expect(names.check(self.root), "static function find")
+
+
 class Words(Lint):
     def check(self, line):
         self.put("common/a.c", f"int f(void) {{\n        {line}\n}}\n")
@@ -120,12 +158,12 @@ class Words(Lint):
 
     def test_paths_of_a_machine(self):
         self.put("README.md", "see /" + "root/notes\n")
-        self.expect(words.check(self.root), "README.md:1:", "somebody's machine")
+        self.expect(words.check(self.root), "README.md:1:", "a path of one machine")
         self.put("README.md", "see /proc/1/root/etc\n")
         self.assertEqual(words.check(self.root), [])
 
-    def test_notes_to_oneself(self):
-        self.expect(self.check("/* TO" + "DO: more */"), "a note to oneself")
+    def test_reminders(self):
+        self.expect(self.check("/* TO" + "DO: more */"), "a reminder")
 
 
 class Shape(Lint):
@@ -153,7 +191,7 @@ class Shape(Lint):
         self.put("common/a.c", f"int b;\n\nstatic int f(int a,\n             int b) {{\n{body}}}\n")
         self.expect(shape.check_lengths(self.root), "common/a.c:3: f() has 81 lines")
 
-    def test_a_prototype_begins_no_function(self):
+    def test_a_prototype_does_not_start_a_function(self):
         self.put("common/a.c", "int g(int a,\n      int b);\n" + "\n" * 100 + "int h(void) {\n}\n")
         self.assertEqual(shape.check_lengths(self.root), [])
 
@@ -188,6 +226,13 @@ class Pages(Lint):
         self.expect(pages.check_links(self.root), "a/b.md:1:", "there is no c.md")
         self.put("a/c.md", "[up](../a/b.md), [web](https://example.com/)\n")
         self.assertEqual(pages.check_links(self.root), [])
+
+    def test_a_readme_names_functions_and_files_that_exist(self):
+        self.put("agent/a/b.c", "int make_b(void);\n")
+        self.put("agent/a/README.md", "`make_b()` in `b.c` and `a/b.c`\n")
+        self.assertEqual(pages.check_names_in_readmes(self.root), [])
+        self.put("agent/README.md", "\n`make_c()`\n")
+        self.expect(pages.check_names_in_readmes(self.root), "agent/README.md:2:", "make_c()")
 
     def test_a_readme_that_is_too_long_or_too_wide(self):
         self.put("README.md", "x\n" * 121)

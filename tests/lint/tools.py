@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import cache  # noqa: E402  pylint: disable=wrong-import-position
 import tree  # noqa: E402  pylint: disable=wrong-import-position
 
-SEALS_KEPT_SECONDS = 30 * 24 * 3600
+STAMPS_KEPT_SECONDS = 30 * 24 * 3600
 
 SPELLING_IGNORED = "nd,ue,fo,te,ot,crate,mis,readby,tage,truns"  # the last two: columns after a tab
 
@@ -90,34 +90,34 @@ def _toolchain(root):
     return "\n".join(said)
 
 
-def _seal(*parts):
-    """Where it is remembered that this was found good."""
+def _stamp_path(*parts):
+    """The file that marks this as found good."""
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     return os.path.join(cache.directory("tidy", digest[:2]), digest)
 
 
-def _is_good(seal):
+def _is_good(stamp):
     try:
-        os.utime(seal)
+        os.utime(stamp)
         return True
     except OSError:
         return False
 
 
-def _forget_old_seals():
+def _remove_old_stamps():
     for directory, _, names in os.walk(cache.directory("tidy")):
         for path in (os.path.join(directory, name) for name in names):
-            if os.stat(path).st_mtime < time.time() - SEALS_KEPT_SECONDS:
+            if os.stat(path).st_mtime < time.time() - STAMPS_KEPT_SECONDS:
                 os.unlink(path)
 
 
-def _tidy_one(root, build, source, seals, with_analyzer):
+def _tidy_one(root, build, source, stamps, with_analyzer):
     argv = ["clang-tidy", "--quiet", "-p", build, *([] if with_analyzer else ["--checks=-clang-analyzer-*"]), source]
     result = subprocess.run(argv, cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             check=False)
     if result.returncode == 0:
-        for seal in seals:
-            cache.write(seal, "")
+        for stamp in stamps:
+            cache.write(stamp, "")
         return []
     return (result.stdout.strip() or result.stderr.strip()).split("\n")
 
@@ -130,10 +130,10 @@ def check_tidy(root, build, with_analyzer=True):
     toolchain, known, due = _toolchain(root), {}, []
     for source, command in sorted(commands.items()):
         texts = [part for pair in sorted(_closure(root, source, known).items()) for part in pair]
-        full, plain = (_seal(toolchain, command, source[len(root):], *texts, kind) for kind in ("analyzer", "plain"))
+        full, plain = (_stamp_path(toolchain, command, source[len(root):], *texts, kind) for kind in ("analyzer", "plain"))
         if not _is_good(full) and (with_analyzer or not _is_good(plain)):
             due.append((source, [full, plain] if with_analyzer else [plain]))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(lambda job: _tidy_one(root, build, *job, with_analyzer), due))
-    _forget_old_seals()
+    _remove_old_stamps()
     return [line for lines in results for line in lines]

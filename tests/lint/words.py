@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words that do not belong into the tree: calls that are never right here, descriptors that would leak into a
-container, paths of somebody's machine, notes to oneself."""
+container, paths of one machine, reminders."""
 
 import re
 
@@ -9,12 +9,12 @@ import tree
 NEVER = {
     "system": "no shell; use child_spawn()",
     "popen": "no shell; use child_spawn()",
-    "strcpy": "has no limit", "strcat": "has no limit", "stpcpy": "has no limit",
-    "sprintf": "has no limit; use snprintf() or asprintf()",
-    "vsprintf": "has no limit",
-    "gets": "has no limit",
+    "strcpy": "is unbounded", "strcat": "is unbounded", "stpcpy": "is unbounded",
+    "sprintf": "is unbounded; use snprintf() or asprintf()",
+    "vsprintf": "is unbounded",
+    "gets": "is unbounded",
     "strtok": "keeps a state for all",
-    "alloca": "the stack has no error to return",
+    "alloca": "a full stack is not an error but a crash",
     "mktemp": "races", "tmpnam": "races",
     "atoi": "cannot fail", "atol": "cannot fail",
 }
@@ -29,7 +29,7 @@ CLOEXEC = {
 }
 WITHOUT_CLOEXEC = ("pipe", "accept", "dup", "epoll_create", "inotify_init", "creat")
 
-# Not after a word: /proc/PID/root/ is nobody's home.
+# Not after a word: /proc/PID/root/ is not a home.
 MACHINE_PATH = re.compile(r"(?<![\w%{}\])*-])/(?:" + "|".join(["work", "root"]) + r")/")
 NOTE = re.compile(r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME"]) + r")\b")
 
@@ -47,7 +47,7 @@ def arguments(text, offset):
 def calls(text, names):
     pattern = r"(?<![\w.>])(" + "|".join(names) + r")\s*\("
     for match in re.finditer(pattern, text):
-        # A declaration or a member of that name is no call: something like a type stands before it.
+        # A declaration or a member of that name is not a call: something like a type stands before it.
         before = text[:match.start()].rstrip()
         if re.search(r"\b(?!return|else|do)\w+[ \t]+\**$", text[:match.start()]) and before[-1:].isalnum() \
                 and not before.endswith(("return", "else", "do")):
@@ -71,7 +71,7 @@ def check_c(path, text):
 
 
 def check_text(path, text):
-    for pattern, what in ((MACHINE_PATH, "a path of somebody's machine"), (NOTE, "a note to oneself")):
+    for pattern, what in ((MACHINE_PATH, "a path of one machine"), (NOTE, "a reminder")):
         for match in pattern.finditer(text):
             yield f"{path}:{tree.line_of(text, match.start())}: {what}: {match.group(0)}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay delete pod: what runs ends, and begins anew."""
+"""mainstay delete pod: the pod terminates, and starts again as a new instance."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ DEAF = "trap '' TERM; while :; do sleep 1; done"
 
 
 @pytest.mark.quick
-def test_a_deleted_pod_begins_anew(node):
+def test_a_deleted_pod_starts_as_a_new_instance(node):
     node.drop(specs.pod("web", specs.container(
         script="date >> /v/starts; " + specs.IDLE, volumeMounts=[specs.mount("v", "/v")]),
         volumes=[{"name": "v", "emptyDir": {}}]))
@@ -33,7 +33,7 @@ def test_a_deleted_pod_begins_anew(node):
     assert len(starts.splitlines()) == 1, "its emptyDir is a new one"
 
 
-def test_it_does_not_sit_out_its_back_off(make_node):
+def test_a_deletion_ends_the_back_off(make_node):
     node = make_node(config={"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
     door = os.path.join(node.data, "door")
     node.drop(specs.pod("crash", specs.container(
@@ -48,7 +48,7 @@ def test_it_does_not_sit_out_its_back_off(make_node):
     assert node.status("crash")["restartCount"] == 0
 
 
-def test_the_grace_period_is_what_was_asked_for(node):
+def test_a_deletion_has_the_requested_grace_period(node):
     node.drop(specs.pod("deaf", specs.container(script=DEAF), terminationGracePeriodSeconds=600))
     node.wait_running("deaf")
     init = node.init("deaf")
@@ -63,7 +63,7 @@ def test_the_grace_period_is_what_was_asked_for(node):
     assert node.cli("delete", "pod", "deaf", "--now", "--wait").returncode == 0
 
 
-def test_an_agent_that_dies_meanwhile_leaves_a_pod_that_the_next_one_ends_and_begins_anew(node):
+def test_a_restarted_agent_completes_a_deletion_and_starts_the_pod_again(node):
     node.launch(specs.pod("web", specs.container(
         script="trap '' TERM; echo begun >> /v/log; while [ ! -e /v/go ]; do sleep 0.05; done",
         volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)], restartPolicy="Never",
@@ -83,7 +83,7 @@ def test_an_agent_that_dies_meanwhile_leaves_a_pod_that_the_next_one_ends_and_be
     assert node.status("web")["restartCount"] == 0
 
 
-def test_the_grace_period_counts_for_a_pod_that_ends_by_its_deadline_too(node):
+def test_a_deletion_shortens_the_grace_period_of_a_failed_pod(node):
     node.launch(specs.pod("late", specs.container(script=DEAF), terminationGracePeriodSeconds=600,
                           activeDeadlineSeconds=8))
     init = node.init("late")
@@ -97,7 +97,7 @@ def test_the_grace_period_counts_for_a_pod_that_ends_by_its_deadline_too(node):
     assert node.cli("delete", "pod", "late", "--now", "--wait").returncode == 0
 
 
-def test_a_pod_whose_manifest_goes_meanwhile_does_not_come_back(node):
+def test_a_deleted_pod_without_its_manifest_does_not_start_again(node):
     node.drop(specs.pod("deaf", specs.container(script=DEAF), terminationGracePeriodSeconds=2))
     node.wait_running("deaf")
     assert node.cli("delete", "pod", "deaf").returncode == 0
@@ -105,7 +105,7 @@ def test_a_pod_whose_manifest_goes_meanwhile_does_not_come_back(node):
     node.wait_gone("deaf")
 
 
-def test_others_run_on(node):
+def test_a_deletion_does_not_affect_other_pods(node):
     node.launch(specs.pod("other"))
     node.launch(specs.pod("web", metadata={"labels": {"app": "web"}}))
     other = node.init("other")
@@ -120,7 +120,7 @@ def test_others_run_on(node):
     (["pod", "x", "--grace-period", "soon"], 2, "must be a number of seconds"),
     (["events", "x"], 2, "unknown resource 'events'"),
 ])
-def test_what_cannot_be_deleted_is_said(shared_node, words, status, said):
+def test_a_refused_deletion_has_a_message(shared_node, words, status, said):
     answer = shared_node.cli("delete", *words)
     assert (answer.returncode, answer.stdout) == (status, "")
     assert said in answer.stderr

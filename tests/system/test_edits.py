@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests that are edited while their pods run: what goes on, what restarts, what is replaced, and when."""
+"""Edits of manifests while their pods run: what is applied in place, restarts a container or replaces the pod."""
 
 import copy
 import os
@@ -135,7 +135,7 @@ def test_files_of_the_downward_api_follow_labels(node):
     assert identity(node, "web") == before
 
 
-def test_probes_follow_an_edit_and_those_that_are_the_same_go_on(node):
+def test_an_edit_restarts_changed_probes_only(node):
     def probe(path):
         return {"exec": {"command": ["/bin/test", "-e", path]}, "periodSeconds": 1}
     pod = specs.pod("web", specs.container(readinessProbe=probe("/there"), livenessProbe=probe("/bin/sh")))
@@ -180,7 +180,7 @@ def test_one_changed_image_restarts_one_container(node, archive_of_other):
     assert node.pod("web")["metadata"]["uid"] == uid
 
 
-def test_an_edited_container_has_its_grace_and_ends_before_it_begins_again(node):
+def test_an_edited_container_has_its_grace_period_before_it_restarts(node):
     node.launch(writer(node, "one"))
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
     node.drop(writer(node, "two"))
@@ -198,7 +198,7 @@ def test_an_edit_ends_the_back_off(make_node):
     assert pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 1
 
 
-def test_a_pod_that_has_ended_begins_anew_when_it_is_edited(node):
+def test_an_edit_starts_a_completed_pod_again(node):
     node.drop(specs.script_pod("job", "echo one", restartPolicy="Never"))
     old = node.wait_phase("job", "Succeeded")["metadata"]["uid"]
     node.drop(specs.script_pod("job", "echo two; exit 3", restartPolicy="Never"))
@@ -207,7 +207,7 @@ def test_a_pod_that_has_ended_begins_anew_when_it_is_edited(node):
     world.wait(lambda: node.logged("job") == ["two"], "it ran by the edit")
 
 
-def test_a_pod_that_had_ended_begins_anew_by_an_edit_that_was_made_while_its_node_was_down(node):
+def test_an_edit_during_node_downtime_starts_a_completed_pod_again(node):
     node.drop(specs.script_pod("job", "echo one", restartPolicy="Never"))
     old = node.wait_phase("job", "Succeeded")["metadata"]["uid"]
     node.kill9()
@@ -249,7 +249,7 @@ def test_an_edited_sidecar_restarts_and_an_edited_container_of_init_replaces_the
     assert not world.is_alive(before[0])
 
 
-def test_a_successor_that_cannot_begin_leaves_its_predecessor_running(node, archive_of_other):
+def test_a_successor_that_cannot_start_leaves_its_predecessor_running(node, archive_of_other):
     pod = specs.pod("web")
     old = node.launch(pod)["metadata"]["uid"]
     before = identity(node, "web")
@@ -289,7 +289,7 @@ def test_a_successor_whose_volume_is_missing_waits_and_an_edit_back_changes_noth
                   "is replaced as soon as that can be")
 
 
-def test_the_successor_begins_when_the_predecessor_has_ended(node):
+def test_the_successor_starts_when_the_predecessor_has_ended(node):
     node.launch(writer(node, "one"))
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
     node.drop(writer(node, "two", hostIPC=True))
@@ -307,7 +307,7 @@ def test_a_successor_waits_for_the_image_of_its_volume(node):
     assert node.pod("web")["metadata"]["uid"] == old and identity(node, "web") == before
 
 
-def test_the_deadline_of_a_successor_counts_from_its_own_begin(node, archive_of_other):
+def test_the_active_deadline_of_a_successor_counts_from_its_own_start(node, archive_of_other):
     old = node.launch(specs.pod("web"))["metadata"]["uid"]
     node.drop(specs.pod("web", specs.container(image=OTHER), hostIPC=True, activeDeadlineSeconds=5))
     node.wait_pod("web", pending, "waits")
@@ -317,7 +317,7 @@ def test_the_deadline_of_a_successor_counts_from_its_own_begin(node, archive_of_
     node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old and harness.is_running(pod), "is replaced and runs")
 
 
-def test_a_pod_in_its_back_off_is_replaced_only_by_a_successor_that_could_begin(node, archive_of_other):
+def test_a_pod_in_back_off_is_replaced_only_by_a_successor_that_could_start(node, archive_of_other):
     node.drop(specs.script_pod("web", "exit 1"))
     node.wait_waiting("web", "CrashLoopBackOff")
     old = node.pod("web")["metadata"]["uid"]
@@ -330,7 +330,7 @@ def test_a_pod_in_its_back_off_is_replaced_only_by_a_successor_that_could_begin(
     node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old and harness.is_running(pod), "is replaced")
 
 
-def test_a_pod_of_which_nothing_ever_began_is_replaced_at_once(node):
+def test_a_pod_that_never_started_is_replaced_at_once(node):
     node.drop(specs.pod("web", specs.container(image=OTHER)))
     node.wait_waiting("web", "ErrImagePull")
     node.drop(specs.pod("web", hostIPC=True, volumes=[{"name": "c", "configMap": {"name": "later"}}]))
@@ -363,7 +363,7 @@ def test_an_agent_that_dies_in_a_replacement_leaves_nothing_that_its_successor_s
     assert world.read(f"{node.data}/log") == "one up\none down\ntwo up\n"
 
 
-def test_while_an_edited_container_ends_its_status_and_its_limits_are_those_it_began_with(node, archive_of_other):
+def test_a_stopping_edited_container_keeps_its_old_status_and_limits(node, archive_of_other):
     node.preload(archive_of_other)
     pod = specs.pod("web", specs.container(
         script="trap '' TERM; sleep 100000 & wait", resources=limits("200m", "64Mi"),

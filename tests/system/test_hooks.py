@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done to a container after its start and before its end, and the signal that ends it."""
+"""Lifecycle hooks (postStart, preStop), the stop signal and the grace period."""
 
 import os
 import re
@@ -49,7 +49,7 @@ def test_a_container_does_not_run_before_its_hook_is_done(node):
     assert sorted(story(node)) == ["begun", "hook"]
 
 
-def test_a_hook_that_fails_ends_its_container_which_says_why(node):
+def test_a_failed_post_start_hook_kills_the_container_with_its_message(node):
     node.drop(hooked(node, "fails", lifecycle={"postStart": shell("echo no way; exit 3")}))
     message = node.wait_waiting("fails", "PostStartHookError")
     assert re.match(r"PostStart hook failed: command '/bin/sh' exited with 3: no way", message)
@@ -57,13 +57,13 @@ def test_a_hook_that_fails_ends_its_container_which_says_why(node):
     node.wait_pod("fails", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 1, "is tried again")
 
 
-def test_what_is_no_hook_fails(node):
+def test_an_invalid_hook_fails(node):
     # The hook fails before the shell has set its trap: what is PID 1 does not hear the signal then.
     node.drop(hooked(node, "socket", lifecycle={"postStart": {"tcpSocket": {"port": 80}}}, grace=2))
     assert "invalid handler" in node.wait_waiting("socket", "PostStartHookError")
 
 
-def test_the_signal_comes_after_the_hook(node):
+def test_the_stop_signal_follows_the_pre_stop_hook(node):
     node.launch(hooked(node, "polite", lifecycle={"preStop": shell(AWAIT + "echo hook >> /v/story")}))
     world.wait(lambda: story(node) == ["begun"], "it has begun")
     pid = node.init("polite")
@@ -75,7 +75,7 @@ def test_the_signal_comes_after_the_hook(node):
     assert story(node) == ["begun", "hook", "term"]
 
 
-def test_a_hook_lasts_no_longer_than_the_grace_and_the_container_still_hears_the_signal(node):
+def test_a_pre_stop_hook_is_limited_by_the_grace_period(node):
     node.launch(hooked(node, "endless", grace=1, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
     world.wait(lambda: story(node) == ["begun"], "it has begun")
     node.remove("endless")
@@ -83,7 +83,7 @@ def test_a_hook_lasts_no_longer_than_the_grace_and_the_container_still_hears_the
     assert story(node) == ["begun", "hook", "term"]
 
 
-def test_a_container_that_is_restarted_has_its_hook_too(node):
+def test_a_restarted_container_runs_its_hooks(node):
     node.launch(hooked(node, "again", lifecycle={"preStop": shell("echo hook >> /v/story")},
                        livenessProbe={**shell("[ ! -e /v/sick ]"), "periodSeconds": 1, "failureThreshold": 1}))
     world.wait(lambda: story(node) == ["begun"], "it has begun")
@@ -96,7 +96,7 @@ def test_a_container_that_is_restarted_has_its_hook_too(node):
     assert story(node)[:3] == ["begun", "hook", "term"]
 
 
-def test_the_hook_of_one_that_is_killed_lasts_no_longer_than_its_pod_s_end_when_the_file_goes(node):
+def test_pod_termination_shortens_the_pre_stop_hook_of_a_kill(node):
     probe = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1,
              "terminationGracePeriodSeconds": 600}
     node.launch(hooked(node, "killed", livenessProbe=probe, grace=1,
@@ -107,7 +107,7 @@ def test_the_hook_of_one_that_is_killed_lasts_no_longer_than_its_pod_s_end_when_
     assert story(node) == ["begun", "hook", "term"]
 
 
-def test_without_an_agent_the_container_still_ends(node):
+def test_the_shim_stops_a_container_without_an_agent(node):
     """The hook hangs, the agent dies: the shim keeps the time."""
     node.launch(hooked(node, "orphan", grace=2, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
     pid = node.init("orphan")
@@ -120,7 +120,7 @@ def test_without_an_agent_the_container_still_ends(node):
     node.wait_gone("orphan")
 
 
-def test_a_new_agent_does_not_run_a_hook_again_that_is_done(node):
+def test_a_restarted_agent_does_not_repeat_a_completed_hook(node):
     node.launch(hooked(node, "once", lifecycle={"postStart": shell("echo hook >> /v/story")}))
     world.wait(lambda: sorted(story(node)) == ["begun", "hook"], "both have run")
     node.restart()
@@ -130,7 +130,7 @@ def test_a_new_agent_does_not_run_a_hook_again_that_is_done(node):
     assert sorted(story(node)) == ["begun", "hook"]
 
 
-def test_a_hook_that_an_agent_died_in_is_run_by_the_next(node):
+def test_a_restarted_agent_repeats_an_interrupted_hook(node):
     node.drop(hooked(node, "twice", lifecycle={"postStart": shell("echo hook >> /v/story; " + AWAIT)}))
     world.wait(lambda: "hook" in story(node), "the hook has begun")
     node.restart()
@@ -150,7 +150,7 @@ def test_a_hook_sleeps(node):
     assert term >= before + 1
 
 
-def test_any_answer_will_do_for_a_hook(node):
+def test_any_http_status_passes_a_hook(node):
     """The server knows no such page."""
     serve = "mkdir /tmp/www; httpd -f -p 18241 -h /tmp/www & trap 'exit 0' TERM; while :; do sleep 0.05; done"
     container = specs.container(script=serve, lifecycle={"preStop": {"httpGet": {"port": 18241, "path": "/bye"}}})
@@ -161,7 +161,7 @@ def test_any_answer_will_do_for_a_hook(node):
 
 
 @pytest.mark.parametrize("name,number", [("SIGUSR1", 10), ("SIGRTMIN+3", 37)])
-def test_the_pod_chooses_its_stop_signal(node, name, number):
+def test_the_stop_signal_of_the_spec_is_sent(node, name, number):
     script = (f"trap 'echo told >> /v/story; exit 0' {number}; trap '' TERM; echo begun >> /v/story; "
               "while :; do sleep 0.05; done")
     pod = hooked(node, "chooser", script, lifecycle={"stopSignal": name})

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Init containers and sidecars: their order at the start and at the end, failures, restarts, and an agent that dies in
-between."""
+"""Init containers and sidecars: start and stop order, failures, restarts of the agent; restart rules; activeDeadlineSeconds."""
 
 import datetime
 import os
@@ -81,7 +80,7 @@ def test_init_containers_run_one_after_another_and_before_the_others(node):
     assert row(node, "ordered") == ["1/1", "Running"]
 
 
-def test_a_pod_that_is_not_initialized_says_what_it_waits_for(node):
+def test_an_uninitialized_pod_reports_the_containers_it_waits_for(node):
     node.drop(init_pod(node, "gated", [step("one", WAIT_FOR_GATE), step("two")]))
     wait_events(node, ["one begin"])
     pod = node.wait_pod("gated", lambda p: "running" in p["status"]["initContainerStatuses"][0]["state"], "begins")
@@ -97,7 +96,7 @@ def test_a_pod_that_is_not_initialized_says_what_it_waits_for(node):
     assert condition(node.pod("gated"), "Initialized")["status"] == "True"
 
 
-def test_the_log_and_the_description_of_an_init_container_are_to_be_had(node):
+def test_logs_and_describe_show_init_containers(node):
     node.launch(init_pod(node, "told", [step("one", "echo ready to begin")]))
     assert node.cli("logs", "told", "-c", "one").stdout == "ready to begin\n"
     said = node.cli("describe", "pod", "told").stdout
@@ -105,7 +104,7 @@ def test_the_log_and_the_description_of_an_init_container_are_to_be_had(node):
 
 
 @pytest.mark.parametrize("policy", ["Always", "OnFailure"])
-def test_a_failed_init_container_is_tried_again(node, policy):
+def test_a_failed_init_container_restarts(node, policy):
     node.drop(init_pod(node, "again", [step("one", "[ -e /v/tried ] || { touch /v/tried; exit 3; }")],
                        restartPolicy=policy))
     node.wait_running("again")
@@ -115,7 +114,7 @@ def test_a_failed_init_container_is_tried_again(node, policy):
     assert status["lastState"]["terminated"]["exitCode"] == 3
 
 
-def test_an_init_container_that_always_fails_is_held_back(node):
+def test_an_init_container_that_always_fails_is_in_back_off(node):
     node.drop(init_pod(node, "fails", [step("one", "exit 3")]))
     wait(lambda: row(node, "fails") == ["0/1", "Init:CrashLoopBackOff"], lambda: f"backs off: {row(node, 'fails')}")
     assert node.pod("fails")["status"]["phase"] == "Pending"
@@ -123,7 +122,7 @@ def test_an_init_container_that_always_fails_is_held_back(node):
 
 
 @pytest.mark.parametrize("spec,own", [({"restartPolicy": "Never"}, {}), ({}, {"restartPolicy": "Never"})])
-def test_an_init_container_that_may_not_be_tried_again_fails_the_pod(node, spec, own):
+def test_a_failed_init_container_with_policy_never_fails_the_pod(node, spec, own):
     node.drop(init_pod(node, "failed", [sidecar("side"), step("one", "exit 3", **own)], **spec))
     node.wait_phase("failed", "Failed")
     wait_events(node, ["side begin", "one begin", "side end"])
@@ -135,14 +134,14 @@ def test_an_init_container_that_may_not_be_tried_again_fails_the_pod(node, spec,
 
 
 @pytest.mark.quick
-def test_a_sidecar_runs_beside_what_follows_and_counts_as_ready(node):
+def test_a_sidecar_runs_beside_the_next_containers_and_counts_as_ready(node):
     node.launch(init_pod(node, "beside", [sidecar("side"), step("one")]))
     assert [event for event in events(node) if event != "side begin"] == ["one begin", "main begin"]
     assert world.is_alive(node.init("beside", "side"))
     wait(lambda: row(node, "beside") == ["2/2", "Running"], lambda: f"both are ready: {row(node, 'beside')}")
 
 
-def test_a_sidecar_is_restarted_whatever_the_policy_of_the_pod(node):
+def test_a_sidecar_restarts_whatever_the_policy_of_the_pod(node):
     node.launch(init_pod(node, "watched", [sidecar("side")], restartPolicy="Never"))
     main = node.init("watched")
     world.kill_all([node.init("watched", "side")])
@@ -152,7 +151,7 @@ def test_a_sidecar_is_restarted_whatever_the_policy_of_the_pod(node):
     assert node.pod("watched")["status"]["phase"] == "Running"
 
 
-def test_sidecars_end_in_reverse_after_all_others(node):
+def test_sidecars_stop_in_reverse_order_after_all_others(node):
     node.launch(init_pod(node, "orderly", [sidecar("first"), sidecar("second")],
                          teller("main", "trap 'sleep 0.3; tell main end; exit 0' TERM"), teller("other")))
     node.remove("orderly")
@@ -161,7 +160,7 @@ def test_sidecars_end_in_reverse_after_all_others(node):
     assert ends == ["other end", "main end", "second end", "first end"]
 
 
-def test_sidecars_end_when_the_others_are_done_and_their_codes_do_not_count(node):
+def test_sidecars_stop_when_the_pod_completes_and_their_exit_codes_do_not_count(node):
     node.drop(init_pod(node, "job", [sidecar("first", code=7), sidecar("second")], step("main", "sleep 0.2"),
                        restartPolicy="Never"))
     node.wait_phase("job", "Succeeded")
@@ -174,8 +173,8 @@ def test_sidecars_end_when_the_others_are_done_and_their_codes_do_not_count(node
     assert events(node) == before, "a new agent starts nothing of what is done"
 
 
-def test_who_waits_for_the_others_to_end_has_what_is_left_of_the_time(node):
-    """Nobody heeds SIGTERM; with a time of two seconds for all, and two for the last, it does not take three times."""
+def test_sidecars_have_the_rest_of_the_grace_period(node):
+    """No container handles SIGTERM: a grace period of two seconds, and two more for the last, not three times two."""
     deaf = "trap '' TERM"
     node.launch(init_pod(node, "deaf", [sidecar("first", deaf), sidecar("second", deaf)], teller("main", deaf),
                          terminationGracePeriodSeconds=2))
@@ -186,7 +185,7 @@ def test_who_waits_for_the_others_to_end_has_what_is_left_of_the_time(node):
     assert not [event for event in events(node) if event.endswith(" end")]
 
 
-def test_an_agent_that_is_killed_in_the_middle_of_init_goes_on_there(node):
+def test_a_restarted_agent_continues_in_the_middle_of_init(node):
     node.drop(init_pod(node, "midway", [step("one"), sidecar("side"), step("two", WAIT_FOR_GATE), step("three")]))
     wait_events(node, ["one begin", "side begin", "two begin"])
     side = node.init("midway", "side")
@@ -204,7 +203,7 @@ def test_an_agent_that_is_killed_in_the_middle_of_init_goes_on_there(node):
     assert condition(node.pod("midway"), "Initialized")["status"] == "True"
 
 
-def test_a_pod_that_lost_its_sandbox_begins_with_init_again(node):
+def test_a_pod_that_lost_its_sandbox_runs_init_containers_again(node):
     node.launch(init_pod(node, "lost", [step("one"), step("two")]))
     wait_events(node, ["one begin", "two begin", "main begin"])
     world.kill_all([node.shim("lost")])
@@ -214,7 +213,7 @@ def test_a_pod_that_lost_its_sandbox_begins_with_init_again(node):
     assert node.status("lost")["restartCount"] == 1
 
 
-def test_an_init_container_has_its_own_group_and_the_pods_holds_the_larger_of_both(node):
+def test_pod_limits_are_the_larger_of_init_and_main_containers(node):
     def limits(cpu, memory):
         return {"resources": {"limits": {"cpu": cpu, "memory": memory}}}
     node.launch(init_pod(node, "sized", [step("one", **limits("400m", "96Mi")),
@@ -231,7 +230,7 @@ def test_an_init_container_has_its_own_group_and_the_pods_holds_the_larger_of_bo
         assert world.cgroup_value(group, "cpu", "cpu.shares") == "409"
 
 
-def test_a_sidecar_is_not_killed_for_memory_before_the_one_it_is_there_for(node):
+def test_a_sidecar_is_not_oom_killed_before_the_main_container(node):
     node.launch(init_pod(node, "spared", [sidecar("side"), step("one")],
                          teller("main", resources={"requests": {"memory": "4Gi"}})))
     scores = [int(world.read(f"/proc/{pid}/oom_score_adj"))
@@ -239,7 +238,7 @@ def test_a_sidecar_is_not_killed_for_memory_before_the_one_it_is_there_for(node)
     assert scores[0] == scores[1] < 999
 
 
-def test_references_to_and_from_an_init_container_hold(node):
+def test_resource_field_references_include_init_containers(node):
     pod = init_pod(node, "refers", [step("one", "echo $LIMIT", resources={"limits": {"memory": "64Mi"}}, env=[
         {"name": "LIMIT", "valueFrom": {"resourceFieldRef": {"containerName": "one", "resource": "limits.memory",
                                                             "divisor": "1Mi"}}}])])
@@ -247,7 +246,7 @@ def test_references_to_and_from_an_init_container_hold(node):
     assert node.cli("logs", "refers", "-c", "one").stdout == "64\n"
 
 
-def test_a_pod_that_is_removed_in_the_middle_of_init_begins_nothing_more(node):
+def test_a_pod_removed_in_the_middle_of_init_starts_no_container(node):
     node.drop(init_pod(node, "aborted", [sidecar("side"), step("one", "trap 'exit 0' TERM\n" + WAIT_FOR_GATE),
                                          step("two")]))
     wait_events(node, ["side begin", "one begin"])
@@ -256,7 +255,7 @@ def test_a_pod_that_is_removed_in_the_middle_of_init_begins_nothing_more(node):
     assert events(node) == ["side begin", "one begin", "side end"]
 
 
-def test_a_sidecar_holds_up_what_follows_until_its_startup_probe_has_passed(node):
+def test_a_sidecar_delays_the_next_containers_until_its_startup_probe_has_passed(node):
     node.drop(init_pod(node, "probed", [sidecar("side", startupProbe={
         "exec": {"command": ["test", "-e", "/v/gate"]}, "periodSeconds": 1, "failureThreshold": 1000}), step("one")]))
     wait_events(node, ["side begin"])
@@ -269,7 +268,7 @@ def test_a_sidecar_holds_up_what_follows_until_its_startup_probe_has_passed(node
     node.wait_running("probed")
 
 
-def test_a_sidecar_that_does_not_start_is_restarted_holds_up_the_others_and_ends_with_its_pod(node):
+def test_a_sidecar_that_fails_its_startup_probe_restarts_and_stops_with_its_pod(node):
     probe = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1, "terminationGracePeriodSeconds": 1}
     node.drop(specs.pod("held", initContainers=[specs.container("side", restartPolicy="Always", startupProbe=probe)]))
     pod = node.wait_pod("held", lambda pod: node.status("held", "side").get("restartCount", 0) >= 1, "is restarted", 60)
@@ -283,7 +282,7 @@ def test_a_sidecar_that_does_not_start_is_restarted_holds_up_the_others_and_ends
     assert node.status("held")["restartCount"] == 0
 
 
-def test_kills_at_random_moments_run_each_container_of_init_once(node):
+def test_agent_kills_at_random_moments_run_each_init_container_once(node):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
     print(f"MAINSTAY_SEED={seed}")
     dice = random.Random(seed)
@@ -307,7 +306,7 @@ def restarts_on(code, action="Restart"):
         {"action": action, "exitCodes": {"operator": "In", "values": [code]}}]}
 
 
-def test_a_rule_restarts_what_the_policy_would_not(node):
+def test_a_restart_rule_overrides_the_policy(node):
     node.drop(init_pod(node, "ruled", [], step("main", "[ -e /v/tried ] && exit 0; touch /v/tried; exit 42",
                                                **restarts_on(42)), restartPolicy="Never"))
     node.wait_phase("ruled", "Succeeded")
@@ -315,13 +314,13 @@ def test_a_rule_restarts_what_the_policy_would_not(node):
     assert node.status("ruled")["lastState"]["terminated"]["exitCode"] == 42
 
 
-def test_where_no_rule_matches_the_policy_of_the_container_holds(node):
+def test_without_a_matching_restart_rule_the_policy_applies(node):
     node.drop(init_pod(node, "unruled", [], step("main", "exit 41", **restarts_on(42)), restartPolicy="Always"))
     node.wait_phase("unruled", "Failed")
     assert node.status("unruled")["restartCount"] == 0
 
 
-def test_a_rule_restarts_all_containers_from_init_on(node):
+def test_a_rule_restarts_all_containers_including_init(node):
     node.drop(init_pod(node, "all", [step("one"), sidecar("side")], teller("main"),
                        teller("judge", "[ -e /v/tried ] || { touch /v/tried; sleep 0.2; exit 88; }",
                               **restarts_on(88, "RestartAllContainers")), restartPolicy="Never"))
@@ -344,7 +343,7 @@ def test_a_rule_restarts_all_containers_from_init_on(node):
     assert events(node) == told, "a new agent does not restart them again"
 
 
-def test_all_containers_that_are_restarted_again_and_again_are_held_back(node):
+def test_repeated_restarts_of_all_containers_have_back_off(node):
     node.drop(init_pod(node, "loops", [], step("main", "exit 88", **restarts_on(88, "RestartAllContainers"))))
     wait(lambda: row(node, "loops") == ["0/1", "RestartingAllContainers"], lambda: f"holds: {row(node, 'loops')}")
     pod = node.pod("loops")
@@ -355,7 +354,7 @@ def test_all_containers_that_are_restarted_again_and_again_are_held_back(node):
     node.wait_pod("loops", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] > count, "goes on")
 
 
-def test_an_agent_that_is_killed_while_all_are_restarted_does_it_once(node):
+def test_a_killed_agent_restarts_all_containers_only_once(node):
     node.launch(init_pod(node, "cut", [step("one")], teller("main", "trap '' TERM"),
                          teller("judge", f"[ -e /v/tried ] || {{ touch /v/tried; {WAIT_FOR_GATE}; exit 88; }}",
                                 **restarts_on(88, "RestartAllContainers")), restartPolicy="Never"))
@@ -368,7 +367,7 @@ def test_an_agent_that_is_killed_while_all_are_restarted_does_it_once(node):
     assert node.status("cut", "one")["restartCount"] == 1
 
 
-def test_a_restart_of_all_asks_no_hook(node):
+def test_a_restart_of_all_containers_skips_pre_stop_hooks(node):
     hook = {"preStop": {"exec": {"command": ["sh", "-c", "echo main hook >> /v/events"]}}}
     node.drop(init_pod(node, "quick", [], teller("main", lifecycle=hook),
                        teller("judge", "[ -e /v/tried ] || { touch /v/tried; sleep 0.2; exit 88; }",
@@ -383,7 +382,7 @@ def test_a_restart_of_all_asks_no_hook(node):
 
 # Deadlines
 
-def test_a_pod_ends_at_its_deadline_also_with_another_agent(node):
+def test_active_deadline_survives_a_restart_of_the_agent(node):
     node.launch(init_pod(node, "late", [sidecar("side")], teller("main"), activeDeadlineSeconds=4))
     node.restart()
     pod = node.wait_phase("late", "Failed")
@@ -398,7 +397,7 @@ def test_a_pod_ends_at_its_deadline_also_with_another_agent(node):
     assert len(events(node)) == 4, "nothing is started any more"
 
 
-def test_a_deadline_that_passes_while_nobody_looks_holds(node):
+def test_an_active_deadline_that_passes_without_an_agent_applies(node):
     node.launch(init_pod(node, "unseen", [], teller("main"), activeDeadlineSeconds=3))
     start = node.pod("unseen")["status"]["startTime"]
     node.kill9()
@@ -414,7 +413,7 @@ def begin_of(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
-def test_a_pod_that_ended_in_time_did_not_exceed_its_deadline(node):
+def test_a_pod_that_completed_in_time_does_not_exceed_its_active_deadline(node):
     node.drop(init_pod(node, "early", [], step("main"), activeDeadlineSeconds=2, restartPolicy="Never"))
     pod = node.wait_phase("early", "Succeeded")
     wait(lambda: time.time() > begin_of(pod["status"]["startTime"]) + 2.5, "the deadline has passed")
@@ -423,7 +422,7 @@ def test_a_pod_that_ended_in_time_did_not_exceed_its_deadline(node):
     assert status["phase"] == "Succeeded" and "reason" not in status
 
 
-def test_a_pod_that_never_began_fails_at_its_deadline(node):
+def test_a_pod_that_never_started_fails_at_its_active_deadline(node):
     node.drop(init_pod(node, "never", [], {**teller("main"), "image": "docker.io/library/none:1",
                                            "imagePullPolicy": "Never"}, activeDeadlineSeconds=2))
     pod = node.wait_phase("never", "Failed")
@@ -432,7 +431,7 @@ def test_a_pod_that_never_began_fails_at_its_deadline(node):
     assert len(told) == 1 and "Normal" in told[0], "it is told once"
 
 
-def test_who_gives_a_pod_more_time_has_it_begin_anew(node):
+def test_a_longer_active_deadline_starts_the_pod_again(node):
     node.launch(init_pod(node, "late", [], teller("main"), activeDeadlineSeconds=2))
     node.wait_phase("late", "Failed")
     node.drop(init_pod(node, "late", [], teller("main"), activeDeadlineSeconds=600))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node is short of something: which pod goes, what is said of it, and who comes back when. What the thresholds are
-held against is the test's own, its control group or a file system, so that nobody else on the machine matters."""
+"""Node-pressure eviction: which pod is evicted, what its status reports, and which pods start again. The thresholds are
+compared with a cgroup or a file system of the test's own, so other load on the machine does not matter."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def metric(node, line):
     return value
 
 
-def test_of_those_that_exceed_what_they_asked_for_the_one_of_the_lowest_priority_goes(make_node):
+def test_the_lowest_priority_pod_that_exceeds_its_requests_is_evicted(make_node):
     node = make_node(config=pods_may_have(120))
     node.launch(eater("modest", 40, request="200Mi"))
     node.launch(eater("important", 30, priority=1000))
@@ -85,7 +85,7 @@ def test_of_those_that_exceed_what_they_asked_for_the_one_of_the_lowest_priority
     assert metric(node, 'kubelet_evictions{eviction_signal="allocatableMemory.available"}') >= 1
 
 
-def test_a_critical_pod_stays_even_if_nobody_else_can_go(make_node):
+def test_a_critical_pod_is_never_evicted(make_node):
     node = make_node(config=pods_may_have(60))
     node.launch(eater("critical", 90, priority=CRITICAL))
     world.wait(lambda: "no pod can be evicted that would help" in node.said(),
@@ -95,7 +95,7 @@ def test_a_critical_pod_stays_even_if_nobody_else_can_go(make_node):
     assert node.pod("critical")["status"]["phase"] == "Running"
 
 
-def test_the_condition_is_told_taints_the_node_and_keeps_out_who_asks_for_no_memory(make_node):
+def test_memory_pressure_is_reported_taints_the_node_and_rejects_besteffort_pods(make_node):
     node = make_node(config=pods_may_have(60))
     assert node_conditions(node)[0] == {"MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False",
                                         "Ready": "True"}
@@ -121,7 +121,7 @@ def test_the_condition_is_told_taints_the_node_and_keeps_out_who_asks_for_no_mem
     assert "taints" not in node_conditions(node)[1]["spec"] or not node_conditions(node)[1]["spec"]["taints"]
 
 
-def test_a_condition_brings_back_no_label_of_an_older_configuration(make_node):
+def test_a_condition_does_not_restore_labels_of_an_older_configuration(make_node):
     node = make_node(config=pods_may_have(60, mainstay={"nodeLabels": {"role": "a"}}))
     node.write_config(**pods_may_have(60, mainstay={"nodeLabels": {"role": "b"}}))
     world.wait(lambda: node_conditions(node)[1]["metadata"]["labels"]["role"] == "b", "the label is another")
@@ -145,7 +145,7 @@ def eat(node, mib):
         file.write(str(mib))
 
 
-def test_an_evicted_pod_begins_again_when_the_node_has_recovered_and_not_before(make_node):
+def test_an_evicted_pod_starts_again_when_the_node_has_recovered(make_node):
     node = make_node(config=pods_may_have(60))
     node.drop(changing_eater(node, "greedy"))
     wait_evicted(node, "greedy")
@@ -159,7 +159,7 @@ def test_an_evicted_pod_begins_again_when_the_node_has_recovered_and_not_before(
     assert "starts again: the node no longer has MemoryPressure" in node.said()
 
 
-def test_a_daemon_is_evicted_and_comes_back_like_any_other_pod(make_node):
+def test_a_daemonset_pod_is_evicted_and_starts_again(make_node):
     node = make_node(config=pods_may_have(60))
     spec = changing_eater(node, "greedy")["spec"]
     node.drop(specs.daemonset("greedy", *spec["containers"], volumes=spec["volumes"]))
@@ -173,7 +173,7 @@ def test_a_daemon_is_evicted_and_comes_back_like_any_other_pod(make_node):
     assert "starts again: the node no longer has MemoryPressure" in node.said()
 
 
-def test_a_pod_that_is_to_run_once_stays_evicted(make_node):
+def test_a_pod_with_policy_never_stays_evicted(make_node):
     node = make_node(config=pods_may_have(60))
     node.drop(eater("once", 90, restartPolicy="Never"))
     wait_evicted(node, "once")
@@ -183,7 +183,7 @@ def test_a_pod_that_is_to_run_once_stays_evicted(make_node):
     assert node.pod("once")["status"]["reason"] == "Evicted"
 
 
-def test_a_soft_threshold_lets_a_pod_end_in_its_time(make_node):
+def test_a_soft_threshold_leaves_the_pods_grace_period(make_node):
     node = make_node(config={"evictionHard": {}, "evictionSoft": pods_may_have(60)["evictionHard"],
                              "evictionSoftGracePeriod": {"allocatableMemory.available": "3s"},
                              "evictionMaxPodGracePeriod": 20})
@@ -217,7 +217,7 @@ def writer(name, script, **spec):
     ("dd if=/dev/zero of=/v/file bs=1M count=57 2>/dev/null", "ephemeral-storage"),
     ("i=0; while [ $i -lt 1900 ]; do i=$((i+1)); true 2>&- >/v/$i || break; done", "inodes"),
 ])
-def test_who_fills_the_disk_is_evicted_and_who_has_written_little_is_not(small_disk, script, resource):
+def test_the_pod_that_fills_the_disk_is_evicted(small_disk, script, resource):
     node = small_disk
     node.launch(writer("slim", "echo little >/v/file"))
     node.drop(writer("fat", script))
@@ -232,7 +232,7 @@ def test_who_fills_the_disk_is_evicted_and_who_has_written_little_is_not(small_d
     node.launch(writer("next", "echo little >/v/file"))
 
 
-def test_on_a_disk_that_others_have_filled_pods_run_on_and_new_ones_are_not_begun(small_disk):
+def test_on_a_disk_filled_by_others_pods_continue_and_new_ones_are_rejected(small_disk):
     node = small_disk
     node.launch(writer("slim", "echo little >/v/file"))
     with open(os.path.join(node.state, "ballast"), "wb") as file:
@@ -253,7 +253,7 @@ def told_condition(member, kind):
     return {one["type"]: one["status"] for one in node["status"]["conditions"]}.get(kind)
 
 
-def test_a_server_hears_of_the_condition_and_its_pods_stay_evicted(make_member):
+def test_the_api_server_gets_the_condition_and_its_pods_stay_evicted(make_member):
     member = make_member(config=pods_may_have(60))
     member.bind("critical", *eater("critical", 90)["spec"]["containers"], priority=CRITICAL,
                 volumes=eater("critical", 90)["spec"]["volumes"])

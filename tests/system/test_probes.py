@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Probes: what they ask of a container, what comes of it, and what a new agent makes of it."""
+"""Startup, liveness and readiness probes: their handlers, their results, and a restart of the agent."""
 
 import json
 import os
@@ -65,7 +65,7 @@ def test_readiness_follows_its_probe_up_and_down_and_restarts_nothing(node):
 
 
 @pytest.mark.quick
-def test_a_container_that_fails_its_liveness_probe_is_restarted_and_says_why(node):
+def test_a_failed_liveness_probe_restarts_the_container_with_a_message(node):
     touch(node, "alive")
     node.launch(probed(node, "web", probes={"livenessProbe": {
         "exec": {"command": ["cat", "/v/alive"]}, **FAST, "failureThreshold": 2}}))
@@ -80,7 +80,7 @@ def test_a_container_that_fails_its_liveness_probe_is_restarted_and_says_why(nod
     assert ended["message"].strip() in node.said()
 
 
-def test_who_was_killed_by_an_agent_that_died_has_failed_all_the_same(node):
+def test_a_kill_of_an_earlier_agent_counts_as_a_failure(node):
     touch(node, "alive")
     node.launch(probed(node, "web", restartPolicy="OnFailure", probes={
         "livenessProbe": {**exists("alive"), "failureThreshold": 1, "terminationGracePeriodSeconds": 2},
@@ -94,7 +94,7 @@ def test_who_was_killed_by_an_agent_that_died_has_failed_all_the_same(node):
     node.wait_running("web")
 
 
-def test_nothing_else_is_asked_before_the_startup_probe_has_passed(node):
+def test_other_probes_wait_for_the_startup_probe(node):
     node.launch(probed(node, "slow", probes={
         "startupProbe": {**exists("started"), "failureThreshold": 1000},
         "livenessProbe": {"exec": {"command": ["sh", "-c", "echo > /v/asked; test -e /v/alive"]}, **FAST,
@@ -111,7 +111,7 @@ def test_nothing_else_is_asked_before_the_startup_probe_has_passed(node):
     world.wait(lambda: os.path.exists(os.path.join(node.data, "asked")), "it is asked whether it lives")
 
 
-def test_a_container_that_does_not_start_is_restarted(node):
+def test_a_failed_startup_probe_restarts_the_container(node):
     node.drop(probed(node, "stuck", probes={"startupProbe": {**exists("never"), "failureThreshold": 2}}))
     status = node.wait_restarts("stuck", 1)
     assert "Container main failed startup probe, will be restarted" in status["lastState"]["terminated"]["message"]
@@ -135,7 +135,7 @@ def test_with_policy_never_a_failed_probe_ends_the_pod(node):
     {"tcpSocket": {"port": "web"}},
     {"tcpSocket": {"port": 18231, "host": "localhost"}},
 ], ids=lambda handler: json.dumps(handler).replace('"', ""))
-def test_a_server_is_asked_over_the_network(node, handler):
+def test_network_probes_reach_the_pod(node, handler):
     container = specs.container(script=SERVE.format(port=18231), ports=[{"name": "web", "containerPort": 18231}],
                                 readinessProbe={**handler, **FAST})
     node.launch(specs.pod("server", container))
@@ -149,7 +149,7 @@ def test_a_server_is_asked_over_the_network(node, handler):
     ({"tcpSocket": {"port": 18233}}, "connect: Connection refused"),
     ({"grpc": {"port": 18232}}, "error: health rpc probe failed"),
 ], ids=["404", "nobody", "no TLS", "no port", "no gRPC"])
-def test_what_is_wrong_is_said(node, handler, message):
+def test_failed_probes_have_the_kubelets_message(node, handler, message):
     container = specs.container(script=SERVE.format(port=18232),
                                 readinessProbe={**handler, **FAST, "initialDelaySeconds": 1})
     node.launch(specs.pod("server", container))
@@ -160,7 +160,7 @@ def test_what_is_wrong_is_said(node, handler, message):
     assert not node.status("server")["ready"]
 
 
-def test_nobody_carries_libcurl_who_makes_no_request(node):
+def test_libcurl_is_loaded_only_for_requests(node):
     def is_loaded():
         return "libcurl" in world.read(f"/proc/{node.agent.pid}/maps")
     node.launch(probed(node, "quiet", probes={"livenessProbe": {"tcpSocket": {"port": 1}, "periodSeconds": 1,
@@ -172,7 +172,7 @@ def test_nobody_carries_libcurl_who_makes_no_request(node):
     world.wait(is_loaded, "libcurl is there")
 
 
-def test_a_service_is_asked_by_grpc(node):
+def test_grpc_probes_ask_the_named_service(node):
     """The pod is in the node's network, and so is the server."""
     server = grpc_health.HealthServer()
     try:
@@ -188,7 +188,7 @@ def test_a_service_is_asked_by_grpc(node):
         server.stop()
 
 
-def test_a_program_that_hangs_is_ended_and_has_failed(node):
+def test_a_hanging_exec_probe_is_killed_and_fails(node):
     node.launch(probed(node, "hang", probes={"readinessProbe": {
         "exec": {"command": ["sh", "-c", "echo $$ > /v/pid; sleep 1000 & sleep 1000"]}, **FAST}}))
     world.wait(lambda: "command timed out" in node.said(), lambda: f"it is said: {node.said()}")
@@ -211,13 +211,13 @@ def test_a_probe_runs_as_the_container_does(node):
     assert world.read(os.path.join(node.data, "who")) == "1000 /tmp b b sh\n"
 
 
-def test_a_probe_gets_no_device_of_the_nodes(node):
+def test_an_exec_probe_has_no_host_devices(node):
     node.launch(specs.pod("web", specs.container(script=specs.IDLE, readinessProbe={
         "exec": {"command": ["sh", "-c", "test ! -c /proc/self/fd/0 && test $(wc -c) = 0"]}, **FAST})))
     wait_ready(node, "web")
 
 
-def test_a_new_agent_keeps_what_the_last_one_knew(node):
+def test_probe_results_survive_a_restart_of_the_agent(node):
     touch(node, "ok")
     node.launch(probed(node, "kept", probes={
         "startupProbe": {**exists("ok"), "failureThreshold": 1},
@@ -236,14 +236,14 @@ def test_a_new_agent_keeps_what_the_last_one_knew(node):
     assert "startup probe" not in node.said().lower()
 
 
-def test_a_new_agent_does_not_call_ready_what_was_not(node):
+def test_an_unready_container_stays_unready_after_a_restart_of_the_agent(node):
     node.launch(probed(node, "unready", probes={"readinessProbe": {**exists("ok"), "periodSeconds": 3600}}))
     node.restart()
     node.wait_running("unready")
     assert not node.status("unready")["ready"]
 
 
-def test_a_probe_that_an_edit_adds_takes_nothing_back_also_for_a_new_agent(node):
+def test_a_probe_added_by_an_edit_does_not_reset_started(node):
     pod = probed(node, "web")
     node.launch(pod)
     pid = node.init("web")
@@ -259,7 +259,7 @@ def test_a_probe_that_an_edit_adds_takes_nothing_back_also_for_a_new_agent(node)
     assert world.is_alive(pid)
 
 
-def test_a_hanging_server_costs_nobody_else_anything(node):
+def test_a_hanging_server_does_not_delay_other_probes(node):
     """A socket that accepts and never answers, in one pod; the other is asked all the same."""
     node.drop(specs.pod("deaf", specs.container(
         script="nc -lk -p 18234 -e sleep 1000 & " + specs.IDLE,
@@ -275,7 +275,7 @@ def test_a_hanging_server_costs_nobody_else_anything(node):
     assert not node.status("deaf")["ready"]
 
 
-def test_a_frozen_agent_restarts_nobody_when_it_goes_on(node):
+def test_a_frozen_agent_does_not_restart_containers_when_it_continues(node):
     node.launch(specs.pod("patient", specs.container(
         script=SERVE.format(port=18235),
         livenessProbe={"httpGet": {"port": 18235}, **FAST, "failureThreshold": 1, "initialDelaySeconds": 1},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens when a container ends: policies, counts, last states, back-off, phases."""
+"""Restart policy, restart counts, last states, crash back-off and phases."""
 
 import re
 import os
@@ -19,7 +19,7 @@ def ends_with(code, policy):
     ("Never", 3, "Failed", "Error"),
     ("OnFailure", 0, "Succeeded", "Completed"),
 ])
-def test_a_container_that_is_not_restarted_is_reported_as_it_ended(node, policy, code, phase, reason):
+def test_a_terminated_container_reports_exit_code_and_reason(node, policy, code, phase, reason):
     node.drop(ends_with(code, policy))
     pod = node.wait_phase("ender", phase)
     status = node.status("ender")
@@ -35,7 +35,7 @@ def test_a_container_that_is_not_restarted_is_reported_as_it_ended(node, policy,
 
 @pytest.mark.quick
 @pytest.mark.parametrize("policy,code", [("Always", 0), ("Always", 4), ("OnFailure", 4)])
-def test_a_container_that_is_restarted_counts_and_remembers(node, policy, code):
+def test_a_restarted_container_has_restart_count_and_last_state(node, policy, code):
     node.drop(specs.pod("again", specs.container(
         script=f"[ -e /v/tried ] || {{ touch /v/tried; exit {code}; }}; " + specs.IDLE,
         volumeMounts=[specs.mount("v", "/v")]), volumes=[{"name": "v", "emptyDir": {}}], restartPolicy=policy))
@@ -63,7 +63,7 @@ def test_a_first_process_that_is_killed_ends_with_137(node):
 
 
 @pytest.mark.quick
-def test_a_container_that_always_fails_is_held_back(node):
+def test_a_container_that_always_fails_is_in_crash_loop_back_off(node):
     node.drop(ends_with(5, "Always"))
     message = node.wait_waiting("ender", "CrashLoopBackOff")
     assert re.fullmatch(r"back-off 1s restarting failed container=main pod=[a-z]+-node1_default\([0-9a-f]{32}\)", message)
@@ -75,20 +75,20 @@ def test_a_container_that_always_fails_is_held_back(node):
     node.wait_pod("ender", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 3, "goes on trying")
 
 
-def test_back_off_holds_for_success_too(node):
+def test_back_off_applies_to_exit_code_0_too(node):
     node.drop(ends_with(0, "Always"))
     node.wait_waiting("ender", "CrashLoopBackOff")
     assert node.status("ender")["lastState"]["terminated"]["reason"] == "Completed"
 
 
-def test_each_restart_takes_the_time_that_was_agreed(make_node):
+def test_each_restart_waits_for_its_back_off(make_node):
     node = make_node(config={"crashLoopBackOff": {"maxContainerRestartPeriod": "3s"}})
     node.drop(ends_with(1, "Always"))
     node.wait_waiting("ender", "CrashLoopBackOff")
     assert "back-off 3s" in node.status("ender")["state"]["waiting"]["message"]
 
 
-def test_one_container_s_end_does_not_touch_the_other(node):
+def test_an_exit_of_one_container_does_not_affect_the_other(node):
     node.launch(specs.pod("two", specs.container("dies"), specs.container("lives")))
     lives = node.init("two", "lives")
     world.kill_all([node.init("two", "dies")])
@@ -114,7 +114,7 @@ def test_a_pod_is_running_while_one_container_is(node):
     assert condition(pod, "ContainersReady")["reason"] == "ContainersNotReady"
 
 
-def test_a_restarted_container_begins_with_a_fresh_root(node):
+def test_a_restarted_container_has_a_fresh_root_file_system(node):
     node.launch(specs.script_pod("fresh", "[ -e /mark ] && exit 9; touch /mark; " + specs.IDLE))
     world.kill_all([node.init("fresh")])
     status = node.wait_restarts("fresh", 1)
@@ -122,7 +122,7 @@ def test_a_restarted_container_begins_with_a_fresh_root(node):
     assert status["lastState"]["terminated"]["exitCode"] == 137
 
 
-def test_of_ended_attempts_nothing_but_the_last_log_is_left(node):
+def test_only_the_last_log_of_ended_attempts_is_kept(node):
     node.launch(specs.script_pod("tidy", "echo up; " + specs.IDLE))
     for count in range(1, 4):
         world.kill_all([node.init("tidy")])

@@ -55,7 +55,7 @@ def test_a_shim_that_does_not_start_is_reported_and_retried(make_node, tmp_path)
     node.command = lambda: [str(tmp_path / "mainstayd"), *command()[1:]]
     node.start()
     node.drop(specs.pod("bad"))
-    assert "shim ended" in node.wait_pod(
+    assert "shim exited" in node.wait_pod(
         "bad", lambda pod: "message" in pod["status"]["containerStatuses"][0]["state"]["waiting"],
         "says why")["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
     before = cpu_ticks(node.agent.pid)

@@ -26,7 +26,7 @@ def wait_evicted(node, name):
     return pod["status"]["message"]
 
 
-def test_a_pod_that_fills_its_empty_dir_beyond_the_limit_is_evicted_and_stays_so(node):
+def test_a_pod_that_exceeds_an_empty_dir_size_limit_stays_evicted(node):
     node.launch(disk_pod("full", WRITE.format("/v/file"), size="2Mi"))
     uid = node.pod("full")["metadata"]["uid"]
     assert wait_evicted(node, "full") == 'Usage of EmptyDir volume "v" exceeds the limit "2Mi".'
@@ -40,7 +40,7 @@ def test_a_pod_that_fills_its_empty_dir_beyond_the_limit_is_evicted_and_stays_so
     node.wait_running("full")
 
 
-def test_a_pod_that_stays_within_its_limits_is_left_alone(node):
+def test_a_pod_within_its_storage_limits_is_not_evicted(node):
     node.launch(disk_pod("within", "dd if=/dev/zero of=/v/file bs=64k count=8 2>/dev/null; " + specs.IDLE,
                          {"ephemeral-storage": "4Mi"}, "2Mi"))
     node.launch(disk_pod("over", WRITE.format("/v/file"), size="2Mi"))
@@ -50,27 +50,27 @@ def test_a_pod_that_stays_within_its_limits_is_left_alone(node):
 
 
 @pytest.mark.parametrize("file", ["/file", "/v/file"])
-def test_what_a_container_writes_anywhere_counts_against_the_limit_of_its_pod(node, file):
+def test_all_written_files_count_against_the_pods_storage_limit(node, file):
     node.launch(disk_pod("writer", WRITE.format(file), {"ephemeral-storage": "2Mi"}))
     assert wait_evicted(node, "writer") == \
         "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi."
 
 
-def test_what_one_container_writes_counts_against_its_own_limit(node):
+def test_a_containers_files_count_against_its_own_limit(node):
     limits = [{"resources": {"limits": {"ephemeral-storage": size}}} for size in ("1Mi", "1Gi")]
     node.launch(specs.pod("one", specs.container("small", WRITE.format("/file"), **limits[0]),
                           specs.container("large", WRITE.format("/file"), **limits[1])))
     assert wait_evicted(node, "one") == 'Container small exceeded its local ephemeral storage limit "1Mi".'
 
 
-def test_logs_count(node):
+def test_logs_count_against_the_storage_limit(node):
     node.launch(specs.pod("talker", specs.container(
         script="yes 'a line that is long enough to fill a log' | head -c 3000000; " + specs.IDLE,
         resources={"limits": {"ephemeral-storage": "2Mi"}})))
     assert "ephemeral local storage" in wait_evicted(node, "talker")
 
 
-def test_who_deletes_an_evicted_pod_has_it_begin_anew(node):
+def test_a_deleted_evicted_pod_starts_again(node):
     node.launch(disk_pod("full", WRITE.format("/v/file"), size="2Mi"))
     wait_evicted(node, "full")
     events = node.cli("get", "events").stdout
@@ -80,7 +80,7 @@ def test_who_deletes_an_evicted_pod_has_it_begin_anew(node):
     assert not node.pod("full")["status"].get("reason")
 
 
-def test_a_broken_edit_does_not_bring_an_evicted_pod_back(node):
+def test_a_broken_edit_does_not_restart_an_evicted_pod(node):
     node.launch(disk_pod("full", WRITE.format("/v/file"), size="2Mi"))
     wait_evicted(node, "full")
     node.write("kind: Pod\nspec: {", "full.yaml")

@@ -543,7 +543,8 @@ TEST(an_edit_during_a_failing_creation_runs_it_again_once)
         container_machine_start(world.machine);
         container_machine_restart_edited(world.machine);
         world.processes--;
-        container_machine_on_start_failed(world.machine, 0, /* by_runtime= */ true, "no such program");
+        container_machine_on_start_failed(world.machine, 0, /* by_runtime= */ true,
+                                          "no such program");
         EXPECT(container_machine_is_waiting(world.machine));
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 1, 1);
@@ -614,7 +615,8 @@ TEST(after_a_found_exit_the_pod_decides_about_a_restart)
         end();
 }
 
-/* Random events: never two processes, no resource that the state does not use, each attempt run at most once, and a stopped container ends. */
+/* Random events: never two processes, no resource that the state does not use, each attempt run at
+ * most once, and a stopped container ends. */
 static void random_event(unsigned dice) {
         unsigned attempt = container_machine_attempt(world.machine);
 
@@ -644,7 +646,8 @@ static void random_event(unsigned dice) {
                 break;
         case 7:
                 if (world.hook)
-                        container_machine_on_hook_done(world.machine, dice & 0x100 ? "failed" : NULL);
+                        container_machine_on_hook_done(world.machine,
+                                                       dice & 0x100 ? "failed" : NULL);
                 break;
         case 8:
                 container_machine_kill(world.machine, "killed");

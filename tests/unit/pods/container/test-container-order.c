@@ -79,7 +79,8 @@ TEST(init_containers_start_in_order_and_main_containers_together)
                 { "usm", ".s." },
                 { "uum", "..s" },
                 { "dMm", "..s" },
-                /* A sidecar that has started once does not delay the others, and is started again. */
+                /* A sidecar that has started once does not delay the others, and is started again.
+                 */
                 { "sdim", "s.s." },
                 { "sdM", "s.." },
                 { "sdMm", "s..s" },

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names that a stack trace or grep shows alone: each type and each static function of agent/ and common/ has one
+that nothing else in the tree has."""
+
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import shape  # noqa: E402
+import tree  # noqa: E402
+
+FOLDERS = ("agent/", "common/")
+
+
+def types(text):
+    """Name and offset of each struct, enum and union that is defined at the top level."""
+    for match in re.finditer(r"^(?:typedef )?(?:struct|enum|union)\b\s*(\w*)\s*\{", text, re.M):
+        end = text.find("\n}", match.end())
+        name = re.match(r"\n\}\s*(\w+)?", text[end:]) if end >= 0 else None
+        yield (name and name.group(1)) or match.group(1), match.start()
+
+
+def static_functions(text):
+    lines = text.split("\n")
+    for name, line, _ in shape.functions(text):
+        if lines[line - 1].startswith("static"):
+            yield name, line
+
+
+def find_homonyms(places, what):
+    return [f"{found[1]}: the {what} {name} is defined at {found[0]} as well" for name, found in sorted(places.items())
+            if name and len({place.rsplit(":", 1)[0] for place in found}) > 1]
+
+
+def check(root):
+    of_types, of_functions = {}, {}
+    for path in tree.files(root, ".c", ".h"):
+        if not path.startswith(FOLDERS):
+            continue
+        text = tree.without_comments(tree.read(root, path))
+        for name, offset in types(text):
+            of_types.setdefault(name, []).append(f"{path}:{tree.line_of(text, offset)}")
+        if path.endswith(".c"):
+            for name, line in static_functions(text):
+                of_functions.setdefault(name, []).append(f"{path}:{line}")
+    of_functions.pop("main", None)
+    return find_homonyms(of_types, "type") + find_homonyms(of_functions, "static function")
+
+
+if __name__ == "__main__":
+    problems = check(sys.argv[1] if len(sys.argv) > 1 else ".")
+    print("\n".join(problems))
+    sys.exit(bool(problems))

@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The words of the tree: each of these has a plainer one, or the one that Kubernetes, OCI, CNI or systemd use."""
+
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tree  # noqa: E402
+
+# A word of ours that is not used any longer, and what stands in its place.
+OLD_WORDS = {
+    r"wish(es|ed|ing)?": "desired, desired pods",
+    r"doorbells?|bell": "watch",
+    r"anew|any ?more": "again, no longer",
+    r"wh?o(m|ever)?": "it, the pod, the process",
+    r"somebody|someone|nobody|anybody|everybody": "the name of what acts",
+    r"he|him|his|she": "it",
+    r"persons?|people": "the user, the administrator",
+    r"tell(s|ing)?|told|tidings|news": "report, reported, message, update",
+    r"sentences?": "message",
+    r"troubles?": "last error",
+    r"undertakers?|stand-ins?": "sandbox teardown, dummy interface",
+    r"lanes?": "connection generation",
+    r"standing": "connection status, permissions",
+    r"seal(s|ed)?": "checksum",
+    r"li(fe|ves)": "pod worker, instance",
+    r"cover(s|ed)?": "adopted pod, adopt",
+    r"rooms?": "module, space",
+    r"doors?": "header, interface",
+    r"rings?": "suite",
+    r"beg[iau]n(s|ning)?": "start",
+    r"go(es|ing)? on|went on": "continue",
+    r"for ever": "without end",
+    r"(is|are|be|was|were) (another|others)": "has changed, differs",
+    r"(?<!there )(is|are|was|were) no(?! (longer|less|more|later|larger))": "is not",
+    r"(has|have|had) no(?! longer)": "lacks, without",
+}
+OLD_WORD = {re.compile(rf"(?<![\w/.-])(?:{old})(?![\w/-])", re.I): new for old, new in OLD_WORDS.items()}
+
+
+def prose_of_c(text):
+    """The comments and sentences of C, the rest blanked; lines and columns stay. A string without a space is not a
+    sentence, but a key or a word of a format."""
+    pattern = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.S)
+    out, at = [], 0
+    for match in pattern.finditer(text):
+        out.append(re.sub(r"[^\n]", " ", text[at:match.start()]))
+        is_prose = match.group(0)[0] == "/" or " " in match.group(0)
+        out.append(match.group(0) if is_prose else re.sub(r"[^\n]", " ", match.group(0)))
+        at = match.end()
+    out.append(re.sub(r"[^\n]", " ", text[at:]))
+    return "".join(out)
+
+
+def test_names(path, text):
+    """Names of tests, with their underscores as spaces."""
+    pattern = r"^TEST\((\w+)\)" if path.endswith(".c") else r"^\s*def (test_\w+)"
+    for match in re.finditer(pattern, text, re.M):
+        yield match.start(1), match.group(1).replace("_", " ")
+
+
+def check(root, only=()):
+    problems = []
+    for path in tree.files(root):
+        if only and not any(path == p or path.startswith(p.rstrip("/") + "/") for p in only):
+            continue
+        if not path.endswith((".c", ".h", ".md", ".py", ".txt", ".in", ".cmake", ".sh")) or "corpus/" in path \
+                or path.endswith("vocabulary.py"):
+            continue
+        text = tree.read(root, path)
+        if text is None:
+            continue
+        prose = prose_of_c(text) if path.endswith((".c", ".h")) else text
+        for old, new in OLD_WORD.items():
+            for match in old.finditer(prose):
+                problems.append((path, tree.line_of(prose, match.start()), match.group(0), new))
+            for offset, name in test_names(path, text):
+                for match in old.finditer(name):
+                    problems.append((path, tree.line_of(text, offset), name, new))
+    return [f"{path}:{line}: '{word}': say {new}" for path, line, word, new in sorted(set(problems))]
+
+
+if __name__ == "__main__":
+    found = check(".", sys.argv[1:])
+    print("\n".join(found))
+    sys.exit(bool(found))
