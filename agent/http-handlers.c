@@ -2,8 +2,8 @@
 
 /* The handlers of requests on the local socket: each calls the module that answers. */
 
-#include "agent/desired/manifest-status.h"
 #include "agent/debug-handlers.h"
+#include "agent/desired/manifest-status.h"
 #include "agent/image-handlers.h"
 #include "agent/model/json.h"
 #include "agent/pods/metrics-collect.h"

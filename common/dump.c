@@ -76,8 +76,8 @@ void dump_timer(FILE *out, unsigned depth, const char *what, sd_event_source *ti
         uint64_t usec;
         int enabled;
 
-        if (!timer || sd_event_source_get_enabled(timer, &enabled) < 0 ||
-            enabled == SD_EVENT_OFF || sd_event_source_get_time(timer, &usec) < 0 ||
+        if (!timer || sd_event_source_get_enabled(timer, &enabled) < 0 || enabled == SD_EVENT_OFF ||
+            sd_event_source_get_time(timer, &usec) < 0 ||
             sd_event_source_get_time_clock(timer, &clock) < 0 || clock_gettime(clock, &now) < 0)
                 return;
         if (usec == UINT64_MAX)

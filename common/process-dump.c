@@ -114,10 +114,9 @@ static void dump_uptime(FILE *out) {
                             &ticks) != 1)
                 return;
         dump_line(out, 1, "uptime: %s",
-                  dump_format_duration(uptime,
-                                       now_boottime_usec() - ticks * USEC_PER_SEC /
-                                                                     (uint64_t) sysconf(
-                                                                             _SC_CLK_TCK)));
+                  dump_format_duration(uptime, now_boottime_usec() -
+                                                       ticks * USEC_PER_SEC /
+                                                               (uint64_t) sysconf(_SC_CLK_TCK)));
 }
 
 void process_dump(sd_event *event, FILE *out) {

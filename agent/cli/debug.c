@@ -73,9 +73,8 @@ int run_debug(const Options *options) {
                         continue;
                 if (options->n_words - 1 > debug_commands[i].n_arguments_max)
                         return fail_usage("debug %s takes %s", names[i],
-                                          debug_commands[i].n_arguments_max > 0
-                                                  ? "one level only"
-                                                  : "no arguments");
+                                          debug_commands[i].n_arguments_max > 0 ? "one level only"
+                                                                                : "no arguments");
                 return debug_commands[i].run(options, options->words[1]);
         }
         return fail_unknown("debug command", options->words[0], names, N_ELEMENTS(names));

@@ -349,8 +349,8 @@ void daemonset_controller_dump(const DaemonSetController *controller, FILE *out)
         dump_line(out, 1, "passes: %u", pass->generation);
         dump_timer(out, 1, "next pass", controller->timer);
         for (size_t i = 0; i < controller->n_sets; i++)
-                daemonset_state_dump(controller->sets[i],
-                                     steady_now_usec(controller->config.clock), out);
+                daemonset_state_dump(controller->sets[i], steady_now_usec(controller->config.clock),
+                                     out);
         for (size_t i = 0; (orphan = orphan_pods_get(pass->orphans, i)); i++)
                 dump_line(out, 1, "orphan: %s/%s", orphan->metadata.namespace,
                           orphan->metadata.name);

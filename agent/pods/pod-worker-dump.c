@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `mainstay debug dump` prints of a pod worker: sandbox, network, timers, errors, containers. */
+/* What `mainstay debug dump` prints of a pod worker: sandbox, network, timers, errors, containers.
+ */
 
 #include "agent/pods/pod-worker-private.h"
 
@@ -14,7 +15,7 @@ static void dump_pod_sandbox(const PodWorker *worker, FILE *out) {
         char delay[DUMP_DURATION_SIZE];
 
         dump_line(out, 2, "sandbox: %s, pid %d%s%s%s",
-                  !pod->sandbox                          ? "none"
+                  !pod->sandbox                        ? "none"
                   : sandbox_is_connected(pod->sandbox) ? "connected"
                                                        : "not connected",
                   pod->sandbox ? (int) sandbox_pid(pod->sandbox) : 0,
@@ -28,8 +29,7 @@ static void dump_pod_sandbox(const PodWorker *worker, FILE *out) {
         if (sandbox->cleanup)
                 dump_line(out, 3, "cleanup: under way, %s",
                           sandbox->cleanup_is_whole ? "of everything" : "of the sandbox");
-        dump_timer(out, 3,
-                   sandbox->state == WORKER_RETRY_WAIT ? "retry" : "the shim must answer",
+        dump_timer(out, 3, sandbox->state == WORKER_RETRY_WAIT ? "retry" : "the shim must answer",
                    sandbox->timer);
         dump_timer(out, 3, "network check", sandbox->network_check_timer);
         if (pod->attachment)

@@ -11,9 +11,8 @@ static void dump_terminated_state(const char *key, const ContainerState *state, 
         char finished[RFC3339_SIZE];
 
         if (state->kind == STATE_TERMINATED)
-                dump_line(out, 3, "%s: exit code %d, reason %s, finished %s", key,
-                          state->exit_code, strna(state->reason),
-                          format_rfc3339(finished, state->finished_at));
+                dump_line(out, 3, "%s: exit code %d, reason %s, finished %s", key, state->exit_code,
+                          strna(state->reason), format_rfc3339(finished, state->finished_at));
 }
 
 void container_machine_dump(const ContainerMachine *c, FILE *out) {
