@@ -52,7 +52,7 @@ static void remove_test_directory(void) {
         directory[0] = '\0';
 }
 
-/* "common/test-file.c" is called "file". */
+/* The name of "common/test-file.c" is "file". */
 static const char *name_file(const char *path, size_t *ret_length) {
         const char *base = strrchr(path, '/');
 
@@ -70,7 +70,7 @@ static bool is_in_file(const Test *test, const char *file) {
         return strlen(file) == length && strncmp(name, file, length) == 0;
 }
 
-/* Gives whether all have passed, of which there must be some. */
+/* Returns whether all tests have passed; a file without tests fails. */
 static bool run_tests_of_file(const char *file) {
         unsigned passed = 0, failed = 0;
 
@@ -91,7 +91,7 @@ static bool run_tests_of_file(const char *file) {
         return failed == 0 && passed > 0;
 }
 
-/* What one file's tests do to their process must not reach those of another. */
+/* A process for each file: tests may change the state of their process. */
 static bool fork_tests_of_file(const char *file) {
         int status;
         pid_t pid;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Tests in C: TEST(a_sentence_about_behaviour) { … } registers itself; the program of a module runs
- * the tests of all its files, each file in a process of its own, or of those that are named:
- * 'unit-common file hash' runs test-file.c and test-hash.c. It prints one line for each test and
- * fails when one fails. An expectation prints its source and both values. */
+/* Tests in C: TEST(name_that_states_the_behaviour) { … } registers itself. The program of a module
+ * runs the tests of all its files, or of the named ones: 'unit-common file hash' runs test-file.c
+ * and test-hash.c. Each file has its own process. The program prints one line for each test and
+ * fails if one fails. A failed expectation prints its source and both values. */
 
 #undef NDEBUG
 #include "common/macros.h"
@@ -31,16 +31,16 @@ void test_fail(const char *file, int line, const char *text, const char *format,
 void test_expect_string(const char *file, int line, const char *text, const char *got,
                         const char *expected);
 
-/* A directory of its own for the running test, removed after it. Absolute path. */
+/* The absolute path of a directory for the running test, which is removed after it. */
 const char *test_directory(void);
 
-#define TEST(sentence)                                                             \
-        static void test_##sentence(void);                                         \
-        __attribute__((constructor)) static void test_register_##sentence(void) {  \
-                static Test test = { __FILE__, #sentence, test_##sentence, NULL }; \
-                test_register(&test);                                              \
-        }                                                                          \
-        static void test_##sentence(void)
+#define TEST(name)                                                            \
+        static void test_##name(void);                                        \
+        __attribute__((constructor)) static void test_register_##name(void) { \
+                static Test test = { __FILE__, #name, test_##name, NULL };    \
+                test_register(&test);                                         \
+        }                                                                     \
+        static void test_##name(void)
 
 #define EXPECT(condition)                                                      \
         do {                                                                   \
@@ -58,11 +58,11 @@ const char *test_directory(void);
 
 #define EXPECT_STREQ(got, expected) test_expect_string(__FILE__, __LINE__, #got, got, expected)
 
-/* Ends the process: for what the rest of the file's tests cannot do without. */
-#define REQUIRE(condition)                                                                   \
-        do {                                                                                 \
-                if (!(condition)) {                                                          \
-                        test_fail(__FILE__, __LINE__, #condition, "is false; cannot go on"); \
-                        exit(1);                                                             \
-                }                                                                            \
+/* Exits if the condition is false: for what all further tests of the file need. */
+#define REQUIRE(condition)                                                                      \
+        do {                                                                                    \
+                if (!(condition)) {                                                             \
+                        test_fail(__FILE__, __LINE__, #condition, "is false; cannot continue"); \
+                        exit(1);                                                                \
+                }                                                                               \
         } while (0)

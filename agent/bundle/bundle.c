@@ -229,8 +229,9 @@ static int write_hostname(const BundleConfig *config, const Pod *pod, Error *ret
 static int prepare_etc_files(const BundleConfig *config, const Pod *pod, Error *reterr) {
         int r = write_resolv_conf(config, pod, reterr);
 
-        if (r >= 0)
-                r = write_hostname(config, pod, reterr);
+        if (r < 0)
+                return r;
+        r = write_hostname(config, pod, reterr);
         if (r >= 0 && pod->spec.host_network)
                 r = bundle_write_hosts(config, pod, NULL, 0, reterr);
         return r;
@@ -264,27 +265,40 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
         if (!fstab || !sysctls)
                 return -ENOMEM;
         r = pod_check_sysctls(config, &pod->spec, reterr);
-        if (r >= 0)
-                r = huge_pages_check(&pod->spec, HUGE_PAGES_DIRECTORY, reterr);
-        if (r >= 0)
-                r = make_bundle_directory(run_dir, 0700, reterr);
-        if (r >= 0)
-                r = make_bundle_directory(state_dir, 0711, reterr);
-        if (r >= 0)
-                r = make_bundle_directory(log_dir, 0755, reterr);
-        if (r >= 0)
-                r = selinux_prepare_pod_level(config, pod, reterr);
-        if (r >= 0 && pod_has_own_users(&pod->spec))
+        if (r < 0)
+                return r;
+        r = huge_pages_check(&pod->spec, HUGE_PAGES_DIRECTORY, reterr);
+        if (r < 0)
+                return r;
+        r = make_bundle_directory(run_dir, 0700, reterr);
+        if (r < 0)
+                return r;
+        r = make_bundle_directory(state_dir, 0711, reterr);
+        if (r < 0)
+                return r;
+        r = make_bundle_directory(log_dir, 0755, reterr);
+        if (r < 0)
+                return r;
+        r = selinux_prepare_pod_level(config, pod, reterr);
+        if (r < 0)
+                return r;
+        if (pod_has_own_users(&pod->spec))
                 r = prepare_pod_user_ids(config, pod, run_dir, reterr);
-        if (r >= 0)
-                r = prepare_pod_cgroup(config, pod, run_dir, reterr);
-        if (r >= 0)
-                r = prepare_pod_volumes(config, pod, reterr);
-        if (r >= 0)
-                r = prepare_etc_files(config, pod, reterr);
-        if (r >= 0)
-                r = write_bundle_file(run_dir, "fstab", fstab, 0600, reterr);
-        if (r >= 0 && sysctls[0])
+        if (r < 0)
+                return r;
+        r = prepare_pod_cgroup(config, pod, run_dir, reterr);
+        if (r < 0)
+                return r;
+        r = prepare_pod_volumes(config, pod, reterr);
+        if (r < 0)
+                return r;
+        r = prepare_etc_files(config, pod, reterr);
+        if (r < 0)
+                return r;
+        r = write_bundle_file(run_dir, "fstab", fstab, 0600, reterr);
+        if (r < 0)
+                return r;
+        if (sysctls[0])
                 r = write_bundle_file(run_dir, "sysctls", sysctls, 0600, reterr);
         if (r >= 0 && pod->spec.share_process_namespace)
                 r = make_bundle_file(run_dir, "pid-namespace", reterr);
@@ -363,13 +377,15 @@ static int make_container_directories(const BundleConfig *config, const Pod *pod
         int r;
 
         r = make_bundle_directory(rootfs, 0700, reterr);
-        if (r >= 0)
-                r = make_bundle_directory(upper, 0755, reterr);
-        if (r >= 0)
-                r = make_bundle_directory(work, 0700, reterr);
-        if (r >= 0)
-                r = make_bundle_directory(log_dir, 0755, reterr);
-        return r;
+        if (r < 0)
+                return r;
+        r = make_bundle_directory(upper, 0755, reterr);
+        if (r < 0)
+                return r;
+        r = make_bundle_directory(work, 0700, reterr);
+        if (r < 0)
+                return r;
+        return make_bundle_directory(log_dir, 0755, reterr);
 }
 
 /* The fstab of one attempt: root filesystem, image volumes, and parts of volumes (subPath). */
@@ -424,22 +440,29 @@ static int write_container_bundle(const RuntimeSpecInput *input, const Bundle *b
         cleanup_free char *json = NULL, *fstab = NULL;
         int r = make_runtime_spec(input, &json, reterr);
 
-        if (r >= 0)
-                r = compose_container_fstab(input, bundle->directory, &fstab, reterr);
-        if (r >= 0)
-                r = make_container_directories(config, input->pod, input->container, input->attempt,
-                                               bundle, reterr);
-        if (r >= 0 && input->users)
+        if (r < 0)
+                return r;
+        r = compose_container_fstab(input, bundle->directory, &fstab, reterr);
+        if (r < 0)
+                return r;
+        r = make_container_directories(config, input->pod, input->container, input->attempt, bundle,
+                                       reterr);
+        if (r < 0)
+                return r;
+        if (input->users)
                 r = make_bundle_traversable(input, bundle->directory, reterr);
-        if (r >= 0)
-                r = make_termination_log(input, reterr);
-        if (r >= 0)
-                r = write_bundle_file(bundle->directory, "config.json", json, 0600, reterr);
-        if (r >= 0)
-                r = write_bundle_file(bundle->directory, "fstab", fstab, 0600, reterr);
-        if (r >= 0)
-                r = link_container_log(config, input->pod, input->container, bundle, reterr);
-        return r;
+        if (r < 0)
+                return r;
+        r = make_termination_log(input, reterr);
+        if (r < 0)
+                return r;
+        r = write_bundle_file(bundle->directory, "config.json", json, 0600, reterr);
+        if (r < 0)
+                return r;
+        r = write_bundle_file(bundle->directory, "fstab", fstab, 0600, reterr);
+        if (r < 0)
+                return r;
+        return link_container_log(config, input->pod, input->container, bundle, reterr);
 }
 
 int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const Container *container,

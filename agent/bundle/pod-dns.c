@@ -264,7 +264,9 @@ static int compose_resolv_conf(ResolvConf *conf, const BundleConfig *config, con
 
         if (spec->dns_policy != DNS_POLICY_NONE)
                 r = parse_resolv_conf(conf, node_resolv_conf);
-        if (r >= 0 && wants_cluster_dns(config, spec))
+        if (r < 0)
+                return r;
+        if (wants_cluster_dns(config, spec))
                 r = use_cluster_dns(conf, config, pod);
         if (r >= 0 && spec->dns_config)
                 r = add_pod_dns_config(conf, spec->dns_config);

@@ -203,9 +203,7 @@ static int load_localhost_seccomp(const RuntimeSpecInput *input, const char *pat
         (void) snprintf(fd_path, sizeof(fd_path), "/proc/self/fd/%d", fd);
         r = seccomp_profile_load(AT_FDCWD, fd_path, ret, NULL);
         return r < 0 ? error_setf(reterr, -r, "cannot use the seccomp profile %s/%s: %s", root,
-                                  path,
-                                  r == -EINVAL ? "it is not a seccomp profile"
-                                               : strerror(-r))
+                                  path, r == -EINVAL ? "it is not a seccomp profile" : strerror(-r))
                      : 0;
 }
 

@@ -344,9 +344,9 @@ static int compute_container_labels(const BundleConfig *config, const Pod *pod,
                 level = of_pod->level;
         if (options)
                 r = check_selinux_options(config, options, reterr);
-        if (r >= 0)
-                r = compose_selinux_label(config->labels, options, level, ret);
-        return r;
+        if (r < 0)
+                return r;
+        return compose_selinux_label(config->labels, options, level, ret);
 }
 
 /* A pod without a level started when SELinux was disabled. A labelled process could not access its

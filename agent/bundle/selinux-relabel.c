@@ -65,14 +65,15 @@ static int put_relabel_volumes(FILE *out, const RuntimeSpecInput *input) {
 static int put_relabel_lines(FILE *out, const RuntimeSpecInput *input) {
         int r = put_relabel_pod_files(out, input);
 
-        if (r >= 0)
-                r = put_relabel_volumes(out, input);
-        if (r >= 0)
-                r = put_relabel_line(out,
-                                     termination_log_path(input->config, input->pod->metadata.uid,
-                                                          input->container->name, input->attempt),
-                                     NULL, input->labels.file);
-        return r;
+        if (r < 0)
+                return r;
+        r = put_relabel_volumes(out, input);
+        if (r < 0)
+                return r;
+        return put_relabel_line(out,
+                                termination_log_path(input->config, input->pod->metadata.uid,
+                                                     input->container->name, input->attempt),
+                                NULL, input->labels.file);
 }
 
 int selinux_relabel_fstab(const RuntimeSpecInput *input, char **ret) {

@@ -9,8 +9,8 @@
  * with a message that names the file; see manifest_parse(). The caller frees the objects. */
 int read_manifest(const char *file, const char *node_name, ManifestObjects *ret, Error *reterr);
 
-/* The same with all errors of the file, for strv_free(); see manifest_validate(). A file that cannot
- * be read is one error. */
+/* The same with all errors of the file, for strv_free(); see manifest_validate(). A file that
+ * cannot be read is one error. */
 int validate_manifest(const char *file, const char *node_name, ManifestObjects *ret,
                       char ***ret_errors);
 

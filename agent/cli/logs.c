@@ -59,19 +59,24 @@ static int make_log_query(const Options *options, LogQuery *query, Error *reterr
         int r;
 
         r = log_query_add(query, "follow", options->follow ? "true" : NULL);
-        if (r >= 0)
-                r = log_query_add(query, "previous", options->previous ? "true" : NULL);
-        if (r >= 0)
-                r = log_query_add(query, "timestamps", options->timestamps ? "true" : NULL);
-        if (r >= 0)
-                r = log_query_add(query, "tailLines", tail);
-        if (r >= 0)
-                r = log_query_add(query, "sinceTime", options->since_time);
-        if (r >= 0)
-                r = log_query_add(query, "limitBytes", options->limit_bytes);
-        if (r >= 0)
-                r = log_query_add_since(query, options->since, reterr);
-        return r;
+        if (r < 0)
+                return r;
+        r = log_query_add(query, "previous", options->previous ? "true" : NULL);
+        if (r < 0)
+                return r;
+        r = log_query_add(query, "timestamps", options->timestamps ? "true" : NULL);
+        if (r < 0)
+                return r;
+        r = log_query_add(query, "tailLines", tail);
+        if (r < 0)
+                return r;
+        r = log_query_add(query, "sinceTime", options->since_time);
+        if (r < 0)
+                return r;
+        r = log_query_add(query, "limitBytes", options->limit_bytes);
+        if (r < 0)
+                return r;
+        return log_query_add_since(query, options->since, reterr);
 }
 
 static int on_log_data(const char *data, size_t length, void *userdata) {

@@ -199,17 +199,19 @@ static int emit_document(yaml_emitter_t *emitter, json_t *json) {
 
         r = emit_yaml_event(emitter, &event,
                             yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING));
-        if (r >= 0)
-                r = emit_yaml_event(
-                        emitter, &event,
-                        yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1));
-        if (r >= 0)
-                r = emit_value(emitter, json, 0);
-        if (r >= 0)
-                r = emit_yaml_event(emitter, &event, yaml_document_end_event_initialize(&event, 1));
-        if (r >= 0)
-                r = emit_yaml_event(emitter, &event, yaml_stream_end_event_initialize(&event));
-        return r;
+        if (r < 0)
+                return r;
+        r = emit_yaml_event(emitter, &event,
+                            yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1));
+        if (r < 0)
+                return r;
+        r = emit_value(emitter, json, 0);
+        if (r < 0)
+                return r;
+        r = emit_yaml_event(emitter, &event, yaml_document_end_event_initialize(&event, 1));
+        if (r < 0)
+                return r;
+        return emit_yaml_event(emitter, &event, yaml_stream_end_event_initialize(&event));
 }
 
 static int on_yaml_output(void *userdata, unsigned char *data, size_t length) {

@@ -43,11 +43,15 @@ static int hook_set_defaults(Handler *hook) {
 int probes_set_defaults(Container *container) {
         int r = probe_set_defaults(container->liveness_probe);
 
-        if (r >= 0)
-                r = probe_set_defaults(container->readiness_probe);
-        if (r >= 0)
-                r = probe_set_defaults(container->startup_probe);
-        if (r >= 0 && container->lifecycle)
+        if (r < 0)
+                return r;
+        r = probe_set_defaults(container->readiness_probe);
+        if (r < 0)
+                return r;
+        r = probe_set_defaults(container->startup_probe);
+        if (r < 0)
+                return r;
+        if (container->lifecycle)
                 r = hook_set_defaults(container->lifecycle->post_start);
         if (r >= 0 && container->lifecycle)
                 r = hook_set_defaults(container->lifecycle->pre_stop);

@@ -115,16 +115,20 @@ static int decode_parts(Decoder *d, const YamlNode *root, KubeconfigParts *parts
         KubeconfigItem unused;
         int r = expect_kubeconfig_value(d, root, "apiVersion", "v1");
 
-        if (r >= 0)
-                r = expect_kubeconfig_value(d, root, "kind", "Config");
-        if (r >= 0)
-                r = decode_object(d, root, &kubeconfig_document_schema, NULL, &parts->document);
-        if (r >= 0)
-                r = decode_kubeconfig_item(d, root, &contexts, parts->document.current_context,
-                                           &parts->context, &unused);
-        if (r >= 0)
-                r = decode_kubeconfig_item(d, root, &clusters, parts->context.cluster,
-                                           &parts->cluster, &parts->cluster_item);
+        if (r < 0)
+                return r;
+        r = expect_kubeconfig_value(d, root, "kind", "Config");
+        if (r < 0)
+                return r;
+        r = decode_object(d, root, &kubeconfig_document_schema, NULL, &parts->document);
+        if (r < 0)
+                return r;
+        r = decode_kubeconfig_item(d, root, &contexts, parts->document.current_context,
+                                   &parts->context, &unused);
+        if (r < 0)
+                return r;
+        r = decode_kubeconfig_item(d, root, &clusters, parts->context.cluster, &parts->cluster,
+                                   &parts->cluster_item);
         if (r >= 0 && parts->context.user)
                 r = decode_kubeconfig_item(d, root, &users, parts->context.user, &parts->user,
                                            &parts->user_item);
@@ -215,10 +219,10 @@ static int resolve_kubeconfig_cluster(const Decoder *d, const char *directory,
         ret->tls_server_name = TAKE_PTR(cluster->tls_server_name);
         ret->proxy_url = TAKE_PTR(cluster->proxy_url);
         ret->insecure = cluster->insecure;
-        if (r >= 0)
-                r = decode_base64_pem(d, &parts->cluster_item, "certificate-authority-data",
-                                      cluster->authority_data, &ret->authority_data);
-        return r;
+        if (r < 0)
+                return r;
+        return decode_base64_pem(d, &parts->cluster_item, "certificate-authority-data",
+                                 cluster->authority_data, &ret->authority_data);
 }
 
 static int resolve_kubeconfig_user(const Decoder *d, const char *directory, KubeconfigParts *parts,

@@ -229,7 +229,9 @@ static int check_pod_spec_affinity(const Rules *rules) {
                 return 0;
         if (affinity->node_affinity)
                 r = check_node_affinity_terms(rules, affinity->node_affinity);
-        if (r >= 0 && affinity->pod_affinity)
+        if (r < 0)
+                return r;
+        if (affinity->pod_affinity)
                 r = check_pod_affinity(rules, affinity->pod_affinity, "podAffinity");
         if (r >= 0 && affinity->pod_anti_affinity)
                 r = check_pod_affinity(rules, affinity->pod_anti_affinity, "podAntiAffinity");

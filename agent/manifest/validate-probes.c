@@ -96,9 +96,13 @@ static int check_handler_kinds(const ProbePosition *position, const Handler *han
 static int check_handler(const ProbePosition *position, const Handler *handler) {
         int r = check_handler_kinds(position, handler);
 
-        if (r >= 0 && handler->http_get)
+        if (r < 0)
+                return r;
+        if (handler->http_get)
                 r = check_named_port(position, &handler->http_get->port, "httpGet.port");
-        if (r >= 0 && handler->tcp_socket)
+        if (r < 0)
+                return r;
+        if (handler->tcp_socket)
                 r = check_named_port(position, &handler->tcp_socket->port, "tcpSocket.port");
         if (r >= 0 && handler->sleep)
                 r = check_sleep(position, handler->sleep);
@@ -136,7 +140,9 @@ static int check_lifecycle(const Rules *rules, const ContainerAt *at) {
                 return probe_error(&position, "", "%s", not_in_init);
         if (lifecycle->post_start)
                 r = check_handler(&start, lifecycle->post_start);
-        if (r >= 0 && lifecycle->pre_stop)
+        if (r < 0)
+                return r;
+        if (lifecycle->pre_stop)
                 r = check_handler(&stop, lifecycle->pre_stop);
         if (r >= 0 && lifecycle->stop_signal && !rules->pod->spec.os)
                 r = probe_error(&position, "stopSignal",

@@ -86,9 +86,9 @@ static int check_container_context(const Rules *rules, size_t n) {
                                       "`capabilities.Add` CAP_SYS_ADMIN",
                                       "%s", path);
         r = check_profile(rules, context->seccomp_profile, &seccomp_rule, path);
-        if (r >= 0)
-                r = check_profile(rules, context->app_armor_profile, &app_armor_rule, path);
-        return r;
+        if (r < 0)
+                return r;
+        return check_profile(rules, context->app_armor_profile, &app_armor_rule, path);
 }
 
 /* How this sysctl contradicts the rest of the pod, or NULL. */

@@ -60,16 +60,17 @@ static int add_service_port_variables(const Service *service, const ServicePort 
         if (!upper || !lower || !url)
                 return -ENOMEM;
         r = strv_appendf(env, "%s_PORT_%" PRId64 "_%s=%s", prefix, port->port, upper, url);
-        if (r >= 0)
-                r = strv_appendf(env, "%s_PORT_%" PRId64 "_%s_PROTO=%s", prefix, port->port, upper,
-                                 lower);
-        if (r >= 0)
-                r = strv_appendf(env, "%s_PORT_%" PRId64 "_%s_PORT=%" PRId64, prefix, port->port,
-                                 upper, port->port);
-        if (r >= 0)
-                r = strv_appendf(env, "%s_PORT_%" PRId64 "_%s_ADDR=%s", prefix, port->port, upper,
-                                 service->cluster_ip);
-        return r;
+        if (r < 0)
+                return r;
+        r = strv_appendf(env, "%s_PORT_%" PRId64 "_%s_PROTO=%s", prefix, port->port, upper, lower);
+        if (r < 0)
+                return r;
+        r = strv_appendf(env, "%s_PORT_%" PRId64 "_%s_PORT=%" PRId64, prefix, port->port, upper,
+                         port->port);
+        if (r < 0)
+                return r;
+        return strv_appendf(env, "%s_PORT_%" PRId64 "_%s_ADDR=%s", prefix, port->port, upper,
+                            service->cluster_ip);
 }
 
 static int add_service_host_variables(const Service *service, const ServicePort *port,

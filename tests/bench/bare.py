@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the measurements share: how a container says that it runs, and the runtime alone to compare with."""
+"""Shared by all measurements: how a container reports that it runs, and the OCI runtime alone as the reference."""
 
 import json
 import os
@@ -13,12 +13,12 @@ import time
 
 import specs
 
-# What a measured container does: it says that it runs, and waits.
+# A measured container writes its name into the FIFO as soon as it runs, and waits.
 SCRIPT = "echo $NAME > /bench/up; exec sleep 100000"
 
 
-class Bell:
-    """A FIFO into which containers write their names."""
+class StartFifo:
+    """A FIFO into which containers write their names when they start."""
 
     def __init__(self, directory):
         self.path = os.path.join(directory, "up")
@@ -27,11 +27,11 @@ class Bell:
         self.rest = b""
 
     def wait_for(self, names, deadline=60.0):
-        """Gives the moment at which the last of the names was heard."""
+        """Returns the time at which the last of these names arrived."""
         missing, end = set(names), time.monotonic() + deadline
         while missing:
             if not select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
-                raise SystemExit(f"bench: never heard of {sorted(missing)}")
+                raise SystemExit(f"bench: no start of {sorted(missing)} within {deadline:g} s")
             now = time.monotonic()
             *lines, self.rest = (self.rest + os.read(self.fd, 65536)).split(b"\n")
             missing -= {line.decode() for line in lines}
@@ -39,7 +39,7 @@ class Bell:
 
 
 class Runtime:
-    """The runtime alone, with the bundle that the agent made, on a root that is unpacked already."""
+    """The OCI runtime alone, with the bundle that the agent made, on a root file system that is already unpacked."""
 
     def __init__(self, node, archive, pod):
         self.node = node
@@ -60,7 +60,7 @@ class Runtime:
                     inner.extractall(os.path.join(self.bundle, "rootfs"), numeric_owner=True)
 
     def adapt(self, pod):
-        """The pod's own config.json, but for what lives in the namespaces of its shim."""
+        """The pod's own config.json, without what refers to the namespaces of its shim."""
         path = f"{self.node.run}/pods/{pod['metadata']['uid']}/containers/main/0/config.json"
         with open(path, encoding="utf-8") as file:
             spec = json.load(file)
@@ -73,8 +73,8 @@ class Runtime:
                 mount["source"] = tempfile.mkdtemp(dir=self.directory)
         return spec
 
-    def run(self, bell):
-        """Seconds from the call to the first word of the container's process."""
+    def run(self, fifo):
+        """Seconds from the call until the container's process writes to the FIFO."""
         self.count += 1
         name = f"bare{self.count}"
         self.spec["linux"]["cgroupsPath"] = f"{self.node.cgroup_root}/{name}"
@@ -82,13 +82,13 @@ class Runtime:
         self.spec["process"]["env"] = env + [f"NAME={name}"]
         with open(os.path.join(self.bundle, "config.json"), "w", encoding="utf-8") as file:
             json.dump(self.spec, file)
-        begun = time.monotonic()
+        started = time.monotonic()
         with subprocess.Popen([self.runtime, "--root", self.root, "run", "--detach", "--bundle", self.bundle, name],
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
-            heard = bell.wait_for([name])
+            running = fifo.wait_for([name])
             if process.wait() != 0:
-                raise SystemExit(f"bench: runc ended with {process.returncode}")
-        return heard - begun
+                raise SystemExit(f"bench: runc exited with {process.returncode}")
+        return running - started
 
     def delete_all(self):
         for name in os.listdir(self.root) if os.path.isdir(self.root) else []:
@@ -102,13 +102,13 @@ def measured_pod(node, name, **spec):
                      **spec)
 
 
-def start(node, bell, pod):
-    """Seconds from the manifest's appearance to the first word of the container's process."""
+def start(node, fifo, pod):
+    """Seconds from the rename of the manifest until the container's process writes to the FIFO."""
     name = pod["metadata"]["name"]
     staged, target = node.stage(pod), node.path(f"{name}.yaml")
-    begun = time.monotonic()
+    started = time.monotonic()
     os.rename(staged, target)
-    return bell.wait_for([name]) - begun
+    return fifo.wait_for([name]) - started
 
 
 class Figures:
@@ -119,8 +119,8 @@ class Figures:
         self.all.append({"name": name, "value": round(value, 2), "unit": unit, "goal": goal, "met": value <= goal,
                          **details})
 
-    def compare(self, name, ours, others, goal):
+    def compare(self, name, ours, reference, goal):
         """The medians of two lists of seconds, as a ratio."""
-        mine, other = statistics.median(ours), statistics.median(others)
+        mine, other = statistics.median(ours), statistics.median(reference)
         self.add(name, mine / other, goal, "x", ours_ms=round(mine * 1000, 1), bare_ms=round(other * 1000, 1),
                  samples=len(ours))

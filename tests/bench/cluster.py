@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that has joined an API server (one of the tests, on loopback): how soon what is bound to it runs, how soon the
-server hears what became of it, what it costs, and that a server that is away costs nothing."""
+"""A node that has joined an API server (that of the tests): the delay from a binding to the container, from an
+exit to the status update, the cost of both, and the start while the server is unreachable."""
 
 import json
 import os
@@ -17,22 +17,22 @@ from harness import NODE_NAME
 
 PODS = 110
 QUIET_SECONDS = 60
-CALM_SECONDS = 5  # after a burst: what it left behind is given back
+CALM_SECONDS = 5  # after a burst: the agent returns memory to the system meanwhile
 
 
 class Bench:
     def __init__(self, archive, directory, figures):
         self.figures, self.api = figures, apiserver.make(directory)
-        self.api.api.injects_tokens = False  # a file pod has none
+        self.api.api.injects_tokens = False  # as pods of files do not have one
         self.added = {}
         self.api.misbehave(verb="watch", plural="pods", change=self.note_added)
         self.node = member.Member(self.api, archive)
-        self.bell = bare.Bell(self.node.data)
+        self.fifo = bare.StartFifo(self.node.data)
         self.bind("warm")
-        self.bell.wait_for(["warm"])
+        self.fifo.wait_for(["warm"])
 
     def note_added(self, data):
-        """The moment at which the server is about to send the event."""
+        """Records the time just before the server sends the event."""
         event = json.loads(data)
         if event["type"] == "ADDED":
             self.added[event["object"]["metadata"]["name"]] = time.monotonic()
@@ -50,48 +50,48 @@ class Bench:
     def starts(self, samples):
         bound, filed = [], []
         for i in range(samples):
-            filed.append(bare.start(self.node, self.bell, bare.measured_pod(self.node, f"file{i}")))
+            filed.append(bare.start(self.node, self.fifo, bare.measured_pod(self.node, f"file{i}")))
             self.bind(f"bound{i}")
-            rang = self.bell.wait_for([f"bound{i}"])
-            bound.append(rang - self.added[f"bound{i}"])
+            running = self.fifo.wait_for([f"bound{i}"])
+            bound.append(running - self.added[f"bound{i}"])
             self.node.remove(f"file{i}")
             self.drop([f"bound{i}"])
             self.node.wait_gone(f"file{i}")
-        self.figures.compare("event of a bound pod -> container runs, over a manifest renamed", bound, filed, 1.1)
+        self.figures.compare("event of a bound pod -> container runs, over a renamed manifest", bound, filed, 1.1)
 
-    def told(self, name):
+    def count_status_requests(self, name):
         return len([one for one in self.api.asked("patch", "pods", name, "status")
                     if "containerStatuses" in one.body["status"]])
 
     def statuses(self, samples):
-        """From the death of a process to the request that says so."""
+        """From the exit of a process to the request that reports it."""
         spans = []
         for _ in range(samples):
             self.node.wait_told_phase("warm", "Running")
-            pid, before = self.node.init("warm"), self.told("warm")
+            pid, before = self.node.init("warm"), self.count_status_requests("warm")
             time.sleep(0.3)
-            before = self.told("warm")
-            begun = time.monotonic()
+            before = self.count_status_requests("warm")
+            started = time.monotonic()
             os.kill(pid, 9)
-            while self.told("warm") == before:
+            while self.count_status_requests("warm") == before:
                 time.sleep(0.0005)
-            spans.append(time.monotonic() - begun)
-            self.bell.wait_for(["warm"])
-        self.figures.add("process ends -> the server is told, median", statistics.median(spans) * 1000, 50, "ms")
+            spans.append(time.monotonic() - started)
+            self.fifo.wait_for(["warm"])
+        self.figures.add("process exits -> the server has received it, median", statistics.median(spans) * 1000, 50, "ms")
 
     def quiet(self):
         time.sleep(5)
         before = len(self.api.requests)
         time.sleep(QUIET_SECONDS)
         count = (len(self.api.requests) - before) * 60 / QUIET_SECONDS
-        self.figures.add("requests a minute when nothing happens", count, 8, "")
+        self.figures.add("requests per minute when nothing happens", count, 8, "")
 
     def many(self):
         self.api.api.injects_tokens = True
         names = [f"many{i}" for i in range(PODS - 1)]
         for name in names:
             self.bind(name)
-        self.bell.wait_for(names, 300)
+        self.fifo.wait_for(names, 300)
         for name in names:
             self.node.wait_told_phase(name, "Running", 120)
         time.sleep(CALM_SECONDS)
@@ -104,16 +104,16 @@ class Bench:
         self.node.stop()
         self.node.write_config(mainstay={"kubeconfig": self.node.kubeconfig} if joined else {})
         self.node.drop(bare.measured_pod(self.node, name))
-        begun = time.monotonic()
+        started = time.monotonic()
         self.node.start(ready=False)
-        span = self.bell.wait_for([name]) - begun
+        span = self.fifo.wait_for([name]) - started
         self.node.wait_running(name)
         self.node.remove(name)
         self.node.wait_gone(name)
         return span
 
     def boots(self, samples):
-        """The server is not there; with and without the wish to join it."""
+        """The server is unreachable; with and without a kubeconfig that names it."""
         self.drop(["warm"])
         self.api.stop()
         joined, alone = [], []

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Prints how many milliseconds it takes to decide, for one node, on a thousand DaemonSets beside
- * two hundred pods: the median of many times. What they ask for is what such sets ask for: labels,
- * affinity with several terms, tolerations, company. */
+/* Prints how many milliseconds the evaluation of 1000 DaemonSets for one node with 200 pods takes
+ * (the median of many times), and how many of the sets run there. The sets have what real ones
+ * have: node selectors, node affinity with several terms, tolerations, pod affinity. */
 
 #include "agent/daemonset/rules/rules.h"
 #include "agent/manifest/manifest.h"
@@ -112,7 +112,7 @@ int main(void) {
         for (unsigned i = 0; i < N_ELEMENTS(sets); i++)
                 sets[i] = parse(print_set, i * N_A_FILE, (i + 1) * N_A_FILE);
         for (size_t time = 0; time < N_TIMES; time++) {
-                uint64_t begun = now_boottime_usec();
+                uint64_t started = now_boottime_usec();
 
                 for (size_t i = 0; i < N_SETS; i++) {
                         cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
@@ -122,7 +122,7 @@ int main(void) {
                                 abort();
                         n_run += decision.verdict == DAEMONSET_SHOULD_RUN;
                 }
-                times[time] = now_boottime_usec() - begun;
+                times[time] = now_boottime_usec() - started;
         }
         qsort(times, N_TIMES, sizeof(times[0]), compare);
         median = times[N_TIMES / 2];

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An edit of a label of the node: how long until what belongs here now runs, and until what does not any more has
-heard of it, among many DaemonSets."""
+"""An edit of a label of the node, among many DaemonSets: the time until the pod of the set that now matches runs, and until
+the pod of the set that no longer matches gets SIGTERM."""
 
 import os
 import statistics
@@ -22,45 +22,45 @@ def daemonset(node, name):
 
 
 def stage_config(node, role):
-    """The configuration with this label, ready to be renamed into its place."""
+    """Writes the configuration with this label beside the one in use; returns its path."""
     path, node.config = node.config, node.config + ".next"
     node.write_config(mainstay={"nodeLabels": {"role": role}})
     path, node.config = node.config, path
     return path
 
 
-def edit(node, bell, role, heard):
+def edit(node, fifo, role, message):
     staged = stage_config(node, role)
-    begun = time.monotonic()
+    started = time.monotonic()
     os.rename(staged, node.config)
-    return bell.wait_for([heard]) - begun
+    return fifo.wait_for([message]) - started
 
 
 def measure(archive, arguments, figures):
     node = harness.Node(archive)
     runtime = None
     try:
-        bell = bare.Bell(node.data)
+        fifo = bare.StartFifo(node.data)
         node.drop(bare.measured_pod(node, "warm"))
-        bell.wait_for(["warm"])
+        fifo.wait_for(["warm"])
         runtime = bare.Runtime(node, archive, node.wait_running("warm"))
-        runtime.run(bell)
+        runtime.run(fifo)
         names = ["one", "two", *(f"other{i}" for i in range(SETS - 2))]
         node.drop(specs.text(*[daemonset(node, name) for name in names]), file="many.yaml")
         starts, stops, bares = [], [], []
         for _ in range(arguments.samples):
-            bares.append(runtime.run(bell))
-            starts.append(edit(node, bell, "one", "one"))
-            bares.append(runtime.run(bell))
-            stops.append(edit(node, bell, "none", "end-one"))
-            harness.wait(lambda: len(node.pods()) == 1, "the daemon is gone")
+            bares.append(runtime.run(fifo))
+            starts.append(edit(node, fifo, "one", "one"))
+            bares.append(runtime.run(fifo))
+            stops.append(edit(node, fifo, "none", "end-one"))
+            harness.wait(lambda: len(node.pods()) == 1, "the pod of the DaemonSet is removed")
             runtime.delete_all()
         alone = statistics.median(bares)
-        figures.add(f"label edited -> daemon runs, beyond runc run, {SETS} sets",
+        figures.add(f"label edited -> pod of a DaemonSet runs, beyond runc run, {SETS} sets",
                     (statistics.median(starts) - alone) * 1000, 100, "ms",
                     ours_ms=round(statistics.median(starts) * 1000, 1), bare_ms=round(alone * 1000, 1),
                     samples=len(starts))
-        figures.add(f"label edited -> daemon hears SIGTERM, {SETS} sets", statistics.median(stops) * 1000, 100, "ms",
+        figures.add(f"label edited -> pod of a DaemonSet gets SIGTERM, {SETS} sets", statistics.median(stops) * 1000, 100, "ms",
                     samples=len(stops))
     finally:
         if runtime:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods in the node's network: how long they take to start and to start again, and what they cost when idle."""
+"""Pods in the node's network: the time to start and to restart, and the cost of idle pods."""
 
 import os
 import statistics
@@ -11,12 +11,12 @@ import world
 
 
 class Bench:
-    def __init__(self, node, archive, bell, figures):
-        self.node, self.bell, self.figures = node, bell, figures
+    def __init__(self, node, archive, fifo, figures):
+        self.node, self.fifo, self.figures = node, fifo, figures
         node.drop(self.pod("warm"))
-        bell.wait_for(["warm"])
+        fifo.wait_for(["warm"])
         self.runtime = bare.Runtime(node, archive, node.wait_running("warm"))
-        self.runtime.run(bell)
+        self.runtime.run(fifo)
 
     def pod(self, name):
         return bare.measured_pod(self.node, name)
@@ -24,36 +24,36 @@ class Bench:
     def restart(self, name):
         self.node.wait_running(name)
         pid = self.node.init(name)
-        begun = time.monotonic()
+        started = time.monotonic()
         os.kill(pid, 9)
-        return self.bell.wait_for([name]) - begun
+        return self.fifo.wait_for([name]) - started
 
     def latencies(self, samples):
         starts, restarts, bares = [], [], []
         for i in range(samples):
             name = f"sample{i}"
-            bares.append(self.runtime.run(self.bell))
-            starts.append(bare.start(self.node, self.bell, self.pod(name)))
-            bares.append(self.runtime.run(self.bell))
+            bares.append(self.runtime.run(self.fifo))
+            starts.append(bare.start(self.node, self.fifo, self.pod(name)))
+            bares.append(self.runtime.run(self.fifo))
             restarts.append(self.restart(name))
             self.runtime.delete_all()
             self.node.remove(name)
             self.node.wait_gone(name)
         self.figures.compare("manifest renamed -> container runs, over runc run", starts, bares, 2.0)
-        self.figures.compare("exit -> restarted process, over runc run", restarts, bares, 3.0)
+        self.figures.compare("exit -> restarted process runs, over runc run", restarts, bares, 3.0)
 
     def boots(self, samples):
-        """From the agent's start, with a manifest already there, as after a boot."""
+        """From the agent's start, with a manifest in the directory, as after a boot."""
         ours, bares = [], []
         for i in range(samples):
             name = f"boot{i}"
-            bares.append(self.runtime.run(self.bell))
+            bares.append(self.runtime.run(self.fifo))
             self.runtime.delete_all()
             self.node.stop()
             self.node.drop(self.pod(name))
-            begun = time.monotonic()
+            started = time.monotonic()
             self.node.start(ready=False)
-            ours.append(self.bell.wait_for([name]) - begun)
+            ours.append(self.fifo.wait_for([name]) - started)
             self.node.wait_running(name)
             self.node.remove(name)
             self.node.wait_gone(name)
@@ -65,13 +65,13 @@ class Bench:
         """Leaves the pods running."""
         names = [f"many{i}" for i in range(count)]
         staged = [(self.node.stage(self.pod(name)), self.node.path(f"{name}.yaml")) for name in names]
-        begun = time.monotonic()
+        started = time.monotonic()
         for source, target in staged:
             os.rename(source, target)
-        ours = self.bell.wait_for(names, 300) - begun
+        ours = self.fifo.wait_for(names, 300) - started
         for name in names:
             self.node.wait_running(name)
-        alone = sum(self.runtime.run(self.bell) for _ in range(count))
+        alone = sum(self.runtime.run(self.fifo) for _ in range(count))
         self.runtime.delete_all()
         self.figures.add(f"{count} pods at once -> all run, over as many runc run in a row", ours / alone, 1.5, "x",
                          ours_ms=round(ours * 1000, 1), bare_ms=round(alone * 1000, 1))
@@ -94,7 +94,7 @@ class Bench:
         shims = self.node.shims()
         assert len(shims) == count, f"{len(shims)} shims"
         pids = [self.node.agent.pid, *shims]
-        time.sleep(2)  # what a start leaves to be done later
+        time.sleep(2)  # until the work that the agent defers after a start is done
         before = self.ticks(pids)
         time.sleep(seconds)
         ticks = self.ticks(pids) - before
@@ -107,7 +107,7 @@ def measure(archive, arguments, figures):
     node = harness.Node(archive, {"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
     bench = None
     try:
-        bench = Bench(node, archive, bare.Bell(node.data), figures)
+        bench = Bench(node, archive, bare.StartFifo(node.data), figures)
         bench.latencies(arguments.samples)
         bench.boots(arguments.samples)
         names = bench.many(arguments.pods)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod with a network of its own, over the runtime and the network's plugins called by hand, one after another."""
+"""The start of a pod with its own network namespace, over the OCI runtime and the CNI plugins run by hand in a row."""
 
 import contextlib
 import ctypes
@@ -18,7 +18,7 @@ CLONE_NEWNET = 0x40000000
 
 @contextlib.contextmanager
 def network_namespace(pid):
-    """Within it, this process (and what it starts) is in that one's network."""
+    """Within it, this process and its children are in the network namespace of that process."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open("/proc/self/ns/net", "rb") as home, open(f"/proc/{pid}/ns/net", "rb") as other:
         if libc.setns(other.fileno(), CLONE_NEWNET) != 0:
@@ -30,7 +30,7 @@ def network_namespace(pid):
 
 
 class Plugins:
-    """The node's chain of plugins, run by hand for a network namespace that waits."""
+    """The node's CNI plugins, run by hand for a network namespace that already exists."""
 
     def __init__(self, node):
         self.node = node
@@ -49,30 +49,30 @@ class Plugins:
         return json.loads(done.stdout) if done.stdout else previous
 
     def add_and_delete(self):
-        """Seconds that the adding took."""
+        """Returns the seconds that ADD took for all plugins."""
         self.count += 1
         with subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE) as holder:
             home, namespace = os.readlink("/proc/self/ns/net"), f"/proc/{holder.pid}/ns/net"
             while os.readlink(namespace) == home:
                 time.sleep(0.001)
-            result, begun = None, time.monotonic()
+            result, started = None, time.monotonic()
             for plugin in self.document["plugins"]:
                 result = self.call("ADD", plugin, namespace, result)
-            took = time.monotonic() - begun
+            took = time.monotonic() - started
             for plugin in reversed(self.document["plugins"]):
                 self.call("DEL", plugin, namespace, result)
             holder.stdin.close()
         return took
 
 
-def sample(node, bell, runtime, plugins, samples):
+def sample(node, fifo, runtime, plugins, samples):
     starts, runs, additions = [], [], []
     for i in range(samples):
         name = f"networked{i}"
         with network_namespace(node.holder.pid):
             additions.append(plugins.add_and_delete())
-        runs.append(runtime.run(bell))
-        starts.append(bare.start(node, bell, bare.measured_pod(node, name, hostNetwork=False)))
+        runs.append(runtime.run(fifo))
+        starts.append(bare.start(node, fifo, bare.measured_pod(node, name, hostNetwork=False)))
         runtime.delete_all()
         node.remove(name)
         node.wait_gone(name)
@@ -83,12 +83,12 @@ def measure(archive, arguments, figures):
     node = network.NetworkNode(archive, plugins=(network.PORTMAP, network.FIREWALL, BANDWIDTH))
     runtime = None
     try:
-        bell = bare.Bell(node.data)
+        fifo = bare.StartFifo(node.data)
         node.drop(bare.measured_pod(node, "warm", hostNetwork=False))
-        bell.wait_for(["warm"])
+        fifo.wait_for(["warm"])
         runtime = bare.Runtime(node, archive, node.wait_running("warm"))
-        starts, by_hand = sample(node, bell, runtime, Plugins(node), arguments.samples)
-        figures.compare("the same in a network of its own, over runc run and its plugins",
+        starts, by_hand = sample(node, fifo, runtime, Plugins(node), arguments.samples)
+        figures.compare("the same with a CNI network, over runc run and its plugins",
                         starts, by_hand, 2.5)
     finally:
         if runtime:

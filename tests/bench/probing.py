@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many containers that are asked each second whether they live: how late, at which cost, and whether any of them is
-wronged."""
+"""Liveness probes of many containers, one per second each: their lateness, their CPU time, and whether any healthy container
+is restarted."""
 
 import asyncio
 import os
@@ -13,13 +13,13 @@ import harness
 import world
 
 
-class Asked:
-    """A server that probes ask, and that remembers who was asked about, and when."""
+class ProbeServer:
+    """A server for the probes of all containers; records the time of each request by the container's name."""
 
     ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
     def __init__(self):
-        self.heard = {}
+        self.requests = {}
         self.loop = asyncio.new_event_loop()
         self.server = self.loop.run_until_complete(asyncio.start_server(self.answer, "127.0.0.1", 0))
         self.port = self.server.sockets[0].getsockname()[1]
@@ -30,7 +30,7 @@ class Asked:
         now = time.monotonic()
         try:
             request = await reader.readuntil(b"\r\n\r\n")
-            self.heard.setdefault(request.split()[1].decode().strip("/"), []).append(now)
+            self.requests.setdefault(request.split()[1].decode().strip("/"), []).append(now)
             writer.write(self.ANSWER)
             await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -45,11 +45,11 @@ class Asked:
         return {"httpGet": {"host": "127.0.0.1", "port": self.port, "path": f"/{name}"},
                 "periodSeconds": 1, "timeoutSeconds": 1, "failureThreshold": 1}
 
-    def lateness(self, names, begun, ended):
-        """Of each probe in that time, in seconds, against the grid of one a second that its pod's earliest is on."""
+    def lateness(self, names, started, ended):
+        """The lateness of each probe in that period, in seconds, against a grid of one second that starts with the pod's earliest."""
         late = []
         for name in names:
-            times = [moment for moment in self.heard.get(name, []) if begun <= moment <= ended]
+            times = [moment for moment in self.requests.get(name, []) if started <= moment <= ended]
             phases = [moment - round(moment - times[0]) for moment in times]
             late += [phase - min(phases) for phase in phases]
         return sorted(late)
@@ -60,33 +60,33 @@ def ticks(pid):
     return int(fields[11]) + int(fields[12])
 
 
-def observe(node, names, seconds, asked, figures):
+def observe(node, names, seconds, server, figures):
     pid, count = node.agent.pid, len(names)
-    begun, before = time.monotonic(), ticks(pid)
+    started, before = time.monotonic(), ticks(pid)
     time.sleep(seconds)
     spent, ended = ticks(pid) - before, time.monotonic()
-    late = asked.lateness(names, begun, ended)
+    late = server.lateness(names, started, ended)
     restarts = sum(node.status(name)["restartCount"] for name in names)
-    percent = 100 * spent / os.sysconf("SC_CLK_TCK") / (ended - begun)
-    figures.add(f"restarts of {count} containers that are well, probed for {seconds:g} s", restarts, 0)
-    figures.add(f"probes that were left out, of {len(late)}", max(0, count * int(seconds) - count - len(late)), 0)
+    percent = 100 * spent / os.sysconf("SC_CLK_TCK") / (ended - started)
+    figures.add(f"restarts of {count} healthy containers, probed for {seconds:g} s", restarts, 0)
+    figures.add(f"probes that were omitted, of {len(late)}", max(0, count * int(seconds) - count - len(late)), 0)
     figures.add("lateness of a probe, 99th percentile", late[int(len(late) * 0.99)] * 1000, 20, "ms",
                 median_ms=round(statistics.median(late) * 1000, 2), worst_ms=round(late[-1] * 1000, 2))
-    figures.add(f"CPU of the agent, {count} probes a second", percent, 2, "%")
+    figures.add(f"CPU of the agent, {count} probes per second", percent, 2, "%")
 
 
 def measure(archive, arguments, figures):
-    node, asked = harness.Node(archive), Asked()
+    node, server = harness.Node(archive), ProbeServer()
     names = [f"probed{i}" for i in range(arguments.pods)]
     try:
-        bell = bare.Bell(node.data)
+        fifo = bare.StartFifo(node.data)
         for name in names:
             pod = bare.measured_pod(node, name)
-            pod["spec"]["containers"][0]["livenessProbe"] = asked.probe(name)
+            pod["spec"]["containers"][0]["livenessProbe"] = server.probe(name)
             node.drop(pod)
-        bell.wait_for(names, 300)
-        time.sleep(3)  # what a start leaves to be done later
-        observe(node, names, arguments.probes, asked, figures)
+        fifo.wait_for(names, 300)
+        time.sleep(3)  # until the work that the agent defers after a start is done
+        observe(node, names, arguments.probes, server, figures)
     finally:
-        asked.stop()
+        server.stop()
         node.finish()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pull of an image of ten layers from a registry on loopback: the time to the synced layers, over that of other ways to
-the same, in turns with each; what the agent itself needs meanwhile; and whether pods start as fast meanwhile.
+"""A pull of an image of ten layers from a registry on loopback: the time until all layers are synced, over that of other
+tools, in turns with each; the agent's memory meanwhile; and the start of pods meanwhile.
 
-Each pull goes into a file system that was just made: where files were removed in the last minutes, ext4 looks at each of
-their inodes before it makes another, which takes longer than all the rest."""
+Each pull writes to a new file system: where files were removed in the last minutes, ext4 examines each of their inodes
+before it allocates one, which takes longer than everything else."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ NAME = "bench/big:1"
 
 
 def host_files():
-    """Files as images have them: the host's own, in an order that is the same on each run."""
+    """The host's own files, as typical content of images, in the same order on each run."""
     found = []
     for directory, _, names in os.walk("/usr"):
         found += [path for path in (os.path.join(directory, name) for name in sorted(names))
@@ -38,7 +38,7 @@ def host_files():
 
 
 def write_layer(path, files, size):
-    """Takes files off the list until there are enough of them."""
+    """Moves files from the list to the layer until it has this size."""
     directories, done = set(), 0
     with tarfile.open(path, "w") as tar:
         while files and done < size:
@@ -68,7 +68,7 @@ def make_image(directory, megabytes):
 
 
 class Ways:
-    """Each brings the image to an empty directory."""
+    """Each pulls and unpacks the image into an empty directory."""
 
     def __init__(self, registry, build):
         self.registry, self.build = registry, build
@@ -105,12 +105,12 @@ class Ways:
         subprocess.run(["podman", "--storage-driver", "overlay", "--root", f"{to}/root", "--runroot", f"{to}/run", "pull", "-q",
                         "--tls-verify=false", f"{self.registry.host}/{NAME}"], check=True, capture_output=True)
         subprocess.run(["sync", "-f", to], check=True)
-        subprocess.run(["umount", f"{to}/root/overlay"], check=False, capture_output=True)  # it leaves it
+        subprocess.run(["umount", f"{to}/root/overlay"], check=False, capture_output=True)  # podman leaves it mounted
 
 
 @contextlib.contextmanager
 def file_system(directory, megabytes):
-    """An empty one, in a file."""
+    """An empty file system in a file, mounted."""
     image, to = f"{directory}/disk", tempfile.mkdtemp(dir=directory)
     with open(image, "wb") as file:
         file.truncate(max(2 << 30, megabytes * 5_000_000))
@@ -119,7 +119,7 @@ def file_system(directory, megabytes):
     try:
         yield to
     finally:
-        # Children of what was measured may end a moment later.
+        # Children of the measured process may exit a moment later.
         world.wait(lambda: subprocess.run(["umount", to], check=False, capture_output=True).returncode == 0,
                    lambda: f"{to} is unmounted")
         os.rmdir(to)
@@ -128,9 +128,9 @@ def file_system(directory, megabytes):
 
 def take(way, directory, megabytes):
     with file_system(directory, megabytes) as to:
-        begun = time.monotonic()
+        started = time.monotonic()
         way(to)
-        return time.monotonic() - begun
+        return time.monotonic() - started
 
 
 def compare(ways, directory, megabytes, figures):
@@ -147,15 +147,15 @@ def compare(ways, directory, megabytes, figures):
 
 
 def starts_meanwhile(ways, directory, archive, figures):
-    """Pods whose image is here, while another image is pulled."""
+    """Starts of pods whose image is present, while another image is pulled."""
     node = harness.Node(archive)
     try:
-        bell, count, quiet, busy = bare.Bell(node.data), 0, [], []
+        fifo, count, quiet, busy = bare.StartFifo(node.data), 0, [], []
 
         def start():
             nonlocal count
             count += 1
-            took = bare.start(node, bell, bare.measured_pod(node, f"pod{count}"))
+            took = bare.start(node, fifo, bare.measured_pod(node, f"pod{count}"))
             node.remove(f"pod{count}")
             node.wait_gone(f"pod{count}")
             return took
@@ -168,7 +168,7 @@ def starts_meanwhile(ways, directory, archive, figures):
                 while pull.poll() is None:
                     busy.append(start())
                 assert pull.returncode == 0
-        figures.compare("a pod's start while an image is pulled, over one in quiet", busy, quiet, 1.2)
+        figures.compare("a pod's start while an image is pulled, over one without a pull", busy, quiet, 1.2)
     finally:
         node.finish()
 
@@ -178,7 +178,7 @@ def resident(pid):
 
 
 def agent_memory(registry, figures):
-    """The agent only starts the helper, and is told how it goes."""
+    """The agent only starts the image helper and reads its progress."""
     node = harness.Node(None, {"mainstay": {"insecureRegistries": [registry.host]}})
     try:
         before = most = resident(node.agent.pid)
@@ -188,7 +188,7 @@ def agent_memory(registry, figures):
                 most = max(most, resident(node.agent.pid))
                 time.sleep(0.02)
             assert process.returncode == 0
-        figures.add("the agent's memory in a pull, over before", most - before, 1, "MiB")
+        figures.add("the agent's memory during a pull, more than before", most - before, 1, "MiB")
     finally:
         node.finish()
 

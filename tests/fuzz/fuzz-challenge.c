@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WWW-Authenticate headers of registries, one per line, and a Location, for which the same lines
- * are used: no input yields a challenge that cannot be answered, or a URL that is not https. */
+/* Values of the headers WWW-Authenticate and Location of a registry, one per line; each line is
+ * read as both. No value results in a challenge that is incomplete, or in a URL that is not https.
+ */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The documents of an image, one after the other with a NUL in between, as a registry sends them:
- * an index or a manifest, then the documents that it refers to. Together they are an image that can
- * be run, or an error with a message. */
+/* The documents of an image in the order in which a registry is asked for them, separated by NUL:
+ * an index or a manifest, then what it refers to. The result is a valid image, or an error. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -14,7 +13,7 @@ typedef struct DocumentInput {
         const char *at, *end;
 } DocumentInput;
 
-/* The next document, with the length that is claimed for it. */
+/* Returns the next document, padded to the size in its descriptor. */
 static int read_next_document(void *userdata, const CatalogBlob *blob, size_t max_bytes, char **ret,
                               size_t *ret_length, Error *reterr) {
         DocumentInput *documents = userdata;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A manifest of any bytes gives pods that can be written and read again, or one error. */
+/* A manifest of any bytes results in pods that can be written and read again, or in one error. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -25,7 +25,7 @@ static void check_parsed_pod(const Pod *pod) {
         assert(pod_spec_equal(&pod->spec, &again->spec));
 }
 
-/* The controller can decide on any DaemonSet, and its pod can be created and recorded. */
+/* Any valid DaemonSet can be evaluated, and its pod can be created and recorded. */
 static void check_parsed_daemonset(const DaemonSet *set) {
         static char name[] = "node1";
         const NodeLabelsTaints node = { .name = name };
@@ -42,7 +42,7 @@ static void check_parsed_daemonset(const DaemonSet *set) {
         check_parsed_pod(pod);
 }
 
-/* Validation of all errors gives the same verdict, and the same first error. */
+/* Validation that reports all errors has the same result, and the same first error. */
 static void check_all_errors(const uint8_t *data, size_t size, int verdict, const Error *error) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         cleanup_strv char **errors = NULL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A packet of any bytes is a message that can be encoded and decoded again, or an error with a
- * message. */
+/* A packet of any bytes is a message that can be encoded and decoded again, or an error. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -15,7 +14,7 @@ static void check_decoded_request(const ShimRequest *request) {
         size_t length = 0;
         int r = shim_request_encode(request, &packet, &length);
 
-        assert(r >= 0 || r == -EMSGSIZE); /* bytes that were escaped less than we do may not fit */
+        assert(r >= 0 || r == -EMSGSIZE); /* our escapes may be longer than those of the input */
         if (r < 0)
                 return;
         r = shim_request_decode(packet, length, &again, NULL);

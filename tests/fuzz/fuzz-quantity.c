@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A quantity of any text has a canonical form of the same value, or is refused with a message. */
+/* A quantity of any text has a canonical form of the same value, or is refused with an error. */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A body of any bytes is split into the same items however it arrives in pieces; each item has its
- * brackets closed and can be parsed. The first two bytes say whether it is a list, and where the
- * body is split. */
+/* A response body of any bytes has the same items wherever it is split into two pieces. The
+ * brackets of an item are balanced, so that its members can be read. Of the first two bytes one
+ * selects a list or a watch, the other the position of the split. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -15,7 +15,7 @@ typedef struct SplitItems {
 } SplitItems;
 
 static int on_split_item(const char *data, size_t length, void *userdata) {
-        SplitItems *taken = userdata;
+        SplitItems *items = userdata;
         JsonView item = { data, length };
         cleanup_free char *message = NULL;
 
@@ -23,10 +23,10 @@ static int on_split_item(const char *data, size_t length, void *userdata) {
         item = json_view_member(json_view_member(item, "object"), "metadata");
         assert(!item.text || (item.text > data && item.text + item.length <= data + length));
         message = json_view_message(json_view_member(item, "message"));
-        taken->n++;
-        taken->bytes += length;
+        items->n++;
+        items->bytes += length;
         for (size_t i = 0; i < length; i++)
-                taken->sum = taken->sum * 31 + (unsigned char) data[i];
+                items->sum = items->sum * 31 + (unsigned char) data[i];
         return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The entry point for libFuzzer, and for replay.c without libFuzzer. The bytes may be anything; a
- * crash, a sanitizer's report, or a violation of the module's header is a failure. */
+/* Called by libFuzzer, or by replay.c where libFuzzer is not available. For any bytes there must be
+ * no crash, no report of a sanitizer, and no violation of what the module's header documents. */
 
 #undef NDEBUG
 #include <assert.h>

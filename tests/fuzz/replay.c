@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the fuzz target with each file of the corpus, and with some hundred damaged copies of it:
- * truncated, a bit flipped, a byte replaced, a piece repeated. The random generator always starts
- * with the same seed, so that a failure is reproducible. */
+/* Runs the fuzz target on each file of the corpus and on some hundred damaged copies of it:
+ * truncated, with a bit flipped, a byte replaced, or a piece repeated. The generator of the damage
+ * has the same seed each time, so that a failure can be reproduced. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -26,7 +26,7 @@ static uint64_t random_number_below(uint64_t limit) {
         return limit > 0 ? random_state % limit : 0;
 }
 
-/* In memory of exactly its size, so that AddressSanitizer detects an access beyond it. */
+/* The copy has exactly this size, so that AddressSanitizer detects a read of one byte too many. */
 static void run_fuzz_input(const char *data, size_t size) {
         uint8_t *copy = malloc(size > 0 ? size : 1);
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Input that is no manifest gets a sentence with its place; its pod runs on, the others do not notice, and the agent
-does not grow."""
+"""Invalid manifests: an error with its place, the pod keeps running, other pods are not affected, and the
+agent's memory does not grow."""
 
 import os
 import re
@@ -16,13 +16,13 @@ GOOD = specs.text(specs.pod("victim"))
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{chr(98 + i)}: &{chr(98 + i)} [{','.join(['*' + chr(97 + i)] * 10)}]\n" for i in range(9))
 
-# The content that replaces a good file, and what the sentence must match: place and subject.
+# The content that replaces a good file, and the pattern that the error must match: place and subject.
 CASES = {
     "no YAML at all": ("a: b: c\n\t- [", r"victim\.yaml:1:\d+: "),
     "an unclosed quote": (GOOD.replace("name: victim", 'name: "victim'), r"victim\.yaml:\d+:\d+: "),
     "a list where a map is due": ("- kind: Pod\n", r"victim\.yaml:1:1: "),
     "a word where a map is due": ("hello\n", r"victim\.yaml:1:1: "),
-    "a kind that nobody knows": (GOOD.replace("kind: Pod", "kind: Prod"), r"victim\.yaml:2:\d+: .*Prod"),
+    "an unknown kind": (GOOD.replace("kind: Pod", "kind: Prod"), r"victim\.yaml:2:\d+: .*Prod"),
     "a number where a string is due": (GOOD.replace("name: main", "name: 17"),
                                        r"victim\.yaml:\d+:\d+: spec\.containers\[0\]\.name: "),
     "a string where a number is due": (GOOD.replace("terminationGracePeriodSeconds: 2",
@@ -33,9 +33,9 @@ CASES = {
     "a map where a list is due": (re.sub(r"containers:\n.*", "containers: {}\n", GOOD, flags=re.S),
                                   r"victim\.yaml:\d+:\d+: spec\.containers: "),
     "no containers": (re.sub(r"  containers:\n.*", "", GOOD, flags=re.S), r"victim\.yaml:\d+:\d+: spec.*containers"),
-    "a name that is no DNS label": (GOOD.replace("name: main", "name: Main_1"),
+    "a name that is not a DNS label": (GOOD.replace("name: main", "name: Main_1"),
                                     r"victim\.yaml:\d+:\d+: spec\.containers\[0\]\.name: .*Main_1"),
-    "a pod name that is none": (GOOD.replace("name: victim", "name: ../victim"),
+    "an invalid pod name": (GOOD.replace("name: victim", "name: ../victim"),
                                 r"victim\.yaml:\d+:\d+: metadata\.name: "),
     "a name that is too long": (GOOD.replace("name: main", "name: " + "x" * 64),
                                 r"victim\.yaml:\d+:\d+: spec\.containers\[0\]\.name: "),
@@ -44,11 +44,11 @@ CASES = {
                                    r"victim\.yaml:\d+:\d+: spec\.containers\[1\]\.name: .*main"),
     "a mount of no volume": (GOOD + "    volumeMounts:\n    - name: nothing\n      mountPath: /x\n",
                              r"victim\.yaml:\d+:\d+: spec\.containers\[0\]\.volumeMounts\[0\]\.name: .*nothing"),
-    "a quantity that is none": (GOOD + "    resources:\n      limits:\n        memory: lots\n",
+    "an invalid quantity": (GOOD + "    resources:\n      limits:\n        memory: lots\n",
                                 r"victim\.yaml:\d+:\d+: spec\.containers\[0\]\.resources\.limits\.memory: .*lots"),
-    "a policy that nobody knows": (GOOD + "  restartPolicy: Sometimes\n",
+    "an unknown policy": (GOOD + "  restartPolicy: Sometimes\n",
                                    r"victim\.yaml:\d+:\d+: spec\.restartPolicy: .*Sometimes"),
-    "a field that is not honoured": (GOOD + "    volumeDevices:\n    - name: x\n      devicePath: /x\n",
+    "an unsupported field": (GOOD + "    volumeDevices:\n    - name: x\n      devicePath: /x\n",
                                      r"victim\.yaml:\d+:\d+: spec\.containers\[0\]\.volumeDevices: "),
     "a key twice": (GOOD + "  hostNetwork: false\n", r"victim\.yaml:\d+:\d+: .*hostNetwork"),
     "an empty file": ("", r"victim\.yaml.*empty|victim\.yaml(:1:1)?: "),
@@ -75,7 +75,7 @@ def identity(node, name):
 
 @pytest.fixture(scope="module", name="stage")
 def fixture_stage(shared_node):
-    """A node with a victim and a bystander, and what they are."""
+    """A node with a victim and a bystander, and their processes."""
     shared_node.drop(GOOD, "victim.yaml")
     shared_node.wait_running("victim")
     shared_node.launch(specs.pod("bystander"))
@@ -83,8 +83,8 @@ def fixture_stage(shared_node):
     return shared_node
 
 
-def expect_sentence(node, pattern):
-    """It stands in what 'get pods' says, in the log, and in 'describe' of the pod that the file held."""
+def expect_error(node, pattern):
+    """The error is in the output of 'get pods', in the log, and in 'describe' of the file's pod."""
     found = world.wait(lambda: re.search(pattern, node.said()), lambda: f"the log has {pattern}:\n{node.said()[-3000:]}")
     answer = node.cli("get", "pods", "-A")
     assert re.search(pattern, answer.stdout + answer.stderr), answer
@@ -98,20 +98,20 @@ def expect_untouched(node):
 
 
 def forget(node):
-    """Lets the next case look at its own lines of the log only."""
+    """Restricts the next case to its own lines of the log."""
     os.truncate(node.stderr, 0)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_no_manifest_gets_a_sentence_and_its_pod_runs_on(stage, case):
+def test_an_invalid_manifest_is_an_error_and_its_pod_keeps_running(stage, case):
     content, pattern = CASES[case]
     forget(stage)
     stage.drop(content, "victim.yaml")
-    expect_sentence(stage, pattern)
+    expect_error(stage, pattern)
     expect_untouched(stage)
     stage.drop(GOOD, "victim.yaml")
     world.wait(lambda: "victim.yaml" not in stage.cli("get", "pods", "-A").stderr +
-               stage.cli("get", "pods", "-A").stdout, "the sentence is taken back")
+               stage.cli("get", "pods", "-A").stdout, "the error is gone")
     expect_untouched(stage)
 
 
@@ -138,31 +138,31 @@ def make_device_link(path):
 
 @pytest.mark.parametrize("make", [make_fifo, make_socket, make_dangling_link, make_looping_link, make_device_link],
                          ids=lambda make: make.__name__[5:].replace("_", " "))
-def test_what_is_no_file_gets_a_sentence_and_its_pod_runs_on(stage, make):
+def test_a_non_regular_file_is_an_error_and_its_pod_keeps_running(stage, make):
     forget(stage)
     staged = os.path.join(stage.staging, "odd")
     make(staged)
     os.rename(staged, stage.path("victim.yaml"))
-    expect_sentence(stage, r"victim\.yaml: ")
+    expect_error(stage, r"victim\.yaml: ")
     expect_untouched(stage)
     stage.drop(GOOD, "victim.yaml")
     world.wait(lambda: stage.pod("victim") and "victim.yaml" not in stage.cli("get", "pods", "-A").stderr,
-               "the sentence is taken back")
+               "the error is gone")
     expect_untouched(stage)
 
 
-def test_a_directory_that_is_called_like_a_manifest_gets_a_sentence(stage):
+def test_a_directory_named_like_a_manifest_is_an_error(stage):
     forget(stage)
     os.mkdir(stage.path("folder.yaml"))
-    expect_sentence(stage, r"folder\.yaml: ")
+    expect_error(stage, r"folder\.yaml: ")
     os.rmdir(stage.path("folder.yaml"))
     expect_untouched(stage)
 
 
-def test_a_sentence_is_said_once_and_not_at_every_look(stage):
+def test_an_error_is_logged_once_and_not_at_every_scan(stage):
     forget(stage)
     stage.drop("hello\n", "broken.yaml")
-    expect_sentence(stage, r"broken\.yaml:1:1: ")
+    expect_error(stage, r"broken\.yaml:1:1: ")
     for i in range(5):
         stage.launch(specs.pod(f"later{i}"))
     assert len(re.findall(r"broken\.yaml:1:1: ", stage.said())) == 1
@@ -171,18 +171,18 @@ def test_a_sentence_is_said_once_and_not_at_every_look(stage):
         stage.remove(f"later{i}")
 
 
-def test_one_bad_document_keeps_the_whole_file_out(stage):
+def test_one_invalid_document_invalidates_the_whole_file(stage):
     forget(stage)
     stage.drop(specs.text(specs.pod("first")) + "---\nkind: Nonsense\napiVersion: v1\n", "two.yaml")
-    expect_sentence(stage, r"two\.yaml:\d+:\d+: ")
+    expect_error(stage, r"two\.yaml:\d+:\d+: ")
     assert not stage.pod("first")
     stage.remove("two.yaml")
 
 
-def test_describe_quotes_the_sentence_of_the_pod_s_file(stage):
+def test_describe_shows_the_error_of_the_pods_file(stage):
     stage.drop(GOOD.replace("name: main", "name: Main_1"), "victim.yaml")
     world.wait(lambda: re.search(r"victim\.yaml:\d+:\d+: spec\.containers\[0\]\.name", stage.cli(
-        "describe", "pod", "victim").stdout), "describe quotes the sentence")
+        "describe", "pod", "victim").stdout), "describe shows the error")
     stage.drop(GOOD, "victim.yaml")
 
 
@@ -190,12 +190,12 @@ def test_an_unknown_field_is_a_warning_and_the_pod_runs(stage):
     forget(stage)
     stage.drop(specs.text(specs.pod("typo")) + "  hostNetwrok: true\n", "typo.yaml")
     stage.wait_running("typo")
-    expect_sentence(stage, r"typo\.yaml:\d+:3: spec\.hostNetwrok: ")
+    expect_error(stage, r"typo\.yaml:\d+:3: spec\.hostNetwrok: ")
     stage.remove("typo")
     stage.wait_gone("typo")
 
 
-def test_two_hundred_bad_files_cost_no_memory_and_hold_up_nobody(stage):
+def test_two_hundred_invalid_files_cost_no_memory_and_delay_nothing(stage):
     limit_kib = 96 * 1024 if sanitized() else 4 * 1024
     before = world.memory_kib(stage.agent.pid, "VmRSS")
     for round_ in range(8):
@@ -203,9 +203,9 @@ def test_two_hundred_bad_files_cost_no_memory_and_hold_up_nobody(stage):
             stage.drop(list(CASES.values())[(round_ * 25 + i) % len(CASES)][0], f"bad{i}.yaml")
     for i in range(25):
         os.unlink(stage.path(f"bad{i}.yaml"))
-    begun = time.monotonic()
+    started = time.monotonic()
     stage.launch(specs.pod("after"))
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - started < 20
     expect_untouched(stage)
     stage.remove("after")
     stage.wait_gone("after")

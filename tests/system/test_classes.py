@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PriorityClasses and RuntimeClasses beside the pods: what a pod gets of them, and what becomes of it when they go."""
+"""PriorityClasses and RuntimeClasses in manifests: what a pod takes from them, and what happens when they are removed."""
 
 import os
 
@@ -22,7 +22,7 @@ def message(pod):
 
 
 def wrapper(node):
-    """An OCI runtime of another name, which says when it was called."""
+    """An OCI runtime of a different name, which records its calls."""
     path = os.path.join(node.directory, "other-runtime")
     with open(path, "w", encoding="utf-8") as file:
         file.write(f'#!/bin/sh\necho called >> {node.directory}/calls\nexec runc "$@"\n')
@@ -30,7 +30,7 @@ def wrapper(node):
     return path
 
 
-def test_a_pod_waits_for_its_priority_class_says_so_and_keeps_what_it_gave(node):
+def test_a_pod_waits_for_its_priority_class_and_keeps_its_priority(node):
     node.drop(specs.pod("web", priorityClassName="high"))
     node.wait_pod("web", lambda pod: "no PriorityClass with name high was found" in message(pod), "waits")
     node.drop(priority_class("high", 1000))
@@ -56,7 +56,7 @@ def test_there_is_one_default_priority_class(node):
     assert node.launch(specs.pod("second"))["spec"]["priority"] == 7
 
 
-def test_diff_says_what_becomes_of_a_pod_s_priority(node):
+def test_diff_shows_a_changed_priority(node):
     def diff(**spec):
         return node.cli("diff", "-", input=specs.text(specs.pod("web", **spec))).stdout
 

@@ -45,7 +45,7 @@ def test_tolerated_seconds_are_seconds(clocked, shift):
     clocked.drop(patient("patient", 8))
     pid = init_of(clocked, wait_daemon(clocked, "patient"))
     clocked.write_config(registerWithTaints=[LEAVE])
-    wait(lambda: "other labels or taints" in clocked.said(), "the taint is seen")
+    wait(lambda: "Labels or taints of the node changed" in clocked.said(), "the taint is seen")
     begun = time.monotonic()
     clocked.set_clock(shift)
     think(clocked, "think")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The corpus of manifests, as the shipped programs see it: `mainstay validate` says of a whole theme what it says of
-each file, and an agent that finds all that is bad at once names every place and keeps what runs."""
+"""The corpus of manifests with the installed programs: `mainstay validate` reports the same for a whole theme as for
+each file, and an agent that reads all invalid files at once reports every place and keeps its pods running."""
 
 import os
 import re
@@ -15,7 +15,7 @@ import world
 CORPUS = os.path.join(harness.TOP, "tests", "corpus")
 THEMES = sorted(entry.name for entry in os.scandir(CORPUS) if entry.is_dir())
 
-# What is an error to who asks, and only a warning to the agent.
+# Errors of `mainstay validate` that are only warnings of the agent.
 WARNING = re.compile(r": (is not a field of|is ignored;|is negative, which)|: and \d+ more$")
 
 
@@ -34,7 +34,7 @@ def test_a_theme_is_validated_in_one_run(theme):
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_what_is_good_of_a_theme_is_good_together(theme):
+def test_valid_manifests_of_a_theme_are_valid_together(theme):
     directory = os.path.join(CORPUS, theme)
     good = [line.split(": ok (")[0] for line in verdicts(theme) if not line.startswith("error: ")]
     if good:
@@ -53,7 +53,7 @@ def refused():
                 yield theme, match.group(1), match.group(2)
 
 
-def test_an_agent_names_the_place_in_each_of_all_bad_manifests_and_keeps_what_runs(make_node):
+def test_the_agent_reports_the_place_of_every_error_and_keeps_running_pods(make_node):
     node = make_node()
     node.launch(specs.pod("bystander"))
     before = node.init("bystander"), world.start_time(node.init("bystander"))
@@ -67,7 +67,7 @@ def test_an_agent_names_the_place_in_each_of_all_bad_manifests_and_keeps_what_ru
 
     def missing():
         said = node.said()
-        return [sentence for sentence in expected if sentence not in said]
+        return [message for message in expected if message not in said]
 
     world.wait(lambda: not missing(), lambda: f"the log has {missing()[:5]}", deadline=60)
     assert len(node.pods()) == 1

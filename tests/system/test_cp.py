@@ -25,7 +25,7 @@ def inside(node, path, container="main"):
 
 
 def make_tree(top):
-    """A directory with what directories have."""
+    """A directory with files of all kinds."""
     (top / "deep" / "er").mkdir(parents=True)
     (top / "deep" / "er" / "data").write_bytes(os.urandom(100000))
     (top / "empty").write_text("")
@@ -38,7 +38,7 @@ def make_tree(top):
 
 
 def picture(top):
-    """All there is below, by name: kind, permissions of the owner, content."""
+    """The tree by name: kind, permissions of the owner, content."""
     found = {}
     for directory, names, files in os.walk(top):
         for name in names + files:
@@ -58,7 +58,7 @@ def cp(node, source, target, *options):
     return answer
 
 
-def test_a_tree_goes_in_and_comes_out_as_it_was(busy, tmp_path):
+def test_a_tree_is_copied_in_and_out_unchanged(busy, tmp_path):
     tree = tmp_path / "tree"
     tree.mkdir()
     make_tree(tree)
@@ -73,7 +73,7 @@ def test_a_tree_goes_in_and_comes_out_as_it_was(busy, tmp_path):
     assert picture(tmp_path / "here" / "tree") == picture(tree)
 
 
-def test_a_file_goes_both_ways_and_replaces_what_was_there(busy, tmp_path):
+def test_a_file_is_copied_both_ways_and_replaces_an_existing_one(busy, tmp_path):
     (tmp_path / "a").write_text("one")
     (tmp_path / "b").write_text("two")
     cp(busy, tmp_path / "a", "web:/tmp/file", "-c", "main")
@@ -83,10 +83,10 @@ def test_a_file_goes_both_ways_and_replaces_what_was_there(busy, tmp_path):
     assert (tmp_path / "a").read_text() == "two"
 
 
-def test_what_cannot_be_copied_is_said(busy, tmp_path):
+def test_a_failed_copy_is_an_error(busy, tmp_path):
     (tmp_path / "a").write_text("one")
     for words, said in ((["/no/such", "web:/tmp"], "No such file"), (["web:/no/such", tmp_path / "x"], "exit code"),
-                        ([tmp_path / "a", "web:/no/such/place"], "exit code"), ([tmp_path / "a", "nobody:/tmp"], "not found"),
+                        ([tmp_path / "a", "web:/no/such/place"], "exit code"), ([tmp_path / "a", "missing:/tmp"], "not found"),
                         (["web:/tmp/tree", "/no/such/place/x"], "No such file"), (["web:/tmp/file", "web:/tmp/x"], "must be in a pod"),
                         (["web:/", tmp_path], "as a whole")):
         answer = busy.cli("cp", "-c", "main", *map(str, words))
@@ -96,7 +96,7 @@ def test_what_cannot_be_copied_is_said(busy, tmp_path):
 
 
 class Liar:
-    """A pod whose tar says what the test wants."""
+    """A pod whose tar prints the given data."""
 
     def __init__(self, node):
         self.node = node
@@ -120,7 +120,7 @@ def entry(name, data=b"", kind=tarfile.REGTYPE, link="", mode=0o644):
     return info, data
 
 
-def test_a_container_that_lies_writes_nowhere_else(node, tmp_path):
+def test_a_malicious_tar_writes_nowhere_else(node, tmp_path):
     liar = Liar(node)
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -138,7 +138,7 @@ def test_a_container_that_lies_writes_nowhere_else(node, tmp_path):
     assert not (tmp_path / "here" / "t5" / "h").exists()
 
 
-def test_devices_and_set_user_id_bits_stay_away(node, tmp_path):
+def test_devices_and_set_user_id_bits_are_not_copied(node, tmp_path):
     liar = Liar(node)
     liar.says(entry("x", kind=tarfile.DIRTYPE, mode=0o755), entry("x/null", kind=tarfile.CHRTYPE),
               entry("x/pipe", kind=tarfile.FIFOTYPE), entry("x/su", b"su", mode=0o6755))
@@ -149,7 +149,7 @@ def test_devices_and_set_user_id_bits_stay_away(node, tmp_path):
     assert "skipping" in answer.stderr
 
 
-def test_what_a_container_says_gives_the_terminal_no_orders(node, tmp_path):
+def test_control_characters_of_a_container_are_made_visible(node, tmp_path):
     liar = Liar(node)
     for lie in (entry("y\033[2J\nroot#"), entry("x/p\033[2J\nroot#", kind=tarfile.FIFOTYPE)):
         liar.says(lie)
@@ -158,7 +158,7 @@ def test_what_a_container_says_gives_the_terminal_no_orders(node, tmp_path):
         assert len(answer.stderr.splitlines()) == 1
 
 
-def test_an_image_without_tar_is_said(node, tmp_path):
+def test_an_image_without_tar_is_an_error(node, tmp_path):
     liar = Liar(node)
     os.unlink(f"{liar.root}/bin/tar")
     answer = node.cli("cp", "liar:/x", str(tmp_path / "t"))

@@ -23,7 +23,7 @@ def patient(name, seconds, *more):
 
 
 def wait_changes(node, count):
-    wait(lambda: node.said().count("other labels or taints") >= count, "the change is seen")
+    wait(lambda: node.said().count("Labels or taints of the node changed") >= count, "the change is seen")
 
 
 def stamp_taint(node, seconds_ago):

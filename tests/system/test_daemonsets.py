@@ -161,7 +161,7 @@ def test_broken_or_removed_configuration_changes_nothing(make_node):
     wait(lambda: "mainstay.nodeLabels[role]: must be letters" in node.said(), "the place is logged")
     os.unlink(node.config)
     os.kill(node.agent.pid, signal.SIGHUP)
-    wait(lambda: "No such file or directory, going on" in node.said(), "the error is logged")
+    wait(lambda: "No such file or directory; continuing" in node.said(), "the error is logged")
     node.drop(specs.pod("later"))
     node.wait_running("later")
     assert world.is_alive(pid)
@@ -194,7 +194,7 @@ def test_toleration_seconds_end_across_a_restart_of_the_agent(node):
     node.drop(specs.daemonset("patient", tolerations=[patient]))
     pid = init_of(node, wait_daemon(node, "patient"))
     node.write_config(registerWithTaints=[{"key": "a", "effect": "NoExecute"}])
-    wait(lambda: "other labels or taints" in node.said(), "the taint is seen")
+    wait(lambda: "Labels or taints of the node changed" in node.said(), "the taint is seen")
     assert world.is_alive(pid)
     node.restart()
     wait_none(node, "patient")
@@ -234,7 +234,7 @@ def test_static_pod_with_unmet_node_selector_is_rejected(make_node):
     pod = node.wait_running("picky")
     pid = node.init("picky")
     node.write_config(mainstay={"nodeLabels": {"role": "a"}})
-    wait(lambda: node.said().count("other labels or taints") == 2, "the labels are seen")
+    wait(lambda: node.said().count("Labels or taints of the node changed") == 2, "the labels are seen")
     assert world.is_alive(pid), "a running pod is not admitted again"
 
 

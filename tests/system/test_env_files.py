@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variables that an init container has left in a file of an emptyDir."""
+"""fileKeyRef: variables that an init container has written into a file of an emptyDir."""
 
 import pytest
 import specs
@@ -16,7 +16,7 @@ def pod(script, *variables, medium="", **spec):
 
 
 @pytest.mark.parametrize("medium", ["", "Memory"])
-def test_a_container_gets_what_the_one_before_it_has_written(node, medium):
+def test_a_container_gets_variables_written_by_an_earlier_one(node, medium):
     script = """printf "# ours\\nADDRESS='db:1'\\nMANY='a\\nb'\\n" >/v/app.env"""
     node.launch(pod(script, from_file("ADDRESS"), from_file("MANY"), from_file("NONE", optional=True),
                     from_file("NOWHERE", path="no/file", optional=True), {"name": "URL", "value": "x://$(ADDRESS)/"},
@@ -36,13 +36,13 @@ def test_a_container_gets_what_the_one_before_it_has_written(node, medium):
     ("mkfifo /v/app.env", "file app.env of volume v: is not a regular file"),
     ("dd if=/dev/zero of=/v/app.env bs=1k count=65 2>/dev/null", "file app.env of volume v: File too large"),
 ])
-def test_what_is_not_there_or_is_no_such_file_is_told_and_the_container_waits(node, script, said):
+def test_a_missing_or_invalid_env_file_is_reported_and_the_container_waits(node, script, said):
     node.drop(pod(script, from_file("KEY")))
     message = node.wait_waiting("web", "CreateContainerConfigError")
     assert said in message and "secret" not in message
 
 
-def test_a_pod_with_such_a_file_is_staged_before_the_file_is_there(node):
+def test_a_successor_passes_preflight_before_its_env_file_exists(node):
     script = "echo \"KEY='1'\" >/v/app.env"
     node.launch(pod(script, from_file("KEY")))
     before = node.init("web")
@@ -52,7 +52,7 @@ def test_a_pod_with_such_a_file_is_staged_before_the_file_is_there(node):
     assert world.environ(node.init("web"))["KEY"] == "1"
 
 
-def test_a_container_begins_when_its_file_comes_late(node):
+def test_a_container_starts_when_its_env_file_appears(node):
     late = "until [ -e /d/go ]; do sleep 0.1; done; echo \"KEY='late'\" >/v/app.env; " + specs.IDLE
     node.drop(specs.pod("web", specs.container(env=[from_file("KEY")]), specs.container(
         "late", late, volumeMounts=[specs.mount("v", "/v"), specs.mount("d", "/d")]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay get configmaps and get secrets: what there is, and nothing of what is secret."""
+"""mainstay get configmaps and get secrets: names and keys, without values of Secrets."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def test_secrets_have_kubectl_s_columns(stocked):
     assert table[1][:3] == ["keys", "Opaque", "1"]
 
 
-def test_a_configmap_is_shown_whole(stocked):
+def test_a_configmap_is_printed_completely(stocked):
     shown = yaml.safe_load(stocked.cli("get", "configmap", "settings", "-o", "yaml").stdout)
     assert shown["kind"] == "ConfigMap"
     assert shown["data"] == {"color": "red\n", "size": "10"}
@@ -53,14 +53,14 @@ def test_a_configmap_is_shown_whole(stocked):
     assert shown["metadata"]["labels"] == {"a": "b"}
 
 
-def test_what_is_secret_is_nowhere(stocked):
+def test_values_of_secrets_are_never_printed(stocked):
     shown = json.loads(stocked.cli("get", "secret/keys", "-o", "json").stdout)
     assert shown["data"] == {"password": f"<hidden, {len(SECRET)} bytes>"}
-    told = stocked.get("/secrets")[1] + stocked.cli("get", "secrets", "-A", "-o", "yaml").stdout
-    assert SECRET not in told and "Y29ycmVjd" not in told
+    printed = stocked.get("/secrets")[1] + stocked.cli("get", "secrets", "-A", "-o", "yaml").stdout
+    assert SECRET not in printed and "Y29ycmVjd" not in printed
 
 
-def test_classes_have_kubectl_s_columns_and_belong_to_no_namespace(stocked):
+def test_classes_have_kubectls_columns_and_are_cluster_scoped(stocked):
     table = rows(stocked.cli("get", "priorityclasses", "-n", "other").stdout)
     assert table[0] == ["NAME", "VALUE", "GLOBAL-DEFAULT", "AGE", "PREEMPTIONPOLICY"]
     assert (table[1][:3], table[1][4]) == (["high", "1000", "true"], "PreemptLowerPriority")
@@ -82,7 +82,7 @@ def test_classes_have_kubectl_s_columns_and_belong_to_no_namespace(stocked):
     (["secrets", "-n", "empty"], 0, "No resources found in empty namespace."),
     (["secrets", "-w"], 2, "cannot be watched"),
 ])
-def test_what_is_not_there_is_said(stocked, words, status, said):
+def test_a_missing_object_is_an_error(stocked, words, status, said):
     answer = stocked.cli("get", *words)
     assert (answer.returncode, answer.stdout) == (status, "")
     assert said in answer.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Huge pages: the mount, the pages that are taken, the group's limit, and a node that has none."""
+"""Huge pages: the mount, the pages in use, the cgroup's limit, and a node without them."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def huge_pod(name, script=specs.IDLE, amount="4Mi", empty_dir=None, **spec):
                      volumes=[{"name": "huge", "emptyDir": empty_dir or {"medium": "HugePages"}}], **spec)
 
 
-def test_an_empty_dir_in_huge_pages_is_made_of_them(node, pages):
+def test_an_empty_dir_in_huge_pages_uses_them(node, pages):
     free = free_pages()
     node.launch(huge_pod("huge", "fallocate -l 4194304 /huge/file && echo taken; " + specs.IDLE,
                          empty_dir={"medium": "HugePages-2Mi", "sizeLimit": "4Mi"},
@@ -52,7 +52,7 @@ def test_an_empty_dir_in_huge_pages_is_made_of_them(node, pages):
     world.wait(lambda: free_pages() == free, "the pages are free again")
 
 
-def test_the_group_of_the_pod_is_limited_where_the_node_can(node, pages):
+def test_the_pods_cgroup_limits_huge_pages_where_possible(node, pages):
     node.launch(huge_pod("limited"))
     limits = {version: world.cgroup_value(node.pod_cgroup("limited"), "hugetlb", f"hugetlb.2MB.{file}")
               for version, file in ((1, "limit_in_bytes"), (2, "max"))}
@@ -62,7 +62,7 @@ def test_the_group_of_the_pod_is_limited_where_the_node_can(node, pages):
     assert limits[world.cgroup_version()] == (str(4 << 20) if has_controller else None)
 
 
-def test_a_node_that_has_not_enough_pages_says_so_and_starts_the_pod_when_it_has(node):
+def test_too_few_huge_pages_are_reported_and_the_pod_starts_when_they_suffice(node):
     total = int(world.read(COUNT)) << 21
     node.drop(huge_pod("late", amount=f"{total + (4 << 20)}"))
     node.wait_pod("late", lambda pod: "hugepages-2Mi" in str(pod["status"]), "says what is missing")

@@ -45,7 +45,7 @@ def mode(path):
     return stat.S_IMODE(os.stat(path).st_mode)
 
 
-def test_last_words_are_described_line_by_line_and_order_no_terminal_about(node):
+def test_termination_messages_are_described_without_control_characters(node):
     words = "first\\n\\033[2Jsecond\\r\\tthird\\n"
     node.drop(specs.script_pod("sad", f"printf '{words}' > /dev/termination-log; exit 1", restartPolicy="Never"))
     node.wait_phase("sad", "Failed")
@@ -95,7 +95,7 @@ def test_variables_come_from_objects_and_from_the_pod_itself(node):
 
 
 @pytest.mark.parametrize("kind,word", [("ConfigMap", "configmap"), ("Secret", "secret")])
-def test_a_container_waits_for_what_its_variables_name_and_goes_on_when_it_is_there(node, kind, word):
+def test_a_container_waits_for_objects_of_its_variables(node, kind, word):
     source = key_ref(word.replace("map", "Map"), "late", "key")
     node.drop(specs.pod("waits", specs.container(env=[variable("KEY", **source)])))
     assert node.wait_waiting("waits", "CreateContainerConfigError") == f'{word} "late" not found'
@@ -109,13 +109,13 @@ def test_a_container_waits_for_what_its_variables_name_and_goes_on_when_it_is_th
     assert node.status("waits")["restartCount"] == 0
 
 
-def test_an_object_of_another_namespace_is_none(node):
+def test_objects_of_other_namespaces_are_not_found(node):
     node.drop(config_map("map", {"key": "x"}, namespace="other"))
     node.drop(specs.pod("waits", specs.container(env=[variable("KEY", **key_ref("configMap", "map", "key"))])))
     assert node.wait_waiting("waits", "CreateContainerConfigError") == 'configmap "map" not found'
 
 
-def test_no_value_of_a_secret_is_said_anywhere(node):
+def test_values_of_secrets_are_not_logged(node):
     node.drop(secret("secret", {"password": "hunter2"}))
     node.drop("apiVersion: v1\nkind: Secret\nmetadata: {name: number}\nstringData: {pin: 40711}\n", "number.yaml")
     node.drop("apiVersion: v1\nkind: Secret\nmetadata: {name: text}\ndata: {pin: 'hunter 3'}\n", "text.yaml")
@@ -127,7 +127,7 @@ def test_no_value_of_a_secret_is_said_anywhere(node):
     assert environ(node, "user")["password"] == "hunter2"
 
 
-def test_a_volume_has_a_file_for_each_key_and_nobody_in_the_container_writes_it(node):
+def test_an_object_volume_has_read_only_files_for_each_key(node):
     node.drop(specs.text(config_map("map", {"a": "1", "b.txt": "two\n"},
                                     binaryData={"bytes": base64.b64encode(b"\0\xff").decode()}),
                          volume_pod("reader", {"configMap": {"name": "map"}})), "reader.yaml")
@@ -201,7 +201,7 @@ def test_a_volume_follows_an_object_that_changed_while_no_agent_ran(node):
     assert node.init("reader") == pid
 
 
-def test_a_pod_waits_for_the_object_of_its_volume_and_goes_on_when_it_is_there(node):
+def test_a_pod_waits_for_the_object_of_its_volume(node):
     node.drop(volume_pod("reader", {"secret": {"secretName": "late", "items": [{"key": "k", "path": "k"}]}}))
     message = node.wait_waiting("reader", "ContainerCreating")
     world.wait(lambda: "MountVolume" in node.status("reader")["state"]["waiting"].get("message", ""), "says why")
@@ -217,7 +217,7 @@ def test_a_pod_waits_for_the_object_of_its_volume_and_goes_on_when_it_is_there(n
     assert world.read(seen(node, "reader", "/k")) == "1"
 
 
-def test_an_optional_volume_is_empty_until_its_object_comes(node):
+def test_an_optional_volume_is_empty_until_its_object_appears(node):
     node.launch(volume_pod("reader", {"configMap": {"name": "late", "optional": True}}))
     assert os.listdir(seen(node, "reader")) == ["..data"] or not os.path.exists(seen(node, "reader", "/k"))
     node.drop(config_map("late", {"k": "1"}))
@@ -328,7 +328,7 @@ def test_an_immutable_object_stays_as_it_is(node):
 
 
 @pytest.mark.parametrize("propagation,arrives", [(None, False), ("None", False), ("HostToContainer", True)])
-def test_mounts_of_the_host_arrive_where_they_shall(node, propagation, arrives):
+def test_mounts_of_the_host_propagate_as_configured(node, propagation, arrives):
     shared = f"{node.data}/shared"
     os.makedirs(f"{shared}/inner")
     world.run("mount", "--bind", shared, shared)
@@ -361,7 +361,7 @@ def test_a_privileged_container_mounts_for_the_host(node):
 
 
 @pytest.mark.parametrize("recursive", [None, "Disabled", "IfPossible", "Enabled"])
-def test_a_mount_below_a_read_only_one_is_read_only_where_that_is_asked_for(node, recursive):
+def test_recursive_read_only_applies_to_mounts_below(node, recursive):
     os.makedirs(f"{node.data}/inner")
     world.run("mount", "-t", "tmpfs", "tmpfs", f"{node.data}/inner")
     try:
@@ -374,9 +374,9 @@ def test_a_mount_below_a_read_only_one_is_read_only_where_that_is_asked_for(node
         world.run("umount", f"{node.data}/inner")
 
 
-def test_describe_names_what_is_referred_to_and_shows_no_value(node):
+def test_describe_names_references_without_values(node):
     node.drop(specs.text(config_map("map", {"key": "visible"}), secret("secret", {"key": "hunter2"})), "objects.yaml")
-    node.launch(specs.pod("told", specs.container(
+    node.launch(specs.pod("described", specs.container(
         envFrom=[{"prefix": "P_", "configMapRef": {"name": "map"}}],
         env=[variable("A", **key_ref("secret", "secret", "key")),
              variable("B", **key_ref("configMap", "map", "key", optional=True)),
@@ -384,7 +384,7 @@ def test_describe_names_what_is_referred_to_and_shows_no_value(node):
         volumeMounts=[specs.mount("map", "/m", subPath="key"), specs.mount("all", "/a")]),
         volumes=[{"name": "map", "configMap": {"name": "map"}},
                  {"name": "all", "projected": {"sources": [{"secret": {"name": "secret"}}]}}]))
-    said = " ".join(node.cli("describe", "pod", "told").stdout.split())
+    said = " ".join(node.cli("describe", "pod", "described").stdout.split())
     for words in ("map ConfigMap with prefix 'P_' Optional: false",
                   "A: <set to the key 'key' in secret 'secret'> Optional: false",
                   "B: <set to the key 'key' of config map 'map'> Optional: true", "C: (v1:metadata.name)",
@@ -400,7 +400,7 @@ def last_words(node, script, **fields):
     return node.status("ends")["state"]["terminated"].get("message")
 
 
-def test_what_a_container_writes_at_last_is_its_message(node):
+def test_the_termination_message_is_read_from_its_file(node):
     assert last_words(node, "ls -l /dev/termination-log; echo disk full > /dev/termination-log; exit 3") == "disk full\n"
     assert any(line.startswith("-rw-rw-rw-") for line in node.logged("ends"))
 
@@ -410,17 +410,17 @@ def test_the_end_of_a_long_message_is_kept(node):
     assert len(message) == 4096 and message.endswith("99999\n100000\n")
 
 
-def test_the_log_speaks_for_a_container_that_failed_without_a_word(node):
+def test_the_termination_message_falls_back_to_the_log_on_failure(node):
     message = last_words(node, "seq 200; echo; echo bye >&2; exit 1", terminationMessagePolicy="FallbackToLogsOnError")
     assert message == "".join(f"{n}\n" for n in range(123, 201)) + "\nbye\n"
 
 
 @pytest.mark.parametrize("script,expected", [("seq 3", None), ("echo own > /dev/termination-log; seq 3; exit 1", "own\n")])
-def test_the_log_is_silent_where_all_is_well_or_something_was_said(node, script, expected):
+def test_the_log_is_not_used_on_success_or_with_a_message(node, script, expected):
     assert last_words(node, script, terminationMessagePolicy="FallbackToLogsOnError") == expected
 
 
-def test_last_words_are_read_by_an_agent_that_was_not_there(node):
+def test_the_termination_message_is_read_by_a_later_agent(node):
     node.drop(specs.pod("ends", specs.container(
         script="while [ ! -e /data/go ]; do sleep 0.05; done; echo gone > /dev/termination-log; exit 1",
         volumeMounts=[specs.mount("data", "/data")]), restartPolicy="Never",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and limits become values of control groups; who goes over the limit of memory is ended and said so."""
+"""Requests and limits become values of cgroups; a process beyond its memory limit is OOM killed and reported."""
 
 import pytest
 import specs
@@ -10,7 +10,7 @@ MIB = 1024 * 1024
 
 
 def may_lower_oom_score():
-    """CAP_SYS_RESOURCE, which a container that we are tested in may lack."""
+    """CAP_SYS_RESOURCE, which the container that runs these tests may lack."""
     return int(world.status("self", "CapEff"), 16) >> 24 & 1
 
 
@@ -31,7 +31,7 @@ def unlimited_quota():
 
 
 @pytest.mark.quick
-def test_limits_are_values_of_the_container_s_group_and_the_pod_s(node):
+def test_limits_are_written_to_the_cgroups_of_container_and_pod(node):
     pod = node.launch(specs.pod("limited", specs.container(
         **resources({"cpu": "100m", "memory": "16Mi"}, {"cpu": "200m", "memory": "32Mi"}))))
     assert pod["status"]["qosClass"] == "Burstable"
@@ -45,7 +45,7 @@ def test_limits_are_values_of_the_container_s_group_and_the_pod_s(node):
         assert world.cgroup_value(node.container_cgroup("limited"), "cpu", "cpu.weight") == "17"
 
 
-def test_a_container_with_a_limit_of_memory_gets_no_swap_beside_it(node):
+def test_a_container_with_a_memory_limit_cannot_swap(node):
     node.launch(specs.pod("dry", specs.container(**resources(limits={"memory": "32Mi"}))))
     group = node.container_cgroup("dry")
     file = "memory.memsw.limit_in_bytes" if V1 else "memory.swap.max"
@@ -55,8 +55,8 @@ def test_a_container_with_a_limit_of_memory_gets_no_swap_beside_it(node):
         assert (value is None) == (world.cgroup_value("", "memory", file) is None), "as the kernel can"
 
 
-def test_what_the_pod_says_limits_all_its_containers_together(node):
-    """The first has limits of its own; the second may use what the pod may."""
+def test_pod_level_limits_apply_to_all_containers_together(node):
+    """The first has limits of its own; the second has the limits of the pod."""
     pod = node.launch(specs.pod(
         "whole", specs.container("a", **resources({"cpu": "50m", "memory": "8Mi"}, {"cpu": "100m", "memory": "16Mi"})),
         specs.container("b"), **resources({"cpu": "200m"}, {"cpu": "400m", "memory": "64Mi"})))
@@ -77,7 +77,7 @@ def test_a_pod_whose_own_requests_are_its_limits_is_guaranteed(node):
     assert memory_limit(node.pod_cgroup("sure")) == str(32 * MIB)
 
 
-def test_a_pod_s_group_has_the_sum_where_all_containers_have_a_limit(node):
+def test_the_pods_cgroup_has_the_sum_where_all_containers_have_limits(node):
     node.launch(specs.pod("sum", specs.container("a", **resources(None, {"cpu": "100m", "memory": "16Mi"})),
                           specs.container("b", **resources(None, {"cpu": "300m", "memory": "48Mi"}))))
     assert memory_limit(node.pod_cgroup("sum")) == str(64 * MIB)
@@ -85,7 +85,7 @@ def test_a_pod_s_group_has_the_sum_where_all_containers_have_a_limit(node):
     assert memory_limit(node.container_cgroup("sum", "a")) == str(16 * MIB)
 
 
-def test_a_pod_s_group_has_no_limit_where_one_container_has_none(node):
+def test_the_pods_cgroup_is_unlimited_where_one_container_is(node):
     node.launch(specs.pod("half", specs.container("a", **resources(None, {"cpu": "100m", "memory": "16Mi"})),
                           specs.container("b")))
     assert memory_limit(node.pod_cgroup("half")) not in (str(16 * MIB), "0")
@@ -107,14 +107,14 @@ def test_the_qos_class_decides_group_and_oom_score(node, qos, fields, adjust):
     assert int(world.read(f"/proc/{pid}/oom_score_adj")) == adjust
 
 
-def test_what_cannot_be_lowered_is_said_once(node):
+def test_an_oom_score_that_cannot_be_lowered_is_logged_once(node):
     for name in ("one", "two"):
         node.launch(specs.pod(name, specs.container(**resources(None, {"cpu": "100m", "memory": "32Mi"}))))
     lines = [line for line in node.said().splitlines() if "oom_score_adj" in line or "CAP_SYS_RESOURCE" in line]
     assert len(lines) == (0 if may_lower_oom_score() else 1), lines
 
 
-def test_a_process_that_takes_too_much_memory_is_ended_and_said_so(node):
+def test_a_process_beyond_its_memory_limit_is_oom_killed(node):
     node.drop(specs.pod("hungry", specs.container(
         script="exec tail /dev/zero", **resources(None, {"memory": "16Mi"})), restartPolicy="Never"))
     node.wait_phase("hungry", "Failed")
@@ -123,7 +123,7 @@ def test_a_process_that_takes_too_much_memory_is_ended_and_said_so(node):
     assert ended["exitCode"] == 137
 
 
-def test_a_sigkill_is_no_lack_of_memory(node):
+def test_a_sigkill_is_not_reported_as_oom_killed(node):
     node.launch(specs.pod("killed", specs.container(**resources(None, {"memory": "16Mi"})), restartPolicy="Never"))
     world.kill_all([node.init("killed")])
     node.wait_phase("killed", "Failed")
@@ -131,19 +131,19 @@ def test_a_sigkill_is_no_lack_of_memory(node):
     assert (ended["reason"], ended["exitCode"]) == ("Error", 137)
 
 
-def test_a_pod_may_have_so_many_processes(make_node):
+def test_the_number_of_processes_of_a_pod_is_limited(make_node):
     node = make_node(config={"podPidsLimit": 64})
     node.launch(specs.pod("forker"))
     assert world.cgroup_value(node.pod_cgroup("forker"), "pids", "pids.max") == "64"
 
 
-def test_the_shim_is_in_no_group_of_the_pod(node):
+def test_the_shim_is_outside_the_pods_cgroup(node):
     node.launch(specs.pod("web", specs.container(**resources(None, {"memory": "16Mi"}))))
     assert node.shim("web") not in world.cgroup_pids(node.pod_cgroup("web"))
     assert world.cgroup_pids(node.container_cgroup("web"))
 
 
-def test_the_group_of_burstable_pods_has_the_sum_of_their_requests(node):
+def test_the_burstable_cgroup_has_the_sum_of_requests(node):
     node.launch(specs.pod("one", specs.container(**resources({"cpu": "250m"}))))
     node.launch(specs.pod("two", specs.container(**resources({"cpu": "250m"}))))
     group = f"{node.cgroup_root}/kubepods/burstable"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who the processes of a container are and what they may do: as the kernel says, seen from outside, and by trying."""
+"""Security contexts: users, capabilities, seccomp, sysctls, namespaces, as the kernel reports and enforces them."""
 
 import json
 import os
@@ -39,14 +39,14 @@ def outcome(node, name):
 
 
 def try_out(node, name, script, context=None, **fields):
-    """Runs a script in a container and gives what it said."""
+    """Runs a script in a container and returns its output."""
     node.launch(secure(name, context, f"{{ {script}\n}} 2>&1; echo done; {specs.IDLE}", **fields))
     return outcome(node, name)
 
 
-# Nothing is said
+# Defaults
 
-def test_a_container_of_which_nothing_is_said_has_the_customary_capabilities_and_a_filter(shared_node):
+def test_a_container_has_default_capabilities_and_seccomp_by_default(shared_node):
     shared_node.launch(secure("plain"))
     assert capabilities(shared_node, "plain") == DEFAULT_CAPABILITIES
     assert capabilities(shared_node, "plain", "CapEff") == DEFAULT_CAPABILITIES
@@ -57,14 +57,14 @@ def test_a_container_of_which_nothing_is_said_has_the_customary_capabilities_and
 
 # Users and groups
 
-def test_the_containers_user_goes_before_the_pods(shared_node):
+def test_run_as_user_of_the_container_overrides_the_pods(shared_node):
     shared_node.launch(secure("user", {"runAsUser": 1001}, pod_context={"runAsUser": 1002, "runAsGroup": 1003}))
     assert status(shared_node, "user", "Uid").split() == ["1001"] * 4
     assert status(shared_node, "user", "Gid").split() == ["1003"] * 4
     assert capabilities(shared_node, "user", "CapEff") == 0
 
 
-def test_a_user_that_the_image_knows_gets_its_group_from_there(shared_node):
+def test_a_user_of_the_image_gets_its_primary_group(shared_node):
     shared_node.launch(secure("known", {"runAsUser": 65534}))
     assert status(shared_node, "known", "Gid").split() == ["65534"] * 4
 
@@ -77,13 +77,13 @@ def test_groups_are_those_of_the_image_of_the_pod_and_of_its_volumes(shared_node
     assert set(status(shared_node, "strict", "Groups").split()) == {"1000", "5000", "5001", "5002"}
 
 
-def test_what_must_not_be_root_and_would_be_waits_and_says_so(shared_node):
-    for name, user, sentence in (("root-image", {}, "container has runAsNonRoot and image will run as root"),
+def test_run_as_non_root_refuses_root_with_a_reason(shared_node):
+    for name, user, reason in (("root-image", {}, "container has runAsNonRoot and image will run as root"),
                                  ("root-user", {"runAsUser": 0}, "container's runAsUser breaks non-root policy")):
         shared_node.drop(secure(name, {"runAsNonRoot": True, **user}))
         message = shared_node.wait_waiting(name, "CreateContainerConfigError")
         uid = shared_node.pod(name)["metadata"]["uid"]
-        assert message == f'{sentence} (pod: "{name}-node1_default({uid})", container: main)'
+        assert message == f'{reason} (pod: "{name}-node1_default({uid})", container: main)'
     shared_node.launch(secure("not-root", {"runAsNonRoot": True, "runAsUser": 7}))
     shared_node.launch(secure("may-be-root", {"runAsNonRoot": False}, pod_context={"runAsNonRoot": True}))
 
@@ -103,7 +103,7 @@ def test_capabilities_are_added_and_dropped(shared_node, add, drop, expected):
     assert capabilities(shared_node, name) == capabilities(shared_node, name, "CapEff") == expected
 
 
-def test_a_capability_that_the_node_lacks_is_named(shared_node):
+def test_a_capability_that_the_node_lacks_is_an_error(shared_node):
     if own_capabilities() & SYS_RESOURCE:
         shared_node.launch(secure("resource", {"capabilities": {"add": ["SYS_RESOURCE"]}}))
         assert capabilities(shared_node, "resource") & SYS_RESOURCE
@@ -144,7 +144,7 @@ def test_an_unprivileged_container_can_use_no_device_of_the_nodes(shared_node):
     assert "ro" in world.mount_at(init, "/proc/sys")["options"]
 
 
-def test_a_root_that_is_read_only_cannot_be_written(shared_node):
+def test_a_read_only_root_filesystem_cannot_be_written(shared_node):
     said = try_out(shared_node, "read-only", "echo x > /file && echo written; echo x > /dev/shm/file && echo shared; "
                    "echo x > /etc/resolv.conf && echo resolved", {"readOnlyRootFilesystem": True})
     assert "written" not in said and "resolved" not in said and "shared" in said
@@ -153,7 +153,7 @@ def test_a_root_that_is_read_only_cannot_be_written(shared_node):
 
 # System calls
 
-def test_the_default_filter_denies_what_needs_no_capability(shared_node):
+def test_runtime_default_seccomp_denies_system_calls(shared_node):
     """personality(ADDR_NO_RANDOMIZE): any process may ask for it, one behind the filter gets none."""
     for name, context, expected in (("filtered", None, False),
                                     ("unfiltered", {"seccompProfile": {"type": "Unconfined"}}, True)):
@@ -164,20 +164,20 @@ def test_the_default_filter_denies_what_needs_no_capability(shared_node):
         assert ("fixed" in outcome(shared_node, name)) is expected
 
 
-def test_the_filter_lets_more_through_with_the_capability(shared_node):
+def test_seccomp_allows_more_with_capabilities(shared_node):
     script = "mount -t tmpfs none /tmp && echo mounted; hostname $(hostname) && echo named"
     said = try_out(shared_node, "admin", script, {"capabilities": {"add": ["SYS_ADMIN"]}})
     assert "mounted" in said
     assert status(shared_node, "admin", "Seccomp") == "2"
 
 
-def test_unconfined_has_no_filter_and_the_container_goes_before_the_pod(shared_node):
+def test_unconfined_seccomp_and_container_override_the_pods(shared_node):
     shared_node.launch(secure("open", {"seccompProfile": {"type": "Unconfined"}},
                               pod_context={"seccompProfile": {"type": "RuntimeDefault"}}))
     assert status(shared_node, "open", "Seccomp") == "0"
 
 
-def test_a_local_profile_decides(node):
+def test_a_localhost_seccomp_profile_is_applied(node):
     profile = {"defaultAction": "SCMP_ACT_ALLOW",
                "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28}]}
     local = {"seccompProfile": {"type": "Localhost", "localhostProfile": "mine/no-mkdir.json"}}
@@ -192,7 +192,7 @@ def test_a_local_profile_decides(node):
 
 @pytest.mark.parametrize("builtin", [False, True])
 def test_both_default_profiles_serve_an_ordinary_program(make_node, builtin):
-    """The one that we bring along is used where the distribution's is not one."""
+    """The built-in profile is used where the distribution's is not a profile."""
     node = make_node(start=False)
     if builtin:
         profile = os.path.join(node.directory, "profile.json")
@@ -237,7 +237,7 @@ def namespace(pid, kind):
 
 
 def container_process(node, name, container="main"):
-    """The first process of a container that has no PID namespace of its own: the oldest of its control group."""
+    """The first process of a container without a PID namespace of its own: the oldest of its cgroup."""
     return world.wait(lambda: min(world.cgroup_pids(node.container_cgroup(name, container)), default=None),
                       f"{name} has a process")
 
@@ -257,7 +257,7 @@ def test_the_hosts_pid_and_ipc_namespaces_can_be_shared(shared_node):
     assert not world.is_alive(pid)
 
 
-def test_without_it_a_pod_has_ipc_and_processes_of_its_own(shared_node):
+def test_a_pod_has_ipc_and_pid_namespaces_of_its_own_by_default(shared_node):
     shared_node.launch(secure("own-spaces"))
     init = shared_node.init("own-spaces")
     assert namespace(init, "pid") != namespace("self", "pid")
@@ -291,7 +291,7 @@ def test_an_unsafe_sysctl_waits_for_the_nodes_permission(make_node):
 
 # Priority
 
-def test_the_systems_classes_give_their_priority(shared_node):
+def test_system_priority_classes_set_the_priority(shared_node):
     shared_node.launch(secure("critical", priorityClassName="system-node-critical"))
     pod = shared_node.pod("critical")
     assert pod["spec"]["priority"] == 2000001000
@@ -318,7 +318,7 @@ def test_containers_that_share_a_pid_namespace_see_one_another(shared_node):
     assert namespace(one, "mnt") != namespace(two, "mnt")
 
 
-def test_a_container_that_ends_takes_its_children_along_in_a_shared_namespace_too(shared_node):
+def test_children_of_a_container_end_with_it_in_a_shared_pid_namespace(shared_node):
     def children():
         return [pid for pid in world.pids() if world.cmdline(pid) == ["sleep", "87654"]]
 
@@ -332,7 +332,7 @@ def test_a_container_that_ends_takes_its_children_along_in_a_shared_namespace_to
     assert "running" in shared_node.status("orphans", "other")["state"]
 
 
-def test_a_shared_namespace_survives_the_agent_and_goes_with_its_pod(make_node):
+def test_a_shared_pid_namespace_survives_the_agent_and_ends_with_its_pod(make_node):
     node = make_node()
     node.launch(specs.pod("shared", shareProcessNamespace=True))
     shim = str(node.shim("shared"))
@@ -350,6 +350,6 @@ def test_a_shared_namespace_survives_the_agent_and_goes_with_its_pod(make_node):
 
 
 @pytest.mark.skipif(os.path.exists("/sys/fs/selinux/enforce"), reason="this node has SELinux")
-def test_an_se_linux_label_means_nothing_where_there_is_no_se_linux_and_that_is_said_once(node):
+def test_selinux_options_without_selinux_are_ignored_and_logged_once(node):
     node.launch(specs.pod("labelled", specs.container(securityContext={"seLinuxOptions": {"level": "s0"}})))
     assert node.said().count("seLinuxOptions are ignored") == 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users of a pod's own (hostUsers: false): who its processes are on the node, what is theirs, what they may do, and
-that no two pods have the same."""
+"""User namespaces of pods (hostUsers: false): IDs on the node, ownership of files, permissions, and that no two pods
+share IDs."""
 
 import os
 import stat
@@ -26,7 +26,7 @@ def own(name, script=specs.IDLE, volumes=(), mounts=(), container=None, **spec):
 
 
 def first_id(pid, kind="uid"):
-    """What the kernel says of the pod's root; the whole of its map must be as it should."""
+    """The node's ID of the pod's root, from the ID map, which is checked as a whole."""
     inside, outside, count = (int(word) for word in world.read(f"/proc/{pid}/{kind}_map").split())
     assert (inside, count) == (0, IDS)
     return outside
@@ -36,7 +36,7 @@ def namespace(pid, kind):
     return os.readlink(f"/proc/{pid}/ns/{kind}")
 
 
-def test_root_in_the_pod_is_nobody_on_the_node(net):
+def test_root_of_the_pod_is_unprivileged_on_the_node(net):
     net.launch(own("users", "id -u; touch /file; " + specs.IDLE))
     world.wait(lambda: net.logged("users") == ["0"], lambda: f"root inside: {net.log_lines('users')}")
     init = net.init("users")
@@ -50,7 +50,7 @@ def test_root_in_the_pod_is_nobody_on_the_node(net):
 
 
 def test_the_namespaces_of_the_pod_belong_to_its_users(net):
-    """So that its root may do in its network what root may: here, listen where only root may."""
+    """Root of the pod may listen on a privileged port of the pod's network."""
     net.launch(own("own", "sysctl -w net.ipv4.ip_unprivileged_port_start=1024 2>&1; "
                           "(echo hello | nc -l -p 80) & " + specs.IDLE))
     world.wait(lambda: net.fetch(net.address("own"), 80) == "hello\n", "root listens at port 80")
@@ -60,14 +60,14 @@ def test_the_namespaces_of_the_pod_belong_to_its_users(net):
     assert os.stat(f"/proc/{init}/root/dev/mqueue").st_uid == first_id(init)
 
 
-def test_a_way_that_is_closed_to_others_is_said(net):
+def test_an_impassable_directory_is_an_error(net):
     os.chmod(net.directory, 0o700)
     net.drop(own("shut"))
     assert f"cannot pass through {net.directory}" in net.wait_waiting("shut", "CreateContainerError")
     os.chmod(net.directory, 0o711)
 
 
-def test_no_two_pods_have_the_same_users_and_what_is_free_is_used_again(net):
+def test_pods_have_distinct_ids_and_free_ids_are_reused(net):
     for name in ("one", "two"):
         net.drop(own(name))
     for name in ("one", "two"):
@@ -116,7 +116,7 @@ def test_files_in_volumes_have_on_the_node_the_owner_that_they_have_in_the_pod(n
     assert os.stat(f"/proc/{init}/root/host/new").st_uid == first_id(init) + 5, "as the node's kernel counts in there"
 
 
-def test_config_maps_and_secrets_are_read_and_the_way_to_them_is_closed(net):
+def test_config_maps_and_secrets_are_readable_inside_and_closed_outside(net):
     net.drop(specs.text({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "v"}}),
              "secret.yaml")
     net.launch(own("secrets", volumes=[{"name": "s", "secret": {"secretName": "s", "defaultMode": 0o400}}],
@@ -140,7 +140,7 @@ def test_a_shared_process_namespace_belongs_to_the_pod_s_users(net):
     world.wait(lambda: net.logged("shared", "b") == ["seen"], lambda: f"{net.log_lines('shared', 'b')}")
 
 
-def test_unmasked_is_unmasked(net):
+def test_proc_mount_unmasked_works(net):
     net.launch(own("unmasked", container={"securityContext": {"procMount": "Unmasked"}}))
     net.launch(own("masked"))
     over = {name: [m["at"] for m in world.mounts(net.init(name)) if m["at"].startswith("/proc/")]
@@ -149,7 +149,7 @@ def test_unmasked_is_unmasked(net):
     assert "/proc/sys" in over["masked"]
 
 
-def test_a_terminal_and_a_restart_work_for_users_of_its_own_too(net):
+def test_terminal_and_restart_work_in_a_user_namespace(net):
     net.launch(own("again", "tty; sleep 1; exit 1", container={"tty": True}))
     net.wait_restarts("again", 1)
     assert [line.rstrip("\r") for line in net.logged("again")] == ["/dev/pts/0"]

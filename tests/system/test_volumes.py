@@ -72,7 +72,7 @@ def test_a_block_device_of_the_host_is_seen_in_the_container(node):
 
 
 @pytest.mark.parametrize("kind", ["Directory", "File", "Socket", "CharDevice", "BlockDevice"])
-def test_a_host_path_that_is_not_there_or_of_another_type_is_waited_for_and_said(node, kind):
+def test_a_missing_or_mistyped_host_path_is_reported_and_waited_for(node, kind):
     path = f"{node.data}/missing"
     launch_with(node, "missing", host(path, kind))
     node.wait_pod("missing", lambda pod: pod["status"]["phase"] == "Pending" and path in str(pod["status"]),
@@ -94,13 +94,13 @@ def test_a_read_only_mount_is_read_only(node):
     assert "ro" in world.mount_at(node.init("ro"), "/v")["options"]
 
 
-def test_a_mount_does_not_come_back_to_the_host(node):
+def test_a_mount_does_not_propagate_to_the_host_by_default(node):
     run_with(node, "private", host(node.data))
     assert not any(tag.startswith(("shared", "master")) for tag in world.mount_at(node.init("private"), "/v")["tags"])
 
 
 @pytest.mark.quick
-def test_an_empty_dir_is_shared_by_the_containers_and_open_to_all(node):
+def test_an_empty_dir_is_shared_by_containers_and_writable_for_all(node):
     mounts = [specs.mount("shared", "/shared")]
     node.launch(specs.pod("two", specs.container("writer", "echo word > /shared/f; " + specs.IDLE, volumeMounts=mounts),
                           specs.container("reader", volumeMounts=mounts), volumes=[{"name": "shared", "emptyDir": {}}]))
@@ -130,7 +130,7 @@ def test_an_empty_dir_in_memory_is_a_tmpfs_of_its_size(node):
     assert stat.S_IMODE(os.stat(seen).st_mode) == 0o1777 or stat.S_IMODE(os.stat(seen).st_mode) == 0o777
 
 
-def test_a_volume_that_the_container_mounts_over_etc_hosts_wins(node):
+def test_a_volume_mounted_at_etc_hosts_replaces_the_pods_file(node):
     with open(f"{node.data}/hosts", "w", encoding="utf-8") as file:
         file.write("mine\n")
     node.launch(specs.pod("own", specs.container(volumeMounts=[specs.mount("v", "/etc/hosts")]),
@@ -138,15 +138,15 @@ def test_a_volume_that_the_container_mounts_over_etc_hosts_wins(node):
     assert world.read(f"/proc/{node.init('own')}/root/etc/hosts") == "mine\n"
 
 
-def test_the_pods_own_files_lie_in_a_volume_that_covers_where_they_are(node):
-    node.launch(specs.pod("covered", specs.container(volumeMounts=[specs.mount("etc", "/etc")]),
+def test_the_pods_files_are_mounted_into_a_volume_over_etc(node):
+    node.launch(specs.pod("over-etc", specs.container(volumeMounts=[specs.mount("etc", "/etc")]),
                           volumes=[{"name": "etc", "emptyDir": {}}]))
-    root = f"/proc/{node.init('covered')}/root"
+    root = f"/proc/{node.init('over-etc')}/root"
     assert world.read(f"{root}/etc/hosts").startswith("# Kubernetes-managed hosts file")
     assert world.read(f"{root}/etc/hostname").strip()
 
 
-def test_the_pods_shared_memory_lies_in_the_nodes_devices(node):
+def test_the_pods_dev_shm_is_mounted_over_a_host_path_of_dev(node):
     node.launch(specs.pod("devices", specs.container(volumeMounts=[specs.mount("dev", "/dev")]),
                           volumes=[specs.host_path("dev", "/dev")]))
     root = f"/proc/{node.init('devices')}/root"
@@ -154,7 +154,7 @@ def test_the_pods_shared_memory_lies_in_the_nodes_devices(node):
     assert os.stat(f"{root}/dev/shm").st_dev != os.stat("/dev/shm").st_dev
 
 
-def test_a_volume_of_fields_over_the_pods_own_files_hides_them(node):
+def test_a_downward_api_volume_over_etc_hides_the_pods_files(node):
     fields = {"items": [{"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]}
     node.launch(specs.pod("fields", specs.container(volumeMounts=[specs.mount("etc", "/etc")]),
                           volumes=[{"name": "etc", "downwardAPI": fields}]))
@@ -163,7 +163,7 @@ def test_a_volume_of_fields_over_the_pods_own_files_hides_them(node):
     assert not os.path.exists(f"{root}/etc/hosts")
 
 
-def test_a_sandbox_that_begins_again_leaves_an_empty_dir_to_who_has_it(node):
+def test_a_recreated_sandbox_keeps_the_owner_of_an_empty_dir(node):
     script = "test -e /v/made || { touch /v/made; chmod 0700 /v; }; " + specs.IDLE
     node.launch(specs.pod("kept", specs.container(script=script, volumeMounts=[specs.mount("v", "/v")]),
                           volumes=[{"name": "v", "emptyDir": {}}]))

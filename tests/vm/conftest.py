@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures: the package and the disk, made once, and machines that boot from it."""
+"""Fixtures: the package and the disk, built once, and machines that boot from it."""
 
 import collections
 import contextlib
@@ -23,7 +23,11 @@ import specs  # noqa: E402  pylint: disable=wrong-import-position
 
 POWER_CUTS = 10
 PACKAGE = os.environ.get("MAINSTAY_PACKAGE", os.path.join(TOP, "build-deb"))
+# The package that test_upgrade.py upgrades from. It is built from an earlier commit, which not every clone has.
+OLD_PACKAGE = os.environ.get("MAINSTAY_OLD_PACKAGE")
 CACHE = os.path.join(TOP, "build-vm")
+
+collect_ignore = [] if OLD_PACKAGE else ["test_upgrade.py"]
 
 
 def pytest_configure(config):
@@ -31,14 +35,14 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """The files that take longest are begun first, so that all workers end together."""
+    """Starts the files with the most tests first, so that all workers finish at about the same time."""
     tests = collections.Counter(item.path for item in items if not item.get_closest_marker("long"))
     items.sort(key=lambda item: -tests[item.path])
 
 
 @contextlib.contextmanager
 def first(what, run):
-    """Whether nobody has made this in this run of the tests; all others wait until it is made."""
+    """Yields whether this still has to be built in this run of the tests; other workers wait until it is built."""
     os.makedirs(CACHE, exist_ok=True)
     with open(os.path.join(CACHE, f"{what}.run"), "a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -56,16 +60,19 @@ def _package():
 
 @pytest.fixture(scope="session", name="disk")
 def _disk(package, testrun_uid):
-    """The disk, the kernel and the RAM disk; with our package and images of containers in /opt/test."""
+    """The disk, the kernel and the RAM disk. The disk has the package and image archives in /opt/test."""
     with first("disk", testrun_uid) as missing:
         if missing:
-            image.build(CACHE, [package, make_archive(CACHE, specs.IMAGE), *make_large_archives(CACHE, POWER_CUTS)])
+            files = [package, make_archive(CACHE, specs.IMAGE), *make_large_archives(CACHE, POWER_CUTS)]
+            if OLD_PACKAGE:
+                files.append(shutil.copy(OLD_PACKAGE, os.path.join(CACHE, "old.deb")))
+            image.build(CACHE, files)
     return image.paths(CACHE)
 
 
 @pytest.fixture(scope="session", name="installed")
 def _installed(disk, testrun_uid):
-    """The disk, with the memory, of a machine that was booted and has our package installed."""
+    """The disk and the memory of a machine that has booted and has the package installed."""
     suspended = os.path.join(CACHE, "installed.qcow2")
     with first("installed", testrun_uid) as missing:
         if missing:
@@ -77,14 +84,14 @@ def _installed(disk, testrun_uid):
 
 
 def make_archive(cache, name, program="/bin/busybox"):
-    """An image archive, and the digest of the program in it."""
+    """Makes an image archive; returns its path."""
     path = os.path.join(cache, name.rsplit("/", 1)[-1].replace(":", "-") + ".tar")
     subprocess.run([os.path.join(TOP, "tests", "make-image"), name, path, "--busybox", program], check=True)
     return path
 
 
 def make_large_archives(cache, count):
-    """Images that take a while to unpack, no two with a layer in common."""
+    """Makes image archives that take a while to unpack and do not share layers."""
     made = []
     for i in range(count):
         program = os.path.join(cache, f"busybox-{i}")
@@ -98,7 +105,7 @@ def make_large_archives(cache, count):
 
 @contextlib.contextmanager
 def machine_of(disk, arguments=""):
-    """One that does not run yet, and will be told these things by its kernel's command line."""
+    """A machine that is not started yet, with additional arguments for its kernel's command line."""
     directory = tempfile.mkdtemp(prefix="mainstay-vm-")
     machine = Machine(directory, *disk, arguments=arguments)
     try:
@@ -109,7 +116,7 @@ def machine_of(disk, arguments=""):
 
 
 def install(machine):
-    """Boots it, and has our package installed."""
+    """Boots the machine and installs the package."""
     machine.boot()
     machine.run("dpkg --install /opt/test/mainstay_*.deb")
     machine.run("cp /opt/test/busybox-*.tar /var/lib/mainstay/preload/")
@@ -117,7 +124,7 @@ def install(machine):
 
 @pytest.fixture(scope="module", name="machine")
 def _machine(disk, installed):
-    """Our package was just installed on it. All tests of a file share it, in their order."""
+    """A machine with the package just installed. All tests of a file share it, in their order."""
     with machine_of(disk) as machine:
         machine.resume(installed)
         yield machine
@@ -125,7 +132,7 @@ def _machine(disk, installed):
 
 @pytest.fixture(scope="module", name="enforcing")
 def _enforcing(disk):
-    """The same with SELinux, which refuses what the policy does not allow."""
+    """The same with SELinux in enforcing mode."""
     with machine_of(disk, "security=selinux selinux=1") as machine:
         install(machine)
         assert machine.run("getenforce").strip() == "Enforcing"
@@ -134,17 +141,17 @@ def _enforcing(disk):
 
 @pytest.fixture(name="figures")
 def _figures(request):
-    """Sentences with what was measured, for people: no two hosts emulate alike."""
-    sentences = []
-    yield sentences
-    request.node.user_properties += [("figure", sentence) for sentence in sentences]
+    """A list for messages with measured values. They are only printed, as they depend on the host."""
+    messages = []
+    yield messages
+    request.node.user_properties += [("figure", message) for message in messages]
 
 
 def pytest_terminal_summary(terminalreporter):
-    """What was measured, and the line that tests/run adds up."""
+    """Prints the measured values, and the line with the counts that tests/run adds up."""
     stats = terminalreporter.stats
     for report in stats.get("", []):
-        for _, sentence in report.user_properties:
-            terminalreporter.write_line(sentence)
+        for _, message in report.user_properties:
+            terminalreporter.write_line(message)
     count = {what: len(stats.get(what, [])) for what in ("passed", "failed", "error")}
     terminalreporter.write_line(f"{count['passed']} passed, {count['failed'] + count['error']} failed")

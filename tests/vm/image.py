@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disk that the machines of these tests boot from: Debian 12 with systemd and its kernel, all that our package
-depends on, and a door by which the test runs commands in it. Our package itself is only laid into /opt/test."""
+"""The disk that the machines of these tests boot from: Debian 12 with systemd and a kernel, the dependencies of the package,
+and a channel through which tests run commands. The package itself is in /opt/test, not installed."""
 
 import contextlib
 import fcntl
@@ -19,15 +19,15 @@ libsystemd0 libyaml-0-2 libisal2 apparmor
 selinux-policy-default""".split()
 DISK, KERNEL, RAMDISK, SIZE = "disk.ext4", "vmlinuz", "initrd.img", "3G"
 
-DOOR_SERVICE = """[Unit]
-Description=Runs what the test asks for
-Requires=dev-virtio\\x2dports-door.device
-After=dev-virtio\\x2dports-door.device
+CHANNEL_SERVICE = """[Unit]
+Description=Runs commands of the test
+Requires=dev-virtio\\x2dports-channel.device
+After=dev-virtio\\x2dports-channel.device
 StartLimitIntervalSec=0
 [Service]
-ExecStart=/usr/local/sbin/door
-StandardInput=file:/dev/virtio-ports/door
-StandardOutput=file:/dev/virtio-ports/door
+ExecStart=/usr/local/sbin/channel
+StandardInput=file:/dev/virtio-ports/channel
+StandardOutput=file:/dev/virtio-ports/channel
 StandardError=journal
 Restart=always
 RestartSec=0.1
@@ -36,16 +36,16 @@ OOMScoreAdjust=-1000
 WantedBy=multi-user.target
 """
 
-# A request is a number and a command in base64; an answer is the number, the status and the output in base64.
-DOOR = """#!/bin/bash
+# A request is a number and a command in base64. A response is the number, the exit status and the output in base64.
+CHANNEL = """#!/bin/bash
 while read -r number command; do
     output=$(bash -c "$(base64 -d <<<"$command")" 2>&1 </dev/null | base64 -w 0; exit "${PIPESTATUS[0]}")
     echo "$number $? $output"
 done
 """
 
-# Debian's policy has defaults for containers, but not the types that they name. Here a container may do anything but
-# have what has categories that it has not.
+# Debian's policy has default labels for containers, but does not define their types. With these a container may do anything
+# but access objects with categories that differ from its own.
 CONTAINERS = """(type container_t)
 (roletype system_r container_t)
 (typeattributeset domain (container_t))
@@ -83,7 +83,7 @@ def write(root, path, text, mode=0o644):
 
 
 def debootstrap(root):
-    """Only what the disk and its file system need goes into the first RAM disk: it is unpacked under emulation."""
+    """The initial RAM disk has only the modules for the disk and its file system: it is unpacked under emulation."""
     subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", "--format=directory",
                     "--include=" + ",".join(PACKAGES), '--aptopt=Apt::Install-Recommends "false"',
                     "--essential-hook=mkdir -p $1/etc/initramfs-tools/conf.d",
@@ -92,14 +92,14 @@ def debootstrap(root):
                     "bookworm", root], check=True)
 
 
-def furnish(root):
-    write(root, "usr/local/sbin/door", DOOR, 0o755)
-    write(root, "etc/systemd/system/door.service", DOOR_SERVICE)
+def configure_root(root):
+    write(root, "usr/local/sbin/channel", CHANNEL, 0o755)
+    write(root, "etc/systemd/system/channel.service", CHANNEL_SERVICE)
     write(root, "etc/fstab", "/dev/vda / ext4 defaults 0 1\n")
     write(root, "etc/hostname", "machine\n")
     write(root, "etc/hosts", "127.0.0.1 localhost machine\n")
     write(root, "etc/systemd/journald.conf.d/test.conf", "[Journal]\nStorage=persistent\n")
-    subprocess.run(["systemctl", "--quiet", f"--root={root}", "enable", "door.service"], check=True)
+    subprocess.run(["systemctl", "--quiet", f"--root={root}", "enable", "channel.service"], check=True)
     subprocess.run(["systemctl", "--quiet", f"--root={root}", "mask", "apt-daily.timer", "apt-daily-upgrade.timer",
                     "e2scrub_all.timer", "fstrim.timer", "dpkg-db-backup.timer", "getty.target",
                     "e2scrub_reap.service"], check=True)
@@ -107,7 +107,7 @@ def furnish(root):
 
 
 def label(root):
-    """For the machines that have SELinux; to the others attributes of files that nobody reads."""
+    """Labels all files for the machines with SELinux; the others ignore the labels."""
     write(root, "etc/selinux/config", "SELINUX=enforcing\nSELINUXTYPE=default\n")
     write(root, "etc/selinux/containers.cil", CONTAINERS)
     contexts = "/etc/selinux/default/contexts/files/file_contexts"
@@ -118,14 +118,14 @@ def label(root):
 
 
 def root_path():
-    """Where the root directory is made. It is kept outside of the tree, as it takes minutes and changes with this file only."""
+    """The root directory of the machines, cached outside of the tree: it takes minutes to build and depends on this file only."""
     with open(__file__, "rb") as file:
         return os.path.join(directory("vm"), "root-" + hashlib.sha256(file.read()).hexdigest()[:16])
 
 
 @contextlib.contextmanager
 def locked_root():
-    """The root directory without anything of ours, made once, while no other run of the tests uses it."""
+    """Yields the root directory without the package, built once and locked against other runs of the tests."""
     root = root_path()
     with open(os.path.join(directory("vm"), "lock"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -136,19 +136,19 @@ def locked_root():
                 else:
                     shutil.rmtree(old)
             debootstrap(root)
-            furnish(root)
+            configure_root(root)
             label(root)
             write(directory("vm"), os.path.basename(root) + ".whole", "")
         yield root
 
 
 def paths(cache):
-    """Of the disk, the kernel and the RAM disk that were built in 'cache'."""
+    """The paths of the disk, the kernel and the RAM disk in 'cache'."""
     return tuple(os.path.join(cache, name) for name in (DISK, KERNEL, RAMDISK))
 
 
 def build(cache, files):
-    """Makes disk, kernel and RAM disk in 'cache', with the files laid into /opt/test."""
+    """Builds the disk with these files in /opt/test, and copies the kernel and the RAM disk, to 'cache'."""
     disk, kernel, ramdisk = paths(cache)
     if os.path.exists(disk):
         os.unlink(disk)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine under emulation, with a systemd of its own as PID 1 and control groups of version 2."""
+"""An emulated machine with systemd as PID 1 and control groups of version 2."""
 
 import base64
 import os
@@ -15,43 +15,43 @@ SNAPSHOT = "running"
 
 
 class Machine:
-    """Its disk is a copy-on-write file over the one that it was made from, and outlives it when the power is cut."""
+    """Its disk is a copy-on-write file over the disk of all machines, and remains when the power is cut."""
 
     def __init__(self, directory, disk, kernel, ramdisk, memory="1G", arguments=""):
         self.directory, self.kernel, self.ramdisk, self.memory = directory, kernel, ramdisk, memory
         self.arguments = arguments
         self.disk, self.console = self.path("disk.qcow2"), self.path("console")
-        self.process = self.door = None
+        self.process = self.channel = None
         self.count, self.rest = 0, b""
         subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", disk, self.disk], check=True)
 
     def command(self):
-        # What is slow under emulation and not needed here is left out: page tables of five levels, clocks other than the
-        # processor's own, guards against other tenants.
+        # What is slow under emulation and not needed here is off: page tables of five levels, other clocks than the
+        # TSC, mitigations of processor faults.
         return ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-M", "q35", "-cpu", "max,la57=off", "-smp", "2",
                 "-m", self.memory, "-nodefaults", "-nographic", "-no-reboot",
                 "-kernel", self.kernel, "-initrd", self.ramdisk,
-                # On a busy host the emulated timer may tick too late for a kernel that looks whether it does.
+                # On a busy host the emulated timer may tick too late for the kernel's check of it.
                 "-append", "root=/dev/vda rw console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable mitigations=off "
                 "net.ifnames=0 " + self.arguments,
-                # Power that is cut ends the machine; what it has written its host has.
+                # A power cut kills the machine only: the host keeps all that the machine has written.
                 "-drive", f"file={self.disk},if=virtio,format=qcow2,cache=unsafe",
                 "-serial", f"file:{self.console}", "-monitor", f"unix:{self.path('monitor')},server=on,wait=off",
-                # It begins when somebody is at the door: so one that goes on finds it as it was.
-                "-device", "virtio-serial-pci", "-chardev", f"socket,id=door,path={self.path('door')},server=on,wait=on",
-                "-device", "virtserialport,chardev=door,name=door", "-device", "virtio-rng-pci"]
+                # The machine waits until the test is connected: after a resume the channel is as it was.
+                "-device", "virtio-serial-pci", "-chardev", f"socket,id=channel,path={self.path('channel')},server=on,wait=on",
+                "-device", "virtserialport,chardev=channel,name=channel", "-device", "virtio-rng-pci"]
 
     def path(self, name):
         return os.path.join(self.directory, name)
 
     def boot(self, *options):
-        """Ends when it runs what it is asked to."""
-        for name in "door", "monitor":
+        """Returns when the machine executes commands."""
+        for name in "channel", "monitor":
             if os.path.exists(self.path(name)):
                 os.unlink(self.path(name))
         self.process = subprocess.Popen([*self.command(), *options], stdin=subprocess.DEVNULL)
         end = time.monotonic() + BOOT_DEADLINE
-        self.door = self.connect("door", end)
+        self.channel = self.connect("channel", end)
         self.run("true", deadline=end - time.monotonic())
 
     def connect(self, name, end):
@@ -62,31 +62,31 @@ class Machine:
                 return connection
             except OSError:
                 connection.close()
-                assert self.process.poll() is None and time.monotonic() < end, self.said()
+                assert self.process.poll() is None and time.monotonic() < end, self.console_tail()
                 time.sleep(0.05)
 
     def suspend(self):
-        """It ends; its disk has its memory, too."""
+        """Saves the memory to the disk and terminates the machine."""
         with self.connect("monitor", time.monotonic() + COMMAND_DEADLINE) as monitor:
             monitor.sendall(f"savevm {SNAPSHOT}\nquit\n".encode())
             self.process.wait(COMMAND_DEADLINE)
         self.forget()
 
     def resume(self, disk):
-        """Goes on as a twin of the one that was suspended with this disk."""
+        """Continues as a copy of the machine that was suspended with this disk."""
         shutil.copy(disk, self.disk)
         self.boot("-loadvm", SNAPSHOT)
 
-    def said(self):
-        """The end of what it wrote to its console."""
+    def console_tail(self):
+        """The last output of its console."""
         with open(self.console, encoding="utf-8", errors="replace") as file:
             return file.read()[-6000:]
 
     def ask(self, script, deadline=COMMAND_DEADLINE):
-        """Runs a script of bash's in the machine; gives its status and what it wrote."""
+        """Runs a bash script in the machine; returns its exit status and its output."""
         self.count += 1
         number = f"{self.count}"
-        self.door.sendall(f"{number} {base64.b64encode(script.encode()).decode()}\n".encode())
+        self.channel.sendall(f"{number} {base64.b64encode(script.encode()).decode()}\n".encode())
         end = time.monotonic() + deadline
         while True:
             line = self.read_line(end, script)
@@ -96,33 +96,33 @@ class Machine:
 
     def read_line(self, end, script):
         while b"\n" not in self.rest:
-            self.door.settimeout(max(0.01, end - time.monotonic()))
+            self.channel.settimeout(max(0.01, end - time.monotonic()))
             try:
-                chunk = self.door.recv(65536)
+                chunk = self.channel.recv(65536)
             except TimeoutError:
                 chunk = b""
-            assert chunk, f"'{script}' was not answered; the console says:\n{self.said()}"
+            assert chunk, f"'{script}' did not return; output of the console:\n{self.console_tail()}"
             self.rest += chunk
         line, self.rest = self.rest.split(b"\n", 1)
         return line.decode(errors="replace").split(" ")
 
     def run(self, script, deadline=COMMAND_DEADLINE):
-        """What a script wrote; it must succeed."""
+        """Runs a script that must succeed; returns its output."""
         status, output = self.ask(script, deadline)
-        assert status == 0, f"'{script}' ended with {status}:\n{output}"
+        assert status == 0, f"'{script}' exited with {status}:\n{output}"
         return output
 
     def wait(self, script, what, deadline=COMMAND_DEADLINE):
-        """Runs a script again and again until it succeeds; gives what it wrote."""
+        """Repeats a script until it succeeds; returns its output."""
         end = time.monotonic() + deadline
         while True:
-            begun = time.monotonic()
+            started = time.monotonic()
             status, output = self.ask(script, deadline)
             if status == 0:
                 return output
-            assert time.monotonic() < end, f"it did not come to this: {what}\n{output}\n{self.state()}"
-            # It has other things to do than to answer.
-            time.sleep(time.monotonic() - begun)
+            assert time.monotonic() < end, f"timed out, expected: {what}\n{output}\n{self.state()}"
+            # Leaves the machine as much time for its own work.
+            time.sleep(time.monotonic() - started)
 
     def state(self):
         return self.ask("mainstay get pods -A; journalctl -u mainstay -n 60 --no-pager -o cat")[1]
@@ -136,16 +136,16 @@ class Machine:
         self.forget()
 
     def power_off(self, deadline=COMMAND_DEADLINE):
-        """In order, by systemd."""
-        self.door.sendall(f"0 {base64.b64encode(b'systemctl poweroff').decode()}\n".encode())
+        """An orderly shutdown by systemd."""
+        self.channel.sendall(f"0 {base64.b64encode(b'systemctl poweroff').decode()}\n".encode())
         self.process.wait(deadline)
         self.forget()
 
     def forget(self):
         self.process.wait()
-        if self.door:
-            self.door.close()
-        self.process = self.door = None
+        if self.channel:
+            self.channel.close()
+        self.process = self.channel = None
         self.rest = b""
 
     def end(self):

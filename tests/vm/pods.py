@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods on a machine: written, waited for, ended, found."""
+"""Pods on a machine: write, wait for and remove them, find their units, control groups and processes."""
 
 import json
 
@@ -25,7 +25,7 @@ def wait_running(machine, name):
 
 def end(machine, name):
     machine.run(f"rm {MANIFESTS}/{name}.yaml")
-    machine.wait(f"! mainstay get pods | grep -E '^{name}-machine '", f"pod {name} is gone")
+    machine.wait(f"! mainstay get pods | grep -E '^{name}-machine '", f"pod {name} is removed")
 
 
 def get(machine, name):
@@ -37,32 +37,32 @@ def uid(machine, name):
 
 
 def show(machine, unit, *properties):
-    """What systemd knows of a unit."""
-    said = machine.run(f"systemctl show {unit} " + " ".join(f"-p {one}" for one in properties))
-    return dict(line.split("=", 1) for line in said.splitlines())
+    """Properties of a systemd unit."""
+    output = machine.run(f"systemctl show {unit} " + " ".join(f"-p {one}" for one in properties))
+    return dict(line.split("=", 1) for line in output.splitlines())
 
 
 def group(machine, name):
-    """Of the pod, in the file system."""
+    """The control group of the pod, below /sys/fs/cgroup."""
     return machine.run(f"cat /run/mainstay/pods/{uid(machine, name)}/cgroup").strip()
 
 
 def scope(machine, name, container="main"):
-    """The group of a container's latest attempt."""
+    """The control group of a container's latest attempt."""
     (status,) = [one for one in get(machine, name)["status"]["containerStatuses"] if one["name"] == container]
     return machine.run(f"find /sys/fs/cgroup{group(machine, name)} -name '*{status['containerID'].rsplit('/', 1)[1]}*' "
                        "-type d | sed 's,^/sys/fs/cgroup,,'").strip()
 
 
 def process(machine, name):
-    """The first of the container's."""
+    """The first process of the container."""
     return machine.run(f"cat /sys/fs/cgroup{scope(machine, name)}/cgroup.procs").split()[0]
 
 
 def values(machine, directory, *files):
-    """The files of a group, by name."""
-    said = machine.run(f"cd /sys/fs/cgroup{directory} && grep -H . " + " ".join(files))
-    return dict(line.split(":", 1) for line in said.splitlines())
+    """The values of a control group's files by name."""
+    output = machine.run(f"cd /sys/fs/cgroup{directory} && grep -H . " + " ".join(files))
+    return dict(line.split(":", 1) for line in output.splitlines())
 
 
 def configure(machine, text=""):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pod asks for, in the files of control groups of the second version: by runc, by crun, and after an edit."""
+"""Resources of a pod in the files of cgroup v2: with runc, with crun, and after an edit."""
 
 from pods import MANIFESTS, SCRIPT, configure, end, get, group, launch, scope, show, uid, values, wait_running, write
 import pytest
@@ -18,7 +18,7 @@ mainstay: {runtimes: {crun: /usr/bin/crun}}
 
 @pytest.fixture(scope="module", name="node")
 def _node(machine):
-    """With huge pages, swap, and another runtime."""
+    """A machine with huge pages, swap, and a second runtime."""
     machine.run("sysctl -q vm.nr_hugepages=8 && fallocate -l 256M /swap && chmod 600 /swap && mkswap -q /swap && swapon /swap")
     configure(machine, CONFIG)
     machine.write(f"{MANIFESTS}/classes.yaml", specs.text(
@@ -27,20 +27,20 @@ def _node(machine):
 
 
 def everything(name, **spec):
-    """A pod that has it all, with a second container that asks for nothing."""
+    """A pod with all kinds of resources."""
     return specs.pod(name, specs.container(script=SCRIPT, resources=RESOURCES,
                                            volumeMounts=[specs.mount("huge", "/huge")]),
                      volumes=[{"name": "huge", "emptyDir": {"medium": "HugePages"}}], **spec)
 
 
 def swap_share(node, request):
-    """Of the node's swap, as much as the request is of its memory."""
+    """The share of the node's swap that corresponds to this share of its memory."""
     sizes = node.run("awk '/^(MemTotal|SwapTotal):/ { print $2 * 1024 }' /proc/meminfo").split()
     return request * int(sizes[1]) // int(sizes[0])
 
 
 @pytest.mark.parametrize("runtime", ["runc", "crun"])
-def test_all_that_a_pod_asks_for_is_in_its_groups(node, runtime):
+def test_resources_of_a_pod_are_in_its_control_groups(node, runtime):
     write(node, everything(runtime, **({"runtimeClassName": "crun"} if runtime == "crun" else {})))
     wait_running(node, runtime)
     pod = values(node, group(node, runtime), *FILES)
@@ -61,7 +61,7 @@ def test_all_that_a_pod_asks_for_is_in_its_groups(node, runtime):
 
 
 @pytest.mark.parametrize("runtime", ["runc", "crun"])
-def test_an_edit_is_in_the_groups_and_what_cannot_be_is_said(node, runtime):
+def test_edit_of_resources_is_applied_and_a_limit_below_usage_is_reported(node, runtime):
     pid = node.run(f"cat /sys/fs/cgroup{scope(node, runtime)}/cgroup.procs").split()[0]
     pod = everything(runtime, **({"runtimeClassName": "crun"} if runtime == "crun" else {}))
     resources = {"requests": {**RESOURCES["requests"], "cpu": "300m"}, "limits": {**RESOURCES["limits"], "cpu": "600m", "memory": "96Mi"}}
@@ -69,37 +69,37 @@ def test_an_edit_is_in_the_groups_and_what_cannot_be_is_said(node, runtime):
     write(node, pod)
     for directory, weight in (group(node, runtime), 12), (scope(node, runtime), 40):
         node.wait(f"cd /sys/fs/cgroup{directory} && grep -x '60000 100000' cpu.max && grep -x {96 << 20} memory.max && "
-                  f"grep -x {weight} cpu.weight", "the edit is in the files")
+                  f"grep -x {weight} cpu.weight", "the edit is applied")
     assert node.run(f"cat /sys/fs/cgroup{scope(node, runtime)}/cgroup.procs").split()[0] == pid
-    # Of memory that is in use nothing can be taken away.
+    # A limit below the memory in use cannot be applied.
     node.run(f"mainstay exec {runtime}-machine -c main -- sh -c 'head -c 40000000 /dev/zero >/dev/shm/file'")
     resources["limits"]["memory"] = resources["requests"]["memory"] = "16Mi"
     write(node, pod)
-    node.wait(f"mainstay describe pod {runtime}-machine | grep 'more is in use'", "it says that it waits")
+    node.wait(f"mainstay describe pod {runtime}-machine | grep 'more is in use'", "the edit is reported as pending")
     assert get(node, runtime)["status"]["containerStatuses"][0]["resources"]["limits"]["memory"] == "96Mi"
     end(node, runtime)
 
 
-def test_what_containers_use_is_told(node):
+def test_top_reports_usage_of_containers(node):
     write(node, specs.pod("busy", specs.container(script="head -c 50000000 /dev/zero >/dev/shm/f; while :; do :; done")))
     launch(node, "quiet")
     wait_running(node, "busy")
     node.wait("mainstay top pods --no-headers | sort | awk '$1 ~ /busy/ { busy = $2 + 0; full = $3 + 0 } "
               "$1 ~ /quiet/ { quiet = $2 + 0; small = $3 + 0 } "
               "END { exit !(busy > 10 * quiet && busy > 100 && full >= 47 && full < 100 && small < 20) }'",
-              "who is busy is on top")
+              "the busy pod uses more than the idle one")
     end(node, "busy")
     end(node, "quiet")
 
 
-def test_a_container_of_crun_that_had_too_little_memory_is_said_to_be_oom_killed(node):
+def test_container_of_crun_without_enough_memory_is_oom_killed(node):
     write(node, specs.pod("greedy", specs.container(script="exec tail /dev/zero", resources={"limits": {"memory": "16Mi"}}),
                           runtimeClassName="crun"))
-    node.wait("mainstay get pod greedy-machine -o json | grep OOMKilled", "the reason is told")
+    node.wait("mainstay get pod greedy-machine -o json | grep OOMKilled", "the reason is reported")
     end(node, "greedy")
 
 
-def test_a_pod_of_crun_outlives_the_agent_and_can_be_entered(node):
+def test_pod_of_crun_survives_the_agent_and_accepts_exec(node):
     write(node, specs.pod("entered", specs.container(script=SCRIPT), runtimeClassName="crun"))
     wait_running(node, "entered")
     pid = node.run("pgrep -x sleep").strip()
@@ -108,4 +108,4 @@ def test_a_pod_of_crun_outlives_the_agent_and_can_be_entered(node):
     assert node.run("pgrep -x sleep").strip() == pid
     assert show(node, f"mainstay-pod-{uid(node, 'entered')}.service", "ActiveState") == {"ActiveState": "active"}
     end(node, "entered")
-    node.wait("[ -z \"$(find /sys/fs/cgroup -name '*kubepods*')\" ]", "no group is left")
+    node.wait("[ -z \"$(find /sys/fs/cgroup -name '*kubepods*')\" ]", "no control group remains")

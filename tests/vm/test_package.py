@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Debian's own checker says of the package, and the other package that can be made of the same files."""
+"""Checks of the Debian package by lintian, and the rpm of the same files."""
 
 import os
 import subprocess
 
 
-def test_lintian_finds_no_error_in_the_package(package):
-    said = subprocess.run(["lintian", "--allow-root", "--tag-display-limit=0", package], check=False, text=True,
+def test_lintian_reports_no_errors(package):
+    report = subprocess.run(["lintian", "--allow-root", "--tag-display-limit=0", package], check=False, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
-    assert not [line for line in said.splitlines() if line.startswith("E:")], said
+    assert not [line for line in report.splitlines() if line.startswith("E:")], report
 
 
 def output(*words, **fields):
@@ -16,12 +16,12 @@ def output(*words, **fields):
 
 
 def files(listing):
-    """Programs, units, manuals and the like: what both have."""
+    """Programs, units, manual pages and the like, which both packages have."""
     return {path for path in listing if path.startswith(("/usr/", "/etc/")) and "/.build-id" not in path
             and not path.endswith("/") and "/share/doc/" not in path}
 
 
-def test_an_rpm_of_the_same_files_can_be_made(package, tmp_path):
+def test_rpm_has_the_same_files_as_the_debian_package(package, tmp_path):
     output("cpack", "-G", "RPM", "-B", tmp_path, cwd=os.path.dirname(package), stderr=subprocess.STDOUT)
     (rpm,) = tmp_path.glob("mainstay-*.rpm")
     ours = output("dpkg", "--contents", package).splitlines()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Power that fails at any moment: what is wanted comes back by itself, with every byte of its images."""
+"""Power cuts at any time: after the boot all desired pods run again, and their images are intact."""
 
 import random
 
@@ -10,7 +10,7 @@ from conftest import POWER_CUTS
 MANIFESTS = "/etc/kubernetes/manifests"
 PODS = 6
 
-# Writes, edits and removes manifests as fast as it can, each as a careful person would: beside it, synced, renamed.
+# Writes, edits and removes manifests in quick succession. Each is written beside its place, synced and renamed.
 CHURN = f"""
 while :; do
     n=$((RANDOM % {PODS}))
@@ -26,7 +26,7 @@ while :; do
 done
 """
 
-# One line for each manifest whose container does not run what its image holds.
+# Prints a line for each manifest whose container does not run the program of its image.
 CHECK = f"""
 for file in {MANIFESTS}/*.yaml; do
     name=$(basename $file .yaml)
@@ -49,14 +49,14 @@ def template(image):
 
 @pytest.fixture(scope="module")
 def digests(machine):
-    """Of the program in each image, as its archive has it."""
+    """Writes the digest of the program in each image archive to /opt/test/digests."""
     machine.run("for file in /opt/test/*.tar; do layer=$(tar -tf $file | grep -E '[.]tar$'); "
                 "tar -xOf $file $layer | tar -xO bin/busybox | sha256sum; done >/opt/test/digests; sync")
 
 
 @pytest.mark.usefixtures("digests")
 @pytest.mark.parametrize("cut", [0, *(pytest.param(cut, marks=pytest.mark.long) for cut in range(1, POWER_CUTS))])
-def test_every_boot_after_a_power_cut_brings_back_what_is_wanted(machine, cut):
+def test_all_desired_pods_run_after_a_power_cut(machine, cut):
     machine.write("/opt/test/template", template(specs.IMAGE))
     machine.write("/opt/test/churn", CHURN)
     machine.write(f"{MANIFESTS}/large.yaml.new", template(f"docker.io/library/large{cut}:1").replace("NAME", "large"))
@@ -66,4 +66,4 @@ def test_every_boot_after_a_power_cut_brings_back_what_is_wanted(machine, cut):
     machine.cut_power()
     machine.boot()
     machine.wait(f"found=$({CHECK}); [ -z \"$found\" ] || {{ echo \"$found\"; false; }}",
-                 f"what is wanted runs after power cut {cut}", deadline=90)
+                 f"all desired pods run after power cut {cut}", deadline=90)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SELinux, where the kernel has it and enforces a policy: who runs as what, and who can have whose files."""
+"""SELinux in enforcing mode: the labels of containers and volumes, and access to files of other pods."""
 
 import json
 import re
@@ -25,12 +25,12 @@ def inside(machine, pod, script, container="c"):
 
 
 def label(machine, pod, container="c"):
-    """Of the container's first process, as the kernel has it."""
+    """The label of the container's first process."""
     return inside(machine, pod, "cat /proc/1/attr/current", container)
 
 
 def labels_of(machine, pod, *paths, container="c"):
-    """Of files as the container finds them; read from without, for its busybox cannot."""
+    """The labels of files in the container, read from the node: busybox cannot print them."""
     uid = json.loads(machine.run(f"mainstay get pod {pod}-machine -o json"))["metadata"]["uid"]
     script = (f"pid=$(cat $(find /sys/fs/cgroup -path '*{uid}*' -name cgroup.procs) | while read p; do "
               f"grep -qz ^NAME={container}$ /proc/$p/environ && echo $p; done | head -n 1); "
@@ -42,7 +42,7 @@ def container(name="c", script="exec sleep 100000", **fields):
     return specs.container(name, script=script, env=[{"name": "NAME", "value": name}], **fields)
 
 
-def test_each_pod_has_categories_of_its_own_that_all_its_containers_share(enforcing):
+def test_containers_of_a_pod_share_categories_that_no_other_pod_has(enforcing):
     launch(enforcing, "first", container("c", script=specs.IDLE), container("d"))
     launch(enforcing, "second", container("c"))
     labels = [label(enforcing, "first", "c"), label(enforcing, "first", "d"), label(enforcing, "second", "c")]
@@ -51,7 +51,7 @@ def test_each_pod_has_categories_of_its_own_that_all_its_containers_share(enforc
     assert labels[0] == labels[1] != labels[2]
 
 
-def test_all_that_is_a_pods_own_has_its_label(enforcing):
+def test_root_file_system_and_volumes_of_a_pod_have_its_label(enforcing):
     enforcing.write(f"{MANIFESTS}/objects.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: words}\n"
                                                  "data: {word: first}\n")
     mounts = {"disk": "/disk", "memory": "/memory", "words": "/words", "field": "/field", "image": "/image"}
@@ -73,16 +73,16 @@ def test_all_that_is_a_pods_own_has_its_label(enforcing):
     assert inside(enforcing, "files", "cat /words/word /field/name /image/etc/passwd >/dev/null && echo read") == "read"
 
 
-def test_what_comes_to_a_volume_later_can_be_read_as_well(enforcing):
+def test_updated_files_of_a_volume_have_the_label_of_the_pod(enforcing):
     level = label(enforcing, "files").split(":", 3)[3]
     enforcing.write(f"{MANIFESTS}/objects.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: words}\n"
                                                  "data: {word: second, other: third}\n")
     enforcing.wait("mainstay exec files-machine -c c -- cat /words/word /words/other | grep -q secondthird",
-                   "the new words are there")
+                   "the new values are in the volume")
     assert labels_of(enforcing, "files", "/words/word", "/words/other", "/words/..data") == [f"{FILE}:{level}"] * 3
 
 
-def test_what_a_pod_wrote_no_other_can_read_though_its_mode_lets_it(enforcing):
+def test_files_of_a_pod_are_unreadable_for_other_pods_despite_their_mode(enforcing):
     enforcing.run(f"mkdir -m 0777 /srv/shared && chcon {FILE}:s0 /srv/shared")
     share = {"volumes": [{"name": "v", "hostPath": {"path": "/srv/shared"}}]}
     mount = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
@@ -92,11 +92,11 @@ def test_what_a_pod_wrote_no_other_can_read_though_its_mode_lets_it(enforcing):
     assert enforcing.run("stat -c %C /srv/shared/file").strip() == f"{FILE}:{level}"
     assert inside(enforcing, "writer", "cat /v/file") == "secret"
     assert "Permission denied" in inside(enforcing, "reader", "cat /v/file 2>&1; true")
-    # What is the node's is not labelled for anybody.
+    # A hostPath volume of the node is not relabelled.
     assert enforcing.run("stat -c %C /srv/shared").strip() == f"{FILE}:s0"
 
 
-def test_options_are_honoured_those_of_a_container_before_its_pods(enforcing):
+def test_selinux_options_of_a_container_override_those_of_its_pod(enforcing):
     disk = {"volumes": [{"name": "v", "emptyDir": {}}]}
     mount = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
     launch(enforcing, "chosen", container("c", **mount),
@@ -107,11 +107,11 @@ def test_options_are_honoured_those_of_a_container_before_its_pods(enforcing):
         "system_u:system_r:container_t:s0:c5,c6", "system_u:system_r:other_container_t:s0:c5,c6",
         "system_u:system_r:container_t:s0:c8"]
     assert labels_of(enforcing, "chosen", "/v", "/etc/hosts") == [f"{FILE}:s0:c5,c6", f"{FILE}:s0"]
-    # What they share, all of them can read.
+    # All containers can read the files of the pod.
     assert "localhost" in inside(enforcing, "chosen", "cat /etc/hosts", "e")
 
 
-def test_options_that_change_restart_the_container_with_them_and_label_its_volume_anew(enforcing):
+def test_edit_of_selinux_options_restarts_the_container_and_relabels_its_volume(enforcing):
     def relabelled(level):
         launch(enforcing, "edited", container(
             script="test -e /v/file || echo kept >/v/file; exec sleep 100000",
@@ -125,7 +125,7 @@ def test_options_that_change_restart_the_container_with_them_and_label_its_volum
     relabelled("s0:c30")
 
 
-def test_a_privileged_container_is_not_confined_and_neither_is_who_sees_the_nodes_processes(enforcing):
+def test_privileged_and_host_pid_containers_are_not_confined(enforcing):
     own = enforcing.run("cat /proc/$(pgrep -o mainstay-shim)/attr/current").strip("\0\n")
     launch(enforcing, "privileged", container(securityContext={"privileged": True}))
     launch(enforcing, "seeing", container(), hostPID=True)
@@ -137,31 +137,31 @@ def test_a_privileged_container_is_not_confined_and_neither_is_who_sees_the_node
     assert enforcing.run("stat -c %C /dev/mqueue") == before
 
 
-def test_a_container_without_new_privileges_has_its_label_too(enforcing):
+def test_container_without_privilege_escalation_has_its_label(enforcing):
     launch(enforcing, "plain", container(securityContext={"allowPrivilegeEscalation": False, "runAsUser": 1000}))
     assert ":container_t:s0:c" in label(enforcing, "plain")
 
 
-def test_users_of_a_pods_own_have_labels_like_any_others(enforcing):
+def test_pod_with_user_namespace_has_its_label(enforcing):
     launch(enforcing, "apart", container(script="touch /made && exec sleep 100000"), hostUsers=False, hostNetwork=False)
     level = label(enforcing, "apart").split(":", 3)[3]
     assert labels_of(enforcing, "apart", "/made", "/dev/mqueue", "/etc/hosts") == [f"{FILE}:{level}"] * 3
 
 
-def test_what_the_policy_does_not_know_is_told(enforcing):
+def test_label_unknown_to_the_policy_is_reported(enforcing):
     for name, options, says in [("alien", {"type": "alien_t"}, "does not know 'system_u:system_r:alien_t:s0:c"),
                                 ("wrong", {"level": "high"}, "the format of 'level' \"high\" is not correct")]:
         pod = specs.pod(name, container(securityContext={"seLinuxOptions": options}))
         enforcing.write(f"{MANIFESTS}/{name}.yaml", specs.text(pod))
-        said = enforcing.wait(f"mainstay describe pod {name}-machine | grep -A1 'Reason: *CreateContainerError'",
+        output = enforcing.wait(f"mainstay describe pod {name}-machine | grep -A1 'Reason: *CreateContainerError'",
                               f"pod {name} is refused")
-        assert says in said
+        assert says in output
 
 
-def test_another_agent_finds_all_as_it_is(enforcing):
+def test_labels_survive_a_restart_of_the_agent(enforcing):
     before = [label(enforcing, pod) for pod in ("first", "second")]
     enforcing.run("systemctl kill --signal KILL mainstay")
-    enforcing.wait("mainstay get pods | grep -E '^first-machine +2/2 +Running'", "another agent runs")
+    enforcing.wait("mainstay get pods | grep -E '^first-machine +2/2 +Running'", "the next agent runs")
     enforcing.ask("mainstay exec first-machine -c c -- kill 1")
-    enforcing.wait("mainstay get pods | grep -E '^first-machine +2/2 +Running +1'", "its container was started again")
+    enforcing.wait("mainstay get pods | grep -E '^first-machine +2/2 +Running +1'", "its container has restarted")
     assert [label(enforcing, pod) for pod in ("first", "second")] == before

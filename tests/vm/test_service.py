@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package and its service on a machine of its own, from the first installation to the purge."""
+"""The package and its service, from the first installation to the purge."""
 
 from pods import MANIFESTS, launch, scope, show, values, wait_running
 import specs
@@ -8,7 +8,7 @@ PIDS = "pgrep -x sleep | sort -n"
 
 
 def processes(machine):
-    """The containers' processes, each with the moment of its start."""
+    """The processes of the containers, each with the time of its start."""
     return machine.run(f"for pid in $({PIDS}); do echo $pid $(cut -d ' ' -f 22 /proc/$pid/stat); done")
 
 
@@ -16,20 +16,20 @@ def agent(machine):
     return machine.run("systemctl show --property MainPID --value mainstay").strip()
 
 
-def test_the_installed_package_runs_pods_under_systemd_without_more_ado(machine):
+def test_installed_package_runs_pods_without_further_configuration(machine):
     assert machine.run("stat -f -c %T /sys/fs/cgroup").strip() == "cgroup2fs"
     assert machine.run("systemctl is-active mainstay; systemctl is-enabled mainstay").split() == ["active", "enabled"]
     launch(machine, "first")
     assert len(processes(machine).splitlines()) == 1
 
 
-def test_limits_are_in_the_files_of_the_second_version_of_control_groups(machine):
+def test_limits_are_set_in_cgroup_v2(machine):
     launch(machine, "limited", resources={"limits": {"cpu": "200m", "memory": "64Mi"}})
     assert values(machine, scope(machine, "limited"), "memory.max", "cpu.max") == {"memory.max": str(64 << 20),
                                                                                    "cpu.max": "20000 100000"}
 
 
-def test_containers_are_confined_by_the_profile_that_the_package_brings_unless_they_say_otherwise(machine):
+def test_containers_have_the_apparmor_profile_of_the_package_by_default(machine):
     admin = {"capabilities": {"add": ["SYS_ADMIN"]}}
     for name, context in [("confined", admin), ("plain", {"allowPrivilegeEscalation": False}),
                           ("free", {**admin, "appArmorProfile": {"type": "Unconfined"}}), ("privileged", {"privileged": True})]:
@@ -43,19 +43,19 @@ def test_containers_are_confined_by_the_profile_that_the_package_brings_unless_t
     machine.run(mount.format("free"))
     for name in current:
         machine.run(f"rm {MANIFESTS}/{name}.yaml")
-        machine.wait(f"! mainstay get pods | grep -q '^{name}-machine'", f"pod {name} ends when it is told to")
+        machine.wait(f"! mainstay get pods | grep -q '^{name}-machine'", f"pod {name} is removed")
 
 
-def test_a_pod_with_users_of_its_own_finds_its_control_group(machine):
+def test_pod_with_user_namespace_sees_its_control_group(machine):
     pod = specs.pod("apart", specs.container(script="exec sleep 100000"), hostUsers=False, hostNetwork=False)
     machine.write(f"{MANIFESTS}/apart.yaml", specs.text(pod))
     wait_running(machine, "apart")
     assert "pids.current" in machine.run("mainstay exec apart-machine -- ls /sys/fs/cgroup").split()
     machine.run(f"rm {MANIFESTS}/apart.yaml")
-    machine.wait("! mainstay get pods | grep -q '^apart-machine'", "the pod is gone")
+    machine.wait("! mainstay get pods | grep -q '^apart-machine'", "the pod is removed")
 
 
-def test_restarting_the_service_restarts_no_container(machine):
+def test_service_restart_does_not_restart_containers(machine):
     before, old = processes(machine), agent(machine)
     machine.run("systemctl restart mainstay")
     assert agent(machine) != old
@@ -63,16 +63,16 @@ def test_restarting_the_service_restarts_no_container(machine):
     assert processes(machine) == before
 
 
-def test_a_killed_agent_is_started_again_and_no_container_is(machine):
+def test_killed_agent_is_restarted_without_its_containers(machine):
     before, old = processes(machine), agent(machine)
     machine.run(f"kill -KILL {old}")
     machine.wait(f'pid=$(systemctl show -P MainPID mainstay); [ "$pid" != 0 ] && [ "$pid" != {old} ] && '
-                 "systemctl is-active mainstay", "another agent runs")
+                 "systemctl is-active mainstay", "the next agent runs")
     wait_running(machine, "first")
     assert processes(machine) == before
 
 
-def test_an_agent_is_never_given_up_on_and_waits_for_no_network(machine):
+def test_service_restarts_without_limit_and_does_not_wait_for_the_network(machine):
     before = processes(machine)
     unit = show(machine, "mainstay.service", "After", "Wants", "Requires", "StartLimitIntervalUSec", "Type", "KillMode", "Restart")
     for key in "After", "Wants", "Requires":
@@ -80,12 +80,12 @@ def test_an_agent_is_never_given_up_on_and_waits_for_no_network(machine):
     assert [unit[key] for key in ("StartLimitIntervalUSec", "Type", "KillMode", "Restart")] == ["0", "notify", "process", "always"]
     for _ in range(8):
         machine.run("systemctl kill -s KILL mainstay")
-        machine.wait("systemctl is-active mainstay", "another agent runs")
+        machine.wait("systemctl is-active mainstay", "the next agent runs")
     wait_running(machine, "first")
     assert processes(machine) == before
 
 
-def test_the_package_brings_what_people_and_their_tools_look_for(machine):
+def test_package_contains_manuals_completion_examples_and_a_user(machine):
     there = machine.run("dpkg -L mainstay").splitlines()
     for path in ("/usr/share/doc/mainstay/alerts.yaml", "/usr/share/doc/mainstay/dashboard.json",
                  "/usr/share/doc/mainstay/10-mainstay.conflist", "/usr/share/man/man8/mainstayd.8.gz",
@@ -98,21 +98,21 @@ def test_the_package_brings_what_people_and_their_tools_look_for(machine):
     assert machine.run("stat -c '%a %U' /var/lib/mainstay /run/mainstay").split("\n")[:2] == ["700 root", "700 root"]
 
 
-def test_the_watchdog_replaces_an_agent_that_stands_still(machine):
+def test_watchdog_restarts_a_hanging_agent(machine):
     machine.write("/run/systemd/system/mainstay.service.d/watchdog.conf", "[Service]\nWatchdogSec=2\n")
     machine.run("systemctl daemon-reload && systemctl restart mainstay")
     wait_running(machine, "first")
     before, old = processes(machine), agent(machine)
     machine.run(f"kill -STOP {old}")
     machine.wait(f'pid=$(systemctl show -P MainPID mainstay); [ "$pid" != 0 ] && [ "$pid" != {old} ] && '
-                 "systemctl is-active mainstay", "another agent runs")
+                 "systemctl is-active mainstay", "the next agent runs")
     wait_running(machine, "first")
     assert processes(machine) == before
     assert "atchdog" in machine.run("journalctl -u mainstay --no-pager -o cat | grep -i watchdog")
     machine.run("rm -r /run/systemd/system/mainstay.service.d && systemctl daemon-reload && systemctl restart mainstay")
 
 
-def test_an_upgrade_restarts_the_agent_and_no_container(machine):
+def test_upgrade_restarts_the_agent_but_not_containers(machine):
     wait_running(machine, "first")
     before, old = processes(machine), agent(machine)
     machine.run("dpkg --install /opt/test/mainstay_*.deb")
@@ -121,7 +121,7 @@ def test_an_upgrade_restarts_the_agent_and_no_container(machine):
     assert processes(machine) == before
 
 
-def test_removing_the_package_stops_the_pods_and_purging_it_leaves_nothing(machine):
+def test_remove_stops_all_pods_and_purge_leaves_nothing_behind(machine):
     machine.run("dpkg --remove mainstay")
     assert machine.ask(PIDS)[1] == ""
     assert machine.ask("pgrep mainstay")[1] == ""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine goes down in order: pods by their priority, each with its time; and comes up with all of them. Whether a
-logind is there that asks before it does anything, or not."""
+"""Shutdown of the machine, with and without logind: pods are stopped by priority, each within its grace period, and run
+again after the next boot."""
 
 import pytest
 import specs
@@ -9,7 +9,7 @@ MANIFESTS = "/etc/kubernetes/manifests"
 NOTES = "/var/tmp/notes"
 LOG = "journalctl -u mainstay --no-pager -o cat"
 
-# Ends a second after it was asked to, and says when both was.
+# Exits a second after SIGTERM; records the time of both.
 SCRIPT = """note() {{ read up rest </proc/uptime; echo "{name} $1 $up" >>/notes/list; }}
 trap 'note asked; {ending}; note ended; exit' TERM
 while :; do sleep 0.1; done"""
@@ -43,7 +43,7 @@ def wait_running(machine, name):
 
 
 def notes(machine):
-    """(pod, what), in the order in which they were written."""
+    """Pairs of a pod and what it recorded, in the order in which they were written."""
     return [tuple(line.split()[:2]) for line in machine.run(f"cat {NOTES}/list").splitlines()]
 
 
@@ -53,7 +53,7 @@ def logind_says(machine, name):
 
 
 def wait_for_lock(machine):
-    machine.wait("systemd-inhibit --list --no-legend | grep -E '^Mainstay +0 +root .* shutdown .* delay'", "the lock is taken")
+    machine.wait("systemd-inhibit --list --no-legend | grep -E '^Mainstay +0 +root .* shutdown .* delay'", "the inhibitor lock is held")
 
 
 def assert_order(machine):
@@ -64,36 +64,36 @@ def assert_order(machine):
 
 
 def memory(machine):
-    """What the agent has for itself, in KiB."""
+    """The PSS of the agent, in KiB."""
     pid = machine.run("systemctl show -P MainPID mainstay").strip()
     return int(machine.run(f"awk '/^Pss:/ {{ print $2 }}' /proc/{pid}/smaps_rollup"))
 
 
-def test_the_agent_holds_a_lock_of_logind_that_lasts_for_all_pods(machine, figures):
+def test_inhibitor_lock_of_logind_lasts_for_the_grace_period_of_all_pods(machine, figures):
     configure(machine, 60, 4)
     wait_for_lock(machine)
     machine.wait("busctl get-property org.freedesktop.login1 /org/freedesktop/login1 "
-                 "org.freedesktop.login1.Manager InhibitDelayMaxUSec | grep ' 60000000$'", "a shutdown waits for long enough")
+                 "org.freedesktop.login1.Manager InhibitDelayMaxUSec | grep ' 60000000$'", "logind waits for long enough")
     machine.run("systemctl restart systemd-logind")
     wait_for_lock(machine)
     figures.append(f"the agent with a lock of logind: {memory(machine)} KiB PSS")
 
 
-def test_a_lock_is_taken_again_when_the_bus_comes_back(machine):
+def test_inhibitor_lock_is_taken_again_after_a_restart_of_the_bus(machine):
     machine.run("systemctl restart dbus systemd-logind")
     wait_for_lock(machine)
     machine.wait("busctl list --no-pager | grep -E ' mainstayd? +root '", "the agent is on the bus again")
 
 
-def test_a_shutdown_that_is_cancelled_brings_back_the_pods(machine):
+def test_cancelled_shutdown_starts_the_pods_again(machine):
     launch(machine, "critical", priority_class="system-node-critical")
     launch(machine, "plain", ending=f"while ! test -e /notes/go; do sleep 0.1; done")
     machine.run("mainstay exec plain-machine -c main -- touch /kept/file")
     machine.run("systemctl poweroff")
-    machine.wait(f"grep 'plain asked' {NOTES}/list", "it is asked to end")
+    machine.wait(f"grep 'plain asked' {NOTES}/list", "it has received SIGTERM")
     assert logind_says(machine, "PreparingForShutdown") == "true"
     write(machine, "late")
-    machine.wait("mainstay get events | grep 'NodeShutdown.*rejected as the node is shutting down'", "it is refused")
+    machine.wait("mainstay get events | grep 'NodeShutdown.*rejected as the node is shutting down'", "it is rejected")
     machine.run(f"systemctl mask --runtime poweroff.target; touch {NOTES}/go")
     for name in "critical", "plain", "late":
         wait_running(machine, name)
@@ -102,10 +102,10 @@ def test_a_shutdown_that_is_cancelled_brings_back_the_pods(machine):
     machine.run("mainstay exec plain-machine -c main -- test -e /kept/file")
     wait_for_lock(machine)
     machine.run(f"systemctl unmask --runtime poweroff.target; rm {MANIFESTS}/*.yaml")
-    machine.wait("! mainstay get pods | grep machine", "all are gone")
+    machine.wait("! mainstay get pods | grep machine", "all pods are removed")
 
 
-def test_a_poweroff_stops_pods_by_priority_each_within_its_time(machine):
+def test_poweroff_stops_pods_by_priority_each_within_its_grace_period(machine):
     machine.run(f"rm -f {NOTES}/*")
     configure(machine, 12, 4)
     launch(machine, "critical", priority_class="system-node-critical")
@@ -117,17 +117,17 @@ def test_a_poweroff_stops_pods_by_priority_each_within_its_time(machine):
     assert_order(machine)
 
 
-def test_what_a_shutdown_stopped_runs_after_the_next_boot(machine):
+def test_pods_run_again_after_the_next_boot(machine):
     for name in "critical", "plain", "slow":
         wait_running(machine, name)
-    said = machine.run("journalctl -b -1 --no-pager -o cat")
-    moments = [said.rindex(what) for what in ("stopping all pods within 12s", "the machine may shut down",
+    output = machine.run("journalctl -b -1 --no-pager -o cat")
+    moments = [output.rindex(what) for what in ("stopping all pods within 12s", "the machine may shut down",
                                               "Stopping mainstay.service")]
-    assert moments == sorted(moments), said[-4000:]
+    assert moments == sorted(moments), output[-4000:]
 
 
 @pytest.mark.long
-def test_without_a_bus_the_stop_of_the_service_does_it(machine, figures):
+def test_without_a_bus_the_stop_of_the_service_stops_the_pods(machine, figures):
     machine.run(f"rm {NOTES}/list; systemctl mask --now dbus.socket dbus.service systemd-logind.service; rm -f /run/dbus/*socket")
     machine.run("systemctl restart mainstay")
     assert machine.run(f"{LOG} | grep -c 'Shutdown is not delayed until pods'").strip() == "1"
@@ -137,13 +137,13 @@ def test_without_a_bus_the_stop_of_the_service_does_it(machine, figures):
     machine.power_off()
     machine.boot()
     assert_order(machine)
-    said = machine.run("journalctl -b -1 --no-pager -o cat")
-    assert said.rindex("Stopping mainstay.service") < said.rindex("stopping all pods within 12s"), said[-4000:]
+    output = machine.run("journalctl -b -1 --no-pager -o cat")
+    assert output.rindex("Stopping mainstay.service") < output.rindex("stopping all pods within 12s"), output[-4000:]
     for name in "critical", "plain", "slow":
         wait_running(machine, name)
 
 
-def test_a_restart_of_the_service_stops_no_pod(machine):
+def test_service_restart_does_not_stop_pods(machine):
     machine.run(f"rm {NOTES}/list; systemctl restart mainstay")
     wait_running(machine, "plain")
     assert machine.ask(f"test -e {NOTES}/list")[0] != 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods as citizens of systemd: who starts them, where they live, and what a manager that reloads does to them."""
+"""Pods and systemd: units of shims, slices of pods, the journal, and reloads of the manager."""
 
 import json
 
@@ -10,7 +10,7 @@ import specs
 pytestmark = pytest.mark.long
 
 
-def test_a_pods_shim_is_a_unit_of_its_own_that_is_gone_with_the_pod(machine):
+def test_shim_of_a_pod_is_a_unit_that_is_removed_with_the_pod(machine):
     launch(machine, "first")
     unit = f"mainstay-pod-{uid(machine, 'first')}.service"
     properties = show(machine, unit, "Description", "Slice", "ActiveState", "MainPID", "Before")
@@ -20,17 +20,17 @@ def test_a_pods_shim_is_a_unit_of_its_own_that_is_gone_with_the_pod(machine):
     assert "mainstay.service" in properties["Before"].split()
     assert machine.run(f"cut -d ' ' -f 4 /proc/{properties['MainPID']}/stat").strip() == "1"
     end(machine, "first")
-    machine.wait(f"! systemctl list-units --all --plain | grep {unit}", "the unit is forgotten")
+    machine.wait(f"! systemctl list-units --all --plain | grep {unit}", "the unit is unloaded")
 
 
-def test_a_pod_starts_while_systemd_reloads_again_and_again(machine):
+def test_pod_starts_during_repeated_daemon_reloads(machine):
     machine.run("systemd-run --unit=reloads --quiet bash -c 'while :; do systemctl daemon-reload; done'")
     launch(machine, "reloaded")
     machine.run("systemctl stop reloads")
     end(machine, "reloaded")
 
 
-def test_a_pod_starts_after_systemd_has_executed_itself_anew(machine):
+def test_pod_starts_after_daemon_reexec(machine):
     launch(machine, "before")
     machine.run("systemctl daemon-reexec")
     launch(machine, "after")
@@ -39,7 +39,7 @@ def test_a_pod_starts_after_systemd_has_executed_itself_anew(machine):
     end(machine, "after")
 
 
-def test_a_shim_that_is_killed_is_started_again_by_systemd(machine):
+def test_killed_shim_is_restarted_by_systemd(machine):
     launch(machine, "shot")
     old = machine.run("pgrep -x sleep").strip()
     unit = f"mainstay-pod-{uid(machine, 'shot')}.service"
@@ -55,7 +55,7 @@ def values(machine, directory):
                        "hugetlb.2MB.max memory.oom.group")
 
 
-def test_pods_live_in_slices_that_have_their_limits(machine):
+def test_pods_run_in_slices_with_their_limits(machine):
     machine.write("/etc/mainstay/config.yaml", "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n"
                   "podPidsLimit: 100\n")
     machine.run("systemctl restart mainstay")
@@ -77,25 +77,25 @@ def test_pods_live_in_slices_that_have_their_limits(machine):
     assert machine.run(f"cat /sys/fs/cgroup{scope}/memory.oom.group").strip() == "1"
 
 
-def test_a_daemon_reload_changes_nothing_in_the_groups(machine):
+def test_daemon_reload_does_not_change_control_groups(machine):
     scope = machine.run("cut -d : -f 3 /proc/$(pgrep -x sleep)/cgroup").strip()
     slices = [group(machine, "limited"), "/kubepods.slice/kubepods-burstable.slice"]
     before = [values(machine, one) for one in [scope, *slices]]
     machine.run("systemctl daemon-reload && systemctl daemon-reexec")
-    launch(machine, "other")  # makes systemd look at all of them
+    launch(machine, "other")  # makes systemd update all of them
     end(machine, "other")
     assert [values(machine, one) for one in [scope, *slices]] == before
     wait_running(machine, "limited")
 
 
-def test_an_edit_of_limits_outlives_a_daemon_reload(machine):
+def test_edited_limits_survive_a_daemon_reload(machine):
     launch(machine, "edited", resources={"limits": {"cpu": "200m", "memory": "64Mi"}})
     before = machine.run("pgrep -x sleep | tail -n 1").strip()
     scope = machine.run(f"cut -d : -f 3 /proc/{before}/cgroup").strip()
     pod = specs.pod("edited", specs.container(script=SCRIPT, resources={"limits": {"cpu": "355m", "memory": "80Mi"}}))
     machine.write(f"{MANIFESTS}/edited.yaml", specs.text(pod))
     for directory in scope, group(machine, "edited"):
-        machine.wait(f"grep -x '36000 100000' /sys/fs/cgroup{directory}/cpu.max", "the edit is in the files")
+        machine.wait(f"grep -x '36000 100000' /sys/fs/cgroup{directory}/cpu.max", "the edit is applied")
     machine.run("systemctl daemon-reload && systemctl daemon-reexec")
     for directory in scope, group(machine, "edited"):
         assert machine.run(f"cd /sys/fs/cgroup{directory} && cat cpu.max memory.max").split("\n")[:2] == \
@@ -104,14 +104,14 @@ def test_an_edit_of_limits_outlives_a_daemon_reload(machine):
     end(machine, "edited")
 
 
-def test_a_container_that_had_too_little_memory_is_said_to_be_oom_killed(machine):
+def test_container_without_enough_memory_is_oom_killed(machine):
     pod = specs.pod("greedy", specs.container(script="exec tail /dev/zero", resources={"limits": {"memory": "16Mi"}}))
     machine.write(f"{MANIFESTS}/greedy.yaml", specs.text(pod))
-    machine.wait("mainstay get pod greedy-machine -o json | grep OOMKilled", "the reason is told")
+    machine.wait("mainstay get pod greedy-machine -o json | grep OOMKilled", "the reason is reported")
     end(machine, "greedy")
 
 
-def test_a_pod_of_the_other_driver_runs_on_and_is_removed_whole(machine):
+def test_pod_of_the_other_cgroup_driver_continues_and_is_removed_completely(machine):
     config = machine.run("cat /etc/mainstay/config.yaml")
     before = machine.run("pgrep -x sleep").strip()
     old = group(machine, "limited")
@@ -122,20 +122,20 @@ def test_a_pod_of_the_other_driver_runs_on_and_is_removed_whole(machine):
     launch(machine, "plain")
     assert group(machine, "plain").startswith("/kubepods/besteffort/pod")
     machine.run(f"kill -KILL {before}")
-    machine.wait("mainstay get pods | grep -E '^limited-machine +1/1 +Running +1 '", "it is started again")
+    machine.wait("mainstay get pods | grep -E '^limited-machine +1/1 +Running +1 '", "the container has restarted")
     assert machine.run(f"cat /sys/fs/cgroup{old}/*.scope/memory.max").strip() == str(64 << 20)
     machine.write("/etc/mainstay/config.yaml", config)
     machine.run("systemctl restart mainstay")
     wait_running(machine, "plain")
     end(machine, "limited")
     end(machine, "plain")
-    machine.wait("[ -z \"$(find /sys/fs/cgroup -name '*kubepods*')\" ]", "no group is left")
-    machine.wait("! systemctl list-units --all --plain --no-legend | grep -E 'kubepods|mainstay-(pod|.*scope)'", "no unit is left")
+    machine.wait("[ -z \"$(find /sys/fs/cgroup -name '*kubepods*')\" ]", "no control group remains")
+    machine.wait("! systemctl list-units --all --plain --no-legend | grep -E 'kubepods|mainstay-(pod|.*scope)'", "no unit remains")
 
 
-def test_the_agent_is_confined_and_containers_are_not(machine):
-    said = machine.run("systemd-analyze security --no-pager mainstay.service | tail -n 1")
-    assert float(said.split(":")[1].split()[0]) <= 3.5, said
+def test_sandboxing_of_the_service_does_not_apply_to_containers(machine):
+    output = machine.run("systemd-analyze security --no-pager mainstay.service | tail -n 1")
+    assert float(output.split(":")[1].split()[0]) <= 3.5, output
     pod = specs.pod("free", {**specs.container(script=SCRIPT), "securityContext": {"privileged": True}})
     machine.write(f"{MANIFESTS}/free.yaml", specs.text(pod))
     wait_running(machine, "free")
@@ -148,38 +148,38 @@ def test_the_agent_is_confined_and_containers_are_not(machine):
 
 
 def fields(machine, *matches):
-    """What the journal has, an object a line."""
-    said = machine.run("journalctl --no-pager -o json -u mainstay " + " ".join(matches))
-    return [json.loads(line) for line in said.splitlines()]
+    """The entries of the agent's journal."""
+    output = machine.run("journalctl --no-pager -o json -u mainstay " + " ".join(matches))
+    return [json.loads(line) for line in output.splitlines()]
 
 
-def test_the_journal_finds_sentences_by_pod_and_container_and_explains_them(machine):
-    launch(machine, "told")
+def test_journal_entries_have_pod_and_container_fields_and_a_catalog_entry(machine):
+    launch(machine, "restarted")
     machine.run("kill -KILL $(pgrep -x sleep)")
-    machine.wait("mainstay get pods | grep -E '^told-machine +1/1 +Running +1 '", "it is started again")
-    ended = [one for one in fields(machine, "CONTAINER_NAME=main", "POD_NAME=told-machine") if "ended with" in one["MESSAGE"]]
-    assert len(ended) == 1
-    assert ended[0]["POD_NAMESPACE"] == "default" and ended[0]["POD_UID"] == uid(machine, "told")
-    assert "Container main has ended" in machine.run(f"journalctl -x --no-pager MESSAGE_ID={ended[0]['MESSAGE_ID']} "
-                                                     "POD_NAME=told-machine")
-    end(machine, "told")
+    machine.wait("mainstay get pods | grep -E '^restarted-machine +1/1 +Running +1 '", "the container has restarted")
+    exits = [one for one in fields(machine, "CONTAINER_NAME=main", "POD_NAME=restarted-machine") if "exit code" in one["MESSAGE"]]
+    assert len(exits) == 1
+    assert exits[0]["POD_NAMESPACE"] == "default" and exits[0]["POD_UID"] == uid(machine, "restarted")
+    assert "Container main has " in machine.run(f"journalctl -x --no-pager MESSAGE_ID={exits[0]['MESSAGE_ID']} "
+                                                     "POD_NAME=restarted-machine")
+    end(machine, "restarted")
 
 
 def lines(machine, name):
-    """What of a pod's containers is in the journal."""
-    said = machine.run(f"journalctl --sync; journalctl --no-pager --all -o json CONTAINER_NAME=main POD_NAME={name}-machine "
+    """The output of a pod's containers in the journal."""
+    output = machine.run(f"journalctl --sync; journalctl --no-pager --all -o json CONTAINER_NAME=main POD_NAME={name}-machine "
                        "_COMM=mainstay-shim")
-    return [json.loads(line) for line in said.splitlines()]
+    return [json.loads(line) for line in output.splitlines()]
 
 
-def test_lines_of_containers_are_in_the_journal_where_a_pod_wishes_it(machine):
+def test_output_of_containers_is_in_the_journal_of_annotated_pods_only(machine):
     script = "echo hello; echo oh >&2; printf %020000d 0; exec sleep 100000"
     for name, says in ("spoken", "true"), ("silent", "false"):
         write(machine, specs.pod(name, specs.container(script=script), metadata={"annotations": {"mainstay.dev/journal-logs": says}}))
         wait_running(machine, name)
     machine.wait("journalctl --sync; [ $(journalctl -q CONTAINER_NAME=main POD_NAME=spoken-machine _COMM=mainstay-shim "
-                 "-o cat | wc -l) = 3 ]", "they are there")
-    # Two pipes: which is read first is nobody's to say.
+                 "-o cat | wc -l) = 3 ]", "all lines are in the journal")
+    # Standard output and standard error are two pipes, which are read in any order.
     (second,) = [one for one in lines(machine, "spoken") if one["MESSAGE"] == "oh"]
     first, third = [one for one in lines(machine, "spoken") if one["MESSAGE"] != "oh"]
     status = get(machine, "spoken")["status"]["containerStatuses"][0]
@@ -195,19 +195,19 @@ def test_lines_of_containers_are_in_the_journal_where_a_pod_wishes_it(machine):
     end(machine, "silent")
 
 
-def test_a_journal_that_stands_still_holds_up_no_container(machine):
+def test_hanging_journal_does_not_block_containers(machine):
     script = "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i + 1)); done; echo all >/tmp/all; exec sleep 100000"
     machine.run("systemctl kill -s STOP systemd-journald")
     try:
         write(machine, specs.pod("loud", specs.container(script=script), metadata={"annotations": {"mainstay.dev/journal-logs": "true"}}))
-        machine.wait("tail -n 1 /var/log/pods/default_loud-machine_*/main/0.log | grep ' F line 19999$'", "all of it is written")
+        machine.wait("tail -n 1 /var/log/pods/default_loud-machine_*/main/0.log | grep ' F line 19999$'", "the log file is complete")
     finally:
         machine.run("systemctl kill -s CONT systemd-journald")
-    machine.wait("journalctl -q CONTAINER_NAME=main POD_NAME=loud-machine -o cat | grep -E 'line 1$'", "it goes on")
+    machine.wait("journalctl -q CONTAINER_NAME=main POD_NAME=loud-machine -o cat | grep -E 'line 1$'", "the journal receives lines again")
     end(machine, "loud")
 
 
-# Sends the journal more than it takes while it does not read, by several sockets: each alone may send only so much.
+# Fills the queue of a journal that does not read. A single socket may not send enough for that.
 FILL = """perl -MSocket -e 'for (1..8) {
     socket(S, AF_UNIX, SOCK_DGRAM, 0); connect(S, sockaddr_un("/run/systemd/journal/socket"));
     while (defined(send(S, "MESSAGE=filling\\n", MSG_DONTWAIT))) { }
@@ -215,7 +215,7 @@ FILL = """perl -MSocket -e 'for (1..8) {
 """
 
 
-def test_a_journal_that_stands_still_holds_up_neither_the_agent_nor_the_start_of_a_pod(machine):
+def test_hanging_journal_blocks_neither_the_agent_nor_the_start_of_a_pod(machine):
     machine.write("/run/systemd/system/mainstay.service.d/watchdog.conf", "[Service]\nWatchdogSec=10\n")
     machine.run("systemctl daemon-reload; systemctl restart mainstay; systemctl kill -s STOP systemd-journald")
     try:
@@ -228,11 +228,11 @@ def test_a_journal_that_stands_still_holds_up_neither_the_agent_nor_the_start_of
     finally:
         machine.run("systemctl kill -s CONT systemd-journald; rm -r /run/systemd/system/mainstay.service.d; systemctl daemon-reload")
     end(machine, "unheard")
-    machine.wait("journalctl -u mainstay -o cat | grep -E '^[1-9][0-9]* messages were lost$'", "the agent says that some are missing")
+    machine.wait("journalctl -u mainstay -o cat | grep -E '^[1-9][0-9]* messages were lost$'", "the agent reports the number of lost messages")
 
 
-def test_whoever_stops_units_of_a_pod_does_not_end_it(machine):
-    write(machine, specs.pod("stubborn", specs.container()))  # ends when systemd asks it to
+def test_pod_restarts_when_its_units_are_stopped(machine):
+    write(machine, specs.pod("stubborn", specs.container()))  # exits on SIGTERM
     wait_running(machine, "stubborn")
     unit = f"mainstay-pod-{uid(machine, 'stubborn')}.service"
     for script in (f"systemctl stop {unit}", f"systemctl restart {unit}", f"systemctl kill -s KILL {unit}; systemctl reset-failed",
@@ -246,7 +246,7 @@ def test_whoever_stops_units_of_a_pod_does_not_end_it(machine):
     end(machine, "stubborn")
 
 
-def test_whoever_stops_slices_of_pods_ends_no_pod_and_takes_no_limit_away(machine):
+def test_pods_and_limits_are_restored_when_slices_are_stopped(machine):
     resources = {"requests": {"cpu": "100m"}, "limits": {"cpu": "235m", "memory": "64Mi"}}
     write(machine, specs.pod("limited", specs.container(resources=resources)))
     write(machine, specs.pod("modest", specs.container()))
@@ -263,17 +263,17 @@ def test_whoever_stops_slices_of_pods_ends_no_pod_and_takes_no_limit_away(machin
         before = {name: process(machine, name) for name in hit}
         machine.run(script.format(unit))
         for name in hit:
-            machine.wait(f"[ ! -e /proc/{before[name]} ]", f"after the stop of {unit} the container of {name} has ended")
+            machine.wait(f"[ ! -e /proc/{before[name]} ]", f"after the stop of {unit} the container of {name} has exited")
             wait_running(machine, name)
         machine.wait("\n".join(["set -e", *(f"cd /sys/fs/cgroup{one}; " + "; ".join(
             f"grep -qx '{value}' {file}" for file, value in (line.split(":", 1) for line in has.splitlines()))
-            for one, has in zip(groups, files))]), f"after the stop of {unit} all limits are in the files")
+            for one, has in zip(groups, files))]), f"after the stop of {unit} all limits are set again")
         assert [show(machine, one.rsplit("/", 1)[1], *has) for one, has in zip(groups, units)] == units
     end(machine, "limited")
     end(machine, "modest")
 
 
-def test_going_to_another_target_and_back_stops_no_pod(machine):
+def test_isolate_of_a_target_does_not_stop_pods(machine):
     launch(machine, "kept")
     before = machine.run("pgrep -x sleep").strip()
     machine.run("systemctl isolate multi-user.target && systemctl is-active mainstay")
@@ -282,7 +282,7 @@ def test_going_to_another_target_and_back_stops_no_pod(machine):
     end(machine, "kept")
 
 
-def test_an_agent_that_is_stopped_again_and_again_while_pods_start_doubles_none(machine):
+def test_repeated_restarts_during_pod_start_do_not_start_containers_twice(machine):
     names = [f"p{i}" for i in range(6)]
     for name in names:
         write(machine, specs.pod(name, specs.container(script=SCRIPT)))
@@ -297,22 +297,22 @@ def test_an_agent_that_is_stopped_again_and_again_while_pods_start_doubles_none(
         end(machine, name)
 
 
-def test_a_reload_is_announced_and_ends(machine):
+def test_reload_applies_new_labels_and_completes(machine):
     old = machine.run("systemctl show -P MainPID mainstay")
     machine.run("sed -i '$ a mainstay: {nodeLabels: {size: large}}' /etc/mainstay/config.yaml; systemctl reload mainstay")
-    machine.wait("journalctl -u mainstay --no-pager -o cat | grep 'other labels'", "the new labels are in use")
-    machine.wait("systemctl is-active mainstay", "the service is as it was")
+    machine.wait("journalctl -u mainstay --no-pager -o cat | grep 'Labels or taints of the node changed'", "the new labels are in use")
+    machine.wait("systemctl is-active mainstay", "the service is active again")
     assert machine.run("systemctl show -P MainPID mainstay") == old
 
 
-def test_a_target_is_reached_when_the_bootstrap_pods_are_ready(machine):
+def test_ready_target_is_reached_when_bootstrap_pods_are_ready(machine):
     pod = specs.pod("first", {**specs.container(script=SCRIPT),
                               "readinessProbe": {"exec": {"command": ["test", "-e", "/ready"]}, "periodSeconds": 1}})
     pod["metadata"]["annotations"] = {"mainstay.dev/bootstrap": "true"}
     machine.write(f"{MANIFESTS}/first.yaml", specs.text(pod))
-    machine.wait("mainstay get pods | grep -E '^first-machine +0/1 +Running'", "it runs, and is not ready")
+    machine.wait("mainstay get pods | grep -E '^first-machine +0/1 +Running'", "it runs and is not ready")
     machine.run("systemctl start --no-block mainstay-ready.target")
-    machine.wait("[ $(systemctl show -P ActiveState mainstay-ready.service) = activating ]", "it is waited for")
+    machine.wait("[ $(systemctl show -P ActiveState mainstay-ready.service) = activating ]", "the unit waits for the pod")
     assert machine.ask("systemctl is-active mainstay-ready.target")[0] != 0
     machine.run("systemctl restart mainstay")
     machine.run("mainstay exec first-machine -c main -- touch /ready")
