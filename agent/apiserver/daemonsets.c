@@ -382,7 +382,7 @@ int apiserver_daemonsets_add_desired(ApiServerDaemonSets *sets, DesiredDaemonSet
 void apiserver_daemonsets_dump(const ApiServerDaemonSets *sets, FILE *out) {
         char age[DUMP_DURATION_SIZE];
 
-        dump_line(out, 1, "DaemonSets: %zu, placed by %s", sets->sets.n,
+        dump_line(out, 1, "DaemonSets: %zu, placed by: %s", sets->sets.n,
                   !sets->is_placement_known ? "not known yet"
                   : sets->is_placed_here    ? "this node"
                                             : "the controller manager");

@@ -92,6 +92,13 @@ def test_log_level_ends_with_the_agent(node):
     assert node.cli("debug", "log-level").stdout == "info\n"
 
 
+def test_environment_sets_the_log_level_at_start(make_node, monkeypatch):
+    monkeypatch.setenv("MAINSTAY_DEBUG", "1")
+    node = make_node()
+    assert node.cli("debug", "log-level").stdout == "debug\n"
+    assert "Recomputed the desired pods: 0 desired" in node.said()
+
+
 def test_unknown_levels_and_commands_are_refused(node):
     answer = node.cli("debug", "log-level", "debgu")
     assert (answer.returncode, "debug" in answer.stderr) == (2, True), answer.stderr
