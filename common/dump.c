@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <systemd/sd-event.h>
 #include <time.h>
 
 enum {

@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <systemd/sd-event.h>
 
 enum {
         DUMP_LINE_MAX = 1024,             /* longer lines are cut */
@@ -30,7 +31,6 @@ char *dump_format_duration(char buffer[DUMP_DURATION_SIZE], uint64_t usec);
 char *dump_format_due(char buffer[DUMP_DURATION_SIZE], uint64_t boottime_usec);
 
 /* "timer: <what> in 8.312s"; nothing where the source is NULL or not armed. */
-typedef struct sd_event_source sd_event_source;
 void dump_timer(FILE *out, unsigned depth, const char *what, sd_event_source *timer);
 
 /* True where it was cut. */

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdlib.h>
-#include <systemd/sd-event.h>
 #include <unistd.h>
 
 enum {

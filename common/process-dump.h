@@ -5,7 +5,6 @@
  * descriptors that its event loop waits for. */
 
 #include <stdio.h>
+#include <systemd/sd-event.h>
 
-struct sd_event;
-
-void process_dump(struct sd_event *event, FILE *out);
+void process_dump(sd_event *event, FILE *out);

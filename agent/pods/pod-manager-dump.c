@@ -41,8 +41,8 @@ static void dump_start_limiter(const StartLimiter *limiter, FILE *out) {
                 pod_container_dump_queued(slot->userdata, out);
 }
 
-void pod_manager_dump(const PodManager *s, FILE *out) {
-        PodManagerCounts counts = pod_manager_counts(s);
+void pod_manager_dump(const PodManager *manager, FILE *out) {
+        PodManagerCounts counts = pod_manager_counts(manager);
 
         dump_section(out, "Pod workers");
         dump_line(out, 1, "pods: %u, %u desired", counts.pods, counts.pods_desired);
@@ -51,13 +51,14 @@ void pod_manager_dump(const PodManager *s, FILE *out) {
                   " restarted, %" PRIu64 " start errors",
                   counts.pods_started, counts.containers_started, counts.containers_restarted,
                   counts.containers_start_errors);
-        dump_line(out, 1, "synced: %s", pod_manager_is_synced(s) ? "yes" : "no");
-        if (!orphaned_pods_is_empty(s->orphans))
+        dump_line(out, 1, "synced: %s", pod_manager_is_synced(manager) ? "yes" : "no");
+        if (!orphaned_pods_is_empty(manager->orphans))
                 dump_line(out, 1, "orphaned pods: cleanup under way");
-        if (s->stages)
-                dump_line(out, 1, "node shutdown: stage %zu of %zu", s->stage + 1, s->n_stages);
-        dump_timer(out, 1, "stage of the node shutdown ends", s->stage_timer);
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+        if (manager->stages)
+                dump_line(out, 1, "node shutdown: stage %zu of %zu", manager->stage + 1,
+                          manager->n_stages);
+        dump_timer(out, 1, "stage of the node shutdown ends", manager->stage_timer);
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 dump_pod_entry(entry, out);
-        dump_start_limiter(&s->context.start_limiter, out);
+        dump_start_limiter(&manager->context.start_limiter, out);
 }

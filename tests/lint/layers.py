@@ -36,7 +36,7 @@ LIBRARIES = {
                  "agent/eviction/eviction-manager.h", "agent/eviction/pod-evictor.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
                  "agent/sandbox/shutdown-inhibitor.[ch]", "agent/sandbox/sandbox.h",
                  "agent/sandbox/systemd-client.[ch]", "agent/http/http-connection.h", "agent/http/http-server.h", "common/child.h",
-                 "common/curl-loop.h", "common/dump.c", "common/fsync-queue.h", "common/file-watch.h", "common/forked-task.h", "common/http-client.h", "common/process-dump.c",
+                 "common/curl-loop.h", "common/dump.h", "common/fsync-queue.h", "common/file-watch.h", "common/forked-task.h", "common/http-client.h", "common/process-dump.h",
                  "common/socket-proxy.h"],
     "yaml.h": ["agent/cli/yaml.c", "agent/manifest/yaml-tree.c"],
     "jansson.h": ["agent/bundle/actual-resources.c", "agent/bundle/huge-pages.h", "agent/bundle/runtime-spec.c",

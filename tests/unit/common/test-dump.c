@@ -4,8 +4,6 @@
 #include "common/dump.h"
 #include "tests/test.h"
 
-#include <systemd/sd-event.h>
-
 typedef struct DumpedText {
         FILE *out;
         char *text;
@@ -38,12 +36,12 @@ TEST(sections_and_lines_are_indented)
 
 TEST(a_line_stays_one_line_and_is_cut)
 {
-        cleanup_free char *value = malloc(2 * DUMP_LINE_MAX);
+        cleanup_free char *value = malloc((size_t) 2 * DUMP_LINE_MAX);
         DumpedText dump;
 
         REQUIRE(value);
-        memset(value, 'x', 2 * DUMP_LINE_MAX - 1);
-        value[2 * DUMP_LINE_MAX - 1] = '\0';
+        memset(value, 'x', (size_t) 2 * DUMP_LINE_MAX - 1);
+        value[(size_t) 2 * DUMP_LINE_MAX - 1] = '\0';
         dump_start(&dump);
         dump_line(dump.out, 0, "error: %s", "no\nAgent:\033[2J");
         dump_line(dump.out, 0, "%s", value);
