@@ -194,7 +194,7 @@ def test_a_terminated_client_restores_the_terminal(busy):
     terminal = Terminal(busy, "web", "-c", "side", "--", "sleep", "5000")
     try:
         wait(lambda: sleepers(busy, "5000"), "the command runs")
-        assert termios.tcgetattr(terminal.slave) != terminal.before
+        wait(lambda: termios.tcgetattr(terminal.slave) != terminal.before, "the terminal is raw")
         terminal.process.terminate()
         assert terminal.process.wait(20) != 0
         assert termios.tcgetattr(terminal.slave) == terminal.before
