@@ -78,7 +78,7 @@ TEST(durations_are_short)
                 { 8312999, "8.312s" },
                 { 303 * USEC_PER_SEC, "5m3s" },
                 { 7500 * USEC_PER_SEC, "2h5m" },
-                { 76 * 3600 * USEC_PER_SEC, "3d4h" },
+                { UINT64_C(76) * 3600 * USEC_PER_SEC, "3d4h" },
         };
         char buffer[DUMP_DURATION_SIZE];
 
