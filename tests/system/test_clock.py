@@ -9,7 +9,7 @@ import pytest
 import specs
 import world
 from clocked import Clocked
-from test_daemon_taints import LEAVE, patient
+from test_daemonset_taints import LEAVE, patient
 from test_daemonsets import init_of, pods_of, wait_daemon, wait_none
 from test_rollouts import logs, surge, run_cli, wait_version
 from world import wait

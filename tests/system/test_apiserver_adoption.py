@@ -13,8 +13,8 @@ import world
 from api_store import KINDS
 from harness import NODE_NAME
 from registry import BadRegistry, Blobs
-from test_cluster_daemonsets import daemonset, may_place, pods_of, wait_pod_of
-from test_cluster_offline import reboot
+from test_apiserver_daemonsets import daemonset, may_place, pods_of, wait_pod_of
+from test_apiserver_offline import reboot
 from world import wait
 
 TOLERATIONS = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect} for key, effect in (

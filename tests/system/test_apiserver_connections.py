@@ -11,7 +11,7 @@ import world
 from api_faults import Relay
 from api_front import Front, Wire
 from harness import NODE_NAME
-from test_cluster_faults import assert_untouched, behind, lists, run
+from test_apiserver_faults import assert_untouched, behind, lists, run
 from world import wait
 
 TOKEN = "n0de-t0ken-of-the-test"

@@ -9,7 +9,7 @@ import pytest
 import specs
 from api_faults import Relay
 from harness import NODE_NAME
-from test_cluster_faults import assert_untouched, behind, run
+from test_apiserver_faults import assert_untouched, behind, run
 from world import wait
 
 DAY = 86400

@@ -13,7 +13,7 @@ import subprocess
 import specs
 import world
 from harness import NODE_NAME
-from test_cluster_offline import reboot
+from test_apiserver_offline import reboot
 from world import wait
 
 KEPT = ("objects/secret_default_login", "objects/configmap_default_settings", "services")
