@@ -57,7 +57,7 @@ def two_containers(**fields):
 
 
 def writer(node, word, **spec):
-    """A pod that writes when it begins and when it is stopped."""
+    """A pod that writes when it starts and when it is stopped."""
     return specs.pod("web", specs.container(
         script=f"echo {word} up >> /v/log; trap 'echo {word} down >> /v/log; exit 0' TERM; sleep 100000 & wait",
         volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)],
@@ -156,7 +156,7 @@ def test_the_hook_of_a_container_that_is_edited_runs_before_it_is_stopped(node):
     pod["spec"]["containers"][0]["lifecycle"] = {"preStop": {"exec": {
         "command": ["/bin/sh", "-c", "echo hook >> /v/log; sleep 0.3"]}}}
     node.launch(pod)
-    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has started")
     again = writer(node, "two")
     again["spec"]["containers"][0]["lifecycle"] = pod["spec"]["containers"][0]["lifecycle"]
     node.drop(again)
@@ -182,7 +182,7 @@ def test_one_changed_image_restarts_one_container(node, archive_of_other):
 
 def test_an_edited_container_has_its_grace_period_before_it_restarts(node):
     node.launch(writer(node, "one"))
-    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has started")
     node.drop(writer(node, "two"))
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\ntwo up\n",
                lambda: f"one follows the other: {world.read(f'{node.data}/log')}")
@@ -245,7 +245,7 @@ def test_an_edited_sidecar_restarts_and_an_edited_container_of_init_replaces_the
     assert node.pod("web")["metadata"]["uid"] == uid
     pod["spec"]["initContainers"][0]["command"] = ["/bin/true"]
     node.drop(pod)
-    node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != uid and harness.is_running(pod), "is another")
+    node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != uid and harness.is_running(pod), "is replaced")
     assert not world.is_alive(before[0])
 
 
@@ -291,7 +291,7 @@ def test_a_successor_whose_volume_is_missing_waits_and_an_edit_back_changes_noth
 
 def test_the_successor_starts_when_the_predecessor_has_ended(node):
     node.launch(writer(node, "one"))
-    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has started")
     node.drop(writer(node, "two", hostIPC=True))
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\ntwo up\n",
                lambda: f"one follows the other: {world.read(f'{node.data}/log')}")
@@ -347,10 +347,10 @@ def test_an_agent_that_dies_in_a_replacement_leaves_nothing_that_its_successor_s
         return made
 
     node.launch(deaf("one"))
-    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has started")
     node.preload(archive_of_other, "other.tar")
     node.drop(deaf("two", image=OTHER, spec={"hostIPC": True}))
-    world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\n", "it was told to end")
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\n", "it got SIGTERM")
     world.wait(lambda: not node.find_init("web"), "it has ended")
     node.kill9()
     os.unlink(f"{node.state}/preload/other.tar")
@@ -359,7 +359,7 @@ def test_an_agent_that_dies_in_a_replacement_leaves_nothing_that_its_successor_s
     world.kill_all([node.init("web", "deaf")])
     node.wait_pod("web", lambda pod: pod["spec"].get("hostIPC"), "is the successor, which waits for its image")
     node.preload(archive_of_other)
-    world.wait(lambda: (world.read(f"{node.data}/log") or "").endswith("two up\n"), "the second has begun")
+    world.wait(lambda: (world.read(f"{node.data}/log") or "").endswith("two up\n"), "the second has started")
     assert world.read(f"{node.data}/log") == "one up\none down\ntwo up\n"
 
 
@@ -394,16 +394,16 @@ def test_what_a_replacement_has_stopped_is_not_started_again_by_a_new_agent(node
         return made
 
     node.launch(pod("one"))
-    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has started")
     two = pod("two", hostIPC=True)
     two["spec"]["terminationGracePeriodSeconds"] = 1
     node.drop(two)
-    world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\n", "it was told to end")
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\n", "it got SIGTERM")
     world.wait(lambda: not node.find_init("web"), "it has ended")
     node.restart()
     world.wait(lambda: "containerID" in node.status("web", "deaf"), "it is known again")
     world.kill_all([node.init("web", "deaf")])
-    world.wait(lambda: (world.read(f"{node.data}/log") or "").endswith("two up\n"), "the second has begun")
+    world.wait(lambda: (world.read(f"{node.data}/log") or "").endswith("two up\n"), "the second has started")
     assert world.read(f"{node.data}/log") == "one up\none down\ntwo up\n"
 
 

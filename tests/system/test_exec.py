@@ -114,7 +114,7 @@ def test_a_missing_program_is_one_error_message(busy):
 
 @pytest.mark.parametrize("words,status,said", [
     (["web"], 2, "are required"),
-    (["nobody", "--", "id"], 1, 'pods "nobody" not found'),
+    (["missing", "--", "id"], 1, 'pods "missing" not found'),
     (["web", "-c", "other", "--", "id"], 1, 'container not found ("other")'),
 ])
 def test_invalid_exec_requests_are_reported(busy, words, status, said):

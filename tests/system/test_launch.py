@@ -70,11 +70,11 @@ def test_arguments_alone_follow_the_command_of_the_image(node):
 @pytest.mark.quick
 def test_the_environment_is_what_the_manifest_says(node):
     node.launch(specs.pod("env", specs.container(env=[
-        {"name": "GREETING", "value": "hello"}, {"name": "BOTH", "value": "$(GREETING), $(NOBODY) and $$(GREETING)"},
+        {"name": "GREETING", "value": "hello"}, {"name": "BOTH", "value": "$(GREETING), $(MISSING) and $$(GREETING)"},
         {"name": "EMPTY", "value": ""}])))
     environ = world.environ(node.init("env"))
     assert environ["GREETING"] == "hello"
-    assert environ["BOTH"] == "hello, $(NOBODY) and $(GREETING)"
+    assert environ["BOTH"] == "hello, $(MISSING) and $(GREETING)"
     assert environ["EMPTY"] == ""
     assert environ["PATH"] == "/bin:/usr/bin", "the image's own"
     assert environ["HOSTNAME"]
@@ -110,7 +110,7 @@ def test_what_a_container_writes_stays_in_its_own_root(node):
 
 
 def test_neither_a_container_nor_its_end_waits_for_the_disk(node):
-    """Where a root is not volatile its end waits for all that anybody has written to the file system."""
+    """Without a volatile overlay, unmounting the root waits until the whole file system is synced."""
     node.launch(specs.pod("web"))
     root = world.mount_at(node.init("web"), "/")
     assert root["type"] == "overlay"

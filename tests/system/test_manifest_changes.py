@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests that change, move and go: what stops, how it is stopped, and what does not stop."""
+"""Manifests that are edited, renamed and removed: which pods stop, how, and which do not."""
 
 import copy
 import os
@@ -35,17 +35,17 @@ def test_sigterm_comes_first_and_what_it_does_is_waited_for(node):
     assert world.read(f"{node.data}/done") == "done\n"
 
 
-def test_who_does_not_hear_sigterm_is_killed_when_the_grace_is_over(node):
+def test_a_container_that_ignores_sigterm_is_killed_after_the_grace_period(node):
     node.launch(specs.pod("deaf", specs.container(script="trap '' TERM; while :; do sleep 0.1; done"),
                           terminationGracePeriodSeconds=3))
     pid = node.init("deaf")
-    begun = time.monotonic()
+    start = time.monotonic()
     node.remove("deaf")
     node.wait_pod("deaf", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
     assert world.is_alive(pid)
     node.wait_gone("deaf")
     assert not world.is_alive(pid)
-    assert time.monotonic() - begun >= 2.9, "it had its time"
+    assert time.monotonic() - start >= 2.9, "it had its grace period"
 
 
 @pytest.mark.quick
@@ -69,9 +69,9 @@ def test_the_new_pod_does_not_start_before_the_old_one_has_ended(node):
             volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)],
             terminationGracePeriodSeconds=20, hostIPC=word == "two")
     node.launch(spec("one"))
-    world.wait(lambda: world.read(f"{node.data}/order") == "one\n", "the first has begun")
+    world.wait(lambda: world.read(f"{node.data}/order") == "one\n", "the first has started")
     node.drop(spec("two"))
-    world.wait(lambda: world.read(f"{node.data}/order") == "one\ntwo\n", "the second has begun")
+    world.wait(lambda: world.read(f"{node.data}/order") == "one\ntwo\n", "the second has started")
     assert not os.path.exists(f"{node.data}/clash")
 
 
@@ -117,7 +117,7 @@ def test_a_pod_that_comes_back_while_it_is_being_stopped_runs_again(node):
         volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)],
         terminationGracePeriodSeconds=20)
     node.launch(pod)
-    world.wait(lambda: world.read(f"{node.data}/log") == "up\n", "it has begun")
+    world.wait(lambda: world.read(f"{node.data}/log") == "up\n", "it has started")
     first = node.init("back")
     node.remove("back")
     node.wait_pod("back", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
@@ -197,7 +197,7 @@ def test_two_files_that_swap_their_pods_in_one_moment_end_in_what_they_say(node)
     for name, word in (("one", "a"), ("two", "b")):
         node.wait_pod(name, lambda pod: "deletionTimestamp" not in pod["metadata"] and is_running(pod), "runs")
         assert f": {word};" in world.cmdline(node.init(name))[-1]
-    world.wait(lambda: "is already defined" not in node.cli("get", "pods").stderr, "neither file is wrong any more")
+    world.wait(lambda: "is already defined" not in node.cli("get", "pods").stderr, "both files are valid again")
     assert len({node.init(name) for name in before}) == 2
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where pods and DaemonSets come from, as people are told."""
+"""The source of pods and DaemonSets, as the command line shows it."""
 
 import json
 
@@ -87,7 +87,7 @@ def test_the_columns_that_scripts_read_are_kubectl_s(node):
     assert columns(node, "daemonsets", "-o", "wide")[0] == SETS + " CONTAINERS IMAGES SELECTOR SOURCE"
 
 
-def test_a_file_that_is_renamed_is_another_source_and_no_edit(node):
+def test_a_renamed_file_changes_the_source_without_an_edit(node):
     node.launch(specs.pod("own"))
     node.wait_running("own")
     pid = node.init("own")

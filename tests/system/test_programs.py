@@ -35,13 +35,13 @@ def test_help_is_given_when_it_is_asked_for(name):
     assert answer.stderr == ""
 
 
-def test_the_agent_tells_its_options():
+def test_help_of_the_agent_lists_its_options():
     answer = run("mainstayd", "--help")
     for option in ("--config", "--manifest-dir", "--state-dir", "--run-dir", "--log-dir", "--node-name", "--version"):
         assert option in answer.stdout
 
 
-def test_the_version_is_told():
+def test_the_version_is_printed():
     assert version() in run("mainstayd", "--version").stdout
     assert version() in run("mainstay", "version").stdout
 
@@ -63,7 +63,7 @@ def test_an_unknown_word_gets_a_hint_and_status_2(words, hint):
 
 
 def test_no_agent_is_an_error_with_the_socket_s_name(tmp_path):
-    path = str(tmp_path / "nobody.sock")
+    path = str(tmp_path / "missing.sock")
     answer = run("mainstay", "--socket", path, "get", "pods")
     assert answer.returncode == 1
     assert path in answer.stderr
@@ -82,7 +82,7 @@ def test_a_config_that_is_not_there_is_an_empty_one_and_a_broken_one_is_named(ma
 
 @pytest.fixture(scope="module", name="busy")
 def fixture_busy(shared_node):
-    """A node with a pod in two namespaces, for those who look only."""
+    """A node with a pod in each of two namespaces, for tests that only read."""
     shared_node.launch(specs.pod("web", specs.container("a"), specs.container("b")))
     shared_node.drop(specs.pod("api", metadata={"namespace": "kube-system"}))
     world.wait(lambda: harness.is_running(shared_node.pod("api", "kube-system") or
@@ -135,12 +135,12 @@ def test_get_pods_by_name(busy):
 
 
 def test_get_a_pod_that_is_not_there(busy):
-    answer = busy.cli("get", "pods", "nobody")
+    answer = busy.cli("get", "pods", "missing")
     assert answer.returncode == 1
-    assert "nobody" in answer.stderr
+    assert "missing" in answer.stderr
 
 
-def test_describe_tells_what_there_is_to_know(busy):
+def test_describe_shows_the_pod(busy):
     text = busy.cli("describe", "pod", "web").stdout
     for word in ("web-node1", "Namespace:", "default", "node1", "Running", specs.IMAGE, "Restart Count:", "QoS Class:",
                  "Conditions:", "mainstay://"):
@@ -184,7 +184,7 @@ def test_validate_calls_an_unknown_field_an_error(tmp_path):
     assert re.search(r"typo\.yaml:\d+:3: spec\.hostNetwrok: ", answer.stdout + answer.stderr)
 
 
-def test_health_is_told(busy):
+def test_health_endpoints_respond(busy):
     assert busy.get("/healthz") == (200, "ok") or busy.get("/healthz")[0] == 200
     assert busy.get("/readyz")[0] == 200
     assert busy.get("/nothing")[0] == 404

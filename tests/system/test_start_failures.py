@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Good manifests that cannot run: the reason is Kubernetes', the sentence is the one of whoever refused, and it is
-tried again."""
+"""Valid manifests that cannot start: the reason is the one of Kubernetes, the message quotes the error, and the start is
+retried."""
 
 import os
 import shutil
@@ -66,7 +66,7 @@ def test_a_command_that_is_not_in_the_image(node):
     assert "/bin/no-such-program" in message and "no such file or directory" in message
     node.wait_pod("typo", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 1, "is tried again")
     ended = world.wait(lambda: node.status("typo")["lastState"].get("terminated") or
-                       node.status("typo")["state"].get("terminated"), "the end of an attempt is told")
+                       node.status("typo")["state"].get("terminated"), "the failed attempt is reported")
     assert (ended["reason"], ended["exitCode"]) == ("StartError", 128)
 
 
@@ -112,7 +112,7 @@ def test_a_runtime_that_fails_is_quoted_and_used_when_it_is_mended(make_node):
 
 def test_an_archive_that_is_broken_is_named_and_harms_no_other(node):
     with open(os.path.join(node.state, "preload", ".broken"), "wb") as file:
-        file.write(b"this is no archive" * 1000)
+        file.write(b"not an archive" * 1000)
     os.rename(os.path.join(node.state, "preload", ".broken"), os.path.join(node.state, "preload", "broken.tar"))
     node.launch(specs.pod("web"))
     world.wait(lambda: "broken.tar" in node.complaints(), "the archive is named")

@@ -237,7 +237,7 @@ def test_what_had_come_to_its_end_is_not_run_again_after_the_node_was_down(node)
         node.start()
         node.wait_phase("done", "Succeeded")
         node.wait_phase("failed", "Failed")
-        node.wait_pod("half", lambda pod: "running" in node.status("half", "other").get("state", {}), "goes on")
+        node.wait_pod("half", lambda pod: "running" in node.status("half", "other").get("state", {}), "still runs")
         assert {name: node.status(name)["state"] for name in before} == before
         assert sorted(starts(node)) == ["done", "failed", "half"]
         node.kill9()
@@ -325,8 +325,8 @@ def test_kills_while_pods_come_and_go(node, kills):
         assert ended["exitCode"] == code, (name, ended)
     for name in chaos.removed:
         node.wait_gone(name)
-    begun = starts(node)
+    started = starts(node)
     for name in chaos.steady + list(chaos.enders):
-        assert begun.count(name) == 1, f"{name} was started {begun.count(name)} times"
+        assert started.count(name) == 1, f"{name} was started {started.count(name)} times"
     for name in chaos.removed:
-        assert begun.count(name) <= 1, f"{name} was started {begun.count(name)} times"
+        assert started.count(name) <= 1, f"{name} was started {started.count(name)} times"

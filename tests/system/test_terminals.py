@@ -25,7 +25,7 @@ def test_with_stdin_a_reader_waits_even_when_the_agent_dies(node):
     assert stat.S_ISFIFO(descriptor(node.init("open"), 0).st_mode)
     node.restart()
     node.wait_running("open")
-    assert node.logged("open") == ["before"], "nobody has closed it"
+    assert node.logged("open") == ["before"], "its stdin is still open"
 
 
 def test_a_tty_is_a_terminal_with_all_that_belongs_to_one(node):
