@@ -329,7 +329,7 @@ def test_a_rule_restarts_all_containers_including_init(node):
     recorded = events(node)
     second = recorded.index("one start", 1)
     assert sorted(recorded[:second]) == sorted(["one start", "side start", "main start", "judge start", "main end",
-                                            "side end"])
+                                               "side end"])
     wait(lambda: sorted(events(node)[second:]) == sorted(["one start", "side start", "main start", "judge start"]),
          lambda: f"each runs once more: {events(node)}")
     pod = node.pod("all")
