@@ -223,7 +223,7 @@ def test_a_mirror_pod_belongs_to_its_node_alone(node, metadata, why):
     ({"volumes": [{"name": "v", "configMap": {"name": "s"}}]}, "reference configmaps"),
     ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "s"}}]}, "persistentvolumeclaims"),
     ({"nodeName": "another"}, "spec.nodeName set to itself")])
-def test_a_mirror_pod_refers_to_nothing(node, spec, why):
+def test_a_mirror_pod_with_references_is_refused(node, spec, why):
     pod = mirror(register(node)["metadata"]["uid"])
     code, status = node.ask("POST", POD_PATH, {**pod, "spec": {**pod["spec"], **spec}})
     assert code == 403 and why in status["message"]
@@ -364,7 +364,7 @@ def test_a_token_is_for_a_pod_of_the_node(api, node):
     assert code == 403
 
 
-def test_a_pod_gets_a_token_volume_unless_it_wants_none(api):
+def test_a_pod_gets_a_token_volume_unless_it_opts_out(api):
     pod = api.pod("with", NODE, IMAGE)
     (volume,) = pod["spec"]["volumes"]
     assert volume["name"].startswith("kube-api-access-") and volume["projected"]["defaultMode"] == 420
@@ -434,7 +434,7 @@ def test_a_fault_applies_to_the_requests_that_it_names(api, admin):
     assert time.monotonic() - start < 10
 
 
-def test_what_was_restored_has_forgotten_what_came_after(api, admin):
+def test_a_restored_backup_lacks_later_objects(api, admin):
     backup = api.store.dump()
     api.pod("late", NODE, IMAGE)
     api.store.restore(backup)

@@ -51,7 +51,7 @@ def lists(member, plural="pods", since=0):
 
 # A1
 
-def test_closing_watches_lose_and_repeat_nothing(make_member):
+def test_closed_watches_neither_lose_nor_repeat_events(make_member):
     member = make_member()
     inits = run(member, "first")
     member.api.misbehave(verb="watch", watch_seconds=1)

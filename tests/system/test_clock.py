@@ -73,7 +73,7 @@ def test_a_surge_continues_on_time(clocked, shift):
     assert not world.is_alive(pid)
 
 
-def test_a_clock_that_goes_forward_rolls_nothing_back(clocked):
+def test_a_clock_set_forward_triggers_no_rollback(clocked):
     deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "600"}}}
     clocked.drop(logs("1", **deadline))
     wait_version(clocked, "1")

@@ -54,7 +54,7 @@ def test_a_failed_post_start_hook_kills_the_container_with_its_message(node):
     message = node.wait_waiting("fails", "PostStartHookError")
     assert re.match(r"PostStart hook failed: command '/bin/sh' exited with 3: no way", message)
     assert "term" in story(node), "it was ended politely"
-    node.wait_pod("fails", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 1, "is tried again")
+    node.wait_pod("fails", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 1, "is restarted")
 
 
 def test_an_invalid_hook_fails(node):

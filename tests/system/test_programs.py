@@ -47,7 +47,7 @@ def test_the_version_is_printed():
 
 
 @pytest.mark.parametrize("words", [("--no-such-option",), ("surplus",), ("--config",)])
-def test_the_agent_refuses_what_it_does_not_know(words):
+def test_the_agent_refuses_unknown_arguments(words):
     answer = run("mainstayd", *words)
     assert answer.returncode == 2
     assert answer.stderr
@@ -69,7 +69,7 @@ def test_no_agent_is_an_error_with_the_socket_s_name(tmp_path):
     assert path in answer.stderr
 
 
-def test_a_config_that_is_not_there_is_an_empty_one_and_a_broken_one_is_named(make_node):
+def test_an_invalid_configuration_stops_the_agent_with_its_location(make_node):
     node = make_node(start=False)
     with open(node.config, "w", encoding="utf-8") as file:
         file.write("kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\npodPidsLimit: many\n")
@@ -124,7 +124,7 @@ def test_get_one_pod_as_json_is_a_pod(busy):
         assert (answer["kind"], answer["metadata"]["name"]) == ("Pod", "web-node1")
 
 
-def test_get_pods_as_yaml_says_the_same_as_json(busy):
+def test_get_pods_yaml_equals_json(busy):
     as_json = json.loads(busy.cli("get", "pods", "web", "-o", "json").stdout)
     assert yaml.load(busy.cli("get", "pods", "web", "-o", "yaml").stdout, yaml.BaseLoader)["metadata"]["uid"] == \
         as_json["metadata"]["uid"]
@@ -134,7 +134,7 @@ def test_get_pods_by_name(busy):
     assert busy.cli("get", "pods", "-o", "name").stdout == "pod/web-node1\n"
 
 
-def test_get_a_pod_that_is_not_there(busy):
+def test_get_of_a_missing_pod_fails(busy):
     answer = busy.cli("get", "pods", "missing")
     assert answer.returncode == 1
     assert "missing" in answer.stderr
@@ -147,7 +147,7 @@ def test_describe_shows_the_pod(busy):
         assert word in text, word
 
 
-def test_the_socket_may_come_from_the_environment(busy):
+def test_the_socket_is_read_from_the_environment(busy):
     answer = run("mainstay", "get", "pods", env={**os.environ, "MAINSTAY_SOCKET": busy.socket})
     assert "web-node1" in answer.stdout
 
@@ -157,7 +157,7 @@ def test_the_socket_is_for_root_alone(busy):
     assert os.stat(busy.run).st_mode & 0o077 == 0 or os.stat(busy.run).st_mode & 0o777 == 0o755
 
 
-def test_watching_shows_what_changes(node):
+def test_a_watch_shows_changes(node):
     with subprocess.Popen([harness.program("mainstay"), "--socket", node.socket, "get", "pods", "-w"], text=True,
                           stdout=subprocess.PIPE, env=node.environment()) as client:
         try:

@@ -98,7 +98,7 @@ def test_an_exit_of_one_container_does_not_affect_the_other(node):
 
 
 @pytest.mark.parametrize("codes,phase", [((0, 0), "Succeeded"), ((0, 1), "Failed")])
-def test_the_phase_is_that_of_all_containers(node, codes, phase):
+def test_the_phase_depends_on_all_containers(node, codes, phase):
     node.drop(specs.pod("both", specs.container("a", f"exit {codes[0]}"), specs.container("b", f"exit {codes[1]}"),
                         restartPolicy="Never"))
     node.wait_phase("both", phase)

@@ -71,7 +71,7 @@ def test_an_early_request_to_a_restarted_agent_keeps_transition_times(node):
     assert harness.condition(node.pod("web"), "Ready")["lastTransitionTime"] <= since
 
 
-def test_the_user_is_the_one_that_the_first_process_has(node):
+def test_the_reported_user_matches_the_first_process(node):
     node.launch(specs.pod("web", specs.container(securityContext={"runAsUser": 1234, "runAsGroup": 2345}),
                           specs.container("root"), securityContext={"supplementalGroups": [4000], "fsGroup": 5000}))
     for container in ("main", "root"):
@@ -82,7 +82,7 @@ def test_the_user_is_the_one_that_the_first_process_has(node):
     assert reported_user(node, "web") == user_of(node.init("web")), "as the next agent reports it"
 
 
-def test_the_user_of_a_pod_with_users_of_its_own_is_what_it_is_within(net):
+def test_the_reported_user_is_the_one_inside_the_user_namespace(net):
     net.launch(specs.pod("web", specs.container(securityContext={"runAsUser": 7}), hostNetwork=False,
                           hostUsers=False))
     assert reported_user(net, "web")["uid"] == 7
@@ -139,7 +139,7 @@ def test_a_container_restarts_for_more_memory_where_it_asks_to(node):
     assert reported_limits(node, "web") == limits_of(node.container_cgroup("web")) == (400, 48 << 20)
 
 
-def test_the_stop_signal_is_the_one_that_ends_it(node):
+def test_the_stop_signal_is_reported(node):
     script = "trap 'echo heard; exit 0' USR1; sleep 100000 & wait"
     node.launch(specs.pod("web", specs.container(script=script, lifecycle={"stopSignal": "SIGUSR1"}),
                           specs.container("plain"), os={"name": "linux"}))
@@ -161,7 +161,7 @@ def test_a_readiness_gate_without_a_condition_only_keeps_the_pod_unready(node):
     assert harness.condition(node.pod("open"), "Ready")["status"] == "True"
 
 
-def test_a_host_name_that_overrides_is_taken_as_it_is(net):
+def test_a_hostname_override_is_used_verbatim(net):
     net.launch(specs.pod("web", specs.container(), hostNetwork=False, hostname="www", subdomain="shop",
                           hostnameOverride="db.example.com"))
     pid = net.init("web")
@@ -171,7 +171,7 @@ def test_a_host_name_that_overrides_is_taken_as_it_is(net):
     assert [net.pod("web")["status"]["podIP"], "db.example.com"] in own
 
 
-def test_of_a_pod_that_the_node_does_not_take_no_container_is_known(node):
+def test_a_rejected_pod_has_no_container_statuses(node):
     node.drop(specs.pod("web", nodeSelector={"disk": "ssd"}))
     pod = node.wait_pod("web", lambda pod: pod["status"]["phase"] == "Failed", "is not taken")
     assert pod["status"]["reason"] == "NodeAffinity" and "containerStatuses" not in pod["status"]

@@ -173,7 +173,7 @@ def fixture_make_any_node(archive, make_node):
 
 
 @pytest.mark.parametrize("has_network", [False, True], ids=["node", "own"])
-def test_a_storm_of_edits_and_deaths_ends_in_what_was_written_last(make_any_node, has_network):
+def test_edits_and_kills_converge_on_the_last_manifest(make_any_node, has_network):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
     print(f"MAINSTAY_SEED={seed}")
     node = make_any_node(has_network, config={"crashLoopBackOff": {"maxContainerRestartPeriod": "1s"}})
