@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Node, its Lease and its events against an API server that takes what it is given, and one that does not. A small
-program does nothing else ('kube-node'); test_cluster_node.py has the same of the whole agent."""
+program does nothing else ('kube-node'); test_apiserver_node.py has the same of the whole agent."""
 
 import json
 import os
