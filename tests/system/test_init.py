@@ -432,7 +432,7 @@ def test_a_pod_that_never_started_fails_at_its_active_deadline(node):
 
 
 def test_a_longer_active_deadline_starts_the_pod_again(node):
-    node.launch(init_pod(node, "late", [], recorder("main"), activeDeadlineSeconds=2))
+    node.launch(init_pod(node, "late", [], recorder("main"), activeDeadlineSeconds=5))
     node.wait_phase("late", "Failed")
     node.drop(init_pod(node, "late", [], recorder("main"), activeDeadlineSeconds=600))
     node.wait_running("late")
