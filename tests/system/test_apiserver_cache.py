@@ -78,10 +78,10 @@ def test_cache_is_checksummed_private_and_synced_by_a_child(make_member):
         wait(lambda: {record, os.path.dirname(record), os.path.dirname(os.path.dirname(record)), kept(member, "objects")} <=
              {path for _, path in synced(log)}, lambda: synced(log), 60)
     user = dict((path, pid) for pid, path in synced(log))
-    assert member.agent.pid not in user.values(), "the loop waits for no disk"
+    assert member.agent.pid not in user.values(), "the event loop does not wait for the disk"
     for name in KEPT[:2]:
         beside = os.path.join(os.path.dirname(kept(member, name)), "." + os.path.basename(name))
-        assert beside in user, f"{beside} is synced before it has its name: {writers}"
+        assert beside in user, f"{beside} is synced before it has its name: {sorted(user)}"
     for path in [record, *files_below(kept(member))]:
         assert is_sealed(path) and stat.S_IMODE(os.stat(path).st_mode) == 0o600, path
     for where, _, _ in os.walk(kept(member)):

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that an API server binds to this node, and what the server hears of them and of the node's own."""
+"""Pods that an API server binds to this node, and what the node reports of them and of its own pods."""
 
 import pytest
 import specs
 import world
 from harness import NODE_NAME
-from world import wait
 
 
 @pytest.mark.quick
