@@ -383,7 +383,7 @@ def test_a_restart_of_all_containers_skips_pre_stop_hooks(node):
 # Deadlines
 
 def test_active_deadline_survives_a_restart_of_the_agent(node):
-    node.launch(init_pod(node, "late", [sidecar("side")], recorder("main"), activeDeadlineSeconds=4))
+    node.launch(init_pod(node, "late", [sidecar("side")], recorder("main"), activeDeadlineSeconds=12))
     node.restart()
     pod = node.wait_phase("late", "Failed")
     assert pod["status"]["reason"] == "DeadlineExceeded"
@@ -398,10 +398,10 @@ def test_active_deadline_survives_a_restart_of_the_agent(node):
 
 
 def test_an_active_deadline_that_passes_without_an_agent_applies(node):
-    node.launch(init_pod(node, "unseen", [], recorder("main"), activeDeadlineSeconds=3))
+    node.launch(init_pod(node, "unseen", [], recorder("main"), activeDeadlineSeconds=10))
     start = node.pod("unseen")["status"]["startTime"]
     node.kill9()
-    wait(lambda: time.time() > seconds_of(start) + 3.5, "the deadline has passed")
+    wait(lambda: time.time() > seconds_of(start) + 10.5, "the deadline has passed")
     assert events(node) == ["main start"]
     node.start()
     node.wait_phase("unseen", "Failed")
@@ -414,9 +414,9 @@ def seconds_of(text):
 
 
 def test_a_pod_that_completed_in_time_does_not_exceed_its_active_deadline(node):
-    node.drop(init_pod(node, "early", [], step("main"), activeDeadlineSeconds=2, restartPolicy="Never"))
+    node.drop(init_pod(node, "early", [], step("main"), activeDeadlineSeconds=12, restartPolicy="Never"))
     pod = node.wait_phase("early", "Succeeded")
-    wait(lambda: time.time() > seconds_of(pod["status"]["startTime"]) + 2.5, "the deadline has passed")
+    wait(lambda: time.time() > seconds_of(pod["status"]["startTime"]) + 12.5, "the deadline has passed")
     node.restart()
     status = node.pod("early")["status"]
     assert status["phase"] == "Succeeded" and "reason" not in status
@@ -432,7 +432,7 @@ def test_a_pod_that_never_started_fails_at_its_active_deadline(node):
 
 
 def test_a_longer_active_deadline_starts_the_pod_again(node):
-    node.launch(init_pod(node, "late", [], recorder("main"), activeDeadlineSeconds=5))
+    node.launch(init_pod(node, "late", [], recorder("main"), activeDeadlineSeconds=12))
     node.wait_phase("late", "Failed")
     node.drop(init_pod(node, "late", [], recorder("main"), activeDeadlineSeconds=600))
     node.wait_running("late")
