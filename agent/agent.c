@@ -20,7 +20,7 @@
 #include "agent/model/json.h"
 #include "agent/node/config-watch.h"
 #include "agent/node/machine-info.h"
-#include "agent/paths.h"
+#include "agent/node/paths.h"
 #include "agent/pods/metrics-collect.h"
 #include "agent/pods/node-shutdown-manager.h"
 #include "agent/pods/pod-manager.h"

@@ -2,6 +2,7 @@
 
 /* The handlers of requests on the local socket: each calls the module that answers. */
 
+#include "agent/debug-handlers.h"
 #include "agent/desired/manifest-status.h"
 #include "agent/image-handlers.h"
 #include "agent/model/json.h"
@@ -246,4 +247,7 @@ const HttpServerHandlers agent_http_handlers = {
         .is_ready = agent_is_ready,
         .metrics = agent_get_metrics,
         .resource_metrics = agent_get_resource_metrics,
+        .dump = agent_dump,
+        .log_level = agent_get_log_level,
+        .set_log_level = agent_set_log_level,
 };

@@ -149,6 +149,7 @@ int main(int argc, char **argv) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
+        log_read_environment();
         block_agent_signals();
         journal_attach_log(JOURNAL_SOCKET_PATH);
         raise_descriptor_limit();

@@ -2,7 +2,8 @@
 #pragma once
 
 /* What the files of the wiring share: agent.c builds the modules, eviction-wiring.c connects the
- * eviction manager, http-handlers.c and image-handlers.c answer requests on the local socket. */
+ * eviction manager, http-handlers.c, image-handlers.c and debug-handlers.c answer requests on the
+ * local socket. */
 
 #include "agent/apiserver/apiserver.h"
 #include "agent/bundle/bundle.h"

@@ -14,6 +14,48 @@ enum {
 static log_sink_t log_sink;
 static const LogSubject *log_subject;
 static const char *log_message_id;
+static int max_log_level = LOG_INFO;
+
+static const struct {
+        const char *name;
+        int priority;
+} log_levels[] = {
+        { "error", LOG_ERR },
+        { "warning", LOG_WARNING },
+        { "info", LOG_INFO },
+        { "debug", LOG_DEBUG },
+};
+
+void log_read_environment(void) {
+        if (getenv("MAINSTAY_DEBUG"))
+                log_set_level(LOG_DEBUG);
+}
+
+void log_set_level(int priority) {
+        max_log_level = priority;
+}
+
+int log_level(void) {
+        return max_log_level;
+}
+
+bool log_is_debug(void) {
+        return max_log_level >= LOG_DEBUG;
+}
+
+const char *log_level_name(int priority) {
+        for (size_t i = 0; i < N_ELEMENTS(log_levels); i++)
+                if (log_levels[i].priority == priority)
+                        return log_levels[i].name;
+        return NULL;
+}
+
+int log_level_parse(const char *name) {
+        for (size_t i = 0; i < N_ELEMENTS(log_levels); i++)
+                if (streq(log_levels[i].name, name))
+                        return log_levels[i].priority;
+        return -EINVAL;
+}
 
 const LogSubject *log_set_subject(const LogSubject *subject) {
         const LogSubject *before = log_subject;
@@ -49,12 +91,15 @@ static void write_log_line(int priority, const char *message) {
 printf_like(3, 0) static void log_line(int priority, int error, const char *format, va_list ap) {
         const char *message_id = log_message_id;
         char message[LINE_SIZE];
-        int n = vsnprintf(message, sizeof(message), format, ap);
+        int n;
 
+        log_message_id = NULL;
+        if (priority > max_log_level)
+                return;
+        n = vsnprintf(message, sizeof(message), format, ap);
         n = MIN(n, (int) sizeof(message) - 1);
         if (error > 0)
                 (void) snprintf(message + n, sizeof(message) - (size_t) n, ": %s", strerror(error));
-        log_message_id = NULL;
         /* Some messages contain strings of containers: a line break must not start a new line. */
         utf8_sanitize(message);
         if (log_sink)
@@ -84,8 +129,7 @@ void log_info(const char *format, ...) {
 }
 
 void log_debug(const char *format, ...) {
-        if (getenv("MAINSTAY_DEBUG"))
-                LOG_AT(LOG_DEBUG);
+        LOG_AT(LOG_DEBUG);
 }
 
 int log_error_errno(int r, const char *format, ...) {

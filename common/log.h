@@ -10,8 +10,21 @@
 void log_error(const char *format, ...) printf_like(1, 2);
 void log_warning(const char *format, ...) printf_like(1, 2);
 void log_info(const char *format, ...) printf_like(1, 2);
-void log_debug(const char *format, ...)
-        printf_like(1, 2); /* only with MAINSTAY_DEBUG in the environment */
+void log_debug(const char *format, ...) printf_like(1, 2);
+
+/* The log level: lines of a lower priority are dropped. It is LOG_INFO of syslog(3) at first;
+ * log_read_environment() makes it LOG_DEBUG where MAINSTAY_DEBUG is in the environment, and is
+ * called once, when the program starts. */
+void log_read_environment(void);
+void log_set_level(int priority);
+int log_level(void);
+
+/* True while log_debug() writes anything: a line that takes work to make is skipped otherwise. */
+bool log_is_debug(void);
+
+/* "error", "warning", "info" or "debug"; and its priority, or -EINVAL. */
+const char *log_level_name(int priority);
+int log_level_parse(const char *name);
 
 /* The object of a message, for finding it by journal fields. Strings are borrowed. */
 typedef struct LogSubject {

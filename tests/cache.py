@@ -26,7 +26,7 @@ def write(path, text):
 
 
 class Durations:
-    """How long each test of a suite took at last, so that those which take longest begin first."""
+    """How long each test of a suite took last time, so that the longest ones start first."""
 
     def __init__(self, suite):
         self.path = os.path.join(directory("durations"), f"{suite}.json")

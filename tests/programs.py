@@ -72,9 +72,9 @@ def main():
     durations = cache.Durations(suite)
 
     def run(name):
-        begun = time.monotonic()
+        start = time.monotonic()
         result = run_test(tests[name])
-        durations.note(name, time.monotonic() - begun)
+        durations.note(name, time.monotonic() - start)
         return name, *result
 
     total = [0, 0, 0]

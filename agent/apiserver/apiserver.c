@@ -15,6 +15,7 @@
 #include "agent/apiserver/service-account-tokens.h"
 #include "agent/apiserver/services.h"
 #include "common/cleanup.h"
+#include "common/dump.h"
 #include "common/log.h"
 
 struct ApiServerSync {
@@ -404,4 +405,20 @@ void apiserver_connection_status(const ApiServerSync *api, NodeApiServerConnecti
         connection_status_describe(api->connection, ret);
         ret->daemonsets_by = apiserver_daemonsets_placed_by(api->daemonsets);
         ret->refused = *ret_refused;
+}
+
+void apiserver_dump(const ApiServerSync *api, FILE *out) {
+        dump_section(out, "API server");
+        if (api->client)
+                kube_client_dump(api->client, out);
+        else
+                dump_line(out, 1, "connection: none, no kubeconfig was read yet");
+        connection_status_dump(api->connection, out);
+        apiserver_credentials_dump(api->credentials, out);
+        node_registration_dump(api->node, out);
+        apiserver_pods_dump(api->pods, out);
+        referenced_objects_dump(api->objects, out);
+        service_account_tokens_dump(api->tokens, out);
+        apiserver_services_dump(api->services, out);
+        apiserver_daemonsets_dump(api->daemonsets, out);
 }

@@ -14,6 +14,8 @@
 #include "agent/model/token.h"
 #include "agent/pods/pod-manager.h"
 
+#include <stdio.h>
+
 typedef struct ApiServerSync ApiServerSync;
 
 /* Everything is borrowed and outlives it. */
@@ -104,3 +106,6 @@ const char *apiserver_last_error(const ApiServerSync *api);
 /* For `describe node`. 'ret_refused' is the text that 'ret' borrows, which the caller frees. */
 void apiserver_connection_status(const ApiServerSync *api, NodeApiServerConnection *ret,
                                  char **ret_refused);
+
+/* Prints connection, reflectors, work queues and tokens for `mainstay debug dump`. */
+void apiserver_dump(const ApiServerSync *api, FILE *out);

@@ -5,6 +5,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 #include "common/log.h"
 #include "common/strv.h"
 
@@ -181,4 +182,21 @@ void connection_status_describe(const ConnectionStatus *connection, NodeApiServe
                 .last_error = last_error,
                 .refused_since = connection->refused_since,
         };
+}
+
+void connection_status_dump(const ConnectionStatus *connection, FILE *out) {
+        static const char *const kinds[N_CONNECTION_ERRORS] = {
+                [CONNECTION_KUBECONFIG_ERROR] = "kubeconfig",
+                [CONNECTION_CERTIFICATE_ERROR] = "certificate",
+                [CONNECTION_POD_WATCH_ERROR] = "watch of pods",
+        };
+
+        for (ConnectionErrorKind kind = 0; kind < N_CONNECTION_ERRORS; kind++)
+                if (connection->errors[kind])
+                        dump_line(out, 1, "last error of the %s: %s", kinds[kind],
+                                  connection->errors[kind]);
+        for (ApiServerPermission i = 0; i < N_APISERVER_PERMISSIONS; i++)
+                if (connection->refused[i])
+                        dump_line(out, 1, "refused: %s: %s", permission_names[i],
+                                  connection->refused[i]);
 }

@@ -8,6 +8,8 @@
 #include "agent/kubeclient/client.h"
 #include "agent/model/node-status.h"
 
+#include <stdio.h>
+
 /* A permission that concerns the whole node. */
 typedef enum ApiServerPermission {
         PERMISSION_NODE,
@@ -65,3 +67,6 @@ char *connection_status_print_refused(const ConnectionStatus *connection);
 /* For `describe node`; strings are borrowed. The caller sets what other parts know: daemonsets_by,
  * refused. */
 void connection_status_describe(const ConnectionStatus *connection, NodeApiServerConnection *ret);
+
+/* Prints errors and refused permissions for `mainstay debug dump`. */
+void connection_status_dump(const ConnectionStatus *connection, FILE *out);

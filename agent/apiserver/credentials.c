@@ -9,6 +9,7 @@
 #include "agent/manifest/kubeconfig.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/strv.h"
@@ -257,4 +258,12 @@ void apiserver_credentials_start(ApiServerCredentials *credentials) {
 void apiserver_credentials_start_now(ApiServerCredentials *credentials) {
         if (credentials->start_timer)
                 (void) sd_event_source_set_time_relative(credentials->start_timer, 0);
+}
+
+void apiserver_credentials_dump(const ApiServerCredentials *credentials, FILE *out) {
+        dump_timer(out, 1, "connection starts", credentials->start_timer);
+        if (credentials->bootstrap)
+                dump_line(out, 1, "TLS bootstrap: under way");
+        if (credentials->certificate_manager)
+                certificate_manager_dump(credentials->certificate_manager, out);
 }

@@ -9,6 +9,8 @@
 #include "agent/model/kubeconfig.h"
 #include "common/error.h"
 
+#include <stdio.h>
+
 typedef struct ApiServerCredentials ApiServerCredentials;
 
 /* Borrowed. */
@@ -38,3 +40,6 @@ void apiserver_credentials_start_now(ApiServerCredentials *credentials);
 
 /* The kubeconfig or one of its files may have changed. */
 void apiserver_credentials_reload(ApiServerCredentials *credentials);
+
+/* Prints the kubeconfig in use and the certificate for `mainstay debug dump`. */
+void apiserver_credentials_dump(const ApiServerCredentials *credentials, FILE *out);

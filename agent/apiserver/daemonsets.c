@@ -10,6 +10,7 @@
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 #include "common/log.h"
 
 #include <jansson.h>
@@ -376,4 +377,21 @@ int apiserver_daemonsets_add_desired(ApiServerDaemonSets *sets, DesiredDaemonSet
                         return -ENOMEM;
         }
         return 0;
+}
+
+void apiserver_daemonsets_dump(const ApiServerDaemonSets *sets, FILE *out) {
+        char age[DUMP_DURATION_SIZE];
+
+        dump_line(out, 1, "DaemonSets: %zu, placed by: %s", sets->sets.n,
+                  !sets->is_placement_known ? "not known yet"
+                  : sets->is_placed_here    ? "this node"
+                                            : "the controller manager");
+        if (sets->renewed)
+                dump_line(out, 2, "Lease of the controller manager: last renewal seen %s ago",
+                          dump_format_duration(age, now_boottime_usec() - sets->renewed_at));
+        if (sets->last_error)
+                dump_line(out, 2, "last error: %s", sets->last_error);
+        dump_timer(out, 2, "next look at the Lease", sets->timer);
+        if (sets->reflector)
+                kube_reflector_dump(sets->reflector, out);
 }

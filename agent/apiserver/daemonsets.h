@@ -11,6 +11,8 @@
 #include "agent/model/config.h"
 #include "agent/model/desired-pods.h"
 
+#include <stdio.h>
+
 typedef struct ApiServerDaemonSets ApiServerDaemonSets;
 
 /* Borrowed. */
@@ -37,3 +39,6 @@ int apiserver_daemonsets_add_desired(ApiServerDaemonSets *sets, DesiredDaemonSet
 
 /* "this node" or "the controller manager"; NULL while it is not known. */
 const char *apiserver_daemonsets_placed_by(const ApiServerDaemonSets *sets);
+
+/* Prints which side places DaemonSets, and why, for `mainstay debug dump`. */
+void apiserver_daemonsets_dump(const ApiServerDaemonSets *sets, FILE *out);

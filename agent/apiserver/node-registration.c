@@ -164,3 +164,12 @@ void node_registration_record_event(NodeRegistration *node, const char *json) {
 bool node_registration_accepts_events(const NodeRegistration *node) {
         return node->events;
 }
+
+void node_registration_dump(const NodeRegistration *node, FILE *out) {
+        if (node->updater)
+                node_status_updater_dump(node->updater, out);
+        if (node->lease)
+                kube_lease_controller_dump(node->lease, out);
+        if (node->events)
+                kube_event_sink_dump(node->events, out);
+}

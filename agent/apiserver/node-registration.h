@@ -7,6 +7,8 @@
 #include "agent/apiserver/connection-status.h"
 #include "agent/apiserver/node-status.h"
 
+#include <stdio.h>
+
 typedef struct NodeRegistration NodeRegistration;
 
 typedef struct NodeRegistrationSpec {
@@ -38,3 +40,6 @@ void node_registration_update(NodeRegistration *node);
 /* A v1.Event as JSON; dropped while there is no client. */
 void node_registration_record_event(NodeRegistration *node, const char *json);
 bool node_registration_accepts_events(const NodeRegistration *node);
+
+/* Prints Node, Lease and events for `mainstay debug dump`. */
+void node_registration_dump(const NodeRegistration *node, FILE *out);

@@ -5,6 +5,7 @@
 
 #include "agent/kubeclient/work-queue.h"
 #include "common/cleanup.h"
+#include "common/dump.h"
 #include "common/log.h"
 
 enum {
@@ -259,4 +260,12 @@ char *pod_status_writer_print_refused(const PodStatusWriter *writer) {
         if (fclose(out) != 0 || !text[0])
                 return NULL;
         return TAKE_PTR(text);
+}
+
+void pod_status_writer_dump(const PodStatusWriter *writer, FILE *out) {
+        for (const ApiServerPod *pod = writer->spec.pods->first; pod; pod = pod->next)
+                if (pod->report.refused)
+                        dump_line(out, 1, "refused: pod %s: %s", pod->key, pod->report.refused);
+        if (writer->queue)
+                kube_work_queue_dump(writer->queue, "pod status", out);
 }

@@ -8,6 +8,8 @@
 #include "agent/apiserver/pod-table.h"
 #include "agent/kubeclient/client.h"
 
+#include <stdio.h>
+
 typedef struct PodStatusWriter PodStatusWriter;
 
 /* Borrowed. */
@@ -42,3 +44,6 @@ void pod_status_writer_set_shutting_down(PodStatusWriter *writer, bool is_shutti
 /* "update status of pod default/web: 403 Forbidden: …; …" for at most five pods, or NULL; the
  * caller frees it. */
 char *pod_status_writer_print_refused(const PodStatusWriter *writer);
+
+/* Prints what is not reported yet for `mainstay debug dump`. */
+void pod_status_writer_dump(const PodStatusWriter *writer, FILE *out);

@@ -10,6 +10,7 @@
 #include "agent/model/names.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 #include "common/log.h"
 
 enum {
@@ -268,4 +269,13 @@ void pod_watch_relist(RemotePodWatch *watch) {
 bool pod_watch_is_synced(const RemotePodWatch *watch) {
         return watch->reflector && !watch->is_list_doubtful &&
                kube_reflector_is_synced(watch->reflector);
+}
+
+void pod_watch_dump(const RemotePodWatch *watch, FILE *out) {
+        if (watch->reflector)
+                kube_reflector_dump(watch->reflector, out);
+        if (watch->is_list_doubtful)
+                dump_line(out, 2, "the last list lacked many pods, the next one is believed");
+        if (watch->has_unreadable)
+                dump_line(out, 2, "the list has an object that cannot be identified");
 }

@@ -8,6 +8,8 @@
 #include "agent/apiserver/connection-status.h"
 #include "agent/apiserver/pod-table.h"
 
+#include <stdio.h>
+
 typedef struct RemotePodWatch RemotePodWatch;
 
 /* Borrowed. */
@@ -35,3 +37,6 @@ void pod_watch_relist(RemotePodWatch *watch);
 
 /* A complete list was read, and it was not doubtful. */
 bool pod_watch_is_synced(const RemotePodWatch *watch);
+
+/* Prints the list and its reflector for `mainstay debug dump`. */
+void pod_watch_dump(const RemotePodWatch *watch, FILE *out);

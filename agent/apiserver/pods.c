@@ -10,6 +10,7 @@
 #include "agent/model/adoption.h"
 #include "agent/model/json.h"
 #include "common/cleanup.h"
+#include "common/dump.h"
 #include "common/log.h"
 
 struct ApiServerPods {
@@ -457,4 +458,23 @@ char *apiserver_pods_rename_event(const ApiServerPods *pods, const char *json) {
 
 char *apiserver_pods_print_refused(const ApiServerPods *pods) {
         return pod_status_writer_print_refused(pods->writer);
+}
+
+static void dump_bound_pod(const ApiServerPod *pod, FILE *out) {
+        const BoundPod *bound = &pod->bound;
+
+        dump_line(out, 1, "bound pod: %s, uid %s%s%s%s", pod->key, bound->desired->metadata.uid,
+                  bound->adopted ? ", runs as adopted pod " : "",
+                  bound->adopted ? bound->adopted->metadata.name : "",
+                  bound->preflight ? ", preflight under way" : "");
+        if (bound->rejection)
+                dump_line(out, 2, "rejected: %s", strna(bound->rejection->message));
+}
+
+void apiserver_pods_dump(const ApiServerPods *pods, FILE *out) {
+        for (const ApiServerPod *pod = pods->table.first; pod; pod = pod->next)
+                if (pod->bound.desired)
+                        dump_bound_pod(pod, out);
+        pod_watch_dump(pods->watch, out);
+        pod_status_writer_dump(pods->writer, out);
 }

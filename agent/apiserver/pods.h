@@ -10,6 +10,8 @@
 #include "agent/apiserver/service-account-tokens.h"
 #include "agent/model/desired-pods.h"
 
+#include <stdio.h>
+
 typedef struct ApiServerPods ApiServerPods;
 
 /* Borrowed. */
@@ -48,3 +50,6 @@ bool apiserver_pods_has_controlled_pod(const ApiServerPods *pods, const char *ui
 /* See adopted_pod_rename_event() and pod_status_writer_print_refused(). */
 char *apiserver_pods_rename_event(const ApiServerPods *pods, const char *json);
 char *apiserver_pods_print_refused(const ApiServerPods *pods);
+
+/* Prints bound pods, their watch and the status writer for `mainstay debug dump`. */
+void apiserver_pods_dump(const ApiServerPods *pods, FILE *out);

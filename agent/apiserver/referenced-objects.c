@@ -8,6 +8,7 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/references.h"
 #include "common/cleanup.h"
+#include "common/dump.h"
 #include "common/log.h"
 
 enum {
@@ -312,4 +313,15 @@ bool referenced_objects_is_pending(const ReferencedObjects *objects, ObjectKind 
         const ReferencedObject *object = find_referenced_object(objects, kind, namespace, name);
 
         return object && !object->is_known;
+}
+
+void referenced_objects_dump(const ReferencedObjects *objects, FILE *out) {
+        for (const ReferencedObject *object = objects->first; object; object = object->next) {
+                dump_line(out, 1, "object: %s, %s", object->key,
+                          object->object     ? "present"
+                          : object->is_known ? "does not exist"
+                                             : "not known yet");
+                if (object->reflector)
+                        kube_reflector_dump(object->reflector, out);
+        }
 }

@@ -9,6 +9,8 @@
 #include "agent/apiserver/connection-status.h"
 #include "agent/apiserver/object-updates.h"
 
+#include <stdio.h>
+
 typedef struct ReferencedObjects ReferencedObjects;
 
 /* Borrowed. */
@@ -37,3 +39,6 @@ const DataObject *referenced_objects_find(const ReferencedObjects *objects, Obje
                                           const char *namespace, const char *name);
 bool referenced_objects_is_pending(const ReferencedObjects *objects, ObjectKind kind,
                                    const char *namespace, const char *name);
+
+/* Prints names and reflectors, not contents, for `mainstay debug dump`. */
+void referenced_objects_dump(const ReferencedObjects *objects, FILE *out);

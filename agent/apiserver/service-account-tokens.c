@@ -8,6 +8,7 @@
 #include "agent/kubeclient/work-queue.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 #include "common/hash.h"
 #include "common/log.h"
 
@@ -339,4 +340,22 @@ int service_account_tokens_start(ServiceAccountTokens *tokens, KubeClient *clien
                 if (token->refresh_at == 0 && request_token(tokens, token) < 0)
                         return -ENOMEM;
         return 0;
+}
+
+void service_account_tokens_dump(const ServiceAccountTokens *tokens, FILE *out) {
+        char due[DUMP_DURATION_SIZE];
+
+        for (const ServiceAccountToken *token = tokens->first; token; token = token->next) {
+                dump_line(out, 1, "token: pod %s/%s, account %s, audience %s, %s, refresh %s",
+                          token->namespace, token->pod, token->account,
+                          token->audience ? token->audience : "of the API server",
+                          token->token ? "present" : "none yet",
+                          token->refresh_at > 0 ? dump_format_due(due, token->refresh_at)
+                                                : "is requested");
+                if (token->last_error)
+                        dump_line(out, 2, "last error: %s", token->last_error);
+        }
+        if (tokens->requests)
+                kube_work_queue_dump(tokens->requests, "tokens", out);
+        dump_timer(out, 1, "next refresh of a token", tokens->refresh_timer);
 }

@@ -10,6 +10,8 @@
 #include "agent/kubeclient/client.h"
 #include "agent/model/token.h"
 
+#include <stdio.h>
+
 typedef struct ServiceAccountTokens ServiceAccountTokens;
 
 /* Borrowed. */
@@ -32,3 +34,6 @@ int service_account_tokens_find(ServiceAccountTokens *tokens, const Pod *pod,
 
 /* Removes the tokens of a pod that is gone, from the cache as well. */
 void service_account_tokens_forget(ServiceAccountTokens *tokens, const char *pod_uid);
+
+/* Prints tokens by pod and account, not the tokens themselves, for `mainstay debug dump`. */
+void service_account_tokens_dump(const ServiceAccountTokens *tokens, FILE *out);

@@ -9,6 +9,7 @@
 #include "agent/model/service.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 #include "common/log.h"
 #include "common/strv.h"
 
@@ -352,4 +353,12 @@ int apiserver_services_add_variables(const ApiServerServices *services, const Po
                         return r;
         }
         return 0;
+}
+
+void apiserver_services_dump(const ApiServerServices *services, FILE *out) {
+        dump_line(out, 1, "services: %zu, %s", services->entries.n,
+                  services->is_known ? "known" : "not known yet");
+        if (services->reflector)
+                kube_reflector_dump(services->reflector, out);
+        dump_timer(out, 2, "services are written to the cache", services->store_timer);
 }

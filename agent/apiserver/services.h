@@ -9,6 +9,8 @@
 #include "agent/apiserver/connection-status.h"
 #include "agent/apiserver/object-updates.h"
 
+#include <stdio.h>
+
 typedef struct ApiServerServices ApiServerServices;
 
 /* Borrowed. */
@@ -28,3 +30,6 @@ int apiserver_services_watch(ApiServerServices *services, KubeClient *client); /
  * default/kubernetes. -EAGAIN while the services are not known. */
 int apiserver_services_add_variables(const ApiServerServices *services, const Pod *pod, char ***env,
                                      Error *reterr);
+
+/* Prints the count and the reflector for `mainstay debug dump`. */
+void apiserver_services_dump(const ApiServerServices *services, FILE *out);

@@ -90,6 +90,7 @@ const Command *find_command(const char *name);
 int run_get(const Options *options);
 int run_describe(const Options *options);
 int run_cp(const Options *options);
+int run_debug(const Options *options);
 int run_delete(const Options *options);
 int run_exec(const Options *options);
 int run_images(const Options *options);

@@ -10,6 +10,7 @@
 #include "agent/daemonset/controller-private.h"
 #include "agent/daemonset/rules/overlap.h"
 #include "common/cleanup.h"
+#include "common/dump.h"
 #include "common/log.h"
 #include "common/strv.h"
 
@@ -336,4 +337,23 @@ void daemonset_controller_images_changed(DaemonSetController *controller) {
         for (size_t i = 0; i < controller->n_sets; i++)
                 if (daemonset_state_retry_preflight(controller->sets[i]))
                         daemonset_controller_schedule_sync(controller);
+}
+
+/* ---- dump ---- */
+
+void daemonset_controller_dump(const DaemonSetController *controller, FILE *out) {
+        const DaemonSetSyncPass *pass = &controller->pass;
+        const Pod *orphan;
+
+        dump_section(out, "DaemonSets");
+        dump_line(out, 1, "passes: %u", pass->generation);
+        dump_timer(out, 1, "next pass", controller->timer);
+        for (size_t i = 0; i < controller->n_sets; i++)
+                daemonset_state_dump(controller->sets[i], steady_now_usec(controller->config.clock),
+                                     out);
+        for (size_t i = 0; (orphan = orphan_pods_get(pass->orphans, i)); i++)
+                dump_line(out, 1, "orphan: %s/%s", orphan->metadata.namespace,
+                          orphan->metadata.name);
+        strv_foreach(warning, controller->warnings)
+                dump_line(out, 1, "warning: %s", *warning);
 }

@@ -13,6 +13,8 @@
 #include "agent/model/desired-pods.h"
 #include "common/clock.h"
 
+#include <stdio.h>
+
 typedef struct DaemonSetController DaemonSetController;
 
 /* All pointers are borrowed and outlive the controller. */
@@ -56,6 +58,9 @@ int daemonset_controller_add_pods(const DesiredDaemonSets *sets, DesiredPods *de
 /* After a pass: why a pod that its set does not want is stopped. The caller frees it; NULL: the pod
  * is not of a known set. */
 char *daemonset_controller_explain_stop(const PodSource *source, const Pod *pod, void *userdata);
+
+/* Prints the sets, their plans and the next pass for `mainstay debug dump`. */
+void daemonset_controller_dump(const DaemonSetController *controller, FILE *out);
 
 /* Overlap warnings that hold at present, as messages. */
 char *const *daemonset_controller_warnings(void *userdata);

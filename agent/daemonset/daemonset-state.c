@@ -12,6 +12,7 @@
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -285,4 +286,53 @@ int daemonset_state_restart_rollout(DaemonSetState *state, uint64_t now) {
                 return -ENOMEM;
         }
         return daemonset_history_pin(&state->history, hash, json, reason, now);
+}
+
+/* ---- dump ---- */
+
+static const char *describe_daemonset_plan(const DaemonSetPlan *plan) {
+        return plan->is_syncing         ? "waits for the state of its pods"
+               : plan->creates_pod      ? "creates a pod"
+               : plan->awaits_preflight ? "waits for the preflight of the new pod"
+               : plan->is_settled       ? "settled"
+                                        : "update under way";
+}
+
+/* Times are of the steady clock. */
+static void dump_steady_due(FILE *out, const char *what, uint64_t at, uint64_t now) {
+        char due[DUMP_DURATION_SIZE];
+
+        if (at == 0)
+                return;
+        dump_line(out, 2, "timer: %s %s%s", what, at > now ? "in " : "",
+                  at > now ? dump_format_duration(due, at - now) : "now");
+}
+
+void daemonset_state_dump(const DaemonSetState *state, uint64_t now, FILE *out) {
+        static const char *const verdicts[N_DAEMONSET_VERDICTS] = {
+                [DAEMONSET_SHOULD_RUN] = "should run",
+                [DAEMONSET_SHOULD_CONTINUE] = "should continue",
+                [DAEMONSET_SHOULD_STOP] = "should stop",
+        };
+        const DaemonSetHistory *history = &state->history;
+        cleanup_free char *source = print_daemonset_source(&state->source);
+
+        dump_line(out, 1, "DaemonSet: %s/%s, uid %s, source: %s%s", strna(history->namespace),
+                  strna(history->name), state->uid, source ? source : "-",
+                  state->set ? "" : ", not desired, pods remain");
+        dump_line(out, 2, "decision: %s%s%s%s%s", verdicts[state->decision.verdict],
+                  state->decision.rule ? " by " : "", strna(state->decision.rule),
+                  state->decision.why ? ": " : "", strna(state->decision.why));
+        dump_line(out, 2, "revision: %s%s, %zu revisions", daemonset_history_desired(history),
+                  history->pinned[0] ? " (pinned)" : "", history->revisions.n);
+        dump_line(out, 2, "plan: %s, %s", describe_daemonset_plan(&state->plan),
+                  state->plan.is_available ? "available" : "not available");
+        if (state->back_off.delay_usec > 0)
+                dump_steady_due(out, "back-off of failed pods ends",
+                                state->back_off.since + state->back_off.delay_usec, now);
+        dump_steady_due(out, "plan changes", state->plan.again_at, now);
+        if (state->preflight)
+                dump_line(out, 2, "preflight: under way");
+        if (state->last_error)
+                dump_line(out, 2, "last error: %s", state->last_error);
 }

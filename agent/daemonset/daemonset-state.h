@@ -73,6 +73,9 @@ void daemonset_state_clear_orphaning(DaemonSetState *state, const char *state_di
 /* As a v1.DaemonSet with its status; the caller frees it, NULL: out of memory. */
 char *daemonset_state_to_json(const DaemonSetState *state);
 
+/* Prints decision, revision and plan for `mainstay debug dump`. 'now' is of the steady clock. */
+void daemonset_state_dump(const DaemonSetState *state, uint64_t now, FILE *out);
+
 /* Prints the ControllerRevisions, comma-separated. False: out of memory. */
 bool daemonset_state_print_revisions(const DaemonSetState *state, bool is_first, FILE *out);
 

@@ -9,7 +9,13 @@
 #include "agent/desired/stop-reason.h"
 #include "agent/pods/pod-classes.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/dump.h"
 #include "common/log.h"
+
+enum {
+        ACTION_COUNTS_SIZE = 128,
+};
 
 struct DesiredState {
         DesiredStateConfig config;
@@ -20,6 +26,10 @@ struct DesiredState {
         bool has_scanned;
         bool is_computed;
         bool is_suspended;
+        /* Of the last recomputation, for the log and for dumps. */
+        uint64_t computed_at; /* boot time */
+        size_t n_desired;
+        size_t n_actions[N_POD_ACTIONS];
 };
 
 /* ---- what there is ---- */
@@ -109,13 +119,41 @@ static void apply_pod_action(const DesiredState *state, const PodAction *action)
                           pod_source_format(action->source), error_message(&error, r));
 }
 
-static int apply_desired_pods(const DesiredState *state, const DesiredPods *desired,
+/* "2 start, 0 edit, …" */
+static const char *format_action_counts(const DesiredState *state,
+                                        char buffer[ACTION_COUNTS_SIZE]) {
+        size_t length = 0;
+
+        buffer[0] = '\0';
+        for (size_t i = 0; i < N_POD_ACTIONS && length < ACTION_COUNTS_SIZE; i++)
+                length += (size_t) snprintf(buffer + length, ACTION_COUNTS_SIZE - length,
+                                            "%s%zu %s", i > 0 ? ", " : "", state->n_actions[i],
+                                            pod_action_names[i]);
+        return buffer;
+}
+
+static void record_recomputation(DesiredState *state, const DesiredPods *desired,
+                                 const PodActions *actions) {
+        char counts[ACTION_COUNTS_SIZE];
+
+        state->computed_at = now_boottime_usec();
+        state->n_desired = desired->pods.n;
+        memset(state->n_actions, 0, sizeof(state->n_actions));
+        for (size_t i = 0; i < actions->n; i++)
+                state->n_actions[actions->items[i].kind]++;
+        log_debug("Recomputed the desired pods: %zu desired%s; actions: %s", desired->pods.n,
+                  desired->is_incomplete ? " (incomplete)" : "",
+                  format_action_counts(state, counts));
+}
+
+static int apply_desired_pods(DesiredState *state, const DesiredPods *desired,
                               const ActualPods *actual) {
         cleanup_with(pod_actions_done) PodActions actions = { 0 };
         int r = diff_desired_pods(desired, actual, &actions);
 
         if (r < 0)
                 return r;
+        record_recomputation(state, desired, &actions);
         for (size_t i = 0; i < actions.n; i++)
                 apply_pod_action(state, &actions.items[i]);
         if (!desired->is_incomplete)
@@ -133,7 +171,7 @@ static void notify_changed_objects(DesiredState *state) {
 }
 
 /* What was collected borrows from the sources, so nothing is kept from one pass to the next. */
-static int update_desired_pods(const DesiredState *state) {
+static int update_desired_pods(DesiredState *state) {
         cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
         cleanup_with(actual_pods_done) ActualPods actual = { 0 };
         int r;
@@ -283,4 +321,58 @@ DesiredState *desired_state_free(DesiredState *state) {
         sd_event_source_disable_unref(state->recompute_source);
         free(state);
         return NULL;
+}
+
+static void dump_manifests(const ManifestDirectory *directory, const char *path, FILE *out) {
+        const char *error = manifest_directory_last_error(directory);
+        const Manifest *const *manifests;
+        size_t n = manifest_directory_list(directory, &manifests);
+        char since[RFC3339_SIZE];
+
+        dump_section(out, "Sources");
+        dump_line(out, 1, "directory: %s, %zu files, %s%s", path, n, error ? "error: " : "ok",
+                  strna(error));
+        for (size_t i = 0; i < n; i++) {
+                const Manifest *manifest = manifests[i];
+
+                dump_line(out, 1, "file: %s, %zu pods, %zu DaemonSets, %zu other objects, %s",
+                          manifest->file, manifest->pods.n, manifest->daemonsets.n,
+                          manifest->data.n, manifest->error ? "error" : "ok");
+                if (manifest->error)
+                        dump_line(out, 2, "error since %s: %s",
+                                  format_rfc3339(since, manifest->error_since), manifest->error);
+        }
+}
+
+static void dump_desired_pod(const ActualPod *actual, FILE *out) {
+        const ObjectMeta *metadata = actual_pod_metadata(actual);
+        const Pod *pod = actual->successor ? actual->successor : actual->pod;
+        const PodSource *pod_source = actual->successor ? actual->successor_source : actual->source;
+        cleanup_free char *source = pod_source ? print_pod_source(pod_source, pod) : NULL;
+
+        dump_line(out, 1, "pod: %s/%s, source: %s, %s%s", metadata->namespace, metadata->name,
+                  source ? source : "-",
+                  !actual->pod             ? "not started"
+                  : actual->is_terminating ? "terminating"
+                                           : "started",
+                  actual->pod && actual->successor ? ", with a successor" : "");
+}
+
+void desired_state_dump(const DesiredState *state, FILE *out) {
+        cleanup_with(actual_pods_done) ActualPods actual = { 0 };
+        char age[DUMP_DURATION_SIZE], counts[ACTION_COUNTS_SIZE];
+
+        dump_manifests(state->manifests, state->config.manifest_dir, out);
+        dump_section(out, "Desired pods");
+        if (state->computed_at > 0) {
+                dump_line(out, 1, "last recomputation: %s ago, %zu desired; actions: %s",
+                          dump_format_duration(age, now_boottime_usec() - state->computed_at),
+                          state->n_desired, format_action_counts(state, counts));
+        } else {
+                dump_line(out, 1, "last recomputation: none");
+        }
+        if (pod_manager_list(state->config.pod_manager, &actual) < 0)
+                return;
+        for (size_t i = 0; i < actual.n; i++)
+                dump_desired_pod(&actual.items[i], out);
 }

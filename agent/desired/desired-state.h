@@ -54,4 +54,8 @@ int desired_state_drain(DesiredState *state);
 /* True once the first scan has been acted on. */
 bool desired_state_is_computed(const DesiredState *state);
 
+/* Prints the manifests with their state, and the desired pods with their sources, for `mainstay
+ * debug dump`. */
+void desired_state_dump(const DesiredState *state, FILE *out);
+
 const ManifestDirectory *desired_state_manifests(const DesiredState *state);

@@ -9,9 +9,11 @@
 #include "agent/eviction/memory-pressure-watch.h"
 #include "agent/eviction/monitoring-interval.h"
 #include "common/clock.h"
+#include "common/dump.h"
 #include "common/log.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 /* The interval while a resource is short. Where nothing can be reclaimed it is doubled from
@@ -275,4 +277,55 @@ void eviction_manager_wake(EvictionManager *p) {
 
 const NodeConditions *eviction_manager_conditions(const EvictionManager *p) {
         return &p->conditions;
+}
+
+static void dump_threshold(const EvictionManager *p, size_t i, FILE *out) {
+        const EvictionThreshold *threshold = &p->config.policy->thresholds[i];
+        const SignalObservation *observed = &p->observed.of[threshold->signal];
+        char grace[DUMP_DURATION_SIZE], age[DUMP_DURATION_SIZE];
+
+        dump_line(out, 2, "threshold: %s below %" PRId64 ", grace period %s, %s",
+                  eviction_signals[threshold->signal].name,
+                  eviction_amount_of(&threshold->value, observed->capacity),
+                  dump_format_duration(grace, threshold->grace_usec),
+                  p->state.thresholds[i].is_due   ? "due"
+                  : p->state.thresholds[i].is_met ? "met"
+                                                  : "not met");
+        if (p->state.thresholds[i].is_met)
+                dump_line(out, 3, "met for: %s",
+                          dump_format_duration(age, now_boottime_usec() -
+                                                            p->state.thresholds[i].met_since));
+}
+
+static void dump_signal(const EvictionManager *p, EvictionSignal signal, FILE *out) {
+        const SignalObservation *observed = &p->observed.of[signal];
+
+        if (!observed->is_known)
+                return;
+        dump_line(out, 1, "signal: %s, available %" PRId64 " of %" PRId64,
+                  eviction_signals[signal].name, observed->available, observed->capacity);
+        for (size_t i = 0; i < p->config.policy->n_thresholds; i++)
+                if (p->config.policy->thresholds[i].signal == signal)
+                        dump_threshold(p, i, out);
+}
+
+void eviction_manager_dump(const EvictionManager *p, FILE *out) {
+        char text[DUMP_DURATION_SIZE], since[RFC3339_SIZE];
+
+        dump_section(out, "Eviction manager");
+        if (p->observed_at > 0)
+                dump_line(out, 1, "last observation: %s ago",
+                          dump_format_duration(text, now_boottime_usec() - p->observed_at));
+        dump_timer(out, 1, "next observation", p->timer);
+        for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++)
+                dump_line(out, 1, "condition: %s %s since %s", node_conditions[c].name,
+                          p->conditions.set & NODE_CONDITION_BIT(c) ? "True" : "False",
+                          format_rfc3339(since, p->conditions.since[c]));
+        for (EvictionSignal signal = 0; signal < N_EVICTION_SIGNALS; signal++)
+                dump_signal(p, signal, out);
+        if (p->reclaimed_signal != N_EVICTION_SIGNALS)
+                dump_line(out, 1, "reclaims: %s", eviction_signals[p->reclaimed_signal].name);
+        if (p->retry_usec > 0)
+                dump_line(out, 1, "no pod can be evicted, back-off %s",
+                          dump_format_duration(text, p->retry_usec));
 }

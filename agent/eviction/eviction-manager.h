@@ -9,6 +9,7 @@
 #include "agent/eviction/signal-observations.h"
 #include "common/error.h"
 
+#include <stdio.h>
 #include <systemd/sd-event.h>
 
 typedef struct EvictionManager EvictionManager;
@@ -51,5 +52,8 @@ void eviction_manager_synchronize(EvictionManager *manager);
 
 /* A pod has started: monitoring starts where it does not run yet. */
 void eviction_manager_wake(EvictionManager *manager);
+
+/* Prints signals, thresholds and the next observation for `mainstay debug dump`. */
+void eviction_manager_dump(const EvictionManager *manager, FILE *out);
 
 const NodeConditions *eviction_manager_conditions(const EvictionManager *manager);

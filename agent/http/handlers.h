@@ -60,3 +60,9 @@ enum MHD_Result http_handle_daemonset_action(HttpServer *server, struct MHD_Conn
 enum MHD_Result http_handle_exec(HttpServer *server, struct MHD_Connection *http, const char *rest);
 enum MHD_Result http_handle_container_logs(HttpServer *server, struct MHD_Connection *http,
                                            const char *rest);
+enum MHD_Result http_handle_get_dump(HttpServer *server, struct MHD_Connection *http,
+                                     const char *rest);
+enum MHD_Result http_handle_get_log_level(HttpServer *server, struct MHD_Connection *http,
+                                          const char *rest);
+enum MHD_Result http_handle_set_log_level(HttpServer *server, struct MHD_Connection *http,
+                                          const char *rest);

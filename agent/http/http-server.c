@@ -11,6 +11,7 @@
 #include "agent/http/http-connection.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -350,4 +351,13 @@ HttpServer *http_server_free(HttpServer *server) {
         free(server->socket_path);
         free(server);
         return NULL;
+}
+
+void http_server_dump(const HttpServer *server, FILE *out) {
+        dump_section(out, "HTTP server");
+        dump_line(out, 1, "socket: %s", server->socket_path);
+        dump_line(out, 1, "connections: %u of %u", server->n_connections, HTTP_CONNECTIONS_MAX);
+        dump_line(out, 1, "unbounded streams: %u of %u", server->streams.n_unbounded,
+                  UNBOUNDED_STREAMS_MAX);
+        dump_timer(out, 1, "clients are accepted again", server->accept_retry_timer);
 }

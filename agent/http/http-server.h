@@ -10,6 +10,7 @@
 #include "common/error.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <systemd/sd-event.h>
 
 typedef struct HttpServer HttpServer;
@@ -125,6 +126,13 @@ typedef struct HttpServerHandlers {
 
         /* The resource metrics of containers, likewise (resource_metrics_format()). */
         char *(*resource_metrics)(void *userdata);
+
+        /* The dump of the agent's state as text that the server frees, or NULL. */
+        char *(*dump)(void *userdata);
+
+        /* The name of the log level; the second sets it: 0, -EINVAL with a message. */
+        const char *(*log_level)(void *userdata);
+        int (*set_log_level)(void *userdata, const char *level, Error *reterr);
 } HttpServerHandlers;
 
 typedef struct HttpServerConfig {
@@ -143,6 +151,9 @@ int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *ret
 /* Closes all connections, and removes the socket unless the next agent has replaced it. */
 HttpServer *http_server_free(HttpServer *server);
 DEFINE_CLEANUP(HttpServer *, http_server_free)
+
+/* Prints the connections and streams for `mainstay debug dump`. */
+void http_server_dump(const HttpServer *server, FILE *out);
 
 typedef enum HttpWatchEventType {
         HTTP_WATCH_ADDED,

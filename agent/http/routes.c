@@ -67,6 +67,9 @@ static const struct {
         { "GET",    "/containerLogs/",      true,  http_handle_container_logs        },
         { "GET",    "/exec/",               true,  http_handle_exec                  },
         { "DELETE", "/api/v1/namespaces/",  true,  http_handle_delete_pod            },
+        { "GET",    "/debug/dump",          false, http_handle_get_dump              },
+        { "GET",    "/debug/loglevel",      false, http_handle_get_log_level         },
+        { "PUT",    "/debug/loglevel",      false, http_handle_set_log_level         },
 };
 /* clang-format on */
 
@@ -79,16 +82,22 @@ enum MHD_Result http_route_request(void *userdata, struct MHD_Connection *http, 
                                    const char *method, const char *version, const char *upload,
                                    size_t *upload_size, void **request) {
         HttpServer *server = userdata;
+        const char *path = NULL;
+        char allowed[32] = "";
 
         if (!http_connection_of(http))
                 return MHD_NO; /* there was no memory for the connection */
         for (size_t i = 0; i < N_ELEMENTS(routes); i++) {
+                size_t length = strlen(allowed);
+
                 if (!route_matches(i, url))
                         continue;
-                if (!streq(method, routes[i].method))
-                        return http_reply_method_not_allowed(http, routes[i].method,
-                                                             routes[i].path);
-                return routes[i].handler(server, http, url + strlen(routes[i].path));
+                if (streq(method, routes[i].method))
+                        return routes[i].handler(server, http, url + strlen(routes[i].path));
+                path = routes[i].path;
+                (void) snprintf(allowed + length, sizeof(allowed) - length, "%s%s",
+                                length > 0 ? ", " : "", routes[i].method);
         }
-        return http_reply_unknown_path(http);
+        return path ? http_reply_method_not_allowed(http, allowed, path)
+                    : http_reply_unknown_path(http);
 }

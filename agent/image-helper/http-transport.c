@@ -10,7 +10,7 @@
 #include <netdb.h>
 
 enum {
-        CONNECT_TIMEOUT_SEC = 10,
+        CONNECT_TIMEOUT_SEC = 30,  /* as containerd */
         STALL_BYTES_PER_SEC = 256, /* a transfer slower than this … */
         STALL_SEC = 20,            /* … for so long has stalled */
         HEADER_BYTES_MAX = 64 * 1024,

@@ -11,6 +11,7 @@
 #include "agent/model/pod.h"
 #include "common/error.h"
 
+#include <stdio.h>
 #include <systemd/sd-event.h>
 
 typedef struct ImageStore ImageStore;
@@ -40,6 +41,9 @@ int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_cha
 /* Ends all children and frees all requests; no callback is called afterwards. */
 ImageStore *image_store_free(ImageStore *store);
 DEFINE_CLEANUP(ImageStore *, image_store_free)
+
+/* Prints jobs and requests for `mainstay debug dump`. */
+void image_store_dump(const ImageStore *store, FILE *out);
 
 /* 0 with an Image (borrowed), or r < 0 with a message. -ENOENT: the image does not exist. */
 typedef void (*image_ready_t)(int r, Image *image, const Error *error, void *userdata);

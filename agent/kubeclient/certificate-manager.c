@@ -9,6 +9,7 @@
 #include "agent/kubeclient/certificate-expiry.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 
 enum {
         LOOK_ACCURACY_SEC = 1,
@@ -166,4 +167,21 @@ CertificateManager *certificate_manager_free(CertificateManager *manager) {
         free(manager->reported_error);
         free(manager);
         return NULL;
+}
+
+void certificate_manager_dump(const CertificateManager *manager, FILE *out) {
+        char time[RFC3339_SIZE];
+
+        if (manager->expires == 0)
+                return;
+        dump_line(out, 1, "certificate: expires %s, %s", format_rfc3339(time, manager->expires),
+                  !manager->directory  ? "is not rotated by this agent"
+                  : manager->bootstrap ? "is being rotated"
+                                       : "is rotated in time");
+        if (manager->rotation_deadline > 0)
+                dump_line(out, 2, "rotation is due: %s",
+                          format_rfc3339(time, manager->rotation_deadline));
+        if (manager->rotation_error)
+                dump_line(out, 2, "last error: %s", manager->rotation_error);
+        dump_timer(out, 2, "next check", manager->timer);
 }

@@ -6,6 +6,8 @@
 
 #include "agent/kubeclient/bootstrap.h"
 
+#include <stdio.h>
+
 typedef struct CertificateManager CertificateManager;
 
 typedef struct CertificateManagerSpec {
@@ -26,3 +28,6 @@ DEFINE_CLEANUP(CertificateManager *, certificate_manager_free)
  * the files were read. 0 or -ENOMEM. */
 int certificate_manager_set_certificate(CertificateManager *manager, const Kubeconfig *kubeconfig,
                                         uint64_t begins, uint64_t expires);
+
+/* Prints the rotation of the certificate for `mainstay debug dump`. */
+void certificate_manager_dump(const CertificateManager *manager, FILE *out);

@@ -112,6 +112,14 @@ void kube_request_move_to(KubeRequest *request, KubeConnections *connections);
 void kube_request_finish(KubeRequest *request, CURLcode code);
 void kube_request_free(KubeRequest *request);
 
+/* What was requested, for the log and for dumps. Borrowed from libcurl: there is one copy only. */
+typedef struct KubeRequestName {
+        const char *method;
+        const char *path; /* with its query */
+} KubeRequestName;
+
+KubeRequestName kube_request_name(const KubeRequest *request);
+
 /* The server has answered, or it has not: 'error' is copied. */
 void kube_client_mark_reachable(KubeClient *client);
 void kube_client_mark_unreachable(KubeClient *client, const char *error);

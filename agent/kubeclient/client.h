@@ -12,6 +12,7 @@
 #include "common/error.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <systemd/sd-event.h>
 
 typedef struct KubeClient KubeClient;
@@ -94,6 +95,9 @@ typedef struct KubeClientState {
 } KubeClientState;
 
 KubeClientState kube_client_state(const KubeClient *client);
+
+/* Prints the connection and the requests in flight for `mainstay debug dump`. */
+void kube_client_dump(const KubeClient *client, FILE *out);
 
 /* Called when is_reached or one of the errors has changed. */
 void kube_client_set_state_callback(KubeClient *client, void (*on_state)(void *userdata),

@@ -7,6 +7,7 @@
 #include "agent/kubeclient/work-queue.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 
 /* No state is kept about an event that was sent. An event that happened before is patched with the
  * new count, and created where the server does not have it; one that exists already is patched. */
@@ -281,4 +282,12 @@ KubeEventSink *kube_event_sink_free(KubeEventSink *sink) {
 
 uint64_t kube_event_sink_n_dropped(const KubeEventSink *sink) {
         return sink->n_dropped;
+}
+
+void kube_event_sink_dump(const KubeEventSink *sink, FILE *out) {
+        dump_line(out, 1, "events: %zu pending of %d, %llu dropped", sink->n_pending,
+                  EVENTS_PENDING_MAX, (unsigned long long) sink->n_dropped);
+        if (sink->last_error)
+                dump_line(out, 2, "last error: %s", sink->last_error);
+        kube_work_queue_dump(sink->queue, "events", out);
 }

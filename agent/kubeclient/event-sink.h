@@ -7,6 +7,8 @@
 
 #include "agent/kubeclient/client.h"
 
+#include <stdio.h>
+
 enum {
         EVENTS_PENDING_MAX = 256,  /* more drop the oldest */
         EVENTS_AGE_MAX_SEC = 3600, /* the server's own retention time */
@@ -34,3 +36,6 @@ int kube_event_sink_submit(KubeEventSink *sink, const char *json);
 
 /* Since the sink was created. */
 uint64_t kube_event_sink_n_dropped(const KubeEventSink *sink);
+
+/* Prints the events that are not written yet, for `mainstay debug dump`. */
+void kube_event_sink_dump(const KubeEventSink *sink, FILE *out);

@@ -7,6 +7,7 @@
 #include "agent/kubeclient/lease-object.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 
 /* One request at a time, chosen by what the server is believed to have: unknown, it is read;
  * absent, it is created; present, it is renewed. A response that contradicts the belief changes it,
@@ -271,4 +272,22 @@ int kube_lease_controller_set_node(KubeLeaseController *controller, const char *
 
 uint64_t kube_lease_controller_renew_time(const KubeLeaseController *controller) {
         return controller->renewed;
+}
+
+void kube_lease_controller_dump(const KubeLeaseController *controller, FILE *out) {
+        static const char *const states[] = {
+                [LEASE_UNKNOWN] = "unknown",
+                [LEASE_ABSENT] = "absent",
+                [LEASE_PRESENT] = "present",
+        };
+        char renewed[RFC3339_SIZE];
+
+        dump_line(out, 1, "Lease: %s, %s%s", states[controller->state],
+                  controller->renewed > 0 ? "renewed " : "never renewed",
+                  controller->renewed > 0 ? format_rfc3339(renewed, controller->renewed) : "");
+        if (controller->request)
+                dump_line(out, 2, "request: in flight");
+        if (controller->last_error)
+                dump_line(out, 2, "last error: %s", controller->last_error);
+        dump_timer(out, 2, "next renewal", controller->timer);
 }

@@ -7,6 +7,8 @@
 
 #include "agent/kubeclient/client.h"
 
+#include <stdio.h>
+
 enum {
         LEASE_PERIOD_SEC = 10,
         LEASE_JITTER_PERCENT = 4,
@@ -37,3 +39,6 @@ int kube_lease_controller_set_node(KubeLeaseController *controller, const char *
 
 /* Of the last renewal, realtime; 0: never. */
 uint64_t kube_lease_controller_renew_time(const KubeLeaseController *controller);
+
+/* Prints the Lease and its next renewal for `mainstay debug dump`. */
+void kube_lease_controller_dump(const KubeLeaseController *controller, FILE *out);

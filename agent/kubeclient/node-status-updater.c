@@ -9,6 +9,7 @@
 #include "agent/kubeclient/work-queue.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 
 /* A reflector watches the server's Node, a work queue writes it. What the server is believed to
  * have decides the request: unknown, it is read; absent, it is created; present, it is patched
@@ -363,4 +364,22 @@ void node_status_updater_resync(NodeStatusUpdater *updater) {
 
 const char *node_status_updater_node_uid(const NodeStatusUpdater *updater) {
         return updater->uid;
+}
+
+void node_status_updater_dump(const NodeStatusUpdater *updater, FILE *out) {
+        static const char *const states[] = {
+                [NODE_UNKNOWN] = "unknown",
+                [NODE_ABSENT] = "absent",
+                [NODE_PRESENT] = "present",
+        };
+
+        dump_line(out, 1, "Node: %s, %s, uid %s, resourceVersion %s%s", updater->name,
+                  states[updater->state], updater->uid ? updater->uid : "none",
+                  updater->version ? updater->version : "none",
+                  updater->omits_labels ? ", labels were refused" : "");
+        if (updater->last_error)
+                dump_line(out, 2, "last error: %s", updater->last_error);
+        dump_timer(out, 2, "next status update", updater->heartbeat);
+        kube_work_queue_dump(updater->queue, "Node", out);
+        kube_reflector_dump(updater->reflector, out);
 }

@@ -8,6 +8,8 @@
 #include "agent/model/node-status.h"
 #include "agent/model/node.h"
 
+#include <stdio.h>
+
 enum {
         NODE_HEARTBEAT_SEC = 300,
 };
@@ -46,3 +48,6 @@ void node_status_updater_resync(NodeStatusUpdater *updater);
 
 /* NULL where the Node does not exist. */
 const char *node_status_updater_node_uid(const NodeStatusUpdater *updater);
+
+/* Prints the Node object and its next update for `mainstay debug dump`. */
+void node_status_updater_dump(const NodeStatusUpdater *updater, FILE *out);

@@ -49,3 +49,6 @@ void kube_reflector_relist(KubeReflector *reflector, uint64_t after_usec);
 
 /* A complete list was reported. */
 bool kube_reflector_is_synced(const KubeReflector *reflector);
+
+/* Prints its phase, version and timers for `mainstay debug dump`. */
+void kube_reflector_dump(const KubeReflector *reflector, FILE *out);

@@ -7,6 +7,7 @@
 #include "common/architecture.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/log.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -191,6 +192,33 @@ static void record_request_end(KubeRequest *request, CURLcode code, const char *
                 kube_connections_fail_streams(connections);
 }
 
+KubeRequestName kube_request_name(const KubeRequest *request) {
+        const KubeClient *client = request->connections->client;
+        size_t base = client ? strlen(client->address.base) : 0;
+        char *method = NULL, *url = NULL;
+
+        curl_library(NULL)->easy_getinfo(request->easy, CURLINFO_EFFECTIVE_METHOD, &method);
+        curl_library(NULL)->easy_getinfo(request->easy, CURLINFO_EFFECTIVE_URL, &url);
+        /* libcurl knows the URL from when the request is sent. */
+        return (KubeRequestName){ .method = method ? method : "-",
+                                  .path = url && strlen(url) > base ? url + base : "-" };
+}
+
+static void log_request_end(const KubeRequest *request, const KubeResponse *response) {
+        uint64_t msec = (now_boottime_usec() - request->started_at) / USEC_PER_MSEC;
+        KubeRequestName name;
+
+        if (!log_is_debug())
+                return;
+        name = kube_request_name(request);
+        if (response->error)
+                log_debug("API server request %s %s: no response after %llu ms: %s", name.method,
+                          name.path, (unsigned long long) msec, response->error);
+        else
+                log_debug("API server request %s %s: status %u after %llu ms", name.method,
+                          name.path, response->status, (unsigned long long) msec);
+}
+
 void kube_request_finish(KubeRequest *request, CURLcode code) {
         cleanup_free char *error = NULL;
         KubeResponse response = { .body = "" };
@@ -212,6 +240,7 @@ void kube_request_finish(KubeRequest *request, CURLcode code) {
                 response.body = request->body;
                 response.length = request->length;
         }
+        log_request_end(request, &response);
         record_request_end(request, code, response.error);
         if (request->spec.on_done)
                 request->spec.on_done(&response, request->spec.userdata);

@@ -9,6 +9,7 @@
 #include "agent/kubeclient/backoff.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 
 #include <errno.h>
 
@@ -347,6 +348,31 @@ size_t kube_work_queue_length(const KubeWorkQueue *queue) {
         for (const KubeWorkItem *item = queue->items; item; item = item->next)
                 n += !item->is_forgotten;
         return n;
+}
+
+static void dump_work_item(const KubeWorkItem *item, FILE *out) {
+        char due[DUMP_DURATION_SIZE];
+
+        if (item->request)
+                dump_line(out, 2, "item: %s, in flight%s", item->key,
+                          item->is_dirty ? ", changed again" : "");
+        else
+                dump_line(out, 2, "item: %s, due %s, %u failures", item->key,
+                          dump_format_due(due, item->due_at), item->backoff.n_failures);
+}
+
+void kube_work_queue_dump(const KubeWorkQueue *queue, const char *name, FILE *out) {
+        char due[DUMP_DURATION_SIZE];
+
+        dump_line(out, 1, "work queue: %s, length %zu, in flight %u of %u", name,
+                  kube_work_queue_length(queue), queue->n_in_flight, queue->spec.max_parallel);
+        if (queue->server_retry_at > 0)
+                dump_line(out, 2, "the server is not reached, next attempt: %s",
+                          dump_format_due(due, queue->server_retry_at));
+        for (const KubeWorkItem *item = queue->items; item; item = item->next)
+                if (!item->is_forgotten)
+                        dump_work_item(item, out);
+        dump_timer(out, 2, "next item", queue->timer);
 }
 
 int kube_work_queue_new(sd_event *event, const KubeWorkQueueSpec *spec, KubeWorkQueue **ret) {

@@ -46,3 +46,6 @@ void kube_work_queue_forget(KubeWorkQueue *queue, const char *key);
 
 /* Keys that are marked or in flight. */
 size_t kube_work_queue_length(const KubeWorkQueue *queue);
+
+/* Prints its items and when they are due for `mainstay debug dump`, under a name. */
+void kube_work_queue_dump(const KubeWorkQueue *queue, const char *name, FILE *out);

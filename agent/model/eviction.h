@@ -87,7 +87,7 @@ typedef struct EvictionPolicy {
  * is owned. */
 typedef struct EvictionContainer {
         char *name;
-        char *cgroup; /* NULL: it has no process */
+        char *cgroup; /* NULL: none of its processes run */
         int64_t memory_request;
         int64_t storage_request;
         char *memory_request_text; /* as the spec has them; NULL: "0" */

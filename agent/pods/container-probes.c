@@ -13,9 +13,11 @@
 #include "agent/pods/event-recorder.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 #include "common/log.h"
 #include "common/message-ids.h"
 
+#include <inttypes.h>
 #include <sys/random.h>
 
 /* Probes that are due at nearly the same time share one wake-up. */
@@ -415,4 +417,25 @@ void container_probes_for_each_sample(const ContainerProbes *probes, probe_sampl
                                       void *userdata) {
         for (size_t kind = 0; kind < N_PROBE_KINDS; kind++)
                 report_probe_samples(probes, (ProbeKind) kind, each, userdata);
+}
+
+void container_probes_dump(const ContainerProbes *probes, FILE *out) {
+        for (size_t kind = 0; kind < N_PROBE_KINDS; kind++) {
+                const ProbeWorker *p = &probes->kinds[kind];
+
+                if (!container_probe(probes->container->spec, (ProbeKind) kind))
+                        continue;
+                dump_line(out, 3, "probe: %s, %s, last result %s, %u in a row, %" PRIu64 " errors",
+                          probe_kind_names[kind],
+                          p->handler_run ? "running"
+                          : p->timer     ? "waiting"
+                                         : "stopped",
+                          !p->run.has_result ? "none"
+                          : p->run.last      ? "success"
+                                             : "failure",
+                          p->run.n_alike, p->n_errors);
+                dump_timer(out, 4, "next probe", p->timer);
+        }
+        if (probes->has_failed)
+                dump_line(out, 3, "probe: the attempt is being killed after a failure");
 }

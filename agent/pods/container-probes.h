@@ -72,3 +72,6 @@ bool container_probes_are_ready(const ContainerProbes *probes);
 /* Reports the counts of the results (metric prober_probe_total). */
 void container_probes_for_each_sample(const ContainerProbes *probes, probe_sample_t each,
                                       void *userdata);
+
+/* Prints the last results and when each probe runs next, for `mainstay debug dump`. */
+void container_probes_dump(const ContainerProbes *probes, FILE *out);

@@ -9,6 +9,7 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 #include "common/file.h"
 #include "common/log.h"
 
@@ -490,4 +491,32 @@ bool network_attachment_on_exec_done(NetworkAttachment *attachment, const Sandbo
         else
                 on_plugin_checked(attachment, &answer);
         return true;
+}
+
+void network_attachment_dump(const NetworkAttachment *attachment, FILE *out) {
+        static const char *const states[] = {
+                [NETWORK_ATTACHMENT_IDLE] = "idle",
+                [NETWORK_ATTACHMENT_ADDING] = "plugins add",
+                [NETWORK_ATTACHMENT_DELETING] = "plugins delete",
+                [NETWORK_ATTACHMENT_CHECKING] = "plugins check",
+        };
+        const char *address;
+
+        dump_line(out, 2, "network: %s, %s%s",
+                  network_attachment_is_attached(attachment) ? "attached"
+                  : network_attachment_is_known(attachment)  ? "to be deleted"
+                                                             : "not attached",
+                  states[attachment->state],
+                  attachment->is_damaged ? ", its record was damaged" : "");
+        if (attachment->state != NETWORK_ATTACHMENT_IDLE)
+                dump_line(out, 3, "step: %zu", attachment->step);
+        for (size_t i = 0; (address = network_attachment_address(attachment, i)); i++)
+                dump_line(out, 3, "address: %s", address);
+        if (attachment->failure_code < 0)
+                dump_line(out, 3, "last error: %s",
+                          error_message(&attachment->failure, attachment->failure_code));
+        if (attachment->delete_failure_code < 0)
+                dump_line(out, 3, "last error of the deletion: %s",
+                          error_message(&attachment->delete_failure,
+                                        attachment->delete_failure_code));
 }

@@ -15,6 +15,8 @@
 #include "agent/cni/cni.h"
 #include "agent/sandbox/sandbox.h"
 
+#include <stdio.h>
+
 typedef struct NetworkAttachment NetworkAttachment;
 
 /* The result of network_attachment_attach() or network_attachment_detach(), from the loop: 0, or
@@ -67,6 +69,9 @@ void network_attachment_interrupt(NetworkAttachment *attachment);
 
 /* The shim is gone and its namespace with it: what is known is to be deleted. */
 void network_attachment_on_sandbox_lost(NetworkAttachment *attachment);
+
+/* Prints its state, addresses and errors for `mainstay debug dump`. */
+void network_attachment_dump(const NetworkAttachment *attachment, FILE *out);
 
 /* For SANDBOX_EXEC_DONE: true where it was one of its plugins. */
 bool network_attachment_on_exec_done(NetworkAttachment *attachment, const SandboxEvent *event);

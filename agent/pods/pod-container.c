@@ -18,6 +18,7 @@
 #include "agent/pods/replayed-attempts.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dump.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/strv.h"
@@ -745,4 +746,26 @@ int pod_container_status(PodContainer *c, const PodContainerStatusInput *input,
 
 void pod_container_for_each_probe(const PodContainer *c, probe_sample_t each, void *userdata) {
         container_probes_for_each_sample(&c->probes, each, userdata);
+}
+
+void pod_container_dump(const PodContainer *c, FILE *out) {
+        container_machine_dump(c->instance.machine, out);
+        if (c->is_outdated)
+                dump_line(out, 3, "outdated: attempts up to %u", c->outdated_attempt);
+        if (c->start_slot.is_waiting || c->start_slot.is_held)
+                dump_line(out, 3, "start slot: %s", c->start_slot.is_held ? "in use" : "queued");
+        dump_timer(out, 3, "start slot is released", c->start_slot_timer);
+        dump_timer(out, 3, "back-off ends", c->retry_timer);
+        if (c->images.request)
+                dump_line(out, 3, "image: requested%s", c->images.is_pulling ? ", pulling" : "");
+        if (c->hooks.run)
+                dump_line(out, 3, "hook: %s runs",
+                          c->hooks.kind == HOOK_PRE_STOP ? "preStop" : "postStart");
+        container_probes_dump(&c->probes, out);
+}
+
+void pod_container_dump_queued(const void *container, FILE *out) {
+        const PodContainer *c = container;
+
+        dump_line(out, 2, "container: %s/%s", c->instance.pod->description, c->instance.spec->name);
 }

@@ -100,5 +100,11 @@ typedef struct PodContainerStatusInput {
 /* Fills in 'ret' (zeroed before). 0 or -ENOMEM. */
 int pod_container_status(PodContainer *container, const PodContainerStatusInput *input,
                          ContainerStatus *ret);
+
+/* Prints its state, timers and probes for `mainstay debug dump`; and one line of the queue of the
+ * start limiter, whose userdata is the container. */
+void pod_container_dump(const PodContainer *container, FILE *out);
+void pod_container_dump_queued(const void *container, FILE *out);
+
 void pod_container_for_each_probe(const PodContainer *container, probe_sample_t each,
                                   void *userdata);

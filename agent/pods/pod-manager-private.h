@@ -3,7 +3,8 @@
 
 /* The pod manager's own struct, shared by its files: pod-manager.c starts and steps the pods,
  * pod-manager-edit.c applies edits to running pods, pod-manager-shutdown.c stops all of them at
- * node shutdown, pod-manager-eviction.c and -queries.c list them. No other file includes this. */
+ * node shutdown, pod-manager-eviction.c, -queries.c and -dump.c list them. No other file includes
+ * this. */
 
 #include "agent/pods/orphaned-pods.h"
 #include "agent/pods/pod-manager.h"

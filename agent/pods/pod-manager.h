@@ -18,6 +18,8 @@
 #include "agent/pods/container/restart-policy.h"
 #include "agent/sandbox/sandbox.h"
 
+#include <stdio.h>
+
 typedef struct PodManager PodManager;
 typedef struct Preflight Preflight;
 
@@ -203,6 +205,9 @@ bool pod_manager_has_active_pods(const PodManager *manager);
 bool pod_manager_is_empty(const PodManager *manager);
 
 PodManagerCounts pod_manager_counts(const PodManager *manager);
+
+/* Prints all pod workers and the start limiter for `mainstay debug dump`. */
+void pod_manager_dump(const PodManager *manager, FILE *out);
 
 /* Reports the counts of all probes' results. */
 void pod_manager_for_each_probe(const PodManager *manager, probe_sample_t each, void *userdata);

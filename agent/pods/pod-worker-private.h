@@ -3,7 +3,7 @@
 
 /* The pod worker's own struct, shared by the two files that own it: pod-worker.c decides what the
  * pod is to do (run, terminate, fail, follow an edit), pod-worker-sandbox.c brings its sandbox
- * there. No other file includes this. */
+ * there. pod-worker-dump.c prints it. No other file includes this. */
 
 #include "agent/pods/active-deadline.h"
 #include "agent/pods/pod-admission.h"
@@ -28,7 +28,10 @@ typedef enum PodWorkerState {
         WORKER_CLEANING_UP,  /* a child cleans up */
         WORKER_RETRY_WAIT,   /* something failed; the timer leads to 'retry_state' */
         WORKER_REMOVED,      /* nothing is left */
+        N_WORKER_STATES,
 } PodWorkerState;
+
+extern const char *const pod_worker_state_names[N_WORKER_STATES];
 
 /* The sandbox as the state machine of pod-worker-sandbox.c drives it. */
 typedef struct PodSandboxProgress {

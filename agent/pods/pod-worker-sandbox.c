@@ -28,6 +28,20 @@ static const BackOffLimits sandbox_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_
 
 /* ---- state ---- */
 
+const char *const pod_worker_state_names[N_WORKER_STATES] = {
+        [WORKER_NO_SANDBOX] = "no sandbox",
+        [WORKER_SYNCING] = "syncing",
+        [WORKER_SETTING_UP] = "setting up",
+        [WORKER_ATTACHING] = "attaching",
+        [WORKER_READY] = "ready",
+        [WORKER_DETACHING] = "detaching",
+        [WORKER_TEARING_DOWN] = "tearing down",
+        [WORKER_SANDBOX_LOST] = "sandbox lost",
+        [WORKER_CLEANING_UP] = "cleaning up",
+        [WORKER_RETRY_WAIT] = "retry wait",
+        [WORKER_REMOVED] = "removed",
+};
+
 bool pod_worker_sandbox_is_ready(const PodWorker *worker) {
         return worker->sandbox.state == WORKER_READY && !worker->sandbox.is_lost;
 }
@@ -43,6 +57,8 @@ bool pod_worker_is_set_up(const PodWorker *worker) {
 
 void pod_worker_set_state(PodWorker *worker, PodWorkerState state) {
         worker->sandbox.timer = sd_event_source_disable_unref(worker->sandbox.timer);
+        log_debug("Pod worker '%s': %s -> %s", worker->instance.description,
+                  pod_worker_state_names[worker->sandbox.state], pod_worker_state_names[state]);
         worker->sandbox.state = state;
 }
 
@@ -659,6 +675,7 @@ void pod_worker_step_sandbox(PodWorker *worker) {
         case WORKER_TEARING_DOWN:
         case WORKER_CLEANING_UP:
         case WORKER_REMOVED:
+        case N_WORKER_STATES:
                 break;
         }
 }

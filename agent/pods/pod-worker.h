@@ -10,6 +10,8 @@
 #include "agent/model/status.h"
 #include "agent/pods/pod-context.h"
 
+#include <stdio.h>
+
 typedef struct PodWorker PodWorker;
 
 /* Takes the pod. 'was_recorded': an earlier agent had it, so something of it may be left. 'owner'
@@ -81,6 +83,9 @@ bool pod_worker_is_removed(const PodWorker *worker);
 /* False between a restart of the agent and the shim's answer, or until it is known that there is no
  * shim. An unresponsive shim and a cleanup are not waited for. */
 bool pod_worker_is_synced(const PodWorker *worker);
+
+/* Prints sandbox, network, timers, errors and containers for `mainstay debug dump`. */
+void pod_worker_dump(const PodWorker *worker, FILE *out);
 
 const Pod *pod_worker_pod(const PodWorker *worker);
 

@@ -30,7 +30,7 @@ _mainstay() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     local command='' words=() socket=() namespace=() options='' choices='' i
     # These lines are compared with the table of commands by a test.
-    local commands='get describe logs exec rollout cp top match delete wait images validate diff version help'
+    local commands='get describe logs exec rollout cp top match delete wait images validate diff debug version help'
     local with_value=' -l --selector -o --output -c --container --tail --since --since-time --limit-bytes --grace-period --cascade --revision --to-revision --labels --taints --node --namespace --socket '
 
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -79,6 +79,8 @@ _mainstay() {
         *:delete:0) choices='pods daemonsets' ;;
         *:top:0) choices='pods' ;;
         *:images:0) choices='ls pull import export rm prune verify repair' ;;
+        *:debug:0) choices='dump log-level' ;;
+        *:debug:1) if [ "${words[0]}" = log-level ]; then choices='error warning info debug'; fi ;;
         *:rollout:0) choices='history status undo restart' ;;
         *:rollout:1) choices=$(_mainstay_daemonsets) ;;
         *:get:1 | *:describe:1 | *:delete:1)

@@ -45,7 +45,7 @@ class Bench:
         for name in names:
             self.api.delete("pods", "default", name, grace=1)
         for name in names:
-            self.node.wait_told_gone(name, 120)
+            self.node.wait_reported_gone(name, 120)
 
     def starts(self, samples):
         bound, filed = [], []
@@ -67,7 +67,7 @@ class Bench:
         """From the exit of a process to the request that reports it."""
         spans = []
         for _ in range(samples):
-            self.node.wait_told_phase("warm", "Running")
+            self.node.wait_reported_phase("warm", "Running")
             pid, before = self.node.init("warm"), self.count_status_requests("warm")
             time.sleep(0.3)
             before = self.count_status_requests("warm")
@@ -93,7 +93,7 @@ class Bench:
             self.bind(name)
         self.fifo.wait_for(names, 300)
         for name in names:
-            self.node.wait_told_phase(name, "Running", 120)
+            self.node.wait_reported_phase(name, "Running", 120)
         time.sleep(CALM_SECONDS)
         text = world.read(f"/proc/{self.node.agent.pid}/smaps_rollup")
         pss = int(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss:")))

@@ -22,7 +22,7 @@
 
 enum {
         PODS_MAX = 2000,
-        DEADLINE_SEC = 20
+        DEADLINE_SEC = 120
 };
 
 /* A test need not use all of this. */
@@ -41,6 +41,7 @@ typedef struct FakeAgent {
         char deleted[64]; /* "namespace/pod/grace" */
         char ordered[64];
         bool is_ready;
+        const char *log_level;
         bool is_live; /* of the only log */
 } FakeAgent;
 
@@ -137,6 +138,21 @@ static int is_ready(void *userdata, Error *reterr) {
         return fake_agent.is_ready ? 0 : error_setf(reterr, EAGAIN, "the first scan is under way");
 }
 
+static char *dump(void *userdata) {
+        return strdup("Agent:\n  version: 1\n");
+}
+
+static const char *log_level_name_of_agent(void *userdata) {
+        return fake_agent.log_level ? fake_agent.log_level : "info";
+}
+
+static int set_log_level_of_agent(void *userdata, const char *level, Error *reterr) {
+        if (!streq(level, "debug"))
+                return error_setf(reterr, EINVAL, "unknown level '%s'", level);
+        fake_agent.log_level = "debug";
+        return 0;
+}
+
 static char *metrics(void *userdata) {
         return strdup("kubelet_running_pods 3\n");
 }
@@ -184,7 +200,10 @@ static const HttpServerHandlers handlers = { .next_pod = next_pod,
                                              .exec = exec_in,
                                              .is_ready = is_ready,
                                              .metrics = metrics,
-                                             .resource_metrics = metrics };
+                                             .resource_metrics = metrics,
+                                             .dump = dump,
+                                             .log_level = log_level_name_of_agent,
+                                             .set_log_level = set_log_level_of_agent };
 
 static void start(void) {
         cleanup_error Error error = ERROR_NULL;

@@ -106,7 +106,7 @@ static inline void answer(int fd, const char *request) {
         if (streq(path, "/hang"))
                 (void) pause();
         else if (streq(path, "/garbage"))
-                say(fd, "\x01\x02 nothing that anybody knows\r\n\r\n");
+                say(fd, "\x01\x02 not a known protocol\r\n\r\n");
         else if (streq(path, "/slow-header"))
                 drip(fd, "HTTP/1.1 200 OK\r\nX-Y: z\r\n");
         else if (streq(path, "/huge"))
@@ -155,7 +155,7 @@ static inline void serve_http(int fd) {
         answer(fd, request);
 }
 
-/* ---- the same over TLS, with a certificate that nobody has signed ---- */
+/* ---- the same over TLS, with a self-signed certificate ---- */
 
 static inline void make_certificate(gnutls_certificate_credentials_t credentials) {
         gnutls_x509_privkey_t key;

@@ -25,6 +25,33 @@ TEST(every_route_replies)
         stop();
 }
 
+static void expect_put(const char *path, const char *head, const char *body) {
+        HttpTestClient client = client_open();
+        char request[256];
+
+        (void) snprintf(request, sizeof(request),
+                        "PUT %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
+        client_say(&client, request);
+        EXPECT(client_wait(&client, NULL));
+        EXPECT(strncmp(client.data, head, strlen(head)) == 0);
+        EXPECT_STREQ(client_body(&client), body);
+        client_close(&client);
+}
+
+TEST(dump_and_log_level_are_served_to_root)
+{
+        start();
+        expect_answer("/debug/dump", "HTTP/1.1 200", "Agent:\n  version: 1\n");
+        expect_answer("/debug/loglevel", "HTTP/1.1 200", "info\n");
+        expect_put("/debug/loglevel?level=loud", "HTTP/1.1 400", "unknown level 'loud'\n");
+        expect_put("/debug/loglevel", "HTTP/1.1 400", "unknown level ''\n");
+        expect_put("/debug/loglevel?level=debug", "HTTP/1.1 200", "debug\n");
+        expect_answer("/debug/loglevel", "HTTP/1.1 200", "debug\n");
+        expect_put("/debug/dump", "HTTP/1.1 405", "/debug/dump takes the method GET only\n");
+        expect_idle();
+        stop();
+}
+
 TEST(unknown_path_is_404_and_wrong_method_is_405)
 {
         static const char *const paths[] = {
@@ -467,7 +494,7 @@ TEST(forty_clients_are_all_served_in_turn)
 }
 
 /* A request of a user that is neither root nor in root's group: the status of the response. */
-static int ask_as_nobody(void) {
+static int ask_as_nobody(const char *request) {
         int status = -1;
         pid_t pid = fork();
 
@@ -481,7 +508,7 @@ static int ask_as_nobody(void) {
                         _exit(2);
                 client = client_open();
                 (void) fcntl(client.fd, F_SETFL, 0);
-                (void) send(client.fd, "GET /pods HTTP/1.0\r\n\r\n", 22, MSG_NOSIGNAL);
+                (void) send(client.fd, request, strlen(request), MSG_NOSIGNAL);
                 (void) recv(client.fd, answer, sizeof(answer) - 1, 0);
                 _exit((int) strtol(answer + strlen("HTTP/1.1 "), NULL, 10) - 200);
         }
@@ -502,9 +529,13 @@ TEST(socket_is_for_root_and_its_group)
         if (geteuid() == 0) {
                 EXPECT_EQ(chmod(test_directory(), 0755), 0);
                 EXPECT_EQ(chmod(socket_path, 0666), 0);
-                EXPECT_EQ(ask_as_nobody(), 403);
+                EXPECT_EQ(ask_as_nobody("GET /pods HTTP/1.0\r\n\r\n"), 403);
                 EXPECT_EQ(chown(socket_path, 0, 65534), 0);
-                EXPECT_EQ(ask_as_nobody(), 200);
+                EXPECT_EQ(ask_as_nobody("GET /pods HTTP/1.0\r\n\r\n"), 200);
+                EXPECT_EQ(ask_as_nobody("GET /debug/dump HTTP/1.0\r\n\r\n"), 403);
+                EXPECT_EQ(ask_as_nobody("GET /debug/loglevel HTTP/1.0\r\n\r\n"), 403);
+                EXPECT_EQ(ask_as_nobody("PUT /debug/loglevel?level=debug HTTP/1.0\r\n\r\n"), 403);
+                EXPECT(!fake_agent.log_level);
         }
         stop();
 }

@@ -165,7 +165,7 @@ TEST(an_agent_that_reconnects_gets_the_complete_state)
         (void) pod_expect(&pod, SANDBOX_STARTED, ids[3]);
         pod_disconnect(&pod);
 
-        /* It ends while nobody listens. */
+        /* It ends while no agent is connected. */
         before = now_realtime_usec();
         go = path_join(pod.directory, "go");
         write_text(go, "");

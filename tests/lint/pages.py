@@ -20,8 +20,9 @@ REPORTING = ("agent/pods/**/*.c", "agent/daemonset/*.c", "agent/apiserver/*.c", 
              "agent/model/eviction.c", "agent/model/json-daemonset.c", "agent/kubeclient/node-json.c",
              "agent/kubeclient/pod-*.c")
 CAPITALIZED = re.compile(r'"((?:mainstay\.io/)?[A-Z][a-z]*(?:[A-Z]+[a-z]*)*)"')
-# Capitalized words there that are none of these: kinds, headers, methods, values, names of probes and hooks.
-OTHER_WORDS = {"Authorization", "Connection", "ControllerRevision", "DELETE", "DaemonSet", "DaemonSets",
+# Capitalized words there that are none of these: kinds, headers, methods, values, names of probes and hooks,
+# sections of dumps.
+OTHER_WORDS = {"Agent", "Authorization", "Connection", "ControllerRevision", "DELETE", "DaemonSet", "DaemonSets",
                "DeleteOptions", "False", "Liveness", "Node", "None", "PATCH", "POST", "Pod", "PostStart", "PreStop",
                "Readiness", "SERVING", "Startup", "TokenRequest", "True", "UNKNOWN"}
 

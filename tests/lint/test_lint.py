@@ -111,6 +111,10 @@ class Vocabulary(Lint):
         self.expect(self.check("common/a.c", 'int a = f("the pod goes' + ' on");\n'), "continue")
         self.expect(self.check("README.md", "No" + "body knows\n"), "README.md:1:")
 
+    def test_text_of_the_kubelet_is_an_exception(self):
+        self.assertEqual(self.check("agent/a.c", 'int a = f("kubelet has n' + 'o disk pressure");\n'), [])
+        self.expect(self.check("agent/a.c", 'int a = f("the node has n' + 'o disk pressure");\n'), "agent/a.c:1:")
+
     def test_names_of_tests_are_prose(self):
         self.expect(self.check("tests/unit/a/test-b.c", "TEST(a_ro" + "om_is_made) {\n"), "test-b.c:1:", "module")
         self.expect(self.check("tests/system/test_a.py", "def test_a_pod_be" + "gins():\n"), "start")

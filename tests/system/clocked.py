@@ -32,13 +32,13 @@ class Clocked(harness.Node):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, env=environment, **options)
 
     def set_clock(self, seconds):
-        """Sets realtime forward or back; the other clocks go on as ever."""
+        """Sets realtime forward or back; the other clocks are unaffected."""
         self.write_clock(seconds, 0)
 
     def let_pass(self, seconds):
         """So much time has passed, by all clocks."""
         self.write_clock(seconds, seconds)
-        self.get("/readyz")  # whoever is woken looks at the clock
+        self.get("/readyz")  # a request makes the agent read the clock
 
     def write_clock(self, realtime, others):
         path = os.path.join(self.directory, "clock")

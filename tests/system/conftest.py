@@ -37,7 +37,7 @@ def group(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """What took longest begins first, so that all workers end together."""
+    """What took longest starts first, so that all workers end together."""
     seconds = {}
     for item in items:
         seconds[group(item)] = seconds.get(group(item), 0) + durations.of(item.nodeid)

@@ -124,7 +124,7 @@ class Node:
         return world.read(self.stderr) or ""
 
     def complaints(self):
-        """All that the agent says of what is wrong: to a person at the command line, and in its log."""
+        """All errors that the agent reports: at the command line and in its log."""
         return self.cli("get", "pods", "-A").stdout + self.cli("get", "pods", "-A").stderr + self.said()
 
     # Manifests
@@ -144,7 +144,7 @@ class Node:
         return path
 
     def drop(self, content, file=None):
-        """Renames a manifest into place; a pod's file is called as the pod unless told."""
+        """Renames a manifest into place; without 'file' it is named after the pod."""
         file = file or content["metadata"]["name"] + ".yaml"
         os.rename(self.stage(content), self.path(file))
         return file
@@ -201,8 +201,8 @@ class Node:
 
     def status(self, name, container="main"):
         """The status of a container, of init or not; {} while there is none."""
-        told = (self.pod(name) or {}).get("status", {})
-        for status in told.get("containerStatuses", []) + told.get("initContainerStatuses", []):
+        pod = (self.pod(name) or {}).get("status", {})
+        for status in pod.get("containerStatuses", []) + pod.get("initContainerStatuses", []):
             if status["name"] == container:
                 return status
         return {}
@@ -286,8 +286,8 @@ class Node:
         return any(self.directory in word for word in world.cmdline(pid)) and world.is_alive(pid)
 
     def is_left(self, pid):
-        """Ours, but for the agent and what that has forked to wait for the disk, which ends by itself. Who ends meanwhile is
-        nobody's."""
+        """Whether a process of this node is left. Not counted: the agent, its child that waits for the disk and exits by
+        itself, and processes that exit meanwhile."""
         words = world.cmdline(pid)
         if pid == self.agent.pid or not any(self.directory in word for word in words) or not world.is_alive(pid):
             return False
@@ -359,7 +359,7 @@ class Node:
         return [] if status == 0 else [f"the agent ended with status {status}"]
 
     def sanitizer_reports(self):
-        """A process that is killed while it looks for its leaks leaves a line that is no report."""
+        """A process that is killed while it looks for its leaks leaves a line that is not a report."""
         names = [name for name in os.listdir(self.directory) if name.startswith("sanitizer.")]
         said = [world.read(os.path.join(self.directory, name)) for name in names] + [self.said()]
         return [text for text in said if re.search(r"Sanitizer:|runtime error:", text)]

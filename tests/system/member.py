@@ -21,28 +21,28 @@ class Member(harness.Node):
             self.start()
 
     def bind(self, name, *containers, namespace="default", **spec):
-        """A pod that the server binds here, as it stands there."""
+        """A pod that the server binds here, as the server has it."""
         pod = harness.specs.pod(name, *containers, **spec)
         return self.api.pod(name, NODE_NAME, harness.specs.IMAGE, namespace,
                             **{key: value for key, value in pod["spec"].items() if key != "nodeName"})
 
-    def told(self, name, namespace="default"):
+    def reported(self, name, namespace="default"):
         """The pod as the server knows it, or None."""
         return self.api.get("pods", namespace, name)
 
-    def wait_told(self, name, predicate, what, deadline=30.0, namespace="default"):
+    def wait_reported(self, name, predicate, what, deadline=30.0, namespace="default"):
         """Waits until the server knows the pod to be so; gives it."""
         def look():
-            pod = self.told(name, namespace)
+            pod = self.reported(name, namespace)
             return pod if pod and predicate(pod) else None
-        return wait(look, lambda: f"the server knows of {name}: {what}; it knows:\n{self.told(name, namespace)}\n"
+        return wait(look, lambda: f"the server knows of {name}: {what}; it knows:\n{self.reported(name, namespace)}\n"
                                   f"the agent said:\n{self.said()[-4000:]}", deadline)
 
-    def wait_told_phase(self, name, phase, deadline=30.0):
-        return self.wait_told(name, lambda pod: pod["status"].get("phase") == phase, f"is {phase}", deadline)
+    def wait_reported_phase(self, name, phase, deadline=30.0):
+        return self.wait_reported(name, lambda pod: pod["status"].get("phase") == phase, f"is {phase}", deadline)
 
-    def wait_told_gone(self, name, deadline=30.0):
-        wait(lambda: self.told(name) is None, lambda: f"{name} is gone from the server; it is {self.told(name)}\n"
+    def wait_reported_gone(self, name, deadline=30.0):
+        wait(lambda: self.reported(name) is None, lambda: f"{name} is gone from the server; it is {self.reported(name)}\n"
                                                       f"the agent said:\n{self.said()[-4000:]}", deadline)
 
     def remove_all(self):

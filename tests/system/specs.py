@@ -5,7 +5,7 @@ import yaml
 
 IMAGE = "docker.io/library/busybox:1"
 
-# Runs until it is told to stop, and then stops at once: a shell that is pid 1 needs a trap to hear SIGTERM.
+# Runs until SIGTERM and then exits at once: a shell that is PID 1 ignores SIGTERM without a trap.
 IDLE = "trap 'exit 0' TERM; sleep 100000 & wait"
 
 

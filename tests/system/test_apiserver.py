@@ -18,12 +18,12 @@ ANY = object()
 
 
 class Client:
-    """Says one thing after the other, as whom it was made for."""
+    """Sends requests with the credentials of one user."""
 
     def __init__(self, api, token=None):
         self.api, self.token = api, token
 
-    def begin(self, method, path, body=None, content_type="application/json", **headers):
+    def send(self, method, path, body=None, content_type="application/json", **headers):
         context = ssl.create_default_context(cafile=self.api.authority.cert)
         connection = http.client.HTTPSConnection("127.0.0.1", self.api.port, context=context, timeout=20)
         headers = {"Content-Type": content_type, **headers, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
@@ -31,7 +31,7 @@ class Client:
         return connection.getresponse()
 
     def ask(self, method, path, body=None, content_type="application/json"):
-        answer = self.begin(method, path, body, content_type)
+        answer = self.send(method, path, body, content_type)
         return answer.status, json.loads(answer.read())
 
     def patch(self, path, body):
@@ -39,7 +39,7 @@ class Client:
 
     def watch(self, path):
         """Events until the server ends it."""
-        answer = self.begin("GET", path)
+        answer = self.send("GET", path)
         assert answer.status == 200, answer.read()
         return [json.loads(line) for line in answer.read().splitlines()]
 
@@ -106,15 +106,15 @@ FAILURES = [
 ]
 
 
-@pytest.mark.parametrize("who, method, path, body, code, reason, message, details", FAILURES)
-def test_what_fails_is_told_as_a_status(api, node, who, method, path, body, code, reason, message, details):
-    got, status = Client(api, who).ask(method, path, body)
+@pytest.mark.parametrize("user, method, path, body, code, reason, message, details", FAILURES)
+def test_a_failure_is_returned_as_a_status(api, node, user, method, path, body, code, reason, message, details):
+    got, status = Client(api, user).ask(method, path, body)
     assert got == code
     assert status == {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
                       "reason": reason, **({"details": details} if details else {}), "code": code}
 
 
-def test_an_invalid_pod_is_told_with_its_causes(admin):
+def test_an_invalid_pod_is_refused_with_its_causes(admin):
     spec = {"containers": [{"name": "C"}]}
     code, status = admin.ask("POST", POD_PATH, {"metadata": {"name": "x"}, "spec": spec})
     assert (code, status["reason"]) == (422, "Invalid")
@@ -131,7 +131,7 @@ def test_the_facts_of_the_server_are_there_without_a_name(api):
                        "serverAddressByClientCIDRs"}), ("/apis", {"kind", "apiVersion", "groups"})):
         code, obj = Client(api, "admin").ask("GET", path)
         assert code == 200 and set(obj) >= keys
-    assert Client(api).begin("GET", "/readyz").read() == b"ok"
+    assert Client(api).send("GET", "/readyz").read() == b"ok"
 
 
 def test_a_node_that_registers_gets_an_identity_and_a_taint(node):
@@ -181,7 +181,7 @@ def test_a_lease_is_updated_only_from_its_last_version(node):
         "reason": "Conflict", "details": {"name": "node1", "group": "coordination.k8s.io", "kind": "leases"}, "code": 409}
 
 
-def test_the_life_of_a_mirror_pod(node, admin):
+def test_a_mirror_pod_is_created_deleted_and_recreated(node, admin):
     uid = register(node)["metadata"]["uid"]
     code, pod = node.ask("POST", POD_PATH, mirror(uid))
     assert code == 201
@@ -190,7 +190,7 @@ def test_the_life_of_a_mirror_pod(node, admin):
     assert pod["status"] == {"phase": "Pending", "qosClass": "Burstable"}
     assert pod["spec"]["priority"] == 0 and pod["spec"]["preemptionPolicy"] == "PreemptLowerPriority"
     assert "serviceAccountName" not in pod["spec"] and "volumes" not in pod["spec"]
-    # A person deletes it: marked first, and it is the node that lets it go.
+    # A user deletes it: it is marked first, and removed when the node deletes it.
     code, marked = admin.ask("DELETE", f"{POD_PATH}/web-node1", {"propagationPolicy": "Background"})
     assert code == 200 and marked["metadata"]["deletionGracePeriodSeconds"] == 2
     assert marked["metadata"]["generation"] == 2 and marked["metadata"]["deletionTimestamp"]
@@ -200,7 +200,7 @@ def test_the_life_of_a_mirror_pod(node, admin):
     code, again = node.ask("POST", POD_PATH, mirror(uid))
     assert code == 201 and again["metadata"]["uid"] != pod["metadata"]["uid"]
     code, status = node.ask("DELETE", f"{POD_PATH}/web-node1", options)
-    assert (code, status["reason"]) == (409, "Conflict"), "the UID is another"
+    assert (code, status["reason"]) == (409, "Conflict"), "the UID has changed"
 
 
 MIRROR_REFUSED = [
@@ -223,14 +223,14 @@ def test_a_mirror_pod_belongs_to_its_node_alone(node, metadata, why):
     ({"volumes": [{"name": "v", "configMap": {"name": "s"}}]}, "reference configmaps"),
     ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "s"}}]}, "persistentvolumeclaims"),
     ({"nodeName": "another"}, "spec.nodeName set to itself")])
-def test_a_mirror_pod_refers_to_nothing(node, spec, why):
+def test_a_mirror_pod_with_references_is_refused(node, spec, why):
     pod = mirror(register(node)["metadata"]["uid"])
     code, status = node.ask("POST", POD_PATH, {**pod, "spec": {**pod["spec"], **spec}})
     assert code == 403 and why in status["message"]
 
 
-def test_a_bound_pod_ends_in_two_steps_for_who_watches(api, node):
-    begin = api.store.version
+def test_a_watch_shows_both_steps_of_the_deletion_of_a_bound_pod(api, node):
+    start = api.store.version
     pod = api.pod("logd", NODE, IMAGE, terminationGracePeriodSeconds=5)
     assert api.delete("pods", "default", "logd")["metadata"]["generation"] == 2
     path = f"{POD_PATH}/logd"
@@ -239,7 +239,7 @@ def test_a_bound_pod_ends_in_two_steps_for_who_watches(api, node):
     code, _ = node.ask("DELETE", path, {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
     assert code == 200
     events = node.watch(f"/api/v1/pods?fieldSelector=spec.nodeName%3Dnode1&watch=true&allowWatchBookmarks=true&"
-                        f"timeoutSeconds=1&resourceVersion={begin}")
+                        f"timeoutSeconds=1&resourceVersion={start}")
     rows = [(event["type"], event["object"]["metadata"].get("deletionGracePeriodSeconds"),
              event["object"]["status"].get("phase")) for event in events]
     assert rows == [("ADDED", None, "Pending"), ("MODIFIED", 5, "Pending"), ("MODIFIED", 5, "Succeeded"),
@@ -294,12 +294,12 @@ def test_initial_events_are_refused_in_the_stream(admin):
     assert event["object"]["reason"] == "InternalError" and "RequestWatchProgress is disabled" in event["object"]["message"]
 
 
-def test_who_watches_by_a_field_sees_what_comes_to_match(api, node):
-    begin = api.store.version
+def test_a_watch_with_a_field_selector_adds_objects_that_start_to_match(api, node):
+    start = api.store.version
     api.create("pods", {"metadata": {"name": "late"}, "spec": {"containers": [{"name": "c", "image": IMAGE}]}})
     code, status = Client(api, "admin").ask("POST", f"{POD_PATH}/late/binding", {"target": {"kind": "Node", "name": NODE}})
     assert code == 201 and status == {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-    events = node.watch(f"/api/v1/pods?fieldSelector=spec.nodeName%3Dnode1&watch=true&timeoutSeconds=1&resourceVersion={begin}")
+    events = node.watch(f"/api/v1/pods?fieldSelector=spec.nodeName%3Dnode1&watch=true&timeoutSeconds=1&resourceVersion={start}")
     assert [(event["type"], event["object"]["spec"]["nodeName"]) for event in events] == [("ADDED", NODE)]
 
 
@@ -329,7 +329,7 @@ def test_a_pod_s_status_is_merged_as_the_kubelet_s_patches_want_it(api, node):
     assert status["containerStatuses"] == patch["containerStatuses"], "a list that is replaced as a whole"
     assert status["resources"] == {"requests": {"memory": "1"}}
     assert status["podIPs"] == [{"ip": "10.0.0.1"}] and status["phase"] == "Running"
-    assert pod["metadata"]["generation"] == 1, "a status is no new generation"
+    assert pod["metadata"]["generation"] == 1, "a status patch keeps the generation"
 
 
 def test_a_condition_is_deleted_by_a_directive(api, node):
@@ -364,7 +364,7 @@ def test_a_token_is_for_a_pod_of_the_node(api, node):
     assert code == 403
 
 
-def test_a_pod_gets_a_token_volume_unless_it_wants_none(api):
+def test_a_pod_gets_a_token_volume_unless_it_opts_out(api):
     pod = api.pod("with", NODE, IMAGE)
     (volume,) = pod["spec"]["volumes"]
     assert volume["name"].startswith("kube-api-access-") and volume["projected"]["defaultMode"] == 420
@@ -388,7 +388,7 @@ def test_a_node_reads_only_what_its_pods_refer_to(api, node):
     assert node.ask("GET", "/apis/apps/v1/daemonsets")[0] == 200
 
 
-def test_deleting_what_has_no_grace_is_told_as_a_success(api, admin):
+def test_a_deletion_without_a_grace_period_returns_success(api, admin):
     api.create("daemonsets", {"metadata": {"name": "d", "namespace": "kube-system"}, "spec": {"template": {}}})
     uid = api.get("daemonsets", "kube-system", "d")["metadata"]["uid"]
     code, status = admin.ask("DELETE", "/apis/apps/v1/namespaces/kube-system/daemonsets/d")
@@ -405,7 +405,7 @@ def test_a_pod_with_a_finalizer_stays_until_it_is_taken_away(api):
     assert api.get("pods", "default", "f") is None
 
 
-def test_a_client_is_who_its_certificate_says(api):
+def test_a_client_certificate_names_the_user(api):
     cert, key = api.authority.node(NODE)
     old = api.authority.node("node2", start=-7200, end=-3600)
     for (one, its_key), code in (((cert, key), 404), (old, 401)):
@@ -417,9 +417,9 @@ def test_a_client_is_who_its_certificate_says(api):
     assert api.requests[-2].user.name == "system:node:node1"
 
 
-def test_misbehaviour_strikes_whom_it_names(api, admin):
+def test_a_fault_applies_to_the_requests_that_it_names(api, admin):
     fault = api.misbehave(verb="list", plural="pods", status=429, retry_after=7, times=1)
-    answer = admin.begin("GET", "/api/v1/pods")
+    answer = admin.send("GET", "/api/v1/pods")
     assert answer.status == 429 and answer.headers["Retry-After"] == "7"
     assert json.loads(answer.read())["details"]["retryAfterSeconds"] == 7
     assert admin.ask("GET", "/api/v1/pods")[0] == 200 and fault.struck == 1
@@ -429,12 +429,12 @@ def test_misbehaviour_strikes_whom_it_names(api, admin):
     api.behave()
     api.misbehave(verb="watch", watch_seconds=0.2, piece=1)
     api.pod("logd", NODE, IMAGE)
-    begin = time.monotonic()
+    start = time.monotonic()
     assert [event["type"] for event in admin.watch("/api/v1/pods?watch=true")] == ["ADDED"]
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - start < 10
 
 
-def test_what_was_restored_has_forgotten_what_came_after(api, admin):
+def test_a_restored_backup_lacks_later_objects(api, admin):
     backup = api.store.dump()
     api.pod("late", NODE, IMAGE)
     api.store.restore(backup)

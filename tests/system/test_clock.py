@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody sets the machine's clock while the agent counts: what was to last seconds lasts seconds."""
+"""The machine's clock is set while the agent runs: delays are unaffected."""
 
 import time
 
@@ -9,7 +9,7 @@ import pytest
 import specs
 import world
 from clocked import Clocked
-from test_daemon_taints import LEAVE, patient
+from test_daemonset_taints import LEAVE, patient
 from test_daemonsets import init_of, pods_of, wait_daemon, wait_none
 from test_rollouts import logs, surge, run_cli, wait_version
 from world import wait
@@ -36,7 +36,7 @@ def fixture_clocked(archive, library):
 
 
 def think(node, name):
-    """Makes the agent decide on all anew."""
+    """Makes the agent evaluate all pods again."""
     node.launch(specs.pod(name))
 
 
@@ -46,34 +46,34 @@ def test_tolerated_seconds_are_seconds(clocked, shift):
     pid = init_of(clocked, wait_daemon(clocked, "patient"))
     clocked.write_config(registerWithTaints=[LEAVE])
     wait(lambda: "Labels or taints of the node changed" in clocked.said(), "the taint is seen")
-    begun = time.monotonic()
+    start = time.monotonic()
     clocked.set_clock(shift)
     think(clocked, "think")
     stamp = time.strptime(clocked.pod("think")["status"]["startTime"], "%Y-%m-%dT%H:%M:%SZ")
-    assert abs(abs(time.mktime(stamp) - time.timezone - time.time()) - HOUR) < 60, "the agent's clock is another"
-    if time.monotonic() - begun < 6:
+    assert abs(abs(time.mktime(stamp) - time.timezone - time.time()) - HOUR) < 60, "the agent's clock has changed"
+    if time.monotonic() - start < 6:
         assert world.is_alive(pid), "an hour of the clock is not an hour"
     wait_none(clocked, "patient")
-    assert 6 < time.monotonic() - begun < 40
+    assert 6 < time.monotonic() - start < 40
 
 
 @pytest.mark.parametrize("shift", [HOUR, -HOUR])
-def test_a_surge_goes_on_in_its_time(clocked, shift):
+def test_a_surge_continues_on_time(clocked, shift):
     clocked.drop(logs("1", **surge(5)))
     pid = init_of(clocked, wait_version(clocked, "1"))
     clocked.drop(logs("2", **surge(5)))
     wait(lambda: len(pods_of(clocked, "logs")) == 2 and all(map(harness.is_running, pods_of(clocked, "logs"))),
          "both run")
-    begun = time.monotonic()
+    start = time.monotonic()
     think(clocked, "before")
     clocked.set_clock(shift)
     think(clocked, "after")
     wait_version(clocked, "2")
-    assert 3 < time.monotonic() - begun < 30
+    assert 3 < time.monotonic() - start < 30
     assert not world.is_alive(pid)
 
 
-def test_a_clock_that_goes_forward_rolls_nothing_back(clocked):
+def test_a_clock_set_forward_triggers_no_rollback(clocked):
     deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "600"}}}
     clocked.drop(logs("1", **deadline))
     wait_version(clocked, "1")

@@ -166,7 +166,7 @@ def test_an_image_without_tar_is_an_error(node, tmp_path):
         1, "error: the image of container main lacks the program tar, which cp needs\n")
 
 
-def test_completion_knows_pods_and_containers(busy):
+def test_completion_offers_pods_and_containers(busy):
     script = os.path.join(harness.TOP, "packaging", "completion", "mainstay.bash")
 
     def complete(*words):

@@ -29,18 +29,18 @@ def test_a_deleted_pod_starts_as_a_new_instance(node):
     assert node.status("web")["restartCount"] == 0
     assert "lastState" not in node.status("web") or not node.status("web")["lastState"]
     init = node.init("web")
-    starts = wait(lambda: world.read(f"/proc/{init}/root/v/starts"), "it wrote down that it began")
+    starts = wait(lambda: world.read(f"/proc/{init}/root/v/starts"), "it recorded its start")
     assert len(starts.splitlines()) == 1, "its emptyDir is a new one"
 
 
 def test_a_deletion_ends_the_back_off(make_node):
     node = make_node(config={"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
-    door = os.path.join(node.data, "door")
+    gate = os.path.join(node.data, "gate")
     node.drop(specs.pod("crash", specs.container(
-        script=f"[ -e {door} ] || exit 1; " + specs.IDLE, volumeMounts=[specs.mount("d", node.data)]),
+        script=f"[ -e {gate} ] || exit 1; " + specs.IDLE, volumeMounts=[specs.mount("d", node.data)]),
         volumes=[specs.host_path("d", node.data)]))
     assert "back-off 10s" in node.wait_waiting("crash", "CrashLoopBackOff")
-    os.close(os.open(door, os.O_CREAT))
+    os.close(os.open(gate, os.O_CREAT))
     asked = time.monotonic()
     assert node.cli("delete", "pod", "crash").returncode == 0
     node.wait_running("crash", deadline=8)
@@ -65,7 +65,7 @@ def test_a_deletion_has_the_requested_grace_period(node):
 
 def test_a_restarted_agent_completes_a_deletion_and_starts_the_pod_again(node):
     node.launch(specs.pod("web", specs.container(
-        script="trap '' TERM; echo begun >> /v/log; while [ ! -e /v/go ]; do sleep 0.05; done",
+        script="trap '' TERM; echo started >> /v/log; while [ ! -e /v/go ]; do sleep 0.05; done",
         volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)], restartPolicy="Never",
         terminationGracePeriodSeconds=600))
     init = node.init("web")
@@ -78,7 +78,7 @@ def test_a_restarted_agent_completes_a_deletion_and_starts_the_pod_again(node):
     os.close(os.open(f"{node.data}/go", os.O_CREAT))
     wait(lambda: not world.is_alive(init), "it has ended")
     node.start()
-    wait(lambda: world.read(f"{node.data}/log") == "begun\nbegun\n", "it has begun anew")
+    wait(lambda: world.read(f"{node.data}/log") == "started\nstarted\n", "it has started again")
     node.wait_phase("web", "Succeeded")
     assert node.status("web")["restartCount"] == 0
 
@@ -91,7 +91,7 @@ def test_a_deletion_shortens_the_grace_period_of_a_failed_pod(node):
     assert world.is_alive(init), "it has ten minutes"
     assert node.cli("delete", "pod", "late", "--now").returncode == 0
     wait(lambda: not world.is_alive(init), "the shorter grace counts", 20)
-    node.wait_pod("late", lambda pod: "deletionTimestamp" not in pod["metadata"], "begins anew")
+    node.wait_pod("late", lambda pod: "deletionTimestamp" not in pod["metadata"], "starts again")
     node.remove("late")
     node.wait_pod("late", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
     assert node.cli("delete", "pod", "late", "--now", "--wait").returncode == 0
@@ -116,7 +116,7 @@ def test_a_deletion_does_not_affect_other_pods(node):
 
 @pytest.mark.parametrize("words,status,said", [
     (["pod"], 2, "is required"),
-    (["pod", "nobody"], 1, 'pods "nobody" not found'),
+    (["pod", "missing"], 1, 'pods "missing" not found'),
     (["pod", "x", "--grace-period", "soon"], 2, "must be a number of seconds"),
     (["events", "x"], 2, "unknown resource 'events'"),
 ])

@@ -57,7 +57,7 @@ def two_containers(**fields):
 
 
 def writer(node, word, **spec):
-    """A pod that writes when it begins and when it is stopped."""
+    """A pod that writes when it starts and when it is stopped."""
     return specs.pod("web", specs.container(
         script=f"echo {word} up >> /v/log; trap 'echo {word} down >> /v/log; exit 0' TERM; sleep 100000 & wait",
         volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)],
@@ -65,7 +65,7 @@ def writer(node, word, **spec):
 
 
 @pytest.mark.quick
-def test_what_needs_no_restart_is_applied_to_what_runs(node):
+def test_edits_without_a_restart_apply_to_running_containers(node):
     pod = specs.pod("web", specs.container(resources=limits("100m", "32Mi")), metadata={"labels": {"tier": "one"}})
     uid = node.launch(pod)["metadata"]["uid"]
     before, shim = identity(node, "web"), node.shim("web")
@@ -156,7 +156,7 @@ def test_the_hook_of_a_container_that_is_edited_runs_before_it_is_stopped(node):
     pod["spec"]["containers"][0]["lifecycle"] = {"preStop": {"exec": {
         "command": ["/bin/sh", "-c", "echo hook >> /v/log; sleep 0.3"]}}}
     node.launch(pod)
-    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has started")
     again = writer(node, "two")
     again["spec"]["containers"][0]["lifecycle"] = pod["spec"]["containers"][0]["lifecycle"]
     node.drop(again)
@@ -182,7 +182,7 @@ def test_one_changed_image_restarts_one_container(node, archive_of_other):
 
 def test_an_edited_container_has_its_grace_period_before_it_restarts(node):
     node.launch(writer(node, "one"))
-    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has started")
     node.drop(writer(node, "two"))
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\ntwo up\n",
                lambda: f"one follows the other: {world.read(f'{node.data}/log')}")
@@ -220,7 +220,7 @@ def test_an_edit_during_node_downtime_starts_a_completed_pod_again(node):
     world.wait(lambda: node.logged("job") == ["two"], "it ran by the edit")
 
 
-def test_of_a_pod_that_runs_on_the_one_that_has_ended_runs_again_when_it_is_edited(node):
+def test_an_edit_restarts_a_terminated_container_of_a_running_pod(node):
     pod = specs.pod("web", specs.container("a", "echo one"), specs.container("b"), restartPolicy="Never")
     uid = node.drop(pod) and node.wait_pod("web", lambda pod: "terminated" in node.status("web", "a").get(
         "state", {}), "has a container that ended")["metadata"]["uid"]
@@ -245,7 +245,7 @@ def test_an_edited_sidecar_restarts_and_an_edited_container_of_init_replaces_the
     assert node.pod("web")["metadata"]["uid"] == uid
     pod["spec"]["initContainers"][0]["command"] = ["/bin/true"]
     node.drop(pod)
-    node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != uid and harness.is_running(pod), "is another")
+    node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != uid and harness.is_running(pod), "is replaced")
     assert not world.is_alive(before[0])
 
 
@@ -291,7 +291,7 @@ def test_a_successor_whose_volume_is_missing_waits_and_an_edit_back_changes_noth
 
 def test_the_successor_starts_when_the_predecessor_has_ended(node):
     node.launch(writer(node, "one"))
-    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has started")
     node.drop(writer(node, "two", hostIPC=True))
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\ntwo up\n",
                lambda: f"one follows the other: {world.read(f'{node.data}/log')}")
@@ -330,7 +330,7 @@ def test_a_pod_in_back_off_is_replaced_only_by_a_successor_that_could_start(node
     node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old and harness.is_running(pod), "is replaced")
 
 
-def test_a_pod_that_never_started_is_replaced_at_once(node):
+def test_a_pod_that_never_started_is_replaced_immediately(node):
     node.drop(specs.pod("web", specs.container(image=OTHER)))
     node.wait_waiting("web", "ErrImagePull")
     node.drop(specs.pod("web", hostIPC=True, volumes=[{"name": "c", "configMap": {"name": "later"}}]))
@@ -339,7 +339,7 @@ def test_a_pod_that_never_started_is_replaced_at_once(node):
     assert "later" in node.wait_waiting("web", "ContainerCreating")
 
 
-def test_an_agent_that_dies_in_a_replacement_leaves_nothing_that_its_successor_starts_again(node, archive_of_other):
+def test_an_agent_killed_during_a_replacement_does_not_restart_the_old_pod(node, archive_of_other):
     def deaf(word, **fields):
         made = writer(node, word, **fields.pop("spec", {}))
         made["spec"]["containers"][0].update(fields)
@@ -347,10 +347,10 @@ def test_an_agent_that_dies_in_a_replacement_leaves_nothing_that_its_successor_s
         return made
 
     node.launch(deaf("one"))
-    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has started")
     node.preload(archive_of_other, "other.tar")
     node.drop(deaf("two", image=OTHER, spec={"hostIPC": True}))
-    world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\n", "it was told to end")
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\n", "it got SIGTERM")
     world.wait(lambda: not node.find_init("web"), "it has ended")
     node.kill9()
     os.unlink(f"{node.state}/preload/other.tar")
@@ -359,7 +359,7 @@ def test_an_agent_that_dies_in_a_replacement_leaves_nothing_that_its_successor_s
     world.kill_all([node.init("web", "deaf")])
     node.wait_pod("web", lambda pod: pod["spec"].get("hostIPC"), "is the successor, which waits for its image")
     node.preload(archive_of_other)
-    world.wait(lambda: (world.read(f"{node.data}/log") or "").endswith("two up\n"), "the second has begun")
+    world.wait(lambda: (world.read(f"{node.data}/log") or "").endswith("two up\n"), "the second has started")
     assert world.read(f"{node.data}/log") == "one up\none down\ntwo up\n"
 
 
@@ -387,27 +387,27 @@ def test_a_stopping_edited_container_keeps_its_old_status_and_limits(node, archi
     node.drop(pod)
 
 
-def test_what_a_replacement_has_stopped_is_not_started_again_by_a_new_agent(node):
+def test_a_restarted_agent_does_not_restart_a_replaced_pod(node):
     def pod(word, **spec):
         made = writer(node, word, **spec)
         made["spec"]["containers"].append(specs.container("deaf", "trap '' TERM; sleep 100000 & wait"))
         return made
 
     node.launch(pod("one"))
-    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has started")
     two = pod("two", hostIPC=True)
     two["spec"]["terminationGracePeriodSeconds"] = 1
     node.drop(two)
-    world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\n", "it was told to end")
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\n", "it got SIGTERM")
     world.wait(lambda: not node.find_init("web"), "it has ended")
     node.restart()
     world.wait(lambda: "containerID" in node.status("web", "deaf"), "it is known again")
     world.kill_all([node.init("web", "deaf")])
-    world.wait(lambda: (world.read(f"{node.data}/log") or "").endswith("two up\n"), "the second has begun")
+    world.wait(lambda: (world.read(f"{node.data}/log") or "").endswith("two up\n"), "the second has started")
     assert world.read(f"{node.data}/log") == "one up\none down\ntwo up\n"
 
 
-def test_a_broken_edit_changes_nothing_and_the_mended_one_is_applied(node):
+def test_an_invalid_edit_is_ignored_until_it_is_corrected(node):
     pod = two_containers()
     node.launch(pod)
     first, second = identity(node, "web", "a"), identity(node, "web", "b")
@@ -467,7 +467,7 @@ def test_edits_while_no_agent_runs_are_applied_by_the_next_one(node):
     assert identity(node, "web") == before, "the record names the file that it comes from now"
 
 
-def test_diff_says_what_an_edit_would_do(node):
+def test_diff_shows_the_effect_of_an_edit(node):
     pod = two_containers()
     node.launch(pod)
 

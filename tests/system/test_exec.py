@@ -54,7 +54,7 @@ def test_it_runs_as_the_container_does(busy):
     assert any(busy.container_id("web", "main") in line for line in lines[4:])
 
 
-def test_the_first_container_is_the_default_and_is_named(busy):
+def test_the_first_container_is_the_default_and_is_printed(busy):
     answer = busy.cli("exec", "web", "--", "sh", "-c", "echo $GREETING")
     assert (answer.stdout, answer.stderr) == ("hello\n", 'Defaulted container "main" out of: main, side\n')
 
@@ -114,7 +114,7 @@ def test_a_missing_program_is_one_error_message(busy):
 
 @pytest.mark.parametrize("words,status,said", [
     (["web"], 2, "are required"),
-    (["nobody", "--", "id"], 1, 'pods "nobody" not found'),
+    (["missing", "--", "id"], 1, 'pods "missing" not found'),
     (["web", "-c", "other", "--", "id"], 1, 'container not found ("other")'),
 ])
 def test_invalid_exec_requests_are_reported(busy, words, status, said):
@@ -194,7 +194,7 @@ def test_a_terminated_client_restores_the_terminal(busy):
     terminal = Terminal(busy, "web", "-c", "side", "--", "sleep", "5000")
     try:
         wait(lambda: sleepers(busy, "5000"), "the command runs")
-        assert termios.tcgetattr(terminal.slave) != terminal.before
+        wait(lambda: termios.tcgetattr(terminal.slave) != terminal.before, "the terminal is raw")
         terminal.process.terminate()
         assert terminal.process.wait(20) != 0
         assert termios.tcgetattr(terminal.slave) == terminal.before
@@ -203,7 +203,7 @@ def test_a_terminated_client_restores_the_terminal(busy):
         terminal.close()
 
 
-def test_without_a_local_terminal_the_container_gets_none(busy):
+def test_exec_without_a_local_terminal_allocates_none(busy):
     answer = busy.cli("exec", "-it", "web", "-c", "side", "--", "sh", "-c", "tty; cat", input="hello\n")
     assert answer.stdout == "not a tty\nhello\n"
     assert "Unable to use a TTY" in answer.stderr

@@ -9,7 +9,7 @@ import pytest
 import specs
 import world
 
-SAYS = "trap 'echo $(date +%s) term >> /v/story; exit 0' TERM; echo begun >> /v/story; while :; do sleep 0.05; done"
+SAYS = "trap 'echo $(date +%s) term >> /v/story; exit 0' TERM; echo started >> /v/story; while :; do sleep 0.05; done"
 
 
 def hooked(node, name, script=SAYS, grace=30, lifecycle=None, **fields):
@@ -38,7 +38,7 @@ AWAIT = "while [ ! -e /v/go ]; do sleep 0.05; done; "
 @pytest.mark.quick
 def test_a_container_does_not_run_before_its_hook_is_done(node):
     node.drop(hooked(node, "slow", lifecycle={"postStart": shell("echo hook >> /v/story; " + AWAIT)}))
-    world.wait(lambda: sorted(story(node)) == ["begun", "hook"], lambda: f"both have begun: {story(node)}")
+    world.wait(lambda: sorted(story(node)) == ["hook", "started"], lambda: f"both have started: {story(node)}")
     status = node.status("slow")
     assert status["state"]["waiting"]["reason"] == "ContainerCreating"
     assert not status["ready"] and not status["started"]
@@ -46,7 +46,7 @@ def test_a_container_does_not_run_before_its_hook_is_done(node):
     release(node)
     node.wait_running("slow")
     assert node.status("slow")["ready"]
-    assert sorted(story(node)) == ["begun", "hook"]
+    assert sorted(story(node)) == ["hook", "started"]
 
 
 def test_a_failed_post_start_hook_kills_the_container_with_its_message(node):
@@ -54,7 +54,7 @@ def test_a_failed_post_start_hook_kills_the_container_with_its_message(node):
     message = node.wait_waiting("fails", "PostStartHookError")
     assert re.match(r"PostStart hook failed: command '/bin/sh' exited with 3: no way", message)
     assert "term" in story(node), "it was ended politely"
-    node.wait_pod("fails", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 1, "is tried again")
+    node.wait_pod("fails", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 1, "is restarted")
 
 
 def test_an_invalid_hook_fails(node):
@@ -65,35 +65,35 @@ def test_an_invalid_hook_fails(node):
 
 def test_the_stop_signal_follows_the_pre_stop_hook(node):
     node.launch(hooked(node, "polite", lifecycle={"preStop": shell(AWAIT + "echo hook >> /v/story")}))
-    world.wait(lambda: story(node) == ["begun"], "it has begun")
+    world.wait(lambda: story(node) == ["started"], "it has started")
     pid = node.init("polite")
     node.remove("polite")
     node.wait_pod("polite", lambda pod: pod["metadata"].get("deletionTimestamp"), "is being ended")
     assert world.is_alive(pid)
     release(node)
     node.wait_gone("polite")
-    assert story(node) == ["begun", "hook", "term"]
+    assert story(node) == ["started", "hook", "term"]
 
 
 def test_a_pre_stop_hook_is_limited_by_the_grace_period(node):
     node.launch(hooked(node, "endless", grace=1, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
-    world.wait(lambda: story(node) == ["begun"], "it has begun")
+    world.wait(lambda: story(node) == ["started"], "it has started")
     node.remove("endless")
     node.wait_gone("endless")
-    assert story(node) == ["begun", "hook", "term"]
+    assert story(node) == ["started", "hook", "term"]
 
 
 def test_a_restarted_container_runs_its_hooks(node):
     node.launch(hooked(node, "again", lifecycle={"preStop": shell("echo hook >> /v/story")},
                        livenessProbe={**shell("[ ! -e /v/sick ]"), "periodSeconds": 1, "failureThreshold": 1}))
-    world.wait(lambda: story(node) == ["begun"], "it has begun")
+    world.wait(lambda: story(node) == ["started"], "it has started")
     sick = os.path.join(node.data, "sick")
     with open(sick, "w", encoding="ascii"):
         pass
     world.wait(lambda: "term" in story(node), lambda: f"it is ended: {story(node)}")
     os.unlink(sick)
     node.wait_restarts("again", 1)
-    assert story(node)[:3] == ["begun", "hook", "term"]
+    assert story(node)[:3] == ["started", "hook", "term"]
 
 
 def test_pod_termination_shortens_the_pre_stop_hook_of_a_kill(node):
@@ -101,10 +101,10 @@ def test_pod_termination_shortens_the_pre_stop_hook_of_a_kill(node):
              "terminationGracePeriodSeconds": 600}
     node.launch(hooked(node, "killed", livenessProbe=probe, grace=1,
                        lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
-    world.wait(lambda: story(node) == ["begun", "hook"], "its hook runs, which may take ten minutes")
+    world.wait(lambda: story(node) == ["started", "hook"], "its hook runs, which may take ten minutes")
     node.remove("killed")
     node.wait_gone("killed")
-    assert story(node) == ["begun", "hook", "term"]
+    assert story(node) == ["started", "hook", "term"]
 
 
 def test_the_shim_stops_a_container_without_an_agent(node):
@@ -112,27 +112,27 @@ def test_the_shim_stops_a_container_without_an_agent(node):
     node.launch(hooked(node, "orphan", grace=2, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
     pid = node.init("orphan")
     node.remove("orphan")
-    world.wait(lambda: "hook" in story(node), "the hook has begun")
+    world.wait(lambda: "hook" in story(node), "the hook has started")
     node.kill9()
     world.wait(lambda: not world.is_alive(pid), "the container is ended")
-    assert story(node) == ["begun", "hook", "term"]
+    assert story(node) == ["started", "hook", "term"]
     node.start()
     node.wait_gone("orphan")
 
 
 def test_a_restarted_agent_does_not_repeat_a_completed_hook(node):
     node.launch(hooked(node, "once", lifecycle={"postStart": shell("echo hook >> /v/story")}))
-    world.wait(lambda: sorted(story(node)) == ["begun", "hook"], "both have run")
+    world.wait(lambda: sorted(story(node)) == ["hook", "started"], "both have run")
     node.restart()
     node.wait_running("once")
     node.restart()
     node.wait_running("once")
-    assert sorted(story(node)) == ["begun", "hook"]
+    assert sorted(story(node)) == ["hook", "started"]
 
 
 def test_a_restarted_agent_repeats_an_interrupted_hook(node):
     node.drop(hooked(node, "twice", lifecycle={"postStart": shell("echo hook >> /v/story; " + AWAIT)}))
-    world.wait(lambda: "hook" in story(node), "the hook has begun")
+    world.wait(lambda: "hook" in story(node), "the hook has started")
     node.restart()
     world.wait(lambda: story(node).count("hook") == 2, "the hook is run again")
     release(node)
@@ -142,7 +142,7 @@ def test_a_restarted_agent_repeats_an_interrupted_hook(node):
 
 def test_a_hook_sleeps(node):
     node.launch(hooked(node, "sleeper", lifecycle={"preStop": {"sleep": {"seconds": 1}}}))
-    world.wait(lambda: story(node) == ["begun"], "it has begun")
+    world.wait(lambda: story(node) == ["started"], "it has started")
     before = int(time.time())
     node.remove("sleeper")
     node.wait_gone("sleeper")
@@ -162,12 +162,12 @@ def test_any_http_status_passes_a_hook(node):
 
 @pytest.mark.parametrize("name,number", [("SIGUSR1", 10), ("SIGRTMIN+3", 37)])
 def test_the_stop_signal_of_the_spec_is_sent(node, name, number):
-    script = (f"trap 'echo told >> /v/story; exit 0' {number}; trap '' TERM; echo begun >> /v/story; "
+    script = (f"trap 'echo user >> /v/story; exit 0' {number}; trap '' TERM; echo started >> /v/story; "
               "while :; do sleep 0.05; done")
     pod = hooked(node, "chooser", script, lifecycle={"stopSignal": name})
     pod["spec"]["os"] = {"name": "linux"}
     node.launch(pod)
-    world.wait(lambda: story(node) == ["begun"], "it has begun")
+    world.wait(lambda: story(node) == ["started"], "it has started")
     node.remove("chooser")
     node.wait_gone("chooser")
-    assert story(node) == ["begun", "told"]
+    assert story(node) == ["started", "user"]

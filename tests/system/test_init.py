@@ -12,32 +12,32 @@ import world
 from harness import condition
 from world import wait
 
-# Writes into the pod's log of what happened when: "NAME begin", and on SIGTERM "NAME end".
-TELL = """
-tell() { echo "$1 $2" >> /v/events; }
-trap 'tell $NAME end; exit ${CODE:-0}' TERM
+# Records in the pod's list of events: "NAME start", and on SIGTERM "NAME end".
+RECORD = """
+record() { echo "$1 $2" >> /v/events; }
+trap 'record $NAME end; exit ${CODE:-0}' TERM
 """
 
 
-def teller(name, script="", code=0, **fields):
-    """A container that tells of its begin, does what it is told, and runs on."""
-    return specs.container(name, TELL + f"tell {name} begin\n{script}\nsleep 100000 & wait",
+def recorder(name, script="", code=0, **fields):
+    """A container that records its start, runs the script, and keeps running."""
+    return specs.container(name, RECORD + f"record {name} start\n{script}\nsleep 100000 & wait",
                            env=[{"name": "NAME", "value": name}, {"name": "CODE", "value": str(code)}],
                            volumeMounts=[specs.mount("v", "/v")], **fields)
 
 
 def step(name, script="exit 0", **fields):
-    """A container that tells of its begin, and ends."""
-    return specs.container(name, f"echo {name} begin >> /v/events\n{script}",
+    """A container that records its start and exits."""
+    return specs.container(name, f"echo {name} start >> /v/events\n{script}",
                            volumeMounts=[specs.mount("v", "/v")], **fields)
 
 
 def sidecar(name, script="", **fields):
-    return teller(name, script, restartPolicy="Always", **fields)
+    return recorder(name, script, restartPolicy="Always", **fields)
 
 
 def init_pod(node, name, init, *main, **spec):
-    return specs.pod(name, *(main or [teller("main")]), initContainers=init,
+    return specs.pod(name, *(main or [recorder("main")]), initContainers=init,
                      volumes=[specs.host_path("v", node.data)], **spec)
 
 
@@ -51,7 +51,7 @@ def wait_events(node, expected, deadline=30.0):
 
 
 def row(node, name):
-    """READY and STATUS of the pod, as a person sees them."""
+    """READY and STATUS of the pod, as the command line shows them."""
     for line in node.cli("get", "pods").stdout.splitlines():
         if line.startswith(name):
             return line.split()[1:3]
@@ -70,7 +70,7 @@ WAIT_FOR_GATE = "while [ ! -e /v/gate ]; do sleep 0.02; done"
 def test_init_containers_run_one_after_another_and_before_the_others(node):
     node.launch(init_pod(node, "ordered", [step("one", "sleep 0.2; echo one end >> /v/events"),
                                            step("two", "sleep 0.1; echo two end >> /v/events")]))
-    wait_events(node, ["one begin", "one end", "two begin", "two end", "main begin"])
+    wait_events(node, ["one start", "one end", "two start", "two end", "main start"])
     pod = node.pod("ordered")
     statuses = pod["status"]["initContainerStatuses"]
     assert [status["name"] for status in statuses] == ["one", "two"]
@@ -82,8 +82,8 @@ def test_init_containers_run_one_after_another_and_before_the_others(node):
 
 def test_an_uninitialized_pod_reports_the_containers_it_waits_for(node):
     node.drop(init_pod(node, "gated", [step("one", WAIT_FOR_GATE), step("two")]))
-    wait_events(node, ["one begin"])
-    pod = node.wait_pod("gated", lambda p: "running" in p["status"]["initContainerStatuses"][0]["state"], "begins")
+    wait_events(node, ["one start"])
+    pod = node.wait_pod("gated", lambda p: "running" in p["status"]["initContainerStatuses"][0]["state"], "is started")
     assert pod["status"]["phase"] == "Pending"
     assert condition(pod, "Initialized")["reason"] == "ContainersNotInitialized"
     assert condition(pod, "Initialized")["message"] == "containers with incomplete status: [one two]"
@@ -97,9 +97,9 @@ def test_an_uninitialized_pod_reports_the_containers_it_waits_for(node):
 
 
 def test_logs_and_describe_show_init_containers(node):
-    node.launch(init_pod(node, "told", [step("one", "echo ready to begin")]))
-    assert node.cli("logs", "told", "-c", "one").stdout == "ready to begin\n"
-    said = node.cli("describe", "pod", "told").stdout
+    node.launch(init_pod(node, "logged", [step("one", "echo ready to start")]))
+    assert node.cli("logs", "logged", "-c", "one").stdout == "ready to start\n"
+    said = node.cli("describe", "pod", "logged").stdout
     assert said.index("Init Containers:") < said.index("  one:") < said.index("Containers:\n  main:")
 
 
@@ -108,7 +108,7 @@ def test_a_failed_init_container_restarts(node, policy):
     node.drop(init_pod(node, "again", [step("one", "[ -e /v/tried ] || { touch /v/tried; exit 3; }")],
                        restartPolicy=policy))
     node.wait_running("again")
-    assert events(node) == ["one begin", "one begin", "main begin"]
+    assert events(node) == ["one start", "one start", "main start"]
     status = node.status("again", "one")
     assert status["restartCount"] == 1
     assert status["lastState"]["terminated"]["exitCode"] == 3
@@ -118,25 +118,25 @@ def test_an_init_container_that_always_fails_is_in_back_off(node):
     node.drop(init_pod(node, "fails", [step("one", "exit 3")]))
     wait(lambda: row(node, "fails") == ["0/1", "Init:CrashLoopBackOff"], lambda: f"backs off: {row(node, 'fails')}")
     assert node.pod("fails")["status"]["phase"] == "Pending"
-    assert events(node).count("main begin") == 0
+    assert events(node).count("main start") == 0
 
 
 @pytest.mark.parametrize("spec,own", [({"restartPolicy": "Never"}, {}), ({}, {"restartPolicy": "Never"})])
 def test_a_failed_init_container_with_policy_never_fails_the_pod(node, spec, own):
     node.drop(init_pod(node, "failed", [sidecar("side"), step("one", "exit 3", **own)], **spec))
     node.wait_phase("failed", "Failed")
-    wait_events(node, ["side begin", "one begin", "side end"])
+    wait_events(node, ["side start", "one start", "side end"])
     wait(lambda: row(node, "failed") == ["0/2", "Init:Error"], lambda: f"its row says so: {row(node, 'failed')}")
     assert condition(node.pod("failed"), "Initialized")["status"] == "False"
     node.restart()
     assert node.pod("failed")["status"]["phase"] == "Failed"
-    assert events(node) == ["side begin", "one begin", "side end"]
+    assert events(node) == ["side start", "one start", "side end"]
 
 
 @pytest.mark.quick
 def test_a_sidecar_runs_beside_the_next_containers_and_counts_as_ready(node):
     node.launch(init_pod(node, "beside", [sidecar("side"), step("one")]))
-    assert [event for event in events(node) if event != "side begin"] == ["one begin", "main begin"]
+    assert [event for event in events(node) if event != "side start"] == ["one start", "main start"]
     assert world.is_alive(node.init("beside", "side"))
     wait(lambda: row(node, "beside") == ["2/2", "Running"], lambda: f"both are ready: {row(node, 'beside')}")
 
@@ -153,7 +153,7 @@ def test_a_sidecar_restarts_whatever_the_policy_of_the_pod(node):
 
 def test_sidecars_stop_in_reverse_order_after_all_others(node):
     node.launch(init_pod(node, "orderly", [sidecar("first"), sidecar("second")],
-                         teller("main", "trap 'sleep 0.3; tell main end; exit 0' TERM"), teller("other")))
+                         recorder("main", "trap 'sleep 0.3; record main end; exit 0' TERM"), recorder("other")))
     node.remove("orderly")
     node.wait_gone("orderly")
     ends = [event for event in events(node) if event.endswith(" end")]
@@ -176,18 +176,18 @@ def test_sidecars_stop_when_the_pod_completes_and_their_exit_codes_do_not_count(
 def test_sidecars_have_the_rest_of_the_grace_period(node):
     """No container handles SIGTERM: a grace period of two seconds, and two more for the last, not three times two."""
     deaf = "trap '' TERM"
-    node.launch(init_pod(node, "deaf", [sidecar("first", deaf), sidecar("second", deaf)], teller("main", deaf),
+    node.launch(init_pod(node, "deaf", [sidecar("first", deaf), sidecar("second", deaf)], recorder("main", deaf),
                          terminationGracePeriodSeconds=2))
-    begin = time.monotonic()
+    start = time.monotonic()
     node.remove("deaf")
     node.wait_gone("deaf")
-    assert time.monotonic() - begin > 2
+    assert time.monotonic() - start > 2
     assert not [event for event in events(node) if event.endswith(" end")]
 
 
 def test_a_restarted_agent_continues_in_the_middle_of_init(node):
     node.drop(init_pod(node, "midway", [step("one"), sidecar("side"), step("two", WAIT_FOR_GATE), step("three")]))
-    wait_events(node, ["one begin", "side begin", "two begin"])
+    wait_events(node, ["one start", "side start", "two start"])
     side = node.init("midway", "side")
     for _ in range(3):
         node.restart()
@@ -195,7 +195,7 @@ def test_a_restarted_agent_continues_in_the_middle_of_init(node):
     touch(node, "gate")
     node.start()
     node.wait_running("midway")
-    assert events(node) == ["one begin", "side begin", "two begin", "three begin", "main begin"]
+    assert events(node) == ["one start", "side start", "two start", "three start", "main start"]
     assert node.init("midway", "side") == side
     node.restart()
     node.wait_running("midway")
@@ -205,9 +205,9 @@ def test_a_restarted_agent_continues_in_the_middle_of_init(node):
 
 def test_a_pod_that_lost_its_sandbox_runs_init_containers_again(node):
     node.launch(init_pod(node, "lost", [step("one"), step("two")]))
-    wait_events(node, ["one begin", "two begin", "main begin"])
+    wait_events(node, ["one start", "two start", "main start"])
     world.kill_all([node.shim("lost")])
-    wait_events(node, ["one begin", "two begin", "main begin"] * 2)
+    wait_events(node, ["one start", "two start", "main start"] * 2)
     node.wait_running("lost")
     assert node.status("lost", "one")["restartCount"] == 1
     assert node.status("lost")["restartCount"] == 1
@@ -218,7 +218,7 @@ def test_pod_limits_are_the_larger_of_init_and_main_containers(node):
         return {"resources": {"limits": {"cpu": cpu, "memory": memory}}}
     node.launch(init_pod(node, "sized", [step("one", **limits("400m", "96Mi")),
                                          sidecar("side", **limits("100m", "16Mi"))],
-                         teller("main", **limits("200m", "32Mi"))))
+                         recorder("main", **limits("200m", "32Mi"))))
     group = node.pod_cgroup("sized")
     assert node.pod("sized")["status"]["qosClass"] == "Guaranteed"
     if world.cgroup_version() == 2:
@@ -232,7 +232,7 @@ def test_pod_limits_are_the_larger_of_init_and_main_containers(node):
 
 def test_a_sidecar_is_not_oom_killed_before_the_main_container(node):
     node.launch(init_pod(node, "spared", [sidecar("side"), step("one")],
-                         teller("main", resources={"requests": {"memory": "4Gi"}})))
+                         recorder("main", resources={"requests": {"memory": "4Gi"}})))
     scores = [int(world.read(f"/proc/{pid}/oom_score_adj"))
               for pid in (node.init("spared", "side"), node.init("spared"))]
     assert scores[0] == scores[1] < 999
@@ -249,22 +249,22 @@ def test_resource_field_references_include_init_containers(node):
 def test_a_pod_removed_in_the_middle_of_init_starts_no_container(node):
     node.drop(init_pod(node, "aborted", [sidecar("side"), step("one", "trap 'exit 0' TERM\n" + WAIT_FOR_GATE),
                                          step("two")]))
-    wait_events(node, ["side begin", "one begin"])
+    wait_events(node, ["side start", "one start"])
     node.remove("aborted")
     node.wait_gone("aborted")
-    assert events(node) == ["side begin", "one begin", "side end"]
+    assert events(node) == ["side start", "one start", "side end"]
 
 
 def test_a_sidecar_delays_the_next_containers_until_its_startup_probe_has_passed(node):
     node.drop(init_pod(node, "probed", [sidecar("side", startupProbe={
         "exec": {"command": ["test", "-e", "/v/gate"]}, "periodSeconds": 1, "failureThreshold": 1000}), step("one")]))
-    wait_events(node, ["side begin"])
-    node.wait_pod("probed", lambda pod: "running" in pod["status"]["initContainerStatuses"][0]["state"], "has begun")
+    wait_events(node, ["side start"])
+    node.wait_pod("probed", lambda pod: "running" in pod["status"]["initContainerStatuses"][0]["state"], "is started")
     assert node.pod("probed")["status"]["initContainerStatuses"][0]["started"] is False
     node.restart()
-    assert events(node) == ["side begin"]
+    assert events(node) == ["side start"]
     touch(node, "gate")
-    wait_events(node, ["side begin", "one begin", "main begin"])
+    wait_events(node, ["side start", "one start", "main start"])
     node.wait_running("probed")
 
 
@@ -294,9 +294,9 @@ def test_agent_kills_at_random_moments_run_each_init_container_once(node):
         node.restart(ready=False)
     wait(node.is_ready, "the agent is ready")
     node.wait_running("chain")
-    assert [event for event in events(node) if event != "side begin"] == [
-        *[f"{name} begin" for name in names], "main begin"]
-    assert events(node).count("side begin") == 1
+    assert [event for event in events(node) if event != "side start"] == [
+        *[f"{name} start" for name in names], "main start"]
+    assert events(node).count("side start") == 1
 
 
 # Restart rules
@@ -321,26 +321,26 @@ def test_without_a_matching_restart_rule_the_policy_applies(node):
 
 
 def test_a_rule_restarts_all_containers_including_init(node):
-    node.drop(init_pod(node, "all", [step("one"), sidecar("side")], teller("main"),
-                       teller("judge", "[ -e /v/tried ] || { touch /v/tried; sleep 0.2; exit 88; }",
+    node.drop(init_pod(node, "all", [step("one"), sidecar("side")], recorder("main"),
+                       recorder("judge", "[ -e /v/tried ] || { touch /v/tried; sleep 0.2; exit 88; }",
                               **restarts_on(88, "RestartAllContainers")), restartPolicy="Never"))
-    wait(lambda: events(node).count("one begin") == 2, lambda: f"init runs again: {events(node)}")
+    wait(lambda: events(node).count("one start") == 2, lambda: f"init runs again: {events(node)}")
     node.wait_running("all")
-    told = events(node)
-    second = told.index("one begin", 1)
-    assert sorted(told[:second]) == sorted(["one begin", "side begin", "main begin", "judge begin", "main end",
-                                            "side end"])
-    wait(lambda: sorted(events(node)[second:]) == sorted(["one begin", "side begin", "main begin", "judge begin"]),
+    recorded = events(node)
+    second = recorded.index("one start", 1)
+    assert sorted(recorded[:second]) == sorted(["one start", "side start", "main start", "judge start", "main end",
+                                               "side end"])
+    wait(lambda: sorted(events(node)[second:]) == sorted(["one start", "side start", "main start", "judge start"]),
          lambda: f"each runs once more: {events(node)}")
     pod = node.pod("all")
     assert {status["name"]: status["restartCount"] for status in
             pod["status"]["containerStatuses"] + pod["status"]["initContainerStatuses"]} == {
                 "one": 1, "side": 1, "main": 1, "judge": 1}
     assert condition(pod, "AllContainersRestarting")["status"] == "False"
-    told = events(node)
+    recorded = events(node)
     for _ in range(2):
         node.restart()
-    assert events(node) == told, "a new agent does not restart them again"
+    assert events(node) == recorded, "a new agent does not restart them again"
 
 
 def test_repeated_restarts_of_all_containers_have_back_off(node):
@@ -351,28 +351,28 @@ def test_repeated_restarts_of_all_containers_have_back_off(node):
     assert condition(pod, "AllContainersRestarting")["status"] == "True"
     count = node.status("loops")["restartCount"]
     node.restart()
-    node.wait_pod("loops", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] > count, "goes on")
+    node.wait_pod("loops", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] > count, "is restarted again")
 
 
 def test_a_killed_agent_restarts_all_containers_only_once(node):
-    node.launch(init_pod(node, "cut", [step("one")], teller("main", "trap '' TERM"),
-                         teller("judge", f"[ -e /v/tried ] || {{ touch /v/tried; {WAIT_FOR_GATE}; exit 88; }}",
+    node.launch(init_pod(node, "cut", [step("one")], recorder("main", "trap '' TERM"),
+                         recorder("judge", f"[ -e /v/tried ] || {{ touch /v/tried; {WAIT_FOR_GATE}; exit 88; }}",
                                 **restarts_on(88, "RestartAllContainers")), restartPolicy="Never"))
     touch(node, "gate")
     node.wait_pod("cut", lambda pod: condition(pod, "AllContainersRestarting")["status"] == "True", "is restarting")
     node.restart()
-    wait(lambda: events(node).count("main begin") == 2, lambda: f"all begin again: {events(node)}")
+    wait(lambda: events(node).count("main start") == 2, lambda: f"all start again: {events(node)}")
     node.wait_running("cut")
-    assert events(node).count("one begin") == 2
+    assert events(node).count("one start") == 2
     assert node.status("cut", "one")["restartCount"] == 1
 
 
 def test_a_restart_of_all_containers_skips_pre_stop_hooks(node):
     hook = {"preStop": {"exec": {"command": ["sh", "-c", "echo main hook >> /v/events"]}}}
-    node.drop(init_pod(node, "quick", [], teller("main", lifecycle=hook),
-                       teller("judge", "[ -e /v/tried ] || { touch /v/tried; sleep 0.2; exit 88; }",
+    node.drop(init_pod(node, "quick", [], recorder("main", lifecycle=hook),
+                       recorder("judge", "[ -e /v/tried ] || { touch /v/tried; sleep 0.2; exit 88; }",
                               **restarts_on(88, "RestartAllContainers"))))
-    wait(lambda: events(node).count("main begin") == 2, lambda: f"all are restarted: {events(node)}")
+    wait(lambda: events(node).count("main start") == 2, lambda: f"all are restarted: {events(node)}")
     assert "main hook" not in events(node)
     node.wait_running("quick")
     node.remove("quick")
@@ -383,60 +383,60 @@ def test_a_restart_of_all_containers_skips_pre_stop_hooks(node):
 # Deadlines
 
 def test_active_deadline_survives_a_restart_of_the_agent(node):
-    node.launch(init_pod(node, "late", [sidecar("side")], teller("main"), activeDeadlineSeconds=4))
+    node.launch(init_pod(node, "late", [sidecar("side")], recorder("main"), activeDeadlineSeconds=12))
     node.restart()
     pod = node.wait_phase("late", "Failed")
     assert pod["status"]["reason"] == "DeadlineExceeded"
     assert pod["status"]["message"] == "Pod was active on the node longer than the specified deadline"
-    wait_events(node, ["side begin", "main begin", "main end", "side end"])
+    wait_events(node, ["side start", "main start", "main end", "side end"])
     wait(lambda: not [pid for pid in world.cgroup_pids(node.pod_cgroup("late")) if world.is_alive(pid)],
-         lambda: "nothing runs any more")
+         lambda: "no process is left")
     node.restart()
     pod = node.pod("late")
     assert pod["status"]["phase"] == "Failed" and pod["status"]["reason"] == "DeadlineExceeded"
-    assert len(events(node)) == 4, "nothing is started any more"
+    assert len(events(node)) == 4, "nothing is started again"
 
 
 def test_an_active_deadline_that_passes_without_an_agent_applies(node):
-    node.launch(init_pod(node, "unseen", [], teller("main"), activeDeadlineSeconds=3))
+    node.launch(init_pod(node, "unseen", [], recorder("main"), activeDeadlineSeconds=10))
     start = node.pod("unseen")["status"]["startTime"]
     node.kill9()
-    wait(lambda: time.time() > begin_of(start) + 3.5, "the deadline has passed")
-    assert events(node) == ["main begin"]
+    wait(lambda: time.time() > seconds_of(start) + 10.5, "the deadline has passed")
+    assert events(node) == ["main start"]
     node.start()
     node.wait_phase("unseen", "Failed")
-    wait_events(node, ["main begin", "main end"])
+    wait_events(node, ["main start", "main end"])
     assert node.pod("unseen")["status"]["startTime"] == start
 
 
-def begin_of(text):
+def seconds_of(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 def test_a_pod_that_completed_in_time_does_not_exceed_its_active_deadline(node):
-    node.drop(init_pod(node, "early", [], step("main"), activeDeadlineSeconds=2, restartPolicy="Never"))
+    node.drop(init_pod(node, "early", [], step("main"), activeDeadlineSeconds=12, restartPolicy="Never"))
     pod = node.wait_phase("early", "Succeeded")
-    wait(lambda: time.time() > begin_of(pod["status"]["startTime"]) + 2.5, "the deadline has passed")
+    wait(lambda: time.time() > seconds_of(pod["status"]["startTime"]) + 12.5, "the deadline has passed")
     node.restart()
     status = node.pod("early")["status"]
     assert status["phase"] == "Succeeded" and "reason" not in status
 
 
 def test_a_pod_that_never_started_fails_at_its_active_deadline(node):
-    node.drop(init_pod(node, "never", [], {**teller("main"), "image": "docker.io/library/none:1",
+    node.drop(init_pod(node, "never", [], {**recorder("main"), "image": "docker.io/library/none:1",
                                            "imagePullPolicy": "Never"}, activeDeadlineSeconds=2))
     pod = node.wait_phase("never", "Failed")
     assert pod["status"]["reason"] == "DeadlineExceeded"
-    told = [line for line in node.cli("get", "events").stdout.splitlines() if "DeadlineExceeded" in line]
-    assert len(told) == 1 and "Normal" in told[0], "it is told once"
+    lines = [line for line in node.cli("get", "events").stdout.splitlines() if "DeadlineExceeded" in line]
+    assert len(lines) == 1 and "Normal" in lines[0], "it is recorded once"
 
 
 def test_a_longer_active_deadline_starts_the_pod_again(node):
-    node.launch(init_pod(node, "late", [], teller("main"), activeDeadlineSeconds=2))
+    node.launch(init_pod(node, "late", [], recorder("main"), activeDeadlineSeconds=12))
     node.wait_phase("late", "Failed")
-    node.drop(init_pod(node, "late", [], teller("main"), activeDeadlineSeconds=600))
+    node.drop(init_pod(node, "late", [], recorder("main"), activeDeadlineSeconds=600))
     node.wait_running("late")
-    wait_events(node, ["main begin", "main end", "main begin"])
+    wait_events(node, ["main start", "main end", "main start"])
 
 
 def test_the_command_line_names_all_containers(node):

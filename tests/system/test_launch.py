@@ -11,12 +11,12 @@ from harness import NODE_NAME, condition
 
 
 @pytest.mark.quick
-def test_a_manifest_that_appears_becomes_a_running_container(node):
+def test_a_new_manifest_starts_its_pod(node):
     node.launch(specs.pod("web"))
     assert world.cmdline(node.init("web"))[:2] == ["/bin/sh", "-c"]
 
 
-def test_a_manifest_that_is_there_at_start_becomes_a_running_container(make_node):
+def test_a_manifest_present_at_agent_start_starts_its_pod(make_node):
     node = make_node(start=False)
     node.drop(specs.pod("web"))
     node.start()
@@ -56,7 +56,7 @@ def test_files_with_other_names_are_not_read(node):
         os.unlink(node.path(file))
 
 
-def test_command_and_arguments_are_what_runs(node):
+def test_command_and_arguments_are_executed(node):
     node.launch(specs.pod("words", specs.container(args=["1000", "$(MORE)", "$$(MORE)"],
                                                    env=[{"name": "MORE", "value": "7"}])))
     assert world.cmdline(node.init("words")) == ["/bin/sh", "-c", specs.IDLE, "1000", "7", "$(MORE)"]
@@ -68,13 +68,13 @@ def test_arguments_alone_follow_the_command_of_the_image(node):
 
 
 @pytest.mark.quick
-def test_the_environment_is_what_the_manifest_says(node):
+def test_the_environment_matches_the_manifest(node):
     node.launch(specs.pod("env", specs.container(env=[
-        {"name": "GREETING", "value": "hello"}, {"name": "BOTH", "value": "$(GREETING), $(NOBODY) and $$(GREETING)"},
+        {"name": "GREETING", "value": "hello"}, {"name": "BOTH", "value": "$(GREETING), $(MISSING) and $$(GREETING)"},
         {"name": "EMPTY", "value": ""}])))
     environ = world.environ(node.init("env"))
     assert environ["GREETING"] == "hello"
-    assert environ["BOTH"] == "hello, $(NOBODY) and $(GREETING)"
+    assert environ["BOTH"] == "hello, $(MISSING) and $(GREETING)"
     assert environ["EMPTY"] == ""
     assert environ["PATH"] == "/bin:/usr/bin", "the image's own"
     assert environ["HOSTNAME"]
@@ -101,7 +101,7 @@ def test_a_container_has_a_root_and_namespaces_of_its_own(node):
     assert "ro" in world.mount_at(pid, "/proc/sys")["options"]
 
 
-def test_what_a_container_writes_stays_in_its_own_root(node):
+def test_each_container_has_its_own_writable_root(node):
     node.launch(specs.pod("writer", specs.container("a", "echo a > /tmp/mark; " + specs.IDLE),
                           specs.container("b", specs.IDLE)))
     a, b = node.init("writer", "a"), node.init("writer", "b")
@@ -109,8 +109,8 @@ def test_what_a_container_writes_stays_in_its_own_root(node):
     assert not os.path.exists(f"/proc/{b}/root/tmp/mark")
 
 
-def test_neither_a_container_nor_its_end_waits_for_the_disk(node):
-    """Where a root is not volatile its end waits for all that anybody has written to the file system."""
+def test_container_start_and_exit_do_not_wait_for_the_disk(node):
+    """Without a volatile overlay, unmounting the root waits until the whole file system is synced."""
     node.launch(specs.pod("web"))
     root = world.mount_at(node.init("web"), "/")
     assert root["type"] == "overlay"

@@ -142,7 +142,7 @@ def test_pod_gets_a_new_address_after_its_shim_was_lost(net):
 
 
 def test_failed_pod_releases_its_address_though_its_shim_was_lost(net):
-    net.launch(pod("late", script="trap '' TERM; sleep 100000 & wait", activeDeadlineSeconds=3,
+    net.launch(pod("late", script="trap '' TERM; sleep 100000 & wait", activeDeadlineSeconds=10,
                    terminationGracePeriodSeconds=600))
     net.wait_phase("late", "Failed")
     assert net.reserved()

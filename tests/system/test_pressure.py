@@ -42,14 +42,14 @@ def wait_ate(node, name):
 
 
 def wait_evicted(node, name):
-    """Gives the pod as it is told while it is out."""
+    """Returns the pod as it is reported while it is evicted."""
     return node.wait_pod(name, lambda pod: pod["status"].get("phase") == "Failed" and
                          pod["status"].get("reason") == "Evicted", "is evicted", 60)
 
 
 def node_conditions(node):
-    told = json.loads(node.cli("get", "nodes", "-o", "json").stdout)
-    (one,) = told.get("items", [told])
+    answer = json.loads(node.cli("get", "nodes", "-o", "json").stdout)
+    (one,) = answer.get("items", [answer])
     return {entry["type"]: entry["status"] for entry in one["status"]["conditions"]}, one
 
 
@@ -124,14 +124,14 @@ def test_memory_pressure_is_reported_taints_the_node_and_rejects_besteffort_pods
 def test_a_condition_does_not_restore_labels_of_an_older_configuration(make_node):
     node = make_node(config=pods_may_have(60, mainstay={"nodeLabels": {"role": "a"}}))
     node.write_config(**pods_may_have(60, mainstay={"nodeLabels": {"role": "b"}}))
-    world.wait(lambda: node_conditions(node)[1]["metadata"]["labels"]["role"] == "b", "the label is another")
+    world.wait(lambda: node_conditions(node)[1]["metadata"]["labels"]["role"] == "b", "the label has changed")
     node.launch(eater("critical", 90, priority=CRITICAL))
     wait_condition(node, "MemoryPressure", "True")
     assert node_conditions(node)[1]["metadata"]["labels"]["role"] == "b"
 
 
 def changing_eater(node, name):
-    """It eats as many MiB as the file says, each time it begins."""
+    """A pod that allocates as many MiB as the file says, each time it starts."""
     eat(node, 90)
     pod = eater(name, 0)
     pod["spec"]["containers"][0]["command"][2] = EAT.format("$(cat /data/size)")
@@ -155,7 +155,7 @@ def test_an_evicted_pod_starts_again_when_the_node_has_recovered(make_node):
     eat(node, 1)
     node.wait_running("greedy", 60)
     wait_ate(node, "greedy")
-    assert node.status("greedy")["restartCount"] == 0, "it is another life"
+    assert node.status("greedy")["restartCount"] == 0, "it is a new instance"
     assert "starts again: the node no longer has MemoryPressure" in node.said()
 
 
@@ -164,12 +164,12 @@ def test_a_daemonset_pod_is_evicted_and_starts_again(make_node):
     spec = changing_eater(node, "greedy")["spec"]
     node.drop(specs.daemonset("greedy", *spec["containers"], volumes=spec["volumes"]))
 
-    def told():
+    def states():
         return [(one["status"]["phase"], one["status"].get("reason")) for one in node.pods()]
-    world.wait(lambda: told() == [("Failed", "Evicted")], "it is evicted", 60)
+    world.wait(lambda: states() == [("Failed", "Evicted")], "it is evicted", 60)
     eat(node, 1)
-    world.wait(lambda: told() == [("Running", None)], "it runs again", 60)
-    assert "FailedDaemonPod" not in node.cli("get", "events").stdout, "nobody has made another in its place"
+    world.wait(lambda: states() == [("Running", None)], "it runs again", 60)
+    assert "FailedDaemonPod" not in node.cli("get", "events").stdout, "the pod is not replaced"
     assert "starts again: the node no longer has MemoryPressure" in node.said()
 
 
@@ -248,7 +248,7 @@ def test_on_a_disk_filled_by_others_pods_continue_and_new_ones_are_rejected(smal
     node.wait_running("new", 60)
 
 
-def told_condition(member, kind):
+def reported_condition(member, kind):
     node = member.api.get("nodes", None, harness.NODE_NAME) or {"status": {"conditions": []}}
     return {one["type"]: one["status"] for one in node["status"]["conditions"]}.get(kind)
 
@@ -257,14 +257,14 @@ def test_the_api_server_gets_the_condition_and_its_pods_stay_evicted(make_member
     member = make_member(config=pods_may_have(60))
     member.bind("critical", *eater("critical", 90)["spec"]["containers"], priority=CRITICAL,
                 volumes=eater("critical", 90)["spec"]["volumes"])
-    member.wait_told_phase("critical", "Running")
-    world.wait(lambda: told_condition(member, "MemoryPressure") == "True", "the server hears of it", 60)
+    member.wait_reported_phase("critical", "Running")
+    world.wait(lambda: reported_condition(member, "MemoryPressure") == "True", "the server hears of it", 60)
     member.bind("beggar")
-    told = member.wait_told_phase("beggar", "Failed", 60)
-    assert told["status"]["reason"] == "Evicted"
+    evicted = member.wait_reported_phase("beggar", "Failed", 60)
+    assert evicted["status"]["reason"] == "Evicted"
     member.api.delete("pods", "default", "critical")
-    world.wait(lambda: told_condition(member, "MemoryPressure") == "False", "the server hears of that, too", 60)
+    world.wait(lambda: reported_condition(member, "MemoryPressure") == "False", "the server hears of that, too", 60)
     member.bind("next")
-    member.wait_told_phase("next", "Running")
-    assert member.told("beggar")["status"]["phase"] == "Failed"
-    assert not world.pids_of_root(member.pod_cgroup("beggar")), "somebody else has made another in its place"
+    member.wait_reported_phase("next", "Running")
+    assert member.reported("beggar")["status"]["phase"] == "Failed"
+    assert not world.pids_of_root(member.pod_cgroup("beggar")), "it is not restarted"

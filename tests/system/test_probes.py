@@ -86,7 +86,7 @@ def test_a_kill_of_an_earlier_agent_counts_as_a_failure(node):
         "livenessProbe": {**exists("alive"), "failureThreshold": 1, "terminationGracePeriodSeconds": 2},
         "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", "touch /v/ending; sleep 100"]}}}}))
     os.unlink(os.path.join(node.data, "alive"))
-    world.wait(lambda: os.path.exists(os.path.join(node.data, "ending")), "its hook has begun")
+    world.wait(lambda: os.path.exists(os.path.join(node.data, "ending")), "its hook has started")
     node.kill9()
     touch(node, "alive")
     node.start()
@@ -100,7 +100,7 @@ def test_other_probes_wait_for_the_startup_probe(node):
         "livenessProbe": {"exec": {"command": ["sh", "-c", "echo > /v/asked; test -e /v/alive"]}, **FAST,
                           "failureThreshold": 1},
         "readinessProbe": exists("started")}))
-    world.wait(lambda: "Startup probe failed" in node.said(), "it was asked whether it has started")
+    world.wait(lambda: "Startup probe failed" in node.said(), "its startup probe ran")
     assert not os.path.exists(os.path.join(node.data, "asked"))
     status = node.status("slow")
     assert (status["ready"], status["started"], status["restartCount"]) == (False, False, 0)
@@ -108,7 +108,7 @@ def test_other_probes_wait_for_the_startup_probe(node):
     touch(node, "started")
     wait_ready(node, "slow")
     assert node.status("slow")["started"]
-    world.wait(lambda: os.path.exists(os.path.join(node.data, "asked")), "it is asked whether it lives")
+    world.wait(lambda: os.path.exists(os.path.join(node.data, "asked")), "its liveness probe runs")
 
 
 def test_a_failed_startup_probe_restarts_the_container(node):
@@ -148,7 +148,7 @@ def test_network_probes_reach_the_pod(node, handler):
     ({"httpGet": {"port": 18232, "scheme": "HTTPS"}}, 'Get "https://'),
     ({"tcpSocket": {"port": 18233}}, "connect: Connection refused"),
     ({"grpc": {"port": 18232}}, "error: health rpc probe failed"),
-], ids=["404", "nobody", "no TLS", "no port", "no gRPC"])
+], ids=["404", "no HTTP", "no TLS", "no port", "no gRPC"])
 def test_failed_probes_have_the_kubelets_message(node, handler, message):
     container = specs.container(script=SERVE.format(port=18232),
                                 readinessProbe={**handler, **FAST, "initialDelaySeconds": 1})
@@ -204,14 +204,14 @@ def test_a_probe_runs_as_the_container_does(node):
     container = specs.container(
         script=specs.IDLE, workingDir="/tmp", env=[{"name": "A", "value": "b"}],
         securityContext={"runAsUser": 1000}, volumeMounts=[specs.mount("v", "/v")],
-        readinessProbe={"exec": {"command": ["sh", "-c", 'echo "$(id -u) $(pwd) $A $(A) $0" > /v/who']}, **FAST})
+        readinessProbe={"exec": {"command": ["sh", "-c", 'echo "$(id -u) $(pwd) $A $(A) $0" > /v/identity']}, **FAST})
     os.chmod(node.data, 0o777)
-    node.launch(specs.pod("who", container, volumes=[specs.host_path("v", node.data)]))
-    wait_ready(node, "who")
-    assert world.read(os.path.join(node.data, "who")) == "1000 /tmp b b sh\n"
+    node.launch(specs.pod("identity", container, volumes=[specs.host_path("v", node.data)]))
+    wait_ready(node, "identity")
+    assert world.read(os.path.join(node.data, "identity")) == "1000 /tmp b b sh\n"
 
 
-def test_an_exec_probe_has_no_host_devices(node):
+def test_an_exec_probe_cannot_access_host_devices(node):
     node.launch(specs.pod("web", specs.container(script=specs.IDLE, readinessProbe={
         "exec": {"command": ["sh", "-c", "test ! -c /proc/self/fd/0 && test $(wc -c) = 0"]}, **FAST})))
     wait_ready(node, "web")

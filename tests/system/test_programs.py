@@ -35,19 +35,19 @@ def test_help_is_given_when_it_is_asked_for(name):
     assert answer.stderr == ""
 
 
-def test_the_agent_tells_its_options():
+def test_help_of_the_agent_lists_its_options():
     answer = run("mainstayd", "--help")
     for option in ("--config", "--manifest-dir", "--state-dir", "--run-dir", "--log-dir", "--node-name", "--version"):
         assert option in answer.stdout
 
 
-def test_the_version_is_told():
+def test_the_version_is_printed():
     assert version() in run("mainstayd", "--version").stdout
     assert version() in run("mainstay", "version").stdout
 
 
 @pytest.mark.parametrize("words", [("--no-such-option",), ("surplus",), ("--config",)])
-def test_the_agent_refuses_what_it_does_not_know(words):
+def test_the_agent_refuses_unknown_arguments(words):
     answer = run("mainstayd", *words)
     assert answer.returncode == 2
     assert answer.stderr
@@ -63,13 +63,13 @@ def test_an_unknown_word_gets_a_hint_and_status_2(words, hint):
 
 
 def test_no_agent_is_an_error_with_the_socket_s_name(tmp_path):
-    path = str(tmp_path / "nobody.sock")
+    path = str(tmp_path / "missing.sock")
     answer = run("mainstay", "--socket", path, "get", "pods")
     assert answer.returncode == 1
     assert path in answer.stderr
 
 
-def test_a_config_that_is_not_there_is_an_empty_one_and_a_broken_one_is_named(make_node):
+def test_an_invalid_configuration_stops_the_agent_with_its_location(make_node):
     node = make_node(start=False)
     with open(node.config, "w", encoding="utf-8") as file:
         file.write("kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\npodPidsLimit: many\n")
@@ -82,7 +82,7 @@ def test_a_config_that_is_not_there_is_an_empty_one_and_a_broken_one_is_named(ma
 
 @pytest.fixture(scope="module", name="busy")
 def fixture_busy(shared_node):
-    """A node with a pod in two namespaces, for those who look only."""
+    """A node with a pod in each of two namespaces, for tests that only read."""
     shared_node.launch(specs.pod("web", specs.container("a"), specs.container("b")))
     shared_node.drop(specs.pod("api", metadata={"namespace": "kube-system"}))
     world.wait(lambda: harness.is_running(shared_node.pod("api", "kube-system") or
@@ -124,7 +124,7 @@ def test_get_one_pod_as_json_is_a_pod(busy):
         assert (answer["kind"], answer["metadata"]["name"]) == ("Pod", "web-node1")
 
 
-def test_get_pods_as_yaml_says_the_same_as_json(busy):
+def test_get_pods_yaml_equals_json(busy):
     as_json = json.loads(busy.cli("get", "pods", "web", "-o", "json").stdout)
     assert yaml.load(busy.cli("get", "pods", "web", "-o", "yaml").stdout, yaml.BaseLoader)["metadata"]["uid"] == \
         as_json["metadata"]["uid"]
@@ -134,20 +134,20 @@ def test_get_pods_by_name(busy):
     assert busy.cli("get", "pods", "-o", "name").stdout == "pod/web-node1\n"
 
 
-def test_get_a_pod_that_is_not_there(busy):
-    answer = busy.cli("get", "pods", "nobody")
+def test_get_of_a_missing_pod_fails(busy):
+    answer = busy.cli("get", "pods", "missing")
     assert answer.returncode == 1
-    assert "nobody" in answer.stderr
+    assert "missing" in answer.stderr
 
 
-def test_describe_tells_what_there_is_to_know(busy):
+def test_describe_shows_the_pod(busy):
     text = busy.cli("describe", "pod", "web").stdout
     for word in ("web-node1", "Namespace:", "default", "node1", "Running", specs.IMAGE, "Restart Count:", "QoS Class:",
                  "Conditions:", "mainstay://"):
         assert word in text, word
 
 
-def test_the_socket_may_come_from_the_environment(busy):
+def test_the_socket_is_read_from_the_environment(busy):
     answer = run("mainstay", "get", "pods", env={**os.environ, "MAINSTAY_SOCKET": busy.socket})
     assert "web-node1" in answer.stdout
 
@@ -157,7 +157,7 @@ def test_the_socket_is_for_root_alone(busy):
     assert os.stat(busy.run).st_mode & 0o077 == 0 or os.stat(busy.run).st_mode & 0o777 == 0o755
 
 
-def test_watching_shows_what_changes(node):
+def test_a_watch_shows_changes(node):
     with subprocess.Popen([harness.program("mainstay"), "--socket", node.socket, "get", "pods", "-w"], text=True,
                           stdout=subprocess.PIPE, env=node.environment()) as client:
         try:
@@ -184,7 +184,7 @@ def test_validate_calls_an_unknown_field_an_error(tmp_path):
     assert re.search(r"typo\.yaml:\d+:3: spec\.hostNetwrok: ", answer.stdout + answer.stderr)
 
 
-def test_health_is_told(busy):
+def test_health_endpoints_respond(busy):
     assert busy.get("/healthz") == (200, "ok") or busy.get("/healthz")[0] == 200
     assert busy.get("/readyz")[0] == 200
     assert busy.get("/nothing")[0] == 404

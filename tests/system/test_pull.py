@@ -637,7 +637,7 @@ def test_a_refused_connection_is_reported(puller):
     refused(puller, puller.run("127.0.0.1:1/team/app:latest"), "registry '127.0.0.1:1'", "connect")
 
 
-def test_of_a_hundred_addresses_the_one_that_answers_is_found(puller, serve):
+def test_the_only_reachable_address_of_a_hundred_is_used(puller, serve):
     registry = serve()
     puller.sees("hosts", "".join(f"127.0.1.{i} many.test\n" for i in range(1, 100)) + "127.0.0.1 many.test\n")
     host = f"many.test:{registry.port}"

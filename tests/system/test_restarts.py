@@ -72,7 +72,7 @@ def test_a_container_that_always_fails_is_in_crash_loop_back_off(node):
     assert status["restartCount"] >= 1, "the first restart is immediate"
     assert not status["ready"]
     assert node.pod("ender")["status"]["phase"] == "Running"
-    node.wait_pod("ender", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 3, "goes on trying")
+    node.wait_pod("ender", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 3, "is restarted again")
 
 
 def test_back_off_applies_to_exit_code_0_too(node):
@@ -89,16 +89,16 @@ def test_each_restart_waits_for_its_back_off(make_node):
 
 
 def test_an_exit_of_one_container_does_not_affect_the_other(node):
-    node.launch(specs.pod("two", specs.container("dies"), specs.container("lives")))
-    lives = node.init("two", "lives")
+    node.launch(specs.pod("two", specs.container("dies"), specs.container("runs")))
+    pid = node.init("two", "runs")
     world.kill_all([node.init("two", "dies")])
     node.wait_restarts("two", 1, "dies")
-    assert node.init("two", "lives") == lives
-    assert node.status("two", "lives")["restartCount"] == 0
+    assert node.init("two", "runs") == pid
+    assert node.status("two", "runs")["restartCount"] == 0
 
 
 @pytest.mark.parametrize("codes,phase", [((0, 0), "Succeeded"), ((0, 1), "Failed")])
-def test_the_phase_is_that_of_all_containers(node, codes, phase):
+def test_the_phase_depends_on_all_containers(node, codes, phase):
     node.drop(specs.pod("both", specs.container("a", f"exit {codes[0]}"), specs.container("b", f"exit {codes[1]}"),
                         restartPolicy="Never"))
     node.wait_phase("both", phase)

@@ -113,12 +113,12 @@ def test_a_capability_that_the_node_lacks_is_an_error(shared_node):
     assert message == "CAP_SYS_RESOURCE cannot be added: this node's agent does not have it"
 
 
-def test_privileges_cannot_be_gained_where_that_is_forbidden(shared_node):
+def test_forbidden_privilege_escalation_sets_no_new_privs(shared_node):
     shared_node.launch(secure("tame", {"allowPrivilegeEscalation": False}))
     assert status(shared_node, "tame", "NoNewPrivs") == "1"
 
 
-def test_a_privileged_container_has_what_the_agent_has(shared_node):
+def test_a_privileged_container_has_the_agents_privileges(shared_node):
     said = try_out(shared_node, "privileged",
                    "ls /proc/sys/kernel >/dev/null; touch /sys/fs/cgroup 2>/dev/null; ls /dev; mount -t tmpfs none /tmp "
                    "&& echo mounted", {"privileged": True})

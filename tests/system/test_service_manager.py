@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a service manager and a monitoring system are told: readiness, reloads, the watchdog; and names of metrics."""
+"""Notifications to the service manager (readiness, reloads, watchdog) and the metrics that alerts and the dashboard use."""
 
 import json
 import os
@@ -17,7 +17,7 @@ PACKAGING = os.path.join(harness.TOP, "packaging")
 
 
 class Manager:
-    """Listens in the place of systemd."""
+    """Receives notifications in place of systemd."""
 
     def __init__(self, directory):
         self.path = os.path.join(directory, "notify")
@@ -34,9 +34,9 @@ class Manager:
             pass
         return self.heard
 
-    def wait_for(self, beginning, count=1):
-        world.wait(lambda: len([one for one in self.listen() if one.startswith(beginning)]) >= count,
-                   lambda: f"{beginning} is told {count} times: {self.heard}")
+    def wait_for(self, prefix, count=1):
+        world.wait(lambda: len([one for one in self.listen() if one.startswith(prefix)]) >= count,
+                   lambda: f"{prefix} is sent {count} times: {self.heard}")
 
 
 @pytest.fixture(name="manager")
@@ -46,12 +46,12 @@ def fixture_manager(tmp_path, monkeypatch):
     return manager
 
 
-def test_readiness_is_told_once_when_what_is_there_has_been_acted_on(make_node, manager):
+def test_readiness_is_reported_once_after_the_first_reconciliation(make_node, manager):
     node = make_node(start=False)
     node.drop(specs.pod("web"))
     node.start()
     manager.wait_for("READY=1")
-    assert node.pods(), "READY=1 is told after the pods are known"
+    assert node.pods(), "READY=1 is sent after the pods are known"
     node.wait_running("web")
     manager.wait_for("STATUS=1 pod, 1 running")
     assert manager.heard.count("READY=1") == 1
@@ -60,7 +60,7 @@ def test_readiness_is_told_once_when_what_is_there_has_been_acted_on(make_node, 
     node.start()
 
 
-def test_a_reload_is_told_as_a_pair_whether_the_configuration_is_good_or_not(make_node, manager):
+def test_a_reload_is_reported_as_a_pair_even_if_the_configuration_is_invalid(make_node, manager):
     node = make_node()
     manager.wait_for("READY=1")
     node.write_config(mainstay={"nodeLabels": {"size": "large"}})
@@ -112,7 +112,7 @@ def expressions_of_dashboard(value):
             yield from expressions_of_dashboard(part)
 
 
-def test_all_metrics_that_alerts_and_the_dashboard_ask_for_are_told(node):
+def test_all_metrics_of_alerts_and_the_dashboard_are_exported(node):
     with open(os.path.join(PACKAGING, "alerts.yaml"), encoding="utf-8") as file:
         rules = [rule for group in yaml.safe_load(file)["groups"] for rule in group["rules"]]
     with open(os.path.join(PACKAGING, "dashboard.json"), encoding="utf-8") as file:
@@ -120,12 +120,12 @@ def test_all_metrics_that_alerts_and_the_dashboard_ask_for_are_told(node):
     assert all(rule["alert"] and rule["annotations"]["summary"] and rule["labels"]["severity"] for rule in rules)
     asked = names_in([rule["expr"] for rule in rules]) | names_in(expressions_of_dashboard(dashboard))
     node.launch(specs.pod("web", specs.container(readinessProbe={"exec": {"command": ["true"]}, "periodSeconds": 1})))
-    told = set()
+    exported = set()
 
     def missing():
         for path in "/metrics", "/metrics/resource":
-            told.update(re.findall(r"^# TYPE (\S+)", node.get(path)[1], re.M))
-        return {name for name in asked if name not in told and re.sub(r"_(bucket|sum|count|total)$", "", name) not in told}
+            exported.update(re.findall(r"^# TYPE (\S+)", node.get(path)[1], re.M))
+        return {name for name in asked if name not in exported and re.sub(r"_(bucket|sum|count|total)$", "", name) not in exported}
 
-    world.wait(lambda: not missing(), lambda: f"all are told but {missing()}")
+    world.wait(lambda: not missing(), lambda: f"all are exported but {missing()}")
     assert len(asked) > 8

@@ -26,7 +26,7 @@ def user_of(pid):
             "supplementalGroups": sorted(int(group) for group in world.status(pid, "Groups").split())}
 
 
-def told_user(node, name, container="main"):
+def reported_user(node, name, container="main"):
     user = dict(node.status(name, container)["user"]["linux"])
     return {**user, "supplementalGroups": sorted(user.get("supplementalGroups", []))}
 
@@ -40,7 +40,7 @@ def limits_of(group):
     return quota // 100, int(world.cgroup_value(group, "memory", "memory.limit_in_bytes"))
 
 
-def told_limits(node, name):
+def reported_limits(node, name):
     limits = node.status(name)["resources"]["limits"]
     return int(limits["cpu"].removesuffix("m")), int(limits["memory"].removesuffix("Mi")) << 20
 
@@ -49,7 +49,7 @@ def conditions(pod):
     return {c["type"]: c for c in pod["status"]["conditions"]}
 
 
-def test_who_asks_before_a_new_agent_knows_what_runs_changes_the_time_of_no_condition(node):
+def test_an_early_request_to_a_restarted_agent_keeps_transition_times(node):
     def is_unready():
         try:
             return harness.condition(node.pod("web"), "Ready")["status"] == "False"
@@ -71,25 +71,25 @@ def test_who_asks_before_a_new_agent_knows_what_runs_changes_the_time_of_no_cond
     assert harness.condition(node.pod("web"), "Ready")["lastTransitionTime"] <= since
 
 
-def test_the_user_is_the_one_that_the_first_process_has(node):
+def test_the_reported_user_matches_the_first_process(node):
     node.launch(specs.pod("web", specs.container(securityContext={"runAsUser": 1234, "runAsGroup": 2345}),
                           specs.container("root"), securityContext={"supplementalGroups": [4000], "fsGroup": 5000}))
     for container in ("main", "root"):
-        assert told_user(node, "web", container) == user_of(node.init("web", container))
-    assert told_user(node, "web")["uid"] == 1234
+        assert reported_user(node, "web", container) == user_of(node.init("web", container))
+    assert reported_user(node, "web")["uid"] == 1234
     node.restart()
     node.wait_running("web")
-    assert told_user(node, "web") == user_of(node.init("web")), "as the next agent tells it"
+    assert reported_user(node, "web") == user_of(node.init("web")), "as the next agent reports it"
 
 
-def test_the_user_of_a_pod_with_users_of_its_own_is_what_it_is_within(net):
+def test_the_reported_user_is_the_one_inside_the_user_namespace(net):
     net.launch(specs.pod("web", specs.container(securityContext={"runAsUser": 7}), hostNetwork=False,
                           hostUsers=False))
-    assert told_user(net, "web")["uid"] == 7
+    assert reported_user(net, "web")["uid"] == 7
     assert int(world.status(net.init("web"), "Uid").split()[0]) % 65536 == 7
 
 
-def test_mounts_are_told_as_the_mount_table_has_them(node):
+def test_volume_mounts_match_the_mount_table(node):
     node.launch(specs.pod("web", specs.container(volumeMounts=[
         specs.mount("v", "/rw"), specs.mount("v", "/ro", readOnly=True),
         specs.mount("v", "/rro", readOnly=True, recursiveReadOnly="IfPossible")]),
@@ -110,13 +110,13 @@ def test_resources_are_those_of_the_control_group_also_where_an_edit_cannot_be_a
     node.launch(pod)
     world.wait(lambda: node.logged("web") == ["full"], "its memory is in use")
     assert node.status("web")["allocatedResources"] == {"cpu": "200m", "memory": "8Mi"}
-    assert told_limits(node, "web") == limits_of(node.container_cgroup("web")) == (300, 64 << 20)
+    assert reported_limits(node, "web") == limits_of(node.container_cgroup("web")) == (300, 64 << 20)
     container["resources"]["limits"] = {"cpu": "400m", "memory": "16Mi"}
     node.drop(pod)
     now = node.wait_pod("web", lambda pod: "PodResizeInProgress" in conditions(pod), "says that it waits")
     assert conditions(now)["PodResizeInProgress"]["reason"] == "Error"
     assert now["spec"]["containers"][0]["resources"]["limits"]["memory"] == "16Mi"
-    assert told_limits(node, "web") == limits_of(node.container_cgroup("web")) == (400, 64 << 20)
+    assert reported_limits(node, "web") == limits_of(node.container_cgroup("web")) == (400, 64 << 20)
 
 
 def test_a_container_restarts_for_more_memory_where_it_asks_to(node):
@@ -129,17 +129,17 @@ def test_a_container_restarts_for_more_memory_where_it_asks_to(node):
     before = node.init("web")
     container["resources"]["limits"]["cpu"] = "400m"
     node.drop(pod)
-    world.wait(lambda: limits_of(node.container_cgroup("web"))[0] == 400, "its CPU is another")
+    world.wait(lambda: limits_of(node.container_cgroup("web"))[0] == 400, "its CPU has changed")
     assert node.init("web") == before and node.status("web")["restartCount"] == 0
     container["resources"]["limits"]["memory"] = "48Mi"
     node.drop(pod)
     node.wait_restarts("web", 1)
     node.wait_running("web")
     assert node.init("web") != before and not world.is_alive(before)
-    assert told_limits(node, "web") == limits_of(node.container_cgroup("web")) == (400, 48 << 20)
+    assert reported_limits(node, "web") == limits_of(node.container_cgroup("web")) == (400, 48 << 20)
 
 
-def test_the_stop_signal_is_the_one_that_ends_it(node):
+def test_the_stop_signal_is_reported(node):
     script = "trap 'echo heard; exit 0' USR1; sleep 100000 & wait"
     node.launch(specs.pod("web", specs.container(script=script, lifecycle={"stopSignal": "SIGUSR1"}),
                           specs.container("plain"), os={"name": "linux"}))
@@ -147,7 +147,7 @@ def test_the_stop_signal_is_the_one_that_ends_it(node):
     assert node.status("web", "plain")["stopSignal"] == "SIGTERM"
 
 
-def test_a_gate_that_nobody_opens_keeps_the_pod_from_being_ready_and_nothing_else(node):
+def test_a_readiness_gate_without_a_condition_only_keeps_the_pod_unready(node):
     node.drop(specs.pod("web", readinessGates=[{"conditionType": "PodScheduled"}, {"conditionType": "x.example/Warm"}]))
     pod = node.wait_pod("web", lambda pod: conditions(pod)["ContainersReady"]["status"] == "True", "has its containers")
     ready = conditions(pod)["Ready"]
@@ -161,7 +161,7 @@ def test_a_gate_that_nobody_opens_keeps_the_pod_from_being_ready_and_nothing_els
     assert harness.condition(node.pod("open"), "Ready")["status"] == "True"
 
 
-def test_a_host_name_that_overrides_is_taken_as_it_is(net):
+def test_a_hostname_override_is_used_verbatim(net):
     net.launch(specs.pod("web", specs.container(), hostNetwork=False, hostname="www", subdomain="shop",
                           hostnameOverride="db.example.com"))
     pid = net.init("web")
@@ -171,7 +171,7 @@ def test_a_host_name_that_overrides_is_taken_as_it_is(net):
     assert [net.pod("web")["status"]["podIP"], "db.example.com"] in own
 
 
-def test_of_a_pod_that_the_node_does_not_take_no_container_is_known(node):
+def test_a_rejected_pod_lacks_container_statuses(node):
     node.drop(specs.pod("web", nodeSelector={"disk": "ssd"}))
     pod = node.wait_pod("web", lambda pod: pod["status"]["phase"] == "Failed", "is not taken")
     assert pod["status"]["reason"] == "NodeAffinity" and "containerStatuses" not in pod["status"]

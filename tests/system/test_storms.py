@@ -34,7 +34,7 @@ def running(node, pod, container):
     ours = mark(node, pod, container)
     found = {pid: words for pid in world.pids() if (words := words_of(pid, ours))}
     firsts = [pid for pid in found if int(world.status(pid, "PPid") or 0) not in found]
-    # One may have ended, and the next begun, while the others were looked at.
+    # One may have ended, and the next started, during the scan.
     return [found[pid] for pid in firsts if words_of(pid, ours)]
 
 
@@ -173,7 +173,7 @@ def fixture_make_any_node(archive, make_node):
 
 
 @pytest.mark.parametrize("has_network", [False, True], ids=["node", "own"])
-def test_a_storm_of_edits_and_deaths_ends_in_what_was_written_last(make_any_node, has_network):
+def test_edits_and_kills_converge_on_the_last_manifest(make_any_node, has_network):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
     print(f"MAINSTAY_SEED={seed}")
     node = make_any_node(has_network, config={"crashLoopBackOff": {"maxContainerRestartPeriod": "1s"}})
@@ -201,5 +201,5 @@ def test_a_storm_of_edits_and_deaths_ends_in_what_was_written_last(make_any_node
     storm.look()
     if has_network:
         world.wait(lambda: node.reserved() == sorted(node.address(pod) for pod in PODS),
-                   lambda: f"no address is anybody else's: {node.reserved()}")
+                   lambda: f"only addresses of these pods are reserved: {node.reserved()}")
         world.wait(lambda: len(node.chains()) == len(PODS), lambda: f"nor any rule: {node.network_leftovers()}")

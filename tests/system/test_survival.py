@@ -59,7 +59,7 @@ def test_a_stopped_agent_leaves_its_pods_running(node):
 
 
 @pytest.mark.quick
-def test_draining_stops_every_pod_and_leaves_nothing_but_the_manifests(node):
+def test_draining_stops_all_pods_and_keeps_the_manifests(node):
     for name in ("one", "two"):
         node.launch(specs.pod(name))
     pids = [node.init(name) for name in ("one", "two")]
@@ -155,7 +155,7 @@ def test_a_file_edited_while_the_agent_is_dead_is_acted_on_by_the_next_one(node)
     assert [pod["metadata"]["uid"] for pod in node.pods()] == [uid]
 
 
-def test_a_pod_that_was_being_stopped_when_the_agent_died_is_stopped(node):
+def test_a_restarted_agent_completes_a_termination(node):
     node.launch(specs.pod("deaf", specs.container(script="trap '' TERM; while :; do sleep 0.1; done"),
                           terminationGracePeriodSeconds=3))
     pid = node.init("deaf")
@@ -187,7 +187,7 @@ def test_a_second_agent_on_the_same_directories_refuses(node):
     assert identities(node, ["web"]) == before
 
 
-def test_a_killed_shim_s_pod_starts_again_and_the_exit_is_unknown(node):
+def test_a_killed_shim_restarts_its_pod_with_an_unknown_exit(node):
     node.launch(starter(node, "orphan"))
     pid, shim = node.init("orphan"), node.shim("orphan")
     world.kill_all([shim])
@@ -212,7 +212,7 @@ def test_a_shim_killed_while_the_agent_is_dead_is_noticed(node):
     assert node.find_init("orphan") != pid
 
 
-def test_a_killed_shim_s_pod_that_is_never_restarted_has_failed(node):
+def test_a_killed_shim_fails_a_pod_with_policy_never(node):
     node.launch(specs.pod("once", restartPolicy="Never"))
     world.kill_all([node.shim("once")])
     node.wait_phase("once", "Failed")
@@ -220,7 +220,7 @@ def test_a_killed_shim_s_pod_that_is_never_restarted_has_failed(node):
     assert (ended["exitCode"], ended["reason"]) == (137, "ContainerStatusUnknown")
 
 
-def test_what_had_come_to_its_end_is_not_run_again_after_the_node_was_down(node):
+def test_terminated_containers_do_not_run_again_after_all_shims_are_killed(node):
     node.drop(starter(node, "done", "exit 0", restartPolicy="OnFailure"))
     node.drop(starter(node, "failed", "printf 'no\\nway' > /dev/termination-log; exit 3", restartPolicy="Never"))
     half = starter(node, "half", "exit 0", restartPolicy="OnFailure")
@@ -237,7 +237,7 @@ def test_what_had_come_to_its_end_is_not_run_again_after_the_node_was_down(node)
         node.start()
         node.wait_phase("done", "Succeeded")
         node.wait_phase("failed", "Failed")
-        node.wait_pod("half", lambda pod: "running" in node.status("half", "other").get("state", {}), "goes on")
+        node.wait_pod("half", lambda pod: "running" in node.status("half", "other").get("state", {}), "still runs")
         assert {name: node.status(name)["state"] for name in before} == before
         assert sorted(starts(node)) == ["done", "failed", "half"]
         node.kill9()
@@ -302,7 +302,7 @@ class Chaos:
 
 
 @pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.long)])
-def test_kills_while_pods_come_and_go(node, kills):
+def test_kills_while_pods_are_added_and_removed(node, kills):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
     print(f"MAINSTAY_SEED={seed}")
     chaos = Chaos(node, seed)
@@ -325,8 +325,8 @@ def test_kills_while_pods_come_and_go(node, kills):
         assert ended["exitCode"] == code, (name, ended)
     for name in chaos.removed:
         node.wait_gone(name)
-    begun = starts(node)
+    started = starts(node)
     for name in chaos.steady + list(chaos.enders):
-        assert begun.count(name) == 1, f"{name} was started {begun.count(name)} times"
+        assert started.count(name) == 1, f"{name} was started {started.count(name)} times"
     for name in chaos.removed:
-        assert begun.count(name) <= 1, f"{name} was started {begun.count(name)} times"
+        assert started.count(name) <= 1, f"{name} was started {started.count(name)} times"

@@ -12,7 +12,7 @@ def descriptor(pid, number):
     return os.stat(f"/proc/{pid}/fd/{number}")
 
 
-def test_without_stdin_there_is_nothing_to_read(node):
+def test_a_container_without_stdin_reads_eof(node):
     node.launch(specs.pod("none", specs.container(script="read line; echo read-$?; " + specs.IDLE)))
     world.wait(lambda: node.logged("none") == ["read-1"], "the end of the file was read")
     assert descriptor(node.init("none"), 0).st_rdev == os.makedev(1, 3), "/dev/null"
@@ -25,10 +25,10 @@ def test_with_stdin_a_reader_waits_even_when_the_agent_dies(node):
     assert stat.S_ISFIFO(descriptor(node.init("open"), 0).st_mode)
     node.restart()
     node.wait_running("open")
-    assert node.logged("open") == ["before"], "nobody has closed it"
+    assert node.logged("open") == ["before"], "its stdin is still open"
 
 
-def test_a_tty_is_a_terminal_with_all_that_belongs_to_one(node):
+def test_a_tty_is_a_pseudo_terminal_on_all_descriptors(node):
     node.launch(specs.pod("tty", specs.container(
         script="tty; echo to-stderr >&2; echo term $TERM; stty -a 2>/dev/null | grep -q 'icanon' && echo canonical; " + specs.IDLE,
         tty=True, stdin=True)))
@@ -50,7 +50,7 @@ def test_the_last_words_on_a_terminal_are_not_lost(node):
     assert [line.rstrip("\r") for line in node.logged("brief")] == [str(i) for i in range(1, 5001)]
 
 
-def test_a_terminal_outlives_the_agent_and_comes_again_with_each_attempt(node):
+def test_a_terminal_survives_the_agent_and_each_restart_gets_a_new_one(node):
     node.launch(specs.pod("again", specs.container(
         script="trap 'exit 1' TERM; tty; while sleep 0.1; do echo tick; done", tty=True)))
     node.restart()
@@ -62,7 +62,7 @@ def test_a_terminal_outlives_the_agent_and_comes_again_with_each_attempt(node):
     world.wait(lambda: node.logged("again", attempt=1)[:1] in (["/dev/pts/0\r"], ["/dev/pts/0"]), "a terminal again")
 
 
-def test_a_tty_that_cannot_start_says_why(node):
+def test_a_tty_start_error_is_reported(node):
     node.drop(specs.pod("wrong", specs.container(tty=True, command=["/no/such/program"])))
     message = node.wait_waiting("wrong", "RunContainerError")
     assert "/no/such/program" in message

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world as the kernel tells it: processes, control groups, mounts. Nothing here asks the agent."""
+"""The machine as the kernel reports it: processes, control groups, mounts. Nothing here asks the agent."""
 
 import os
 import re
@@ -21,13 +21,13 @@ def read(path):
 
 def wait(predicate, what, deadline=30.0):
     """Asks again and again until the answer is true, and gives it; fails when the time is over. The longer it takes, the
-    less often it asks, so that those who wait leave the processors to those who work."""
-    begun = time.monotonic()
+    less often it asks, so that waiting tests leave the processors to the others."""
+    start = time.monotonic()
     while True:
         value = predicate()
         if value:
             return value
-        waited = time.monotonic() - begun
+        waited = time.monotonic() - start
         if waited > deadline:
             raise AssertionError(f"in {deadline:g} s it did not come to this: {what() if callable(what) else what}")
         time.sleep(min(0.05, max(0.01, waited / 20)))

@@ -3,7 +3,8 @@
 
 /* The container state machine's own struct, shared by its files: container-machine.c has the states
  * and transitions, container-exit.c what follows the end of an attempt, container-adopt.c the
- * adoption after a restart of the agent, container-queries.c and container-status.c the questions.
+ * adoption after a restart of the agent, container-queries.c, container-status.c and
+ * container-dump.c the questions.
  * No other file includes this. */
 
 #include "agent/pods/container/container-machine.h"

@@ -189,5 +189,8 @@ bool container_machine_is_in_back_off(
 int container_machine_status(const ContainerMachine *container, const char *uid,
                              ContainerStatus *ret);
 
+/* Prints state and back-off for `mainstay debug dump`. */
+void container_machine_dump(const ContainerMachine *container, FILE *out);
+
 /* Prints the table of transitions as Markdown, for agent/pods/README.md. */
 void container_machine_print_table(FILE *out);

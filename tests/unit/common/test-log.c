@@ -5,6 +5,7 @@
 #include "tests/test.h"
 
 #include <fcntl.h>
+#include <syslog.h>
 
 typedef struct StderrCapture {
         int saved_fd;
@@ -79,20 +80,52 @@ TEST(a_failure_is_logged_and_returned_in_one_line)
         EXPECT_STREQ(text, expected);
 }
 
-TEST(debug_lines_are_printed_only_on_request)
+TEST(debug_lines_are_written_at_log_level_debug_only)
 {
         cleanup_free char *text = NULL;
         char expected[256];
         StderrCapture capture = stderr_capture_start();
 
-        unsetenv("MAINSTAY_DEBUG");
-        log_debug("unheard");
+        log_debug("dropped");
+        EXPECT(!log_is_debug());
         setenv("MAINSTAY_DEBUG", "1", 1);
-        log_debug("heard");
+        log_debug("dropped as well: the environment is read once");
+        log_read_environment();
         unsetenv("MAINSTAY_DEBUG");
+        EXPECT(log_is_debug());
+        log_debug("written");
+        log_set_level(LOG_INFO);
+        log_debug("dropped again");
         text = stderr_capture_end(&capture);
-        format_expected_log_line("heard", expected, sizeof(expected));
+        format_expected_log_line("written", expected, sizeof(expected));
         EXPECT_STREQ(text, expected);
+}
+
+TEST(lines_below_the_log_level_are_dropped_with_their_message_id)
+{
+        cleanup_free char *text = NULL;
+        char expected[256];
+        StderrCapture capture = stderr_capture_start();
+
+        log_set_level(LOG_ERR);
+        log_warning("dropped");
+        EXPECT_EQ(log_warning_errno(-EIO, "dropped"), -EIO);
+        log_error("written");
+        log_set_level(LOG_INFO);
+        text = stderr_capture_end(&capture);
+        format_expected_log_line("written", expected, sizeof(expected));
+        EXPECT_STREQ(text, expected);
+}
+
+TEST(log_levels_have_names)
+{
+        EXPECT_EQ(log_level_parse("warning"), LOG_WARNING);
+        EXPECT_EQ(log_level_parse("Warning"), -EINVAL);
+        EXPECT_EQ(log_level_parse("notice"), -EINVAL);
+        EXPECT_EQ(log_level_parse(""), -EINVAL);
+        EXPECT_STREQ(log_level_name(log_level_parse("error")), "error");
+        EXPECT_STREQ(log_level_name(LOG_DEBUG), "debug");
+        EXPECT(!log_level_name(LOG_NOTICE));
 }
 
 TEST(a_line_that_is_too_long_is_cut_and_still_one_line)

@@ -12,9 +12,10 @@ static char default_namespace[] = "default";
 static bool daemonsets_fail, apiserver_fails;
 
 static void note(const char *call) {
-        REQUIRE(strlen(calls) + strlen(call) + 2 < sizeof(calls));
-        strcat(calls, call);
-        strcat(calls, " ");
+        size_t length = strlen(calls);
+
+        REQUIRE(length + strlen(call) + 2 < sizeof(calls));
+        (void) snprintf(calls + length, sizeof(calls) - length, "%s ", call);
 }
 
 static const Pod *named_pod(const char *name) {

@@ -36,7 +36,7 @@ def run(member, *names):
     for name in names:
         member.bind(name)
     for name in names:
-        member.wait_told_phase(name, "Running")
+        member.wait_reported_phase(name, "Running")
     return {name: member.init(name) for name in names}
 
 
@@ -51,7 +51,7 @@ def lists(member, plural="pods", since=0):
 
 # A1
 
-def test_closing_watches_lose_and_repeat_nothing(make_member):
+def test_closed_watches_neither_lose_nor_repeat_events(make_member):
     member = make_member()
     inits = run(member, "first")
     member.api.misbehave(verb="watch", watch_seconds=1)
@@ -62,7 +62,7 @@ def test_closing_watches_lose_and_repeat_nothing(make_member):
         inits.update(run(member, name))
         if i % 2:
             member.api.delete("pods", "default", name)
-            member.wait_told_gone(name)
+            member.wait_reported_gone(name)
             wait(lambda pid=inits.pop(name): not world.is_alive(pid), "its process has ended")
     wait(lambda: len([one for one in member.api.asked("watch", "pods") if one.at > since]) >= 8, "many watches", 60)
     assert_untouched(member, inits)
@@ -117,7 +117,7 @@ def test_refusing_server_stops_no_pod(make_member, how):
     member = make_member()
     inits = run(member, "web")
     member.launch(specs.pod("own"))
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running")
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     inits["own"] = member.init("own")
     start, before = time.monotonic(), len(member.api.requests)
     fault = member.api.misbehave(who_is=NODE, **how)
@@ -129,7 +129,7 @@ def test_refusing_server_stops_no_pod(make_member, how):
     member.api.behave()
     assert asked <= 25 + 2 * passed, f"{asked} requests in {passed:.0f} s: {member.api.requests[before:]}"
     assert_untouched(member, inits)
-    member.wait_told_phase(f"during-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"during-{NODE_NAME}", "Running", 60)
     run(member, "after")
     assert_untouched(member, inits)
 
@@ -142,7 +142,7 @@ def test_refused_status_is_reported_once_it_is_accepted(make_member, status):
     member.wait_running("web")
     wait(lambda: fault.struck >= 2, "two attempts", 60)
     member.api.behave()
-    member.wait_told_phase("web", "Running", 150)  # what was refused is tried again slowly
+    member.wait_reported_phase("web", "Running", 150)  # what was refused is tried again slowly
 
 
 # A4
@@ -151,7 +151,7 @@ def test_partition_stops_no_pod_and_status_converges(relay, make_member):
     member = behind(relay, make_member)
     inits = run(member, "web")
     member.bind("job", specs.container(script="sleep 3; exit 5"), restartPolicy="Never")
-    member.wait_told_phase("job", "Running")
+    member.wait_reported_phase("job", "Running")
     before = relay.n_accepted
     relay.freeze()
     member.wait_phase("job", "Failed")
@@ -161,9 +161,9 @@ def test_partition_stops_no_pod_and_status_converges(relay, make_member):
     relay.cut()
     relay.thaw()
     start = time.monotonic()
-    member.wait_told_phase("job", "Failed", 30)
+    member.wait_reported_phase("job", "Failed", 30)
     assert time.monotonic() - start < 20
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running")
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     assert_untouched(member, inits)
 
 
@@ -174,7 +174,7 @@ def test_pod_deleted_during_a_partition_stops_after_it(relay, make_member):
     member.api.delete("pods", "default", "goes", grace=1)
     relay.cut()
     relay.thaw()
-    member.wait_told_gone("goes", 60)
+    member.wait_reported_gone("goes", 60)
     wait(lambda: not world.is_alive(inits["goes"]), "its process has ended")
     assert_untouched(member, {"stays": inits["stays"]})
 
@@ -204,7 +204,7 @@ def test_unanswered_request_is_retried(make_member, what):
     member.bind("late")
     wait(lambda: fault.struck == 1, "it is asked", 60)
     member.launch(specs.pod("own"))
-    member.wait_told_phase("late", "Running", 120)
+    member.wait_reported_phase("late", "Running", 120)
     assert_untouched(member, inits)
 
 
@@ -341,7 +341,7 @@ def test_configmap_is_mounted_up_to_the_size_limit(make_member, size):
                                          volumeMounts=[specs.mount("v", "/data")]),
                 volumes=[{"name": "v", "configMap": {"name": "big"}}])
     if size == 1_048_576:
-        member.wait_told_phase("reads", "Running")
+        member.wait_reported_phase("reads", "Running")
         wait(lambda: str(size) in "".join(member.log_lines("reads")), lambda: member.log_lines("reads"))
     else:
         wait(lambda: "1 MiB" in member.said(), lambda: member.said()[-2000:])
@@ -461,7 +461,7 @@ def test_recreated_pod_starts_after_the_old_one_has_stopped(make_member):
              "while :; do sleep 0.1; done")
     container = specs.container(script=guard, volumeMounts=[specs.mount("v", "/data")])
     first = member.bind("same", container, **volume)
-    member.wait_told_phase("same", "Running")
+    member.wait_reported_phase("same", "Running")
     pid = member.init("same")
     member.api.stop()
     with member.api.store.lock:
@@ -471,7 +471,7 @@ def test_recreated_pod_starts_after_the_old_one_has_stopped(make_member):
     assert second["metadata"]["uid"] != first["metadata"]["uid"]
     member.api.start()
     wait(lambda: not world.is_alive(pid), "the old one has ended", 60)
-    member.wait_told("same", lambda pod: pod["metadata"]["uid"] == second["metadata"]["uid"] and
+    member.wait_reported("same", lambda pod: pod["metadata"]["uid"] == second["metadata"]["uid"] and
                      pod["status"].get("phase") == "Running", "is the other one, and runs", 60)
     assert not os.path.exists(os.path.join(member.data, "overlap"))
 
@@ -481,7 +481,7 @@ def test_recreated_pod_starts_after_the_old_one_has_stopped(make_member):
 def test_shortened_grace_period_stops_the_pod_at_once(make_member):
     member = make_member()
     member.bind("slow", specs.container(script="trap '' TERM; while :; do sleep 1; done"), terminationGracePeriodSeconds=600)
-    member.wait_told_phase("slow", "Running")
+    member.wait_reported_phase("slow", "Running")
     pid = member.init("slow")
     member.api.delete("pods", "default", "slow")
     wait(lambda: "Killing" in [event["reason"] for event in member.api.all("events")], "it is being stopped")
@@ -493,14 +493,14 @@ def test_shortened_grace_period_stops_the_pod_at_once(make_member):
 def test_pod_with_a_finalizer_stops_although_its_object_stays(make_member):
     member = make_member()
     pod = member.bind("final")
-    member.wait_told_phase("final", "Running")
+    member.wait_reported_phase("final", "Running")
     pid = member.init("final")
     member.api.patch("pods", "default", "final", {"metadata": {"finalizers": ["test/one"]}}, strategy=False)
     member.api.delete("pods", "default", "final", grace=1)
     wait(lambda: not world.is_alive(pid), "the process has ended")
-    wait(lambda: (member.told("final") or pod)["status"].get("phase") in ("Failed", "Succeeded"), "its end is reported")
+    wait(lambda: (member.reported("final") or pod)["status"].get("phase") in ("Failed", "Succeeded"), "its end is reported")
     member.api.patch("pods", "default", "final", {"metadata": {"finalizers": None}}, strategy=False)
-    member.wait_told_gone("final")
+    member.wait_reported_gone("final")
 
 
 def test_pod_with_an_expired_deletion_is_removed_at_once(make_member):
@@ -513,7 +513,7 @@ def test_pod_with_an_expired_deletion_is_removed_at_once(make_member):
     member.api.patch("pods", "default", "late", {"metadata": {"labels": {"a": "b"}}})
     member.start()
     member.api.start()
-    member.wait_told_gone("late", 60)
+    member.wait_reported_gone("late", 60)
     assert not world.is_alive(pid)
 
 
@@ -524,7 +524,7 @@ def test_mirror_pod_waits_for_its_namespace(make_member):
     member.drop(specs.pod("own", metadata={"namespace": "later"}))
     wait(lambda: [one for one in member.api.asked("create", "pods") if one.code == 404], lambda: member.api.requests[-9:], 60)
     member.api.create("namespaces", {"metadata": {"name": "later"}})
-    member.wait_told(f"own-{NODE_NAME}", lambda pod: pod["status"].get("phase") == "Running", "is Running", 90, "later")
+    member.wait_reported(f"own-{NODE_NAME}", lambda pod: pod["status"].get("phase") == "Running", "is Running", 90, "later")
 
 
 def test_refused_mirror_pod_does_not_affect_the_static_pod(make_member):
@@ -535,7 +535,7 @@ def test_refused_mirror_pod_does_not_affect_the_static_pod(make_member):
     wait(lambda: fault.struck >= 1, "a refusal")
     pid = member.init("own")
     member.api.behave()
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 90)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 90)
     assert member.init("own") == pid
 
 
@@ -544,5 +544,5 @@ def test_mirror_pod_omits_fields_that_a_node_may_not_set(make_member):
     member.drop({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": "b"}})
     member.launch(specs.pod("own", specs.container(volumeMounts=[specs.mount("v", "/s")]),
                             volumes=[{"name": "v", "secret": {"secretName": "s"}}]))
-    reported = member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    reported = member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
     assert "secret" not in json.dumps(reported["spec"].get("volumes", []))

@@ -137,7 +137,7 @@ def test_each_node_affinity_operator_decides(shared_node, tmp_path, operator, va
     assert answer.split()[4] == ("yes" if runs else "no"), answer
 
 
-def test_pod_affinity_of_a_zone_knows_the_pods_of_one_node(make_node):
+def test_pod_affinity_of_a_zone_counts_only_pods_of_this_node(make_node):
     zone = "failure-domain.beta.kubernetes.io/zone"
     node = make_node(config={"mainstay": {"nodeLabels": {zone: "z1"}}})
 

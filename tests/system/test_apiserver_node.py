@@ -72,25 +72,25 @@ def test_node_status_lists_images(make_member):
 def test_deleted_node_is_registered_again_and_pods_keep_running(make_member):
     member = make_member()
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     node, pid = wait_ready(member), member.init("web")
     start = time.monotonic()
     member.api.delete("nodes", None, NODE_NAME)
     wait(lambda: node_of(member), "another Node", 10)
     assert time.monotonic() - start < 10 and node_of(member)["metadata"]["uid"] != node["metadata"]["uid"]
     wait_ready(member)
-    assert world.is_alive(pid) and member.told("web")["status"]["phase"] == "Running"
+    assert world.is_alive(pid) and member.reported("web")["status"]["phase"] == "Running"
 
 
 def test_mirror_pod_is_owned_by_the_current_node(make_member):
     member = make_member()
     member.launch(specs.pod("own"))
     name = f"own-{NODE_NAME}"
-    member.wait_told_phase(name, "Running")
+    member.wait_reported_phase(name, "Running")
     member.api.delete("nodes", None, NODE_NAME)
     wait_ready(member)
     member.api.delete("pods", "default", name, grace=0)  # as the garbage collector does
-    reported = member.wait_told_phase(name, "Running")
+    reported = member.wait_reported_phase(name, "Running")
     assert reported["metadata"]["ownerReferences"][0]["uid"] == node_of(member)["metadata"]["uid"]
 
 
@@ -106,8 +106,8 @@ def test_idle_node_only_renews_its_lease(make_member):
     member = make_member()
     member.bind("web")
     member.launch(specs.pod("own"))
-    member.wait_told_phase("web", "Running")
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running")
+    member.wait_reported_phase("web", "Running")
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     wait_ready(member)
     api = member.api
     wait(lambda: settled(api), "an end of what is to be said", 60)
@@ -129,7 +129,7 @@ def settled(api):
 def test_events_of_a_pod_reach_the_server(make_member):
     member = make_member()
     pod = member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
 
     def find(reason):
         return [event for event in member.api.all("events", "default") if event["reason"] == reason]
@@ -190,13 +190,13 @@ def test_refused_registration_is_retried_and_logged_once(make_member, status):
     assert member.said().count("Cannot register or update the Node") <= 1
     member.api.behave()
     wait(lambda: is_ready(member), lambda: f"a Node that is ready: {member.said()[-2000:]}", 90)
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
 
 
 def test_repeatedly_deleted_node_is_registered_in_the_end(make_member):
     member = make_member()
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     pid, start, before = member.init("web"), time.monotonic(), len(member.api.requests)
     for _ in range(8):
         node = wait_ready(member)

@@ -22,11 +22,11 @@ def inside(member, name, path, container="main"):
 def test_pod_has_its_service_account_volume(make_member):
     member = make_member()
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     assert inside(member, "web", f"{TOKENS}/namespace") == "default"
     assert inside(member, "web", f"{TOKENS}/ca.crt") == member.api.get("configmaps", "default", "kube-root-ca.crt")["data"]["ca.crt"]
     request = member.api.asked("create", "serviceaccounts", "default", "token", user=USER)[-1]
-    assert request.body["spec"]["boundObjectRef"]["uid"] == member.told("web")["metadata"]["uid"]
+    assert request.body["spec"]["boundObjectRef"]["uid"] == member.reported("web")["metadata"]["uid"]
     token = inside(member, "web", f"{TOKENS}/token")
     assert token and token not in member.said()
     kept = os.path.join(member.state, "cluster", "tokens")
@@ -40,7 +40,7 @@ def test_objects_are_watched_by_name_and_volumes_follow_them(make_member):
     member.bind("web", specs.container(
         env=[{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "login", "key": "key"}}}],
         volumeMounts=[specs.mount("s", "/settings")]), volumes=[{"name": "s", "configMap": {"name": "settings"}}])
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     assert inside(member, "web", "/settings/color") == "red"
     assert world.environ(member.init("web"))["KEY"] == "s3cr3t"
     assert "s3cr3t" not in member.said()
@@ -56,8 +56,8 @@ def test_changed_object_does_not_affect_pods_without_a_reference(make_member):
         member.api.create("configmaps", {"metadata": {"name": name}, "data": {"word": "old"}})
         member.bind(name, specs.container(volumeMounts=[specs.mount("v", "/v")]),
                     volumes=[{"name": "v", "configMap": {"name": name}}])
-        member.wait_told_phase(name, "Running")
-    uid = member.told("another")["metadata"]["uid"]
+        member.wait_reported_phase(name, "Running")
+    uid = member.reported("another")["metadata"]["uid"]
     link = os.path.join(member.state, "pods", uid, "volumes", "kubernetes.io~configmap", "v", "word")
     os.unlink(link)  # an update of the volume would create it again
     member.api.patch("configmaps", "default", "mine", {"data": {"word": "new"}})
@@ -76,13 +76,13 @@ def test_pod_waits_until_an_optional_object_is_known(make_member):
                 volumes=[{"name": "l", "configMap": {"name": "missing"}}])
     member.wait_pod("web", lambda pod: True, "is there")
     wait(lambda: 'missing' in member.complaints(), "it says what is missing")
-    assert member.told("web")["status"].get("phase") != "Running"
+    assert member.reported("web")["status"].get("phase") != "Running"
     member.api.create("configmaps", {"metadata": {"name": "later"}, "data": {"word": "hello"}})
     member.api.faults.remove(fault)
-    member.wait_told_phase("web", "Running", 60)
+    member.wait_reported_phase("web", "Running", 60)
     wait(lambda: member.logged("web") == ["hello"], "it has seen the object that was late")
     member.api.create("configmaps", {"metadata": {"name": "missing"}, "data": {}})
-    member.wait_told_phase("strict", "Running", 60)
+    member.wait_reported_phase("strict", "Running", 60)
 
 
 def test_services_of_the_namespace_are_variables(make_member):
@@ -93,8 +93,8 @@ def test_services_of_the_namespace_are_variables(make_member):
             "clusterIP": "10.0.0.7", "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"}]}}, namespace)
     member.bind("web")
     member.bind("alone", enableServiceLinks=False)
-    member.wait_told_phase("web", "Running")
-    member.wait_told_phase("alone", "Running")
+    member.wait_reported_phase("web", "Running")
+    member.wait_reported_phase("alone", "Running")
     env = world.environ(member.init("web"))
     assert env["MY_DB_SERVICE_HOST"] == "10.0.0.7" and env["MY_DB_SERVICE_PORT"] == "5432"
     assert env["MY_DB_SERVICE_PORT_SQL"] == "5432" and env["MY_DB_PORT"] == "tcp://10.0.0.7:5432"
@@ -107,7 +107,7 @@ def test_token_is_refreshed_before_it_expires(make_member):
     member = make_member()
     member.api.api.token_life = 12
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     first = inside(member, "web", f"{TOKENS}/token")
     pid = member.init("web")
     wait(lambda: inside(member, "web", f"{TOKENS}/token") not in (first, None, ""), "the token has changed", 60)
@@ -117,9 +117,9 @@ def test_token_is_refreshed_before_it_expires(make_member):
 def test_unsupported_pod_is_rejected_with_a_reason(make_member):
     member = make_member()
     member.bind("claims", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
-    reported = member.wait_told_phase("claims", "Failed")
+    reported = member.wait_reported_phase("claims", "Failed")
     assert reported["status"]["reason"] == "UnexpectedAdmissionError"
     assert "persistentVolumeClaim" in reported["status"]["message"]
     member.api.delete("pods", "default", "claims")
-    member.wait_told_gone("claims")
+    member.wait_reported_gone("claims")
     assert json.dumps(member.pods()).count("claims") == 0

@@ -46,7 +46,7 @@ def test_evaluated_daemonset_runs_and_has_a_mirror_pod(make_member):
     member.api.create("daemonsets", daemonset("elsewhere", nodeSelector={"there": "not"}))
     member.start()
     pod = wait_pod_of(member, "logd")
-    member.wait_told_phase(pod["metadata"]["name"], "Running")
+    member.wait_reported_phase(pod["metadata"]["name"], "Running")
     assert not pods_of(member, "elsewhere")
     assert "elsewhere" in member.cli("get", "daemonsets").stdout
     pid = member.init(pod["metadata"]["name"])
@@ -56,7 +56,7 @@ def test_evaluated_daemonset_runs_and_has_a_mirror_pod(make_member):
     member.api.delete("daemonsets", "default", "logd")
     member.api.delete("daemonsets", "default", "elsewhere")
     wait(lambda: not world.is_alive(pid), "the pod of the deleted set ends", 60)
-    member.wait_told_gone(pod["metadata"]["name"])
+    member.wait_reported_gone(pod["metadata"]["name"])
 
 
 def test_missing_permission_for_daemonsets_is_reported(make_member):
@@ -65,7 +65,7 @@ def test_missing_permission_for_daemonsets_is_reported(make_member):
     member.start()
     member.launch(specs.pod("own"))
     wait(lambda: "ClusterRole" in member.said(), "it says what it needs", 60)
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running")
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
 
 
 def test_node_evaluates_daemonsets_without_a_lease_until_a_controller_binds_a_pod(make_member):
@@ -80,9 +80,9 @@ def test_node_evaluates_daemonsets_without_a_lease_until_a_controller_binds_a_po
             {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logd", "uid": made["metadata"]["uid"],
              "controller": True, "blockOwnerDeletion": True}]},
         "spec": {**specs.pod("x", specs.container(env=[{"name": "OF", "value": "another"}]))["spec"], "nodeName": NODE_NAME}})
-    member.wait_told_phase("logd-abcde", "Running", 60)
+    member.wait_reported_phase("logd-abcde", "Running", 60)
     wait(lambda: not world.is_alive(pid), "ours ends", 60)
-    member.wait_told_gone(ours["metadata"]["name"])
+    member.wait_reported_gone(ours["metadata"]["name"])
     member.api.delete("pods", "default", "logd-abcde", grace=1)
     wait(lambda: [pod for pod in pods_of(member, "logd") if pod["metadata"]["name"] != "logd-abcde"],
          "this node evaluates it again", 60)

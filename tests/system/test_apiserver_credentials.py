@@ -61,7 +61,7 @@ def test_replaced_certificate_drops_no_watch(make_member):
     time.sleep(0.5)
     exchange(other[1], own[1])
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     assert len(watches(member)) == before
     assert "the key is not that of the certificate" not in member.said()
 
@@ -76,11 +76,11 @@ def test_mismatched_pair_is_reported_and_the_old_one_stays_in_use(make_member):
     wait(lambda: "the key is not that of the certificate" in member.said(), member.said)
     assert member.said().count("the key is not that of the certificate") == 1
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     exchange(other[0], own[0])
     member.api.drop_connections()
     member.bind("late")
-    member.wait_told_phase("late", "Running")
+    member.wait_reported_phase("late", "Running")
     assert member.said().count("the key is not that of the certificate") == 1
 
 
@@ -92,7 +92,7 @@ def test_rotated_authority_is_used_as_soon_as_its_file_is_there(make_member, tmp
     kubeconfig(member.kubeconfig, member.api.url, path, cert, key)
     member.start()
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     pid = member.init("web")
     first, other = len(watches(member)), Authority(str(tmp_path))
     member.api.use_certificate(*other.server())
@@ -102,12 +102,12 @@ def test_rotated_authority_is_used_as_soon_as_its_file_is_there(make_member, tmp
     with open(path + ".new", "w", encoding="utf-8") as file:
         file.write(text_of(member.api.authority.cert) + text_of(other.cert))
     os.rename(path + ".new", path)
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
     wait(lambda: len(watches(member)) > first, "the watch is resumed", 60)
     before = len(watches(member))
     exchange(other.cert, path)  # the old one is taken out, and no watch is dropped for it
     member.bind("late")
-    member.wait_told_phase("late", "Running")
+    member.wait_reported_phase("late", "Running")
     assert len(watches(member)) == before
     assert member.init("web") == pid
     assert member.said().count("certificate verification failed") == 1, member.said()
@@ -136,14 +136,14 @@ def test_invalid_token_file_is_reported_and_the_last_token_stays_in_use(make_mem
     wait(lambda: f"{path}: {message}" in member.said(), lambda: f"{path}: {message}; it said:\n{member.said()}")
     member.api.drop_connections()
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     if what == "directory":
         os.rmdir(path)
     member.api.tokens.pop(TOKEN)
     member.api.node_token(TOKEN + "-2", NODE_NAME)
     put(path, TOKEN + "-2")
     member.bind("late")
-    member.wait_told_phase("late", "Running", 60)
+    member.wait_reported_phase("late", "Running", 60)
     assert member.said().count(f"{path}: {message}") == 1
     assert TOKEN not in member.said()
 
@@ -166,7 +166,7 @@ def test_replaced_token_is_used_and_never_shown(make_member):
     with open(path, "w", encoding="utf-8") as file:
         file.write("")
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     member.api.kubeconfig(member.kubeconfig, token=TOKEN, exec="{command: " + TOKEN + "}")
     wait(lambda: "would run a program to log in" in member.said(), member.said)
     assert TOKEN not in member.said()
@@ -194,7 +194,7 @@ def test_tls_bootstrap_waits_for_the_approval(make_member):
     assert pair in text_of(member.kubeconfig) and BOOTSTRAP not in text_of(member.kubeconfig)
     assert BOOTSTRAP not in member.said() and "PRIVATE" not in member.said()
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
 
 
 def test_issued_certificate_is_rotated(make_member):
@@ -213,7 +213,7 @@ def test_issued_certificate_is_rotated(make_member):
     wait(lambda: text_of(pair) != before, lambda: f"another pair\n{member.said()}")
     wait(lambda: os.listdir(pki) == ["kubelet-client-current.pem"], lambda: str(os.listdir(pki)))
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
 
 
 def test_denied_bootstrap_runs_static_pods(make_member):

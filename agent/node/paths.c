@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Directories and programs of the agent. */
 
-#include "agent/paths.h"
+#include "agent/node/paths.h"
 
 #include "common/cleanup.h"
 #include "common/file.h"

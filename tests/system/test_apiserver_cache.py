@@ -13,7 +13,7 @@ import subprocess
 import specs
 import world
 from harness import NODE_NAME
-from test_cluster_offline import reboot
+from test_apiserver_offline import reboot
 from world import wait
 
 KEPT = ("objects/secret_default_login", "objects/configmap_default_settings", "services")
@@ -70,18 +70,18 @@ def test_cache_is_checksummed_private_and_synced_by_a_child(make_member):
     member.launch(specs.pod("first"))  # the image is there
     with traced(member, "-e", "trace=fsync,rename,renameat,renameat2", "-e", "inject=fsync:delay_enter=2000000") as log:
         bind(member)
-        member.wait_told_phase("web", "Running", 60)
+        member.wait_reported_phase("web", "Running", 60)
         member.launch(specs.pod("own"))
-        uid = member.told("web")["metadata"]["uid"]
+        uid = member.reported("web")["metadata"]["uid"]
         record = os.path.join(member.state, "pods", uid, "record")
         wait(lambda: all(os.path.exists(kept(member, name)) for name in KEPT), lambda: files_below(kept(member)), 60)
         wait(lambda: {record, os.path.dirname(record), os.path.dirname(os.path.dirname(record)), kept(member, "objects")} <=
              {path for _, path in synced(log)}, lambda: synced(log), 60)
     user = dict((path, pid) for pid, path in synced(log))
-    assert member.agent.pid not in user.values(), "the loop waits for no disk"
+    assert member.agent.pid not in user.values(), "the event loop does not wait for the disk"
     for name in KEPT[:2]:
         beside = os.path.join(os.path.dirname(kept(member, name)), "." + os.path.basename(name))
-        assert beside in user, f"{beside} is synced before it has its name: {writers}"
+        assert beside in user, f"{beside} is synced before it has its name: {sorted(user)}"
     for path in [record, *files_below(kept(member))]:
         assert is_sealed(path) and stat.S_IMODE(os.stat(path).st_mode) == 0o600, path
     for where, _, _ in os.walk(kept(member)):
@@ -93,7 +93,7 @@ def test_full_disk_is_retried_and_stops_no_pod(make_member):
     member.launch(specs.pod("first"))  # the image is there
     with traced(member, "-e", "trace=fsync", "-e", "inject=fsync:error=ENOSPC"):
         bind(member)
-        member.wait_told_phase("web", "Running", 60)
+        member.wait_reported_phase("web", "Running", 60)
         wait(lambda: "Cannot write the cache of API objects" in member.said(), member.said)
         wait(lambda: "may not survive a power cut" in member.said(), member.said)
         pid = member.init("web")
@@ -107,11 +107,11 @@ def test_full_disk_is_retried_and_stops_no_pod(make_member):
 def test_unreferenced_objects_leave_the_cache(make_member):
     member = make_member()
     bind(member)
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     wait(lambda: all(os.path.exists(kept(member, name)) for name in KEPT), lambda: files_below(kept(member)))
     wait(lambda: os.listdir(kept(member, "tokens")), "its token is kept")
     member.api.delete("pods", "default", "web", grace=1)
-    member.wait_told_gone("web")
+    member.wait_reported_gone("web")
     wait(lambda: {os.path.basename(path) for path in files_below(kept(member))} == {"services"},
          lambda: files_below(kept(member)))
 
@@ -120,8 +120,8 @@ def test_damaged_cache_file_is_set_aside_and_written_again(make_member):
     member = make_member()
     bind(member)
     member.bind("plain")
-    member.wait_told_phase("web", "Running")
-    member.wait_told_phase("plain", "Running")
+    member.wait_reported_phase("web", "Running")
+    member.wait_reported_phase("plain", "Running")
     wait(lambda: all(os.path.exists(kept(member, name)) for name in KEPT), lambda: files_below(kept(member)))
     member.api.stop()
     reboot(member)
@@ -136,6 +136,6 @@ def test_damaged_cache_file_is_set_aside_and_written_again(make_member):
     assert os.path.exists(kept(member, KEPT[0] + ".damaged"))
     member.api.start()
     member.launch(specs.pod("own"))
-    member.wait_told_phase("web", "Running", 60)
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase("web", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
     wait(lambda: is_sealed(kept(member, KEPT[0])), "it is kept again")

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that an API server binds to this node, and what the server hears of them and of the node's own."""
+"""Pods that an API server binds to this node, and what the node reports of them and of its own pods."""
 
 import pytest
 import specs
 import world
 from harness import NODE_NAME
-from world import wait
 
 
 @pytest.mark.quick
 def test_bound_pod_runs_and_is_reported(make_member):
     member = make_member()
     member.bind("web")
-    reported = member.wait_told_phase("web", "Running")
+    reported = member.wait_reported_phase("web", "Running")
     assert world.is_alive(member.init("web"))
     status = reported["status"]
     assert status["containerStatuses"][0]["ready"] is True
@@ -26,10 +25,10 @@ def test_deleted_pod_stops_with_its_grace_period_then_its_object_is_deleted(make
     member = make_member()
     member.bind("slow", specs.container(script="trap 'echo ending; exit 7' TERM; sleep 1000 & wait"),
                 terminationGracePeriodSeconds=20)
-    member.wait_told_phase("slow", "Running")
+    member.wait_reported_phase("slow", "Running")
     pid = member.init("slow")
     member.api.delete("pods", "default", "slow")
-    member.wait_told_gone("slow")
+    member.wait_reported_gone("slow")
     assert not world.is_alive(pid)
     last = [request for request in member.api.asked("patch", "pods", "slow", "status")][-1].body["status"]
     assert last["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
@@ -43,20 +42,20 @@ def test_mirror_pod_is_recreated_and_removed_with_its_file(make_member):
     member = make_member()
     member.launch(specs.pod("own"))
     name = f"own-{NODE_NAME}"
-    mirror = member.wait_told_phase(name, "Running")
+    mirror = member.wait_reported_phase(name, "Running")
     assert mirror["metadata"]["annotations"]["kubernetes.io/config.mirror"] == member.pod("own")["metadata"]["uid"]
     assert mirror["metadata"]["ownerReferences"][0]["kind"] == "Node"
     pid = member.init("own")
 
     member.api.delete("pods", "default", name, grace=0)
-    again = member.wait_told(name, lambda pod: pod["metadata"]["uid"] != mirror["metadata"]["uid"], "is a new mirror")
+    again = member.wait_reported(name, lambda pod: pod["metadata"]["uid"] != mirror["metadata"]["uid"], "is a new mirror")
     member.api.delete("pods", "default", name)
-    member.wait_told(name, lambda pod: pod["metadata"]["uid"] != again["metadata"]["uid"] and
+    member.wait_reported(name, lambda pod: pod["metadata"]["uid"] != again["metadata"]["uid"] and
                      pod["status"].get("phase") == "Running", "is a new mirror once more")
     assert world.is_alive(pid)
 
     member.remove("own")
-    member.wait_told_gone(name)
+    member.wait_reported_gone(name)
 
 
 def test_late_response_does_not_override_the_watch(make_member):
@@ -65,9 +64,9 @@ def test_late_response_does_not_override_the_watch(make_member):
                                 when=lambda request: request.body["status"].get("phase") == "Running")
     member.launch(specs.pod("own"))
     name = f"own-{NODE_NAME}"
-    mirror = member.wait_told_phase(name, "Running")
+    mirror = member.wait_reported_phase(name, "Running")
     member.api.delete("pods", "default", name)
-    member.wait_told(name, lambda pod: pod["metadata"]["uid"] != mirror["metadata"]["uid"] and
+    member.wait_reported(name, lambda pod: pod["metadata"]["uid"] != mirror["metadata"]["uid"] and
                      pod["status"].get("phase") == "Running", "is a new mirror")
     assert late.struck == 1
     member.wait_running("own")
@@ -76,7 +75,7 @@ def test_late_response_does_not_override_the_watch(make_member):
 def test_unreachable_server_stops_no_container(make_member):
     member = make_member()
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     pid = member.init("web")
     member.api.stop()
     member.launch(specs.pod("own"))
@@ -84,7 +83,7 @@ def test_unreachable_server_stops_no_container(make_member):
     member.wait_running("web")
     assert member.init("web") == pid
     member.api.start()
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running")
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     assert member.init("web") == pid
 
 
@@ -94,6 +93,6 @@ def test_many_bound_pods_run_and_are_reported(make_member):
     for name in names:
         member.bind(name)
     for name in names:
-        member.wait_told_phase(name, "Running", 120)
+        member.wait_reported_phase(name, "Running", 120)
     assert member.agent.poll() is None
-    assert len({member.told(name)["status"]["containerStatuses"][0]["containerID"] for name in names}) == len(names)
+    assert len({member.reported(name)["status"]["containerStatuses"][0]["containerID"] for name in names}) == len(names)

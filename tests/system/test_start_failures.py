@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Good manifests that cannot run: the reason is Kubernetes', the sentence is the one of whoever refused, and it is
-tried again."""
+"""Valid manifests that cannot start: the reason is the one of Kubernetes, the message quotes the error, and the start is
+retried."""
 
 import os
 import shutil
@@ -14,24 +14,24 @@ import world
 MISSING = "docker.io/library/missing:1"
 
 
-def test_an_image_that_may_not_be_pulled_and_is_not_there(node):
+def test_a_missing_image_with_pull_policy_never_is_reported(node):
     node.drop(specs.pod("never", specs.container(image=MISSING, imagePullPolicy="Never")))
     assert MISSING in node.wait_waiting("never", "ErrImageNeverPull")
     assert node.pod("never")["status"]["phase"] == "Pending"
 
 
-def test_an_image_that_is_nowhere(node):
+def test_a_missing_image_is_in_pull_back_off(node):
     node.drop(specs.pod("nowhere", specs.container(image="missing:1")))
     node.wait_pod("nowhere", lambda pod: any(
         status["state"].get("waiting", {}).get("reason") in ("ErrImagePull", "ImagePullBackOff") and
         "missing:1" in status["state"]["waiting"].get("message", "")
-        for status in pod["status"].get("containerStatuses", [])), "says that there is no such image")
+        for status in pod["status"].get("containerStatuses", [])), "reports the missing image")
     node.wait_waiting("nowhere", "ImagePullBackOff")
 
 
-def test_an_image_whose_name_is_none(node):
+def test_an_invalid_image_name_is_reported(node):
     node.drop(specs.pod("misnamed", specs.container(image="Not A Name")))
-    node.wait_pod("misnamed", lambda pod: "InvalidImageName" in str(pod["status"]), "says that the name is none")
+    node.wait_pod("misnamed", lambda pod: "InvalidImageName" in str(pod["status"]), "reports the invalid name")
 
 
 def test_an_archive_that_appears_later_is_used(make_node, archive):
@@ -54,23 +54,23 @@ def test_an_archive_of_any_form_is_used(make_node, tmp_path, form, how):
     assert node.status("web")["imageID"].startswith("sha256:") or "@sha256:" in node.status("web")["imageID"]
 
 
-def test_one_pod_s_missing_image_holds_up_no_other(node):
+def test_a_missing_image_does_not_delay_other_pods(node):
     node.drop(specs.pod("a", specs.container(image=MISSING)))
     node.launch(specs.pod("b"))
     assert node.pod("a")["status"]["phase"] == "Pending"
 
 
-def test_a_command_that_is_not_in_the_image(node):
+def test_a_missing_command_is_reported_and_retried(node):
     node.drop(specs.pod("typo", specs.container(command=["/bin/no-such-program"])))
     message = node.wait_waiting("typo", "RunContainerError")
     assert "/bin/no-such-program" in message and "no such file or directory" in message
-    node.wait_pod("typo", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 1, "is tried again")
+    node.wait_pod("typo", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 1, "is restarted")
     ended = world.wait(lambda: node.status("typo")["lastState"].get("terminated") or
-                       node.status("typo")["state"].get("terminated"), "the end of an attempt is told")
+                       node.status("typo")["state"].get("terminated"), "the failed attempt is reported")
     assert (ended["reason"], ended["exitCode"]) == ("StartError", 128)
 
 
-def test_a_command_that_is_not_in_the_image_and_not_tried_again(node):
+def test_a_missing_command_with_policy_never_fails_the_pod(node):
     node.drop(specs.pod("typo", specs.container(command=["/bin/no-such-program"]), restartPolicy="Never"))
     node.wait_phase("typo", "Failed")
     ended = node.status("typo")["state"]["terminated"]
@@ -87,7 +87,7 @@ def runtime_script(node, text):
     return path
 
 
-def test_a_runtime_that_is_missing_is_named_and_used_when_it_is_there(make_node):
+def test_a_missing_runtime_is_reported_and_retried(make_node):
     node = make_node(start=False)
     path = os.path.join(node.directory, "runtime")
     node.write_config(mainstay={"runtime": path})
@@ -99,7 +99,7 @@ def test_a_runtime_that_is_missing_is_named_and_used_when_it_is_there(make_node)
     node.wait_running("web")
 
 
-def test_a_runtime_that_fails_is_quoted_and_used_when_it_is_mended(make_node):
+def test_a_runtime_error_is_quoted_and_retried(make_node):
     node = make_node(start=False)
     path = runtime_script(node, 'echo "the disk is on fire" >&2\nexit 1\n')
     node.write_config(mainstay={"runtime": path})
@@ -110,15 +110,15 @@ def test_a_runtime_that_fails_is_quoted_and_used_when_it_is_mended(make_node):
     node.wait_running("web")
 
 
-def test_an_archive_that_is_broken_is_named_and_harms_no_other(node):
+def test_an_invalid_archive_is_reported_and_others_are_used(node):
     with open(os.path.join(node.state, "preload", ".broken"), "wb") as file:
-        file.write(b"this is no archive" * 1000)
+        file.write(b"not an archive" * 1000)
     os.rename(os.path.join(node.state, "preload", ".broken"), os.path.join(node.state, "preload", "broken.tar"))
     node.launch(specs.pod("web"))
     world.wait(lambda: "broken.tar" in node.complaints(), "the archive is named")
 
 
-def test_a_working_directory_that_is_a_file_is_an_error_of_its_own_pod(node):
+def test_an_invalid_working_directory_fails_only_its_pod(node):
     node.drop(specs.pod("bad", specs.container(workingDir="/etc/passwd")))
     node.wait_waiting("bad", "RunContainerError")
     node.launch(specs.pod("good"))

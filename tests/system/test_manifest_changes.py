@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests that change, move and go: what stops, how it is stopped, and what does not stop."""
+"""Manifests that are edited, renamed and removed: which pods stop, how, and which do not."""
 
 import copy
 import os
@@ -17,7 +17,7 @@ def identity(node, name, container="main"):
 
 
 @pytest.mark.quick
-def test_a_file_that_is_removed_ends_its_pod(node):
+def test_a_removed_file_terminates_its_pod(node):
     node.launch(specs.pod("web"))
     pid, shim = node.init("web"), node.shim("web")
     node.remove("web")
@@ -25,7 +25,7 @@ def test_a_file_that_is_removed_ends_its_pod(node):
     world.wait(lambda: not world.is_alive(pid) and not world.is_alive(shim), "its processes are gone")
 
 
-def test_sigterm_comes_first_and_what_it_does_is_waited_for(node):
+def test_termination_sends_sigterm_and_waits_for_the_exit(node):
     node.launch(specs.pod("polite", specs.container(
         script="trap 'sleep 0.3; echo done > /v/done; exit 0' TERM; sleep 100000 & wait",
         volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)],
@@ -35,17 +35,17 @@ def test_sigterm_comes_first_and_what_it_does_is_waited_for(node):
     assert world.read(f"{node.data}/done") == "done\n"
 
 
-def test_who_does_not_hear_sigterm_is_killed_when_the_grace_is_over(node):
+def test_a_container_that_ignores_sigterm_is_killed_after_the_grace_period(node):
     node.launch(specs.pod("deaf", specs.container(script="trap '' TERM; while :; do sleep 0.1; done"),
                           terminationGracePeriodSeconds=3))
     pid = node.init("deaf")
-    begun = time.monotonic()
+    start = time.monotonic()
     node.remove("deaf")
     node.wait_pod("deaf", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
     assert world.is_alive(pid)
     node.wait_gone("deaf")
     assert not world.is_alive(pid)
-    assert time.monotonic() - begun >= 2.9, "it had its time"
+    assert time.monotonic() - start >= 2.9, "it had its grace period"
 
 
 @pytest.mark.quick
@@ -61,7 +61,7 @@ def test_an_edit_of_the_sandbox_replaces_the_pod(node):
     assert new["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
-def test_the_new_pod_does_not_start_before_the_old_one_has_ended(node):
+def test_a_replacement_starts_after_the_old_pod_has_terminated(node):
     def spec(word):
         return specs.pod("turns", specs.container(
             script=f"mkdir /v/held || echo clash >> /v/clash; echo {word} >> /v/order; "
@@ -69,9 +69,9 @@ def test_the_new_pod_does_not_start_before_the_old_one_has_ended(node):
             volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)],
             terminationGracePeriodSeconds=20, hostIPC=word == "two")
     node.launch(spec("one"))
-    world.wait(lambda: world.read(f"{node.data}/order") == "one\n", "the first has begun")
+    world.wait(lambda: world.read(f"{node.data}/order") == "one\n", "the first has started")
     node.drop(spec("two"))
-    world.wait(lambda: world.read(f"{node.data}/order") == "one\ntwo\n", "the second has begun")
+    world.wait(lambda: world.read(f"{node.data}/order") == "one\ntwo\n", "the second has started")
     assert not os.path.exists(f"{node.data}/clash")
 
 
@@ -88,7 +88,7 @@ def test_labels_and_annotations_change_without_a_restart(node):
     assert node.status("web")["restartCount"] == 0
 
 
-def test_touching_and_reformatting_changes_nothing(node):
+def test_touching_or_reformatting_a_file_does_not_restart_its_pod(node):
     pod = specs.pod("web")
     node.launch(pod)
     before = identity(node, "web")
@@ -100,7 +100,7 @@ def test_touching_and_reformatting_changes_nothing(node):
     assert node.pod("web")["metadata"]["uid"] == uid
 
 
-def test_renaming_the_file_restarts_nothing(node):
+def test_renaming_a_file_does_not_restart_its_pod(node):
     node.launch(specs.pod("web"))
     before = identity(node, "web")
     os.rename(node.path("web.yaml"), node.path("renamed.yaml"))
@@ -111,13 +111,13 @@ def test_renaming_the_file_restarts_nothing(node):
     assert identity(node, "web") == before
 
 
-def test_a_pod_that_comes_back_while_it_is_being_stopped_runs_again(node):
+def test_a_pod_recreated_during_termination_starts_again(node):
     pod = specs.pod("back", specs.container(
         script="echo up >> /v/log; trap 'sleep 0.5; echo down >> /v/log; exit 0' TERM; sleep 100000 & wait",
         volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)],
         terminationGracePeriodSeconds=20)
     node.launch(pod)
-    world.wait(lambda: world.read(f"{node.data}/log") == "up\n", "it has begun")
+    world.wait(lambda: world.read(f"{node.data}/log") == "up\n", "it has started")
     first = node.init("back")
     node.remove("back")
     node.wait_pod("back", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
@@ -127,7 +127,7 @@ def test_a_pod_that_comes_back_while_it_is_being_stopped_runs_again(node):
     assert node.init("back") != first
 
 
-def test_pods_come_and_go_together(node):
+def test_many_pods_start_and_terminate_together(node):
     names = [f"p{i}" for i in range(12)]
     for name in names:
         node.drop(specs.pod(name))
@@ -142,7 +142,7 @@ def test_pods_come_and_go_together(node):
         assert node.init(name)
 
 
-def test_of_two_files_with_one_pod_the_running_one_keeps_the_name(node):
+def test_the_running_pod_keeps_its_name_when_two_files_define_it(node):
     pod = specs.pod("web")
     node.drop(pod, "b.yaml")
     node.wait_running("web")
@@ -159,7 +159,7 @@ def test_of_two_files_with_one_pod_the_running_one_keeps_the_name(node):
     world.wait(lambda: world.cmdline(node.find_init("web") or 0) == ["/bin/sleep", "1000"], "runs by it")
 
 
-def test_the_directory_may_go_and_come_back(node):
+def test_a_manifest_directory_that_disappears_does_not_stop_pods(node):
     node.launch(specs.pod("web"))
     before = identity(node, "web")
     os.rename(node.manifests, node.manifests + ".away")
@@ -169,7 +169,7 @@ def test_the_directory_may_go_and_come_back(node):
     assert identity(node, "web") == before
 
 
-def test_after_the_last_pod_nothing_is_left(node):
+def test_the_last_removed_pod_leaves_no_resources(node):
     mounts = [specs.mount(name, f"/{name}") for name in ("disk", "memory", "host")]
     node.drop(specs.pod(
         "full", specs.container("a", volumeMounts=mounts, resources={"limits": {"cpu": "100m", "memory": "32Mi"}}),
@@ -182,7 +182,7 @@ def test_after_the_last_pod_nothing_is_left(node):
     assert node.leftovers() == []
 
 
-def test_two_files_that_swap_their_pods_in_one_moment_end_in_what_they_say(node):
+def test_two_files_that_swap_their_pods_converge(node):
     def pod(name, word):
         return specs.pod(name, specs.container(script=f": {word}; {specs.IDLE}"))
 
@@ -197,11 +197,11 @@ def test_two_files_that_swap_their_pods_in_one_moment_end_in_what_they_say(node)
     for name, word in (("one", "a"), ("two", "b")):
         node.wait_pod(name, lambda pod: "deletionTimestamp" not in pod["metadata"] and is_running(pod), "runs")
         assert f": {word};" in world.cmdline(node.init(name))[-1]
-    world.wait(lambda: "is already defined" not in node.cli("get", "pods").stderr, "neither file is wrong any more")
+    world.wait(lambda: "is already defined" not in node.cli("get", "pods").stderr, "both files are valid again")
     assert len({node.init(name) for name in before}) == 2
 
 
-def test_a_configmap_that_goes_while_its_pod_starts_holds_up_what_needs_it_until_it_is_back(node):
+def test_a_configmap_removed_during_pod_start_delays_containers_until_it_returns(node):
     settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"word": "one"}}
     variable = [{"name": "WORD", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "word"}}}]
     node.drop(settings)

@@ -97,5 +97,5 @@ def test_refused_mirror_pod_is_shown(make_member):
     member.wait_phase("own", "Running")
     assert fault.struck and remote_condition(member, REFUSED) is None, "one pod does not concern the Node"
     member.api.behave()
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
     wait_described(member, "Refused: <nothing>")

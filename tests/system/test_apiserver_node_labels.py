@@ -5,7 +5,7 @@ import pytest
 import specs
 import world
 from harness import NODE_NAME
-from test_cluster_daemonsets import daemonset, pods_of, wait_pod_of
+from test_apiserver_daemonsets import daemonset, pods_of, wait_pod_of
 from world import wait
 
 SERVER = {"daemonSets": "node"}

@@ -258,7 +258,7 @@ def test_new_agent_gives_a_rollout_time_before_it_rolls_back(node):
 
 
 @pytest.mark.parametrize("order", [("undo",), ("restart",)])
-def test_confirmed_request_holds_though_the_agent_is_killed_at_once(node, order):
+def test_a_confirmed_request_survives_an_agent_kill(node, order):
     for version in "12":
         node.drop(locked(node, version, ALONE))
         wait_for(node, version)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where pods and DaemonSets come from, as people are told."""
+"""The source of pods and DaemonSets, as the command line shows it."""
 
 import json
 
@@ -77,7 +77,7 @@ def test_pods_and_sets_of_files_and_of_a_server_say_so(make_member):
     member.wait_gone(names["theirs"])
 
 
-def test_the_columns_that_scripts_read_are_kubectl_s(node):
+def test_columns_match_kubectl(node):
     node.launch(specs.pod("own"))
     node.drop(specs.daemonset("ours"))
     wait_pod_of(node, "ours")
@@ -87,7 +87,7 @@ def test_the_columns_that_scripts_read_are_kubectl_s(node):
     assert columns(node, "daemonsets", "-o", "wide")[0] == SETS + " CONTAINERS IMAGES SELECTOR SOURCE"
 
 
-def test_a_file_that_is_renamed_is_another_source_and_no_edit(node):
+def test_a_renamed_file_changes_the_source_without_an_edit(node):
     node.launch(specs.pod("own"))
     node.wait_running("own")
     pid = node.init("own")
@@ -99,7 +99,7 @@ def test_a_file_that_is_renamed_is_another_source_and_no_edit(node):
     assert said.returncode == 0 and "unchanged" in said.stdout, said.stdout
 
 
-def test_a_pod_that_its_set_has_left_says_so(node):
+def test_an_orphaned_daemonset_pod_is_reported(node):
     node.drop(specs.daemonset("ours"))
     name = wait_pod_of(node, "ours")
     node.wait_running(name)

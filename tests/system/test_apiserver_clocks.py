@@ -9,7 +9,7 @@ import pytest
 import specs
 from api_faults import Relay
 from harness import NODE_NAME
-from test_cluster_faults import assert_untouched, behind, run
+from test_apiserver_faults import assert_untouched, behind, run
 from world import wait
 
 DAY = 86400
@@ -75,9 +75,9 @@ def test_long_partition_restarts_nothing_and_status_converges(relay, make_clocke
     since, asked = time.monotonic(), len(member.api.requests)
     relay.cut()
     relay.thaw()
-    member.wait_told_gone("goes", 60)
-    member.wait_told_phase("late", "Running", 60)
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_gone("goes", 60)
+    member.wait_reported_phase("late", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
     inits.pop("goes")
     if seconds == DAY:
         wait(lambda: len(tokens(member)) >= before + 3, lambda: f"other tokens: {tokens(member)}", 60)
@@ -88,7 +88,7 @@ def test_long_partition_restarts_nothing_and_status_converges(relay, make_clocke
 
 
 def run_bound(member, name):
-    member.wait_told_phase(name, "Running")
+    member.wait_reported_phase(name, "Running")
     return {name: member.init(name)}
 
 
@@ -108,7 +108,7 @@ def test_wrong_clock_is_reported_and_static_pods_run(make_clocked, shift):
     wait_for_the_year(member, shift)
     assert member.api.get("nodes", None, NODE_NAME) is None
     member.set_clock(0)
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 90)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 90)
     inits.update(run(member, "web"))
     assert_untouched(member, inits)
 
@@ -129,5 +129,5 @@ def test_clock_change_stops_no_pod(make_clocked, shift):
 
 def run_later(member, name):
     member.bind(name)
-    member.wait_told_phase(name, "Running", 90)
+    member.wait_reported_phase(name, "Running", 90)
     return {name: member.init(name)}

@@ -11,7 +11,7 @@ import world
 from api_faults import Relay
 from api_front import Front, Wire
 from harness import NODE_NAME
-from test_cluster_faults import assert_untouched, behind, lists, run
+from test_apiserver_faults import assert_untouched, behind, lists, run
 from world import wait
 
 TOKEN = "n0de-t0ken-of-the-test"
@@ -69,7 +69,7 @@ def test_http_2_uses_one_connection(front, make_member):
     member.bind("web", specs.container(volumeMounts=[specs.mount("v", "/settings")]), volumes=[
         {"name": "v", "projected": {"sources": [{"configMap": {"name": name}} for name in names]}}])
     inits = run(member, "other")
-    member.wait_told_phase("web", "Running", 60)
+    member.wait_reported_phase("web", "Running", 60)
     inits["web"] = member.init("web")
     root = f"/proc/{inits['web']}/root"
     wait(lambda: watches(member) > len(names), lambda: f"{watches(member)} watches")
@@ -80,9 +80,9 @@ def test_http_2_uses_one_connection(front, make_member):
         member.api.patch("configmaps", "default", name, {"data": {name: "2"}})
     wait(lambda: all(world.read(f"{root}/settings/{name}") == "2" for name in names[::7]), "the volume follows")
     member.launch(specs.pod("own"))
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running")
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     member.api.delete("pods", "default", "other", grace=1)
-    member.wait_told_gone("other")
+    member.wait_reported_gone("other")
     assert_untouched(member, {"web": inits["web"]})
     assert {(protocol, status) for _, protocol, status in front.asked() if status == "200"} == {("h2", "200")}
 
@@ -95,7 +95,7 @@ def test_excess_watches_share_a_few_connections(front, make_member):
         member.api.create("configmaps", {"metadata": {"name": name}, "data": {name: "1"}})
     member.bind("web", specs.container(volumeMounts=[specs.mount("v", "/settings")]), volumes=[
         {"name": "v", "projected": {"sources": [{"configMap": {"name": name}} for name in names]}}])
-    member.wait_told_phase("web", "Running", 120)
+    member.wait_reported_phase("web", "Running", 120)
     wait(lambda: watches(member) > len(names), lambda: f"{watches(member)} watches", 60)
     assert len(connections(member, "127.0.0.1", front.port)) <= 5
     run(member, "late")
@@ -136,8 +136,8 @@ def test_restarted_front_causes_no_new_list(front, make_member):
     member.api.delete("pods", "default", "goes", grace=1)
     member.launch(specs.pod("own"))
     front.start()
-    member.wait_told_gone("goes", 60)
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_gone("goes", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
     inits.pop("goes")
     assert_untouched(member, inits)
     assert not lists(member, since=since), lists(member, since=since)
@@ -150,7 +150,7 @@ def test_bad_gateway_is_reported_and_stops_no_pod(front, make_member):
     wait(lambda: "502" in [status for _, _, status in front.asked()], "a refusal of the front's", 60)
     member.launch(specs.pod("own"))
     member.api.start()
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 90)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 90)
     assert_untouched(member, inits)
 
 
@@ -162,8 +162,8 @@ def assert_left_when_stranded(member, relay):
     relay.strand()
     member.api.delete("pods", "default", "goes", grace=1)
     member.bind("late")
-    member.wait_told_gone("goes", 90)
-    member.wait_told_phase("late", "Running", 90)
+    member.wait_reported_gone("goes", 90)
+    member.wait_reported_phase("late", "Running", 90)
     inits.pop("goes")
     assert_untouched(member, inits)
     assert not lists(member, since=since), lists(member, since=since)
@@ -194,8 +194,8 @@ def test_packet_loss_stops_no_pod_and_status_converges(wire, make_member):
     member.launch(specs.pod("own"))
     wait(lambda: not connections(member, wire.host, wire.port) & before, "all the old connections are given up", 60)
     wire.heal()
-    member.wait_told_gone("goes", 60)
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_gone("goes", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
     inits.pop("goes")
     assert_untouched(member, inits)
     assert not lists(member, since=since), lists(member, since=since)

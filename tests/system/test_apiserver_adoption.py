@@ -13,8 +13,8 @@ import world
 from api_store import KINDS
 from harness import NODE_NAME
 from registry import BadRegistry, Blobs
-from test_cluster_daemonsets import daemonset, may_place, pods_of, wait_pod_of
-from test_cluster_offline import reboot
+from test_apiserver_daemonsets import daemonset, may_place, pods_of, wait_pod_of
+from test_apiserver_offline import reboot
 from world import wait
 
 TOLERATIONS = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect} for key, effect in (
@@ -34,7 +34,7 @@ class Handover:
         self.set = self.api.create("daemonsets", daemonset("logd", *containers, **template))
         member.start()
         self.name = wait_pod_of(member, "logd")["metadata"]["name"]
-        member.wait_told_phase(self.name, "Running")
+        member.wait_reported_phase(self.name, "Running")
         self.pid = member.init(self.name)
 
     def bind(self, **changes):
@@ -53,10 +53,10 @@ class Handover:
     def wait_covered(self, pod, restarts=0):
         """The API pod is reported, the adopted pod keeps running, and its mirror pod is gone."""
         name = pod["metadata"]["name"]
-        reported = self.member.wait_told(name, lambda reported: reported["status"].get("phase") == "Running" and
+        reported = self.member.wait_reported(name, lambda reported: reported["status"].get("phase") == "Running" and
                                      reported["status"]["containerStatuses"][0]["restartCount"] >= restarts and
                                      reported["status"]["containerStatuses"][0]["ready"], "is Running", 60)
-        self.member.wait_told_gone(self.name)
+        self.member.wait_reported_gone(self.name)
         assert reported["metadata"]["uid"] == pod["metadata"]["uid"]
         status = reported["status"]["containerStatuses"][0]
         assert status["restartCount"] == restarts, status
@@ -193,7 +193,7 @@ def test_unreachable_server_after_the_adoption_stops_no_pod(make_handover):
     assert handover.goes_on() and handover.is_covering()
     member.api.start()
     member.launch(specs.pod("own"))
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
     handover.wait_covered(pod)
     assert handover.goes_on()
 
@@ -211,8 +211,8 @@ def test_adopted_pod_starts_after_a_boot_without_the_server(make_handover):
     pid = member.init(handover.name)
     member.api.start()
     member.launch(specs.pod("own"))
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
-    member.wait_told(pod["metadata"]["name"], lambda reported: reported["status"]["containerStatuses"][0]["containerID"].endswith(
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported(pod["metadata"]["name"], lambda reported: reported["status"]["containerStatuses"][0]["containerID"].endswith(
         member.container_id(handover.name)), "is what runs since")
     assert member.init(handover.name) == pid and handover.is_covering()
 
@@ -224,7 +224,7 @@ def test_deleted_api_pod_stops_the_adopted_pod_with_its_grace_period(make_handov
     name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
     handover.wait_covered(pod)
     member.api.delete("pods", "default", name)
-    member.wait_told_gone(name)
+    member.wait_reported_gone(name)
     assert not world.is_alive(handover.pid)
     last = [request for request in member.api.asked("patch", "pods", name, "status")][-1].body
     assert last["metadata"]["uid"] == uid and last["status"]["phase"] == "Failed"
@@ -232,7 +232,7 @@ def test_deleted_api_pod_stops_the_adopted_pod_with_its_grace_period(make_handov
     final = member.api.asked("delete", "pods", name, user=f"system:node:{NODE_NAME}")
     assert [request.body["preconditions"]["uid"] for request in final] == [uid]
     # There is none of the controller's then, so the node makes its own, and the next one finds that.
-    member.wait_told_phase(handover.name, "Running", 60)
+    member.wait_reported_phase(handover.name, "Running", 60)
     handover.pid = member.init(handover.name)
     handover.wait_covered(handover.bind())
     assert handover.goes_on()
@@ -247,7 +247,7 @@ def test_api_pod_missing_in_the_list_stops_the_adopted_pod(make_handover):
     member.api.delete("pods", "default", pod["metadata"]["name"], grace=0)
     member.start()
     wait(lambda: not world.is_alive(handover.pid), lambda: f"it stops\n{member.said()[-3000:]}", 60)
-    member.wait_told_phase(handover.name, "Running", 60)
+    member.wait_reported_phase(handover.name, "Running", 60)
     assert handover.source() == "evaluated (api)"
 
 
@@ -267,11 +267,11 @@ def wait_exchanged(handover, pod, read, times="{1}"):
     """The controller's pod runs by itself, since ours has ended."""
     name = pod["metadata"]["name"]
     wait(lambda: re.fullmatch(f"(ours starts\nours stops\n){times}theirs starts\n", read()), read, 60)
-    handover.member.wait_told_phase(name, "Running", 60)
-    handover.member.wait_told_gone(handover.name)
+    handover.member.wait_reported_phase(name, "Running", 60)
+    handover.member.wait_reported_gone(handover.name)
     assert [one["metadata"]["name"] for one in pods_of(handover.member, "logd")] == [name]
     assert handover.member.pod(name)["metadata"]["uid"] == pod["metadata"]["uid"]
-    assert handover.member.told(name)["status"]["containerStatuses"][0]["restartCount"] == 0
+    assert handover.member.reported(name)["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
 def test_pod_of_another_template_starts_after_the_old_one_has_stopped(make_handover, order):
@@ -310,8 +310,8 @@ def test_pod_that_is_not_ready_is_replaced_by_the_api_pod(make_handover):
     probe = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
     handover = make_handover(specs.container(readinessProbe=probe))
     pod = handover.bind()
-    handover.member.wait_told_phase(pod["metadata"]["name"], "Running", 60)
-    handover.member.wait_told_gone(handover.name)
+    handover.member.wait_reported_phase(pod["metadata"]["name"], "Running", 60)
+    handover.member.wait_reported_gone(handover.name)
     assert not world.is_alive(handover.pid)
     assert handover.member.pod(pod["metadata"]["name"])["metadata"]["uid"] == pod["metadata"]["uid"]
 
@@ -336,8 +336,8 @@ def test_only_one_of_two_api_pods_adopts(make_handover):
     handover = make_handover()
     pods = [handover.bind(), handover.bind()]
     for pod in pods:
-        handover.member.wait_told_phase(pod["metadata"]["name"], "Running", 60)
-    handover.member.wait_told_gone(handover.name)
+        handover.member.wait_reported_phase(pod["metadata"]["name"], "Running", 60)
+    handover.member.wait_reported_gone(handover.name)
     assert handover.goes_on() and handover.is_covering()
-    ids = {handover.member.told(pod["metadata"]["name"])["status"]["containerStatuses"][0]["containerID"] for pod in pods}
+    ids = {handover.member.reported(pod["metadata"]["name"])["status"]["containerStatuses"][0]["containerID"] for pod in pods}
     assert len(ids) == 2 and len(pods_of(handover.member, "logd")) == 2

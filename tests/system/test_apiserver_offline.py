@@ -35,9 +35,9 @@ def test_boot_without_the_server_starts_all_bound_pods(make_member):
                                                                        "ports": [{"port": 5432, "protocol": "TCP"}]}})
     member.bind("web", specs.container(volumeMounts=[specs.mount("s", "/settings")]),
                 volumes=[{"name": "s", "configMap": {"name": "settings"}}])
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     wait(lambda: os.path.exists(os.path.join(member.state, "cluster", "services")), "the services are kept")
-    uid = member.told("web")["metadata"]["uid"]
+    uid = member.reported("web")["metadata"]["uid"]
     member.api.stop()
     reboot(member)
     member.start()
@@ -50,7 +50,7 @@ def test_boot_without_the_server_starts_all_bound_pods(make_member):
     assert world.environ(pid)["DB_SERVICE_HOST"] == "10.0.0.7"
     member.api.start()
     member.launch(specs.pod("own"))
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
     assert member.init("web") == pid
 
 
@@ -61,16 +61,16 @@ def test_succeeded_pod_does_not_run_again_after_a_boot(make_member):
     member.api.delete("pods", "default", "job", grace=0)
     member.bind("work", specs.container(script="echo once >> /data/runs", volumeMounts=[specs.mount("d", "/data")]),
                 restartPolicy="Never", volumes=[specs.host_path("d", member.data)])
-    member.wait_told_phase("work", "Succeeded")
+    member.wait_reported_phase("work", "Succeeded")
     member.api.stop()
     reboot(member)
     member.start()
     member.launch(specs.pod("own"))
     assert world.read(os.path.join(member.data, "runs")) == "once\n"
     member.api.start()
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
     assert world.read(os.path.join(member.data, "runs")) == "once\n"
-    assert member.told("work")["status"]["phase"] == "Succeeded"
+    assert member.reported("work")["status"]["phase"] == "Succeeded"
 
 
 def test_pod_recreated_while_disconnected_replaces_the_old_one(make_member):
@@ -78,13 +78,13 @@ def test_pod_recreated_while_disconnected_replaces_the_old_one(make_member):
     script = "echo $$ starts >> /data/order; trap 'sleep 1; echo $$ stops >> /data/order; exit 0' TERM; sleep 1000 & wait"
     fields = {"volumes": [specs.host_path("d", member.data)]}
     member.bind("web", specs.container(script=script.replace("$$", "old"), volumeMounts=[specs.mount("d", "/data")]), **fields)
-    member.wait_told_phase("web", "Running")
-    old = member.told("web")["metadata"]["uid"]
+    member.wait_reported_phase("web", "Running")
+    old = member.reported("web")["metadata"]["uid"]
     member.kill9()
     member.api.delete("pods", "default", "web", grace=0)
     member.bind("web", specs.container(script=script.replace("$$", "new"), volumeMounts=[specs.mount("d", "/data")]), **fields)
     member.start()
-    member.wait_told("web", lambda pod: pod["status"].get("phase") == "Running" and pod["metadata"]["uid"] != old,
+    member.wait_reported("web", lambda pod: pod["status"].get("phase") == "Running" and pod["metadata"]["uid"] != old,
                      "the new one runs", 60)
     wait(lambda: world.read(os.path.join(member.data, "order")) == "old starts\nold stops\nnew starts\n",
          lambda: f"one after the other: {world.read(os.path.join(member.data, 'order'))}")
@@ -95,7 +95,7 @@ def test_empty_list_is_read_again_before_a_pod_is_stopped(make_member):
     for name in ("one", "two", "three"):
         member.bind(name)
     for name in ("one", "two", "three"):
-        member.wait_told_phase(name, "Running")
+        member.wait_reported_phase(name, "Running")
     pids = [member.init(name) for name in ("one", "two", "three")]
     lists = len(member.api.asked("list", "pods"))
     member.api.misbehave(times=1, verb="list", plural="pods", empty=True)
@@ -109,7 +109,7 @@ def test_empty_list_is_read_again_before_a_pod_is_stopped(make_member):
 def test_pods_missing_in_two_lists_are_stopped(make_member):
     member = make_member()
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     pid = member.init("web")
     member.kill9()
     member.api.delete("pods", "default", "web", grace=0)
@@ -129,7 +129,7 @@ def test_invalid_kubeconfig_is_reported_and_static_pods_run(make_member):
     with open(member.kubeconfig, "w", encoding="utf-8") as file:
         file.write(good)
     member.agent.send_signal(1)
-    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
 
 
 def take_kubeconfig_away(member):
@@ -159,7 +159,7 @@ def test_events_before_the_kubeconfig_reach_the_server(make_member):
 def test_token_needed_before_the_kubeconfig_is_requested(make_member):
     member = make_member()
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     member.kill9()
     shutil.rmtree(os.path.join(member.state, "cluster", "tokens"))
     take_kubeconfig_away(member)
@@ -178,7 +178,7 @@ def test_token_expired_without_a_kubeconfig_is_refreshed_later(make_member):
     member = make_member()
     member.api.api.token_life = 12
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     end = time.monotonic() + member.api.api.token_life
     take_kubeconfig_away(member)
     member.restart()
@@ -197,7 +197,7 @@ def test_token_expired_without_a_kubeconfig_is_refreshed_later(make_member):
 def test_forced_deletion_during_the_grace_period_stops_at_once(make_member):
     member = make_member()
     member.bind("slow", specs.container(script="trap '' TERM; while :; do sleep 1; done"), terminationGracePeriodSeconds=600)
-    member.wait_told_phase("slow", "Running")
+    member.wait_reported_phase("slow", "Running")
     pid = member.init("slow")
     member.api.delete("pods", "default", "slow")
     wait(lambda: (member.pod("slow") or {}).get("metadata", {}).get("deletionTimestamp"), "it is ending")
@@ -205,13 +205,13 @@ def test_forced_deletion_during_the_grace_period_stops_at_once(make_member):
     assert world.is_alive(pid)
     member.api.delete("pods", "default", "slow", grace=0)
     wait(lambda: not world.is_alive(pid), "it is killed")
-    member.wait_told_gone("slow")
+    member.wait_reported_gone("slow")
 
 
 def test_patched_image_restarts_one_container_and_labels_none(make_member):
     member = make_member()
     member.bind("web", specs.container("main"), specs.container("side"))
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     main, side = member.init("web"), member.init("web", "side")
     member.api.patch("pods", "default", "web", {"metadata": {"labels": {"color": "blue"}}})
     wait(lambda: member.pod("web")["metadata"].get("labels", {}).get("color") == "blue", "the label is known")

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* debug: the dump of the agent's state, and its log level. Both are requests to the agent, which
+ * prints the dump itself. */
+
+#include "agent/cli/cli.h"
+#include "agent/cli/client.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+
+#include <stdio.h>
+
+static int print_debug_text(const char *data, size_t length, void *userdata) {
+        return fwrite(data, 1, length, stdout) == length ? 0 : -EIO;
+}
+
+static int debug_dump(const Options *options, const char *argument) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = client_stream(options->socket, "/debug/dump", print_debug_text, NULL, &error);
+
+        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
+}
+
+static int ignore_debug_reply(const char *data, size_t length, void *userdata) {
+        return 0;
+}
+
+static int set_agent_log_level(const Options *options, const char *level) {
+        static const char *const levels[] = { "error", "warning", "info", "debug" };
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_free char *path = NULL;
+        int r;
+
+        if (log_level_parse(level) < 0)
+                return fail_unknown("log level", level, levels, N_ELEMENTS(levels));
+        if (asprintf(&path, "/debug/loglevel?level=%s", level) < 0) {
+                path = NULL;
+                return fail_with_error(-ENOMEM, &error);
+        }
+        r = client_request(options->socket, "PUT", path, ignore_debug_reply, NULL, &error);
+        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
+}
+
+static int debug_log_level(const Options *options, const char *argument) {
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (argument)
+                return set_agent_log_level(options, argument);
+        r = client_stream(options->socket, "/debug/loglevel", print_debug_text, NULL, &error);
+        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
+}
+
+/* clang-format off */
+static const struct {
+        const char *name;
+        size_t n_arguments_max;
+        int (*run)(const Options *options, const char *argument);
+} debug_commands[] = {
+        { "dump",      0, debug_dump      },
+        { "log-level", 1, debug_log_level },
+};
+/* clang-format on */
+
+int run_debug(const Options *options) {
+        const char *names[N_ELEMENTS(debug_commands)];
+
+        if (options->n_words == 0)
+                return fail_usage("debug needs dump or log-level");
+        for (size_t i = 0; i < N_ELEMENTS(debug_commands); i++) {
+                names[i] = debug_commands[i].name;
+                if (!streq(options->words[0], names[i]))
+                        continue;
+                if (options->n_words - 1 > debug_commands[i].n_arguments_max)
+                        return fail_usage("debug %s takes %s", names[i],
+                                          debug_commands[i].n_arguments_max > 0 ? "one level only"
+                                                                                : "no arguments");
+                return debug_commands[i].run(options, options->words[1]);
+        }
+        return fail_unknown("debug command", options->words[0], names, N_ELEMENTS(names));
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What `mainstay debug dump` prints of the image store: jobs, requests and what is being removed.
+ * Credentials of pulls are not printed. */
+
+#include "agent/image/image-store-private.h"
+
+#include "common/clock.h"
+#include "common/dump.h"
+#include "common/strv.h"
+
+#include <inttypes.h>
+
+static void dump_image_job(const ImageJob *job, FILE *out) {
+        char age[DUMP_DURATION_SIZE] = "";
+
+        if (job->reference)
+                dump_line(out, 1, "job: pull %s, %s, %" PRIu64 " of %" PRIu64 " bytes, for %s",
+                          job->reference, job->child ? "running" : "queued", job->done, job->total,
+                          dump_format_duration(age, now_boottime_usec() - job->requested_at));
+        else
+                dump_line(out, 1, "job: unpack %s from %s, %s", job->digest, job->archive,
+                          job->child ? "running" : "queued");
+        if (job->failed < 0)
+                dump_line(out, 2, "last error: %s", error_message(&job->error, job->failed));
+}
+
+void image_store_dump(const ImageStore *store, FILE *out) {
+        size_t n_jobs = 0, n_requests = 0, n_indexing = 0, n_broken = 0;
+
+        for (const ImageJob *job = store->jobs; job; job = job->next)
+                n_jobs++;
+        for (const ImageRequest *request = store->requests; request; request = request->next)
+                n_requests++;
+        for (size_t i = 0; i < store->archives.n_archives; i++) {
+                n_indexing += store->archives.archives[i]->state == ARCHIVE_NEW ||
+                              store->archives.archives[i]->state == ARCHIVE_INDEXING;
+                n_broken += store->archives.archives[i]->state == ARCHIVE_BROKEN;
+        }
+        dump_section(out, "Images");
+        dump_line(out, 1, "loaded images: %zu", store->n_images);
+        dump_line(out, 1, "archives: %zu, %zu to be indexed, %zu broken",
+                  store->archives.n_archives, n_indexing, n_broken);
+        dump_line(out, 1, "requests: %zu", n_requests);
+        for (const ImageRequest *request = store->requests; request; request = request->next)
+                dump_line(out, 2, "request: %s, waits for %s", request->reference,
+                          !request->job             ? "archives to be indexed"
+                          : request->job->reference ? "a pull"
+                                                    : "unpacking");
+        dump_line(out, 1, "jobs: %zu", n_jobs);
+        for (const ImageJob *job = store->jobs; job; job = job->next)
+                dump_image_job(job, out);
+        if (store->removing_digest)
+                dump_line(out, 1, "removing: %s", store->removing_digest);
+        strv_foreach(digest, store->removal_queue)
+                dump_line(out, 1, "to be removed: %s", *digest);
+        dump_line(out, 1, "garbage collection: %s",
+                  store->is_freeing_space ? "frees space"
+                  : store->gc_is_due      ? "due"
+                                          : "idle");
+}
