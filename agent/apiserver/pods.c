@@ -4,8 +4,8 @@
 #include "agent/apiserver/pods.h"
 
 #include "agent/apiserver/adoption.h"
-#include "agent/apiserver/pod-status-writer.h"
 #include "agent/apiserver/pod-watch.h"
+#include "agent/apiserver/pod-writer.h"
 #include "agent/apiserver/terminated-pods.h"
 #include "agent/model/adoption.h"
 #include "agent/model/json.h"

@@ -80,7 +80,7 @@ static int64_t memory_share(const PodSpec *spec) {
         return rest > 0 && n > 0 ? rest / n : 0;
 }
 
-static int64_t min_main_oom_score(const PodSpec *spec) {
+static int64_t min_main_memory_request(const PodSpec *spec) {
         int64_t least = INT64_MAX;
 
         for (size_t i = 0; i < spec->containers.n; i++)
@@ -105,7 +105,7 @@ int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memor
         request = container_memory_request(container);
         /* The OOM killer must not choose a sidecar before the containers that it serves. */
         if (container_role(spec, container) == ROLE_SIDECAR)
-                request = MAX(request, min_main_oom_score(spec));
+                request = MAX(request, min_main_memory_request(spec));
         request += memory_share(spec);
         if (memory_capacity <= 0 || request >= memory_capacity)
                 return 3;

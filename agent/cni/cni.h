@@ -83,7 +83,7 @@ typedef struct CniPluginExit {
 /* Takes the result of a step. After the last step of ADD the attachment has addresses, or it is an
  * error. 0 or -errno with a message that names the plugin. */
 int cni_network_process_exit(CniNetwork *network, CniCommand command, size_t step,
-                             const CniPluginExit *answer, Error *reterr);
+                             const CniPluginExit *exit, Error *reterr);
 
 /* True after ADD is complete, until DEL starts. */
 bool cni_network_is_attached(const CniNetwork *network);

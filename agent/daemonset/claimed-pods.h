@@ -5,7 +5,7 @@
  * it owns and adopts the orphan pods that its selector matches. Pure functions. */
 
 #include "agent/daemonset/observed-pods.h"
-#include "agent/daemonset/rules/plan.h"
+#include "agent/daemonset/rules/rolling-update.h"
 #include "common/clock.h"
 
 /* When the pod of the current revision became ready. A pod's stamp is realtime, and the machine's

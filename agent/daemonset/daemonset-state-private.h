@@ -7,7 +7,7 @@
 #include "agent/daemonset/daemonset-state.h"
 #include "agent/daemonset/rules/failed-pods-backoff.h"
 #include "agent/daemonset/rules/history.h"
-#include "agent/daemonset/rules/plan.h"
+#include "agent/daemonset/rules/rolling-update.h"
 
 /* How the pin reason of an automatic rollback starts. */
 #define ROLLED_BACK_PREFIX "Rolled back: "

@@ -241,12 +241,12 @@ static void update_daemonset_plan(const DaemonSetSyncPass *pass, DaemonSetState 
                                   bool is_backing_off) {
         const DaemonSetPodStates pods = { claimed->pods, claimed->n };
 
-        daemonset_plan(state->set, &pods,
-                       &(DaemonSetPlanInput){ .verdict = state->decision.verdict,
-                                              .is_preflighted = is_preflighted,
-                                              .is_backing_off = is_backing_off,
-                                              .now = pass->now },
-                       claimed->keep, &state->plan);
+        daemonset_plan_update(state->set, &pods,
+                              &(DaemonSetPlanInput){ .verdict = state->decision.verdict,
+                                                     .is_preflighted = is_preflighted,
+                                                     .is_backing_off = is_backing_off,
+                                                     .now = pass->now },
+                              claimed->keep, &state->plan);
 }
 
 static int claim_and_plan_pods(DaemonSetSyncPass *pass, DaemonSetState *state, ClaimedPods *ret) {

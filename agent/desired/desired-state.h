@@ -34,9 +34,10 @@ DesiredState *desired_state_free(DesiredState *state);
 DEFINE_CLEANUP(DesiredState *, desired_state_free)
 
 /* For pod_manager_load_records() and the DaemonSet controller: what an earlier agent ran is desired
- * until its source says otherwise. 0 or -ENOMEM. */
-int desired_state_restore_pod(const PodSource *source, const Pod *pod, void *state);
-int desired_state_restore_daemonset(const PodSource *source, const DaemonSet *set, void *state);
+ * until its source says otherwise; 'userdata' is the
+ * DesiredState. 0 or -ENOMEM. */
+int desired_state_restore_pod(const PodSource *source, const Pod *pod, void *userdata);
+int desired_state_restore_daemonset(const PodSource *source, const DaemonSet *set, void *userdata);
 
 /* Scans the manifest directory, and watches it; then the desired state is computed first. */
 int desired_state_start(DesiredState *state, Error *reterr);

@@ -43,160 +43,162 @@ struct EvictionManager {
         uint64_t retry_usec;      /* back-off while no pod can be evicted; 0: there is none */
 };
 
-static void synchronize_now(EvictionManager *p);
+static void synchronize_now(EvictionManager *manager);
 
 static int on_eviction_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        EvictionManager *p = userdata;
+        EvictionManager *manager = userdata;
 
-        p->next_at = UINT64_MAX;
-        synchronize_now(p);
+        manager->next_at = UINT64_MAX;
+        synchronize_now(manager);
         return 0;
 }
 
-static void arm_eviction_timer(EvictionManager *p, uint64_t delay_usec) {
+static void arm_eviction_timer(EvictionManager *manager, uint64_t delay_usec) {
         int r = 0;
 
-        p->next_at = delay_usec;
+        manager->next_at = delay_usec;
         if (delay_usec == UINT64_MAX) {
-                p->timer = sd_event_source_disable_unref(p->timer);
+                manager->timer = sd_event_source_disable_unref(manager->timer);
                 return;
         }
-        p->next_at += now_boottime_usec();
-        if (!p->timer)
-                r = sd_event_add_time_relative(p->config.event, &p->timer, CLOCK_BOOTTIME,
-                                               delay_usec, delay_usec / 10, on_eviction_timer, p);
+        manager->next_at += now_boottime_usec();
+        if (!manager->timer)
+                r = sd_event_add_time_relative(manager->config.event, &manager->timer,
+                                               CLOCK_BOOTTIME, delay_usec, delay_usec / 10,
+                                               on_eviction_timer, manager);
         else
-                r = sd_event_source_set_time_relative(p->timer, delay_usec);
+                r = sd_event_source_set_time_relative(manager->timer, delay_usec);
         if (r >= 0) /* else the first accuracy would stay */
-                r = sd_event_source_set_time_accuracy(p->timer, delay_usec / 10);
+                r = sd_event_source_set_time_accuracy(manager->timer, delay_usec / 10);
         if (r >= 0)
-                r = sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+                r = sd_event_source_set_enabled(manager->timer, SD_EVENT_ONESHOT);
         if (r < 0)
                 (void) log_error_errno(
                         r, "Cannot arm the eviction timer: node pressure is not noticed");
 }
 
-static void synchronize_within(EvictionManager *p, uint64_t delay_usec) {
-        if (p->next_at > now_boottime_usec() + delay_usec)
-                arm_eviction_timer(p, delay_usec);
+static void synchronize_within(EvictionManager *manager, uint64_t delay_usec) {
+        if (manager->next_at > now_boottime_usec() + delay_usec)
+                arm_eviction_timer(manager, delay_usec);
 }
 
 static void on_memory_pressure(void *userdata) {
-        EvictionManager *p = userdata;
+        EvictionManager *manager = userdata;
 
-        if (!p->config.callbacks->has_active_pods(p->config.userdata))
+        if (!manager->config.callbacks->has_active_pods(manager->config.userdata))
                 return; /* no pod can be the cause */
-        if (now_boottime_usec() - p->observed_at >= OBSERVATION_VALID_USEC)
-                synchronize_now(p);
+        if (now_boottime_usec() - manager->observed_at >= OBSERVATION_VALID_USEC)
+                synchronize_now(manager);
         else
-                synchronize_within(p, RECLAIM_INTERVAL_USEC);
+                synchronize_within(manager, RECLAIM_INTERVAL_USEC);
 }
 
 int eviction_manager_new(const EvictionManagerConfig *config, EvictionManager **ret) {
-        EvictionManager *p = calloc(1, sizeof(*p));
+        EvictionManager *manager = calloc(1, sizeof(*manager));
         uint64_t now = now_realtime_usec();
         int r;
 
-        if (!p)
+        if (!manager)
                 return -ENOMEM;
-        p->config = *config;
-        p->next_at = UINT64_MAX;
-        p->reclaimed_signal = N_EVICTION_SIGNALS;
+        manager->config = *config;
+        manager->next_at = UINT64_MAX;
+        manager->reclaimed_signal = N_EVICTION_SIGNALS;
         for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++)
-                p->conditions.since[c] = now;
+                manager->conditions.since[c] = now;
         r = memory_pressure_watch_new(config->event, config->policy->has_memcg_notification,
-                                      on_memory_pressure, p, &p->memory_watch);
+                                      on_memory_pressure, manager, &manager->memory_watch);
         if (r < 0) {
-                free(p);
+                free(manager);
                 return r;
         }
-        *ret = p;
+        *ret = manager;
         return 0;
 }
 
-EvictionManager *eviction_manager_free(EvictionManager *p) {
-        if (!p)
+EvictionManager *eviction_manager_free(EvictionManager *manager) {
+        if (!manager)
                 return NULL;
-        sd_event_source_disable_unref(p->timer);
-        memory_pressure_watch_free(p->memory_watch);
-        free(p);
+        sd_event_source_disable_unref(manager->timer);
+        memory_pressure_watch_free(manager->memory_watch);
+        free(manager);
         return NULL;
 }
 
-void eviction_manager_restore_condition(EvictionManager *p, NodeCondition condition,
+void eviction_manager_restore_condition(EvictionManager *manager, NodeCondition condition,
                                         uint64_t seen_at) {
         uint64_t realtime = now_realtime_usec(), boottime = now_boottime_usec();
         uint64_t ago = realtime - MIN(seen_at, realtime);
 
         if (ago < boottime)
-                p->state.condition_seen_at[condition] =
-                        MAX(p->state.condition_seen_at[condition], boottime - ago);
+                manager->state.condition_seen_at[condition] =
+                        MAX(manager->state.condition_seen_at[condition], boottime - ago);
 }
 
-static void set_eviction_conditions(EvictionManager *p, unsigned set) {
-        unsigned changed = p->conditions.set ^ set;
+static void set_eviction_conditions(EvictionManager *manager, unsigned set) {
+        unsigned changed = manager->conditions.set ^ set;
 
         if (changed == 0)
                 return;
         for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++) {
                 if (!(changed & NODE_CONDITION_BIT(c)))
                         continue;
-                p->conditions.since[c] = now_realtime_usec();
+                manager->conditions.since[c] = now_realtime_usec();
                 if (set & NODE_CONDITION_BIT(c))
                         log_warning("The node has %s", node_conditions[c].name);
                 else
                         log_info("The node no longer has %s", node_conditions[c].name);
         }
-        p->conditions.set = set;
-        p->config.callbacks->on_conditions(p->config.userdata);
+        manager->conditions.set = set;
+        manager->config.callbacks->on_conditions(manager->config.userdata);
 }
 
-static ResourceShortage shortage_of_threshold(const EvictionManager *p,
+static ResourceShortage shortage_of_threshold(const EvictionManager *manager,
                                               const EvictionThreshold *threshold) {
-        const SignalObservation *observed = &p->observed.of[threshold->signal];
+        const SignalObservation *observed = &manager->observed.of[threshold->signal];
         int64_t quantity = eviction_amount_of(&threshold->value, observed->capacity);
 
         return (ResourceShortage){
                 .signal = threshold->signal,
                 .grace_seconds = threshold->grace_usec == 0
                                          ? HARD_GRACE_SECONDS
-                                         : p->config.policy->max_pod_grace_seconds,
+                                         : manager->config.policy->max_pod_grace_seconds,
                 .quantity = quantity,
                 .available = observed->available,
         };
 }
 
-static bool frees_by_image_gc(const EvictionManager *p, EvictionSignal signal) {
+static bool frees_by_image_gc(const EvictionManager *manager, EvictionSignal signal) {
         return signal == EVICTION_IMAGE_FS || signal == EVICTION_IMAGE_FS_INODES ||
                (eviction_signals[signal].condition == NODE_DISK_PRESSURE &&
-                !has_dedicated_image_fs(&p->config.paths));
+                !has_dedicated_image_fs(&manager->config.paths));
 }
 
 /* Removes images or evicts one pod; returns when to observe the result. */
-static uint64_t reclaim_resource(EvictionManager *p, const ResourceShortage *shortage) {
-        const EvictionManagerCallbacks *callbacks = p->config.callbacks;
-        void *userdata = p->config.userdata;
+static uint64_t reclaim_resource(EvictionManager *manager, const ResourceShortage *shortage) {
+        const EvictionManagerCallbacks *callbacks = manager->config.callbacks;
+        void *userdata = manager->config.userdata;
 
-        if (p->reclaimed_signal != shortage->signal) {
-                p->reclaimed_signal = shortage->signal;
-                p->retry_usec = 0;
+        if (manager->reclaimed_signal != shortage->signal) {
+                manager->reclaimed_signal = shortage->signal;
+                manager->retry_usec = 0;
                 callbacks->on_shortage(shortage, userdata);
         }
-        if (frees_by_image_gc(p, shortage->signal) && callbacks->remove_images(userdata))
+        if (frees_by_image_gc(manager, shortage->signal) && callbacks->remove_images(userdata))
                 return RECLAIM_INTERVAL_USEC;
         if (callbacks->evict(shortage, userdata))
                 return RECLAIM_INTERVAL_USEC;
-        if (p->retry_usec == 0)
+        if (manager->retry_usec == 0)
                 log_warning("The node is short of %s, but no pod can be evicted that would help; "
                             "trying again later",
                             eviction_signals[shortage->signal].name);
-        p->retry_usec = MIN(MAX(2 * p->retry_usec, RECLAIM_RETRY_MIN_USEC), RECLAIM_RETRY_MAX_USEC);
-        return p->retry_usec;
+        manager->retry_usec =
+                MIN(MAX(2 * manager->retry_usec, RECLAIM_RETRY_MIN_USEC), RECLAIM_RETRY_MAX_USEC);
+        return manager->retry_usec;
 }
 
-static int64_t memory_above_threshold(const EvictionManager *p) {
-        const EvictionPolicy *policy = p->config.policy;
-        const SignalObservation *memory = &p->observed.of[EVICTION_MEMORY];
+static int64_t memory_above_threshold(const EvictionManager *manager) {
+        const EvictionPolicy *policy = manager->config.policy;
+        const SignalObservation *memory = &manager->observed.of[EVICTION_MEMORY];
         int64_t least = 0;
 
         for (size_t i = 0; i < policy->n_thresholds; i++) {
@@ -212,120 +214,122 @@ static int64_t memory_above_threshold(const EvictionManager *p) {
 }
 
 /* When to observe again, where nothing is short. */
-static uint64_t next_idle_interval(EvictionManager *p, const SignalObservations *before) {
-        if (!p->config.callbacks->has_active_pods(p->config.userdata)) {
-                p->interval = 0;
+static uint64_t next_idle_interval(EvictionManager *manager, const SignalObservations *before) {
+        if (!manager->config.callbacks->has_active_pods(manager->config.userdata)) {
+                manager->interval = 0;
                 return UINT64_MAX;
         }
-        memory_pressure_watch_set_growth(p->memory_watch, memory_above_threshold(p));
-        p->interval = next_monitoring_interval(p->config.policy, before, &p->observed,
-                                               memory_pressure_watch_is_active(p->memory_watch),
-                                               p->interval);
-        return p->interval;
+        memory_pressure_watch_set_growth(manager->memory_watch, memory_above_threshold(manager));
+        manager->interval = next_monitoring_interval(
+                manager->config.policy, before, &manager->observed,
+                memory_pressure_watch_is_active(manager->memory_watch), manager->interval);
+        return manager->interval;
 }
 
 /* Does what is due; returns when to observe again. */
-static uint64_t reclaim_due_threshold(EvictionManager *p, const SignalObservations *before,
+static uint64_t reclaim_due_threshold(EvictionManager *manager, const SignalObservations *before,
                                       uint64_t now) {
-        const EvictionManagerCallbacks *callbacks = p->config.callbacks;
-        const EvictionThreshold *due = threshold_state_due(&p->state, p->config.policy);
-        uint64_t next = threshold_state_next_change(&p->state, p->config.policy);
-        bool is_short = threshold_state_is_short(&p->state, p->config.policy);
+        const EvictionManagerCallbacks *callbacks = manager->config.callbacks;
+        const EvictionThreshold *due = threshold_state_due(&manager->state, manager->config.policy);
+        uint64_t next = threshold_state_next_change(&manager->state, manager->config.policy);
+        bool is_short = threshold_state_is_short(&manager->state, manager->config.policy);
         uint64_t later;
         ResourceShortage shortage;
 
         next = next == UINT64_MAX ? next : next - MIN(next, now) + 1;
         if (!is_short) {
-                p->reclaimed_signal = N_EVICTION_SIGNALS;
-                later = next_idle_interval(p, before);
+                manager->reclaimed_signal = N_EVICTION_SIGNALS;
+                later = next_idle_interval(manager, before);
                 return MIN(next, later);
         }
-        p->interval = 0;
-        if (callbacks->is_reclaiming(p->config.userdata))
+        manager->interval = 0;
+        if (callbacks->is_reclaiming(manager->config.userdata))
                 return MIN(next, RECLAIM_INTERVAL_USEC);
-        if (!callbacks->has_active_pods(p->config.userdata))
+        if (!callbacks->has_active_pods(manager->config.userdata))
                 return next;
         if (!due)
                 return MIN(next, RECLAIM_INTERVAL_USEC);
-        shortage = shortage_of_threshold(p, due);
-        later = reclaim_resource(p, &shortage);
+        shortage = shortage_of_threshold(manager, due);
+        later = reclaim_resource(manager, &shortage);
         return MIN(next, later);
 }
 
-static void synchronize_now(EvictionManager *p) {
-        SignalObservations before = p->observed;
+static void synchronize_now(EvictionManager *manager) {
+        SignalObservations before = manager->observed;
         uint64_t now = now_boottime_usec();
 
-        p->observed_at = now;
-        if (p->config.policy->n_thresholds == 0)
+        manager->observed_at = now;
+        if (manager->config.policy->n_thresholds == 0)
                 return;
-        observe_eviction_signals(&p->config.paths, &p->observed);
-        threshold_state_update(&p->state, p->config.policy, &p->observed, now);
-        set_eviction_conditions(p, p->state.conditions);
-        arm_eviction_timer(p, reclaim_due_threshold(p, &before, now));
+        observe_eviction_signals(&manager->config.paths, &manager->observed);
+        threshold_state_update(&manager->state, manager->config.policy, &manager->observed, now);
+        set_eviction_conditions(manager, manager->state.conditions);
+        arm_eviction_timer(manager, reclaim_due_threshold(manager, &before, now));
 }
 
-void eviction_manager_synchronize(EvictionManager *p) {
-        if (p->observed_at == 0 || now_boottime_usec() - p->observed_at >= OBSERVATION_VALID_USEC)
-                synchronize_now(p);
+void eviction_manager_synchronize(EvictionManager *manager) {
+        if (manager->observed_at == 0 ||
+            now_boottime_usec() - manager->observed_at >= OBSERVATION_VALID_USEC)
+                synchronize_now(manager);
 }
 
-void eviction_manager_wake(EvictionManager *p) {
-        if (p->interval == 0 && p->config.policy->n_thresholds > 0)
-                synchronize_within(p, RECLAIM_INTERVAL_USEC);
+void eviction_manager_wake(EvictionManager *manager) {
+        if (manager->interval == 0 && manager->config.policy->n_thresholds > 0)
+                synchronize_within(manager, RECLAIM_INTERVAL_USEC);
 }
 
-const NodeConditions *eviction_manager_conditions(const EvictionManager *p) {
-        return &p->conditions;
+const NodeConditions *eviction_manager_conditions(const EvictionManager *manager) {
+        return &manager->conditions;
 }
 
-static void dump_threshold(const EvictionManager *p, size_t i, FILE *out) {
-        const EvictionThreshold *threshold = &p->config.policy->thresholds[i];
-        const SignalObservation *observed = &p->observed.of[threshold->signal];
+static void dump_threshold(const EvictionManager *manager, size_t i, FILE *out) {
+        const EvictionThreshold *threshold = &manager->config.policy->thresholds[i];
+        const SignalObservation *observed = &manager->observed.of[threshold->signal];
         char grace[DUMP_DURATION_SIZE], age[DUMP_DURATION_SIZE];
 
         dump_line(out, 2, "threshold: %s below %" PRId64 ", grace period %s, %s",
                   eviction_signals[threshold->signal].name,
                   eviction_amount_of(&threshold->value, observed->capacity),
                   dump_format_duration(grace, threshold->grace_usec),
-                  p->state.thresholds[i].is_due   ? "due"
-                  : p->state.thresholds[i].is_met ? "met"
-                                                  : "not met");
-        if (p->state.thresholds[i].is_met)
-                dump_line(out, 3, "met for: %s",
-                          dump_format_duration(age, now_boottime_usec() -
-                                                            p->state.thresholds[i].met_since));
+                  manager->state.thresholds[i].is_due   ? "due"
+                  : manager->state.thresholds[i].is_met ? "met"
+                                                        : "not met");
+        if (manager->state.thresholds[i].is_met)
+                dump_line(
+                        out, 3, "met for: %s",
+                        dump_format_duration(age, now_boottime_usec() -
+                                                          manager->state.thresholds[i].met_since));
 }
 
-static void dump_signal(const EvictionManager *p, EvictionSignal signal, FILE *out) {
-        const SignalObservation *observed = &p->observed.of[signal];
+static void dump_signal(const EvictionManager *manager, EvictionSignal signal, FILE *out) {
+        const SignalObservation *observed = &manager->observed.of[signal];
 
         if (!observed->is_known)
                 return;
         dump_line(out, 1, "signal: %s, available %" PRId64 " of %" PRId64,
                   eviction_signals[signal].name, observed->available, observed->capacity);
-        for (size_t i = 0; i < p->config.policy->n_thresholds; i++)
-                if (p->config.policy->thresholds[i].signal == signal)
-                        dump_threshold(p, i, out);
+        for (size_t i = 0; i < manager->config.policy->n_thresholds; i++)
+                if (manager->config.policy->thresholds[i].signal == signal)
+                        dump_threshold(manager, i, out);
 }
 
-void eviction_manager_dump(const EvictionManager *p, FILE *out) {
+void eviction_manager_dump(const EvictionManager *manager, FILE *out) {
         char text[DUMP_DURATION_SIZE], since[RFC3339_SIZE];
 
         dump_section(out, "Eviction manager");
-        if (p->observed_at > 0)
+        if (manager->observed_at > 0)
                 dump_line(out, 1, "last observation: %s ago",
-                          dump_format_duration(text, now_boottime_usec() - p->observed_at));
-        dump_timer(out, 1, "next observation", p->timer);
+                          dump_format_duration(text, now_boottime_usec() - manager->observed_at));
+        dump_timer(out, 1, "next observation", manager->timer);
         for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++)
                 dump_line(out, 1, "condition: %s %s since %s", node_conditions[c].name,
-                          p->conditions.set & NODE_CONDITION_BIT(c) ? "True" : "False",
-                          format_rfc3339(since, p->conditions.since[c]));
+                          manager->conditions.set & NODE_CONDITION_BIT(c) ? "True" : "False",
+                          format_rfc3339(since, manager->conditions.since[c]));
         for (EvictionSignal signal = 0; signal < N_EVICTION_SIGNALS; signal++)
-                dump_signal(p, signal, out);
-        if (p->reclaimed_signal != N_EVICTION_SIGNALS)
-                dump_line(out, 1, "reclaims: %s", eviction_signals[p->reclaimed_signal].name);
-        if (p->retry_usec > 0)
+                dump_signal(manager, signal, out);
+        if (manager->reclaimed_signal != N_EVICTION_SIGNALS)
+                dump_line(out, 1, "reclaims: %s", eviction_signals[manager->reclaimed_signal].name);
+        if (manager->retry_usec > 0)
                 dump_line(out, 1, "no pod can be evicted, back-off %s",
-                          dump_format_duration(text, p->retry_usec));
+                          dump_format_duration(text, manager->retry_usec));
 }

@@ -192,7 +192,7 @@ static char *take_queued_removal(ImageStore *store) {
         return NULL;
 }
 
-static char *take_oldest_image(ImageStore *store) {
+static char *take_image_above_threshold(ImageStore *store) {
         uint64_t now = now_realtime_usec();
         OldestImage oldest = { .last_used_at = UINT64_MAX,
                                .before = now - MIN(now, store->gc_min_age_usec) };
@@ -216,7 +216,7 @@ void image_gc_remove_next(ImageStore *store) {
                 return;
         digest = take_queued_removal(store);
         if (!digest)
-                digest = take_oldest_image(store);
+                digest = take_image_above_threshold(store);
         if (digest)
                 (void) start_image_removal(store, digest);
 }

@@ -86,19 +86,21 @@ static int append_frame_text(FrameText *text, const char *data, size_t length, s
         return 0;
 }
 
-static int keep_frame_bytes(JsonFramer *s, const char *data, size_t length) {
+static int keep_frame_bytes(JsonFramer *framer, const char *data, size_t length) {
         if (length == 0)
                 return 0;
-        if (s->is_in_item)
-                return append_frame_text(&s->item, data, length, JSON_FRAMER_ITEM_MAX);
-        return s->is_list ? append_frame_text(&s->rest, data, length, JSON_FRAMER_REST_MAX) : 0;
+        if (framer->is_in_item)
+                return append_frame_text(&framer->item, data, length, JSON_FRAMER_ITEM_MAX);
+        return framer->is_list
+                       ? append_frame_text(&framer->rest, data, length, JSON_FRAMER_REST_MAX)
+                       : 0;
 }
 
-static int emit_item(JsonFramer *s) {
-        int r = s->on_item(s->item.bytes, s->item.n, s->userdata);
+static int emit_item(JsonFramer *framer) {
+        int r = framer->on_item(framer->item.bytes, framer->item.n, framer->userdata);
 
-        s->is_in_item = false;
-        s->item.n = 0;
+        framer->is_in_item = false;
+        framer->item.n = 0;
         return r < 0 ? r : 0;
 }
 
@@ -113,111 +115,112 @@ typedef enum FrameStep {
         FRAME_SKIP,            /* it is part of nothing */
 } FrameStep;
 
-static unsigned item_depth(const JsonFramer *s) {
-        return s->is_list ? ITEMS_DEPTH : 0;
+static unsigned item_depth(const JsonFramer *framer) {
+        return framer->is_list ? ITEMS_DEPTH : 0;
 }
 
 static bool is_frame_blank(char c) {
         return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static int open_bracket(JsonFramer *s, char c) {
-        if (s->depth == item_depth(s) + JSON_FRAMER_DEPTH_MAX)
+static int open_bracket(JsonFramer *framer, char c) {
+        if (framer->depth == item_depth(framer) + JSON_FRAMER_DEPTH_MAX)
                 return -EBADMSG;
-        if (s->is_list && s->depth == 1 && s->is_items_key && c == '[')
-                s->is_in_items = true;
-        s->brackets[s->depth++] = c == '{' ? '}' : ']';
-        s->is_key_due = s->is_list && s->depth == 1;
+        if (framer->is_list && framer->depth == 1 && framer->is_items_key && c == '[')
+                framer->is_in_items = true;
+        framer->brackets[framer->depth++] = c == '{' ? '}' : ']';
+        framer->is_key_due = framer->is_list && framer->depth == 1;
         return FRAME_CONTINUE;
 }
 
-static int close_bracket(JsonFramer *s, char c) {
-        if (s->depth == 0 || s->brackets[s->depth - 1] != c)
+static int close_bracket(JsonFramer *framer, char c) {
+        if (framer->depth == 0 || framer->brackets[framer->depth - 1] != c)
                 return -EBADMSG;
-        s->depth--;
-        if (s->is_in_item)
-                return s->depth == item_depth(s) ? FRAME_ITEM_END : FRAME_CONTINUE;
-        if (s->depth == 1)
-                s->is_in_items = s->is_items_key = false;
-        s->is_whole = s->depth == 0;
+        framer->depth--;
+        if (framer->is_in_item)
+                return framer->depth == item_depth(framer) ? FRAME_ITEM_END : FRAME_CONTINUE;
+        if (framer->depth == 1)
+                framer->is_in_items = framer->is_items_key = false;
+        framer->is_whole = framer->depth == 0;
         return FRAME_CONTINUE;
 }
 
-static int step_string(JsonFramer *s, char c) {
-        if (s->is_escaped)
-                s->is_escaped = false;
+static int step_string(JsonFramer *framer, char c) {
+        if (framer->is_escaped)
+                framer->is_escaped = false;
         else if (c == '\\')
-                s->is_escaped = true;
+                framer->is_escaped = true;
         else if (c == '"')
-                s->is_in_string = false;
+                framer->is_in_string = false;
         return FRAME_CONTINUE;
 }
 
 /* Between items, of a List or of a stream. */
-static int step_between(JsonFramer *s, char c) {
-        if (is_frame_blank(c) || (s->is_list && c == ','))
+static int step_between(JsonFramer *framer, char c) {
+        if (is_frame_blank(c) || (framer->is_list && c == ','))
                 return FRAME_SKIP;
-        if (s->is_list && c == ']')
-                return close_bracket(s, c);
-        if (!s->is_list && c != '{')
+        if (framer->is_list && c == ']')
+                return close_bracket(framer, c);
+        if (!framer->is_list && c != '{')
                 return -EBADMSG;
         return FRAME_ITEM_START;
 }
 
-static int step_structure(JsonFramer *s, char c) {
+static int step_structure(JsonFramer *framer, char c) {
         switch (c) {
         case '{':
         case '[':
-                return open_bracket(s, c);
+                return open_bracket(framer, c);
         case '}':
         case ']':
-                return close_bracket(s, c);
+                return close_bracket(framer, c);
         case '"':
-                s->is_in_string = true;
+                framer->is_in_string = true;
                 return FRAME_CONTINUE;
         case ',':
-                if (s->is_list && s->depth == 1) {
-                        s->is_key_due = true;
-                        s->is_items_key = false;
+                if (framer->is_list && framer->depth == 1) {
+                        framer->is_key_due = true;
+                        framer->is_items_key = false;
                 }
                 return FRAME_CONTINUE;
         case ':':
-                if (s->is_list && s->depth == 1)
-                        s->is_key_due = false;
+                if (framer->is_list && framer->depth == 1)
+                        framer->is_key_due = false;
                 return FRAME_CONTINUE;
         default:
-                return s->depth > 0 || is_frame_blank(c) ? FRAME_CONTINUE : -EBADMSG;
+                return framer->depth > 0 || is_frame_blank(c) ? FRAME_CONTINUE : -EBADMSG;
         }
 }
 
-static int step_byte(JsonFramer *s, char c) {
-        bool is_at_items = s->depth == item_depth(s) && (!s->is_list || s->is_in_items);
+static int step_byte(JsonFramer *framer, char c) {
+        bool is_at_items =
+                framer->depth == item_depth(framer) && (!framer->is_list || framer->is_in_items);
 
-        if (s->is_in_string)
-                return step_string(s, c);
-        if (is_at_items && !s->is_in_item)
-                return step_between(s, c);
+        if (framer->is_in_string)
+                return step_string(framer, c);
+        if (is_at_items && !framer->is_in_item)
+                return step_between(framer, c);
         /* Words and numbers end without a bracket. */
-        if (is_at_items && s->is_list && (c == ',' || c == ']'))
+        if (is_at_items && framer->is_list && (c == ',' || c == ']'))
                 return FRAME_ITEM_END_BEFORE;
-        if (s->is_list && s->depth == 0 &&
-            (s->is_whole ? !is_frame_blank(c) : c != '{' && !is_frame_blank(c)))
+        if (framer->is_list && framer->depth == 0 &&
+            (framer->is_whole ? !is_frame_blank(c) : c != '{' && !is_frame_blank(c)))
                 return -EBADMSG;
-        return step_structure(s, c);
+        return step_structure(framer, c);
 }
 
 /* ---- the key of the items ---- */
 
 /* A string starts or ends in the List itself; all before it is in the rest. */
-static void check_items_key(JsonFramer *s) {
+static void check_items_key(JsonFramer *framer) {
         static const char items[] = "items";
         const size_t n = sizeof(items) - 1;
 
-        if (s->is_in_string)
-                s->key_at = s->rest.n;
+        if (framer->is_in_string)
+                framer->key_at = framer->rest.n;
         else
-                s->is_items_key = s->rest.n == s->key_at + n + 1 &&
-                                  memcmp(s->rest.bytes + s->key_at, items, n) == 0;
+                framer->is_items_key = framer->rest.n == framer->key_at + n + 1 &&
+                                       memcmp(framer->rest.bytes + framer->key_at, items, n) == 0;
 }
 
 /* ---- runs ---- */
@@ -228,87 +231,88 @@ typedef struct FrameRun {
 } FrameRun;
 
 /* Ends the run at the byte, including it or not. */
-static int end_frame_run(JsonFramer *s, FrameRun *run, bool is_included) {
+static int end_frame_run(JsonFramer *framer, FrameRun *run, bool is_included) {
         size_t to = run->at + (is_included ? 1 : 0);
-        int r = keep_frame_bytes(s, run->data + run->from, to - run->from);
+        int r = keep_frame_bytes(framer, run->data + run->from, to - run->from);
 
         run->from = to;
         return r;
 }
 
-static int frame_byte(JsonFramer *s, FrameRun *run) {
-        bool was_in_string = s->is_in_string;
-        bool was_key = s->is_list && s->depth == 1 && s->is_key_due;
+static int frame_byte(JsonFramer *framer, FrameRun *run) {
+        bool was_in_string = framer->is_in_string;
+        bool was_key = framer->is_list && framer->depth == 1 && framer->is_key_due;
         char c = run->data[run->at];
-        int what = step_byte(s, c), r = 0;
+        int what = step_byte(framer, c), r = 0;
 
         if (what < 0)
                 return what;
         if (what == FRAME_ITEM_START) {
-                r = end_frame_run(s, run, false);
-                s->is_in_item = true;
-                return r < 0 ? r : frame_byte(s, run);
+                r = end_frame_run(framer, run, false);
+                framer->is_in_item = true;
+                return r < 0 ? r : frame_byte(framer, run);
         }
         if (what == FRAME_ITEM_END_BEFORE) {
-                r = end_frame_run(s, run, false);
+                r = end_frame_run(framer, run, false);
                 if (r >= 0)
-                        r = emit_item(s);
-                return r < 0 ? r : frame_byte(s, run);
+                        r = emit_item(framer);
+                return r < 0 ? r : frame_byte(framer, run);
         }
         if (what == FRAME_ITEM_END) {
-                r = end_frame_run(s, run, true);
-                return r < 0 ? r : emit_item(s);
+                r = end_frame_run(framer, run, true);
+                return r < 0 ? r : emit_item(framer);
         }
         if (what == FRAME_SKIP) {
-                r = end_frame_run(s, run, false);
+                r = end_frame_run(framer, run, false);
                 run->from++;
                 return r;
         }
-        if (!was_key || was_in_string == s->is_in_string)
+        if (!was_key || was_in_string == framer->is_in_string)
                 return 0;
-        r = end_frame_run(s, run, true);
-        check_items_key(s);
+        r = end_frame_run(framer, run, true);
+        check_items_key(framer);
         return r;
 }
 
 /* In a string only quotes and escapes matter. */
-static size_t skip_plain(const JsonFramer *s, const char *data, size_t at, size_t length) {
-        if (s->is_in_string && !s->is_escaped)
+static size_t skip_plain(const JsonFramer *framer, const char *data, size_t at, size_t length) {
+        if (framer->is_in_string && !framer->is_escaped)
                 while (at < length && data[at] != '"' && data[at] != '\\')
                         at++;
         return at;
 }
 
-static int frame_bytes(JsonFramer *s, const char *data, size_t length) {
+static int frame_bytes(JsonFramer *framer, const char *data, size_t length) {
         FrameRun run = { .data = data };
 
-        while ((run.at = skip_plain(s, data, run.at, length)) < length) {
-                int r = frame_byte(s, &run);
+        while ((run.at = skip_plain(framer, data, run.at, length)) < length) {
+                int r = frame_byte(framer, &run);
 
                 if (r < 0)
                         return r;
                 run.at++;
         }
-        return end_frame_run(s, &(FrameRun){ .data = data, .from = run.from, .at = length }, false);
+        return end_frame_run(framer, &(FrameRun){ .data = data, .from = run.from, .at = length },
+                             false);
 }
 
-int json_framer_push(JsonFramer *s, const char *data, size_t length) {
-        if (s->error < 0)
-                return s->error;
-        s->error = frame_bytes(s, data, length);
-        if (s->error < 0 || !s->is_in_item) {
-                free(s->item.bytes);
-                s->item = (FrameText){ 0 };
+int json_framer_push(JsonFramer *framer, const char *data, size_t length) {
+        if (framer->error < 0)
+                return framer->error;
+        framer->error = frame_bytes(framer, data, length);
+        if (framer->error < 0 || !framer->is_in_item) {
+                free(framer->item.bytes);
+                framer->item = (FrameText){ 0 };
         }
-        return s->error;
+        return framer->error;
 }
 
-int json_framer_finish(JsonFramer *s, const char **ret_rest) {
-        if (s->error < 0)
-                return s->error;
-        if (s->is_list ? !s->is_whole : s->is_in_item || s->depth > 0)
+int json_framer_finish(JsonFramer *framer, const char **ret_rest) {
+        if (framer->error < 0)
+                return framer->error;
+        if (framer->is_list ? !framer->is_whole : framer->is_in_item || framer->depth > 0)
                 return -EBADMSG;
         if (ret_rest)
-                *ret_rest = s->is_list ? s->rest.bytes : "";
+                *ret_rest = framer->is_list ? framer->rest.bytes : "";
         return 0;
 }

@@ -66,7 +66,7 @@ static void on_list_page(KubeReflector *r) {
 
         reflector_cancel_request(r);
         if (e < 0) {
-                reflector_reset_version(r);
+                reflector_require_relist(r);
                 reflector_fail_with(r, "the list of the API server is not valid JSON");
                 return;
         }
@@ -93,7 +93,7 @@ static void on_list_done(const KubeResponse *response, void *userdata) {
                 r->is_unpaged = response->status == 410;
                 r->allows_cached_list = r->allows_cached_list && !r->is_unpaged;
                 r->framer = json_framer_free(r->framer);
-                reflector_reset_version(r);
+                reflector_require_relist(r);
                 reflector_fail(r, response);
         }
         reflector_release(r);

@@ -75,7 +75,7 @@ void reflector_fail_with(KubeReflector *r, const char *why);
 void reflector_cancel_request(KubeReflector *r);
 
 /* The next request is a list. */
-void reflector_reset_version(KubeReflector *r);
+void reflector_require_relist(KubeReflector *r);
 
 /* Reports an error, NULL: none; and the end of a list that was started. */
 void reflector_report_error(KubeReflector *r, const char *error, unsigned status);

@@ -144,7 +144,7 @@ static void on_watch_end(KubeReflector *r, const KubeResponse *response) {
 
         r->framer = json_framer_free(r->framer);
         if (is_expired || is_gone || r->n_broken >= BROKEN_STREAMS_MAX)
-                reflector_reset_version(r);
+                reflector_require_relist(r);
         if (is_expired || r->watch_end == WATCH_END_REFUSED)
                 reflector_schedule(r, kube_backoff_next(&r->backoff, &kube_backoff_default,
                                                         now_boottime_usec(),

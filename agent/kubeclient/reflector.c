@@ -101,7 +101,7 @@ void reflector_fail_with(KubeReflector *r, const char *why) {
         r->waits_for_server = false;
 }
 
-void reflector_reset_version(KubeReflector *r) {
+void reflector_require_relist(KubeReflector *r) {
         free(r->resource_version);
         r->resource_version = NULL;
         r->n_broken = 0;
@@ -132,7 +132,7 @@ static int on_relist(sd_event_source *source, uint64_t usec, void *userdata) {
                 return 0; /* a list is being read already */
         reflector_hold(r);
         reflector_cancel_request(r);
-        reflector_reset_version(r);
+        reflector_require_relist(r);
         reflector_start_request(r);
         reflector_release(r);
         return 0;

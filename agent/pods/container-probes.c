@@ -213,7 +213,8 @@ static void on_probe_result(HandlerResult result, const char *message, void *use
         else {
                 p->n_errors = 0;
                 report_probe_result(p, success, strna(copy));
-                apply_probe_verdict(p, probe_add_result(&p->run, probe_worker_spec(p), success),
+                apply_probe_verdict(p,
+                                    probe_apply_threshold(&p->run, probe_worker_spec(p), success),
                                     strna(copy));
         }
         if (p->is_due && p->is_running)

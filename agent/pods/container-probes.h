@@ -8,7 +8,7 @@
 
 #include "agent/model/probe-sample.h"
 #include "agent/pods/container-instance.h"
-#include "agent/pods/probe/probe.h"
+#include "agent/pods/probe/probe-threshold.h"
 
 typedef struct ContainerProbes ContainerProbes;
 

@@ -15,7 +15,7 @@
 /* A record that cannot be written is tried again after this. */
 #define STORE_RETRY_USEC (5 * USEC_PER_SEC)
 
-int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod,
+int pod_entry_store_record(PodManager *manager, const PodEntry *entry, const Pod *pod,
                            const PodSource *source, const char *outdated, Error *reterr) {
         cleanup_free char *present = NULL;
         PodRecord record = {
@@ -31,10 +31,10 @@ int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod,
                         return -ENOMEM;
                 record.outdated = present;
         }
-        r = pod_record_store(s->context.bundle->state_dir, &record, reterr);
+        r = pod_record_store(manager->context.bundle->state_dir, &record, reterr);
         if (r < 0)
                 return r;
-        fsync_queue_add(s->context.state_sync, pod->metadata.uid);
+        fsync_queue_add(manager->context.state_sync, pod->metadata.uid);
         return r;
 }
 
@@ -75,7 +75,7 @@ void pod_entry_retry_preflight(PodEntry *entry) {
 
 /* ---- in place ---- */
 
-static int apply_edit_in_place(PodManager *s, PodEntry *entry, const EditPlan *plan,
+static int apply_edit_in_place(PodManager *manager, PodEntry *entry, const EditPlan *plan,
                                Error *reterr) {
         cleanup_free char *outdated = pod_worker_print_outdated(entry->worker, plan);
         int r;
@@ -85,7 +85,8 @@ static int apply_edit_in_place(PodManager *s, PodEntry *entry, const EditPlan *p
         r = edit_inherit_pod_identity(pod_worker_pod(entry->worker), entry->next);
         if (r < 0)
                 return r;
-        r = pod_entry_store_record(s, entry, entry->next, &entry->next_source, outdated, reterr);
+        r = pod_entry_store_record(manager, entry, entry->next, &entry->next_source, outdated,
+                                   reterr);
         if (r < 0)
                 return r;
         pod_source_done(&entry->source);
@@ -93,13 +94,13 @@ static int apply_edit_in_place(PodManager *s, PodEntry *entry, const EditPlan *p
         entry->next_source = (PodSource){ 0 };
         pod_worker_apply_edit_take(entry->worker, TAKE_PTR(entry->next), plan);
         pod_entry_forget_next(entry);
-        s->qos_is_due = true;
+        manager->qos_is_due = true;
         return 0;
 }
 
-static void apply_edit_or_retry(PodManager *s, PodEntry *entry, const EditPlan *plan) {
+static void apply_edit_or_retry(PodManager *manager, PodEntry *entry, const EditPlan *plan) {
         cleanup_error Error error = ERROR_NULL;
-        int r = apply_edit_in_place(s, entry, plan, &error);
+        int r = apply_edit_in_place(manager, entry, plan, &error);
 
         if (r >= 0)
                 return;
@@ -125,7 +126,7 @@ static void replace_pod(PodEntry *entry, const char *why) {
         pod_worker_delete(entry->worker, -1, reason);
 }
 
-static void wait_for_replacement(PodManager *s, PodEntry *entry, const char *reasons,
+static void wait_for_replacement(PodManager *manager, PodEntry *entry, const char *reasons,
                                  const char *error) {
         cleanup_free char *message = NULL;
 
@@ -136,11 +137,11 @@ static void wait_for_replacement(PodManager *s, PodEntry *entry, const char *rea
         if (entry->retry_timer)
                 return; /* not due yet: a pod is stepped for other reasons too */
         entry->retry_delay_usec =
-                back_off_next_delay(entry->retry_delay_usec, &s->context.back_off);
+                back_off_next_delay(entry->retry_delay_usec, &manager->context.back_off);
         pod_entry_mark_dirty_later(entry, entry->retry_delay_usec);
 }
 
-static void preflight_replacement(PodManager *s, PodEntry *entry, const EditPlan *plan) {
+static void preflight_replacement(PodManager *manager, PodEntry *entry, const EditPlan *plan) {
         cleanup_free char *reasons = edit_print_replace_reasons(plan);
         cleanup_error Error error = ERROR_NULL;
         int r = 0;
@@ -151,17 +152,17 @@ static void preflight_replacement(PodManager *s, PodEntry *entry, const EditPlan
                 return;
         }
         if (!entry->preflight)
-                r = preflight_new(&s->context, entry->next, on_preflight_changed, entry,
+                r = preflight_new(&manager->context, entry->next, on_preflight_changed, entry,
                                   &entry->preflight);
         if (r >= 0)
                 r = preflight_step(entry->preflight, &error);
         if (r > 0)
                 replace_pod(entry, strna(reasons));
         else if (r < 0)
-                wait_for_replacement(s, entry, strna(reasons), error_message(&error, r));
+                wait_for_replacement(manager, entry, strna(reasons), error_message(&error, r));
 }
 
-void pod_entry_apply_edit(PodManager *s, PodEntry *entry) {
+void pod_entry_apply_edit(PodManager *manager, PodEntry *entry) {
         cleanup_with(edit_plan_done) EditPlan plan = { 0 };
         int r;
 
@@ -180,16 +181,16 @@ void pod_entry_apply_edit(PodManager *s, PodEntry *entry) {
                 if (pod_worker_has_terminated(entry->worker))
                         replace_pod(entry, "it had ended");
                 else
-                        apply_edit_or_retry(s, entry, &plan);
+                        apply_edit_or_retry(manager, entry, &plan);
                 break;
         case EDIT_IN_PLACE:
                 if (pod_worker_has_failed(entry->worker))
                         replace_pod(entry, "it had failed");
                 else
-                        apply_edit_or_retry(s, entry, &plan);
+                        apply_edit_or_retry(manager, entry, &plan);
                 break;
         case EDIT_RECREATE_POD:
-                preflight_replacement(s, entry, &plan);
+                preflight_replacement(manager, entry, &plan);
                 break;
         case N_EDIT_EFFECTS:
                 break;

@@ -22,17 +22,19 @@ static void free_eviction_candidates(EvictionCandidate *candidates, size_t n) {
         free(candidates);
 }
 
-int pod_manager_list_eviction_candidates(PodManager *s, EvictionCandidate **ret, size_t *ret_n) {
+int pod_manager_list_eviction_candidates(PodManager *manager, EvictionCandidate **ret,
+                                         size_t *ret_n) {
         EvictionCandidate *candidates;
         size_t n = 1;
 
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 n++;
         candidates = calloc(n, sizeof(*candidates));
         if (!candidates)
                 return -ENOMEM;
         n = 0;
-        for (const PodEntry *entry = s->entries; !s->stages && entry; entry = entry->next_entry) {
+        for (const PodEntry *entry = manager->entries; !manager->stages && entry;
+             entry = entry->next_entry) {
                 int r = is_evictable_pod(entry->worker)
                                 ? pod_worker_eviction_candidate(entry->worker, &candidates[n++])
                                 : 0;
@@ -47,39 +49,39 @@ int pod_manager_list_eviction_candidates(PodManager *s, EvictionCandidate **ret,
         return 0;
 }
 
-static PodWorker *find_worker_by_uid(const PodManager *s, const char *uid) {
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+static PodWorker *find_worker_by_uid(const PodManager *manager, const char *uid) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
                         return entry->worker;
         return NULL;
 }
 
-bool pod_manager_evict_pod(PodManager *s, const char *uid, NodeCondition condition,
+bool pod_manager_evict_pod(PodManager *manager, const char *uid, NodeCondition condition,
                            const char *message, int64_t max_grace_seconds,
                            uint64_t *ret_grace_usec) {
-        PodWorker *worker = find_worker_by_uid(s, uid);
+        PodWorker *worker = find_worker_by_uid(manager, uid);
 
         return worker &&
                pod_worker_evict(worker, condition, message, max_grace_seconds, ret_grace_usec);
 }
 
-bool pod_manager_is_stopping_failed(const PodManager *s, const char *uid) {
-        const PodWorker *worker = find_worker_by_uid(s, uid);
+bool pod_manager_is_stopping_failed(const PodManager *manager, const char *uid) {
+        const PodWorker *worker = find_worker_by_uid(manager, uid);
 
         return worker && pod_worker_is_stopping_failed(worker);
 }
 
-bool pod_manager_has_active_pods(const PodManager *s) {
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+bool pod_manager_has_active_pods(const PodManager *manager) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if (entry->worker && pod_worker_is_active(entry->worker))
                         return true;
         return false;
 }
 
-uint64_t pod_manager_last_evicted_at(const PodManager *s, NodeCondition condition) {
+uint64_t pod_manager_last_evicted_at(const PodManager *manager, NodeCondition condition) {
         uint64_t latest = 0;
 
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 NodeCondition of;
                 uint64_t evicted_at = entry->worker ? pod_worker_evicted_at(entry->worker, &of) : 0;
 
@@ -89,10 +91,10 @@ uint64_t pod_manager_last_evicted_at(const PodManager *s, NodeCondition conditio
         return latest;
 }
 
-void pod_manager_readmit_evicted(PodManager *s) {
-        unsigned set = s->context.conditions ? s->context.conditions->set : 0;
+void pod_manager_readmit_evicted(PodManager *manager) {
+        unsigned set = manager->context.conditions ? manager->context.conditions->set : 0;
 
-        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 PodWorker *worker = entry->worker;
                 NodeCondition condition;
 

@@ -15,9 +15,9 @@ static bool is_entry_after(const PodEntry *entry, const char *after) {
                                                   after + length) > 0);
 }
 
-int pod_manager_next_pod(PodManager *s, const char *after, const Pod **ret_pod,
+int pod_manager_next_pod(PodManager *manager, const char *after, const Pod **ret_pod,
                          PodStatus *ret_status) {
-        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 int r;
 
                 if (!entry->worker || (after && !is_entry_after(entry, after)))
@@ -31,9 +31,9 @@ int pod_manager_next_pod(PodManager *s, const char *after, const Pod **ret_pod,
         return 0;
 }
 
-int pod_manager_for_each_pod(PodManager *s, int (*each)(const Pod *, const PodStatus *, void *),
-                             void *userdata) {
-        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+int pod_manager_for_each_pod(PodManager *manager,
+                             int (*each)(const Pod *, const PodStatus *, void *), void *userdata) {
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 cleanup_with(pod_status_done) PodStatus status = { 0 };
                 int r = entry->worker ? pod_worker_status(entry->worker, &status) : 0;
 
@@ -45,16 +45,16 @@ int pod_manager_for_each_pod(PodManager *s, int (*each)(const Pod *, const PodSt
         return 0;
 }
 
-const Pod *pod_manager_find_pod(const PodManager *s, const char *uid) {
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+const Pod *pod_manager_find_pod(const PodManager *manager, const char *uid) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
                         return pod_worker_pod(entry->worker);
         return NULL;
 }
 
-int pod_manager_pod_status(PodManager *s, const char *uid, const Pod **ret_pod,
+int pod_manager_pod_status(PodManager *manager, const char *uid, const Pod **ret_pod,
                            PodStatus *ret_status) {
-        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 int r;
 
                 if (!entry->worker || !streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
@@ -67,15 +67,15 @@ int pod_manager_pod_status(PodManager *s, const char *uid, const Pod **ret_pod,
         return -ENOENT;
 }
 
-const PodSource *pod_manager_pod_source(const PodManager *s, const char *uid) {
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+const PodSource *pod_manager_pod_source(const PodManager *manager, const char *uid) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
                         return &entry->source;
         return NULL;
 }
 
-char *pod_manager_print_pod(const PodManager *s, const Pod *pod, const PodStatus *status) {
-        const PodSource *source = pod_manager_pod_source(s, pod->metadata.uid);
+char *pod_manager_print_pod(const PodManager *manager, const Pod *pod, const PodStatus *status) {
+        const PodSource *source = pod_manager_pod_source(manager, pod->metadata.uid);
         cleanup_free char *text = source ? print_pod_source(source, pod) : NULL;
 
         return pod_to_json_from(pod, status, strna(text));

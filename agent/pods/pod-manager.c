@@ -32,8 +32,8 @@ static const char *const synced_file_names[] = { "record",   "failure", "ends",
 
 static int step_dirty_pods(sd_event_source *source, void *userdata);
 
-void pod_manager_schedule_step(PodManager *s) {
-        int r = sd_event_source_set_enabled(s->step_source, SD_EVENT_ONESHOT);
+void pod_manager_schedule_step(PodManager *manager) {
+        int r = sd_event_source_set_enabled(manager->step_source, SD_EVENT_ONESHOT);
 
         if (r < 0)
                 (void) log_error_errno(r, "Cannot schedule the next step");
@@ -49,34 +49,35 @@ static void on_pod_worker_dirty(void *entry, void *userdata) {
 }
 
 static void on_container_log_ended(const char *directory, unsigned attempt, void *userdata) {
-        PodManager *s = userdata;
+        PodManager *manager = userdata;
 
-        s->callbacks->on_log_ended(directory, attempt, s->userdata);
+        manager->callbacks->on_log_ended(directory, attempt, manager->userdata);
 }
 
 static void on_pod_worker_event(const PodEvent *event, void *userdata) {
-        PodManager *s = userdata;
+        PodManager *manager = userdata;
 
-        if (s->callbacks->on_event)
-                s->callbacks->on_event(event, s->userdata);
+        if (manager->callbacks->on_event)
+                manager->callbacks->on_event(event, manager->userdata);
 }
 
-static int open_state_sync(PodManager *s) {
-        cleanup_free char *pods = path_join(s->context.bundle->state_dir, "pods");
+static int open_state_sync(PodManager *manager) {
+        cleanup_free char *pods = path_join(manager->context.bundle->state_dir, "pods");
 
         if (!pods)
                 return -ENOMEM;
-        return fsync_queue_new(s->context.event, pods, synced_file_names, &s->context.state_sync);
+        return fsync_queue_new(manager->context.event, pods, synced_file_names,
+                               &manager->context.state_sync);
 }
 
 int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *callbacks,
                     void *userdata, PodManager **ret) {
-        cleanup_with(pod_manager_freep) PodManager *s = calloc(1, sizeof(*s));
+        cleanup_with(pod_manager_freep) PodManager *manager = calloc(1, sizeof(*manager));
         int r;
 
-        if (!s)
+        if (!manager)
                 return -ENOMEM;
-        s->context = (PodContext){
+        manager->context = (PodContext){
                 .event = config->event,
                 .bundle = config->bundle,
                 .sandbox = config->sandbox,
@@ -92,28 +93,28 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
                 .on_dirty = on_pod_worker_dirty,
                 .on_log_ended = on_container_log_ended,
                 .on_event = on_pod_worker_event,
-                .userdata = s,
+                .userdata = manager,
         };
-        start_limiter_init(&s->context.start_limiter, config->creating_max);
-        s->callbacks = callbacks;
-        s->userdata = userdata;
-        s->orphans = orphaned_pods_new(&s->context);
-        if (!s->orphans)
+        start_limiter_init(&manager->context.start_limiter, config->creating_max);
+        manager->callbacks = callbacks;
+        manager->userdata = userdata;
+        manager->orphans = orphaned_pods_new(&manager->context);
+        if (!manager->orphans)
                 return -ENOMEM;
-        r = open_state_sync(s);
+        r = open_state_sync(manager);
         if (r < 0)
                 return r;
-        r = sd_event_add_defer(config->event, &s->step_source, step_dirty_pods, s);
+        r = sd_event_add_defer(config->event, &manager->step_source, step_dirty_pods, manager);
         if (r < 0)
                 return r;
-        r = sd_event_source_set_enabled(s->step_source, SD_EVENT_OFF);
+        r = sd_event_source_set_enabled(manager->step_source, SD_EVENT_OFF);
         if (r < 0)
                 return r;
         /* After all other events of a turn, so that ten of them cost one step. */
-        r = sd_event_source_set_priority(s->step_source, SD_EVENT_PRIORITY_NORMAL + 10);
+        r = sd_event_source_set_priority(manager->step_source, SD_EVENT_PRIORITY_NORMAL + 10);
         if (r < 0)
                 return r;
-        *ret = TAKE_PTR(s);
+        *ret = TAKE_PTR(manager);
         return 0;
 }
 
@@ -130,23 +131,23 @@ static void pod_entry_free(PodEntry *entry) {
         free(entry);
 }
 
-PodManager *pod_manager_free(PodManager *s) {
-        if (!s)
+PodManager *pod_manager_free(PodManager *manager) {
+        if (!manager)
                 return NULL;
         /* A slot that is released must not be granted to a container that is freed next. */
-        s->context.start_limiter.max = 0;
-        while (s->entries) {
-                PodEntry *entry = s->entries;
+        manager->context.start_limiter.max = 0;
+        while (manager->entries) {
+                PodEntry *entry = manager->entries;
 
-                s->entries = entry->next_entry;
+                manager->entries = entry->next_entry;
                 pod_entry_free(entry);
         }
-        http_client_free(s->context.http);
-        orphaned_pods_free(s->orphans);
-        sd_event_source_disable_unref(s->stage_timer);
-        sd_event_source_disable_unref(s->step_source);
-        fsync_queue_free(s->context.state_sync);
-        free(s);
+        http_client_free(manager->context.http);
+        orphaned_pods_free(manager->orphans);
+        sd_event_source_disable_unref(manager->stage_timer);
+        sd_event_source_disable_unref(manager->step_source);
+        fsync_queue_free(manager->context.state_sync);
+        free(manager);
         return NULL;
 }
 
@@ -156,9 +157,9 @@ static int format_pod_entry_key(const Pod *pod, char **ret) {
 }
 
 /* Finds the entry of a name, or inserts it in order. */
-static int get_pod_entry(PodManager *s, const Pod *pod, PodEntry **ret) {
+static int get_pod_entry(PodManager *manager, const Pod *pod, PodEntry **ret) {
         cleanup_free char *key = NULL;
-        PodEntry **link = &s->entries, *entry;
+        PodEntry **link = &manager->entries, *entry;
 
         if (format_pod_entry_key(pod, &key) < 0) {
                 key = NULL;
@@ -173,7 +174,7 @@ static int get_pod_entry(PodManager *s, const Pod *pod, PodEntry **ret) {
         entry = calloc(1, sizeof(*entry));
         if (!entry)
                 return -ENOMEM;
-        entry->manager = s;
+        entry->manager = manager;
         entry->description = strndup(key, strlen(key) - 1);
         if (!entry->description) {
                 free(entry);
@@ -188,21 +189,22 @@ static int get_pod_entry(PodManager *s, const Pod *pod, PodEntry **ret) {
 
 /* ---- what an earlier agent left ---- */
 
-static int load_pod_record(PodManager *s, const char *uid, restored_pod_t each, void *userdata) {
+static int load_pod_record(PodManager *manager, const char *uid, restored_pod_t each,
+                           void *userdata) {
         cleanup_with(pod_record_done) PodRecord record = { 0 };
         cleanup_error Error error = ERROR_NULL;
         PodEntry *entry;
         int r;
 
-        r = pod_record_load(s->context.bundle->state_dir, uid, &record, &error);
+        r = pod_record_load(manager->context.bundle->state_dir, uid, &record, &error);
         if (r == -EBADMSG) {
                 log_set_message_id(MESSAGE_RECORD_DAMAGED);
                 log_error("%s, setting it aside", error_message(&error, r));
-                return pod_record_set_aside(s->context.bundle->state_dir, uid, NULL);
+                return pod_record_set_aside(manager->context.bundle->state_dir, uid, NULL);
         }
         if (r < 0)
                 return r == -ENOENT ? 0 : r; /* an orphaned pod */
-        r = get_pod_entry(s, record.pod, &entry);
+        r = get_pod_entry(manager, record.pod, &entry);
         if (r < 0)
                 return r;
         r = each(&record.source, record.pod, userdata);
@@ -210,7 +212,7 @@ static int load_pod_record(PodManager *s, const char *uid, restored_pod_t each, 
                 return r;
         if (entry->worker)
                 return 0; /* the successor was recorded too; the desired state has it again */
-        r = pod_worker_new_take(&s->context, record.pod, /* was_recorded= */ true, entry,
+        r = pod_worker_new_take(&manager->context, record.pod, /* was_recorded= */ true, entry,
                                 &entry->worker);
         if (r < 0)
                 return r;
@@ -222,8 +224,9 @@ static int load_pod_record(PodManager *s, const char *uid, restored_pod_t each, 
         return 0;
 }
 
-int pod_manager_load_records(PodManager *s, restored_pod_t each, void *userdata, Error *reterr) {
-        cleanup_free char *path = path_join(s->context.bundle->state_dir, "pods");
+int pod_manager_load_records(PodManager *manager, restored_pod_t each, void *userdata,
+                             Error *reterr) {
+        cleanup_free char *path = path_join(manager->context.bundle->state_dir, "pods");
         cleanup_closedir DIR *dir = NULL;
         struct dirent *entry;
 
@@ -233,8 +236,9 @@ int pod_manager_load_records(PodManager *s, restored_pod_t each, void *userdata,
         if (!dir && errno != ENOENT)
                 return error_setf(reterr, errno, "cannot read %s: %s", path, strerror(errno));
         while (dir && (entry = readdir(dir))) {
-                int r = entry->d_name[0] == '.' ? 0
-                                                : load_pod_record(s, entry->d_name, each, userdata);
+                int r = entry->d_name[0] == '.'
+                                ? 0
+                                : load_pod_record(manager, entry->d_name, each, userdata);
 
                 if (r == -ENOMEM)
                         return r;
@@ -247,9 +251,9 @@ int pod_manager_load_records(PodManager *s, restored_pod_t each, void *userdata,
 }
 
 static bool is_known_pod_uid(const char *uid, void *userdata) {
-        const PodManager *s = userdata;
+        const PodManager *manager = userdata;
 
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if ((entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid)) ||
                     (entry->next && streq(entry->next->metadata.uid, uid)))
                         return true;
@@ -258,16 +262,16 @@ static bool is_known_pod_uid(const char *uid, void *userdata) {
 
 /* ---- the desired state ---- */
 
-int pod_manager_list(const PodManager *s, ActualPods *ret) {
+int pod_manager_list(const PodManager *manager, ActualPods *ret) {
         ActualPods pods = { 0 };
         size_t n = 0;
 
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 n += entry->worker || entry->next;
         pods.items = calloc(n + 1, sizeof(*pods.items));
         if (!pods.items)
                 return -ENOMEM;
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if (entry->worker || entry->next)
                         pods.items[pods.n++] = (ActualPod){
                                 .pod = entry->worker ? pod_worker_pod(entry->worker) : NULL,
@@ -281,11 +285,11 @@ int pod_manager_list(const PodManager *s, ActualPods *ret) {
         return 0;
 }
 
-int pod_manager_start_or_edit(PodManager *s, const PodSource *source, const Pod *pod) {
+int pod_manager_start_or_edit(PodManager *manager, const PodSource *source, const Pod *pod) {
         cleanup_with(pod_freep) Pod *copy = NULL;
         PodSource source_copy;
         PodEntry *entry;
-        int r = get_pod_entry(s, pod, &entry);
+        int r = get_pod_entry(manager, pod, &entry);
 
         if (r < 0)
                 return r;
@@ -302,10 +306,10 @@ int pod_manager_start_or_edit(PodManager *s, const PodSource *source, const Pod 
         return 0;
 }
 
-static PodEntry *find_pod_entry(PodManager *s, const ObjectMeta *metadata) {
+static PodEntry *find_pod_entry(PodManager *manager, const ObjectMeta *metadata) {
         size_t length = strlen(metadata->namespace);
 
-        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if (strncmp(entry->description, metadata->namespace, length) == 0 &&
                     entry->description[length] == '/' &&
                     streq(entry->description + length + 1, metadata->name))
@@ -313,9 +317,9 @@ static PodEntry *find_pod_entry(PodManager *s, const ObjectMeta *metadata) {
         return NULL;
 }
 
-int pod_manager_keep_pod(PodManager *s, const PodSource *source, const ObjectMeta *metadata,
+int pod_manager_keep_pod(PodManager *manager, const PodSource *source, const ObjectMeta *metadata,
                          Error *reterr) {
-        PodEntry *entry = find_pod_entry(s, metadata);
+        PodEntry *entry = find_pod_entry(manager, metadata);
         PodSource source_copy;
         int r;
 
@@ -324,7 +328,8 @@ int pod_manager_keep_pod(PodManager *s, const PodSource *source, const ObjectMet
         pod_entry_forget_next(entry);
         if (pod_sources_equal(&entry->source, source))
                 return 0;
-        r = pod_entry_store_record(s, entry, pod_worker_pod(entry->worker), source, NULL, reterr);
+        r = pod_entry_store_record(manager, entry, pod_worker_pod(entry->worker), source, NULL,
+                                   reterr);
         if (r < 0)
                 return r;
         r = pod_source_copy(source, &source_copy);
@@ -335,54 +340,54 @@ int pod_manager_keep_pod(PodManager *s, const PodSource *source, const ObjectMet
         return 0;
 }
 
-void pod_manager_drop_successor(PodManager *s, const ObjectMeta *metadata) {
-        PodEntry *entry = find_pod_entry(s, metadata);
+void pod_manager_drop_successor(PodManager *manager, const ObjectMeta *metadata) {
+        PodEntry *entry = find_pod_entry(manager, metadata);
 
         if (!entry)
                 return;
         pod_entry_forget_next(entry);
-        pod_manager_schedule_step(s);
+        pod_manager_schedule_step(manager);
 }
 
-void pod_manager_stop_pod(PodManager *s, const ObjectMeta *metadata, const char *reason) {
-        PodEntry *entry = find_pod_entry(s, metadata);
+void pod_manager_stop_pod(PodManager *manager, const ObjectMeta *metadata, const char *reason) {
+        PodEntry *entry = find_pod_entry(manager, metadata);
 
         if (entry && entry->worker)
                 pod_worker_terminate(entry->worker, reason);
-        pod_manager_schedule_step(s);
+        pod_manager_schedule_step(manager);
 }
 
-void pod_manager_remove_leftovers(PodManager *s) {
-        if (s->has_swept_orphans)
+void pod_manager_remove_leftovers(PodManager *manager) {
+        if (manager->has_swept_orphans)
                 return;
-        s->has_swept_orphans = true;
-        clean_up_orphaned_pods(s->orphans, is_known_pod_uid, s);
-        pod_manager_schedule_step(s);
+        manager->has_swept_orphans = true;
+        clean_up_orphaned_pods(manager->orphans, is_known_pod_uid, manager);
+        pod_manager_schedule_step(manager);
 }
 
 /* The weight of all Burstable pods together follows what they ask for. */
-static void update_qos_cgroups(PodManager *s) {
+static void update_qos_cgroups(PodManager *manager) {
         cleanup_error Error error = ERROR_NULL;
         int64_t sum = 0;
         int r;
 
-        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if (entry->worker &&
                     pod_qos_class(&pod_worker_pod(entry->worker)->spec) == QOS_BURSTABLE)
                         sum += MIN(pod_milli_cpu_request(&pod_worker_pod(entry->worker)->spec),
                                    INT32_MAX);
-        s->has_qos_groups = true;
-        s->context.burstable_milli_cpu = sum;
-        slices_set_qos(&s->context);
-        r = bundle_update_qos(s->context.bundle, sum, &error);
+        manager->has_qos_groups = true;
+        manager->context.burstable_milli_cpu = sum;
+        slices_set_qos(&manager->context);
+        r = bundle_update_qos(manager->context.bundle, sum, &error);
         if (r < 0)
                 log_warning("Cannot set the weight of the QoS groups: %s",
                             error_message(&error, r));
 }
 
-void pod_manager_on_objects_changed(PodManager *s, bool (*concerns)(const Pod *, void *),
+void pod_manager_on_objects_changed(PodManager *manager, bool (*concerns)(const Pod *, void *),
                                     void *userdata) {
-        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 if (entry->worker &&
                     (!concerns || concerns(pod_worker_pod(entry->worker), userdata)))
                         pod_worker_on_objects_changed(entry->worker);
@@ -391,20 +396,20 @@ void pod_manager_on_objects_changed(PodManager *s, bool (*concerns)(const Pod *,
         }
 }
 
-void pod_manager_on_node_changed(PodManager *s) {
-        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+void pod_manager_on_node_changed(PodManager *manager) {
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 pod_entry_mark_dirty(entry);
 }
 
-int pod_manager_new_preflight(PodManager *s, Pod *pod, void (*on_change)(void *userdata),
+int pod_manager_new_preflight(PodManager *manager, Pod *pod, void (*on_change)(void *userdata),
                               void *userdata, Preflight **ret) {
-        int r = resolve_pod_classes(&s->context.bundle->objects, /* running= */ NULL, pod);
+        int r = resolve_pod_classes(&manager->context.bundle->objects, /* running= */ NULL, pod);
 
-        return r < 0 ? r : preflight_new(&s->context, pod, on_change, userdata, ret);
+        return r < 0 ? r : preflight_new(&manager->context, pod, on_change, userdata, ret);
 }
 
-void pod_manager_on_images_changed(PodManager *s) {
-        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+void pod_manager_on_images_changed(PodManager *manager) {
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 if (entry->worker)
                         pod_worker_on_images_changed(entry->worker);
                 if (entry->preflight)
@@ -414,28 +419,28 @@ void pod_manager_on_images_changed(PodManager *s) {
 
 /* ---- the step ---- */
 
-static void remove_pod_worker(PodManager *s, PodEntry *entry) {
-        s->callbacks->on_pod(pod_worker_pod(entry->worker), false, /* is_gone= */ true,
-                             s->userdata);
+static void remove_pod_worker(PodManager *manager, PodEntry *entry) {
+        manager->callbacks->on_pod(pod_worker_pod(entry->worker), false, /* is_gone= */ true,
+                                   manager->userdata);
         log_info("Pod '%s' is gone", entry->description);
         entry->worker = pod_worker_free(entry->worker);
         pod_source_done(&entry->source);
         entry->is_reported = false;
-        s->qos_is_due = true;
+        manager->qos_is_due = true;
 }
 
-static int start_pod_worker(PodManager *s, PodEntry *entry, Error *reterr) {
+static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr) {
         int r;
 
-        if (orphaned_pods_has(s->orphans, entry->next->metadata.uid))
+        if (orphaned_pods_has(manager->orphans, entry->next->metadata.uid))
                 return error_setf(reterr, EBUSY, "what is left of it is still being cleaned up");
         r = pod_reset_config_seen(entry->next);
         if (r < 0)
                 return r;
-        r = pod_entry_store_record(s, entry, entry->next, &entry->next_source, NULL, reterr);
+        r = pod_entry_store_record(manager, entry, entry->next, &entry->next_source, NULL, reterr);
         if (r < 0)
                 return r;
-        r = pod_worker_new_take(&s->context, entry->next, /* was_recorded= */ false, entry,
+        r = pod_worker_new_take(&manager->context, entry->next, /* was_recorded= */ false, entry,
                                 &entry->worker);
         if (r < 0)
                 return r;
@@ -444,8 +449,8 @@ static int start_pod_worker(PodManager *s, PodEntry *entry, Error *reterr) {
         entry->next_source = (PodSource){ 0 };
         log_info("Starting pod %s of %s", entry->description, pod_source_format(&entry->source));
         pod_entry_forget_next(entry);
-        s->n_pods_started++;
-        s->qos_is_due = true;
+        manager->n_pods_started++;
+        manager->qos_is_due = true;
         return 0;
 }
 
@@ -469,47 +474,47 @@ static void set_pod_start_error(PodEntry *entry, const char *message) {
         }
 }
 
-static void start_pod_or_retry(PodManager *s, PodEntry *entry) {
+static void start_pod_or_retry(PodManager *manager, PodEntry *entry) {
         cleanup_error Error error = ERROR_NULL;
-        int r = start_pod_worker(s, entry, &error);
+        int r = start_pod_worker(manager, entry, &error);
 
         entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
         set_pod_start_error(entry, r < 0 ? error_message(&error, r) : NULL);
         if (r < 0)
-                (void) sd_event_add_time_relative(s->context.event, &entry->retry_timer,
+                (void) sd_event_add_time_relative(manager->context.event, &entry->retry_timer,
                                                   CLOCK_BOOTTIME, START_RETRY_USEC, 0,
                                                   on_pod_start_retry, entry);
 }
 
-static void step_pod_entry(PodManager *s, PodEntry *entry) {
+static void step_pod_entry(PodManager *manager, PodEntry *entry) {
         bool is_new = !entry->is_reported;
 
         entry->is_dirty = false;
         /* First, so that no container is started that an edit stops. */
-        if (entry->worker && entry->next && !s->stages)
-                pod_entry_apply_edit(s, entry);
+        if (entry->worker && entry->next && !manager->stages)
+                pod_entry_apply_edit(manager, entry);
         if (entry->worker) {
                 pod_worker_step(entry->worker);
                 if (pod_worker_is_removed(entry->worker))
-                        remove_pod_worker(s, entry);
+                        remove_pod_worker(manager, entry);
         }
-        if (!entry->worker && entry->next && !s->stages) {
-                start_pod_or_retry(s, entry);
+        if (!entry->worker && entry->next && !manager->stages) {
+                start_pod_or_retry(manager, entry);
                 is_new = true;
                 if (entry->worker)
                         pod_worker_step(entry->worker);
         }
-        if (!entry->worker && entry->next && s->stages)
-                pod_manager_reject_for_shutdown(s, entry);
+        if (!entry->worker && entry->next && manager->stages)
+                pod_manager_reject_for_shutdown(manager, entry);
         if (!entry->worker)
                 return;
         entry->is_reported = true;
-        s->callbacks->on_pod(pod_worker_pod(entry->worker), is_new, false, s->userdata);
+        manager->callbacks->on_pod(pod_worker_pod(entry->worker), is_new, false, manager->userdata);
 }
 
 /* Whether any entry is left. */
-static bool remove_empty_entries(PodManager *s) {
-        PodEntry **link = &s->entries;
+static bool remove_empty_entries(PodManager *manager) {
+        PodEntry **link = &manager->entries;
 
         while (*link) {
                 PodEntry *entry = *link;
@@ -521,35 +526,35 @@ static bool remove_empty_entries(PodManager *s) {
                 *link = entry->next_entry;
                 pod_entry_free(entry);
         }
-        return s->entries != NULL;
+        return manager->entries != NULL;
 }
 
 static int step_dirty_pods(sd_event_source *source, void *userdata) {
-        PodManager *s = userdata;
+        PodManager *manager = userdata;
         uint64_t end = now_boottime_usec() + STEP_USEC;
 
-        if (s->entries && !s->has_qos_groups) /* before the first pod's cgroup */
-                update_qos_cgroups(s);
-        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+        if (manager->entries && !manager->has_qos_groups) /* before the first pod's cgroup */
+                update_qos_cgroups(manager);
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 if (!entry->is_dirty)
                         continue;
                 if (now_boottime_usec() >
                     end) { /* hundreds of pods that start at once take a while */
-                        pod_manager_schedule_step(s);
+                        pod_manager_schedule_step(manager);
                         break;
                 }
-                step_pod_entry(s, entry);
+                step_pod_entry(manager, entry);
         }
-        if (!remove_empty_entries(s)) {
-                slices_remove_empty(&s->context, /* all= */ true);
-                s->has_qos_groups = false;
-        } else if (s->qos_is_due) {
-                update_qos_cgroups(s);
-                slices_remove_empty(&s->context, /* all= */ false);
+        if (!remove_empty_entries(manager)) {
+                slices_remove_empty(&manager->context, /* all= */ true);
+                manager->has_qos_groups = false;
+        } else if (manager->qos_is_due) {
+                update_qos_cgroups(manager);
+                slices_remove_empty(&manager->context, /* all= */ false);
         }
-        s->qos_is_due = false;
-        if (s->stages)
-                pod_manager_continue_shutdown(s);
+        manager->qos_is_due = false;
+        if (manager->stages)
+                pod_manager_continue_shutdown(manager);
         return 0;
 }
 
@@ -563,9 +568,9 @@ static bool is_pod_called(const Pod *pod, const char *name) {
 }
 
 /* NULL: there is none, with an error. */
-static PodEntry *find_running_entry(PodManager *s, const char *namespace, const char *pod,
+static PodEntry *find_running_entry(PodManager *manager, const char *namespace, const char *pod,
                                     Error *reterr) {
-        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 const Pod *running = entry->worker ? pod_worker_pod(entry->worker) : NULL;
 
                 if (running && streq(running->metadata.namespace, namespace) &&
@@ -576,28 +581,28 @@ static PodEntry *find_running_entry(PodManager *s, const char *namespace, const 
         return NULL;
 }
 
-int pod_manager_find_log(PodManager *s, const char *namespace, const char *pod,
+int pod_manager_find_log(PodManager *manager, const char *namespace, const char *pod,
                          const char *container, bool previous, char **ret_directory,
                          unsigned *ret_attempt, bool *ret_is_live, Error *reterr) {
-        PodEntry *entry = find_running_entry(s, namespace, pod, reterr);
+        PodEntry *entry = find_running_entry(manager, namespace, pod, reterr);
 
         return entry ? pod_worker_find_log(entry->worker, container, previous, ret_directory,
                                            ret_attempt, ret_is_live, reterr)
                      : -ENOENT;
 }
 
-int pod_manager_open_session(PodManager *s, const char *namespace, const char *pod,
+int pod_manager_open_session(PodManager *manager, const char *namespace, const char *pod,
                              const char *container, const SandboxSession *session, int socket_fd,
                              Error *reterr) {
-        PodEntry *entry = find_running_entry(s, namespace, pod, reterr);
+        PodEntry *entry = find_running_entry(manager, namespace, pod, reterr);
 
         return entry ? pod_worker_open_session(entry->worker, container, session, socket_fd, reterr)
                      : -ENOENT;
 }
 
-int pod_manager_delete_pod(PodManager *s, const char *namespace, const char *pod,
+int pod_manager_delete_pod(PodManager *manager, const char *namespace, const char *pod,
                            int64_t grace_seconds, const char *reason, Error *reterr) {
-        PodEntry *entry = find_running_entry(s, namespace, pod, reterr);
+        PodEntry *entry = find_running_entry(manager, namespace, pod, reterr);
 
         if (!entry)
                 return -ENOENT;
@@ -605,26 +610,26 @@ int pod_manager_delete_pod(PodManager *s, const char *namespace, const char *pod
         return 0;
 }
 
-bool pod_manager_is_synced(const PodManager *s) {
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+bool pod_manager_is_synced(const PodManager *manager) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if (entry->worker && !pod_worker_is_synced(entry->worker))
                         return false;
         return true;
 }
 
-bool pod_manager_is_empty(const PodManager *s) {
-        return !s->entries && orphaned_pods_is_empty(s->orphans);
+bool pod_manager_is_empty(const PodManager *manager) {
+        return !manager->entries && orphaned_pods_is_empty(manager->orphans);
 }
 
-PodManagerCounts pod_manager_counts(const PodManager *s) {
+PodManagerCounts pod_manager_counts(const PodManager *manager) {
         PodManagerCounts counts = {
-                .pods_started = s->n_pods_started,
-                .containers_started = s->context.n_containers_started,
-                .containers_restarted = s->context.n_containers_restarted,
-                .containers_start_errors = s->context.n_start_errors,
+                .pods_started = manager->n_pods_started,
+                .containers_started = manager->context.n_containers_started,
+                .containers_restarted = manager->context.n_containers_restarted,
+                .containers_start_errors = manager->context.n_start_errors,
         };
 
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 counts.pods += entry->worker != NULL;
                 counts.pods_desired +=
                         entry->next || (entry->worker && pod_worker_is_desired(entry->worker));
@@ -632,8 +637,8 @@ PodManagerCounts pod_manager_counts(const PodManager *s) {
         return counts;
 }
 
-void pod_manager_for_each_probe(const PodManager *s, probe_sample_t each, void *userdata) {
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+void pod_manager_for_each_probe(const PodManager *manager, probe_sample_t each, void *userdata) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if (entry->worker)
                         pod_worker_for_each_probe(entry->worker, each, userdata);
 }

@@ -98,14 +98,13 @@ int pod_worker_status(PodWorker *worker, PodStatus *ret);
 /* Opens a session in a container, on a socket; -EBADF: only checks that it could be opened. 0;
  * -ENOENT; -EAGAIN where the container does not run; another -errno; with a message. The session's
  * container is filled in. */
-int pod_worker_open_session(PodWorker *worker, const char *container, const SandboxSession *session,
+int pod_worker_open_session(PodWorker *worker, const char *name, const SandboxSession *session,
                             int socket_fd, Error *reterr);
 
 /* The log directory and attempt that is the latest with a log (or the one before). -ENOENT,
  * -EAGAIN. */
-int pod_worker_find_log(PodWorker *worker, const char *container, bool previous,
-                        char **ret_directory, unsigned *ret_attempt, bool *ret_is_live,
-                        Error *reterr);
+int pod_worker_find_log(PodWorker *worker, const char *name, bool previous, char **ret_directory,
+                        unsigned *ret_attempt, bool *ret_is_live, Error *reterr);
 
 /* ---- eviction for node pressure ---- */
 

@@ -443,7 +443,7 @@ void container_stop(Shim *shim, const ShimRequest *request) {
         } else if (attempt->signal_at != USEC_INFINITY)
                 attempt->signal_at = MIN(attempt->signal_at, signal_at);
         attempt->kill_at = MIN(attempt->kill_at, deadline_after(now, request->grace_usec));
-        containers_expire(shim, now);
+        containers_send_due_signals(shim, now);
 }
 
 void container_set_checkpoint(Shim *shim, const ShimRequest *request) {
@@ -453,7 +453,7 @@ void container_set_checkpoint(Shim *shim, const ShimRequest *request) {
                 attempt_set_checkpoint(attempt, request->note);
 }
 
-void containers_expire(Shim *shim, uint64_t now_boottime) {
+void containers_send_due_signals(Shim *shim, uint64_t now_boottime) {
         for (Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next) {
                 if (attempt->signal_at <= now_boottime)
                         send_stop_signal(attempt);

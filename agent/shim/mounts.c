@@ -2,7 +2,7 @@
 #include "agent/shim/mounts.h"
 
 #include "agent/shim/fstab.h"
-#include "agent/shim/hostpath.h"
+#include "agent/shim/mount-source.h"
 #include "agent/shim/mountinfo.h"
 #include "common/cleanup.h"
 #include "common/selinux.h"

@@ -298,7 +298,7 @@ static int run_shim_loop_once(Shim *shim) {
         if (deadline != USEC_INFINITY) {
                 uint64_t now = now_boottime_usec();
 
-                containers_expire(shim, now);
+                containers_send_due_signals(shim, now);
                 tasks_expire(&shim->tasks, now);
                 programs_expire(&shim->programs, now);
         }

@@ -6,7 +6,7 @@
  * this for Deployments only. */
 
 #include "agent/daemonset/rules/history.h"
-#include "agent/daemonset/rules/plan.h"
+#include "agent/daemonset/rules/rolling-update.h"
 
 typedef struct DaemonSetRollout {
         const DaemonSet *set;

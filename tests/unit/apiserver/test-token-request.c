@@ -19,7 +19,7 @@ TEST(token_is_refreshed_at_four_fifths_of_its_lifetime_and_after_a_day_at_the_la
                 uint64_t lifetime, delay; /* seconds */
         } cases[] = { { 3600, 2880 },
                       { 600, 480 },
-                      { 7 * 24 * 3600, 24 * 3600 },
+                      { 7 * 24 * 3600ULL, 24 * 3600ULL },
                       { 5, TOKEN_REFRESH_MIN_SEC } };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++)

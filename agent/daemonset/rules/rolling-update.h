@@ -43,8 +43,8 @@ typedef struct DaemonSetPlanInput {
 } DaemonSetPlanInput;
 
 /* 'ret_keep' has an entry for each pod: those that are not kept are stopped. */
-void daemonset_plan(const DaemonSet *set, const DaemonSetPodStates *pods,
-                    const DaemonSetPlanInput *input, bool ret_keep[], DaemonSetPlan *ret);
+void daemonset_plan_update(const DaemonSet *set, const DaemonSetPodStates *pods,
+                           const DaemonSetPlanInput *input, bool ret_keep[], DaemonSetPlan *ret);
 
 /* A pod has failed or succeeded and must be replaced; see failed_pods_backoff_is_over(). */
 bool daemonset_has_terminal_pod(const DaemonSet *set, const DaemonSetPodStates *pods);

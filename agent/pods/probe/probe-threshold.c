@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pods/probe/probe.h"
+#include "agent/pods/probe/probe-threshold.h"
 
 #include <limits.h>
 
@@ -29,7 +29,7 @@ const Probe *container_probe(const Container *container, ProbeKind kind) {
         return NULL;
 }
 
-ProbeVerdict probe_add_result(ProbeResultRun *run, const Probe *spec, bool success) {
+ProbeVerdict probe_apply_threshold(ProbeResultRun *run, const Probe *spec, bool success) {
         int64_t threshold = success ? spec->success_threshold.value : spec->failure_threshold.value;
 
         if (!run->has_result || run->last != success)

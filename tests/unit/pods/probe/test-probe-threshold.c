@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pods/probe/probe.h"
+#include "agent/pods/probe/probe-threshold.h"
 
 #include "tests/test.h"
 
@@ -13,7 +13,7 @@ static void expect_verdicts(int64_t success, int64_t failure, const char *result
         char got[64] = "";
 
         for (size_t i = 0; results[i]; i++)
-                got[i] = letters[probe_add_result(&run, &spec, results[i] == '+')];
+                got[i] = letters[probe_apply_threshold(&run, &spec, results[i] == '+')];
         EXPECT_STREQ(got, verdicts);
 }
 

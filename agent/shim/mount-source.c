@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/shim/hostpath.h"
+#include "agent/shim/mount-source.h"
 
 #include "agent/shim/mountinfo.h"
 #include "common/cleanup.h"

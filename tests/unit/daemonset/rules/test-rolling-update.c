@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rolling updates: which pods are kept, and whether one is created. */
 
-#include "agent/daemonset/rules/plan.h"
+#include "agent/daemonset/rules/rolling-update.h"
 #include "common/clock.h"
 #include "tests/test.h"
 
@@ -59,7 +59,7 @@ static void plan(Strategy strategy, DaemonSetVerdict verdict, const char *pods, 
         DaemonSetPlan result;
         size_t n;
 
-        daemonset_plan(&set, &list, &planning, keep, &result);
+        daemonset_plan_update(&set, &list, &planning, keep, &result);
         n = (size_t) snprintf(text, 64, "keeps ");
         for (size_t i = 0; i < list.n; i++)
                 text[n++] = keep[i] ? '1' : '0';
@@ -163,9 +163,10 @@ TEST(number_of_pods_is_limited_in_each_state)
                                 .is_terminating = letters[1][(bits >> (3 * i + 1)) & 1] == 'e',
                                 .is_ready = (bits >> (3 * i + 2)) & 1,
                         };
-                daemonset_plan(&set, &(DaemonSetPodStates){ items, n },
-                               &(DaemonSetPlanInput){ DAEMONSET_SHOULD_RUN, bits & 1, false, 1 },
-                               keep, &result);
+                daemonset_plan_update(
+                        &set, &(DaemonSetPodStates){ items, n },
+                        &(DaemonSetPlanInput){ DAEMONSET_SHOULD_RUN, bits & 1, false, 1 }, keep,
+                        &result);
                 for (size_t i = 0; i < n; i++) {
                         n_kept += keep[i];
                         EXPECT(!(keep[i] && items[i].is_terminating));

@@ -4,7 +4,7 @@
  * update with maxSurge. The plan is stateless: after a restart of the agent the same pods give the
  * same plan. */
 
-#include "agent/daemonset/rules/plan.h"
+#include "agent/daemonset/rules/rolling-update.h"
 
 #include "common/clock.h"
 
@@ -172,8 +172,8 @@ static bool is_plan_settled(const DaemonSet *set, const DaemonSetPodStates *pods
                (has_on_delete_strategy(set) && !has_current);
 }
 
-void daemonset_plan(const DaemonSet *set, const DaemonSetPodStates *pods,
-                    const DaemonSetPlanInput *input, bool ret_keep[], DaemonSetPlan *ret) {
+void daemonset_plan_update(const DaemonSet *set, const DaemonSetPodStates *pods,
+                           const DaemonSetPlanInput *input, bool ret_keep[], DaemonSetPlan *ret) {
         DaemonSetPlan plan = { 0 };
 
         if (input->verdict == DAEMONSET_SHOULD_STOP)

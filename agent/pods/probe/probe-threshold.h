@@ -33,4 +33,4 @@ typedef enum ProbeVerdict {
 } ProbeVerdict;
 
 /* Adds a result: as many equal ones in a row as the threshold give a verdict. */
-ProbeVerdict probe_add_result(ProbeResultRun *run, const Probe *spec, bool success);
+ProbeVerdict probe_apply_threshold(ProbeResultRun *run, const Probe *spec, bool success);
