@@ -68,6 +68,8 @@ def report(name, status, output):
 
 def main():
     build, suite, *modules = sys.argv[1:]
+    # A shell's background job ignores SIGINT, and so would the programs that the tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     tests = find_tests(build, suite, modules)
     durations = cache.Durations(suite)
 

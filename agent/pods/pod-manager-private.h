@@ -50,7 +50,7 @@ struct PodManager {
 };
 
 /* All dirty entries are stepped soon. */
-void pod_manager_schedule_step(PodManager *s);
+void pod_manager_schedule_step(PodManager *manager);
 
 /* The entry is stepped soon. */
 void pod_entry_mark_dirty(PodEntry *entry);
@@ -59,20 +59,20 @@ void pod_entry_mark_dirty(PodEntry *entry);
 void pod_entry_mark_dirty_later(PodEntry *entry, uint64_t delay_usec);
 
 /* Writes the record of the pod that runs, or is about to. */
-int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod,
+int pod_entry_store_record(PodManager *manager, const PodEntry *entry, const Pod *pod,
                            const PodSource *source, const char *outdated, Error *reterr);
 
 /* No successor is desired. */
 void pod_entry_forget_next(PodEntry *entry);
 
 /* There is a pod, and an edit of it: does what can be done now. */
-void pod_entry_apply_edit(PodManager *s, PodEntry *entry);
+void pod_entry_apply_edit(PodManager *manager, PodEntry *entry);
 
 /* Images may be present now. */
 void pod_entry_retry_preflight(PodEntry *entry);
 
 /* During a node shutdown: starts the next stage when this one is empty or its time is over. */
-void pod_manager_continue_shutdown(PodManager *s);
+void pod_manager_continue_shutdown(PodManager *manager);
 
 /* The successor cannot start during a node shutdown; logged once. */
-void pod_manager_reject_for_shutdown(PodManager *s, PodEntry *entry);
+void pod_manager_reject_for_shutdown(PodManager *manager, PodEntry *entry);

@@ -19,7 +19,7 @@ TEST(token_is_refreshed_at_four_fifths_of_its_lifetime_and_after_a_day_at_the_la
                 uint64_t lifetime, delay; /* seconds */
         } cases[] = { { 3600, 2880 },
                       { 600, 480 },
-                      { 7 * 24 * 3600ULL, 24 * 3600ULL },
+                      { UINT64_C(7) * 24 * 3600, UINT64_C(24) * 3600 },
                       { 5, TOKEN_REFRESH_MIN_SEC } };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++)
@@ -86,7 +86,8 @@ TEST(cached_token_is_read_back_with_its_refresh_time)
 
 TEST(cached_token_is_refreshed_at_once_where_its_time_has_passed_or_the_clock_was_set)
 {
-        static const uint64_t nows[] = { NOW + 101 * USEC_PER_SEC, NOW - 2 * 86400 * USEC_PER_SEC };
+        static const uint64_t nows[] = { NOW + 101 * USEC_PER_SEC,
+                                         NOW - UINT64_C(2) * 86400 * USEC_PER_SEC };
         cleanup_free char *text = token_cache_format("abc", NOW + seconds(100));
 
         for (size_t i = 0; i < N_ELEMENTS(nows); i++) {
