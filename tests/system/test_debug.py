@@ -180,7 +180,7 @@ def test_dump_has_the_api_server_without_tokens(make_member):
     member.api.create("secrets", {"metadata": {"name": "login"}, "data": {"key": base64.b64encode(b"s3cr3t").decode()}})
     member.bind("web", specs.container(
         env=[{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "login", "key": "key"}}}]))
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     token = world.read(f"/proc/{member.init('web')}/root/var/run/secrets/kubernetes.io/serviceaccount/token")
     assert member.cli("debug", "log-level", "debug").returncode == 0
     text = dump(member)
@@ -201,7 +201,7 @@ def test_dump_has_the_api_server_without_tokens(make_member):
 def test_dump_shows_what_waits_for_an_unreachable_api_server(make_member):
     member = make_member()
     member.bind("web")
-    member.wait_told_phase("web", "Running")
+    member.wait_reported_phase("web", "Running")
     member.api.stop()
     member.drop(specs.pod("local"))
     member.wait_running("local")
