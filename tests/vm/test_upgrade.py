@@ -311,8 +311,8 @@ def exchange(machine, package, version):
     assert_watched(before, machine, rows)
     assert_logs_are_whole(machine)
     assert machine.run(f"cat {NOTES}/hooks") == hooks == "postStart\n"
-    # Its back-off is not reset: it restarts at most once more by itself.
-    assert count_crashes(machine) - crashes in (0, 1)
+    # Its back-off is not reset, or it would have restarted four times in 70 seconds.
+    assert count_crashes(machine) - crashes <= 2
 
 
 def assert_usable(machine):
