@@ -85,7 +85,7 @@ def test_a_restarted_agent_completes_a_deletion_and_starts_the_pod_again(node):
 
 def test_a_deletion_shortens_the_grace_period_of_a_failed_pod(node):
     node.launch(specs.pod("late", specs.container(script=DEAF), terminationGracePeriodSeconds=600,
-                          activeDeadlineSeconds=8))
+                          activeDeadlineSeconds=15))
     init = node.init("late")
     node.wait_phase("late", "Failed")
     assert world.is_alive(init), "it has ten minutes"
