@@ -119,18 +119,6 @@ static int open_container_log(HttpServer *server, struct MHD_Connection *http,
         return options.follow && found.is_live ? watch_log_directory(server, log, reterr) : 0;
 }
 
-static unsigned http_status_of_log_error(int r) {
-        switch (r) {
-        case -ENOENT:
-                return MHD_HTTP_NOT_FOUND;
-        case -EINVAL:
-        case -EAGAIN:
-                return MHD_HTTP_BAD_REQUEST;
-        default:
-                return MHD_HTTP_INTERNAL_SERVER_ERROR;
-        }
-}
-
 enum MHD_Result http_handle_container_logs(HttpServer *server, struct MHD_Connection *http,
                                            const char *rest) {
         cleanup_error Error error = ERROR_NULL;
@@ -151,7 +139,7 @@ enum MHD_Result http_handle_container_logs(HttpServer *server, struct MHD_Connec
         r = open_container_log(server, http, names, log, &error);
         if (r < 0) {
                 log_stream_free(log);
-                return http_reply_error(http, http_status_of_log_error(r), "%s",
+                return http_reply_error(http, http_status_of_error(r), "%s",
                                         error_message(&error, r));
         }
         return response_stream_start(http_streams_of(server), http, &log_stream_kind, log,

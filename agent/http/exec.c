@@ -129,18 +129,6 @@ static enum MHD_Result reply_exec_upgrade(struct MHD_Connection *http, const cha
         return result;
 }
 
-static unsigned http_status_of_exec_error(int r) {
-        switch (r) {
-        case -ENOENT:
-                return MHD_HTTP_NOT_FOUND;
-        case -EINVAL:
-        case -EAGAIN:
-                return MHD_HTTP_BAD_REQUEST;
-        default:
-                return MHD_HTTP_INTERNAL_SERVER_ERROR;
-        }
-}
-
 enum MHD_Result http_handle_exec(HttpServer *server, struct MHD_Connection *http,
                                  const char *rest) {
         cleanup_with(exec_upgrade_freep) ExecUpgrade *upgrade = calloc(1, sizeof(*upgrade));
@@ -167,7 +155,7 @@ enum MHD_Result http_handle_exec(HttpServer *server, struct MHD_Connection *http
                                                    upgrade->names[1], upgrade->names[2],
                                                    &upgrade->exec, -EBADF, &error);
         if (r < 0)
-                return http_reply_error(http, http_status_of_exec_error(r), "%s",
+                return http_reply_error(http, http_status_of_error(r), "%s",
                                         error_message(&error, r));
         if (!key)
                 return http_reply_error(http, MHD_HTTP_UPGRADE_REQUIRED,

@@ -7,6 +7,7 @@
 #include "agent/http/http-connection.h"
 #include "common/cleanup.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <sys/socket.h>
 
@@ -36,6 +37,18 @@ static enum MHD_Result queue_reply_consume(struct MHD_Connection *http, unsigned
 enum MHD_Result http_reply_text(struct MHD_Connection *http, unsigned status, const char *type,
                                 const char *text) {
         return queue_reply_consume(http, status, type, NULL, strdup(text));
+}
+
+unsigned http_status_of_error(int r) {
+        switch (r) {
+        case -ENOENT:
+                return MHD_HTTP_NOT_FOUND;
+        case -EINVAL:
+        case -EAGAIN:
+                return MHD_HTTP_BAD_REQUEST;
+        default:
+                return MHD_HTTP_INTERNAL_SERVER_ERROR;
+        }
 }
 
 enum MHD_Result http_reply_error(struct MHD_Connection *http, unsigned status, const char *format,

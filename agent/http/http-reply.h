@@ -16,6 +16,10 @@ enum MHD_Result http_reply_text(struct MHD_Connection *http, unsigned status, co
 enum MHD_Result http_reply_text_consume(struct MHD_Connection *http, const char *type, char *text);
 enum MHD_Result http_reply_json_consume(struct MHD_Connection *http, char *json);
 
+/* The status of a container that a log or a session is asked for: 404 for -ENOENT, 400 for -EINVAL
+ * and -EAGAIN (it does not run), else 500. */
+unsigned http_status_of_error(int r);
+
 /* Replies with an error message of one line. */
 enum MHD_Result http_reply_error(struct MHD_Connection *http, unsigned status, const char *format,
                                  ...) printf_like(3, 4);

@@ -128,8 +128,7 @@ static int watch_preload_directory(ImageStore *store) {
                 return 0;
         r = sd_event_add_inotify(store->event, &store->preload_watch, store->preload_path,
                                  PRELOAD_EVENTS, on_preload_changed, store);
-        return r < 0 ? r
-                     : sd_event_source_set_description(store->preload_watch, "preload-doorbell");
+        return r < 0 ? r : sd_event_source_set_description(store->preload_watch, "preload-watch");
 }
 
 /* The directory is not held open: an open directory does not report its removal. */

@@ -196,7 +196,7 @@ TEST(cgroup_v1_notifies_when_memory_is_used)
         enum {
                 SIZE = 64 << 20
         };
-        MemoryPressureWatch *doorbell = NULL;
+        MemoryPressureWatch *watch = NULL;
         unsigned rings = 0;
         World world = { 0 };
         char *memory;
@@ -205,14 +205,14 @@ TEST(cgroup_v1_notifies_when_memory_is_used)
                 return;
         REQUIRE(sd_event_new(&world.event) >= 0);
         REQUIRE(memory_pressure_watch_new(world.event, /* has_memcg= */ true, ring, &rings,
-                                          &doorbell) >= 0);
-        memory_pressure_watch_set_growth(doorbell, SIZE / 2);
-        EXPECT(memory_pressure_watch_is_active(doorbell));
+                                          &watch) >= 0);
+        memory_pressure_watch_set_growth(watch, SIZE / 2);
+        EXPECT(memory_pressure_watch_is_active(watch));
         memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         REQUIRE(memory != MAP_FAILED);
         memset(memory, 1, SIZE);
         run_until(&world, &rings, 1);
         EXPECT_EQ(munmap(memory, SIZE), 0);
-        memory_pressure_watch_free(doorbell);
+        memory_pressure_watch_free(watch);
         sd_event_unref(world.event);
 }
