@@ -288,6 +288,9 @@ static int load_agent_config(Agent *agent, const AgentOptions *options, Error *r
                 return r;
         strv_foreach(warning, warnings)
                 log_warning("%s", *warning);
+        if (agent->config.without_effect)
+                log_info("%s: settings of the kubelet without effect here: %s", path,
+                         agent->config.without_effect);
         kubeconfig = options->kubeconfig ? options->kubeconfig : agent->config.mainstay.kubeconfig;
         bootstrap = options->bootstrap_kubeconfig ? options->bootstrap_kubeconfig
                                                   : agent->config.mainstay.bootstrap_kubeconfig;
@@ -301,6 +304,8 @@ static int load_agent_config(Agent *agent, const AgentOptions *options, Error *r
         if (kubeconfig && !(agent->kubeconfig = strdup(kubeconfig)))
                 return -ENOMEM;
         if (bootstrap && !(agent->bootstrap_kubeconfig = strdup(bootstrap)))
+                return -ENOMEM;
+        if (options->cert_dir && !(agent->certificate_dir = strdup(options->cert_dir)))
                 return -ENOMEM;
         agent->manifest_dir = strdup(manifest_dir ? manifest_dir : "/etc/kubernetes/manifests");
         if (!agent->manifest_dir ||
@@ -330,6 +335,7 @@ static int load_default_seccomp(Agent *agent, Error *reterr) {
 
 static void fill_shared_configs(Agent *agent) {
         agent->bundle_config = (BundleConfig){
+                .node = &agent->node_labels.effective,
                 .run_dir = agent->run_dir,
                 .state_dir = agent->state_dir,
                 .log_dir = agent->log_dir,
@@ -398,6 +404,7 @@ static int build_pod_manager(Agent *agent) {
                         .creating_max = MAX(2 * agent->node.n_cpus, 4),
                         .host_ip = agent->node.address,
                         .node = &agent->node_labels.effective,
+                        .allocatable = &agent->allocatable,
                         .conditions = eviction_manager_conditions(agent->eviction_manager),
                 },
                 &callbacks, agent, &agent->pod_manager);
@@ -436,17 +443,24 @@ static int build_apiserver_sync(Agent *agent, bool drain) {
                         .event = agent->event,
                         .kubeconfig = agent->kubeconfig,
                         .bootstrap_kubeconfig = agent->bootstrap_kubeconfig,
+                        .certificate_dir = agent->certificate_dir,
+                        .rotates_embedded = agent->config.rotate_certificates,
                         .node_name = agent->node.name,
                         .state_dir = agent->state_dir,
                         .run_dir = agent->run_dir,
                         .pod_manager = agent->pod_manager,
                         .daemonsets_by = agent->config.mainstay.daemonsets_by,
+                        .node = &agent->node_labels.effective,
                         .node_inputs = { .local = &agent->node_labels.local,
-                                         .hostname = agent->node.hostname,
+                                         .hostname = agent->node.reported_hostname,
                                          .address = agent->node.address,
-                                         .n_cpus = agent->node.n_cpus,
-                                         .memory = agent->node.memory_capacity,
+                                         .machine = &agent->node,
                                          .storage = agent->bundle_config.storage_capacity,
+                                         .max_pods = config_max_pods(&agent->config,
+                                                                     agent->node.n_cpus),
+                                         .node_api_port = config_node_api_port(&agent->config),
+                                         .system = &agent->config.system,
+                                         .kube = &agent->config.kube,
                                          .eviction = &agent->config.eviction,
                                          .conditions = eviction_manager_conditions(
                                                  agent->eviction_manager),
@@ -454,6 +468,7 @@ static int build_apiserver_sync(Agent *agent, bool drain) {
                                          .runtimes = &agent->config.mainstay.runtimes },
                         .on_recompute_due = agent_request_recompute,
                         .on_node = on_external_node_labels,
+                        .on_event = agent_on_event,
                         .on_state_changed = on_apiserver_state_changed,
                         .userdata = agent },
                 &agent->apiserver);
@@ -605,7 +620,10 @@ static int build_event_loop(Agent *agent) {
 static int detect_service_manager(Agent *agent, Error *reterr) {
         bool is_there = systemd_is_init(), can_keep = is_there && cgroup_version() == 2;
         const char *driver = agent->config.cgroup_driver;
+        int r = cgroup_check_hierarchies(reterr);
 
+        if (r < 0)
+                return r;
         if (driver && streq(driver, "systemd") && !can_keep)
                 return error_setf(reterr, EOPNOTSUPP,
                                   "cgroupDriver: systemd needs systemd as PID 1 and cgroup v2");
@@ -613,11 +631,17 @@ static int detect_service_manager(Agent *agent, Error *reterr) {
         return is_there ? systemd_client_new(agent->event, &agent->systemd) : 0;
 }
 
-static int load_node_labels(Agent *agent) {
+static int load_node_labels(Agent *agent, const AgentOptions *options, Error *reterr) {
+        int r;
+
         agent->node_labels = (MergedNodeLabels){ .node_name = agent->node.name,
-                                                 .hostname = agent->node.hostname,
+                                                 .hostname = agent->node.reported_hostname,
                                                  .state_dir = agent->state_dir,
                                                  .clock = &agent->clock };
+        r = node_labels_set_given(&agent->node_labels, options->node_labels,
+                                  options->register_with_taints, reterr);
+        if (r < 0)
+                return r;
         return node_labels_load(&agent->node_labels, &agent->config, agent->kubeconfig);
 }
 
@@ -635,7 +659,10 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
         r = machine_info_discover(options->node_name, systemd_is_init(), &agent->node, reterr);
         if (r < 0)
                 return r;
-        r = load_node_labels(agent);
+        r = machine_info_set_address(&agent->node, options->node_ip, reterr);
+        if (r < 0)
+                return r;
+        r = load_node_labels(agent, options, reterr);
         if (r < 0)
                 return r;
         r = paths_find_program("mainstay-shim", &agent->shim_path);
@@ -654,6 +681,7 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
         if (r < 0)
                 return r;
         fill_shared_configs(agent);
+        agent_reserve_resources(agent);
         /* A service has a mount namespace of its own, where a unit that ran before has prepared it.
          */
         if (!agent->systemd || !getenv("INVOCATION_ID"))
@@ -696,16 +724,20 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
                 r = pod_manager_load_records(agent->pod_manager, desired_state_restore_pod,
                                              agent->desired, reterr);
         restore_eviction_conditions(agent);
-        if (r >= 0 && drain)
-                return start_drain(agent);
-        if (r >= 0)
-                r = desired_state_start(agent->desired, reterr);
-        if (r >= 0 && agent->apiserver)
-                apiserver_start(agent->apiserver);
-        if (r >= 0)
-                r = node_shutdown_manager_start(agent->shutdown_manager);
         if (r < 0)
                 return r;
+        if (drain)
+                return start_drain(agent);
+        r = desired_state_start(agent->desired, reterr);
+        if (r < 0)
+                return r;
+        agent_enforce_reservations(agent);
+        if (agent->apiserver)
+                apiserver_start(agent->apiserver);
+        r = node_shutdown_manager_start(agent->shutdown_manager);
+        if (r < 0)
+                return r;
+        agent_start_healthz_server(agent);
         agent_schedule_status_update(agent);
         log_set_message_id(MESSAGE_AGENT_STARTED);
         log_info("Version %s on node '%s' watches %s", MAINSTAY_VERSION, agent->node.name,
@@ -714,7 +746,10 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
 }
 
 static void agent_done(Agent *agent) {
+        healthz_server_free(agent->healthz_server);
         http_server_free(agent->http_server);
+        cpu_rates_free(agent->cpu_rates);
+        storage_usage_free(agent->storage_usage);
         config_watch_free(agent->config_watch);
         node_shutdown_manager_free(agent->shutdown_manager);
         apiserver_free(agent->apiserver);
@@ -725,9 +760,11 @@ static void agent_done(Agent *agent) {
         eviction_manager_free(agent->eviction_manager);
         free(agent->pods_group);
         systemd_client_free(agent->systemd);
+        manual_pulls_done(&agent->manual_pulls);
         image_store_free(agent->images);
         service_notifier_free(agent->notifier);
         event_store_free(agent->events);
+        lone_node_free(agent->lone);
         sd_event_source_disable_unref(agent->status_source);
         sd_event_source_disable_unref(agent->memory_trim_timer);
         sd_event_unref(agent->event);
@@ -737,6 +774,7 @@ static void agent_done(Agent *agent) {
         free(agent->config_path);
         free(agent->kubeconfig);
         free(agent->bootstrap_kubeconfig);
+        free(agent->certificate_dir);
         seccomp_profile_free(agent->seccomp);
         close_fd(agent->lock_fd);
         free(agent->manifest_dir);
@@ -753,8 +791,9 @@ int agent_run(const AgentOptions *options, Error *reterr) {
         cleanup_with(agent_done) Agent agent = { .lock_fd = -EBADF, .clock = steady_clock_start() };
         int r = build_agent(&agent, options, reterr);
 
-        if (r >= 0)
-                r = start_agent(&agent, options->drain, reterr);
+        if (r < 0)
+                return r;
+        r = start_agent(&agent, options->drain, reterr);
         if (r < 0)
                 return r;
         return sd_event_loop(agent.event);

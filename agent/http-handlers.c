@@ -6,10 +6,13 @@
 #include "agent/desired/manifest-status.h"
 #include "agent/image-handlers.h"
 #include "agent/model/json.h"
+#include "agent/node-api-handlers.h"
 #include "agent/pods/metrics-collect.h"
+#include "agent/stats-handlers.h"
 #include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/log.h"
 #include "common/strv.h"
 
 #include <stdlib.h>
@@ -187,6 +190,26 @@ static int agent_exec(void *userdata, const char *namespace, const char *pod, co
                                         socket_fd, reterr);
 }
 
+static int agent_attach(void *userdata, const char *namespace, const char *pod,
+                        const char *container, const HttpExecOptions *attach, int socket_fd,
+                        Error *reterr) {
+        Agent *agent = userdata;
+
+        return pod_manager_attach(agent->pod_manager, namespace, pod, container,
+                                  &(SandboxAttach){ .has_input = attach->has_input,
+                                                    .has_output = attach->has_output,
+                                                    .has_error = attach->has_error },
+                                  socket_fd, reterr);
+}
+
+static int agent_add_ephemeral_container(void *userdata, const char *namespace, const char *pod,
+                                         const char *json, char **ret_name, Error *reterr) {
+        Agent *agent = userdata;
+
+        return pod_manager_add_ephemeral_container(agent->pod_manager, namespace, pod, json,
+                                                   ret_name, reterr);
+}
+
 static int agent_is_ready(void *userdata, Error *reterr) {
         Agent *agent = userdata;
 
@@ -196,25 +219,12 @@ static int agent_is_ready(void *userdata, Error *reterr) {
                           agent->manifest_dir);
 }
 
-typedef LIST_OF(ProbeSample) ProbeSampleList;
-
-static void collect_probe_sample(const ProbeSample *sample, void *userdata) {
-        ProbeSampleList *list = userdata;
-        ProbeSample *more = reallocarray(list->items, list->n + 1, sizeof(*more));
-
-        if (!more)
-                return;
-        list->items = more;
-        list->items[list->n++] = *sample;
-}
-
 static char *agent_get_metrics(void *userdata) {
         Agent *agent = userdata;
         AgentMetrics counts = agent_collect_counts(agent);
-        ProbeSampleList samples = { 0 };
+        ProbeSampleList samples = agent_collect_probe_samples(agent);
         char *text;
 
-        pod_manager_for_each_probe(agent->pod_manager, collect_probe_sample, &samples);
         counts.probes = samples.items;
         counts.n_probes = samples.n;
         text = agent_metrics_format(&counts);
@@ -240,14 +250,40 @@ const HttpServerHandlers agent_http_handlers = {
         .node = agent_get_node,
         .run_daemonset_action = agent_act_on_daemonset,
         .exec = agent_exec,
+        .attach = agent_attach,
+        .add_ephemeral_container = agent_add_ephemeral_container,
+        .open_port = agent_open_port,
+        .node_api_settings = agent_get_node_api_settings,
+        .start_review = agent_start_review,
+        .cancel_review = agent_cancel_review,
         .images = agent_list_images,
         .pull_image = agent_pull_image,
         .remove_image = agent_remove_image,
         .prune_images = agent_prune_images,
+        .make_kubeconfig = agent_make_kubeconfig,
         .is_ready = agent_is_ready,
         .metrics = agent_get_metrics,
         .resource_metrics = agent_get_resource_metrics,
+        .cadvisor_metrics = agent_get_cadvisor_metrics,
+        .probe_metrics = agent_get_probe_metrics,
+        .stats_summary = agent_get_stats_summary,
+        .running_pods = agent_list_running_pods,
+        .configuration = agent_print_configuration,
         .dump = agent_dump,
         .log_level = agent_get_log_level,
         .set_log_level = agent_set_log_level,
 };
+
+/* It shows that the agent runs; pods do not depend on it. */
+void agent_start_healthz_server(Agent *agent) {
+        const OptionalInt *port = &agent->config.healthz_port;
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (!port->is_set || port->value == 0)
+                return;
+        r = healthz_server_new(agent->event, agent->config.healthz_bind_address,
+                               (uint16_t) port->value, &agent->healthz_server, &error);
+        if (r < 0)
+                log_error("%s", error_message(&error, r));
+}

@@ -50,11 +50,13 @@ static void add_pull_json(const ImagePull *pull, void *userdata) {
 }
 
 char *agent_list_images(void *userdata) {
-        ImageStore *store = ((Agent *) userdata)->images;
+        const Agent *agent = userdata;
+        ImageStore *store = agent->images;
         cleanup_json json_t *images = json_array(), *pulls = json_array(), *all = NULL;
 
         if (!images || !pulls || image_store_foreach(store, add_image_json, images) < 0)
                 return NULL;
+        manual_pulls_foreach(&agent->manual_pulls, add_pull_json, pulls);
         image_store_foreach_pull(store, add_pull_json, pulls);
         all = json_pack("{s:s, s:s, s:O, s:O}", "preload", image_store_preload_path(store), "store",
                         image_store_path(store), "images", images, "pulls", pulls);
@@ -62,7 +64,9 @@ char *agent_list_images(void *userdata) {
 }
 
 int agent_pull_image(void *userdata, const char *image, Error *reterr) {
-        return image_store_pull(((Agent *) userdata)->images, image, reterr);
+        Agent *agent = userdata;
+
+        return manual_pulls_start(&agent->manual_pulls, agent->images, image, reterr);
 }
 
 int agent_remove_image(void *userdata, const char *image, Error *reterr) {

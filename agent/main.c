@@ -30,6 +30,14 @@ static const char help_text[] =
         "  --kubeconfig FILE     of an API server to join; pods of files run with and without it\n"
         "  --bootstrap-kubeconfig FILE\n"
         "                        to get a certificate with, and a kubeconfig, where there is none\n"
+        "  --cert-dir DIR        of the client certificate that is issued to this node\n"
+        "                        (pki of the state directory)\n"
+        "  --node-ip ADDRESS     the node's address (that of the default route's interface)\n"
+        "  --node-labels LABELS  of the node, as KEY=VALUE,..., besides those of the "
+        "configuration\n"
+        "  --register-with-taints TAINTS\n"
+        "                        of the node, as KEY=VALUE:EFFECT,..., not those of the "
+        "configuration\n"
         "  --drain               stop all pods of this node, remove what they left, and end\n"
         "  --version             print the version\n"
         "  --help                print this\n"
@@ -45,6 +53,10 @@ enum {
         OPTION_NODE_NAME,
         OPTION_KUBECONFIG,
         OPTION_BOOTSTRAP_KUBECONFIG,
+        OPTION_CERT_DIR,
+        OPTION_NODE_IP,
+        OPTION_NODE_LABELS,
+        OPTION_REGISTER_WITH_TAINTS,
         OPTION_DRAIN,
         OPTION_VERSION,
         OPTION_HELP
@@ -60,6 +72,10 @@ static const struct option long_options[] = {
         { "node-name", required_argument, NULL, OPTION_NODE_NAME },
         { "kubeconfig", required_argument, NULL, OPTION_KUBECONFIG },
         { "bootstrap-kubeconfig", required_argument, NULL, OPTION_BOOTSTRAP_KUBECONFIG },
+        { "cert-dir", required_argument, NULL, OPTION_CERT_DIR },
+        { "node-ip", required_argument, NULL, OPTION_NODE_IP },
+        { "node-labels", required_argument, NULL, OPTION_NODE_LABELS },
+        { "register-with-taints", required_argument, NULL, OPTION_REGISTER_WITH_TAINTS },
         { "drain", no_argument, NULL, OPTION_DRAIN },
         { "version", no_argument, NULL, OPTION_VERSION },
         { "help", no_argument, NULL, OPTION_HELP },
@@ -71,36 +87,50 @@ static int print_usage_hint(void) {
         return EXIT_USAGE;
 }
 
+/* The member that an option with a value sets; NULL: one without a value. */
+static const char **find_option_value(AgentOptions *options, int option) {
+        switch (option) {
+        case OPTION_CONFIG:
+                return &options->config_path;
+        case OPTION_MANIFEST_DIR:
+                return &options->manifest_dir;
+        case OPTION_STATE_DIR:
+                return &options->state_dir;
+        case OPTION_RUN_DIR:
+                return &options->run_dir;
+        case OPTION_LOG_DIR:
+                return &options->log_dir;
+        case OPTION_NODE_NAME:
+                return &options->node_name;
+        case OPTION_KUBECONFIG:
+                return &options->kubeconfig;
+        case OPTION_BOOTSTRAP_KUBECONFIG:
+                return &options->bootstrap_kubeconfig;
+        case OPTION_CERT_DIR:
+                return &options->cert_dir;
+        case OPTION_NODE_IP:
+                return &options->node_ip;
+        case OPTION_NODE_LABELS:
+                return &options->node_labels;
+        case OPTION_REGISTER_WITH_TAINTS:
+                return &options->register_with_taints;
+        default:
+                return NULL;
+        }
+}
+
 /* < 0: continue; else the exit status. */
 static int parse_agent_arguments(int argc, char **argv, AgentOptions *ret) {
         int option;
 
-        while ((option = getopt_long(argc, argv, "", long_options, NULL)) >= 0)
+        while ((option = getopt_long(argc, argv, "", long_options, NULL)) >= 0) {
+                const char **value = find_option_value(ret, option);
+
+                if (value) {
+                        *value = optarg;
+                        continue;
+                }
                 switch (option) {
-                case OPTION_CONFIG:
-                        ret->config_path = optarg;
-                        break;
-                case OPTION_MANIFEST_DIR:
-                        ret->manifest_dir = optarg;
-                        break;
-                case OPTION_STATE_DIR:
-                        ret->state_dir = optarg;
-                        break;
-                case OPTION_RUN_DIR:
-                        ret->run_dir = optarg;
-                        break;
-                case OPTION_LOG_DIR:
-                        ret->log_dir = optarg;
-                        break;
-                case OPTION_NODE_NAME:
-                        ret->node_name = optarg;
-                        break;
-                case OPTION_KUBECONFIG:
-                        ret->kubeconfig = optarg;
-                        break;
-                case OPTION_BOOTSTRAP_KUBECONFIG:
-                        ret->bootstrap_kubeconfig = optarg;
-                        break;
                 case OPTION_DRAIN:
                         ret->drain = true;
                         break;
@@ -113,6 +143,7 @@ static int parse_agent_arguments(int argc, char **argv, AgentOptions *ret) {
                 default:
                         return print_usage_hint();
                 }
+        }
         if (optind < argc) {
                 (void) fprintf(stderr, "mainstayd: takes no argument such as '%s'\n", argv[optind]);
                 return print_usage_hint();

@@ -2,8 +2,8 @@
 #pragma once
 
 /* What the files of the wiring share: agent.c builds the modules, eviction-wiring.c connects the
- * eviction manager, http-handlers.c, image-handlers.c and debug-handlers.c answer requests on the
- * local socket. */
+ * eviction manager, http-handlers.c, image-handlers.c, stats-handlers.c and debug-handlers.c answer
+ * requests on the local socket. */
 
 #include "agent/apiserver/apiserver.h"
 #include "agent/bundle/bundle.h"
@@ -13,17 +13,22 @@
 #include "agent/desired/resolvers.h"
 #include "agent/eviction/eviction-manager.h"
 #include "agent/eviction/pod-evictor.h"
+#include "agent/http/healthz-server.h"
 #include "agent/http/http-server.h"
 #include "agent/image/image-store.h"
+#include "agent/image/manual-pulls.h"
 #include "agent/manifest/manifest.h"
+#include "agent/metrics/cpu-rates.h"
 #include "agent/metrics/event-store.h"
 #include "agent/metrics/metrics.h"
 #include "agent/metrics/service-notifier.h"
 #include "agent/node/config-watch.h"
+#include "agent/node/lone-node.h"
 #include "agent/node/machine-info.h"
 #include "agent/node/node-labels.h"
 #include "agent/pods/node-shutdown-manager.h"
 #include "agent/pods/pod-manager.h"
+#include "agent/pods/storage-usage.h"
 #include "agent/sandbox/systemd-client.h"
 
 typedef struct Agent {
@@ -41,8 +46,10 @@ typedef struct Agent {
         char *config_path;
         char *kubeconfig;
         char *bootstrap_kubeconfig; /* NULL: none */
+        char *certificate_dir;      /* NULL: the default one */
         Config config;
         MachineInfo node;
+        NodeResources allocatable;    /* to pods */
         MergedNodeLabels node_labels; /* change with the configuration, and at the API server */
         SeccompProfile *seccomp;
         BundleConfig bundle_config;
@@ -55,6 +62,7 @@ typedef struct Agent {
         sd_event_source *status_source;
         sd_event_source *memory_trim_timer; /* armed after bursts of work */
         ImageStore *images;
+        ManualPulls manual_pulls;
         DesiredState *desired;
         const ManifestDirectory *manifests; /* of 'desired' */
         SystemdClient *systemd;             /* NULL where systemd is not PID 1 */
@@ -66,10 +74,14 @@ typedef struct Agent {
         DaemonSetController *daemonset_controller;
         ApiServerSync *apiserver; /* NULL: there is no API server to join */
         ConfigWatch *config_watch;
+        LoneNode *lone; /* NULL: it has joined an API server, or was not asked for yet */
         HttpServer *http_server;
+        HealthzServer *healthz_server; /* NULL: none is configured */
         ServiceNotifier *notifier;
         NodeShutdownManager *shutdown_manager;
         EventStore *events;
+        CpuRates *cpu_rates;              /* of /stats/summary; NULL before the first request */
+        StorageUsage *storage_usage;      /* likewise */
         uint64_t last_containers_started; /* when the counts were read last */
         uint64_t last_reported_event;     /* its number; to the API server */
 
@@ -95,5 +107,13 @@ void agent_on_event(const PodEvent *event, void *userdata);
 int build_eviction_manager(Agent *agent);
 void restore_eviction_conditions(Agent *agent);
 
-/* http-handlers.c */
+/* reserved-resources.c: what pods may have together, for their admission and of their control
+ * group, after the configuration and the bundle's have been filled. Without a reservation, that is
+ * what the machine has, and their group is without a limit. And, when the agent starts, the groups
+ * that the reservations are for, and the events of a node that starts. */
+void agent_reserve_resources(Agent *agent);
+void agent_enforce_reservations(Agent *agent);
+
+/* http-handlers.c: the second serves /healthz at the configured port; a failure is logged. */
 extern const HttpServerHandlers agent_http_handlers;
+void agent_start_healthz_server(Agent *agent);

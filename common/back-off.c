@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Doubles the delay of a back-off and adds jitter. */
+
 #include "common/back-off.h"
 
 #include "common/clock.h"

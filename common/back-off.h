@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Back-off: how long to wait before something that failed is tried again. The delay doubles up to a
- * maximum; jitter keeps many nodes from retrying at once. Pure but for back_off_random(); when a
- * back-off is reset is decided by its user. */
+/* The arithmetic of every back-off: how long to wait before something that failed is tried again.
+ * The delay doubles up to a maximum; jitter keeps many nodes from retrying at once. Pure but for
+ * back_off_random(); when a back-off is reset is decided by its user: CrashLoopBackOff
+ * (agent/pods/container/restart-policy.h), ImagePullBackOff (container-machine.c), requests to the
+ * API server (agent/kubeclient/request-back-off.h). */
 
 #include <stdint.h>
 

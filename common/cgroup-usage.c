@@ -72,11 +72,13 @@ static int read_root_memory_usage(const char *path, uint64_t *ret) {
         if (cgroup_version() == 1 || !streq(path, "/"))
                 return read_cgroup_counter(path, memory_counters, ret);
         r = read_number("/proc/meminfo", "MemTotal:", &total_kib);
-        if (r >= 0)
-                r = read_number("/proc/meminfo", "MemFree:", &free_kib);
-        if (r >= 0)
-                *ret = (total_kib - MIN(free_kib, total_kib)) * KIB;
-        return r;
+        if (r < 0)
+                return r;
+        r = read_number("/proc/meminfo", "MemFree:", &free_kib);
+        if (r < 0)
+                return r;
+        *ret = (total_kib - MIN(free_kib, total_kib)) * KIB;
+        return 0;
 }
 
 int cgroup_usage(const char *path, CgroupUsage *ret) {
@@ -84,15 +86,84 @@ int cgroup_usage(const char *path, CgroupUsage *ret) {
         uint64_t inactive = 0;
         int r = read_cgroup_counter(path, cpu_counters, &usage.cpu_nsec);
 
-        if (r >= 0)
-                r = read_root_memory_usage(path, &usage.working_set_bytes);
-        if (r >= 0)
-                r = read_cgroup_counter(path, inactive_counters, &inactive);
+        if (r < 0)
+                return r;
+        r = read_root_memory_usage(path, &usage.working_set_bytes);
+        if (r < 0)
+                return r;
+        r = read_cgroup_counter(path, inactive_counters, &inactive);
         if (r < 0)
                 return r;
         if (cgroup_version() == 2)
                 usage.cpu_nsec *= 1000; /* in microseconds there */
         usage.working_set_bytes -= MIN(usage.working_set_bytes, inactive);
         *ret = usage;
+        return 0;
+}
+
+/* ---- statistics ---- */
+
+/* A file, which is kept for several numbers. Version 1's controller; there the keys of memory.stat
+ * that count the cgroups below have a prefix. NULL: there is no such file. */
+static char *read_cgroup_file(const char *path, const char *controller, const char *file) {
+        cleanup_free char *name = cgroup_file(path, controller, file);
+        cleanup_close int fd = name ? open(name, O_RDONLY | O_CLOEXEC) : -EBADF;
+        char *text;
+
+        return fd >= 0 && read_stream(fd, FILE_MAX, &text, NULL) >= 0 ? text : NULL;
+}
+
+static uint64_t find_cgroup_number(const char *text, const char *key) {
+        const char *number = find_cgroup_stat_key(text, key);
+
+        return number ? strtoull(number, NULL, 10) : 0;
+}
+
+static uint64_t read_cgroup_number(const char *path, const char *controller, const char *file) {
+        cleanup_free char *text = read_cgroup_file(path, controller, file);
+
+        return text ? strtoull(text, NULL, 10) : 0; /* 0 for "max", too */
+}
+
+static void read_cpu_throttling(const char *path, CgroupStatistics *s) {
+        cleanup_free char *text = read_cgroup_file(path, "cpu", "cpu.stat");
+
+        s->cpu_periods = find_cgroup_number(text, "nr_periods ");
+        s->cpu_throttled_periods = find_cgroup_number(text, "nr_throttled ");
+        s->cpu_throttled_nsec = cgroup_version() == 1
+                                        ? find_cgroup_number(text, "throttled_time ")
+                                        : find_cgroup_number(text, "throttled_usec ") * 1000;
+}
+
+static void read_memory_statistics(const char *path, CgroupStatistics *s) {
+        bool is_v1 = cgroup_version() == 1;
+        cleanup_free char *text = read_cgroup_file(path, "memory", "memory.stat");
+
+        s->rss_bytes = find_cgroup_number(text, is_v1 ? "total_rss " : "anon ");
+        s->cache_bytes = find_cgroup_number(text, is_v1 ? "total_cache " : "file ");
+        s->page_faults = find_cgroup_number(text, is_v1 ? "total_pgfault " : "pgfault ");
+        s->major_page_faults =
+                find_cgroup_number(text, is_v1 ? "total_pgmajfault " : "pgmajfault ");
+        s->swap_bytes = is_v1 ? find_cgroup_number(text, "total_swap ")
+                              : read_cgroup_number(path, "memory", "memory.swap.current");
+        s->memory_limit =
+                read_cgroup_number(path, "memory", is_v1 ? "memory.limit_in_bytes" : "memory.max");
+        if (s->memory_limit > INT64_MAX / 2)
+                s->memory_limit = 0; /* version 1's number for no limit */
+}
+
+int cgroup_statistics(const char *path, CgroupStatistics *ret) {
+        CgroupStatistics statistics = { 0 };
+        int r = cgroup_usage(path, &statistics.usage);
+
+        if (r < 0)
+                return r;
+        r = read_root_memory_usage(path, &statistics.memory_bytes);
+        if (r < 0)
+                return r;
+        read_cpu_throttling(path, &statistics);
+        read_memory_statistics(path, &statistics);
+        statistics.n_processes = read_cgroup_number(path, "pids", "pids.current");
+        *ret = statistics;
         return 0;
 }

@@ -16,3 +16,23 @@ typedef struct CgroupUsage {
 /* 'path' is absolute in every hierarchy, as in cgroup.h; "/" is the node. 0, -ENOENT if the cgroup
  * is gone, another -errno. */
 int cgroup_usage(const char *path, CgroupUsage *ret);
+
+/* More of it, for /stats/summary and /metrics/cadvisor. A number that the kernel does not have for
+ * this cgroup is 0. */
+typedef struct CgroupStatistics {
+        CgroupUsage usage;
+        uint64_t cpu_periods; /* of a CPU quota */
+        uint64_t cpu_throttled_periods;
+        uint64_t cpu_throttled_nsec;
+        uint64_t memory_bytes; /* with all files that are cached */
+        uint64_t memory_limit; /* 0: none */
+        uint64_t rss_bytes;    /* anonymous memory */
+        uint64_t cache_bytes;
+        uint64_t swap_bytes;
+        uint64_t page_faults;
+        uint64_t major_page_faults;
+        uint64_t n_processes;
+} CgroupStatistics;
+
+/* As cgroup_usage(). */
+int cgroup_statistics(const char *path, CgroupStatistics *ret);

@@ -47,9 +47,10 @@ static int list_hierarchies(char ***ret) {
 
         if (cgroup_version() == 2) {
                 r = strv_append(&list, root_path);
-                if (r >= 0)
-                        *ret = TAKE_PTR(list);
-                return r;
+                if (r < 0)
+                        return r;
+                *ret = TAKE_PTR(list);
+                return 0;
         }
         dir = opendir(root_path);
         if (!dir)
@@ -63,6 +64,18 @@ static int list_hierarchies(char ***ret) {
         }
         *ret = TAKE_PTR(list);
         return 0;
+}
+
+int cgroup_check_hierarchies(Error *reterr) {
+        cleanup_free char *memory = cgroup_file("", "memory", "cgroup.procs");
+
+        if (!memory)
+                return -ENOMEM;
+        if (cgroup_version() == 2 || access(memory, F_OK) >= 0)
+                return 0;
+        return error_setf(reterr, ENOENT,
+                          "there is no cgroup hierarchy at %s; mount one there, such as cgroup2",
+                          root_path);
 }
 
 static void enable_controllers(const char *directory) {
@@ -225,9 +238,9 @@ static int walk_groups(int parent_fd, const char *name,
                 if (q < 0 && r >= 0)
                         r = q;
         }
-        if (r >= 0)
-                r = visit(parent_fd, name);
-        return r;
+        if (r < 0)
+                return r;
+        return visit(parent_fd, name);
 }
 
 static int for_each_hierarchy(const char *path, int (*visit)(int parent_fd, const char *name)) {

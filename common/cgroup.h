@@ -12,6 +12,10 @@
 /* 2 if /sys/fs/cgroup is a cgroup2 file system, else 1. */
 int cgroup_version(void);
 
+/* Whether hierarchies are mounted at all: cgroup v2, or that of memory on v1. 0, or -ENOENT with a
+ * message. */
+int cgroup_check_hierarchies(Error *reterr);
+
 /* Creates the cgroup and its parents: on v2 with the available ones of the controllers cpu, cpuset,
  * memory, pids, io and hugetlb, on v1 in the hierarchies of cpu, memory, pids and, if it exists,
  * hugetlb. Existing ones stay. 0 or -errno. */

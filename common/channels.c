@@ -116,8 +116,10 @@ static int wslay_error_to_errno(int r) {
 int channels_read(Channels *channels) {
         int r = wslay_error_to_errno(wslay_event_recv(channels->context));
 
+        if (r < 0)
+                return r;
         /* The peer has sent its close frame; later bytes are not messages. */
-        if (r >= 0 && !wslay_event_want_read(channels->context) &&
+        if (!wslay_event_want_read(channels->context) &&
             !wslay_event_get_close_received(channels->context))
                 return -EPROTO;
         return r;

@@ -210,18 +210,23 @@ static int watch_child(sd_event *event, Child *child, uint64_t timeout_usec) {
 
         r = sd_event_add_child(event, &child->exit_source, child->pid, WEXITED, on_exit_of_child,
                                child);
-        if (r >= 0)
-                r = child_source_rearm(child->exit_source);
-        if (r >= 0)
-                r = sd_event_add_io(event, &child->output_source, child->output_fd, EPOLLIN,
-                                    on_child_pipe_readable, child);
-        if (r >= 0)
-                r = sd_event_add_io(event, &child->error_source, child->error_fd, EPOLLIN,
-                                    on_child_pipe_readable, child);
-        if (r >= 0 && timeout_usec > 0)
-                r = sd_event_add_time_relative(event, &child->timeout_source, CLOCK_BOOTTIME,
-                                               timeout_usec, 0, on_child_timeout, child);
-        return r;
+        if (r < 0)
+                return r;
+        r = child_source_rearm(child->exit_source);
+        if (r < 0)
+                return r;
+        r = sd_event_add_io(event, &child->output_source, child->output_fd, EPOLLIN,
+                            on_child_pipe_readable, child);
+        if (r < 0)
+                return r;
+        r = sd_event_add_io(event, &child->error_source, child->error_fd, EPOLLIN,
+                            on_child_pipe_readable, child);
+        if (r < 0)
+                return r;
+        if (timeout_usec > 0)
+                return sd_event_add_time_relative(event, &child->timeout_source, CLOCK_BOOTTIME,
+                                                  timeout_usec, 0, on_child_timeout, child);
+        return 0;
 }
 
 int child_spawn(sd_event *event, const ChildSpec *spec, child_done_t done, void *userdata,

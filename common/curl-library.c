@@ -14,12 +14,13 @@ static const struct {
         size_t offset;
         const char *name;
 } symbols[] = {
-        SYMBOL(global_init),         SYMBOL(version_info),  SYMBOL(easy_init),
-        SYMBOL(easy_reset),          SYMBOL(easy_cleanup),  SYMBOL(easy_setopt),
-        SYMBOL(easy_getinfo),        SYMBOL(easy_strerror), SYMBOL(multi_init),
-        SYMBOL(multi_cleanup),       SYMBOL(multi_setopt),  SYMBOL(multi_add_handle),
-        SYMBOL(multi_remove_handle), SYMBOL(multi_assign),  SYMBOL(multi_socket_action),
-        SYMBOL(multi_info_read),     SYMBOL(slist_append),  SYMBOL(slist_free_all),
+        SYMBOL(global_init),         SYMBOL(version_info),        SYMBOL(easy_init),
+        SYMBOL(easy_reset),          SYMBOL(easy_cleanup),        SYMBOL(easy_perform),
+        SYMBOL(easy_setopt),         SYMBOL(easy_getinfo),        SYMBOL(easy_strerror),
+        SYMBOL(multi_init),          SYMBOL(multi_cleanup),       SYMBOL(multi_setopt),
+        SYMBOL(multi_add_handle),    SYMBOL(multi_remove_handle), SYMBOL(multi_assign),
+        SYMBOL(multi_socket_action), SYMBOL(multi_info_read),     SYMBOL(slist_append),
+        SYMBOL(slist_free_all),
 };
 
 _Static_assert(N_ELEMENTS(symbols) * sizeof(void *) == sizeof(CurlLibrary),
@@ -42,7 +43,7 @@ static int load_libcurl(CurlLibrary *ret, Error *reterr) {
         int r;
 
         for (size_t i = 0; !handle && i < N_ELEMENTS(names); i++)
-                handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+                handle = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
         if (!handle)
                 return error_setf(reterr, ELIBACC, "cannot load libcurl: %s", dlerror());
         r = find_symbols(handle, ret, reterr);

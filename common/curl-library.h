@@ -2,7 +2,8 @@
 #pragma once
 
 /* Loads libcurl at its first use, because it would cost every idle agent more memory than the agent
- * itself. One table of symbols; only documented functions of the library are called through it. */
+ * itself. In a program that is linked with it, it is there already. One table of symbols; only
+ * documented functions of the library are called through it. */
 
 #include "common/error.h"
 
@@ -16,6 +17,7 @@ typedef struct CurlLibrary {
         __typeof__(curl_easy_init) *easy_init;
         __typeof__(curl_easy_reset) *easy_reset;
         __typeof__(curl_easy_cleanup) *easy_cleanup;
+        __typeof__(curl_easy_perform) *easy_perform;
         __typeof__(curl_easy_setopt) *easy_setopt;
         __typeof__(curl_easy_getinfo) *easy_getinfo;
         __typeof__(curl_easy_strerror) *easy_strerror;

@@ -8,12 +8,29 @@
 #include <sys/epoll.h>
 #include <sys/stat.h>
 
+enum {
+        DRAIN_ROUNDS_MAX = 64, /* in one turn; other sources of the loop come in between */
+};
+
+/* libcurl closes some sockets before it reports that it is done with them. The loop watches a
+ * duplicate of the descriptor, so that it can always be removed. */
+typedef struct CurlSocket CurlSocket;
+struct CurlSocket {
+        CurlSocket *next;
+        CurlLoop *loop;
+        curl_socket_t fd; /* libcurl's */
+        sd_event_source *source;
+        bool may_have_data; /* that libcurl has read, and not given yet */
+};
+
 struct CurlLoop {
         const CurlLibrary *curl;
         CurlLoopSpec spec;
         CURLM *multi;
+        CurlSocket *sockets;
         sd_event_source *timer;
-        sd_event_source *due; /* libcurl asked for a timeout of 0 */
+        sd_event_source *due; /* libcurl asked for a timeout of 0, or it is to be drained */
+        bool is_timeout_due;
         bool is_busy;
         bool is_doomed; /* freed as soon as it is not busy */
 };
@@ -33,11 +50,41 @@ static void finish_curl_transfers(CurlLoop *loop) {
         }
 }
 
+static CurlSocket *find_undrained_socket(const CurlLoop *loop) {
+        for (CurlSocket *watched = loop->sockets; watched; watched = watched->next)
+                if (watched->may_have_data)
+                        return watched;
+        return NULL;
+}
+
+/* Of a stream of HTTP/2 libcurl 7.88 gives two pieces of CURLOPT_BUFFERSIZE at most, and keeps the
+ * rest until more arrives on the connection, which may be much later. So libcurl is called as if
+ * the socket is readable until it gives nothing more. */
+static void drain_curl_sockets(CurlLoop *loop) {
+        CurlSocket *watched;
+        int running;
+
+        for (unsigned i = 0;
+             i < DRAIN_ROUNDS_MAX && (watched = find_undrained_socket(loop)) != NULL; i++) {
+                watched->may_have_data = false;
+                (void) loop->curl->multi_socket_action(loop->multi, watched->fd, CURL_CSELECT_IN,
+                                                       &running);
+        }
+}
+
+static int update_due_source(const CurlLoop *loop) {
+        bool is_due = loop->is_timeout_due || find_undrained_socket(loop);
+
+        return sd_event_source_set_enabled(loop->due, is_due ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
 static void run_curl_socket_action(CurlLoop *loop, curl_socket_t fd, int what) {
         int running;
 
         loop->is_busy = true;
         (void) loop->curl->multi_socket_action(loop->multi, fd, what, &running);
+        drain_curl_sockets(loop);
+        (void) update_due_source(loop);
         finish_curl_transfers(loop);
         loop->is_busy = false;
         if (loop->is_doomed)
@@ -46,17 +93,25 @@ static void run_curl_socket_action(CurlLoop *loop, curl_socket_t fd, int what) {
                 loop->spec.on_settle(loop->spec.userdata);
 }
 
-/* libcurl closes some sockets before it reports that it is done with them. The loop watches a
- * duplicate of the descriptor, so that it can always be removed. */
-typedef struct CurlSocket {
-        CurlLoop *loop;
-        curl_socket_t fd; /* libcurl's */
-        sd_event_source *source;
-} CurlSocket;
+void curl_loop_drain(CurlLoop *loop) {
+        for (CurlSocket *watched = loop->sockets; watched; watched = watched->next)
+                watched->may_have_data = true;
+        (void) update_due_source(loop);
+}
+
+static void unlink_curl_socket(CurlSocket *watched) {
+        CurlSocket **at = &watched->loop->sockets;
+
+        while (*at && *at != watched)
+                at = &(*at)->next;
+        if (*at)
+                *at = watched->next;
+}
 
 static void curl_socket_free(CurlSocket *watched) {
         if (!watched)
                 return;
+        unlink_curl_socket(watched);
         sd_event_source_disable_unref(watched->source);
         free(watched);
 }
@@ -82,7 +137,10 @@ static int on_curl_timer(sd_event_source *source, uint64_t usec, void *userdata)
 }
 
 static int on_curl_timeout_due(sd_event_source *source, void *userdata) {
-        run_curl_socket_action(userdata, CURL_SOCKET_TIMEOUT, 0);
+        CurlLoop *loop = userdata;
+
+        loop->is_timeout_due = false;
+        run_curl_socket_action(loop, CURL_SOCKET_TIMEOUT, 0);
         return 0;
 }
 
@@ -94,8 +152,9 @@ static int add_curl_socket_source(CurlSocket *watched, uint32_t events) {
         if (copy < 0)
                 return -errno;
         r = sd_event_add_io(spec->event, &watched->source, copy, events, on_curl_socket, watched);
-        if (r >= 0)
-                r = sd_event_source_set_io_fd_own(watched->source, true);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_io_fd_own(watched->source, true);
         if (r < 0)
                 return r;
         (void) TAKE_FD(copy);
@@ -113,7 +172,8 @@ static int curl_socket_new(CurlLoop *loop, curl_socket_t fd, uint32_t events) {
         if (add_curl_socket_source(watched, events) < 0 ||
             loop->curl->multi_assign(loop->multi, fd, watched) != CURLM_OK)
                 return -1;
-        watched = NULL;
+        watched->next = loop->sockets;
+        loop->sockets = TAKE_PTR(watched);
         return 0;
 }
 
@@ -151,8 +211,8 @@ static int curl_socket_changed(CURL *easy, curl_socket_t fd, int what, void *use
 static int curl_timer_changed(CURLM *multi, long timeout_msec, void *userdata) {
         CurlLoop *loop = userdata;
 
-        if (sd_event_source_set_enabled(loop->due,
-                                        timeout_msec == 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF) < 0)
+        loop->is_timeout_due = timeout_msec == 0;
+        if (update_due_source(loop) < 0)
                 return -1;
         if (timeout_msec <= 0)
                 return sd_event_source_set_enabled(loop->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
@@ -172,13 +232,15 @@ static int add_curl_timer(CurlLoop *loop) {
         int r = sd_event_add_time_relative(loop->spec.event, &loop->timer, CLOCK_BOOTTIME, 0,
                                            USEC_PER_MSEC, on_curl_timer, loop);
 
-        if (r >= 0)
-                r = disable_curl_source(loop, loop->timer);
-        if (r >= 0)
-                r = sd_event_add_defer(loop->spec.event, &loop->due, on_curl_timeout_due, loop);
-        if (r >= 0)
-                r = disable_curl_source(loop, loop->due);
-        return r;
+        if (r < 0)
+                return r;
+        r = disable_curl_source(loop, loop->timer);
+        if (r < 0)
+                return r;
+        r = sd_event_add_defer(loop->spec.event, &loop->due, on_curl_timeout_due, loop);
+        if (r < 0)
+                return r;
+        return disable_curl_source(loop, loop->due);
 }
 
 int curl_loop_new(const CurlLoopSpec *spec, CurlLoop **ret, Error *reterr) {

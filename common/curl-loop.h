@@ -40,5 +40,10 @@ DEFINE_CLEANUP(CurlLoop *, curl_loop_free)
 int curl_loop_add(CurlLoop *loop, CURL *easy);
 void curl_loop_remove(CurlLoop *loop, CURL *easy);
 
+/* To be called from the write callback of a transfer with HTTP/2, and after one was removed before
+ * its end: libcurl may keep more data, which it then gives in the same turn of the loop or in the
+ * next ones. */
+void curl_loop_drain(CurlLoop *loop);
+
 /* Whether we are in a callback of libcurl or in 'on_done'. */
 bool curl_loop_is_busy(const CurlLoop *loop);

@@ -25,7 +25,8 @@ static int remove_file_if_present(int dir_fd, const char *name) {
 }
 
 static int write_temporary_synced(int dir_fd, const DurableFile *file, const char *beside) {
-        int fd, r;
+        cleanup_close int fd = -EBADF;
+        int r;
 
         if (!file->text)
                 return remove_file_if_present(dir_fd, file->name);
@@ -33,22 +34,28 @@ static int write_temporary_synced(int dir_fd, const DurableFile *file, const cha
                     file->mode);
         if (fd < 0)
                 return -errno;
-        r = fchmod(fd, file->mode) < 0 ? -errno : write_all(fd, file->text, strlen(file->text));
-        if (r >= 0 && fsync(fd) < 0)
-                r = -errno;
-        close(fd);
-        if (r >= 0 && renameat(dir_fd, beside, dir_fd, file->name) < 0)
-                r = -errno;
-        return r;
+        if (fchmod(fd, file->mode) < 0)
+                return -errno;
+        r = write_all(fd, file->text, strlen(file->text));
+        if (r < 0)
+                return r;
+        if (fsync(fd) < 0)
+                return -errno;
+        if (renameat(dir_fd, beside, dir_fd, file->name) < 0)
+                return -errno;
+        return 0;
 }
 
 static int durable_write_run(int dir_fd, const void *userdata) {
         const DurableWriteJob *work = userdata;
-        int r = 0;
 
-        for (size_t i = 0; i < work->n && r >= 0; i++)
-                r = write_temporary_synced(dir_fd, &work->files[i], work->beside[i]);
-        return r >= 0 && fsync(dir_fd) < 0 ? -errno : r;
+        for (size_t i = 0; i < work->n; i++) {
+                int r = write_temporary_synced(dir_fd, &work->files[i], work->beside[i]);
+
+                if (r < 0)
+                        return r;
+        }
+        return fsync(dir_fd) < 0 ? -errno : 0;
 }
 
 /* ---- the parent ---- */

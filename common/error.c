@@ -3,18 +3,21 @@
 
 #include "common/cleanup.h"
 
-#include <stdarg.h>
-
 #undef error_setf
 #undef error_prefixf
+
+char *format_message(const char *format, va_list ap) {
+        char *message = NULL;
+
+        return vasprintf(&message, format, ap) < 0 ? NULL : message;
+}
 
 int error_setf(Error *reterr, int code, const char *format, ...) {
         if (reterr && !reterr->message) {
                 va_list ap;
 
                 va_start(ap, format);
-                if (vasprintf(&reterr->message, format, ap) < 0)
-                        reterr->message = NULL;
+                reterr->message = format_message(format, ap);
                 va_end(ap);
         }
         return -code;
@@ -29,8 +32,7 @@ int error_prefixf(Error *reterr, int r, const char *format, ...) {
                 return r;
 
         va_start(ap, format);
-        if (vasprintf(&prefix, format, ap) < 0)
-                prefix = NULL;
+        prefix = format_message(format, ap);
         va_end(ap);
 
         if (!prefix || asprintf(&whole, "%s: %s", prefix, error_message(reterr, r)) < 0)

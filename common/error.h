@@ -9,6 +9,8 @@
 
 #include "common/macros.h"
 
+#include <stdarg.h>
+
 typedef struct Error {
         char *message; /* NULL while there is none */
 } Error;
@@ -43,3 +45,6 @@ const char *error_message(const Error *error, int r);
 void error_move(Error *to, Error *from);
 
 void error_done(Error *error);
+
+/* Formats a message; the caller frees it. NULL: out of memory. */
+char *format_message(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));

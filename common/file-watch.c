@@ -105,9 +105,11 @@ static int add_watched_file_and_target(FileWatch *watch, const char *path) {
         cleanup_free char *target = realpath(path, NULL);
         int r = add_watched_file(watch, path);
 
-        if (r >= 0 && target && !streq(target, path))
-                r = add_watched_file(watch, target);
-        return r;
+        if (r < 0)
+                return r;
+        if (target && !streq(target, path))
+                return add_watched_file(watch, target);
+        return 0;
 }
 
 static void clear_file_watch(FileWatch *watch) {
@@ -141,10 +143,12 @@ int file_watch_new(sd_event *event, void (*on_changed)(void *userdata), void *us
                 return -ENOMEM;
         *watch = (FileWatch){ .event = event, .on_changed = on_changed, .userdata = userdata };
         r = sd_event_add_defer(event, &watch->due, on_file_watch_due, watch);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(watch->due, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_source_set_priority(watch->due, DUE_PRIORITY);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(watch->due, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(watch->due, DUE_PRIORITY);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(watch);

@@ -36,17 +36,18 @@ static int fsync_path_at(int dir_fd, const char *name, int flags) {
 }
 
 static int fsync_marked_directory(const FsyncQueue *sync, int base_fd, const char *directory) {
-        int fd = openat(base_fd, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        int r = 0;
+        cleanup_close int fd =
+                openat(base_fd, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        int r;
 
         if (fd < 0)
                 return errno == ENOENT ? 0 : -errno;
-        for (const char *const *name = sync->names; *name && r >= 0; name++)
+        for (const char *const *name = sync->names; *name; name++) {
                 r = fsync_path_at(fd, *name, 0);
-        if (r >= 0)
-                r = fsync_path_at(fd, ".", O_DIRECTORY);
-        close(fd);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return fsync_path_at(fd, ".", O_DIRECTORY);
 }
 
 static int fsync_queue_run(int fd, const void *work) {
@@ -116,10 +117,12 @@ int fsync_queue_new(sd_event *event, const char *base, const char *const *names,
         if (!sync->base)
                 return -ENOMEM;
         r = sd_event_add_defer(event, &sync->due_source, on_fsync_queue_due, sync);
-        if (r >= 0)
-                r = sd_event_source_set_priority(sync->due_source, SD_EVENT_PRIORITY_IDLE);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(sync->due_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(sync->due_source, SD_EVENT_PRIORITY_IDLE);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(sync->due_source, SD_EVENT_OFF);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(sync);

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/curl-loop.h"
+#include "common/curl-transfer.h"
 #include "common/socket-proxy.h"
 
 #include <errno.h>
@@ -15,8 +16,8 @@ enum {
         ADDRESSES_MAX = 8,
         IDLE_HANDLES_MAX = 16, /* kept for later requests */
         TRAILER_MAX = 1024,
-        HEADERS_MAX = 256 * 1024,        /* including trailers, which libcurl does not limit */
-        CONNECT_TIMEOUT_SEC = 24 * 3600, /* the caller has a deadline of its own */
+        HEADERS_MAX = 256 * 1024,
+        CONNECT_TIMEOUT_MSEC = 24 * 3600 * 1000, /* the caller has a deadline of its own */
 };
 
 struct HttpClient {
@@ -30,17 +31,13 @@ struct HttpClient {
 struct HttpClientRequest {
         HttpClient *http;
         CURL *easy;
+        CurlTransfer transfer;
         SocketProxy *proxy; /* between libcurl and a server with HTTP/2 or TLS */
         unsigned n_opened;  /* addresses of the server's name, and the number of unusable ones */
         unsigned n_failed;
         int refusal; /* of the last of those, as -errno */
-        struct curl_slist *headers;
-        char error[CURL_ERROR_SIZE];
-        char *request_body;
-        char *body;
-        size_t body_length;
+        CurlBody body;
         size_t body_max;
-        size_t headers_length;
         bool is_connection;
         bool is_cut; /* the response was larger than the limit */
         char *grpc_status;
@@ -53,12 +50,12 @@ struct HttpClientRequest {
 
 static HttpClientRequest *http_client_request_free(HttpClientRequest *request);
 
-static const char *explain_curl_failure(const HttpClientRequest *request, CURLcode code) {
+static const char *explain_request_failure(HttpClientRequest *request, CURLcode code) {
         int refusal = request->proxy ? socket_proxy_error(request->proxy) : request->refusal;
 
         if (refusal < 0)
                 return strerror(-refusal);
-        return request->error[0] ? request->error : request->http->curl->easy_strerror(code);
+        return curl_transfer_explain(&request->transfer, code);
 }
 
 /* The proxy accepts libcurl's connection in any case, so libcurl does not try the next address
@@ -72,7 +69,7 @@ static bool tries_next_address(HttpClientRequest *request) {
         request->refusal = socket_proxy_error(request->proxy);
         request->n_failed++;
         request->n_opened = 0;
-        request->error[0] = '\0';
+        request->transfer.error[0] = '\0';
         curl_loop_remove(loop, request->easy);
         return curl_loop_add(loop, request->easy) >= 0;
 }
@@ -88,17 +85,17 @@ static void finish_http_client_request(CURL *easy, CURLcode code, void *userdata
         curl->easy_getinfo(easy, CURLINFO_PRIVATE, &request);
         if (tries_next_address(request))
                 return;
-        curl->easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &response.status);
+        response.status = curl_transfer_status(&request->transfer);
         curl->easy_getinfo(easy, CURLINFO_REDIRECT_URL, &location);
         response.location = location;
-        response.body = strna(request->body);
-        response.body_length = request->body_length;
+        response.body = strna(request->body.data);
+        response.body_length = request->body.length;
         response.grpc_status = request->grpc_status;
         response.grpc_message = request->grpc_message;
         is_answered = request->is_connection
                               ? code == CURLE_OK
                               : response.status > 0 && (code == CURLE_OK || request->is_cut);
-        request->done(is_answered ? &response : NULL, explain_curl_failure(request, code),
+        request->done(is_answered ? &response : NULL, explain_request_failure(request, code),
                       request->userdata);
         http_client_request_free(request);
 }
@@ -134,18 +131,13 @@ HttpClient *http_client_free(HttpClient *http) {
 
 /* ---- a request ---- */
 
-static size_t on_http_client_body(char *data, size_t size, size_t n, void *userdata) {
+static int on_http_client_body(const char *data, size_t length, void *userdata) {
         HttpClientRequest *request = userdata;
-        size_t length = size * n, room = request->body_max - request->body_length;
+        size_t room = request->body_max - request->body.length;
+        int r = curl_body_append(&request->body, data, MIN(length, room), request->body_max);
 
-        if (!request->body)
-                request->body = calloc(1, request->body_max + 1);
-        if (!request->body)
-                return 0;
-        memcpy(request->body + request->body_length, data, MIN(length, room));
-        request->body_length += MIN(length, room);
         request->is_cut = length > room;
-        return request->is_cut ? 0 : length;
+        return r >= 0 && request->is_cut ? -ECANCELED : r;
 }
 
 /* "<name>: <value>" of a header or a trailer; the value replaces '*ret'. */
@@ -167,15 +159,12 @@ static void copy_header_value(const char *line, size_t length, const char *name,
         *ret = strndup(line, length);
 }
 
-static size_t on_http_client_header(char *data, size_t size, size_t n, void *userdata) {
+static int on_http_client_header(const char *line, size_t length, void *userdata) {
         HttpClientRequest *request = userdata;
 
-        request->headers_length += size * n;
-        if (request->headers_length > HEADERS_MAX)
-                return 0;
-        copy_header_value(data, size * n, "grpc-status", &request->grpc_status);
-        copy_header_value(data, size * n, "grpc-message", &request->grpc_message);
-        return size * n;
+        copy_header_value(line, length, "grpc-status", &request->grpc_status);
+        copy_header_value(line, length, "grpc-message", &request->grpc_message);
+        return 0;
 }
 
 static void release_curl_handle(HttpClient *http, CURL *easy) {
@@ -195,9 +184,8 @@ static HttpClientRequest *http_client_request_free(HttpClientRequest *request) {
                 release_curl_handle(http, request->easy);
         }
         socket_proxy_free(request->proxy);
-        http->curl->slist_free_all(request->headers);
-        free(request->request_body);
-        free(request->body);
+        curl_transfer_done(&request->transfer);
+        curl_body_done(&request->body);
         free(request->grpc_status);
         free(request->grpc_message);
         free(request);
@@ -207,33 +195,6 @@ DEFINE_CLEANUP(HttpClientRequest *, http_client_request_free)
 
 HttpClientRequest *http_client_cancel(HttpClientRequest *request) {
         return request ? http_client_request_free(request) : NULL;
-}
-
-static int set_client_request_headers(HttpClientRequest *request, const char *const *headers) {
-        const CurlLibrary *curl = request->http->curl;
-
-        for (size_t i = 0; headers && headers[i]; i++) {
-                struct curl_slist *longer = curl->slist_append(request->headers, headers[i]);
-
-                if (!longer)
-                        return -ENOMEM;
-                request->headers = longer;
-        }
-        return 0;
-}
-
-static int set_client_request_body(HttpClientRequest *request, const HttpClientSpec *spec) {
-        const CurlLibrary *curl = request->http->curl;
-
-        if (!spec->body)
-                return 0;
-        request->request_body = malloc(spec->body_length + 1);
-        if (!request->request_body)
-                return -ENOMEM;
-        memcpy(request->request_body, spec->body, spec->body_length);
-        curl->easy_setopt(request->easy, CURLOPT_POSTFIELDSIZE, (long) spec->body_length);
-        curl->easy_setopt(request->easy, CURLOPT_POSTFIELDS, request->request_body);
-        return 0;
 }
 
 /* libcurl does not return while the server sends data, even if that is only empty frames of HTTP/2,
@@ -260,39 +221,36 @@ static void set_socket_proxy(HttpClientRequest *request) {
         curl->easy_setopt(request->easy, CURLOPT_OPENSOCKETDATA, request);
 }
 
-/* Only the first can fail except for lack of memory, which shows when the request is performed. */
-static int set_client_request_options(HttpClientRequest *request, const HttpClientSpec *spec) {
+static int begin_client_request(HttpClientRequest *request, const HttpClientSpec *spec) {
         const CurlLibrary *curl = request->http->curl;
         CURL *easy = request->easy;
+        int r = curl_transfer_init(
+                &request->transfer, easy,
+                &(CurlTransferSpec){ .url = spec->url,
+                                     .protocols = "http,https",
+                                     .body = spec->body,
+                                     .body_length = spec->body_length,
+                                     .tls = { -EBADF, -EBADF, -EBADF, .is_unverified = true },
+                                     .http_version = spec->is_http2
+                                                             ? CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
+                                                             : CURL_HTTP_VERSION_1_1,
+                                     .connect_timeout_msec = CONNECT_TIMEOUT_MSEC,
+                                     .header_max = HEADERS_MAX,
+                                     .on_header = on_http_client_header,
+                                     .on_data = on_http_client_body,
+                                     .userdata = request });
 
-        if (curl->easy_setopt(easy, CURLOPT_URL, spec->url) != CURLE_OK)
-                return -ENOMEM;
+        for (size_t i = 0; r >= 0 && spec->headers && spec->headers[i]; i++)
+                r = curl_transfer_add_header(&request->transfer, spec->headers[i]);
+        if (r < 0)
+                return r;
         curl->easy_setopt(easy, CURLOPT_PRIVATE, request);
-        curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, request->error);
-        curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-        /* Names are resolved by a thread. Cancelling does not wait for its end. */
-        curl->easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-        curl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-        curl->easy_setopt(easy, CURLOPT_PROXY, "");
-        curl->easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
         curl->easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
         curl->easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
-        curl->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
-        curl->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
-        curl->easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
-        curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long) CONNECT_TIMEOUT_SEC);
-        curl->easy_setopt(easy, CURLOPT_HTTP_VERSION,
-                          (long) (spec->is_http2 ? CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
-                                                 : CURL_HTTP_VERSION_1_1));
         curl->easy_setopt(easy, CURLOPT_CONNECT_ONLY, (long) spec->is_connection);
-        curl->easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);
-        curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_http_client_body);
-        curl->easy_setopt(easy, CURLOPT_WRITEDATA, request);
-        curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_http_client_header);
-        curl->easy_setopt(easy, CURLOPT_HEADERDATA, request);
         if (spec->is_http2 || strncasecmp(spec->url, "https:", 6) == 0)
                 set_socket_proxy(request);
-        return set_client_request_body(request, spec);
+        return 0;
 }
 
 int http_client_start(HttpClient *http, const HttpClientSpec *spec, http_client_done_t done,
@@ -311,9 +269,7 @@ int http_client_start(HttpClient *http, const HttpClientSpec *spec, http_client_
         request->easy = http->n_idle > 0 ? http->idle[--http->n_idle] : http->curl->easy_init();
         if (!request->easy)
                 return -ENOMEM;
-        r = set_client_request_headers(request, spec->headers);
-        if (r >= 0)
-                r = set_client_request_options(request, spec);
+        r = begin_client_request(request, spec);
         if (r < 0)
                 return r;
         if (curl_loop_add(http->loop, request->easy) < 0)

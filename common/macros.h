@@ -15,6 +15,18 @@
 #define KIB ((size_t) 1024)
 #define MIB (KIB * 1024)
 
+/* Sanitizers inspect the process that they run in, and read files when they report. */
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_SANITIZER 1
+#endif
+#endif
+#ifndef HAS_SANITIZER
+#define HAS_SANITIZER 0
+#endif
+
 #define printf_like(text, first) __attribute__((format(printf, text, first)))
 #define cleanup_with(fn)         __attribute__((cleanup(fn)))
 

@@ -2,6 +2,7 @@
 #include "common/strv.h"
 
 #include "common/cleanup.h"
+#include "common/error.h"
 
 #include <stdarg.h>
 
@@ -54,12 +55,11 @@ int strv_append(char ***strv, const char *string) {
 int strv_appendf(char ***strv, const char *format, ...) {
         char *string = NULL;
         va_list ap;
-        int r;
 
         va_start(ap, format);
-        r = vasprintf(&string, format, ap);
+        string = format_message(format, ap);
         va_end(ap);
-        return strv_append_take(strv, r < 0 ? NULL : string);
+        return strv_append_take(strv, string);
 }
 
 int strv_extend(char ***strv, char *const *from) {

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # What building, running and testing need on Debian 12; sourced by packaging/try and tests/run.
 
+# zlib1g-dev: the headers of SPDY, which kubectl and the API server speak to a node, are compressed.
 # shellcheck disable=SC2034 # used by the scripts that source this
 BUILD_PACKAGES=(
     cmake ninja-build gcc libc6-dev pkg-config libsystemd-dev libyaml-dev libjansson-dev
     libcurl4-gnutls-dev libarchive-dev libgnutls28-dev libmicrohttpd-dev libseccomp-dev libwslay-dev
-    libisal-dev go-md2man
+    zlib1g-dev libisal-dev go-md2man
 )
-# libcurl3-gnutls: loaded by the agent when the first pod is probed, so that no linker asks for it.
+# libcurl3-gnutls: loaded at the first request, by the agent when the first pod is probed, so that no linker asks for it.
 # shellcheck disable=SC2034
 RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static python3 libcurl3-gnutls)
 # shellcheck disable=SC2034

@@ -36,15 +36,15 @@ class Durations:
         except (OSError, ValueError):
             self.known = {}
 
-    def note(self, name, seconds):
+    def record_duration(self, name, seconds):
         self.known[name] = round(seconds, 2)
 
-    def of(self, name):
+    def duration_of(self, name):
         """One that is not known may take long."""
         return self.known.get(name, float("inf"))
 
     def sort(self, names):
-        return sorted(names, key=self.of, reverse=True)
+        return sorted(names, key=self.duration_of, reverse=True)
 
     def save(self):
         write(self.path, json.dumps(self.known, indent=0, sort_keys=True))

@@ -73,15 +73,15 @@ def main():
     tests = find_tests(build, suite, modules)
     durations = cache.Durations(suite)
 
-    def run(name):
+    def run_and_time(name):
         start = time.monotonic()
         result = run_test(tests[name])
-        durations.note(name, time.monotonic() - start)
+        durations.record_duration(name, time.monotonic() - start)
         return name, *result
 
     total = [0, 0, 0]
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        for future in concurrent.futures.as_completed([pool.submit(run, name) for name in durations.sort(tests)]):
+        for future in concurrent.futures.as_completed([pool.submit(run_and_time, name) for name in durations.sort(tests)]):
             total = [sum(pair) for pair in zip(total, report(*future.result()))]
     durations.save()
     if not tests and not modules:

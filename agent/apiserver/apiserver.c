@@ -71,10 +71,16 @@ static void report_node_status(void *userdata) {
         node_registration_update(api->node);
 }
 
-static bool has_bound_pod(const char *daemonset_uid, void *userdata) {
+static const Pod *find_bound_pod(const char *daemonset_uid, void *userdata) {
         const ApiServerSync *api = userdata;
 
-        return apiserver_pods_has_controlled_pod(api->pods, daemonset_uid);
+        return apiserver_pods_controlled_pod(api->pods, daemonset_uid);
+}
+
+static void retire_bound_pod(const char *daemonset_uid, const char *why, void *userdata) {
+        ApiServerSync *api = userdata;
+
+        apiserver_pods_retire_controlled(api->pods, daemonset_uid, why);
 }
 
 static void on_external_node(const NodeLabelsTaints *external, void *userdata) {
@@ -87,6 +93,12 @@ static void on_node_uid_changed(const char *uid, void *userdata) {
         ApiServerSync *api = userdata;
 
         apiserver_pods_set_node_uid(api->pods, uid);
+}
+
+static void on_server_node_event(const PodEvent *event, void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        api->config.on_event(event, api->config.userdata);
 }
 
 static void relist_pods(void *userdata) {
@@ -102,7 +114,9 @@ static int start_parts(ApiServerSync *api) {
 
         if (r < 0)
                 return r;
-        referenced_objects_set_client(api->objects, api->client);
+        r = referenced_objects_set_client(api->objects, api->client);
+        if (r < 0)
+                return r;
         r = node_registration_start(api->node, api->client);
         if (r < 0)
                 return r;
@@ -178,7 +192,9 @@ static int new_pod_parts(ApiServerSync *api) {
                                             .daemonsets_by = config->daemonsets_by,
                                             .connection = api->connection,
                                             .on_recompute_due = schedule_recompute,
-                                            .has_bound_pod = has_bound_pod,
+                                            .node = config->node,
+                                            .find_bound_pod = find_bound_pod,
+                                            .retire_bound_pod = retire_bound_pod,
                                             .userdata = api },
                 &api->daemonsets);
 
@@ -205,6 +221,7 @@ static int new_node_parts(ApiServerSync *api) {
                                                                .connection = api->connection,
                                                                .on_external = on_external_node,
                                                                .on_node_uid = on_node_uid_changed,
+                                                               .on_event = on_server_node_event,
                                                                .on_history_lost = relist_pods,
                                                                .userdata = api },
                                       &api->node);
@@ -215,6 +232,8 @@ static int new_node_parts(ApiServerSync *api) {
                 &(ApiServerCredentialsSpec){ .event = config->event,
                                              .kubeconfig = config->kubeconfig,
                                              .bootstrap_kubeconfig = config->bootstrap_kubeconfig,
+                                             .certificate_dir = config->certificate_dir,
+                                             .rotates_embedded = config->rotates_embedded,
                                              .node_name = config->node_name,
                                              .state_dir = config->state_dir,
                                              .connection = api->connection,
@@ -384,6 +403,13 @@ bool apiserver_accepts_events(const ApiServerSync *api) {
 }
 
 /* ---- the connection as the administrator sees it ---- */
+
+int apiserver_start_request(ApiServerSync *api, const KubeRequestSpec *spec, KubeRequest **ret,
+                            Error *reterr) {
+        if (!api->client)
+                return error_setf(reterr, EAGAIN, "there is no kubeconfig of an API server yet");
+        return kube_client_start_request(api->client, spec, ret, reterr);
+}
 
 const char *apiserver_last_error(const ApiServerSync *api) {
         return connection_status_last_error(api->connection);

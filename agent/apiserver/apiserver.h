@@ -6,6 +6,7 @@
  * it, and an unreachable server stops nothing. */
 
 #include "agent/apiserver/node-status.h"
+#include "agent/kubeclient/client.h"
 #include "agent/model/config.h"
 #include "agent/model/desired-pods.h"
 #include "agent/model/node.h"
@@ -23,15 +24,21 @@ typedef struct ApiServerConfig {
         sd_event *event;
         const char *kubeconfig;           /* a file, which may not exist yet */
         const char *bootstrap_kubeconfig; /* for TLS bootstrap; NULL: none */
+        const char *certificate_dir;      /* of issued certificates; NULL: "<state>/pki" */
+        bool rotates_embedded; /* a certificate that the kubeconfig contains is replaced */
         const char *node_name;
         const char *state_dir;
         const char *run_dir;
         PodManager *pod_manager;
         DaemonSetsBy daemonsets_by;
+        const NodeLabelsTaints
+                *node; /* what counts for its pods: with external labels and taints */
         NodeStatusInputs node_inputs;
         void (*on_recompute_due)(void *userdata); /* of the desired pods */
         /* The labels and taints that other writers have set on the Node; may be unchanged. */
         void (*on_node)(const NodeLabelsTaints *external, void *userdata);
+        /* An event of the node; see PodEvent. */
+        void (*on_event)(const PodEvent *event, void *userdata);
         /* apiserver_last_error() or apiserver_accepts_events() may have changed. */
         void (*on_state_changed)(void *userdata);
         void *userdata;
@@ -97,6 +104,11 @@ bool apiserver_accepts_events(const ApiServerSync *api);
 
 /* A pod's status may have changed; the pod is new or gone. */
 void apiserver_on_pod(ApiServerSync *api, const Pod *local_pod, bool is_gone);
+
+/* A request of its own to the server, as kube_client_start_request(). -EAGAIN with a message while
+ * there is no kubeconfig. */
+int apiserver_start_request(ApiServerSync *api, const KubeRequestSpec *spec, KubeRequest **ret,
+                            Error *reterr);
 
 /* Why the server cannot be reached, or what it refuses: the error that explains the others, or
  * NULL.

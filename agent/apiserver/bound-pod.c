@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the spec of an API pod, or its rejection. Adoption itself is in adoption.c. */
+/* Keeps the spec of an API pod, or its rejection. Adoption itself is in daemonset-pod-adoption.c.
+ */
 
 #include "agent/apiserver/bound-pod.h"
 
@@ -17,6 +18,7 @@ void bound_pod_clear(BoundPod *bound) {
         bound->preflight = preflight_free(bound->preflight);
         bound->desired = pod_free(bound->desired);
         bound->is_adopted_current = false;
+        bound->is_outdated = false;
         clear_rejection(bound);
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads the kubeconfig, bootstraps and rotates the client certificate. */
+/* Loads the kubeconfig, bootstraps and rotates the client certificate. A kubeconfig that contains
+ * its certificate is not changed: the successor's file is used instead, as by the kubelet. */
 
 #include "agent/apiserver/credentials.h"
 
 #include "agent/kubeclient/bootstrap.h"
 #include "agent/kubeclient/certificate-manager.h"
+#include "agent/kubeclient/tls-config.h"
 #include "agent/manifest/kubeconfig-watch.h"
 #include "agent/manifest/kubeconfig.h"
 #include "common/cleanup.h"
@@ -26,11 +28,11 @@ struct ApiServerCredentials {
         char *directory;       /* of the certificates that are issued to this agent */
         sd_event_source *start_timer;
         KubeconfigWatch *kubeconfig_watch;
-        KubeBootstrap *bootstrap; /* while a certificate is requested with a bootstrap token */
+        CertificateRequest *bootstrap; /* with a bootstrap token */
         CertificateManager *certificate_manager;
 };
 
-static void begin_certificate_bootstrap(ApiServerCredentials *credentials);
+static void start_tls_bootstrap(ApiServerCredentials *credentials);
 
 static KubeClientState get_client_state(const ApiServerCredentials *credentials) {
         return credentials->spec.get_client_state(credentials->spec.userdata);
@@ -40,7 +42,9 @@ static bool is_certificate_managed(const ApiServerCredentials *credentials) {
         const Kubeconfig *kubeconfig = &credentials->kubeconfig;
         size_t n = strlen(credentials->directory);
 
-        return kubeconfig->certificate_file && !kubeconfig->certificate_data &&
+        if (kubeconfig->certificate_data)
+                return credentials->spec.rotates_embedded;
+        return kubeconfig->certificate_file &&
                strncmp(kubeconfig->certificate_file, credentials->directory, n) == 0 &&
                streq(kubeconfig->certificate_file + n, "/" PAIR_FILE);
 }
@@ -52,13 +56,24 @@ static void on_certificate_error(const char *error, void *userdata) {
         ApiServerCredentials *credentials = userdata;
         KubeClientState state = get_client_state(credentials);
 
-        if (connection_status_set_error(credentials->spec.connection, CONNECTION_CERTIFICATE_ERROR,
-                                        error) &&
-            error)
+        bool is_changed = connection_status_set_error(credentials->spec.connection,
+                                                      CONNECTION_CERTIFICATE_ERROR, error);
+
+        if (is_changed && error)
                 log_warning("Client certificate of %s: %s", credentials->spec.kubeconfig, error);
+        else if (is_changed)
+                log_info("The client certificate of %s is issued and valid again",
+                         credentials->spec.kubeconfig);
         if (state.expires > 0 && state.expires <= now_realtime_usec() &&
             is_certificate_managed(credentials))
-                begin_certificate_bootstrap(credentials);
+                start_tls_bootstrap(credentials);
+}
+
+/* Also of a certificate that the kubeconfig does not name, so that nothing watches its file. */
+static void on_certificate_rotated(void *userdata) {
+        ApiServerCredentials *credentials = userdata;
+
+        kubeconfig_watch_reload(credentials->kubeconfig_watch);
 }
 
 static int update_certificate_rotation(ApiServerCredentials *credentials) {
@@ -72,6 +87,7 @@ static int update_certificate_rotation(ApiServerCredentials *credentials) {
                                                    .node_name = credentials->spec.node_name,
                                                    .directory = directory,
                                                    .on_error = on_certificate_error,
+                                                   .on_rotated = on_certificate_rotated,
                                                    .userdata = credentials },
                         &credentials->certificate_manager);
         if (r < 0)
@@ -83,6 +99,55 @@ static int update_certificate_rotation(ApiServerCredentials *credentials) {
 
 /* ---- the kubeconfig ---- */
 
+static void replace_string(char **string, char *value_consume) {
+        free(*string);
+        *string = value_consume;
+}
+
+/* The same server with the certificate that was issued to this agent. */
+static int set_issued_certificate(const ApiServerCredentials *credentials, Kubeconfig *kubeconfig) {
+        char *certificate = path_join(credentials->directory, PAIR_FILE);
+        char *key = path_join(credentials->directory, PAIR_FILE);
+
+        replace_string(&kubeconfig->certificate_file, certificate);
+        replace_string(&kubeconfig->key_file, key);
+        replace_string(&kubeconfig->certificate_data, NULL);
+        kubeconfig->key_data = secret_free(kubeconfig->key_data);
+        return certificate && key ? 0 : -ENOMEM;
+}
+
+/* When the client certificate became valid; 0: there is none that can be used. */
+static uint64_t read_certificate_begin(const Kubeconfig *kubeconfig) {
+        cleanup_with(kube_tls_config_done) KubeTlsConfig tls_config = KUBE_TLS_CONFIG_NULL;
+
+        if (kube_tls_config_load(kubeconfig, &tls_config, NULL) < 0)
+                return 0;
+        return tls_config.begins;
+}
+
+/* The successor of an embedded certificate is used where there is one; a kubeconfig that was
+ * written later, of another cluster perhaps, has precedence. */
+static int prefer_issued_certificate(const ApiServerCredentials *credentials,
+                                     Kubeconfig *kubeconfig) {
+        cleanup_with(kubeconfig_done) Kubeconfig issued = { 0 };
+        int r;
+
+        if (!kubeconfig->certificate_data || !credentials->spec.rotates_embedded)
+                return 0;
+        r = kubeconfig_copy(kubeconfig, &issued);
+        if (r < 0)
+                return r;
+        r = set_issued_certificate(credentials, &issued);
+        if (r < 0)
+                return r;
+        if (read_certificate_begin(&issued) <= read_certificate_begin(kubeconfig))
+                return 0;
+        kubeconfig_done(kubeconfig);
+        *kubeconfig = issued;
+        issued = (Kubeconfig){ 0 };
+        return 0;
+}
+
 static int use_watched_kubeconfig(const Kubeconfig *kubeconfig, void *userdata, Error *reterr) {
         ApiServerCredentials *credentials = userdata;
         bool was_managed = credentials->certificate_manager && is_certificate_managed(credentials);
@@ -91,7 +156,10 @@ static int use_watched_kubeconfig(const Kubeconfig *kubeconfig, void *userdata, 
 
         if (r < 0)
                 return r;
-        r = credentials->spec.use_kubeconfig(kubeconfig, credentials->spec.userdata, reterr);
+        r = prefer_issued_certificate(credentials, &copy);
+        if (r < 0)
+                return r;
+        r = credentials->spec.use_kubeconfig(&copy, credentials->spec.userdata, reterr);
         if (r < 0)
                 return r;
         kubeconfig_done(&credentials->kubeconfig);
@@ -135,7 +203,7 @@ static void on_bootstrap_error(const char *error, void *userdata) {
 static void on_bootstrap_finished(void *userdata) {
         ApiServerCredentials *credentials = userdata;
 
-        credentials->bootstrap = kube_bootstrap_free(credentials->bootstrap);
+        credentials->bootstrap = certificate_request_free(credentials->bootstrap);
         (void) connection_status_set_error(credentials->spec.connection,
                                            CONNECTION_KUBECONFIG_ERROR, NULL);
         log_info("TLS bootstrap is complete, the API server has issued a client certificate");
@@ -146,7 +214,7 @@ static bool is_kubeconfig_missing(const ApiServerCredentials *credentials) {
         return access(credentials->spec.kubeconfig, F_OK) < 0 && errno == ENOENT;
 }
 
-static int create_bootstrap(ApiServerCredentials *credentials, Error *reterr) {
+static int request_first_certificate(ApiServerCredentials *credentials, Error *reterr) {
         const char *kubeconfig_to_write =
                 is_kubeconfig_missing(credentials) ? credentials->spec.kubeconfig : NULL;
         cleanup_with(kubeconfig_done) Kubeconfig kubeconfig = { 0 };
@@ -158,24 +226,25 @@ static int create_bootstrap(ApiServerCredentials *credentials, Error *reterr) {
                 log_warning("%s", *warning);
         if (r < 0)
                 return r;
-        return kube_bootstrap_new(&(KubeBootstrapSpec){ .event = credentials->spec.event,
-                                                        .kubeconfig = &kubeconfig,
-                                                        .node_name = credentials->spec.node_name,
-                                                        .directory = credentials->directory,
-                                                        .write_kubeconfig = kubeconfig_to_write,
-                                                        .on_error = on_bootstrap_error,
-                                                        .on_done = on_bootstrap_finished,
-                                                        .userdata = credentials },
-                                  &credentials->bootstrap, reterr);
+        return tls_bootstrap_start(
+                &(TlsBootstrapSpec){ .request = { .event = credentials->spec.event,
+                                                  .kubeconfig = &kubeconfig,
+                                                  .node_name = credentials->spec.node_name,
+                                                  .directory = credentials->directory,
+                                                  .on_error = on_bootstrap_error,
+                                                  .on_done = on_bootstrap_finished,
+                                                  .userdata = credentials },
+                                     .kubeconfig_to_write = kubeconfig_to_write },
+                &credentials->bootstrap, reterr);
 }
 
-static void begin_certificate_bootstrap(ApiServerCredentials *credentials) {
+static void start_tls_bootstrap(ApiServerCredentials *credentials) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
         if (!credentials->spec.bootstrap_kubeconfig || credentials->bootstrap)
                 return;
-        r = create_bootstrap(credentials, &error);
+        r = request_first_certificate(credentials, &error);
         if (r < 0 &&
             connection_status_set_error(credentials->spec.connection, CONNECTION_KUBECONFIG_ERROR,
                                         error_message(&error, r)))
@@ -190,7 +259,8 @@ int apiserver_credentials_new(const ApiServerCredentialsSpec *spec, ApiServerCre
         if (!credentials)
                 return -ENOMEM;
         credentials->spec = *spec;
-        credentials->directory = path_join(spec->state_dir, "pki");
+        credentials->directory = spec->certificate_dir ? strdup(spec->certificate_dir)
+                                                       : path_join(spec->state_dir, "pki");
         if (!credentials->directory) {
                 free(credentials);
                 return -ENOMEM;
@@ -203,7 +273,7 @@ ApiServerCredentials *apiserver_credentials_free(ApiServerCredentials *credentia
         if (!credentials)
                 return NULL;
         sd_event_source_disable_unref(credentials->start_timer);
-        kube_bootstrap_free(credentials->bootstrap);
+        certificate_request_free(credentials->bootstrap);
         certificate_manager_free(credentials->certificate_manager);
         kubeconfig_watch_free(credentials->kubeconfig_watch);
         kubeconfig_done(&credentials->kubeconfig);
@@ -217,7 +287,7 @@ static int on_apiserver_start_due(sd_event_source *source, uint64_t usec, void *
         int r;
 
         if (is_kubeconfig_missing(credentials))
-                begin_certificate_bootstrap(credentials);
+                start_tls_bootstrap(credentials);
         r = kubeconfig_watch_new(&(KubeconfigWatchSpec){ .event = credentials->spec.event,
                                                          .path = credentials->spec.kubeconfig,
                                                          .use = use_watched_kubeconfig,
@@ -236,7 +306,7 @@ void apiserver_credentials_reload(ApiServerCredentials *credentials) {
         if (!credentials->kubeconfig_watch)
                 return; /* it is about to be read */
         if (is_kubeconfig_missing(credentials))
-                begin_certificate_bootstrap(credentials);
+                start_tls_bootstrap(credentials);
         kubeconfig_watch_reload(credentials->kubeconfig_watch);
 }
 

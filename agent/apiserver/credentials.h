@@ -20,6 +20,9 @@ typedef struct ApiServerCredentialsSpec {
         const char *bootstrap_kubeconfig; /* NULL: none */
         const char *node_name;
         const char *state_dir;
+        const char *certificate_dir; /* NULL: "<state>/pki" */
+        bool rotates_embedded; /* the successor of a certificate that the kubeconfig contains is
+                                  requested at once, and used from then on */
         ConnectionStatus *connection;
         /* Connects with the kubeconfig, or changes the credentials of the connection. */
         int (*use_kubeconfig)(const Kubeconfig *kubeconfig, void *userdata, Error *reterr);

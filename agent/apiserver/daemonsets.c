@@ -3,10 +3,12 @@
 
 #include "agent/apiserver/daemonsets.h"
 
-#include "agent/kubeclient/backoff.h"
+#include "agent/daemonset/rules/rules.h"
 #include "agent/kubeclient/object-summary.h"
 #include "agent/kubeclient/reflector.h"
+#include "agent/kubeclient/request-back-off.h"
 #include "agent/manifest/manifest.h"
+#include "agent/model/pod-adoption.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -99,7 +101,7 @@ static void set_daemonset_watch_error(ApiServerDaemonSets *sets, const char *err
         sets->last_error = error ? strdup(error) : NULL;
         if (error)
                 log_warning("Cannot evaluate the DaemonSets of the API server: %s; %s", error,
-                            kube_backoff_retry_hint(status));
+                            kube_back_off_retry_hint(status));
 }
 
 static void forget_watched_daemonset(ApiServerDaemonSets *sets, const char *namespace,
@@ -359,6 +361,98 @@ const char *apiserver_daemonsets_placed_by(const ApiServerDaemonSets *sets) {
         return sets->is_placed_here ? "this node" : "the controller manager";
 }
 
+/* ---- pods that the controller has bound ---- */
+
+static const char set_generation_annotation[] = "deprecated.daemonset.template.generation";
+static const char pod_generation_label[] = "pod-template-generation";
+
+static bool is_older_generation(const DaemonSet *set, const Pod *pod) {
+        const char *desired = string_map_get(&set->metadata.annotations, set_generation_annotation);
+        const char *generation = string_map_get(&pod->metadata.labels, pod_generation_label);
+
+        return desired && generation && strtoll(generation, NULL, 10) < strtoll(desired, NULL, 10);
+}
+
+static bool has_all_of(const StringMap *map, const StringMap *expected) {
+        for (size_t i = 0; i < expected->n; i++)
+                if (!streq_ptr(string_map_get(map, expected->items[i].key),
+                               expected->items[i].value))
+                        return false;
+        return true;
+}
+
+/* What admission sets in a pod, so that it says nothing of the template. */
+static bool is_change_by_admission(const EditChange *change) {
+        static const char *const paths[] = { "spec.priority", "spec.preemptionPolicy",
+                                             "spec.overhead", "spec.schedulerName",
+                                             "spec.imagePullSecrets" };
+
+        if (change->container)
+                return false;
+        for (size_t i = 0; i < N_ELEMENTS(paths); i++)
+                if (streq(change->path, paths[i]))
+                        return true;
+        return strncmp(change->path, "metadata.", strlen("metadata.")) == 0;
+}
+
+/* 1, 0 or -ENOMEM. */
+static int is_made_alike(const Pod *made, const Pod *pod) {
+        cleanup_with(edit_plan_done) EditPlan plan = { 0 };
+        cleanup_with(pod_freep) Pod *plain = NULL;
+        int r = pod_adoption_make(made, pod, EDIT_IN_PLACE, &plain);
+
+        if (r <= 0)
+                return r;
+        r = edit_plan_make(made, plain, &plan);
+        for (size_t i = 0; r >= 0 && i < plan.changes.n; i++)
+                if (!is_change_by_admission(&plan.changes.items[i]))
+                        return 0;
+        return r < 0 ? r : 1;
+}
+
+/* A template may have been changed back, which the controller sees by the hash of its revision. */
+static int compare_with_template(const DaemonSet *set, const Pod *pod, const char *node_name) {
+        const Pod *template = &set->spec.template;
+        cleanup_with(pod_freep) Pod *made = NULL;
+        char hash[REVISION_HASH_SIZE];
+        int r;
+
+        if (!has_all_of(&pod->metadata.labels, &template->metadata.labels) ||
+            !has_all_of(&pod->metadata.annotations, &template->metadata.annotations))
+                return 0;
+        r = daemonset_revision_hash(template, hash);
+        if (r < 0)
+                return r;
+        r = daemonset_make_pod(set, template, hash, 1, node_name, &made);
+        return r < 0 ? r : is_made_alike(made, pod);
+}
+
+static bool has_old_template(const DaemonSet *set, const Pod *pod, const char *node_name) {
+        return set->spec.update_strategy.type == DAEMONSET_ROLLING_UPDATE &&
+               is_older_generation(set, pod) && compare_with_template(set, pod, node_name) == 0;
+}
+
+/* What the controller would do: delete a pod that may not run here, or that is outdated. */
+static void retire_if_outdated(ApiServerDaemonSets *sets, const DaemonSet *set, const Pod *pod) {
+        cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
+        cleanup_free char *why = NULL;
+        int n = 0;
+
+        if (daemonset_evaluate(set, sets->spec.node, &(NodePods){ 0 }, now_realtime_usec(),
+                               &decision) < 0)
+                return;
+        if (decision.verdict == DAEMONSET_SHOULD_STOP)
+                n = asprintf(&why, "DaemonSet %s/%s no longer selects this node: %s",
+                             set->metadata.namespace, set->metadata.name, strna(decision.why));
+        else if (has_old_template(set, pod, sets->spec.node_name))
+                n = asprintf(&why, "DaemonSet %s/%s has another template", set->metadata.namespace,
+                             set->metadata.name);
+        if (n < 0)
+                why = NULL;
+        if (why)
+                sets->spec.retire_bound_pod(set->metadata.uid, why, sets->spec.userdata);
+}
+
 /* ---- the desired DaemonSets ---- */
 
 /* Where the controller has bound a pod of the DaemonSet here, a pod of ours would be a duplicate,
@@ -368,13 +462,17 @@ int apiserver_daemonsets_add_desired(ApiServerDaemonSets *sets, DesiredDaemonSet
 
         for (size_t i = sets->sets.n; i-- > 0;) {
                 const DaemonSet *set = sets->sets.items[i].set;
-                bool has_bound_pod =
-                        sets->spec.has_bound_pod(set->metadata.uid, sets->spec.userdata);
+                const Pod *bound =
+                        sets->spec.find_bound_pod(set->metadata.uid, sets->spec.userdata);
 
-                if (has_bound_pod && sets->is_placement_known && !sets->is_placed_here)
-                        remove_daemonset_at(sets, i); /* the controller's pod has replaced ours */
-                else if (!has_bound_pod && desired_daemonsets_add(desired, &source, set) < 0)
+                if (!bound && desired_daemonsets_add(desired, &source, set) < 0)
                         return -ENOMEM;
+                if (!bound || !sets->is_placement_known)
+                        continue;
+                if (sets->is_placed_here)
+                        retire_if_outdated(sets, set, bound);
+                else
+                        remove_daemonset_at(sets, i); /* the controller's pod has replaced ours */
         }
         return 0;
 }

@@ -4,12 +4,14 @@
 /* The API server's DaemonSets that this node evaluates itself, because no controller manager does.
  * The controller manager's Lease shows whether it is alive; it is read once a minute. While it is
  * renewed, the controller binds the pods. Once it has not been renewed for a minute, or does not
- * exist, the DaemonSets are listed and watched. An unreachable server, or one that refuses the
- * Lease, changes nothing. */
+ * exist, the DaemonSets are listed and watched; a pod that the controller has bound stays until its
+ * template, or what places it, has changed: then it is deleted, and this node makes the next one.
+ * An unreachable server, or one that refuses the Lease, changes nothing. */
 
 #include "agent/apiserver/connection-status.h"
 #include "agent/model/config.h"
 #include "agent/model/desired-pods.h"
+#include "agent/model/node.h"
 
 #include <stdio.h>
 
@@ -22,8 +24,11 @@ typedef struct ApiServerDaemonSetsSpec {
         DaemonSetsBy daemonsets_by;
         ConnectionStatus *connection;
         void (*on_recompute_due)(void *userdata);
-        /* Whether a pod of the DaemonSet of that UID is bound to this node. */
-        bool (*has_bound_pod)(const char *uid, void *userdata);
+        const NodeLabelsTaints *node; /* its labels and taints, with external ones */
+        /* The pod of the DaemonSet of that UID that is bound to this node, or NULL. */
+        const Pod *(*find_bound_pod)(const char *uid, void *userdata);
+        /* Deletes that pod at the server: in place of the controller manager. */
+        void (*retire_bound_pod)(const char *uid, const char *why, void *userdata);
         void *userdata;
 } ApiServerDaemonSetsSpec;
 

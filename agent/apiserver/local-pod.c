@@ -41,7 +41,7 @@ void local_pod_done(LocalPod *local) {
         clear_final_status(local);
 }
 
-int local_pod_attach(LocalPod *local, const Pod *pod, const char *reported_uid) {
+int local_pod_set_instance(LocalPod *local, const Pod *pod, const char *reported_uid) {
         local_pod_drop_status(local);
         if (streq_ptr(local->uid, pod->metadata.uid))
                 return 0;

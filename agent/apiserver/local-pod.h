@@ -29,7 +29,7 @@ void local_pod_done(LocalPod *local);
 void local_pod_clear(LocalPod *local);
 
 /* The instance is new, or unchanged. 0 or -ENOMEM. */
-int local_pod_attach(LocalPod *local, const Pod *pod, const char *reported_uid);
+int local_pod_set_instance(LocalPod *local, const Pod *pod, const char *reported_uid);
 
 /* The status, computed where it has changed; NULL where there is none. Valid until the next change
  * of the pod. */

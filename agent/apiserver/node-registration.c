@@ -60,6 +60,12 @@ static void on_remote_node(const NodeLabelsTaints *external, const char *uid, vo
         node->spec.on_node_uid(uid, node->spec.userdata);
 }
 
+static void on_registered_node_event(const PodEvent *event, void *userdata) {
+        const NodeRegistration *node = userdata;
+
+        node->spec.on_event(event, node->spec.userdata);
+}
+
 static void on_node_registration_error(const char *error, unsigned status, void *userdata) {
         const NodeRegistration *node = userdata;
 
@@ -134,6 +140,7 @@ int node_registration_start(NodeRegistration *node, KubeClient *client) {
                                           .registers_node = true,
                                           .get_local_node = get_local_node,
                                           .on_node = on_remote_node,
+                                          .on_event = on_registered_node_event,
                                           .on_error = on_node_registration_error,
                                           .userdata = node },
                 &node->updater);

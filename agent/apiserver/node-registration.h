@@ -6,6 +6,7 @@
 
 #include "agent/apiserver/connection-status.h"
 #include "agent/apiserver/node-status.h"
+#include "agent/model/event.h"
 
 #include <stdio.h>
 
@@ -20,6 +21,7 @@ typedef struct NodeRegistrationSpec {
         void (*on_external)(const NodeLabelsTaints *external, void *userdata);
         /* The Node was created or deleted; 'uid' is NULL where it does not exist. */
         void (*on_node_uid)(const char *uid, void *userdata);
+        void (*on_event)(const PodEvent *event, void *userdata); /* of the node */
         /* The server has an older history than before, as after a restored backup: everything is
          * to be listed again. */
         void (*on_history_lost)(void *userdata);

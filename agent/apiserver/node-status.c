@@ -3,19 +3,15 @@
 
 #include "agent/apiserver/node-status.h"
 
-#include "agent/bundle/huge-pages.h"
 #include "common/architecture.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/listening-port.h"
 #include "common/strv.h"
 
 #include <ctype.h>
 #include <fcntl.h>
 #include <sys/utsname.h>
-
-enum {
-        NODE_PODS_MAX = 110, /* the kubelet's default */
-};
 
 /* ---- node info ---- */
 
@@ -69,49 +65,6 @@ static void read_node_info(NodeInfo *info) {
         info->kernel_version = uname(&uts) == 0 ? strdup(uts.release) : NULL;
         info->os_image = read_os_pretty_name();
         info->architecture = strdup(machine_architecture());
-}
-
-/* ---- capacity and allocatable ---- */
-
-static int64_t read_huge_pages_bytes(const char *size, int64_t bytes) {
-        cleanup_free char *path = NULL, *line = NULL;
-
-        if (asprintf(&path, HUGE_PAGES_DIRECTORY "/hugepages-%s/nr_hugepages", size) < 0) {
-                path = NULL;
-                return NODE_RESOURCE_NONE;
-        }
-        line = read_first_line(path);
-        return line ? (int64_t) strtoll(line, NULL, 10) * bytes : NODE_RESOURCE_NONE;
-}
-
-/* Below a hard eviction threshold pods are evicted at once, so that part is not allocatable. */
-static int64_t eviction_reserved_bytes(const EvictionPolicy *policy, EvictionSignal signal,
-                                       int64_t capacity) {
-        for (size_t i = 0; i < policy->n_thresholds; i++)
-                if (policy->thresholds[i].signal == signal && policy->thresholds[i].grace_usec == 0)
-                        return eviction_amount_of(&policy->thresholds[i].value, capacity);
-        return 0;
-}
-
-static void read_node_resources(const NodeStatusInputs *inputs, NodeStatus *status) {
-        NodeResources *capacity = &status->capacity, *allocatable = &status->allocatable;
-
-        *capacity = (NodeResources){
-                .cpu_milli = (int64_t) inputs->n_cpus * 1000,
-                .memory = inputs->memory,
-                .ephemeral_storage = inputs->storage,
-                .huge_pages_1gi = read_huge_pages_bytes("1048576kB", (int64_t) 1024 * 1024 * 1024),
-                .huge_pages_2mi = read_huge_pages_bytes("2048kB", (int64_t) 2 * 1024 * 1024),
-                .pods = NODE_PODS_MAX,
-        };
-        *allocatable = *capacity;
-        /* Memory of huge pages is not available to other allocations. */
-        allocatable->memory -= MAX(capacity->huge_pages_1gi, 0) + MAX(capacity->huge_pages_2mi, 0);
-        allocatable->memory -=
-                eviction_reserved_bytes(inputs->eviction, EVICTION_MEMORY, capacity->memory);
-        allocatable->memory = MAX(allocatable->memory, 0);
-        allocatable->ephemeral_storage -= eviction_reserved_bytes(
-                inputs->eviction, EVICTION_NODE_FS, capacity->ephemeral_storage);
 }
 
 /* ---- images and runtime handlers ---- */
@@ -170,7 +123,12 @@ static int fill_node_status(const NodeStatusInputs *inputs, const char *not_read
         int r;
 
         read_node_info(&status->info);
-        read_node_resources(inputs, status);
+        status->info.swap = inputs->machine->swap_capacity;
+        status->capacity = machine_capacity(inputs->machine, inputs->storage, inputs->max_pods);
+        status->allocatable =
+                node_allocatable(&status->capacity, inputs->system, inputs->kube, inputs->eviction);
+        if (port_has_listener(inputs->node_api_port) > 0)
+                status->port = inputs->node_api_port;
         status->has_user_namespaces = access("/proc/self/ns/user", F_OK) == 0;
         status->pressure = *inputs->conditions;
         status->last_error = not_ready_reason ? strdup(not_ready_reason) : NULL;

@@ -8,6 +8,7 @@
 #include "agent/image/image-store.h"
 #include "agent/model/node-status.h"
 #include "agent/model/node.h"
+#include "agent/node/machine-info.h"
 
 /* What the Node status is collected from. */
 typedef struct NodeStatusInputs {
@@ -17,9 +18,11 @@ typedef struct NodeStatusInputs {
         const EvictionPolicy *eviction;
         const char *hostname;
         const char *address; /* NULL: none */
-        unsigned n_cpus;
-        int64_t memory;  /* bytes */
+        const MachineInfo *machine;
         int64_t storage; /* bytes, where pods write to */
+        int64_t max_pods;
+        uint16_t node_api_port;               /* reported while something listens there */
+        const NodeReservation *system, *kube; /* what is kept from pods */
         ImageStore *images;
         const StringMap *runtimes; /* by handler name; the default one is not in it */
 } NodeStatusInputs;

@@ -8,12 +8,12 @@
 #include "agent/apiserver/bound-pod.h"
 #include "agent/apiserver/local-pod.h"
 #include "agent/apiserver/remote-pod.h"
-#include "agent/kubeclient/pod-action.h"
+#include "agent/kubeclient/pod-request.h"
 
 /* Owned by pod-status-writer.c. */
 typedef struct PodReport {
         char *refused; /* why the server refused the last request; NULL: it did not */
-        KubePodActionKind request_kind;
+        KubePodRequestKind request_kind;
         unsigned watch_events;               /* of the remote pod, when the request was made */
         char reported_hash[SHA256_HEX_SIZE]; /* of the last status that the server took; "": none */
         char sent_hash[SHA256_HEX_SIZE];     /* of the status in flight */

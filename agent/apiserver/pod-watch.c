@@ -4,8 +4,8 @@
 
 #include "agent/apiserver/pod-watch.h"
 
-#include "agent/kubeclient/backoff.h"
 #include "agent/kubeclient/reflector.h"
+#include "agent/kubeclient/request-back-off.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/names.h"
 #include "common/cleanup.h"
@@ -77,6 +77,9 @@ static int update_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod,
         pod->remote.generation = watch->generation;
         if (is_new)
                 pod->local.deletion_grace = -1;
+        if (pod->local.uid)
+                pod_manager_set_external_conditions(watch->spec.pod_manager, pod->local.uid,
+                                                    &remote->conditions);
         if (remote->mirror_hash)
                 return 0;
         if (remote->is_deleting)
@@ -219,7 +222,7 @@ static void on_pod_watch_error(const char *error, unsigned status, void *userdat
                 return;
         if (error && !is_unreachable)
                 log_warning("Cannot list or watch the pods of this node: %s; pods keep running, %s",
-                            error, kube_backoff_retry_hint(status));
+                            error, kube_back_off_retry_hint(status));
         else if (!error && had_error)
                 log_info("Watching the pods of this node at the API server again");
 }

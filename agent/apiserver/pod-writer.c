@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends what kubeclient/pod-action.c chooses for each pod, and acts on the responses. */
+/* Sends what kubeclient/pod-request.c chooses for each pod, and acts on the responses. */
 
 #include "agent/apiserver/pod-writer.h"
 
@@ -28,11 +28,12 @@ static const struct {
         const char *verb;   /* for messages */
         const char *suffix; /* of the object's path; NULL: the path of the collection */
         const char *content_type;
-} pod_requests[N_KUBE_POD_ACTIONS] = {
+} pod_requests[N_KUBE_POD_REQUESTS] = {
         [KUBE_POD_CREATE_MIRROR] = { "POST", "create mirror pod", NULL, NULL },
         [KUBE_POD_PATCH_STATUS] = { "PATCH", "update status of pod", "/status",
                                     pod_status_patch_type },
         [KUBE_POD_DELETE] = { "DELETE", "delete pod", "", NULL },
+        [KUBE_POD_RETIRE] = { "DELETE", "delete pod", "", NULL },
 };
 
 /* ---- the request ---- */
@@ -41,7 +42,8 @@ static void read_local_pod(const PodStatusWriter *writer, ApiServerPod *pod, Kub
         LocalPod *local = &pod->local;
         const PodStatus *status = local_pod_status(local, writer->spec.pod_manager);
 
-        *ret = (KubeLocalPod){ .is_api_pod = local->is_api_pod };
+        *ret = (KubeLocalPod){ .is_api_pod = local->is_api_pod,
+                               .is_outdated = pod->bound.is_outdated };
         if (status) {
                 ret->pod = pod_manager_find_pod(writer->spec.pod_manager, local->uid);
                 ret->status = status;
@@ -60,7 +62,7 @@ static void read_local_pod(const PodStatusWriter *writer, ApiServerPod *pod, Kub
         }
 }
 
-static char *format_pod_path(const ApiServerPod *pod, KubePodActionKind kind) {
+static char *format_pod_path(const ApiServerPod *pod, KubePodRequestKind kind) {
         const char *suffix = pod_requests[kind].suffix;
         char *path;
         int n = suffix ? asprintf(&path, "/api/v1/namespaces/%s/pods/%s%s", pod->namespace,
@@ -71,56 +73,57 @@ static char *format_pod_path(const ApiServerPod *pod, KubePodActionKind kind) {
 }
 
 /* A status that the server has taken is not sent again, even if the server has changed it. */
-static bool is_action_allowed(const PodStatusWriter *writer, const ApiServerPod *pod,
-                              const KubePodAction *action) {
-        switch (action->kind) {
+static bool is_pod_request_allowed(const PodStatusWriter *writer, const ApiServerPod *pod,
+                                   const KubePodRequest *request) {
+        switch (request->kind) {
         case KUBE_POD_PATCH_STATUS:
                 return !(writer->is_shutting_down && pod->local.is_api_pod) &&
-                       !streq(action->status_hash, pod->report.reported_hash);
+                       !streq(request->status_hash, pod->report.reported_hash);
         case KUBE_POD_DELETE:
+        case KUBE_POD_RETIRE:
                 return writer->is_synced;
         case KUBE_POD_CREATE_MIRROR:
                 return true;
-        case KUBE_POD_NO_ACTION:
-        case N_KUBE_POD_ACTIONS:
+        case KUBE_POD_NO_REQUEST:
+        case N_KUBE_POD_REQUESTS:
                 break;
         }
         return false;
 }
 
-static int fill_pod_request(ApiServerPod *pod, KubePodAction *action, KubeRequestSpec *ret) {
-        char *path = format_pod_path(pod, action->kind);
+static int fill_pod_request(ApiServerPod *pod, KubePodRequest *request, KubeRequestSpec *ret) {
+        char *path = format_pod_path(pod, request->kind);
 
         if (!path)
                 return -ENOMEM;
-        *ret = (KubeRequestSpec){ .method = pod_requests[action->kind].method,
+        *ret = (KubeRequestSpec){ .method = pod_requests[request->kind].method,
                                   .path = path,
-                                  .content_type = pod_requests[action->kind].content_type,
-                                  .body = action->body,
-                                  .body_length = strlen(action->body) };
-        action->body = NULL;
-        pod->report.request_kind = action->kind;
+                                  .content_type = pod_requests[request->kind].content_type,
+                                  .body = request->body,
+                                  .body_length = strlen(request->body) };
+        request->body = NULL;
+        pod->report.request_kind = request->kind;
         pod->report.watch_events = pod->remote.watch_events;
-        memcpy(pod->report.sent_hash, action->status_hash, sizeof(pod->report.sent_hash));
+        memcpy(pod->report.sent_hash, request->status_hash, sizeof(pod->report.sent_hash));
         return 1;
 }
 
 static int build_pod_request(const char *key, KubeRequestSpec *ret, void *userdata) {
         PodStatusWriter *writer = userdata;
         ApiServerPod *pod = pod_table_find(writer->spec.pods, key);
-        cleanup_with(kube_pod_action_done) KubePodAction action = { 0 };
+        cleanup_with(kube_pod_request_done) KubePodRequest request = { 0 };
         KubeLocalPod local;
         int r;
 
         if (!pod)
                 return 0;
         read_local_pod(writer, pod, &local);
-        r = kube_pod_next_action(&local, remote_pod_object(&pod->remote), writer->spec.node_name,
-                                 writer->node_uid, &action);
+        r = kube_pod_next_request(&local, remote_pod_object(&pod->remote), writer->spec.node_name,
+                                  writer->node_uid, &request);
         if (r < 0)
                 return r;
-        if (is_action_allowed(writer, pod, &action))
-                return fill_pod_request(pod, &action, ret);
+        if (is_pod_request_allowed(writer, pod, &request))
+                return fill_pod_request(pod, &request, ret);
         local_pod_drop_status(&pod->local); /* reported: it need not stay in memory */
         return 0;
 }
@@ -150,7 +153,7 @@ static KubeWorkResult on_pod_response(const char *key, const KubeResponse *respo
                                       void *userdata) {
         PodStatusWriter *writer = userdata;
         ApiServerPod *pod = pod_table_find(writer->spec.pods, key);
-        KubePodActionKind kind = pod ? pod->report.request_kind : KUBE_POD_NO_ACTION;
+        KubePodRequestKind kind = pod ? pod->report.request_kind : KUBE_POD_NO_REQUEST;
 
         if (!pod)
                 return KUBE_WORK_DONE;
@@ -158,7 +161,7 @@ static KubeWorkResult on_pod_response(const char *key, const KubeResponse *respo
                 return KUBE_WORK_RETRY_LATER;
         if (kind == KUBE_POD_DELETE && (response->status == 200 || response->status == 404))
                 return on_remote_pod_deleted(pod);
-        if (kind == KUBE_POD_PATCH_STATUS && response->status == 404)
+        if ((kind == KUBE_POD_PATCH_STATUS || kind == KUBE_POD_RETIRE) && response->status == 404)
                 return on_remote_pod_deleted(pod);
         if (response->status < 200 || response->status > 299)
                 return on_pod_request_refused(pod, response);

@@ -3,12 +3,12 @@
 
 #include "agent/apiserver/pods.h"
 
-#include "agent/apiserver/adoption.h"
+#include "agent/apiserver/daemonset-pod-adoption.h"
 #include "agent/apiserver/pod-watch.h"
 #include "agent/apiserver/pod-writer.h"
 #include "agent/apiserver/terminated-pods.h"
-#include "agent/model/adoption.h"
 #include "agent/model/json.h"
+#include "agent/model/pod-adoption.h"
 #include "common/cleanup.h"
 #include "common/dump.h"
 #include "common/log.h"
@@ -279,8 +279,8 @@ int apiserver_pods_add_desired(ApiServerPods *pods, DesiredPods *desired) {
         return result;
 }
 
-static const ApiServerPod *find_controlled_pod(const ApiServerPods *pods, const char *uid) {
-        for (const ApiServerPod *pod = pods->table.first; pod; pod = pod->next) {
+static ApiServerPod *find_controlled_pod(const ApiServerPods *pods, const char *uid) {
+        for (ApiServerPod *pod = pods->table.first; pod; pod = pod->next) {
                 const Pod *desired = pod->bound.desired;
                 const OwnerReference *owner =
                         desired ? object_controller(&desired->metadata) : NULL;
@@ -291,8 +291,20 @@ static const ApiServerPod *find_controlled_pod(const ApiServerPods *pods, const 
         return NULL;
 }
 
-bool apiserver_pods_has_controlled_pod(const ApiServerPods *pods, const char *uid) {
-        return find_controlled_pod(pods, uid) != NULL;
+const Pod *apiserver_pods_controlled_pod(const ApiServerPods *pods, const char *uid) {
+        const ApiServerPod *pod = find_controlled_pod(pods, uid);
+
+        return pod ? pod->bound.desired : NULL;
+}
+
+void apiserver_pods_retire_controlled(ApiServerPods *pods, const char *uid, const char *why) {
+        ApiServerPod *pod = find_controlled_pod(pods, uid);
+
+        if (!pod || pod->bound.is_outdated || remote_pod_is_deleting(&pod->remote))
+                return;
+        log_info("Pod '%s' of the API server is deleted: %s", pod->key, why);
+        pod->bound.is_outdated = true;
+        pod_status_writer_mark(pods->writer, pod);
 }
 
 /* ---- why a pod is no longer desired ---- */
@@ -406,6 +418,9 @@ static void update_local_pod(ApiServerPods *pods, ApiServerPod *pod, const Pod *
         const KubeObjectSummary *remote = &pod->remote.metadata;
 
         cache_if_terminated(pods, pod, local_pod);
+        if (pod->remote.exists)
+                pod_manager_set_external_conditions(pods->spec.pod_manager, pod->local.uid,
+                                                    &remote->conditions);
         if (remote_pod_is_deleting(&pod->remote) && streq(remote->uid, pod->local.reported_uid))
                 local_pod_delete(&pod->local, pod->namespace, MAX(remote->grace_seconds, 1),
                                  pods->spec.pod_manager);
@@ -419,7 +434,8 @@ void apiserver_pods_on_pod(ApiServerPods *pods, const Pod *local_pod, bool is_go
                 request_recompute(pods);
         if (pod && is_terminated_leftover(pod, local_pod))
                 return;
-        if (!pod || (!is_gone && local_pod_attach(&pod->local, local_pod, reported_uid) < 0)) {
+        if (!pod ||
+            (!is_gone && local_pod_set_instance(&pod->local, local_pod, reported_uid) < 0)) {
                 log_error("Cannot update status of pod %s/%s: out of memory; it is reported at the "
                           "pod's next change",
                           local_pod->metadata.namespace, local_pod->metadata.name);

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches and caches the API objects to which pods refer. */
+/* Watches and caches the API objects to which pods refer. Claims and their volumes can only be read
+ * by a node, not watched: they are fetched until they are bound, which they stay. */
 
 #include "agent/apiserver/referenced-objects.h"
 
-#include "agent/kubeclient/backoff.h"
 #include "agent/kubeclient/reflector.h"
+#include "agent/kubeclient/request-back-off.h"
+#include "agent/kubeclient/work-queue.h"
 #include "agent/manifest/manifest.h"
+#include "agent/model/names.h"
 #include "agent/model/references.h"
 #include "common/cleanup.h"
 #include "common/dump.h"
 #include "common/log.h"
 
 enum {
-        OBJECT_FILE_MAX_BYTES = 4 * 1024 * 1024
+        OBJECT_FILE_MAX_BYTES = 4 * 1024 * 1024,
+        FETCHES_MAX = 4, /* at a time */
 };
 
 typedef struct ReferencedObject ReferencedObject;
@@ -20,28 +24,35 @@ struct ReferencedObject {
         ReferencedObject *next;
         ReferencedObjects *owner;
         char *key; /* see object_key_format() */
+        char *namespace;
+        char *name;
         ObjectKind kind;
         DataObject *object; /* NULL: it does not exist, or is not known yet */
         bool is_known;      /* whether it exists is known, from the cache or the server */
         bool was_listed;    /* in the list that is being read */
         unsigned generation;
         KubeReflector *reflector;
+        bool is_fetched; /* of a kind that is not watched: it is as it will stay */
 };
 
 struct ReferencedObjects {
         ReferencedObjectsSpec spec;
         KubeClient *client;      /* NULL: none yet */
+        KubeWorkQueue *fetches;  /* by key; NULL while there is no client */
         ReferencedObject *first; /* sorted by key */
         unsigned generation;
 };
 
 static const struct {
-        const char *group; /* NULL: not watched */
+        const char *group; /* NULL: not read */
         const char *plural;
+        bool is_fetched; /* read by name, not watched */
 } watched_kinds[N_OBJECT_KINDS] = {
         [OBJECT_CONFIG_MAP] = { "/api/v1", "configmaps" },
         [OBJECT_SECRET] = { "/api/v1", "secrets" },
         [OBJECT_RUNTIME_CLASS] = { "/apis/node.k8s.io/v1", "runtimeclasses" },
+        [OBJECT_VOLUME_CLAIM] = { "/api/v1", "persistentvolumeclaims", true },
+        [OBJECT_PERSISTENT_VOLUME] = { "/api/v1", "persistentvolumes", true },
 };
 
 /* ---- the cache ---- */
@@ -150,9 +161,20 @@ static void on_object_watch_error(const char *error, unsigned status, void *user
         if (!connection_status_is_unreachable(object->owner->spec.connection, error, status) &&
             error)
                 log_warning("Cannot watch %s at the API server: %s; %s", object->key, error,
-                            kube_backoff_retry_hint(status));
+                            kube_back_off_retry_hint(0));
 }
 
+static char *format_collection_path(ObjectKind kind, const char *namespace) {
+        char *path;
+
+        return asprintf(&path, "%s%s%s/%s", watched_kinds[kind].group,
+                        namespace[0] ? "/namespaces/" : "", namespace,
+                        watched_kinds[kind].plural) < 0
+                       ? NULL
+                       : path;
+}
+
+/* A moment after a pod was bound, the server may not know yet that the node needs its objects. */
 static int watch_referenced_object(ReferencedObject *object, const char *namespace,
                                    const char *name) {
         ReferencedObjects *owner = object->owner;
@@ -160,10 +182,7 @@ static int watch_referenced_object(ReferencedObject *object, const char *namespa
 
         if (!owner->client || object->reflector)
                 return 0;
-        if (asprintf(&path, "%s%s%s/%s", watched_kinds[object->kind].group,
-                     namespace[0] ? "/namespaces/" : "", namespace,
-                     watched_kinds[object->kind].plural) < 0)
-                path = NULL;
+        path = format_collection_path(object->kind, namespace);
         if (asprintf(&query, "fieldSelector=metadata.name%%3D%s", name) < 0)
                 query = NULL;
         if (!path || !query)
@@ -172,6 +191,7 @@ static int watch_referenced_object(ReferencedObject *object, const char *namespa
                                   &(KubeReflectorSpec){ .client = owner->client,
                                                         .path = path,
                                                         .query = query,
+                                                        .may_soon_be_allowed = true,
                                                         .on_object = on_referenced_object,
                                                         .on_list_begin = on_referenced_list_begin,
                                                         .on_list_end = on_referenced_list_end,
@@ -186,6 +206,8 @@ static void referenced_object_free(ReferencedObject *object) {
         kube_reflector_free(object->reflector);
         data_object_free(object->object);
         free(object->key);
+        free(object->namespace);
+        free(object->name);
         free(object);
 }
 
@@ -202,6 +224,7 @@ int referenced_objects_new(const ReferencedObjectsSpec *spec, ReferencedObjects 
 ReferencedObjects *referenced_objects_free(ReferencedObjects *objects) {
         if (!objects)
                 return NULL;
+        kube_work_queue_free(objects->fetches);
         while (objects->first) {
                 ReferencedObject *object = objects->first;
 
@@ -210,10 +233,6 @@ ReferencedObjects *referenced_objects_free(ReferencedObjects *objects) {
         }
         free(objects);
         return NULL;
-}
-
-void referenced_objects_set_client(ReferencedObjects *objects, KubeClient *client) {
-        objects->client = client;
 }
 
 /* The link to the object of the key, or to where it would be inserted. */
@@ -241,10 +260,124 @@ static ReferencedObject *get_referenced_object(ReferencedObjects *objects, Objec
         object->owner = objects;
         object->kind = kind;
         object->key = TAKE_PTR(key);
+        object->namespace = strdup(namespace);
+        object->name = strdup(name);
+        if (!object->namespace || !object->name) {
+                referenced_object_free(object);
+                return NULL;
+        }
         object->next = *link;
         *link = object;
         load_cached_object(object);
         return object;
+}
+
+/* ---- objects that are not watched ---- */
+
+static int add_referenced_object(ObjectKind kind, const char *namespace, const char *name,
+                                 void *userdata);
+
+/* A claim that is not bound changes yet. What was read from the cache may have changed while no
+ * agent ran, so it is read once more. */
+static bool is_object_settled(const ReferencedObject *object) {
+        return object->object && (object->kind != OBJECT_VOLUME_CLAIM ||
+                                  volume_claim_is_bound(&object->object->claim));
+}
+
+/* The volume of a claim is read when the claim has it. 0 or -ENOMEM. */
+static int add_volume_of_claim(const ReferencedObject *claim) {
+        const char *name = claim->object ? claim->object->claim.spec.volume_name : NULL;
+
+        if (claim->kind != OBJECT_VOLUME_CLAIM || !name)
+                return 0;
+        return add_referenced_object(OBJECT_PERSISTENT_VOLUME, "", name, claim->owner);
+}
+
+static int fetch_referenced_object(ReferencedObject *object) {
+        ReferencedObjects *owner = object->owner;
+        int r = add_volume_of_claim(object);
+
+        if (r < 0 || object->is_fetched || !owner->fetches)
+                return r;
+        object->is_fetched = true;
+        return kube_work_queue_add(owner->fetches, object->key);
+}
+
+/* A volume changes the pods of the claims that are bound to it. */
+static void schedule_pods_of_volume(const ReferencedObject *volume) {
+        for (const ReferencedObject *object = volume->owner->first; object; object = object->next)
+                if (object->kind == OBJECT_VOLUME_CLAIM && object->object &&
+                    streq_ptr(object->object->claim.spec.volume_name, volume->name))
+                        object_updates_schedule(volume->owner->spec.updates, object->key);
+}
+
+static ReferencedObject *find_object_by_key(const ReferencedObjects *objects, const char *key) {
+        for (ReferencedObject *object = objects->first; object; object = object->next)
+                if (streq(object->key, key))
+                        return object;
+        return NULL;
+}
+
+static int build_object_request(const char *key, KubeRequestSpec *ret, void *userdata) {
+        const ReferencedObject *object = find_object_by_key(userdata, key);
+        cleanup_free char *collection = NULL;
+        char *path;
+
+        if (!object)
+                return 0;
+        collection = format_collection_path(object->kind, object->namespace);
+        if (!collection || asprintf(&path, "%s/%s", collection, object->name) < 0)
+                return -ENOMEM;
+        *ret = (KubeRequestSpec){ .method = "GET", .path = path };
+        return 1;
+}
+
+static KubeWorkResult take_fetched_object(ReferencedObject *object, const KubeResponse *response) {
+        cleanup_error Error error = ERROR_NULL;
+        DataObject *data = NULL;
+        int r = parse_referenced_object(object, response->body, response->length, &data, &error);
+
+        if (r < 0) {
+                log_error("Cannot read an object of the API server: %s; trying again within a "
+                          "minute",
+                          error_message(&error, r));
+                return KUBE_WORK_RETRY_LATER;
+        }
+        cache_object(object, response->body);
+        set_referenced_object(object, data);
+        if (object->kind == OBJECT_PERSISTENT_VOLUME)
+                schedule_pods_of_volume(object);
+        if (add_volume_of_claim(object) < 0)
+                return KUBE_WORK_RETRY_LATER;
+        return is_object_settled(object) ? KUBE_WORK_DONE : KUBE_WORK_RETRY_LATER;
+}
+
+static KubeWorkResult on_object_response(const char *key, const KubeResponse *response,
+                                         void *userdata) {
+        ReferencedObject *object = find_object_by_key(userdata, key);
+
+        if (!object)
+                return KUBE_WORK_DONE;
+        if (response->error)
+                return KUBE_WORK_RETRY_LATER;
+        if (response->status == 200)
+                return take_fetched_object(object, response);
+        if (response->status == 404) {
+                uncache_object(object);
+                if (object->object || !object->is_known)
+                        set_referenced_object(object, NULL);
+        } else {
+                cleanup_free char *error = kube_response_describe_error(response);
+
+                on_object_watch_error(error, response->status, object);
+        }
+        return KUBE_WORK_RETRY_LATER;
+}
+
+/* The server does not check the names in a pod; no object has another one, and none becomes a part
+ * of a path. */
+static bool may_exist(const char *namespace, const char *name) {
+        return is_dns_subdomain(name) && (!namespace[0] || is_dns_subdomain(namespace));
 }
 
 static int add_referenced_object(ObjectKind kind, const char *namespace, const char *name,
@@ -252,13 +385,26 @@ static int add_referenced_object(ObjectKind kind, const char *namespace, const c
         ReferencedObjects *objects = userdata;
         ReferencedObject *object;
 
-        if (!watched_kinds[kind].group)
+        if (!watched_kinds[kind].group || !may_exist(namespace, name))
                 return 0;
         object = get_referenced_object(objects, kind, namespace, name);
         if (!object)
                 return -ENOMEM;
         object->generation = objects->generation;
-        return watch_referenced_object(object, namespace, name);
+        return watched_kinds[kind].is_fetched ? fetch_referenced_object(object)
+                                              : watch_referenced_object(object, namespace, name);
+}
+
+int referenced_objects_set_client(ReferencedObjects *objects, KubeClient *client) {
+        objects->client = client;
+        return kube_work_queue_new(objects->spec.event,
+                                   &(KubeWorkQueueSpec){ .client = client,
+                                                         .max_parallel = FETCHES_MAX,
+                                                         .build_request = build_object_request,
+                                                         .free_request = kube_request_spec_free,
+                                                         .on_response = on_object_response,
+                                                         .userdata = objects },
+                                   &objects->fetches);
 }
 
 void referenced_objects_begin(ReferencedObjects *objects) {
@@ -281,6 +427,8 @@ void referenced_objects_end(ReferencedObjects *objects) {
                 }
                 *link = object->next;
                 uncache_object(object);
+                if (objects->fetches)
+                        kube_work_queue_forget(objects->fetches, object->key);
                 referenced_object_free(object);
         }
 }
@@ -295,10 +443,7 @@ static const ReferencedObject *find_referenced_object(const ReferencedObjects *o
         if (!name || !watched_kinds[kind].group ||
             object_key_format(kind, namespace, name, &key) < 0)
                 return NULL;
-        for (const ReferencedObject *object = objects->first; object; object = object->next)
-                if (streq(object->key, key))
-                        return object;
-        return NULL;
+        return find_object_by_key(objects, key);
 }
 
 const DataObject *referenced_objects_find(const ReferencedObjects *objects, ObjectKind kind,
@@ -324,4 +469,6 @@ void referenced_objects_dump(const ReferencedObjects *objects, FILE *out) {
                 if (object->reflector)
                         kube_reflector_dump(object->reflector, out);
         }
+        if (objects->fetches)
+                kube_work_queue_dump(objects->fetches, "objects that are not watched", out);
 }

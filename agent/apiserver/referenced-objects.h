@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The ConfigMaps, Secrets and RuntimeClasses to which the API server's pods refer. Each object is
- * watched by name, which is all that the Node authorizer allows, and cached on disk, so that a pod
- * that has started once starts while the API server is unreachable. */
+/* The ConfigMaps, Secrets, RuntimeClasses, claims and volumes to which the API server's pods refer.
+ * Each object is watched by name, or, where the Node authorizer does not allow that, read; and
+ * cached on disk, so that a pod that has started once starts while the API server is unreachable.
+ */
 
 #include "agent/apiserver/cache.h"
 #include "agent/apiserver/connection-status.h"
@@ -25,8 +26,8 @@ typedef struct ReferencedObjectsSpec {
 int referenced_objects_new(const ReferencedObjectsSpec *spec, ReferencedObjects **ret);
 ReferencedObjects *referenced_objects_free(ReferencedObjects *objects);
 
-/* From the next referenced_objects_add() on, the objects are watched. */
-void referenced_objects_set_client(ReferencedObjects *objects, KubeClient *client);
+/* From the next referenced_objects_add() on, the objects are watched. 0 or -errno. */
+int referenced_objects_set_client(ReferencedObjects *objects, KubeClient *client);
 
 /* Each recomputation of the desired pods names all references again; the objects to which no pod
  * refers are forgotten at the end, and removed from the cache. */

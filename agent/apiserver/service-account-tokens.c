@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests, caches and refreshes service account tokens. The lifetime arithmetic is in
- * token-request.c. */
+ * token-refresh.c. */
 
 #include "agent/apiserver/service-account-tokens.h"
 
-#include "agent/apiserver/token-request.h"
+#include "agent/apiserver/token-refresh.h"
 #include "agent/kubeclient/work-queue.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -245,10 +245,10 @@ int service_account_tokens_find(ServiceAccountTokens *tokens, const Pod *pod,
                 else
                         (void) request_token(tokens, token);
         }
+        if (!token->token && token->last_error)
+                return error_setf(reterr, EACCES, "failed to fetch token: %s", token->last_error);
         if (!token->token)
-                return error_setf(reterr, EAGAIN, "failed to fetch token: %s",
-                                  token->last_error ? token->last_error
-                                                    : "the API server has not given one yet");
+                return error_setf(reterr, EAGAIN, "the API server has not given a token yet");
         *ret_token = token->token;
         return 0;
 }
@@ -276,7 +276,9 @@ static int build_token_request(const char *key, KubeRequestSpec *ret, void *user
         return 1;
 }
 
-static KubeWorkResult on_token_failed(ServiceAccountToken *token, const char *error) {
+/* A pod that waits reports it at once. */
+static KubeWorkResult on_token_failed(const ServiceAccountTokens *tokens,
+                                      ServiceAccountToken *token, const char *error) {
         if (!streq_ptr(token->last_error, error)) {
                 log_warning("Cannot get a token of service account '%s/%s' for pod '%s': %s; %s, "
                             "retrying within a minute",
@@ -284,6 +286,8 @@ static KubeWorkResult on_token_failed(ServiceAccountToken *token, const char *er
                             token->token ? "the last one stays in use" : "the pod waits for it");
                 free(token->last_error);
                 token->last_error = strdup(error);
+                if (!token->token)
+                        object_updates_schedule(tokens->spec.updates, token->pod_uid);
         }
         return KUBE_WORK_RETRY_LATER;
 }
@@ -312,10 +316,11 @@ static KubeWorkResult on_token_response(const char *key, const KubeResponse *res
         if (response->error || response->status < 200 || response->status > 299) {
                 cleanup_free char *error = kube_response_describe_error(response);
 
-                return on_token_failed(token, error ? error : "out of memory");
+                return on_token_failed(tokens, token, error ? error : "out of memory");
         }
         if (store_token_response(token, response) < 0)
-                return on_token_failed(token, "the response of the API server contains no token");
+                return on_token_failed(tokens, token,
+                                       "the response of the API server contains no token");
         free(token->last_error);
         token->last_error = NULL;
         cache_token(tokens, token);

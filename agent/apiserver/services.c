@@ -3,8 +3,8 @@
 
 #include "agent/apiserver/services.h"
 
-#include "agent/kubeclient/backoff.h"
 #include "agent/kubeclient/reflector.h"
+#include "agent/kubeclient/request-back-off.h"
 #include "agent/model/names.h"
 #include "agent/model/service.h"
 #include "common/cleanup.h"
@@ -288,7 +288,7 @@ static void on_service_watch_error(const char *error, unsigned status, void *use
                                          status);
         if (!connection_status_is_unreachable(services->spec.connection, error, status) && error)
                 log_warning("Cannot watch the services of the API server: %s; %s", error,
-                            kube_backoff_retry_hint(status));
+                            kube_back_off_retry_hint(status));
 }
 
 int apiserver_services_new(const ApiServerServicesSpec *spec, ApiServerServices **ret) {

@@ -42,9 +42,10 @@ static int process_user_from_json(const json_t *config, ContainerUser *ret) {
         if (!json_is_object(user))
                 return -EBADMSG;
         r = groups_from_json(json_object_get(user, "additionalGids"), &result.groups);
-        if (r >= 0)
-                *ret = result;
-        return r;
+        if (r < 0)
+                return r;
+        *ret = result;
+        return 0;
 }
 
 int bundle_load_actual_user(const BundleConfig *config, const Pod *pod, const char *container,

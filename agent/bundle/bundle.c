@@ -5,6 +5,7 @@
 #include "agent/bundle/bundle.h"
 
 #include "agent/bundle/cgroups.h"
+#include "agent/bundle/claim-volumes.h"
 #include "agent/bundle/fstab.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/image-volumes.h"
@@ -75,8 +76,9 @@ static int prepare_pod_cgroup(const BundleConfig *config, const Pod *pod, const 
         /* Recorded for a later agent that knows nothing else of the pod, so that it can remove the
          * cgroup. */
         r = write_bundle_file(run_dir, "cgroup", path, 0600, reterr);
-        if (r >= 0)
-                r = cgroup_create(path, reterr);
+        if (r < 0)
+                return r;
+        r = cgroup_create(path, reterr);
         if (r < 0)
                 return r;
         n = pod_cgroup_all_values(config, pod, path, values);
@@ -167,13 +169,15 @@ static int set_file_owner(const char *directory, const char *name, unsigned id, 
 static int write_pod_file(const BundleConfig *config, const Pod *pod, const char *name,
                           const char *text, Error *reterr) {
         cleanup_free char *run_dir = pod_run_dir(config, pod->metadata.uid);
-
         unsigned first_id = 0;
         int r = run_dir && text ? write_bundle_file(run_dir, name, text, 0644, reterr) : -ENOMEM;
 
-        if (r >= 0)
-                r = userns_load_ids(config, pod, &first_id);
-        return r >= 0 && first_id > 0 ? set_file_owner(run_dir, name, first_id, reterr) : r;
+        if (r < 0)
+                return r;
+        r = userns_load_ids(config, pod, &first_id);
+        if (r < 0 || first_id == 0)
+                return r;
+        return set_file_owner(run_dir, name, first_id, reterr);
 }
 
 int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *const *addresses,
@@ -232,9 +236,9 @@ static int prepare_etc_files(const BundleConfig *config, const Pod *pod, Error *
         if (r < 0)
                 return r;
         r = write_hostname(config, pod, reterr);
-        if (r >= 0 && pod->spec.host_network)
-                r = bundle_write_hosts(config, pod, NULL, 0, reterr);
-        return r;
+        if (r < 0 || !pod->spec.host_network)
+                return r;
+        return bundle_write_hosts(config, pod, NULL, 0, reterr);
 }
 
 /* The shim reads the first ID from the file "user-namespace" and replaces the file by the
@@ -247,8 +251,9 @@ static int prepare_pod_user_ids(const BundleConfig *config, const Pod *pod, cons
         char text[24];
         int r = make_bundle_directory(volumes, 0700, reterr);
 
-        if (r >= 0)
-                r = userns_allocate_ids(config, pod, &first_id, reterr);
+        if (r < 0)
+                return r;
+        r = userns_allocate_ids(config, pod, &first_id, reterr);
         if (r < 0)
                 return r;
         (void) snprintf(text, sizeof(text), "%u\n", first_id);
@@ -259,10 +264,10 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
         cleanup_free char *run_dir = pod_run_dir(config, pod->metadata.uid);
         cleanup_free char *state_dir = pod_state_dir(config, pod->metadata.uid);
         cleanup_free char *log_dir = pod_log_dir(config, pod);
-        cleanup_free char *fstab = pod_fstab(config, pod), *sysctls = pod_sysctls(&pod->spec);
+        cleanup_free char *sysctls = pod_sysctls(&pod->spec);
         int r;
 
-        if (!fstab || !sysctls)
+        if (!sysctls)
                 return -ENOMEM;
         r = pod_check_sysctls(config, &pod->spec, reterr);
         if (r < 0)
@@ -289,20 +294,27 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
         r = prepare_pod_cgroup(config, pod, run_dir, reterr);
         if (r < 0)
                 return r;
-        r = prepare_pod_volumes(config, pod, reterr);
-        if (r < 0)
-                return r;
         r = prepare_etc_files(config, pod, reterr);
-        if (r < 0)
-                return r;
-        r = write_bundle_file(run_dir, "fstab", fstab, 0600, reterr);
         if (r < 0)
                 return r;
         if (sysctls[0])
                 r = write_bundle_file(run_dir, "sysctls", sysctls, 0600, reterr);
-        if (r >= 0 && pod->spec.share_process_namespace)
-                r = make_bundle_file(run_dir, "pid-namespace", reterr);
-        return r;
+        if (r < 0 || !pod->spec.share_process_namespace)
+                return r;
+        return make_bundle_file(run_dir, "pid-namespace", reterr);
+}
+
+int bundle_prepare_volumes(const BundleConfig *config, const Pod *pod, Error *reterr) {
+        cleanup_free char *run_dir = pod_run_dir(config, pod->metadata.uid);
+        cleanup_free char *fstab = NULL;
+        int r = run_dir ? check_pod_volumes(config, pod, reterr) : -ENOMEM;
+
+        if (r >= 0)
+                r = prepare_pod_volumes(config, pod, reterr);
+        if (r < 0)
+                return r;
+        fstab = pod_fstab(config, pod);
+        return fstab ? write_bundle_file(run_dir, "fstab", fstab, 0600, reterr) : -ENOMEM;
 }
 
 static char *memory_events_file(const char *cgroup, const char *id) {
@@ -397,10 +409,12 @@ static int compose_container_fstab(const RuntimeSpecInput *input, const char *bu
         char *fstab;
         int r = sub_paths_fstab(input, &sub_paths, reterr);
 
-        if (r >= 0)
-                r = selinux_relabel_fstab(input, &labels);
-        if (r >= 0)
-                r = image_volumes_fstab(input, &images, reterr);
+        if (r < 0)
+                return r;
+        r = selinux_relabel_fstab(input, &labels);
+        if (r < 0)
+                return r;
+        r = image_volumes_fstab(input, &images, reterr);
         if (r < 0)
                 return r;
         root = state_dir ? container_fstab(input->image, bundle_dir, state_dir, input->users,
@@ -451,6 +465,8 @@ static int write_container_bundle(const RuntimeSpecInput *input, const Bundle *b
                 return r;
         if (input->users)
                 r = make_bundle_traversable(input, bundle->directory, reterr);
+        if (r >= 0 && input->container->target_container_name)
+                r = make_bundle_file(bundle->directory, "pid-namespace", reterr);
         if (r < 0)
                 return r;
         r = make_termination_log(input, reterr);
@@ -502,6 +518,21 @@ int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const C
         bundle = (Bundle){ 0 };
         return 0;
 }
+/* The group of all pods: what the node does not reserve. */
+static int limit_all_pods(const BundleConfig *config, Error *reterr) {
+        cleanup_free char *path = cgroup_of_qos_class(config, QOS_GUARANTEED);
+        CgroupValue values[CGROUP_VALUES_MAX];
+        size_t n = all_pods_cgroup_values(config, cgroup_version(), values);
+        int r = path ? 0 : -ENOMEM;
+
+        if (r >= 0 && n > 0)
+                r = cgroup_create(path, reterr);
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = cgroup_write(path, values[i].controller, values[i].file, values[i].value,
+                                 reterr);
+        return r;
+}
+
 int bundle_update_qos(const BundleConfig *config, int64_t burstable_milli_cpu, Error *reterr) {
         static const QosClass classes[] = { QOS_BURSTABLE, QOS_BEST_EFFORT };
         bool v2 = cgroup_version() == 2;
@@ -517,11 +548,11 @@ int bundle_update_qos(const BundleConfig *config, int64_t burstable_milli_cpu, E
                 (void) snprintf(value, sizeof(value), "%" PRIu64,
                                 v2 ? cpu_weight_of_group(shares) : shares);
                 r = cgroup_create(path, reterr);
-                if (r >= 0)
-                        r = cgroup_write(path, "cpu", v2 ? "cpu.weight" : "cpu.shares", value,
-                                         reterr);
+                if (r < 0)
+                        return r;
+                r = cgroup_write(path, "cpu", v2 ? "cpu.weight" : "cpu.shares", value, reterr);
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return limit_all_pods(config, reterr);
 }

@@ -10,10 +10,15 @@
 
 #include "agent/bundle/config.h"
 
-/* Creates the pod's directories, cgroup (with the cgroup of its QoS class), emptyDir and object
- * volumes, files of /etc and fstab. Writes /etc/hosts only for pods in the host network; see
+/* Creates the pod's directories, cgroup (with the cgroup of its QoS class) and files of /etc.
+ * Writes /etc/hosts only for pods in the host network; see
  * bundle_write_hosts(). */
 int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr);
+
+/* After it: creates emptyDirs and the volumes that are made of objects, and writes the fstab for
+ * the others. -EAGAIN with a message: what a volume needs has not been received yet; -errno with
+ * the kubelet's message of a volume that cannot be mounted. */
+int bundle_prepare_volumes(const BundleConfig *config, const Pod *pod, Error *reterr);
 
 /* Writes the pod's /etc/hosts: with its own addresses, or, where there are none, a copy of the
  * node's. */

@@ -187,3 +187,69 @@ size_t pod_cgroup_all_values(const BundleConfig *config, const Pod *pod, const c
                 cgroup_round_values(ret, n);
         return n;
 }
+
+/* ---- reservations ---- */
+
+static size_t add_reservation_value(CgroupValue *values, size_t n, const char *controller,
+                                    const char *file, int64_t amount) {
+        values[n] = (CgroupValue){ .controller = controller, .file = file };
+        (void) snprintf(values[n].value, sizeof(values[n].value), "%" PRId64, amount);
+        return n + 1;
+}
+
+static size_t reservation_values(const NodeReservation *amount, int version,
+                                 CgroupValue ret[CGROUP_VALUES_MAX]) {
+        uint64_t shares = cpu_shares(amount->cpu_milli);
+        size_t n = 0;
+
+        if (amount->cpu_milli > 0)
+                n = add_reservation_value(
+                        ret, n, "cpu", version == 2 ? "cpu.weight" : "cpu.shares",
+                        (int64_t) (version == 2 ? cpu_weight_of_group(shares) : shares));
+        if (amount->memory > 0)
+                n = add_reservation_value(ret, n, "memory",
+                                          version == 2 ? "memory.max" : "memory.limit_in_bytes",
+                                          amount->memory);
+        if (amount->pids > 0)
+                n = add_reservation_value(ret, n, "pids", "pids.max", amount->pids);
+        return n;
+}
+
+static int64_t read_pid_max(void) {
+        cleanup_free char *text = NULL;
+
+        return read_file_at(AT_FDCWD, "/proc/sys/kernel/pid_max", 64, &text, NULL) < 0
+                       ? 0
+                       : strtoll(text, NULL, 10);
+}
+
+size_t all_pods_cgroup_values(const BundleConfig *config, int version,
+                              CgroupValue ret[CGROUP_VALUES_MAX]) {
+        const NodeReservation *reserved = &config->reserved;
+        NodeReservation rest = { 0 };
+
+        if (reserved->cpu_milli > 0)
+                rest.cpu_milli = MAX(config->cpu_capacity_milli - reserved->cpu_milli, 1);
+        if (reserved->memory > 0)
+                rest.memory = MAX(config->memory_capacity - reserved->memory, 1);
+        if (reserved->pids > 0)
+                rest.pids = MAX(read_pid_max() - reserved->pids, 1);
+        return reservation_values(&rest, version, ret);
+}
+
+int cgroup_enforce_reservation(const char *group, const NodeReservation *reserved,
+                               bool is_compressible_only, Error *reterr) {
+        const NodeReservation amount = {
+                .cpu_milli = reserved->cpu_milli,
+                .memory = is_compressible_only ? 0 : reserved->memory,
+                .pids = is_compressible_only ? 0 : reserved->pids,
+        };
+        CgroupValue values[CGROUP_VALUES_MAX];
+        size_t n = reservation_values(&amount, cgroup_version(), values);
+        int r = 0;
+
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = cgroup_write(group, values[i].controller, values[i].file, values[i].value,
+                                 reterr);
+        return r;
+}

@@ -46,3 +46,12 @@ enum {
 };
 size_t pod_cgroup_all_values(const BundleConfig *config, const Pod *pod, const char *group,
                              CgroupValue ret[POD_CGROUP_VALUES_MAX]);
+
+/* The limits of the group of all pods: what is not reserved. 0: nothing is. */
+size_t all_pods_cgroup_values(const BundleConfig *config, int version,
+                              CgroupValue ret[CGROUP_VALUES_MAX]);
+
+/* Limits the group that a reservation is for: CPU weight, and, unless 'is_compressible_only',
+ * memory and processes. 0 or -errno with a message. */
+int cgroup_enforce_reservation(const char *group, const NodeReservation *reserved,
+                               bool is_compressible_only, Error *reterr);

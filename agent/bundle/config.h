@@ -4,7 +4,9 @@
 /* BundleConfig: the agent's settings and the properties of the node that all bundles share. Filled
  * by the wiring; read by every file of this module. */
 
+#include "agent/model/config.h"
 #include "agent/model/image.h"
+#include "agent/model/node.h"
 #include "agent/model/object.h"
 #include "agent/model/service.h"
 #include "agent/model/token.h"
@@ -13,6 +15,10 @@
 /* The pod contradicts its image or the objects that it refers to: CreateContainerConfigError of the
  * kubelet. */
 #define BUNDLE_CONFIG_ERROR EBADR
+
+/* What the pod refers to has not been received from the API server yet: likewise, but not a failure
+ * that is reported as an event. */
+#define BUNDLE_AWAITED EINPROGRESS
 
 typedef struct SeccompProfile SeccompProfile;             /* agent/bundle/seccomp.h */
 typedef struct SeLinuxLabelDefaults SeLinuxLabelDefaults; /* agent/bundle/selinux-labels.h */
@@ -35,6 +41,7 @@ typedef struct BundleConfig {
         int64_t storage_capacity;   /* bytes of the filesystem that pods write to */
         int64_t cpu_capacity_milli; /* of the node, for a limit of the downward API that is unset */
         int64_t pids_limit;         /* of a pod; < 0: none */
+        NodeReservation reserved;   /* what all pods together cannot have; zero: nothing */
         int oom_score_adj_min;      /* the lowest value that the agent may set */
         const char *host_ip;        /* NULL: unknown */
         const char *pod_ips[2]; /* in a copy for one pod: its addresses; NULL: none or unknown */
@@ -42,6 +49,7 @@ typedef struct BundleConfig {
         Image *const
                 *volume_images; /* in a copy for one container: in the order of the pod's volumes;
                                    NULL for volumes that are not images or are not mounted */
+        const NodeLabelsTaints *node; /* for the node affinity of volumes; NULL: unknown */
         ObjectLookup objects;
         ServiceLookup services;        /* add_variables is NULL where there is no API server */
         TokenLookup tokens;            /* find is NULL where there is no API server */

@@ -119,7 +119,9 @@ static int read_env_file_in_volume(int volume_fd, const char *path, char **ret) 
                 return -EINVAL;
         (void) snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
         r = read_file_at(AT_FDCWD, again, ENV_FILE_MAX, ret, &length);
-        if (r >= 0 && !utf8_is_text(*ret, length)) {
+        if (r < 0)
+                return r;
+        if (!utf8_is_text(*ret, length)) {
                 free(*ret);
                 *ret = NULL;
                 return -EILSEQ;
@@ -152,7 +154,9 @@ int env_file_value(const BundleConfig *config, const Pod *pod, const FileKeySele
         r = env_file_find(text, selector->key, ret, &error);
         if (r == -EBADMSG)
                 return env_file_error(selector, reterr, error_message(&error, r));
-        if (r >= 0 && !*ret && !selector->optional)
+        if (r < 0)
+                return r;
+        if (!*ret && !selector->optional)
                 return error_setf(reterr, BUNDLE_CONFIG_ERROR,
                                   "couldn't find key %s in file %s of volume %s", selector->key,
                                   selector->path, selector->volume_name);

@@ -78,18 +78,22 @@ int container_environment(const Image *image, const char *hostname, char *const 
         int r;
 
         r = strv_extend(&env, image->env);
-        if (r >= 0)
-                r = env_set_default(&env, "PATH", default_path);
-        if (r >= 0)
-                r = env_set(&env, "HOSTNAME", hostname);
-        for (size_t i = 0; r >= 0 && variables && variables[i]; i++) {
+        if (r < 0)
+                return r;
+        r = env_set_default(&env, "PATH", default_path);
+        if (r < 0)
+                return r;
+        r = env_set(&env, "HOSTNAME", hostname);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; variables && variables[i]; i++) {
                 const char *equals = strchr(variables[i], '=');
                 cleanup_free char *name = strndup(variables[i], (size_t) (equals - variables[i]));
 
                 r = name ? env_set(&env, name, equals + 1) : -ENOMEM;
+                if (r < 0)
+                        return r;
         }
-        if (r < 0)
-                return r;
         *ret = TAKE_PTR(env);
         return 0;
 }
@@ -99,8 +103,9 @@ static int extend_expanded(char ***argv, char *const *words, char *const *env) {
                 cleanup_free char *word = NULL;
                 int r = expand_variables(words[i], env, &word, NULL);
 
-                if (r >= 0)
-                        r = strv_append(argv, word);
+                if (r < 0)
+                        return r;
+                r = strv_append(argv, word);
                 if (r < 0)
                         return r;
         }
@@ -117,9 +122,11 @@ int container_argv(const Container *container, const Image *image, char *const *
                 r = extend_expanded(&argv, container->command, env);
         else
                 r = strv_extend(&argv, image->entrypoint);
-        if (r >= 0 && container->args)
+        if (r < 0)
+                return r;
+        if (container->args)
                 r = extend_expanded(&argv, container->args, env);
-        else if (r >= 0 && !container->command)
+        else if (!container->command)
                 r = strv_extend(&argv, image->command);
         if (r < 0)
                 return r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/fstab.h"
 
+#include "agent/bundle/claim-volumes.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/paths.h"
 #include "common/cleanup.h"
@@ -58,21 +59,23 @@ void fstab_put_whole(FILE *out, const char *root, const char *target, const char
         (void) fprintf(out, " 0 0\n");
 }
 
-static void put_host_path_mount(FILE *out, const Volume *volume, const char *target) {
-        const char *type = host_path_type_names[volume->host_path->type];
+static void put_host_path_mount(FILE *out, const Volume *volume, const HostPathVolumeSource *source,
+                                const char *target) {
+        const char *type = host_path_type_names[source->type];
 
-        put_fstab_field(out, volume->host_path->path);
+        put_fstab_field(out, source->path);
         put_fstab_field(out, target);
         (void) fprintf(out, "none rbind,x-mainstay.volume=%s,x-mainstay.hostpath=%s 0 0\n",
                        volume->name, strna(type));
 }
 
+/* Sticky, as a tmpfs is by itself, and as the kubelet leaves it. */
 static void put_memory_mount(FILE *out, const Volume *volume, const OptionalInt *fs_group,
                              const char *target) {
         put_fstab_field(out, volume->name);
         put_fstab_field(out, target);
         (void) fprintf(out, "tmpfs mode=%s,x-mainstay.volume=%s",
-                       fs_group->is_set ? "02777" : "0777", volume->name);
+                       fs_group->is_set ? "03777" : "01777", volume->name);
         if (fs_group->is_set)
                 (void) fprintf(out, ",gid=%" PRId64, fs_group->value);
         if (volume->empty_dir->size_limit.text)
@@ -97,6 +100,15 @@ static void put_huge_pages_mount(FILE *out, const PodSpec *spec, const Volume *v
         (void) fprintf(out, " 0 0\n");
 }
 
+/* Claims have been resolved once; see check_pod_volumes(). */
+static void put_claim_mount(FILE *out, const BundleConfig *config, const Pod *pod,
+                            const Volume *volume, const char *target) {
+        HostPathVolumeSource source;
+
+        if (find_claimed_directory(config, pod, volume, &source, NULL) >= 0)
+                put_host_path_mount(out, volume, &source, target);
+}
+
 static void put_pod_volume_mounts(FILE *out, const BundleConfig *config, const Pod *pod) {
         for (size_t i = 0; i < pod->spec.volumes.n; i++) {
                 const Volume *volume = &pod->spec.volumes.items[i];
@@ -105,7 +117,9 @@ static void put_pod_volume_mounts(FILE *out, const BundleConfig *config, const P
                 if (!target)
                         continue; /* ferror() also reports a memory stream that is out of memory */
                 if (volume->host_path)
-                        put_host_path_mount(out, volume, target);
+                        put_host_path_mount(out, volume, volume->host_path, target);
+                else if (volume->persistent_volume_claim || volume->ephemeral)
+                        put_claim_mount(out, config, pod, volume, target);
                 else if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_MEMORY)
                         put_memory_mount(out, volume, &pod->spec.security_context.fs_group, target);
                 else if (volume->empty_dir && volume->empty_dir->medium >= MEDIUM_HUGE_PAGES)

@@ -24,9 +24,10 @@ static int read_huge_page_count(const char *directory, ResourceType type, int64_
                 return -ENOMEM;
         }
         r = read_file_at(AT_FDCWD, path, KIB * 64, &text, NULL);
-        if (r >= 0)
-                *ret = strtoll(text, NULL, 10);
-        return r;
+        if (r < 0)
+                return r;
+        *ret = strtoll(text, NULL, 10);
+        return 0;
 }
 
 static bool has_hugetlb_controller(void) {
@@ -89,7 +90,16 @@ size_t huge_pages_cgroup_values(const PodSpec *spec, int cgroup_version, unsigne
         return n;
 }
 
-json_t *huge_pages_limits(const Container *container, unsigned mask) {
+/* A container without a limit of its own has that of the pod. */
+static int64_t find_huge_pages_limit(const PodSpec *spec, const Container *container,
+                                     ResourceType type) {
+        const Quantity *own = resource_quantity(&container->resources.limits, type);
+
+        return quantity_is_set(own) ? own->value
+                                    : resource_quantity(&spec->resources.limits, type)->value;
+}
+
+json_t *huge_pages_limits(const PodSpec *spec, const Container *container, unsigned mask) {
         json_t *limits = mask ? json_array() : NULL;
 
         for (ResourceType type = 0; type < N_RESOURCE_TYPES && limits; type++)
@@ -97,9 +107,8 @@ json_t *huge_pages_limits(const Container *container, unsigned mask) {
                         json_array_append_new(limits,
                                               json_pack("{s:s, s:I}", "pageSize",
                                                         resource_infos[type].page_name, "limit",
-                                                        (json_int_t) resource_quantity(
-                                                                &container->resources.limits, type)
-                                                                ->value));
+                                                        (json_int_t) find_huge_pages_limit(
+                                                                spec, container, type)));
         return limits;
 }
 

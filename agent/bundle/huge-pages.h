@@ -26,7 +26,7 @@ size_t huge_pages_cgroup_values(const PodSpec *spec, int cgroup_version, unsigne
                                 CgroupValue ret[N_RESOURCE_TYPES]);
 
 /* linux.resources.hugepageLimits of a container. NULL: nothing to limit. */
-json_t *huge_pages_limits(const Container *container, unsigned mask);
+json_t *huge_pages_limits(const PodSpec *spec, const Container *container, unsigned mask);
 
 /* The hugetlbfs options of an emptyDir in huge pages: "pagesize=2M". NULL: no container requests
  * such pages (manifest/ refuses that). */

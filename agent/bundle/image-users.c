@@ -140,8 +140,9 @@ int image_find_user_groups(const Image *image, uid_t uid, gid_t *ret_gid, gid_t 
         name = find_passwd_entry(passwd, uid, &gid);
         if (name) {
                 r = read_image_etc_file(image, "group", &group);
-                if (r >= 0)
-                        r = find_image_groups(group, name, &groups, &n);
+                if (r < 0)
+                        return r;
+                r = find_image_groups(group, name, &groups, &n);
                 if (r < 0)
                         return r;
         }

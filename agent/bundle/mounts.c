@@ -38,7 +38,9 @@ static const char *mount_options(const Volume *volume, const VolumeMount *mount)
                 return "rbind,rprivate," IMAGE_VOLUME_OPTIONS;
         /* Volumes made of ConfigMaps, Secrets and fields of the pod are read-only for containers.
          */
-        size_t kind = mount->read_only || volume_is_data(volume);
+        size_t kind =
+                mount->read_only || volume_is_data(volume) ||
+                (volume->persistent_volume_claim && volume->persistent_volume_claim->read_only);
 
         /* Every supported kernel can make mounts recursively read-only (mount_setattr): the shim's
          * own mounts need it, too. */
@@ -107,9 +109,9 @@ static char *volume_source(const RuntimeSpecInput *input, const Volume *volume) 
 }
 
 static int append_volume_mounts(const RuntimeSpecInput *input, MountList *list) {
-        int r = 0;
+        int r;
 
-        for (size_t i = 0; r >= 0 && i < input->container->volume_mounts.n; i++) {
+        for (size_t i = 0; i < input->container->volume_mounts.n; i++) {
                 const VolumeMount *mount = &input->container->volume_mounts.items[i];
                 const Volume *volume = pod_find_volume(&input->pod->spec, mount->name);
 
@@ -120,8 +122,10 @@ static int append_volume_mounts(const RuntimeSpecInput *input, MountList *list) 
                                          ? sub_path_target(input, i)
                                          : volume_source(input, volume),
                                  mount_options(volume, mount));
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }
 
 /* ---- /dev/shm and the files of /etc ---- */
@@ -149,7 +153,7 @@ static int append_etc_file_mounts(const RuntimeSpecInput *input, MountList *list
         bool read_only = input->container->security_context.read_only_root_filesystem;
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(files); i++) {
+        for (size_t i = 0; i < N_ELEMENTS(files); i++) {
                 cleanup_free char *source =
                         pod_file_path(input->config, input->pod->metadata.uid, files[i]);
 
@@ -160,8 +164,10 @@ static int append_etc_file_mounts(const RuntimeSpecInput *input, MountList *list
                         r = append_mount(list, strdup(files[i]), TAKE_PTR(source),
                                          read_only && i > 0 ? "rbind,rprivate,ro"
                                                             : "rbind,rprivate,rw");
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }
 
 static int append_shared_memory(const RuntimeSpecInput *input, MountList *list) {
@@ -208,10 +214,12 @@ int container_mounts(const RuntimeSpecInput *input, MountList *ret) {
         if (!list.items)
                 return -ENOMEM;
         r = append_shared_memory(input, &list);
-        if (r >= 0)
-                r = append_etc_file_mounts(input, &list);
-        if (r >= 0)
-                r = append_volume_mounts(input, &list);
+        if (r < 0)
+                return r;
+        r = append_etc_file_mounts(input, &list);
+        if (r < 0)
+                return r;
+        r = append_volume_mounts(input, &list);
         if (r < 0)
                 return r;
         sort_by_depth(&list);
@@ -234,8 +242,9 @@ static int expand_sub_path(const RuntimeSpecInput *input, const VolumeMount *mou
         int r = container_variables(input->config, input->pod, input->container, &variables,
                                     reterr);
 
-        if (r >= 0)
-                r = expand_variables(mount->sub_path_expr, variables, &path, &missing);
+        if (r < 0)
+                return r;
+        r = expand_variables(mount->sub_path_expr, variables, &path, &missing);
         if (r < 0)
                 return r;
         if (missing)
@@ -259,12 +268,14 @@ static int put_sub_path_mount(FILE *out, const RuntimeSpecInput *input, size_t i
                 return -ENOMEM;
         if (mount->sub_path_expr)
                 r = expand_sub_path(input, mount, &expanded, reterr);
-        if (r >= 0 && has_sub_path(mount))
+        if (r < 0)
+                return r;
+        if (has_sub_path(mount))
                 fstab_put_beneath(out, root, expanded ? expanded : mount->sub_path, target,
                                   volume->name, volume->image ? NULL : input->users);
-        else if (r >= 0)
+        else
                 fstab_put_whole(out, root, target, volume->name, input->users);
-        return r;
+        return 0;
 }
 
 static bool is_nth_mounted_in_bundle(const RuntimeSpecInput *input, size_t i) {

@@ -16,12 +16,11 @@ static char *format_bundle_path(const char *format, ...) printf_like(1, 2);
 static char *format_bundle_path(const char *format, ...) {
         char *path;
         va_list ap;
-        int r;
 
         va_start(ap, format);
-        r = vasprintf(&path, format, ap);
+        path = format_message(format, ap);
         va_end(ap);
-        return r < 0 ? NULL : path;
+        return path;
 }
 
 void container_id(const char *uid, const char *container, unsigned attempt, char ret_id[65]) {

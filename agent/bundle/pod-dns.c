@@ -142,11 +142,14 @@ static int add_unique_string(char ***strv, const char *text, size_t max) {
 }
 
 static int add_unique_strings(char ***strv, char *const *texts, size_t max) {
-        int r = 0;
+        int r;
 
-        for (size_t i = 0; r >= 0 && texts && texts[i]; i++)
+        for (size_t i = 0; texts && texts[i]; i++) {
                 r = add_unique_string(strv, texts[i], max);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 /* Replaces an option of the same name. */
@@ -178,10 +181,13 @@ static int add_resolver_words(char ***strv, char *words, size_t max) {
         char *word;
         int r = 0;
 
-        while (r >= 0 && (word = strsep(&words, " \t\r")))
+        while ((word = strsep(&words, " \t\r"))) {
                 if (word[0])
                         r = add_unique_string(strv, word, max);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 /* One line of resolv.conf(5). The last search line counts. */
@@ -204,35 +210,50 @@ static int parse_resolv_conf(ResolvConf *conf, const char *text) {
         char *rest = copy, *line;
         int r = copy ? 0 : -ENOMEM;
 
-        while (r >= 0 && (line = strsep(&rest, "\n"))) {
+        if (r < 0)
+                return r;
+        while ((line = strsep(&rest, "\n"))) {
                 line[strcspn(line, "#;")] = '\0';
                 r = parse_resolv_conf_line(conf, line);
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
+}
+
+static int add_cluster_searches(char ***searches, const char *namespace, const char *domain) {
+        int r = strv_appendf(searches, "%s.svc.%s", namespace, domain);
+
+        if (r < 0)
+                return r;
+        r = strv_appendf(searches, "svc.%s", domain);
+        if (r < 0)
+                return r;
+        return strv_append(searches, domain);
 }
 
 /* The cluster's servers and domains, before those of the node. */
 static int use_cluster_dns(ResolvConf *conf, const BundleConfig *config, const Pod *pod) {
         const char *domain = strna(config->cluster_domain);
-        ResolvConf cluster = { 0 };
+        cleanup_with(resolv_conf_done) ResolvConf cluster = { 0 };
         int r = add_unique_strings(&cluster.nameservers, config->cluster_dns, NAMESERVERS_MAX);
 
-        if (r >= 0 && domain[0])
-                r = strv_appendf(&cluster.searches, "%s.svc.%s", pod->metadata.namespace, domain);
-        if (r >= 0 && domain[0])
-                r = strv_appendf(&cluster.searches, "svc.%s", domain);
-        if (r >= 0 && domain[0])
-                r = strv_append(&cluster.searches, domain);
-        if (r >= 0)
-                r = add_unique_strings(&cluster.searches, conf->searches, SEARCHES_MAX);
-        if (r >= 0)
-                r = add_resolver_option(&cluster.options, "ndots", "5");
-        if (r < 0) {
-                resolv_conf_done(&cluster);
+        if (r < 0)
                 return r;
+        if (domain[0]) {
+                r = add_cluster_searches(&cluster.searches, pod->metadata.namespace, domain);
+                if (r < 0)
+                        return r;
         }
+        r = add_unique_strings(&cluster.searches, conf->searches, SEARCHES_MAX);
+        if (r < 0)
+                return r;
+        r = add_resolver_option(&cluster.options, "ndots", "5");
+        if (r < 0)
+                return r;
         resolv_conf_done(conf);
         *conf = cluster;
+        cluster = (ResolvConf){ 0 };
         return 0;
 }
 
@@ -249,12 +270,18 @@ static bool wants_cluster_dns(const BundleConfig *config, const PodSpec *spec) {
 static int add_pod_dns_config(ResolvConf *conf, const PodDnsConfig *config) {
         int r = add_unique_strings(&conf->nameservers, config->nameservers, NAMESERVERS_MAX);
 
-        if (r >= 0)
-                r = add_unique_strings(&conf->searches, config->searches, SEARCHES_MAX);
-        for (size_t i = 0; r >= 0 && i < config->options.n; i++)
+        if (r < 0)
+                return r;
+        r = add_unique_strings(&conf->searches, config->searches, SEARCHES_MAX);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < config->options.n; i++) {
                 r = add_resolver_option(&conf->options, config->options.items[i].name,
                                         config->options.items[i].value);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 static int compose_resolv_conf(ResolvConf *conf, const BundleConfig *config, const Pod *pod,
@@ -268,9 +295,9 @@ static int compose_resolv_conf(ResolvConf *conf, const BundleConfig *config, con
                 return r;
         if (wants_cluster_dns(config, spec))
                 r = use_cluster_dns(conf, config, pod);
-        if (r >= 0 && spec->dns_config)
-                r = add_pod_dns_config(conf, spec->dns_config);
-        return r;
+        if (r < 0 || !spec->dns_config)
+                return r;
+        return add_pod_dns_config(conf, spec->dns_config);
 }
 
 static void write_resolv_conf_words(FILE *out, const char *key, char *const *words,

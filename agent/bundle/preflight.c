@@ -70,11 +70,20 @@ int bundle_preflight_pod(const BundleConfig *config, const Pod *pod, Image *cons
         const Container *container;
         int r = pod_check_sysctls(config, &pod->spec, reterr);
 
-        if (r >= 0)
-                r = pod_hostname(config, pod, &hostname, reterr);
-        for (size_t i = 0; i < pod->spec.volumes.n && r >= 0; i++)
+        if (r < 0)
+                return r;
+        r = pod_hostname(config, pod, &hostname, reterr);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < pod->spec.volumes.n; i++) {
                 r = preflight_volume(config, pod, &pod->spec.volumes.items[i], reterr);
-        for (size_t i = 0; r >= 0 && (container = pod_nth_container(&pod->spec, i)); i++)
+                if (r < 0)
+                        return r;
+        }
+        for (size_t i = 0; (container = pod_nth_container(&pod->spec, i)); i++) {
                 r = preflight_container(config, pod, container, images[i], reterr);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }

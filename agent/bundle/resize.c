@@ -12,13 +12,11 @@
 #include "agent/bundle/cgroups.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/paths.h"
-#include "agent/bundle/swap.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 
 static const struct {
         int version;
@@ -45,48 +43,7 @@ size_t cgroup_values_complete(CgroupValue values[CGROUP_VALUES_MAX], size_t n, i
         return n;
 }
 
-static CgroupValue make_cgroup_value(const char *controller, const char *file, int64_t value) {
-        CgroupValue result = { .controller = controller, .file = file };
-
-        (void) snprintf(result.value, sizeof(result.value), "%" PRId64, value);
-        return result;
-}
-
 static const char with_swap[] = "memory.memsw.limit_in_bytes";
-
-size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
-                               const Container *container, int cgroup_version,
-                               CgroupValue ret[CGROUP_VALUES_MAX]) {
-        uint64_t shares = cpu_shares(container_milli_cpu_request(spec, container));
-        int64_t quota = cpu_quota_usec(container_milli_cpu_limit(spec, container));
-        int64_t memory = container_memory_limit(spec, container);
-        bool v2 = cgroup_version == 2;
-        size_t n = 0;
-
-        if (v2)
-                ret[n++] = make_cgroup_value("cpu", "cpu.weight",
-                                             (int64_t) cpu_weight_of_container(shares));
-        else
-                ret[n++] = make_cgroup_value("cpu", "cpu.shares", (int64_t) shares);
-        if (quota > 0 && v2) {
-                ret[n] = make_cgroup_value("cpu", "cpu.max", 0);
-                (void) snprintf(ret[n++].value, sizeof(ret->value), "%" PRId64 " %d", quota,
-                                CPU_PERIOD_USEC);
-        } else if (quota > 0) {
-                ret[n++] = make_cgroup_value("cpu", "cpu.cfs_period_us", CPU_PERIOD_USEC);
-                ret[n++] = make_cgroup_value("cpu", "cpu.cfs_quota_us", quota);
-        }
-        if (memory > 0)
-                ret[n++] = make_cgroup_value("memory", v2 ? "memory.max" : "memory.limit_in_bytes",
-                                             memory);
-        if (config->can_limit_swap && v2)
-                ret[n++] = make_cgroup_value(
-                        "memory", "memory.swap.max",
-                        container_swap_bytes(config, spec, container, cgroup_version));
-        else if (config->can_limit_swap)
-                ret[n++] = make_cgroup_value("memory", with_swap, memory > 0 ? memory : -1);
-        return n;
-}
 
 char *cgroup_read_value(const char *group, const char *controller, const char *file) {
         cleanup_free char *path = cgroup_file(group, controller, file);

@@ -11,12 +11,6 @@ typedef struct RunningContainer {
         unsigned attempt;
 } RunningContainer;
 
-/* The CPU and memory values of a container's cgroup, as the runtime wrote them. Returns their
- * number. */
-size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
-                               const Container *container, int cgroup_version,
-                               CgroupValue ret[CGROUP_VALUES_MAX]);
-
 /* Appends the values that remove a limit, for each limit that is not in 'values'. Returns the new
  * number. */
 size_t cgroup_values_complete(CgroupValue values[CGROUP_VALUES_MAX], size_t n, int cgroup_version);

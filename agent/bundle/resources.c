@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Computes what the cgroups of pods and containers get from resources.requests and .limits:
+ * cpu.shares or cpu.weight, cpu.max, memory.max, memory.swap.max, pids.max; and oom_score_adj.
+ * memory.high is not set (MemoryQoS). */
+
 #include "agent/bundle/resources.h"
 
-#include "agent/model/containers.h"
-#include "agent/model/quantity.h"
+#include "agent/bundle/swap.h"
 #include "common/cleanup.h"
 
 #include <inttypes.h>
@@ -75,8 +78,11 @@ static int64_t memory_share(const PodSpec *spec) {
         const Container *container;
         int64_t n = 0;
 
-        pod_foreach_container(container, spec)
-                n += container_role(spec, container) != ROLE_INIT;
+        pod_foreach_container(container, spec) {
+                ContainerRole role = container_role(spec, container);
+
+                n += role == ROLE_MAIN || role == ROLE_SIDECAR;
+        }
         return rest > 0 && n > 0 ? rest / n : 0;
 }
 
@@ -155,24 +161,6 @@ char *pod_slice_name(QosClass qos, const char *uid) {
         return name;
 }
 
-int64_t container_milli_cpu_limit(const PodSpec *spec, const Container *container) {
-        int64_t own = container->resources.limits.cpu.milli;
-
-        return own > 0 ? own : spec->resources.limits.cpu.milli;
-}
-
-int64_t container_memory_limit(const PodSpec *spec, const Container *container) {
-        int64_t own = container->resources.limits.memory.value;
-
-        return own > 0 ? own : spec->resources.limits.memory.value;
-}
-
-int64_t container_milli_cpu_request(const PodSpec *spec, const Container *container) {
-        const Quantity *own = &container->resources.requests.cpu;
-
-        return quantity_is_set(own) ? own->milli : container_milli_cpu_limit(spec, container);
-}
-
 /* The overhead of the runtime class is added. */
 static int64_t plus_overhead(int64_t sum, int64_t overhead) {
         return __builtin_add_overflow(sum, overhead, &sum) ? INT64_MAX : sum;
@@ -190,7 +178,7 @@ static int64_t aggregate_limits(const PodSpec *spec, container_amount_t limit) {
         const Container *container;
 
         pod_foreach_container(container, spec)
-                if (limit(container) <= 0)
+                if (limit(container) <= 0 && container_role(spec, container) != ROLE_EPHEMERAL)
                         return 0;
         return pod_aggregate_amount(spec, limit);
 }
@@ -223,6 +211,20 @@ static void set_cgroup_value(CgroupValue *value, const char *controller, const c
         va_end(ap);
 }
 
+/* cpu.max, or what cgroup v1 has for it. Returns the number of values, 0 without a quota. */
+static size_t cpu_quota_values(int64_t quota, bool v2, CgroupValue ret[]) {
+        if (quota <= 0)
+                return 0;
+        if (v2) {
+                set_cgroup_value(&ret[0], "cpu", "cpu.max", "%" PRId64 " %d", quota,
+                                 CPU_PERIOD_USEC);
+                return 1;
+        }
+        set_cgroup_value(&ret[0], "cpu", "cpu.cfs_period_us", "%d", CPU_PERIOD_USEC);
+        set_cgroup_value(&ret[1], "cpu", "cpu.cfs_quota_us", "%" PRId64, quota);
+        return 2;
+}
+
 size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pids_limit,
                          CgroupValue ret[CGROUP_VALUES_MAX]) {
         bool v2 = cgroup_version == 2;
@@ -236,17 +238,38 @@ size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pids_l
                                  cpu_weight_of_group(shares));
         else
                 set_cgroup_value(&ret[n++], "cpu", "cpu.shares", "%" PRIu64, shares);
-        if (quota > 0 && v2)
-                set_cgroup_value(&ret[n++], "cpu", "cpu.max", "%" PRId64 " %d", quota,
-                                 CPU_PERIOD_USEC);
-        else if (quota > 0) {
-                set_cgroup_value(&ret[n++], "cpu", "cpu.cfs_period_us", "%d", CPU_PERIOD_USEC);
-                set_cgroup_value(&ret[n++], "cpu", "cpu.cfs_quota_us", "%" PRId64, quota);
-        }
+        n += cpu_quota_values(quota, v2, &ret[n]);
         if (memory > 0)
                 set_cgroup_value(&ret[n++], "memory", v2 ? "memory.max" : "memory.limit_in_bytes",
                                  "%" PRId64, memory);
         if (pids_limit > 0)
                 set_cgroup_value(&ret[n++], "pids", "pids.max", "%" PRId64, pids_limit);
+        return n;
+}
+
+size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
+                               const Container *container, int cgroup_version,
+                               CgroupValue ret[CGROUP_VALUES_MAX]) {
+        uint64_t shares = cpu_shares(container_milli_cpu_request(spec, container));
+        int64_t quota = cpu_quota_usec(container_milli_cpu_limit(spec, container));
+        int64_t memory = container_memory_limit(spec, container);
+        bool v2 = cgroup_version == 2;
+        size_t n = 0;
+
+        if (v2)
+                set_cgroup_value(&ret[n++], "cpu", "cpu.weight", "%" PRIu64,
+                                 cpu_weight_of_container(shares));
+        else
+                set_cgroup_value(&ret[n++], "cpu", "cpu.shares", "%" PRIu64, shares);
+        n += cpu_quota_values(quota, v2, &ret[n]);
+        if (memory > 0)
+                set_cgroup_value(&ret[n++], "memory", v2 ? "memory.max" : "memory.limit_in_bytes",
+                                 "%" PRId64, memory);
+        if (config->can_limit_swap && v2)
+                set_cgroup_value(&ret[n++], "memory", "memory.swap.max", "%" PRId64,
+                                 container_swap_bytes(config, spec, container, cgroup_version));
+        else if (config->can_limit_swap)
+                set_cgroup_value(&ret[n++], "memory", "memory.memsw.limit_in_bytes", "%" PRId64,
+                                 memory > 0 ? memory : -1);
         return n;
 }

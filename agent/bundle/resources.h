@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kubelet's arithmetic of resources: CPU shares, weights and quotas, oom_score_adj, cgroup
- * names. Pure functions. */
+/* The kubelet's arithmetic of resources: what requests and limits become in the cgroups of pods and
+ * containers (CPU shares, weights and quotas, memory limits, pids.max), oom_score_adj, and the
+ * names of cgroups. Pure functions. */
 
 #include "agent/bundle/config.h"
+#include "agent/model/containers.h"
 #include "agent/model/qos.h"
 
 /* CPU shares of a request: m * 1024 / 1000, between 2 and 262144. */
@@ -28,13 +30,6 @@ enum {
  * Burstable; a sidecar gets at most that of any main container. The container must belong to the
  * spec. */
 int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memory_capacity);
-
-/* The limit of a container, or else that of its pod; 0: none. */
-int64_t container_milli_cpu_limit(const PodSpec *spec, const Container *container);
-int64_t container_memory_limit(const PodSpec *spec, const Container *container);
-
-/* The CPU request of a container; without one, its limit. */
-int64_t container_milli_cpu_request(const PodSpec *spec, const Container *container);
 
 /* "<root>/kubepods/pod<uid>" or with "/burstable", "/besteffort" before the pod (cgroupfs driver).
  */
@@ -60,6 +55,12 @@ enum {
  * container has one; and the limit of processes. Returns their number. */
 size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pids_limit,
                          CgroupValue ret[CGROUP_VALUES_MAX]);
+
+/* The CPU, memory and swap values of a container's cgroup, as the runtime wrote them: cpu.weight,
+ * cpu.max, memory.max, memory.swap.max, or those of cgroup v1. Returns their number. */
+size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
+                               const Container *container, int cgroup_version,
+                               CgroupValue ret[CGROUP_VALUES_MAX]);
 
 /* The CPU request of the pod, or else the sum of those of its containers, in thousandths. */
 int64_t pod_milli_cpu_request(const PodSpec *spec);

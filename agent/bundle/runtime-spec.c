@@ -91,16 +91,22 @@ static int make_process_section(const RuntimeSpecInput *input, ContainerSecurity
         int adjust, r;
 
         r = check_working_directory(directory, reterr);
-        if (r >= 0)
-                r = pod_hostname(config, input->pod, &hostname, reterr);
-        if (r >= 0)
-                r = container_variables(config, input->pod, input->container, &variables, reterr);
-        if (r >= 0)
-                r = container_environment(input->image, hostname, variables, &env);
-        if (r >= 0 && input->container->tty)
+        if (r < 0)
+                return r;
+        r = pod_hostname(config, input->pod, &hostname, reterr);
+        if (r < 0)
+                return r;
+        r = container_variables(config, input->pod, input->container, &variables, reterr);
+        if (r < 0)
+                return r;
+        r = container_environment(input->image, hostname, variables, &env);
+        if (r < 0)
+                return r;
+        if (input->container->tty)
                 r = env_set_default(&env, "TERM", "xterm");
-        if (r >= 0)
-                r = container_argv(input->container, input->image, variables, &argv, reterr);
+        if (r < 0)
+                return r;
+        r = container_argv(input->container, input->image, variables, &argv, reterr);
         if (r < 0)
                 return r;
         adjust = oom_score_adj(&input->pod->spec, input->container, config->memory_capacity);
@@ -171,14 +177,25 @@ static void join_sandbox(json_t *namespaces, const RuntimeSpecInput *input, cons
         json_array_append_new(namespaces, json_pack("{s:s, s:s}", "type", type, "path", path));
 }
 
-/* The container's own namespace; the pod's, which the shim holds; or the node's, which is expressed
- * by leaving it out. */
+/* Where the shim binds the namespace of the target container. */
+static char *target_pid_namespace(const RuntimeSpecInput *input) {
+        cleanup_free char *bundle = container_bundle_dir(input->config, input->pod->metadata.uid,
+                                                         input->container->name, input->attempt);
+
+        return bundle ? path_join(bundle, "pid-namespace") : NULL;
+}
+
+/* The container's own namespace; its target's; the pod's, which the shim holds; or the node's,
+ * which is expressed by leaving it out. */
 static void add_pid_namespace(const RuntimeSpecInput *input, json_t *list) {
         const PodSpec *spec = &input->pod->spec;
+        bool has_target = input->container->target_container_name;
         cleanup_free char *path =
-                pod_file_path(input->config, input->pod->metadata.uid, "/pid-namespace");
+                has_target
+                        ? target_pid_namespace(input)
+                        : pod_file_path(input->config, input->pod->metadata.uid, "/pid-namespace");
 
-        if (spec->share_process_namespace && path)
+        if ((has_target || spec->share_process_namespace) && path)
                 json_array_append_new(list, json_pack("{s:s, s:s}", "type", "pid", "path", path));
         else if (!spec->host_pid)
                 json_array_append_new(list, json_pack("{s:s}", "type", "pid"));
@@ -256,7 +273,8 @@ static json_t *make_resources_section(const RuntimeSpecInput *input,
         add_memory_limits(result, input);
         if (input->config->huge_pages)
                 json_object_set_new(result, "hugepageLimits",
-                                    huge_pages_limits(input->container, input->config->huge_pages));
+                                    huge_pages_limits(&input->pod->spec, input->container,
+                                                      input->config->huge_pages));
         return result;
 }
 
@@ -354,8 +372,9 @@ int make_runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) 
         int r;
 
         r = resolve_container_security(input, &security, reterr);
-        if (r >= 0)
-                r = make_process_section(input, &security, &process_section, reterr);
+        if (r < 0)
+                return r;
+        r = make_process_section(input, &security, &process_section, reterr);
         if (r < 0)
                 return r;
         document = json_pack("{s:s, s:o, s:{s:s, s:b}, s:o, s:o, s:o}", "ociVersion", "1.0.2",

@@ -271,12 +271,15 @@ int resolve_container_security(const RuntimeSpecInput *input, ContainerSecurity 
         int r;
 
         r = resolve_user(input, &security, reterr);
-        if (r >= 0)
-                r = resolve_capabilities(input, &security, reterr);
-        if (r >= 0)
-                r = resolve_seccomp(input, &security, reterr);
-        if (r >= 0)
-                r = resolve_app_armor(input, &security, reterr);
+        if (r < 0)
+                return r;
+        r = resolve_capabilities(input, &security, reterr);
+        if (r < 0)
+                return r;
+        r = resolve_seccomp(input, &security, reterr);
+        if (r < 0)
+                return r;
+        r = resolve_app_armor(input, &security, reterr);
         if (r < 0)
                 return r;
         *ret = security;

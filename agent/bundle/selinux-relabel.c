@@ -29,37 +29,45 @@ static int put_relabel_pod_files(FILE *out, const RuntimeSpecInput *input) {
         cleanup_free char *label = NULL;
         int r = selinux_shared_label(input->config, input->pod, NULL, &label);
 
-        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(files); i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < N_ELEMENTS(files); i++) {
                 cleanup_free char *path = pod_file_path(input->config, uid, files[i]);
 
                 if (!path)
                         return -ENOMEM;
                 if (access(path, F_OK) >= 0)
                         r = put_relabel_line(out, TAKE_PTR(path), NULL, label);
+                if (r < 0)
+                        return r;
         }
-        if (r >= 0 && !input->pod->spec.host_ipc)
-                r = put_relabel_line(out, pod_shm_dir(input->config, uid), NULL, label);
-        return r;
+        if (!input->pod->spec.host_ipc)
+                return put_relabel_line(out, pod_shm_dir(input->config, uid), NULL, label);
+        return 0;
 }
 
 static int put_relabel_volumes(FILE *out, const RuntimeSpecInput *input) {
         const Container *container = input->container;
-        int r = 0;
+        int r;
 
-        for (size_t i = 0; r >= 0 && i < container->volume_mounts.n; i++) {
+        for (size_t i = 0; i < container->volume_mounts.n; i++) {
                 const Volume *volume =
                         pod_find_volume(&input->pod->spec, container->volume_mounts.items[i].name);
                 cleanup_free char *label = NULL;
 
-                if (!volume || volume->host_path || volume->image)
+                if (!volume || volume->host_path || volume->image ||
+                    volume->persistent_volume_claim || volume->ephemeral)
                         continue;
                 r = selinux_shared_label(input->config, input->pod, volume, &label);
-                if (r >= 0)
-                        r = put_relabel_line(
-                                out, volume_path(input->config, input->pod->metadata.uid, volume),
-                                volume->name, label);
+                if (r < 0)
+                        return r;
+                r = put_relabel_line(out,
+                                     volume_path(input->config, input->pod->metadata.uid, volume),
+                                     volume->name, label);
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }
 
 static int put_relabel_lines(FILE *out, const RuntimeSpecInput *input) {

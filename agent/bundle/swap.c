@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Computes memory.swap.max by memorySwap.swapBehavior: NoSwap or LimitedSwap. */
+
 #include "agent/bundle/swap.h"
 
-#include "agent/bundle/resources.h"
+#include "agent/model/containers.h"
 #include "agent/model/eviction.h"
+#include "agent/model/qos.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 

@@ -156,15 +156,19 @@ int userns_make_traversable(const BundleConfig *config, const char *bundle_dir, 
         char *slash;
         int r = path ? 0 : -ENOMEM;
 
-        while (r >= 0 && path[0]) {
+        if (r < 0)
+                return r;
+        while (path[0]) {
                 r = strlen(path) >= ours ? make_directory_traversable(path, reterr)
                                          : check_directories_traversable(path, reterr);
+                if (r < 0)
+                        return r;
                 slash = strrchr(path, '/');
                 if (!slash)
                         break;
                 *slash = '\0';
         }
-        return r;
+        return 0;
 }
 
 void userns_add_id_mappings(json_t *section, unsigned first_id) {

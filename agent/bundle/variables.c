@@ -39,7 +39,8 @@ static int find_env_object(const EnvVarsBuilder *v, ObjectKind kind, const char 
         if (r == -ENOENT && optional)
                 return 0;
         if (r == -ENOENT || r == -EAGAIN)
-                return error_setf(v->reterr, BUNDLE_CONFIG_ERROR, "%s", error_message(&error, r));
+                return error_setf(v->reterr, r == -EAGAIN ? BUNDLE_AWAITED : BUNDLE_CONFIG_ERROR,
+                                  "%s", error_message(&error, r));
         return r < 0 ? r : 1;
 }
 
@@ -128,7 +129,7 @@ static int add_service_env_vars(EnvVarsBuilder *v) {
                         ? services->add_variables(v->pod, &v->env, v->reterr, services->userdata)
                         : 0;
 
-        return r == -EAGAIN ? -BUNDLE_CONFIG_ERROR : r;
+        return r == -EAGAIN ? -BUNDLE_AWAITED : r;
 }
 
 int container_variables(const BundleConfig *config, const Pod *pod, const Container *container,

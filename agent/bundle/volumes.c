@@ -47,15 +47,20 @@ static int add_object_files(const VolumePayloadBuilder *builder, ObjectKind kind
                 return 0;
         if (r < 0)
                 return error_setf(builder->reterr, -r, "%s", error_message(&error, r));
-        for (size_t i = 0; r >= 0 && i < source->items.n; i++)
+        for (size_t i = 0; i < source->items.n; i++) {
                 r = add_object_key_file(builder, object, &source->items.items[i], source->optional);
-        for (size_t i = 0; r >= 0 && source->items.n == 0 && i < object->values.n; i++) {
+                if (r < 0)
+                        return r;
+        }
+        for (size_t i = 0; source->items.n == 0 && i < object->values.n; i++) {
                 const ObjectValue *value = &object->values.items[i];
 
                 r = volume_payload_add(builder->payload, value->key, value->bytes, value->length,
                                        builder->mode);
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }
 
 static int add_downward_api_files(const VolumePayloadBuilder *builder,
@@ -102,7 +107,7 @@ static int add_projected_sources(const VolumePayloadBuilder *builder,
                                  const ProjectedVolumeSource *projected) {
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < projected->sources.n; i++) {
+        for (size_t i = 0; i < projected->sources.n; i++) {
                 const VolumeProjection *source = &projected->sources.items[i];
 
                 if (source->config_map)
@@ -113,8 +118,10 @@ static int add_projected_sources(const VolumePayloadBuilder *builder,
                         r = add_downward_api_files(builder, source->downward_api);
                 else if (source->service_account_token)
                         r = add_token_file(builder, source->service_account_token);
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }
 
 static mode_t volume_default_mode(const Volume *volume) {

@@ -26,6 +26,7 @@ typedef struct Options {
         bool all_namespaces;
         const char *selector;
         const char *output;
+        const char *server;
         bool watch;
         bool no_headers;
 
@@ -42,6 +43,9 @@ typedef struct Options {
         bool containers;
         bool interactive;
         bool tty;
+        const char *image;
+        const char *target;
+        const char *profile;
 
         const char *labels;
         const char *taints;
@@ -87,6 +91,7 @@ extern const size_t n_global_options;
 
 const Command *find_command(const char *name);
 
+int run_attach(const Options *options);
 int run_get(const Options *options);
 int run_describe(const Options *options);
 int run_cp(const Options *options);
@@ -101,6 +106,7 @@ int run_match(const Options *options);
 int run_wait(const Options *options);
 int run_validate(const Options *options);
 int run_diff(const Options *options);
+int run_kubeconfig(const Options *options);
 int run_version(const Options *options);
 int run_help(const Options *options);
 

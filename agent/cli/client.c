@@ -2,47 +2,42 @@
 #include "agent/cli/client.h"
 
 #include "common/cleanup.h"
-
-#include <curl/curl.h>
+#include "common/curl-transfer.h"
 
 enum {
         RESPONSE_BYTES_MAX = 64 * 1024 * 1024,
         ERROR_MESSAGE_MAX = 1024, /* of an error response */
+        HEADER_BYTES_MAX = 64 * 1024,
 };
 
-static void curl_easy_cleanupp(CURL **curl) {
-        curl_easy_cleanup(*curl);
+static void curl_easy_cleanupp(CURL **easy) {
+        if (*easy)
+                curl_library(NULL)->easy_cleanup(*easy);
 }
 
 typedef struct ClientTransfer {
-        CURL *curl;
+        CurlTransfer transfer;
         client_data_t on_data;
         void *userdata;
-        int result; /* the result of on_data */
+        bool is_ended; /* by the callback */
         char message[ERROR_MESSAGE_MAX];
         size_t message_length;
 } ClientTransfer;
 
-static long http_status_of_transfer(CURL *curl) {
-        long status = 0;
-
-        (void) curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-        return status;
-}
-
-static size_t on_response_data(char *data, size_t size, size_t n, void *userdata) {
+static int on_client_data(const char *data, size_t length, void *userdata) {
         ClientTransfer *transfer = userdata;
-        size_t length = size * n;
+        int r;
 
-        if (http_status_of_transfer(transfer->curl) != 200) {
+        if (curl_transfer_status(&transfer->transfer) != 200) {
                 size_t kept = MIN(length, ERROR_MESSAGE_MAX - 1 - transfer->message_length);
 
                 memcpy(transfer->message + transfer->message_length, data, kept);
                 transfer->message_length += kept;
-                return length;
+                return 0;
         }
-        transfer->result = transfer->on_data(data, length, transfer->userdata);
-        return transfer->result == 0 ? length : 0;
+        r = transfer->on_data(data, length, transfer->userdata);
+        transfer->is_ended = r > 0;
+        return r > 0 ? -ECANCELED : r;
 }
 
 int client_explain_connection(int code, const char *socket, Error *reterr) {
@@ -63,64 +58,68 @@ int client_explain_connection(int code, const char *socket, Error *reterr) {
                           socket, strerror(code));
 }
 
-static int explain_curl_error(ClientTransfer *transfer, CURLcode code, const char *socket,
-                              Error *reterr) {
+static int explain_client_result(ClientTransfer *transfer, CURLcode code, const char *socket,
+                                 Error *reterr) {
         long number = 0;
 
-        if (transfer->result < 0)
-                return transfer->result;
-        if (transfer->result > 0)
-                return 0; /* the callback ended it */
+        if (transfer->is_ended)
+                return 0;
+        if (transfer->transfer.result < 0)
+                return error_setf(reterr, -transfer->transfer.result, "%s",
+                                  curl_transfer_explain(&transfer->transfer, code));
         if (code == CURLE_COULDNT_CONNECT) {
-                (void) curl_easy_getinfo(transfer->curl, CURLINFO_OS_ERRNO, &number);
+                curl_library(NULL)->easy_getinfo(transfer->transfer.easy, CURLINFO_OS_ERRNO,
+                                                 &number);
                 return client_explain_connection((int) number, socket, reterr);
         }
         if (code != CURLE_OK)
                 return error_setf(reterr, EIO,
                                   "the agent at %s closed the connection within its response (%s)",
-                                  socket, curl_easy_strerror(code));
-        if (http_status_of_transfer(transfer->curl) == 200)
+                                  socket, curl_transfer_explain(&transfer->transfer, code));
+        if (curl_transfer_status(&transfer->transfer) == 200)
                 return 0;
         transfer->message[transfer->message_length] = '\0';
         transfer->message[strcspn(transfer->message, "\n")] = '\0';
         return error_setf(reterr, EREMOTEIO, "%s", transfer->message);
 }
 
-static int set_transfer_options(ClientTransfer *transfer, const char *socket, const char *url) {
-        CURL *curl = transfer->curl;
+static int perform_client_request(ClientTransfer *transfer, CURL *easy, const char *socket,
+                                  const char *method, const char *url, Error *reterr) {
+        int r = curl_transfer_init(&transfer->transfer, easy,
+                                   &(CurlTransferSpec){ .url = url,
+                                                        .protocols = "http",
+                                                        .unix_socket = socket,
+                                                        .method = method,
+                                                        .tls = { -EBADF, -EBADF, -EBADF, false },
+                                                        .http_version = CURL_HTTP_VERSION_1_1,
+                                                        .header_max = HEADER_BYTES_MAX,
+                                                        .on_data = on_client_data,
+                                                        .userdata = transfer });
 
-        if (curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket) != CURLE_OK ||
-            curl_easy_setopt(curl, CURLOPT_URL, url) != CURLE_OK ||
-            curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http") != CURLE_OK ||
-            curl_easy_setopt(curl, CURLOPT_PROXY, "") != CURLE_OK ||
-            curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) != CURLE_OK ||
-            curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L) != CURLE_OK ||
-            curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L) != CURLE_OK ||
-            curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_response_data) != CURLE_OK ||
-            curl_easy_setopt(curl, CURLOPT_WRITEDATA, transfer) != CURLE_OK)
-                return -ENOMEM;
-        return 0;
+        if (r >= 0)
+                r = explain_client_result(transfer, curl_library(NULL)->easy_perform(easy), socket,
+                                          reterr);
+        curl_transfer_done(&transfer->transfer);
+        return r;
 }
 
 int client_request(const char *socket, const char *method, const char *path, client_data_t on_data,
                    void *userdata, Error *reterr) {
-        cleanup_with(curl_easy_cleanupp) CURL *curl = curl_easy_init();
+        ClientTransfer transfer = { .on_data = on_data, .userdata = userdata };
+        cleanup_with(curl_easy_cleanupp) CURL *easy = NULL;
+        const CurlLibrary *curl = curl_library(reterr);
         cleanup_free char *url = NULL;
-        ClientTransfer transfer = { .curl = curl, .on_data = on_data, .userdata = userdata };
-        int r;
 
         if (!curl)
+                return -ELIBACC;
+        easy = curl->easy_init();
+        if (!easy)
                 return -ENOMEM;
         if (asprintf(&url, "http://mainstay%s", path) < 0) {
                 url = NULL;
                 return -ENOMEM;
         }
-        r = set_transfer_options(&transfer, socket, url);
-        if (r >= 0 && curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method) != CURLE_OK)
-                r = -ENOMEM;
-        if (r < 0)
-                return r;
-        return explain_curl_error(&transfer, curl_easy_perform(curl), socket, reterr);
+        return perform_client_request(&transfer, easy, socket, method, url, reterr);
 }
 
 int client_stream(const char *socket, const char *path, client_data_t on_data, void *userdata,
@@ -129,28 +128,19 @@ int client_stream(const char *socket, const char *path, client_data_t on_data, v
 }
 
 static int collect_response(const char *data, size_t length, void *userdata) {
-        FILE *out = userdata;
-
-        if ((size_t) ftell(out) + length > RESPONSE_BYTES_MAX)
-                return -EFBIG;
-        return fwrite(data, 1, length, out) == length ? 0 : -ENOMEM;
+        return curl_body_append(userdata, data, length, RESPONSE_BYTES_MAX);
 }
 
 int client_get(const char *socket, const char *path, char **ret, Error *reterr) {
-        cleanup_free char *text = NULL;
-        size_t length;
-        FILE *out = open_memstream(&text, &length);
-        int r;
+        cleanup_with(curl_body_done) CurlBody body = { 0 };
+        int r = client_stream(socket, path, collect_response, &body, reterr);
 
-        if (!out)
-                return -ENOMEM;
-        r = client_stream(socket, path, collect_response, out, reterr);
-        if (fclose(out) != 0 && r >= 0)
-                r = -ENOMEM;
         if (r < 0)
                 return r;
-        *ret = TAKE_PTR(text);
-        return 0;
+        if (!body.data) /* an empty one */
+                body.data = calloc(1, 1);
+        *ret = TAKE_PTR(body.data);
+        return *ret ? 0 : -ENOMEM;
 }
 
 int client_get_json(const char *socket, const char *path, json_t **ret, Error *reterr) {
@@ -169,12 +159,4 @@ int client_get_json(const char *socket, const char *path, json_t **ret, Error *r
                                   error.text);
         *ret = json;
         return 0;
-}
-
-char *client_escape(const char *text) {
-        char *escaped = curl_easy_escape(NULL, text, 0);
-        char *copy = escaped ? strdup(escaped) : NULL;
-
-        curl_free(escaped);
-        return copy;
 }

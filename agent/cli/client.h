@@ -29,9 +29,5 @@ int client_get_json(const char *socket, const char *path, json_t **ret, Error *r
 /* Sets the message of a connection that failed with this errno; returns its negative. */
 int client_explain_connection(int code, const char *socket, Error *reterr);
 
-/* A component of a path or a value of a query, escaped; the caller frees it. NULL: out of memory.
- */
-char *client_escape(const char *text);
-
 /* The cleanup function of jansson has its own attribute. */
 #define cleanup_json cleanup_with(json_decrefp)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/cli/cli.h"
-
 /* The tables of all commands and options: the command line is parsed by them, and help is printed
  * from them. Option texts follow those of kubectl. */
+
+#include "agent/cli/cli.h"
 
 #define OPTION(name, letter, argument, help, member) \
         { name, letter, argument, help, offsetof(Options, member) }
@@ -84,6 +84,23 @@ static const Option exec_options[] = {
         OPTION("tty",       't', NULL,        "allocate a terminal (TTY) for the command", tty),
 };
 
+static const Option attach_options[] = {
+        OPTION("namespace", 'n', "NAMESPACE", "namespace of the pod (default: default)", namespace),
+        OPTION("container", 'c', "CONTAINER", "container (default: the pod's default container, else the first)", container),
+        OPTION("stdin",     'i', NULL,        "pass standard input to the container", interactive),
+        OPTION("tty",       't', NULL,        "standard input is a terminal, as the container's is", tty),
+};
+
+static const Option debug_options[] = {
+        OPTION("image",     0,   "IMAGE",     "image of the ephemeral container", image),
+        OPTION("target",    0,   "CONTAINER", "join the PID namespace of this container, to see its processes", target),
+        OPTION("container", 'c', "NAME",      "name of the ephemeral container (default: a new one)", container),
+        OPTION("namespace", 'n', "NAMESPACE", "namespace of the pod (default: default)", namespace),
+        OPTION("stdin",     'i', NULL,        "attach to the ephemeral container, and pass standard input to it", interactive),
+        OPTION("tty",       't', NULL,        "allocate a terminal (TTY) for the ephemeral container", tty),
+        OPTION("profile",   0,   "PROFILE",   "privileges: general, baseline, netadmin or sysadmin (default: general)", profile),
+};
+
 static const Option wait_options[] = {
         OPTION("bootstrap", 0, NULL, "wait for all pods with the annotation mainstay.dev/bootstrap", bootstrap),
 };
@@ -91,6 +108,10 @@ static const Option wait_options[] = {
 static const Option images_options[] = {
         OPTION("output",     'o', "FORMAT", "ls: output format, json or yaml (default: a table)", output),
         OPTION("no-headers", 0,   NULL,     "omit the header line", no_headers),
+};
+
+static const Option kubeconfig_options[] = {
+        OPTION("server", 0, "URL", "address of mainstay-api (default: https://127.0.0.1:10250)", server),
 };
 
 const Command commands[] = {
@@ -102,6 +123,8 @@ const Command commands[] = {
           logs_options, N_ELEMENTS(logs_options), run_logs },
         { "exec", "POD -- COMMAND...", "run a command in a container",
           exec_options, N_ELEMENTS(exec_options), run_exec },
+        { "attach", "POD", "attach to a running container",
+          attach_options, N_ELEMENTS(attach_options), run_attach },
         { "rollout", "history|status|undo|restart daemonset/NAME", "show, undo or restart the rollout of a DaemonSet",
           rollout_options, N_ELEMENTS(rollout_options), run_rollout },
         { "cp", "FROM TO", "copy files and directories to or from a container",
@@ -121,9 +144,11 @@ const Command commands[] = {
           NULL, 0, run_validate },
         { "diff", "FILE...", "show what a changed manifest would do to running pods; '-' is standard input",
           NULL, 0, run_diff },
-        { "debug", "dump | log-level [error|warning|info|debug]",
-          "print the state of the agent, or print or set its log level",
-          NULL, 0, run_debug },
+        { "debug", "dump | log-level [error|warning|info|debug] | POD --image IMAGE [-- COMMAND...]",
+          "print the state of the agent, print or set its log level, or add an ephemeral container to a pod",
+          debug_options, N_ELEMENTS(debug_options), run_debug },
+        { "kubeconfig", "", "print a kubeconfig for kubectl on a node that has joined no API server",
+          kubeconfig_options, N_ELEMENTS(kubeconfig_options), run_kubeconfig },
         { "version", "", "show the versions of this program and of the agent",
           NULL, 0, run_version },
         { "help", "[COMMAND]", "show the usage and options of a command",

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay cp`: copies files to and from a container with tar. */
+
 #include "agent/cli/target.h"
 
 #include "agent/cli/client.h"
@@ -85,9 +87,10 @@ static int find_cp_target(CpTransfer *transfer, const CpFileSpec *file_spec) {
         if (file_spec->namespace)
                 options.namespace = file_spec->namespace;
         r = find_pod(&options, file_spec->pod, &transfer->pod, &transfer->error);
-        if (r >= 0)
-                transfer->container = choose_container(transfer->pod, transfer->options->container);
-        return r;
+        if (r < 0)
+                return r;
+        transfer->container = choose_container(transfer->pod, transfer->options->container);
+        return 0;
 }
 
 /* Runs a command in the container. An exit status, or -errno with a message. */
@@ -99,8 +102,8 @@ static int run_in_container(CpTransfer *transfer, char *const *argv, int input_f
         cleanup_error Error error = ERROR_NULL;
         int code = 0, r;
 
-        r = session_attach(transfer->options->socket, transfer->pod, transfer->container, argv,
-                           &streams, &code, &error);
+        r = session_exec(transfer->options->socket, transfer->pod, transfer->container, argv,
+                         &streams, &code, &error);
         if (r >= 0)
                 return code;
         if (strstr(error_message(&error, r), "\"tar\": executable file not found"))

@@ -7,6 +7,7 @@
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/url-escape.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -49,8 +50,9 @@ int daemonsets_fetch(const Options *options, const char *namespace, char *const 
         json_t *set;
         int r = selector_parse(options->selector, &filter.selector, reterr);
 
-        if (r >= 0)
-                r = client_get_json(options->socket, "/daemonsets", &list, reterr);
+        if (r < 0)
+                return r;
+        r = client_get_json(options->socket, "/daemonsets", &list, reterr);
         if (r < 0)
                 return r;
         json_array_foreach(json_object_get(list, "items"), i, set)
@@ -158,8 +160,7 @@ static int parse_order_response(const char *data, size_t length, void *userdata)
 
 int request_daemonset_action(const Options *options, const char *namespace, const char *name,
                              const char *verb, const char *revision, Error *reterr) {
-        cleanup_free char *path = NULL, *space = client_escape(namespace),
-                          *escaped = client_escape(name);
+        cleanup_free char *path = NULL, *space = url_escape(namespace), *escaped = url_escape(name);
         bool is_unchanged = false;
         int r;
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* debug: the dump of the agent's state, and its log level. Both are requests to the agent, which
- * prints the dump itself. */
+ * prints the dump itself. With an image, the command is about a pod, even one called "dump": see
+ * debug-pod.c. */
 
 #include "agent/cli/cli.h"
 #include "agent/cli/client.h"
+#include "agent/cli/debug-pod.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 
@@ -65,8 +67,10 @@ static const struct {
 int run_debug(const Options *options) {
         const char *names[N_ELEMENTS(debug_commands)];
 
+        if (options->image)
+                return debug_pod(options);
         if (options->n_words == 0)
-                return fail_usage("debug needs dump or log-level");
+                return fail_usage("debug needs dump, log-level, or a pod and --image");
         for (size_t i = 0; i < N_ELEMENTS(debug_commands); i++) {
                 names[i] = debug_commands[i].name;
                 if (!streq(options->words[0], names[i]))
@@ -77,5 +81,9 @@ int run_debug(const Options *options) {
                                                                                 : "no arguments");
                 return debug_commands[i].run(options, options->words[1]);
         }
-        return fail_unknown("debug command", options->words[0], names, N_ELEMENTS(names));
+        if (find_suggestion(options->words[0], names, N_ELEMENTS(names)))
+                return fail_unknown("debug command", options->words[0], names, N_ELEMENTS(names));
+        return fail_usage(
+                "debugging the pod '%s' takes --image: 'mainstay debug POD --image=IMAGE'",
+                options->words[0]);
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay delete`: stops pods, removes DaemonSets. */
+
 #include "agent/cli/pods.h"
 
 #include "agent/cli/client.h"

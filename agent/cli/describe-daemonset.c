@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay describe daemonset`: its status, rollout and pod template. */
+
 #include "agent/cli/daemonsets.h"
 
 #include "agent/cli/client.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The events at the end of `mainstay describe`. */
+
 #include "agent/cli/describe.h"
 
 #include "agent/cli/words.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay describe node`: conditions, capacity, labels, taints, the API server. */
+
 #include "agent/cli/nodes.h"
 
 #include "agent/cli/client.h"

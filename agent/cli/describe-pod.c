@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay describe pod`: containers, conditions, volumes, events. */
+
 #include "agent/cli/describe.h"
 
 #include "agent/cli/describe-probes.h"
 #include "agent/cli/describe-references.h"
 #include "agent/cli/resources.h"
-#include "agent/cli/summary.h"
 #include "agent/cli/words.h"
 #include "agent/cli/yaml.h"
 #include "agent/model/json.h"
+#include "agent/model/pod-summary.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -492,6 +494,9 @@ void describe_pod(const json_t *pod, const json_t *manifest, FILE *out) {
                                 json_at(pod, "status", "initContainerStatuses"));
         describe_pod_containers(out, "Containers", json_at(pod, "spec", "containers"),
                                 json_at(pod, "status", "containerStatuses"));
+        describe_pod_containers(out, "Ephemeral Containers",
+                                json_at(pod, "spec", "ephemeralContainers"),
+                                json_at(pod, "status", "ephemeralContainerStatuses"));
         write_gates(out, json_at(pod, "spec", "readinessGates"),
                     json_at(pod, "status", "conditions"));
         describe_pod_conditions(out, json_at(pod, "status", "conditions"));

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay diff`: what changed manifests would do to running pods. */
+
 #include "agent/cli/cli.h"
 
 #include "agent/cli/client.h"
@@ -130,12 +132,15 @@ static int diff_running_pod(ManifestDiff *diff, const char *label, const json_t 
         cleanup_with(pod_freep) Pod *running = NULL;
         int r = parse_running_pod(item, &running, reterr);
 
-        if (r >= 0)
-                r = resolve_diff_priority(diff, &desired->spec);
-        if (r >= 0)
-                r = edit_inherit_class_values(running, desired);
-        if (r >= 0)
-                r = edit_plan_make(running, desired, &plan);
+        if (r < 0)
+                return r;
+        r = resolve_diff_priority(diff, &desired->spec);
+        if (r < 0)
+                return r;
+        r = edit_inherit_class_values(running, desired);
+        if (r < 0)
+                return r;
+        r = edit_plan_make(running, desired, &plan);
         if (r < 0)
                 return r;
         if (plan.effect != EDIT_NONE)

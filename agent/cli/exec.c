@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay exec`: runs a command in a container and exits with its exit code. */
+
 #include "agent/cli/target.h"
 
 #include "agent/cli/client.h"
@@ -39,8 +41,8 @@ int run_exec(const Options *options) {
                         "COMMAND'");
         r = find_pod(options, options->words[0], &pod, &error);
         if (r >= 0)
-                r = session_attach(options->socket, pod, choose_container(pod, options->container),
-                                   options->words + 1, &streams, &code, &error);
+                r = session_exec(options->socket, pod, choose_container(pod, options->container),
+                                 options->words + 1, &streams, &code, &error);
         if (r < 0)
                 return fail_with_error(r, &error);
         if (code != 0)

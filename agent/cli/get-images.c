@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay get images`. */
+
 #include "agent/cli/get.h"
 
 #include "agent/cli/client.h"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay get pods`. */
+
 #include "agent/cli/get.h"
 
 #include "agent/cli/client.h"
 #include "agent/cli/pods.h"
-#include "agent/cli/summary.h"
 #include "agent/cli/watch.h"
+#include "agent/model/pod-summary.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay help`: prints help from the tables of commands and options. */
+
 #include "agent/cli/cli.h"
 
 #include "common/cleanup.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Errors of the command line, with a suggestion for a misspelled word. */
+
 #include "agent/cli/cli.h"
 
 #include "common/cleanup.h"

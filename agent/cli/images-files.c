@@ -110,7 +110,7 @@ static int run_image_helper(const char *verb, const char *store, const char *wor
         posix_spawn_file_actions_t actions;
         char helper[PATH_MAX];
         int status = 0, r;
-        pid_t pid;
+        pid_t pid = -1;
 
         if (asprintf(&option, "--store=%s", store) < 0) {
                 option = NULL;

@@ -7,6 +7,7 @@
 #include "agent/cli/client.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
+#include "common/url-escape.h"
 
 #include <time.h>
 
@@ -21,7 +22,7 @@ static int ignore_image_response(const char *data, size_t length, void *userdata
 
 static int request_image_action(const Options *options, const char *method, const char *path,
                                 const char *image, Error *reterr) {
-        cleanup_free char *escaped = client_escape(image), *whole = NULL;
+        cleanup_free char *escaped = url_escape(image), *whole = NULL;
 
         if (!escaped || asprintf(&whole, "%s?image=%s", path, escaped) < 0) {
                 whole = NULL;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay logs`: prints and follows the log of a container. */
+
 #include "agent/cli/target.h"
 
 #include "agent/cli/client.h"
@@ -6,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/url-escape.h"
 
 /* mainstay logs: prints the log of a container. */
 
@@ -26,7 +29,7 @@ static int log_query_add(LogQuery *query, const char *name, const char *value) {
 
         if (!value)
                 return 0;
-        escaped = client_escape(value);
+        escaped = url_escape(value);
         if (!escaped)
                 return -ENOMEM;
         n = asprintf(&text, "%s%c%s=%s", strna(query->text), query->text ? '&' : '?', name,
@@ -85,7 +88,7 @@ static int on_log_data(const char *data, size_t length, void *userdata) {
 
 static int print_log(const Options *options, const json_t *pod, const char *container,
                      const LogQuery *query, Error *reterr) {
-        cleanup_free char *path = NULL, *escaped = client_escape(container);
+        cleanup_free char *path = NULL, *escaped = url_escape(container);
 
         if (!escaped ||
             asprintf(&path, "/containerLogs/%s/%s/%s%s",
@@ -100,7 +103,8 @@ static int print_log(const Options *options, const json_t *pod, const char *cont
 static int print_all_logs(const Options *options, const json_t *pod, const LogQuery *query,
                           Error *reterr) {
         const json_t *lists[] = { json_at(pod, "spec", "initContainers"),
-                                  json_at(pod, "spec", "containers") };
+                                  json_at(pod, "spec", "containers"),
+                                  json_at(pod, "spec", "ephemeralContainers") };
         int r = 0;
 
         for (size_t l = 0; l < N_ELEMENTS(lists); l++)

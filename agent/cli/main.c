@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The program mainstay: parses the command line and runs the command. */
+
 #include "agent/cli/cli.h"
 
 #include "common/cleanup.h"

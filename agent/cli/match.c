@@ -45,9 +45,12 @@ static int add_node_label(NodeLabelsTaints *node, char *pair, Error *reterr) {
                 return error_setf(reterr, EINVAL, "'%s' must be key=value", pair);
         *equals = '\0';
         r = check_label_key(pair, reterr);
-        if (r >= 0)
-                r = check_label_value(equals + 1, reterr);
-        return r < 0 ? r : string_map_set(&node->labels, pair, equals + 1);
+        if (r < 0)
+                return r;
+        r = check_label_value(equals + 1, reterr);
+        if (r < 0)
+                return r;
+        return string_map_set(&node->labels, pair, equals + 1);
 }
 
 static int add_node_taint(NodeLabelsTaints *node, char *text, Error *reterr) {
@@ -142,24 +145,30 @@ static int keep_daemonset_pod(MatchInputs *inputs, const DaemonSet *set,
 
 /* The pods that would run if there were no affinity between pods. */
 static int keep_matching_pods(MatchInputs *inputs, const NodeLabelsTaints *node) {
-        int r = 0;
+        int r;
 
         for (size_t i = 0; i < inputs->n; i++) {
                 const ManifestObjects *objects = &inputs->objects[i];
 
-                for (size_t j = 0; j < objects->pods.n && r >= 0; j++) {
+                for (size_t j = 0; j < objects->pods.n; j++) {
                         Pod *copy;
 
                         if (!pod_matches_node(&objects->pods.items[j]->spec, node))
                                 continue;
                         r = pod_copy(objects->pods.items[j], &copy);
-                        if (r >= 0)
-                                r = keep_match_pod(inputs, copy);
+                        if (r < 0)
+                                return r;
+                        r = keep_match_pod(inputs, copy);
+                        if (r < 0)
+                                return r;
                 }
-                for (size_t j = 0; j < objects->daemonsets.n && r >= 0; j++)
+                for (size_t j = 0; j < objects->daemonsets.n; j++) {
                         r = keep_daemonset_pod(inputs, objects->daemonsets.items[j], node);
+                        if (r < 0)
+                                return r;
+                }
         }
-        return r;
+        return 0;
 }
 
 static void print_pod_matches(const char *file, const ManifestObjects *objects,

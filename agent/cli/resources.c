@@ -61,16 +61,6 @@ bool object_is_named(const json_t *object, char *const *names, size_t n_names) {
         return n_names == 0;
 }
 
-const json_t *find_status_condition(const json_t *object, const char *type) {
-        size_t i;
-        json_t *condition;
-
-        json_array_foreach(json_at(object, "status", "conditions"), i, condition)
-                if (streq_ptr(json_text(condition, "type"), type))
-                        return condition;
-        return NULL;
-}
-
 const char *find_missing_object_name(const json_t *objects, char *const *names, size_t n_names) {
         for (size_t n = 0; n < n_names; n++) {
                 bool found = false;

@@ -35,8 +35,5 @@ const char *strip_resource_prefix(const char *word);
 /* True where the object has one of the names, or no name was given. */
 bool object_is_named(const json_t *object, char *const *names, size_t n_names);
 
-/* The condition of that type in the status, borrowed; NULL where it is absent. */
-const json_t *find_status_condition(const json_t *object, const char *type);
-
 /* The first of the names that none of the objects has, without a prefix; or NULL. */
 const char *find_missing_object_name(const json_t *objects, char *const *names, size_t n_names);

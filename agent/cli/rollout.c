@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay rollout`: history, status, undo and restart of a DaemonSet. */
+
 #include "agent/cli/cli.h"
 
 #include "agent/cli/client.h"
@@ -237,9 +239,9 @@ int run_rollout(const Options *options) {
         RolloutTarget target = { .options = options,
                                  .namespace = options->namespace ? options->namespace : "default" };
         cleanup_error Error error = ERROR_NULL;
-        char *const *names;
+        char *const *names = NULL;
         ApiResource resource;
-        size_t n_names, verb;
+        size_t n_names = 0, verb;
         int status, r;
 
         if (options->n_words == 0)

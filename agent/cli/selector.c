@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Label selectors of the command line (-l). */
+
 #include "agent/cli/pods.h"
 
 #include "common/cleanup.h"
@@ -66,9 +68,10 @@ static int append_label_requirement(Selector *selector, const char *text, size_t
                 return -ENOMEM;
         selector->items = larger;
         r = parse_label_requirement(text, length, &selector->items[selector->n], reterr);
-        if (r >= 0)
-                selector->n++;
-        return r;
+        if (r < 0)
+                return r;
+        selector->n++;
+        return 0;
 }
 
 int selector_parse(const char *text, Selector *ret, Error *reterr) {

@@ -7,6 +7,7 @@
 #include "common/channels.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/url-escape.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -38,19 +39,20 @@ static void exec_client_session_done(ExecClientSession *s) {
         free(s->status);
 }
 
-static int make_exec_path(const json_t *pod, const char *container, char *const *argv,
-                          const SessionStreams *streams, char **ret) {
-        cleanup_free char *escaped_container = client_escape(container);
+static int make_session_path(const json_t *pod, const char *container, char *const *argv,
+                             const SessionStreams *streams, char **ret) {
+        cleanup_free char *escaped_container = url_escape(container);
         char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
 
         if (!out)
                 return -ENOMEM;
-        fprintf(out, "/exec/%s/%s/%s?", strna(json_text(pod, "metadata", "namespace")),
+        fprintf(out, "/%s/%s/%s/%s?", argv ? "exec" : "attach",
+                strna(json_text(pod, "metadata", "namespace")),
                 strna(json_text(pod, "metadata", "name")), strna(escaped_container));
-        for (; *argv; argv++) {
-                cleanup_free char *word = client_escape(*argv);
+        for (; argv && *argv; argv++) {
+                cleanup_free char *word = url_escape(*argv);
 
                 fprintf(out, "command=%s&", strna(word));
         }
@@ -151,13 +153,20 @@ static int poll_exec_client(ExecClientSession *s) {
                 return errno == EINTR ? 0 : -errno;
         if (fds[0].revents & (POLLIN | POLLHUP | POLLERR))
                 r = channels_read(s->channels);
-        if (r >= 0 && fds[1].revents)
+        if (r < 0)
+                return r;
+        if (fds[1].revents)
                 r = on_exec_client_input(s);
-        if (r >= 0 && fds[2].revents)
+        if (r < 0)
+                return r;
+        if (fds[2].revents)
                 r = on_exec_client_signal(s);
-        if (r >= 0)
-                r = channels_write(s->channels);
-        return r < 0 ? r : s->error;
+        if (r < 0)
+                return r;
+        r = channels_write(s->channels);
+        if (r < 0)
+                return r;
+        return s->error;
 }
 
 static int run_exec_client_loop(ExecClientSession *s, int *ret_exit_code, Error *reterr) {
@@ -217,24 +226,41 @@ static int watch_exec_client_signals(ExecClientSession *s) {
         return s->signal_fd < 0 ? -errno : 0;
 }
 
-int session_attach(const char *socket, const json_t *pod, const char *container, char *const *argv,
-                   const SessionStreams *streams, int *ret_exit_code, Error *reterr) {
+/* 'argv' NULL: the container itself. */
+static int run_client_session(const char *socket, const json_t *pod, const char *container,
+                              char *const *argv, const SessionStreams *streams, int *ret_exit_code,
+                              Error *reterr) {
         cleanup_with(exec_client_session_done) ExecClientSession s = { .streams = streams,
                                                                        .socket_fd = -EBADF,
                                                                        .signal_fd = -EBADF };
         cleanup_free char *path = NULL;
         cleanup_with(raw_terminal_restore) RawTerminal raw = { 0 };
-        int r = make_exec_path(pod, container, argv, streams, &path);
+        int r = make_session_path(pod, container, argv, streams, &path);
 
-        if (r >= 0)
-                r = upgrade_connect(socket, path, &s.socket_fd, reterr);
-        if (r >= 0)
-                r = channels_new(s.socket_fd, /* is_client= */ true, on_exec_channel_message, &s,
-                                 &s.channels);
-        if (r >= 0)
-                r = watch_exec_client_signals(&s);
+        if (r < 0)
+                return r;
+        r = upgrade_connect(socket, path, &s.socket_fd, reterr);
+        if (r < 0)
+                return r;
+        r = channels_new(s.socket_fd, /* is_client= */ true, on_exec_channel_message, &s,
+                         &s.channels);
+        if (r < 0)
+                return r;
+        r = watch_exec_client_signals(&s);
         if (r < 0)
                 return r;
         raw_terminal_enable(&raw, streams);
         return run_exec_client_loop(&s, ret_exit_code, reterr);
+}
+
+int session_exec(const char *socket, const json_t *pod, const char *container, char *const *argv,
+                 const SessionStreams *streams, int *ret_exit_code, Error *reterr) {
+        return run_client_session(socket, pod, container, argv, streams, ret_exit_code, reterr);
+}
+
+int session_attach(const char *socket, const json_t *pod, const char *container,
+                   const SessionStreams *streams, Error *reterr) {
+        int code;
+
+        return run_client_session(socket, pod, container, /* argv= */ NULL, streams, &code, reterr);
 }

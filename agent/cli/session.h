@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Runs a command in a container, with its streams connected to local descriptors. */
+/* Runs a command in a container, or attaches to the container itself, with the streams connected to
+ * local descriptors. */
 
 #include "common/error.h"
 
@@ -17,5 +18,9 @@ typedef struct SessionStreams {
 
 /* Runs it to its end. 0 with its exit code; -EREMOTEIO and others with a message where it could not
  * be run, or where the connection was lost. */
-int session_attach(const char *socket, const json_t *pod, const char *container, char *const *argv,
-                   const SessionStreams *streams, int *ret_exit_code, Error *reterr);
+int session_exec(const char *socket, const json_t *pod, const char *container, char *const *argv,
+                 const SessionStreams *streams, int *ret_exit_code, Error *reterr);
+
+/* Attaches to the container itself, until it ends. 0 or -errno, likewise. */
+int session_attach(const char *socket, const json_t *pod, const char *container,
+                   const SessionStreams *streams, Error *reterr);

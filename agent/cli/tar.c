@@ -104,9 +104,11 @@ int tar_pack(const char *path, const char *name, int fd, Error *reterr) {
                 if (next == ARCHIVE_EOF)
                         break;
         }
-        if (r >= 0 && archive_write_close(tar) != ARCHIVE_OK)
-                r = fail_archive(tar, reterr);
-        return r;
+        if (r < 0)
+                return r;
+        if (archive_write_close(tar) != ARCHIVE_OK)
+                return fail_archive(tar, reterr);
+        return 0;
 }
 
 /* ---- reading ---- */
@@ -167,9 +169,11 @@ static int extract_tar_entry(Archive *tar, Archive *disk, struct archive_entry *
         if (archive_write_header(disk, entry) < ARCHIVE_WARN)
                 return fail_archive(disk, reterr);
         r = copy_file_from_tar(tar, disk, reterr);
-        if (r >= 0 && archive_write_finish_entry(disk) < ARCHIVE_WARN)
-                r = fail_archive(disk, reterr);
-        return r;
+        if (r < 0)
+                return r;
+        if (archive_write_finish_entry(disk) < ARCHIVE_WARN)
+                return fail_archive(disk, reterr);
+        return 0;
 }
 
 int tar_unpack(int fd, const char *name, const char *target, Error *reterr) {

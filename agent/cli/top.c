@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay top`: CPU and memory usage of pods. */
+
 #include "agent/cli/pods.h"
 
 #include "agent/cli/client.h"
@@ -109,6 +111,9 @@ static void write_top_row(const json_t *pod, FILE *out, void *userdata) {
                                      json_at(pod, "status", "containerStatuses"), head, out);
                 write_top_containers(top, namespace, name,
                                      json_at(pod, "status", "initContainerStatuses"), head, out);
+                write_top_containers(top, namespace, name,
+                                     json_at(pod, "status", "ephemeralContainerStatuses"), head,
+                                     out);
         } else
                 write_resource_usage(top, "pod", labels, head, out);
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay validate`: the errors and warnings of manifests, without an agent. */
+
 #include "agent/cli/cli.h"
 
 #include "agent/cli/input.h"

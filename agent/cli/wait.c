@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay wait`: waits until the bootstrap pods are ready. */
+
 #include "agent/cli/cli.h"
 
 #include "agent/cli/client.h"

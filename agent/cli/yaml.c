@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/yaml.h"
 
+#include "common/cleanup.h"
 #include "common/macros.h"
 
 #include <ctype.h>
@@ -129,7 +130,7 @@ const char **yaml_sorted_keys(json_t *object) {
 }
 
 static int emit_object(yaml_emitter_t *emitter, json_t *json, unsigned depth) {
-        const char **keys = yaml_sorted_keys(json);
+        cleanup_free const char **keys = yaml_sorted_keys(json);
         yaml_event_t event;
         yaml_mapping_style_t style =
                 json_object_size(json) > 0 ? YAML_BLOCK_MAPPING_STYLE : YAML_FLOW_MAPPING_STYLE;
@@ -139,14 +140,17 @@ static int emit_object(yaml_emitter_t *emitter, json_t *json, unsigned depth) {
                 return -ENOMEM;
         r = emit_yaml_event(emitter, &event,
                             yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, style));
-        for (size_t i = 0; r >= 0 && keys[i]; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; keys[i]; i++) {
                 r = emit_string(emitter, keys[i]);
-                if (r >= 0)
-                        r = emit_value(emitter, json_object_get(json, keys[i]), depth);
+                if (r < 0)
+                        return r;
+                r = emit_value(emitter, json_object_get(json, keys[i]), depth);
+                if (r < 0)
+                        return r;
         }
-        free(keys);
-        return r < 0 ? r
-                     : emit_yaml_event(emitter, &event, yaml_mapping_end_event_initialize(&event));
+        return emit_yaml_event(emitter, &event, yaml_mapping_end_event_initialize(&event));
 }
 
 static int emit_array(yaml_emitter_t *emitter, json_t *json, unsigned depth) {
@@ -159,11 +163,14 @@ static int emit_array(yaml_emitter_t *emitter, json_t *json, unsigned depth) {
 
         r = emit_yaml_event(emitter, &event,
                             yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, style));
-        json_array_foreach(json, i, item)
-                if (r >= 0)
-                        r = emit_value(emitter, item, depth);
-        return r < 0 ? r
-                     : emit_yaml_event(emitter, &event, yaml_sequence_end_event_initialize(&event));
+        if (r < 0)
+                return r;
+        json_array_foreach(json, i, item) {
+                r = emit_value(emitter, item, depth);
+                if (r < 0)
+                        return r;
+        }
+        return emit_yaml_event(emitter, &event, yaml_sequence_end_event_initialize(&event));
 }
 
 /* Numbers, true, false, null: as JSON writes them. */

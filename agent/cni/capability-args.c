@@ -63,26 +63,21 @@ static int set_bandwidth_rate(const Pod *pod, const char *annotation, const char
 }
 
 int cni_capability_args_build(const Pod *pod, json_t **ret, Error *reterr) {
-        json_t *request = json_object(), *ports = build_port_mappings(&pod->spec);
-        json_t *bandwidth = json_object();
+        cleanup_with(json_decrefp) json_t *request = json_object(), *bandwidth = json_object();
+        cleanup_with(json_decrefp) json_t *ports = build_port_mappings(&pod->spec);
         int r = set_bandwidth_rate(pod, "kubernetes.io/ingress-bandwidth", "ingressRate",
                                    "ingressBurst", bandwidth, reterr);
 
-        if (r >= 0)
-                r = set_bandwidth_rate(pod, "kubernetes.io/egress-bandwidth", "egressRate",
-                                       "egressBurst", bandwidth, reterr);
-        if (r >= 0 && json_array_size(ports) > 0 &&
-            json_object_set(request, "portMappings", ports) < 0)
-                r = -ENOMEM;
-        if (r >= 0 && json_object_size(bandwidth) > 0 &&
-            json_object_set(request, "bandwidth", bandwidth) < 0)
-                r = -ENOMEM;
-        json_decref(ports);
-        json_decref(bandwidth);
-        if (r < 0) {
-                json_decref(request);
+        if (r < 0)
                 return r;
-        }
-        *ret = request;
+        r = set_bandwidth_rate(pod, "kubernetes.io/egress-bandwidth", "egressRate", "egressBurst",
+                               bandwidth, reterr);
+        if (r < 0)
+                return r;
+        if (json_array_size(ports) > 0 && json_object_set(request, "portMappings", ports) < 0)
+                return -ENOMEM;
+        if (json_object_size(bandwidth) > 0 && json_object_set(request, "bandwidth", bandwidth) < 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(request);
         return 0;
 }

@@ -142,7 +142,9 @@ int cni_network_from_text(const char *text, CniNetwork **ret, Error *reterr) {
                 return r;
         }
         r = new_network_from_root(root, &network);
-        if (r >= 0 && cni_network_is_attached(network))
+        if (r < 0)
+                return r;
+        if (cni_network_is_attached(network))
                 r = cni_result_pod_addresses(json_object_get(root, "result"), interface_name,
                                              &network->addresses, reterr);
         if (r < 0)
@@ -195,9 +197,34 @@ static CniStep get_delete_step(const CniNetwork *network, size_t step) {
         return (CniStep){ NULL, NULL };
 }
 
+/* The bandwidth plugin has done nothing for a pod without limits, and some versions of it crash
+ * when they are to check that. */
+static bool can_be_checked(const CniNetwork *network, const json_t *plugin) {
+        const json_t *request = json_object_get(network->root, "request");
+        bool has_limit = json_is_true(json_object_get(json_object_get(plugin, "capabilities"),
+                                                      "bandwidth")) &&
+                         json_object_get(request, "bandwidth");
+
+        return !streq(get_json_text(plugin, "type"), "bandwidth") || has_limit ||
+               json_object_get(plugin, "ingressRate") || json_object_get(plugin, "egressRate");
+}
+
+static CniStep get_check_step(const CniNetwork *network, size_t step) {
+        size_t i;
+        json_t *plugin;
+
+        json_array_foreach(get_plugins(network), i, plugin) {
+                if (can_be_checked(network, plugin) && step-- == 0)
+                        return (CniStep){ plugin, NULL };
+        }
+        return (CniStep){ NULL, NULL };
+}
+
 static CniStep get_command_step(const CniNetwork *network, CniCommand command, size_t step) {
         if (command == CNI_DEL)
                 return get_delete_step(network, step);
+        if (command == CNI_CHECK)
+                return get_check_step(network, step);
         return (CniStep){ json_array_get(get_plugins(network), step), NULL };
 }
 
@@ -322,8 +349,9 @@ int cni_invocation_build(const CniNetwork *network, CniCommand command, size_t s
         if (!invocation.plugin || !invocation.input)
                 return -ENOMEM;
         r = strv_append(&invocation.argv, program);
-        if (r >= 0)
-                r = build_plugin_environment(network, command, netns, &invocation.environment);
+        if (r < 0)
+                return r;
+        r = build_plugin_environment(network, command, netns, &invocation.environment);
         if (r < 0)
                 return r;
         *ret = invocation;

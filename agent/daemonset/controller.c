@@ -143,10 +143,15 @@ int daemonset_controller_load(DaemonSetController *controller, restored_daemonse
         int r = daemonset_checkpoint_load(controller->config.state_dir, restore_daemonset,
                                           controller, reterr);
 
-        for (size_t i = 0; r >= 0 && i < controller->n_sets; i++)
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < controller->n_sets; i++) {
                 if (daemonset_state_set(controller->sets[i]))
                         r = report_restored_daemonset(controller->sets[i], each, userdata);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 int daemonset_controller_add_orphan(DaemonSetController *controller, const Pod *pod) {

@@ -5,7 +5,7 @@
 
 #include "agent/daemonset/claimed-pods.h"
 #include "agent/daemonset/daemonset-state.h"
-#include "agent/daemonset/rules/failed-pods-backoff.h"
+#include "agent/daemonset/rules/failed-pods-back-off.h"
 #include "agent/daemonset/rules/history.h"
 #include "agent/daemonset/rules/rolling-update.h"
 
@@ -23,7 +23,7 @@ struct DaemonSetState {
         DaemonSetHistory history;
         DaemonSetDecision decision;
         DaemonSetPlan plan;
-        FailedPodsBackoff back_off; /* of failed pods */
+        FailedPodsBackOff back_off; /* of failed pods */
         DaemonSetPodCounts counts;
         PodReadyTime current_ready; /* of the pod of the desired revision */
 

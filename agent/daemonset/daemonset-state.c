@@ -252,6 +252,20 @@ int daemonset_state_undo_rollout(DaemonSetState *state, int64_t revision, uint64
         return daemonset_history_pin(&state->history, chosen->hash, NULL, reason, now);
 }
 
+static int write_restarted_template(Pod *template, const char *restarted_at,
+                                    char hash[REVISION_HASH_SIZE], char **ret_json) {
+        int r = string_map_set(&template->metadata.annotations, "kubectl.kubernetes.io/restartedAt",
+                               restarted_at);
+
+        if (r < 0)
+                return r;
+        r = daemonset_revision_hash(template, hash);
+        if (r < 0)
+                return r;
+        *ret_json = object_to_json(&pod_template_schema, template);
+        return *ret_json ? 0 : -ENOMEM;
+}
+
 /* The template of the desired revision with kubectl's annotation, as JSON, and its hash. */
 static int make_restarted_template(const DaemonSetState *state, const char *restarted_at,
                                    char hash[REVISION_HASH_SIZE], char **ret_json) {
@@ -260,14 +274,7 @@ static int make_restarted_template(const DaemonSetState *state, const char *rest
                                               &template);
 
         if (r >= 0)
-                r = string_map_set(&template.metadata.annotations,
-                                   "kubectl.kubernetes.io/restartedAt", restarted_at);
-        if (r >= 0)
-                r = daemonset_revision_hash(&template, hash);
-        if (r >= 0) {
-                *ret_json = object_to_json(&pod_template_schema, &template);
-                r = *ret_json ? 0 : -ENOMEM;
-        }
+                r = write_restarted_template(&template, restarted_at, hash, ret_json);
         schema_done(&pod_template_schema, &template);
         return r;
 }

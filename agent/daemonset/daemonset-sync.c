@@ -352,9 +352,9 @@ static bool should_replace_failed_pods(DaemonSetSyncPass *pass, DaemonSetState *
         if (state->plan.is_syncing || state->decision.verdict == DAEMONSET_SHOULD_STOP ||
             !daemonset_has_terminal_pod(state->set, &pods))
                 return false;
-        if (!failed_pods_backoff_is_over(&state->back_off,
-                                         daemonset_history_desired(&state->history), pass->now,
-                                         &retry_at)) {
+        if (!failed_pods_back_off_is_over(&state->back_off,
+                                          daemonset_history_desired(&state->history), pass->now,
+                                          &retry_at)) {
                 sync_pass_requeue_at(pass, retry_at);
                 return false;
         }

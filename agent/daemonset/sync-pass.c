@@ -31,15 +31,12 @@ void record_daemonset_event(const DaemonSetSyncPass *pass, const DaemonSet *set,
                             const char *reason, const char *format, ...) {
         cleanup_free char *message = NULL;
         va_list ap;
-        int n;
 
         va_start(ap, format);
-        n = vasprintf(&message, format, ap);
+        message = format_message(format, ap);
         va_end(ap);
-        if (n < 0) {
-                message = NULL;
+        if (!message)
                 return;
-        }
         pass->on_event(
                 &(PodEvent){ .daemonset = set, .kind = kind, .reason = reason, .message = message },
                 pass->event_userdata);

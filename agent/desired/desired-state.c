@@ -29,7 +29,7 @@ struct DesiredState {
         /* Of the last recomputation, for the log and for dumps. */
         uint64_t computed_at; /* boot time */
         size_t n_desired;
-        size_t n_actions[N_POD_ACTIONS];
+        size_t n_actions[N_POD_WORKER_ACTIONS];
 };
 
 /* ---- what there is ---- */
@@ -91,30 +91,30 @@ static void explain_undesired_pods(const DesiredState *state, const DesiredPods 
 
 /* ---- what follows ---- */
 
-static void apply_pod_action(const DesiredState *state, const PodAction *action) {
+static void apply_pod_worker_action(const DesiredState *state, const PodWorkerAction *action) {
         PodManager *pods = state->config.pod_manager;
         cleanup_error Error error = ERROR_NULL;
         int r = 0;
 
         switch (action->kind) {
-        case POD_ACTION_START:
-        case POD_ACTION_EDIT:
+        case POD_WORKER_ACTION_START:
+        case POD_WORKER_ACTION_EDIT:
                 r = pod_manager_start_or_edit(pods, action->source, action->pod);
                 break;
-        case POD_ACTION_KEEP:
+        case POD_WORKER_ACTION_KEEP:
                 r = pod_manager_keep_pod(pods, action->source, action->metadata, &error);
                 break;
-        case POD_ACTION_DROP_SUCCESSOR:
+        case POD_WORKER_ACTION_DROP_SUCCESSOR:
                 pod_manager_drop_successor(pods, action->metadata);
                 break;
-        case POD_ACTION_STOP:
+        case POD_WORKER_ACTION_STOP:
                 pod_manager_stop_pod(pods, action->metadata, action->reason);
                 break;
-        case N_POD_ACTIONS:
+        case N_POD_WORKER_ACTIONS:
                 break;
         }
         if (r < 0)
-                log_error("Cannot %s pod %s/%s of %s: %s", pod_action_names[action->kind],
+                log_error("Cannot %s pod %s/%s of %s: %s", pod_worker_action_names[action->kind],
                           action->metadata->namespace, action->metadata->name,
                           pod_source_format(action->source), error_message(&error, r));
 }
@@ -125,15 +125,15 @@ static const char *format_action_counts(const DesiredState *state,
         size_t length = 0;
 
         buffer[0] = '\0';
-        for (size_t i = 0; i < N_POD_ACTIONS && length < ACTION_COUNTS_SIZE; i++)
+        for (size_t i = 0; i < N_POD_WORKER_ACTIONS && length < ACTION_COUNTS_SIZE; i++)
                 length += (size_t) snprintf(buffer + length, ACTION_COUNTS_SIZE - length,
                                             "%s%zu %s", i > 0 ? ", " : "", state->n_actions[i],
-                                            pod_action_names[i]);
+                                            pod_worker_action_names[i]);
         return buffer;
 }
 
 static void record_recomputation(DesiredState *state, const DesiredPods *desired,
-                                 const PodActions *actions) {
+                                 const PodWorkerActions *actions) {
         char counts[ACTION_COUNTS_SIZE];
 
         state->computed_at = now_boottime_usec();
@@ -148,14 +148,14 @@ static void record_recomputation(DesiredState *state, const DesiredPods *desired
 
 static int apply_desired_pods(DesiredState *state, const DesiredPods *desired,
                               const ActualPods *actual) {
-        cleanup_with(pod_actions_done) PodActions actions = { 0 };
+        cleanup_with(pod_worker_actions_done) PodWorkerActions actions = { 0 };
         int r = diff_desired_pods(desired, actual, &actions);
 
         if (r < 0)
                 return r;
         record_recomputation(state, desired, &actions);
         for (size_t i = 0; i < actions.n; i++)
-                apply_pod_action(state, &actions.items[i]);
+                apply_pod_worker_action(state, &actions.items[i]);
         if (!desired->is_incomplete)
                 pod_manager_remove_leftovers(state->config.pod_manager);
         return 0;
@@ -277,12 +277,14 @@ int desired_state_drain(DesiredState *state) {
         cleanup_with(actual_pods_done) ActualPods actual = { 0 };
         int r = pod_manager_list(state->config.pod_manager, &actual);
 
-        for (size_t i = 0; r >= 0 && i < actual.n; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < actual.n; i++) {
                 actual.items[i].stop_reason = strdup("draining the node");
                 if (!actual.items[i].stop_reason)
-                        r = -ENOMEM;
+                        return -ENOMEM;
         }
-        return r < 0 ? r : apply_desired_pods(state, &desired, &actual);
+        return apply_desired_pods(state, &desired, &actual);
 }
 
 int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {

@@ -6,20 +6,20 @@
 #include "agent/model/edit-plan.h"
 #include "common/cleanup.h"
 
-const char *const pod_action_names[N_POD_ACTIONS] = {
-        [POD_ACTION_START] = "start", [POD_ACTION_EDIT] = "edit",
-        [POD_ACTION_KEEP] = "keep",   [POD_ACTION_DROP_SUCCESSOR] = "drop successor",
-        [POD_ACTION_STOP] = "stop",
+const char *const pod_worker_action_names[N_POD_WORKER_ACTIONS] = {
+        [POD_WORKER_ACTION_START] = "start", [POD_WORKER_ACTION_EDIT] = "edit",
+        [POD_WORKER_ACTION_KEEP] = "keep",   [POD_WORKER_ACTION_DROP_SUCCESSOR] = "drop successor",
+        [POD_WORKER_ACTION_STOP] = "stop",
 };
 
-void pod_actions_done(PodActions *actions) {
+void pod_worker_actions_done(PodWorkerActions *actions) {
         free(actions->items);
-        *actions = (PodActions){ 0 };
+        *actions = (PodWorkerActions){ 0 };
 }
 
 /* Each actual pod gives two actions at most, each desired one a single action. */
 static int allocate_actions(const DesiredPods *desired, const ActualPods *actual,
-                            PodActions *actions) {
+                            PodWorkerActions *actions) {
         actions->items = calloc(2 * actual->n + desired->pods.n + 1, sizeof(*actions->items));
         return actions->items ? 0 : -ENOMEM;
 }
@@ -36,8 +36,9 @@ static int needs_no_edit(const Pod *running, const Pod *desired) {
         return r != 0 ? r : plan.effect == EDIT_NONE;
 }
 
-static void add_desired_action(PodActions *actions, PodActionKind kind, const DesiredPod *desired) {
-        actions->items[actions->n++] = (PodAction){
+static void add_desired_action(PodWorkerActions *actions, PodWorkerActionKind kind,
+                               const DesiredPod *desired) {
+        actions->items[actions->n++] = (PodWorkerAction){
                 .kind = kind,
                 .metadata = &desired->pod->metadata,
                 .source = &desired->source,
@@ -45,7 +46,8 @@ static void add_desired_action(PodActions *actions, PodActionKind kind, const De
         };
 }
 
-static int diff_one_pod(const DesiredPod *desired, const ActualPod *actual, PodActions *actions) {
+static int diff_one_pod(const DesiredPod *desired, const ActualPod *actual,
+                        PodWorkerActions *actions) {
         bool is_running = actual->pod && !actual->is_terminating;
         int r;
 
@@ -55,7 +57,7 @@ static int diff_one_pod(const DesiredPod *desired, const ActualPod *actual, PodA
                         return r;
                 if (r > 0 &&
                     (actual->successor || !pod_sources_equal(actual->source, &desired->source)))
-                        add_desired_action(actions, POD_ACTION_KEEP, desired);
+                        add_desired_action(actions, POD_WORKER_ACTION_KEEP, desired);
                 if (r > 0)
                         return 0;
         }
@@ -64,20 +66,21 @@ static int diff_one_pod(const DesiredPod *desired, const ActualPod *actual, PodA
                 if (r != 0)
                         return r < 0 ? r : 0; /* it is about to start */
         }
-        add_desired_action(actions, is_running ? POD_ACTION_EDIT : POD_ACTION_START, desired);
+        add_desired_action(actions, is_running ? POD_WORKER_ACTION_EDIT : POD_WORKER_ACTION_START,
+                           desired);
         return 0;
 }
 
-static void drop_undesired_successor(const ActualPod *actual, PodActions *actions) {
+static void drop_undesired_successor(const ActualPod *actual, PodWorkerActions *actions) {
         if (actual->successor)
-                actions->items[actions->n++] = (PodAction){
-                        .kind = POD_ACTION_DROP_SUCCESSOR,
+                actions->items[actions->n++] = (PodWorkerAction){
+                        .kind = POD_WORKER_ACTION_DROP_SUCCESSOR,
                         .metadata = &actual->successor->metadata,
                 };
 }
 
 static void stop_undesired_pods(const DesiredPods *desired, const ActualPods *actual,
-                                PodActions *actions) {
+                                PodWorkerActions *actions) {
         for (size_t i = 0; i < actual->n; i++) {
                 const ActualPod *one = &actual->items[i];
                 const ObjectMeta *metadata = actual_pod_metadata(one);
@@ -85,16 +88,16 @@ static void stop_undesired_pods(const DesiredPods *desired, const ActualPods *ac
                 if (!one->pod || one->is_terminating || !one->stop_reason ||
                     desired_pods_find(desired, metadata->namespace, metadata->name))
                         continue;
-                actions->items[actions->n++] = (PodAction){
-                        .kind = POD_ACTION_STOP,
+                actions->items[actions->n++] = (PodWorkerAction){
+                        .kind = POD_WORKER_ACTION_STOP,
                         .metadata = metadata,
                         .reason = one->stop_reason,
                 };
         }
 }
 
-int diff_desired_pods(const DesiredPods *desired, const ActualPods *actual, PodActions *ret) {
-        cleanup_with(pod_actions_done) PodActions actions = { 0 };
+int diff_desired_pods(const DesiredPods *desired, const ActualPods *actual, PodWorkerActions *ret) {
+        cleanup_with(pod_worker_actions_done) PodWorkerActions actions = { 0 };
         cleanup_free bool *is_there = calloc(desired->pods.n + 1, sizeof(*is_there));
         int r = is_there ? allocate_actions(desired, actual, &actions) : -ENOMEM;
 
@@ -117,10 +120,11 @@ int diff_desired_pods(const DesiredPods *desired, const ActualPods *actual, PodA
         }
         for (size_t i = 0; i < desired->pods.n; i++)
                 if (!is_there[i])
-                        add_desired_action(&actions, POD_ACTION_START, &desired->pods.items[i]);
+                        add_desired_action(&actions, POD_WORKER_ACTION_START,
+                                           &desired->pods.items[i]);
         if (!desired->is_incomplete)
                 stop_undesired_pods(desired, actual, &actions);
         *ret = actions;
-        actions = (PodActions){ 0 };
+        actions = (PodWorkerActions){ 0 };
         return 0;
 }

@@ -7,28 +7,28 @@
 
 #include "agent/model/desired-pods.h"
 
-typedef enum PodActionKind {
-        POD_ACTION_START,          /* there is none, or one that is terminating */
-        POD_ACTION_EDIT,           /* the one that runs is different */
-        POD_ACTION_KEEP,           /* it is as desired; its source changed, or nothing follows it */
-        POD_ACTION_DROP_SUCCESSOR, /* what has not started yet is no longer desired */
-        POD_ACTION_STOP,           /* because of 'reason' */
-        N_POD_ACTIONS,
-} PodActionKind;
+typedef enum PodWorkerActionKind {
+        POD_WORKER_ACTION_START, /* there is none, or one that is terminating */
+        POD_WORKER_ACTION_EDIT,  /* the one that runs is different */
+        POD_WORKER_ACTION_KEEP,  /* it is as desired; its source changed, or nothing follows it */
+        POD_WORKER_ACTION_DROP_SUCCESSOR, /* what has not started yet is no longer desired */
+        POD_WORKER_ACTION_STOP,           /* because of 'reason' */
+        N_POD_WORKER_ACTIONS,
+} PodWorkerActionKind;
 
-extern const char *const pod_action_names[N_POD_ACTIONS];
+extern const char *const pod_worker_action_names[N_POD_WORKER_ACTIONS];
 
 /* Borrowed from the two sets. */
-typedef struct PodAction {
-        PodActionKind kind;
+typedef struct PodWorkerAction {
+        PodWorkerActionKind kind;
         const ObjectMeta *metadata; /* namespace and name */
         const PodSource *source;    /* of 'pod' */
         const Pod *pod;             /* to start, or to edit to */
         const char *reason;
-} PodAction;
+} PodWorkerAction;
 
-typedef LIST_OF(PodAction) PodActions;
+typedef LIST_OF(PodWorkerAction) PodWorkerActions;
 
-/* Stops come last. 0 or -ENOMEM; the caller ends the list with pod_actions_done(). */
-int diff_desired_pods(const DesiredPods *desired, const ActualPods *actual, PodActions *ret);
-void pod_actions_done(PodActions *actions);
+/* Stops come last. 0 or -ENOMEM; the caller ends the list with pod_worker_actions_done(). */
+int diff_desired_pods(const DesiredPods *desired, const ActualPods *actual, PodWorkerActions *ret);
+void pod_worker_actions_done(PodWorkerActions *actions);

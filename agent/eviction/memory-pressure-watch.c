@@ -56,9 +56,10 @@ static int watch_memory_stalls(MemoryPressureWatch *watch) {
                 return r;
         (void) sd_event_source_set_description(watch->stalls, "memory-stalls");
         r = sd_event_source_set_io_fd_own(watch->stalls, true);
-        if (r >= 0)
-                fd = -EBADF;
-        return r;
+        if (r < 0)
+                return r;
+        fd = -EBADF;
+        return 0;
 }
 
 int memory_pressure_watch_new(sd_event *event, bool has_memcg, memory_pressure_t on_pressure,
@@ -121,24 +122,34 @@ static int register_memory_growth(const MemoryPressureWatch *watch, int event_fd
         return write_value_at(AT_FDCWD, watch->control_path, line);
 }
 
+static int watch_memory_growth(MemoryPressureWatch *watch, int64_t bytes) {
+        cleanup_close int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        r = register_memory_growth(watch, fd, bytes);
+        if (r < 0)
+                return r;
+        r = sd_event_add_io(watch->event, &watch->growth, fd, EPOLLIN, on_memory_growth, watch);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_io_fd_own(watch->growth, true);
+        if (r < 0)
+                return r;
+        (void) TAKE_FD(fd);
+        return 0;
+}
+
 void memory_pressure_watch_set_growth(MemoryPressureWatch *watch, int64_t bytes) {
-        cleanup_close int fd = -EBADF;
         int r;
 
         if (!watch->has_memcg || bytes <= 0)
                 return;
         watch->growth = sd_event_source_disable_unref(watch->growth);
-        fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        r = fd < 0 ? -errno : register_memory_growth(watch, fd, bytes);
+        r = watch_memory_growth(watch, bytes);
         if (r >= 0)
-                r = sd_event_add_io(watch->event, &watch->growth, fd, EPOLLIN, on_memory_growth,
-                                    watch);
-        if (r >= 0)
-                r = sd_event_source_set_io_fd_own(watch->growth, true);
-        if (r >= 0) {
-                (void) TAKE_FD(fd);
                 return;
-        }
         watch->growth = sd_event_source_disable_unref(watch->growth);
         watch->has_memcg = false;
         log_warning("kernelMemcgNotification is ignored: the kernel does not report memory usage: "

@@ -198,12 +198,17 @@ static int measure_candidates(PodEvictor *evictor, const ResourceShortage *short
         if (r < 0)
                 return r;
         r = strv_append(&argv, "usage");
-        if (r >= 0 && eviction_signals[shortage->signal].is_counted)
-                r = strv_append(&argv, "--inodes");
-        for (size_t i = 0; r >= 0 && i < measured->n; i++)
-                r = strv_extend(&argv, measured->items[i].storage_paths);
         if (r < 0)
                 return r;
+        if (eviction_signals[shortage->signal].is_counted)
+                r = strv_append(&argv, "--inodes");
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < measured->n; i++) {
+                r = strv_extend(&argv, measured->items[i].storage_paths);
+                if (r < 0)
+                        return r;
+        }
         evictor->shortage = *shortage;
         return child_spawn(
                 evictor->config.event,

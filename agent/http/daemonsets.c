@@ -226,8 +226,7 @@ static enum MHD_Result run_daemonset_action(HttpServer *server, struct MHD_Conne
                 r = http_handlers_of(server)->run_daemonset_action(
                         http_userdata_of(server), namespace, name, verb, revision, &error);
         if (r < 0)
-                return http_reply_error(http, http_status_from_errno(r), "%s",
-                                        error_message(&error, r));
+                return http_reply_errno(http, r, &error);
         return http_reply_text(http, MHD_HTTP_OK, "text/plain", r > 0 ? "unchanged\n" : "done\n");
 }
 

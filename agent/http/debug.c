@@ -44,7 +44,6 @@ enum MHD_Result http_handle_set_log_level(HttpServer *server, struct MHD_Connect
                 return result;
         r = http_handlers_of(server)->set_log_level(http_userdata_of(server), level, &error);
         if (r < 0)
-                return http_reply_error(http, http_status_from_errno(r), "%s",
-                                        error_message(&error, r));
+                return http_reply_errno(http, r, &error);
         return reply_log_level(server, http);
 }

@@ -45,7 +45,6 @@ enum MHD_Result http_handle_delete_pod(HttpServer *server, struct MHD_Connection
                 r = http_handlers_of(server)->delete_pod(http_userdata_of(server), namespace, pod,
                                                          grace_seconds, &error);
         if (r < 0)
-                return http_reply_error(http, http_status_from_errno(r), "%s",
-                                        error_message(&error, r));
+                return http_reply_errno(http, r, &error);
         return http_reply_text(http, MHD_HTTP_OK, "application/json", status_success);
 }

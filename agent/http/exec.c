@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /exec/<namespace>/<pod>/<container>?command=…&input=1&output=1&error=1&tty=1, as the kubelet has
- * it: the connection is upgraded to a WebSocket, and the agent gives its descriptor to the shim
- * that runs the command. Errors are reported before the upgrade. */
+/* /exec/<namespace>/<pod>/<container>?command=…&input=1&output=1&error=1&tty=1, and /attach/…
+ * without a command, as the kubelet has them: the connection is upgraded to a WebSocket, and the
+ * agent gives its descriptor to the shim that runs the command or holds the container's streams.
+ * Errors are reported before the upgrade. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-connection.h"
@@ -24,6 +25,7 @@ typedef struct ExecUpgrade {
         char *path;           /* the names point into it */
         const char *names[3]; /* namespace, pod, container */
         char **command;
+        bool attaches; /* to the container itself: no command */
         HttpExecOptions exec;
 } ExecUpgrade;
 
@@ -63,7 +65,7 @@ static int parse_exec_request(ExecUpgrade *upgrade, struct MHD_Connection *http,
                 .has_error = http_query_flag(http, "error") || http_query_flag(http, "stderr"),
                 .has_terminal = http_query_flag(http, "tty"),
         };
-        if (n < 0 || strv_length(upgrade->command) == 0)
+        if (!upgrade->attaches && (n < 0 || strv_length(upgrade->command) == 0))
                 return error_setf(reterr, EINVAL, "you must specify at least one command");
         /* A terminal has only one output stream. */
         if (upgrade->exec.has_terminal)
@@ -72,6 +74,26 @@ static int parse_exec_request(ExecUpgrade *upgrade, struct MHD_Connection *http,
                 return error_setf(reterr, EINVAL,
                                   "you must specify at least one of stdin, stdout, stderr, or tty");
         return 0;
+}
+
+/* Without a socket, the agent only checks the request. */
+static int open_requested_session(const ExecUpgrade *upgrade, int socket_fd, Error *reterr) {
+        const HttpServerHandlers *handlers = http_handlers_of(upgrade->server);
+
+        return (upgrade->attaches ? handlers->attach : handlers->exec)(
+                http_userdata_of(upgrade->server), upgrade->names[0], upgrade->names[1],
+                upgrade->names[2], &upgrade->exec, socket_fd, reterr);
+}
+
+/* A client may say which instance of the pod it means. */
+static int check_pod_uid(const ExecUpgrade *upgrade, struct MHD_Connection *http, Error *reterr) {
+        const char *uid = http_query_parameter(http, "uid");
+
+        if (!uid)
+                return 0;
+        return http_handlers_of(upgrade->server)
+                ->open_port(http_userdata_of(upgrade->server), upgrade->names[0], upgrade->names[1],
+                            uid, /* port= */ 0, /* is_ipv6= */ false, reterr);
 }
 
 static bool request_header_has(struct MHD_Connection *http, const char *name, const char *word) {
@@ -102,9 +124,7 @@ static void on_exec_upgraded(void *userdata, struct MHD_Connection *http, void *
         http_connection_clear_deadline(connection);
         /* A client that sends frames before the upgrade is refused: they are read already. */
         if (extra_size == 0)
-                (void) http_handlers_of(server)->exec(http_userdata_of(server), upgrade->names[0],
-                                                      upgrade->names[1], upgrade->names[2],
-                                                      &upgrade->exec, fd, NULL);
+                (void) open_requested_session(upgrade, fd, NULL);
         (void) MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
         http_server_schedule_run(server);
 }
@@ -129,31 +149,33 @@ static enum MHD_Result reply_exec_upgrade(struct MHD_Connection *http, const cha
         return result;
 }
 
-enum MHD_Result http_handle_exec(HttpServer *server, struct MHD_Connection *http,
-                                 const char *rest) {
+static enum MHD_Result handle_session_request(HttpServer *server, struct MHD_Connection *http,
+                                              const char *rest, bool attaches) {
         cleanup_with(exec_upgrade_freep) ExecUpgrade *upgrade = calloc(1, sizeof(*upgrade));
         cleanup_error Error error = ERROR_NULL;
         const char *key = find_websocket_key(http);
         enum MHD_Result result;
         int r;
 
-        if (!http_require_root(http, &result))
+        if (!http_require_api_peer(server, http, &result))
                 return result;
         if (!upgrade)
                 return MHD_NO;
         upgrade->server = server;
+        upgrade->attaches = attaches;
         upgrade->connection = http_connection_of(http);
         upgrade->path = strdup(rest);
         if (!upgrade->path)
                 return MHD_NO;
         if (http_split_container_path(upgrade->path, upgrade->names) < 0)
                 return http_reply_error(http, MHD_HTTP_NOT_FOUND,
-                                        "the path must be /exec/<namespace>/<pod>/<container>");
+                                        "the path must be /%s/<namespace>/<pod>/<container>",
+                                        attaches ? "attach" : "exec");
         r = parse_exec_request(upgrade, http, &error);
         if (r >= 0)
-                r = http_handlers_of(server)->exec(http_userdata_of(server), upgrade->names[0],
-                                                   upgrade->names[1], upgrade->names[2],
-                                                   &upgrade->exec, -EBADF, &error);
+                r = check_pod_uid(upgrade, http, &error);
+        if (r >= 0)
+                r = open_requested_session(upgrade, -EBADF, &error);
         if (r < 0)
                 return http_reply_error(http, http_status_of_error(r), "%s",
                                         error_message(&error, r));
@@ -162,4 +184,14 @@ enum MHD_Result http_handle_exec(HttpServer *server, struct MHD_Connection *http
                                         "the request must upgrade to a WebSocket with the "
                                         "protocol " CHANNELS_PROTOCOL);
         return reply_exec_upgrade(http, key, TAKE_PTR(upgrade));
+}
+
+enum MHD_Result http_handle_exec(HttpServer *server, struct MHD_Connection *http,
+                                 const char *rest) {
+        return handle_session_request(server, http, rest, /* attaches= */ false);
+}
+
+enum MHD_Result http_handle_attach(HttpServer *server, struct MHD_Connection *http,
+                                   const char *rest) {
+        return handle_session_request(server, http, rest, /* attaches= */ true);
 }

@@ -17,6 +17,11 @@ void *http_userdata_of(const HttpServer *server);
 sd_event *http_event_of(const HttpServer *server);
 ResponseStreams *http_streams_of(HttpServer *server);
 
+/* True if the client is root, the agent's user or that of mainstay-api; otherwise the reply is
+ * 403. */
+bool http_require_api_peer(const HttpServer *server, struct MHD_Connection *http,
+                           enum MHD_Result *ret);
+
 /* libmicrohttpd runs again in the next turn of the loop. */
 void http_server_schedule_run(HttpServer *server);
 
@@ -58,8 +63,22 @@ enum MHD_Result http_handle_get_node(HttpServer *server, struct MHD_Connection *
 enum MHD_Result http_handle_daemonset_action(HttpServer *server, struct MHD_Connection *http,
                                              const char *rest);
 enum MHD_Result http_handle_exec(HttpServer *server, struct MHD_Connection *http, const char *rest);
+enum MHD_Result http_handle_attach(HttpServer *server, struct MHD_Connection *http,
+                                   const char *rest);
+enum MHD_Result http_handle_add_ephemeral_container(HttpServer *server, struct MHD_Connection *http,
+                                                    const char *rest);
+enum MHD_Result http_handle_port_forward(HttpServer *server, struct MHD_Connection *http,
+                                         const char *rest);
+enum MHD_Result http_handle_node_api_settings(HttpServer *server, struct MHD_Connection *http,
+                                              const char *rest);
+enum MHD_Result http_handle_token_review(HttpServer *server, struct MHD_Connection *http,
+                                         const char *rest);
+enum MHD_Result http_handle_access_review(HttpServer *server, struct MHD_Connection *http,
+                                          const char *rest);
 enum MHD_Result http_handle_container_logs(HttpServer *server, struct MHD_Connection *http,
                                            const char *rest);
+enum MHD_Result http_handle_make_kubeconfig(HttpServer *server, struct MHD_Connection *http,
+                                            const char *rest);
 enum MHD_Result http_handle_get_dump(HttpServer *server, struct MHD_Connection *http,
                                      const char *rest);
 enum MHD_Result http_handle_get_log_level(HttpServer *server, struct MHD_Connection *http,

@@ -25,6 +25,11 @@ int http_connection_fd(const HttpConnection *connection);
 void http_connection_set_deadline(HttpConnection *connection);
 void http_connection_clear_deadline(HttpConnection *connection);
 
+/* The body of the request, for routes that have one: "" at first. -EMSGSIZE, -ENOMEM. */
+int http_connection_append_body(HttpConnection *connection, const char *data, size_t length);
+const char *http_connection_body(const HttpConnection *connection);
+void http_connection_clear_body(HttpConnection *connection);
+
 /* What the connection is upgraded to (exec), until the upgrade takes it. It is freed with the
  * connection if the client disconnects before. */
 void http_connection_set_upgrade_take(HttpConnection *connection, void *upgrade,

@@ -46,6 +46,8 @@ unsigned http_status_of_error(int r) {
         case -EINVAL:
         case -EAGAIN:
                 return MHD_HTTP_BAD_REQUEST;
+        case -ENOTSUP:
+                return MHD_HTTP_NOT_IMPLEMENTED;
         default:
                 return MHD_HTTP_INTERNAL_SERVER_ERROR;
         }
@@ -56,17 +58,18 @@ enum MHD_Result http_reply_error(struct MHD_Connection *http, unsigned status, c
         cleanup_free char *message = NULL;
         char *line;
         va_list ap;
-        int r;
 
         va_start(ap, format);
-        r = vasprintf(&message, format, ap);
+        message = format_message(format, ap);
         va_end(ap);
-        if (r < 0) {
-                message = NULL;
+        if (!message)
                 return MHD_NO;
-        }
         return queue_reply_consume(http, status, "text/plain", NULL,
                                    asprintf(&line, "%s\n", message) < 0 ? NULL : line);
+}
+
+enum MHD_Result http_reply_errno(struct MHD_Connection *http, int r, const Error *error) {
+        return http_reply_error(http, http_status_from_errno(r), "%s", error_message(error, r));
 }
 
 const char *http_query_parameter(struct MHD_Connection *http, const char *name) {

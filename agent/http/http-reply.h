@@ -20,6 +20,9 @@ enum MHD_Result http_reply_json_consume(struct MHD_Connection *http, char *json)
  * and -EAGAIN (it does not run), else 500. */
 unsigned http_status_of_error(int r);
 
+/* Replies with the error of what the agent was asked for, or with the reason of 'r'. */
+enum MHD_Result http_reply_errno(struct MHD_Connection *http, int r, const Error *error);
+
 /* Replies with an error message of one line. */
 enum MHD_Result http_reply_error(struct MHD_Connection *http, unsigned status, const char *format,
                                  ...) printf_like(3, 4);

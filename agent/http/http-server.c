@@ -14,6 +14,7 @@
 #include "common/dump.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -43,6 +44,10 @@ struct HttpServer {
         sd_event_source *mhd_source;         /* libmicrohttpd's epoll descriptor */
         sd_event_source *deferred_run;       /* libmicrohttpd or a stream has more to do */
         struct MHD_Daemon *mhd;
+
+        bool has_api_user; /* mainstay-api's */
+        uid_t api_uid;
+        gid_t api_gid;
 
         unsigned n_connections;
         ResponseStreams streams;
@@ -113,8 +118,10 @@ static void on_mhd_request_completed(void *userdata, struct MHD_Connection *http
                                      enum MHD_RequestTerminationCode code) {
         HttpConnection *connection = http_connection_of(http);
 
-        if (connection)
-                http_connection_set_deadline(connection);
+        if (!connection)
+                return;
+        http_connection_clear_body(connection);
+        http_connection_set_deadline(connection);
 }
 
 /* A NUL that was sent as %00 would end the path early: a path other than the requested one would be
@@ -142,6 +149,22 @@ static bool is_peer_in_group(int fd, gid_t gid) {
         return false;
 }
 
+static bool is_api_user(const HttpServer *server, uid_t uid) {
+        return server->has_api_user && uid == server->api_uid;
+}
+
+bool http_require_api_peer(const HttpServer *server, struct MHD_Connection *http,
+                           enum MHD_Result *ret) {
+        int fd = http_connection_fd(http_connection_of(http));
+        struct ucred peer;
+        socklen_t size = sizeof(peer);
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) >= 0 &&
+            is_api_user(server, peer.uid))
+                return true;
+        return http_require_root(http, ret);
+}
+
 /* The mode of the socket refuses other users already; this also holds after it was changed. */
 static bool is_peer_allowed(const HttpServer *server, int fd) {
         struct ucred peer;
@@ -150,7 +173,7 @@ static bool is_peer_allowed(const HttpServer *server, int fd) {
 
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
                 return false;
-        if (peer.uid == 0 || peer.uid == geteuid())
+        if (peer.uid == 0 || peer.uid == geteuid() || is_api_user(server, peer.uid))
                 return true;
         if (lstat(server->socket_path, &st) < 0)
                 return false;
@@ -214,6 +237,21 @@ static int on_http_listen_socket(sd_event_source *source, int fd, uint32_t event
         return 0;
 }
 
+/* Without the user of mainstay-api the socket keeps the agent's group. */
+static int set_socket_group(const HttpServer *server, const char *path) {
+        return server->has_api_user ? chown(path, (uid_t) -1, server->api_gid) : 0;
+}
+
+static void find_api_user(HttpServer *server) {
+        const struct passwd *user = geteuid() == 0 ? getpwnam("mainstay-api") : NULL;
+
+        if (!user || user->pw_uid == 0)
+                return;
+        server->has_api_user = true;
+        server->api_uid = user->pw_uid;
+        server->api_gid = user->pw_gid;
+}
+
 /* Binds to a temporary name and renames it over the path. */
 static int open_http_socket(HttpServer *server, int *ret, Error *reterr) {
         cleanup_close int fd = -EBADF;
@@ -233,8 +271,9 @@ static int open_http_socket(HttpServer *server, int *ret, Error *reterr) {
                 return -errno;
         /* The mode of a socket file is the mode of its inode when it is bound. */
         if (fchmod(fd, 0660) < 0 || bind(fd, (struct sockaddr *) &address, sizeof(address)) < 0 ||
-            chmod(address.sun_path, 0660) < 0 || listen(fd, BACKLOG) < 0 ||
-            lstat(address.sun_path, &st) < 0 || rename(address.sun_path, server->socket_path) < 0) {
+            chmod(address.sun_path, 0660) < 0 || set_socket_group(server, address.sun_path) < 0 ||
+            listen(fd, BACKLOG) < 0 || lstat(address.sun_path, &st) < 0 ||
+            rename(address.sun_path, server->socket_path) < 0) {
                 int r = -errno;
                 (void) unlink(address.sun_path);
                 return r;
@@ -316,6 +355,7 @@ int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *ret
         r = start_mhd(server, reterr);
         if (r < 0)
                 return r;
+        find_api_user(server);
         r = open_http_socket(server, &fd, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", config->socket_path);

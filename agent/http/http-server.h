@@ -42,11 +42,23 @@ void http_report_manifest(HttpManifestReport *report, const HttpManifestStatus *
 void http_report_archive_error(HttpManifestReport *report, const char *archive,
                                const char *message);
 
-/* A command to run in a container, and the streams that the client requests. */
+/* A command to run in a container, or (NULL) the container itself to attach to, and the streams
+ * that the client requests. */
 typedef struct HttpExecOptions {
         char *const *argv;
         bool has_input, has_output, has_error, has_terminal;
 } HttpExecOptions;
+
+/* What mainstay-api asks the API server through the agent. */
+typedef enum HttpReviewKind {
+        HTTP_TOKEN_REVIEW,
+        HTTP_ACCESS_REVIEW,
+} HttpReviewKind;
+
+typedef struct HttpReview HttpReview;
+
+/* The API server's reply to a review, or {"error":"…"}; NULL: out of memory. */
+void http_review_done(HttpReview *review, char *json_consume);
 
 typedef int (*http_each_object_t)(const char *key, const char *json, void *context);
 
@@ -94,6 +106,39 @@ typedef struct HttpServerHandlers {
         int (*exec)(void *userdata, const char *namespace, const char *pod, const char *container,
                     const HttpExecOptions *exec, int socket_fd, Error *reterr);
 
+        /* Attaches a client to the container itself, likewise. -ENOTSUP (501): its shim cannot. The
+         * terminal is the container's, whatever the options say. */
+        int (*attach)(void *userdata, const char *namespace, const char *pod, const char *container,
+                      const HttpExecOptions *attach, int socket_fd, Error *reterr);
+
+        /* Adds an ephemeral container, a v1.EphemeralContainer as JSON, to a pod, and returns its
+         * name, which the server frees. -ENOENT (404), -EINVAL (400), -EAGAIN (400): the pod does
+         * not run; with a message. */
+        int (*add_ephemeral_container)(void *userdata, const char *namespace, const char *pod,
+                                       const char *json, char **ret_name, Error *reterr);
+
+        /* Connects to a TCP port of the pod's loopback address, for port-forward; 0: only checks
+         * that the pod runs. 'uid' may be NULL. A descriptor, or 0 for a check; -ENOENT (404),
+         * another -errno (500), with a message. */
+        int (*open_port)(void *userdata, const char *namespace, const char *pod, const char *uid,
+                         unsigned port, bool is_ipv6, Error *reterr);
+
+        /* The settings of mainstay-api as JSON, which the server frees. They hold the key of the
+         * serving certificate. 0, or -errno with a message. */
+        int (*node_api_settings)(void *userdata, char **ret_json, Error *reterr);
+
+        /* What a kubeconfig for mainstay-api is made of, as JSON that the server frees: "nodeName",
+         * and in PEM "certificateAuthority", "clientCertificate", "clientKey". -EINVAL (400) with a
+         * message where the node has joined an API server. */
+        int (*make_kubeconfig)(void *userdata, char **ret_json, Error *reterr);
+
+        /* Has the API server review 'body', a TokenReview or SubjectAccessReview. After a 0 the
+         * agent calls http_review_done(), later and once, unless cancel_review() is called before
+         * with '*ret_request'. -EAGAIN (503) with a message: there is no API server. */
+        int (*start_review)(void *userdata, HttpReviewKind kind, const char *body,
+                            HttpReview *review, void **ret_request, Error *reterr);
+        void (*cancel_review)(void *request);
+
         /* The images of the store, as JSON that the server frees, or NULL. */
         char *(*images)(void *userdata);
 
@@ -126,6 +171,16 @@ typedef struct HttpServerHandlers {
 
         /* The resource metrics of containers, likewise (resource_metrics_format()). */
         char *(*resource_metrics)(void *userdata);
+
+        /* The same of cAdvisor's metrics and of the results of probes. */
+        char *(*cadvisor_metrics)(void *userdata);
+        char *(*probe_metrics)(void *userdata);
+
+        /* The kubelet's summary of resource usage, pods with running containers as a v1.PodList,
+         * and the configuration, as JSON that the server frees; or NULL. */
+        char *(*stats_summary)(void *userdata, bool only_cpu_and_memory);
+        char *(*running_pods)(void *userdata);
+        char *(*configuration)(void *userdata);
 
         /* The dump of the agent's state as text that the server frees, or NULL. */
         char *(*dump)(void *userdata);

@@ -110,15 +110,17 @@ int log_joiner_push(LogJoiner *joiner, const LogRecord *record) {
         LogBytes *part = &joiner->parts[record->stream];
         bool has_started =
                 part->length > 0 || (joiner->has_open && joiner->opened == record->stream);
-        int r = 0;
+        int r;
 
         if (joiner->with_times && !has_started) {
                 r = log_bytes_append(part, record->time, record->time_length);
-                if (r >= 0)
-                        r = log_bytes_append(part, " ", 1);
+                if (r < 0)
+                        return r;
+                r = log_bytes_append(part, " ", 1);
+                if (r < 0)
+                        return r;
         }
-        if (r >= 0)
-                r = log_bytes_append(part, record->text, record->length);
+        r = log_bytes_append(part, record->text, record->length);
         if (r < 0)
                 return r;
         if (record->is_partial)

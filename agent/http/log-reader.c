@@ -281,8 +281,9 @@ static int handle_log_end(LogReader *reader) {
         size_t length = reader->joiner.out.length;
         int r = may_grow ? 0 : finish_log_file(reader);
 
-        if (r >= 0)
-                r = log_joiner_flush(&reader->joiner);
+        if (r < 0)
+                return r;
+        r = log_joiner_flush(&reader->joiner);
         if (r < 0)
                 return r;
         if (reader->joiner.out.length > length)

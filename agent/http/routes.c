@@ -38,38 +38,84 @@ static enum MHD_Result http_handle_resource_metrics(HttpServer *server, struct M
                 http_handlers_of(server)->resource_metrics(http_userdata_of(server)));
 }
 
+static enum MHD_Result http_handle_cadvisor_metrics(HttpServer *server, struct MHD_Connection *http,
+                                                    const char *rest) {
+        return http_reply_text_consume(
+                http, prometheus_type,
+                http_handlers_of(server)->cadvisor_metrics(http_userdata_of(server)));
+}
+
+static enum MHD_Result http_handle_probe_metrics(HttpServer *server, struct MHD_Connection *http,
+                                                 const char *rest) {
+        return http_reply_text_consume(
+                http, prometheus_type,
+                http_handlers_of(server)->probe_metrics(http_userdata_of(server)));
+}
+
+static enum MHD_Result http_handle_stats_summary(HttpServer *server, struct MHD_Connection *http,
+                                                 const char *rest) {
+        return http_reply_json_consume(http, http_handlers_of(server)->stats_summary(
+                                                     http_userdata_of(server),
+                                                     http_query_flag(http, "only_cpu_and_memory")));
+}
+
+static enum MHD_Result http_handle_running_pods(HttpServer *server, struct MHD_Connection *http,
+                                                const char *rest) {
+        return http_reply_json_consume(
+                http, http_handlers_of(server)->running_pods(http_userdata_of(server)));
+}
+
+static enum MHD_Result http_handle_configuration(HttpServer *server, struct MHD_Connection *http,
+                                                 const char *rest) {
+        return http_reply_json_consume(
+                http, http_handlers_of(server)->configuration(http_userdata_of(server)));
+}
+
 /* clang-format off */
 static const struct {
         const char *method;
         const char *path;
         bool has_rest; /* more components follow the path */
+        bool has_body;
         enum MHD_Result (*handler)(HttpServer *server, struct MHD_Connection *http, const char *rest);
 } routes[] = {
-        { "GET",    "/healthz",             false, http_handle_healthz               },
-        { "GET",    "/readyz",              false, http_handle_readyz                },
-        { "GET",    "/pods",                false, http_handle_get_pods              },
-        { "GET",    "/events",              false, http_handle_get_events            },
-        { "GET",    "/daemonsets",          false, http_handle_get_daemonsets        },
-        { "POST",   "/daemonsets/",         true,  http_handle_daemonset_action      },
-        { "GET",    "/revisions",           false, http_handle_get_revisions         },
-        { "GET",    "/node",                false, http_handle_get_node              },
-        { "GET",    "/configmaps",          false, http_handle_get_config_maps       },
-        { "GET",    "/secrets",             false, http_handle_get_secrets           },
-        { "GET",    "/priorityclasses",     false, http_handle_get_priority_classes  },
-        { "GET",    "/runtimeclasses",      false, http_handle_get_runtime_classes   },
-        { "GET",    "/manifests",           false, http_handle_get_manifests         },
-        { "GET",    "/images",              false, http_handle_get_images            },
-        { "POST",   "/images/pull",         false, http_handle_pull_image            },
-        { "POST",   "/images/prune",        false, http_handle_prune_images          },
-        { "DELETE", "/images/image",        false, http_handle_remove_image          },
-        { "GET",    "/metrics",             false, http_handle_metrics               },
-        { "GET",    "/metrics/resource",    false, http_handle_resource_metrics      },
-        { "GET",    "/containerLogs/",      true,  http_handle_container_logs        },
-        { "GET",    "/exec/",               true,  http_handle_exec                  },
-        { "DELETE", "/api/v1/namespaces/",  true,  http_handle_delete_pod            },
-        { "GET",    "/debug/dump",          false, http_handle_get_dump              },
-        { "GET",    "/debug/loglevel",      false, http_handle_get_log_level         },
-        { "PUT",    "/debug/loglevel",      false, http_handle_set_log_level         },
+        { "GET",    "/healthz",             false, false, http_handle_healthz               },
+        { "GET",    "/readyz",              false, false, http_handle_readyz                },
+        { "GET",    "/pods",                false, false, http_handle_get_pods              },
+        { "GET",    "/events",              false, false, http_handle_get_events            },
+        { "GET",    "/daemonsets",          false, false, http_handle_get_daemonsets        },
+        { "POST",   "/daemonsets/",         true, false,  http_handle_daemonset_action      },
+        { "GET",    "/revisions",           false, false, http_handle_get_revisions         },
+        { "GET",    "/node",                false, false, http_handle_get_node              },
+        { "GET",    "/configmaps",          false, false, http_handle_get_config_maps       },
+        { "GET",    "/secrets",             false, false, http_handle_get_secrets           },
+        { "GET",    "/priorityclasses",     false, false, http_handle_get_priority_classes  },
+        { "GET",    "/runtimeclasses",      false, false, http_handle_get_runtime_classes   },
+        { "GET",    "/manifests",           false, false, http_handle_get_manifests         },
+        { "GET",    "/images",              false, false, http_handle_get_images            },
+        { "POST",   "/images/pull",         false, false, http_handle_pull_image            },
+        { "POST",   "/images/prune",        false, false, http_handle_prune_images          },
+        { "DELETE", "/images/image",        false, false, http_handle_remove_image          },
+        { "GET",    "/metrics",             false, false, http_handle_metrics               },
+        { "GET",    "/metrics/resource",    false, false, http_handle_resource_metrics      },
+        { "GET",    "/metrics/cadvisor",    false, false, http_handle_cadvisor_metrics      },
+        { "GET",    "/metrics/probes",      false, false, http_handle_probe_metrics         },
+        { "GET",    "/stats/summary",       false, false, http_handle_stats_summary         },
+        { "GET",    "/runningpods",         false, false, http_handle_running_pods          },
+        { "GET",    "/configz",             false, false, http_handle_configuration         },
+        { "GET",    "/containerLogs/",      true, false,  http_handle_container_logs        },
+        { "GET",    "/portForward/",        true,  false, http_handle_port_forward          },
+        { "GET",    "/nodeapi/settings",    false, false, http_handle_node_api_settings     },
+        { "POST",   "/nodeapi/tokenreview", false, true,  http_handle_token_review          },
+        { "POST",   "/nodeapi/accessreview", false, true, http_handle_access_review         },
+        { "GET",    "/exec/",               true, false,  http_handle_exec                  },
+        { "GET",    "/attach/",             true, false,  http_handle_attach                },
+        { "DELETE", "/api/v1/namespaces/",  true, false,  http_handle_delete_pod            },
+        { "POST",   "/api/v1/namespaces/",  true, false,  http_handle_add_ephemeral_container },
+        { "POST",   "/kubeconfig",          false, false, http_handle_make_kubeconfig       },
+        { "GET",    "/debug/dump",          false, false, http_handle_get_dump              },
+        { "GET",    "/debug/loglevel",      false, false, http_handle_get_log_level         },
+        { "PUT",    "/debug/loglevel",      false, false, http_handle_set_log_level         },
 };
 /* clang-format on */
 
@@ -78,11 +124,30 @@ static bool route_matches(size_t i, const char *url) {
                                   : streq(url, routes[i].path);
 }
 
+/* libmicrohttpd calls once without the body, once for each piece, and once at its end. */
+static bool is_body_complete(struct MHD_Connection *http, const char *upload, size_t *upload_size,
+                             void **request, enum MHD_Result *ret) {
+        HttpConnection *connection = http_connection_of(http);
+
+        *ret = MHD_YES;
+        if (!*request) {
+                *request = connection;
+                return false;
+        }
+        if (*upload_size == 0)
+                return true;
+        if (http_connection_append_body(connection, upload, *upload_size) < 0)
+                *ret = MHD_NO;
+        *upload_size = 0;
+        return false;
+}
+
 enum MHD_Result http_route_request(void *userdata, struct MHD_Connection *http, const char *url,
                                    const char *method, const char *version, const char *upload,
                                    size_t *upload_size, void **request) {
         HttpServer *server = userdata;
         const char *path = NULL;
+        enum MHD_Result result;
         char allowed[32] = "";
 
         if (!http_connection_of(http))
@@ -92,6 +157,9 @@ enum MHD_Result http_route_request(void *userdata, struct MHD_Connection *http, 
 
                 if (!route_matches(i, url))
                         continue;
+                if (streq(method, routes[i].method) && routes[i].has_body &&
+                    !is_body_complete(http, upload, upload_size, request, &result))
+                        return result;
                 if (streq(method, routes[i].method))
                         return routes[i].handler(server, http, url + strlen(routes[i].path));
                 path = routes[i].path;

@@ -229,11 +229,11 @@ int byte_stream_new_unpacked_take(ByteStream *below, ByteStream **ret, Error *re
         }
         is_empty = r == 0;
         r = byte_stream_new_entry_take(archive, below, ret);
-        if (r >= 0) {
-                (*ret)->is_raw = true;
-                (*ret)->is_empty = is_empty;
-        }
-        return r;
+        if (r < 0)
+                return r;
+        (*ret)->is_raw = true;
+        (*ret)->is_empty = is_empty;
+        return 0;
 }
 
 void byte_stream_limit(ByteStream *stream, uint64_t length_max) {

@@ -34,12 +34,15 @@ static int parse_docker_layers(const ImageArchive *source, CatalogImage *image, 
         if (!image->layers)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
+                const ArchiveMember *member = image_archive_find(source, layers[i]);
+
                 image->layers[i].member = strdup(layers[i]);
                 if (!image->layers[i].member)
                         return -ENOMEM;
-                if (!image_archive_find(source, layers[i]))
+                if (!member)
                         return error_setf(reterr, ENOENT, "the archive lacks layer '%.256s'",
                                           layers[i]);
+                image->layers[i].size = member->size;
         }
         return 0;
 }

@@ -17,10 +17,12 @@ static int read_names(const json_t *descriptor, char ***names) {
 
         if (full)
                 r = strv_append(names, full);
+        if (r < 0)
+                return r;
         /* If there is also a full name, this is only the tag. */
-        if (r >= 0 && name && (!full || strpbrk(name, ":/")))
-                r = strv_append(names, name);
-        return r;
+        if (name && (!full || strpbrk(name, ":/")))
+                return strv_append(names, name);
+        return 0;
 }
 
 static int add_descriptor(Catalog *catalog, const json_t *item, Error *reterr) {

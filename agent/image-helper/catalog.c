@@ -111,11 +111,13 @@ int catalog_read(const ImageArchive *source, Catalog **ret, Error *reterr) {
         catalog->source = source;
         if (!oci && !docker)
                 return error_setf(reterr, EBADMSG,
-                                  "is not an image archive: it has neither an oci-layout with an"
+                                  "is not an image archive: it has neither an oci-layout with an "
                                   "index.json nor a manifest.json");
         if (oci)
                 r = catalog_read_oci(catalog, reterr);
-        if (r >= 0 && docker)
+        if (r < 0)
+                return r;
+        if (docker)
                 r = catalog_read_docker(catalog, reterr);
         if (r < 0)
                 return r;
@@ -125,15 +127,12 @@ int catalog_read(const ImageArchive *source, Catalog **ret, Error *reterr) {
         return 0;
 }
 
-static json_t *strv_to_json(char *const *strv) {
-        json_t *array = json_array();
+uint64_t catalog_image_size(const CatalogImage *image) {
+        uint64_t size = 0;
 
-        for (; array && strv && *strv; strv++)
-                if (json_array_append_new(array, json_string(*strv)) < 0) {
-                        json_decref(array);
-                        return NULL;
-                }
-        return array;
+        for (size_t i = 0; image->layers && image->settings && i < image->settings->n_diff_ids; i++)
+                size += image->layers[i].size;
+        return size;
 }
 
 static json_t *catalog_image_to_json(const CatalogImage *image) {
@@ -143,12 +142,13 @@ static json_t *catalog_image_to_json(const CatalogImage *image) {
         for (size_t i = 0; settings && i < settings->n_diff_ids; i++)
                 if (json_array_append_new(layers, json_string(settings->diff_ids[i])) < 0)
                         return NULL;
-        return json_pack("{s:s, s:s*, s:o, s:s*, s:s*, s:s*, s:s*, s:O}", "digest", image->digest,
-                         "indexDigest", image->index_digest[0] ? image->index_digest : NULL,
-                         "names", strv_to_json(image->names), "os", settings ? settings->os : NULL,
+        return json_pack("{s:s, s:s*, s:o, s:s*, s:s*, s:s*, s:s*, s:I, s:O}", "digest",
+                         image->digest, "indexDigest",
+                         image->index_digest[0] ? image->index_digest : NULL, "names",
+                         document_string_array(image->names), "os", settings ? settings->os : NULL,
                          "architecture", settings ? settings->architecture : NULL, "variant",
-                         settings ? settings->variant : NULL, "refusal", image->refusal, "layers",
-                         layers);
+                         settings ? settings->variant : NULL, "refusal", image->refusal, "size",
+                         (json_int_t) catalog_image_size(image), "layers", layers);
 }
 
 int catalog_print(const Catalog *catalog, Error *reterr) {

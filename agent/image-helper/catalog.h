@@ -16,7 +16,7 @@ enum {
 typedef struct CatalogBlob {
         char *member;             /* name in the archive */
         char *media_type;         /* NULL if no manifest has it */
-        uint64_t size;            /* only together with a digest */
+        uint64_t size;            /* as in the archive; verified together with a digest only */
         char digest[DIGEST_SIZE]; /* "" if the archive does not say, as in docker archives */
 } CatalogBlob;
 
@@ -56,6 +56,9 @@ int catalog_take_config(CatalogImage *image, const char *text, size_t length, Er
 
 int catalog_read_oci(Catalog *catalog, Error *reterr);
 int catalog_read_docker(Catalog *catalog, Error *reterr);
+
+/* The sum of its layers, as they are packed. */
+uint64_t catalog_image_size(const CatalogImage *image);
 
 /* Prints the archive's images as one JSON document on standard output. */
 int catalog_print(const Catalog *catalog, Error *reterr);

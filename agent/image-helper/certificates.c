@@ -68,11 +68,15 @@ static int add_certificate_pair(Endpoint *endpoint, int dir_fd, const char *name
         if (faccessat(dir_fd, key, F_OK, 0) < 0)
                 return error_setf(reterr, ENOENT, "'%s' is missing", key);
         r = make_memory_file("certificate", &endpoint->certificate_fd);
-        if (r >= 0)
-                r = append_file(dir_fd, name, endpoint->certificate_fd);
-        if (r >= 0)
-                r = make_memory_file("key", &endpoint->key_fd);
-        return r < 0 ? r : append_file(dir_fd, key, endpoint->key_fd);
+        if (r < 0)
+                return r;
+        r = append_file(dir_fd, name, endpoint->certificate_fd);
+        if (r < 0)
+                return r;
+        r = make_memory_file("key", &endpoint->key_fd);
+        if (r < 0)
+                return r;
+        return append_file(dir_fd, key, endpoint->key_fd);
 }
 
 static bool has_file_suffix(const char *text, const char *suffix) {
@@ -132,12 +136,17 @@ int endpoint_load_certificates(const json_t *directories, Endpoint *endpoint, Er
         static const char *const usual[] = { "/etc/containers/certs.d", "/etc/docker/certs.d" };
         const json_t *item;
         size_t i;
-        int r = 0;
+        int r;
 
-        json_array_foreach(directories, i, item)
-                if (r >= 0)
-                        r = find_certificates_in(strna(json_string_value(item)), endpoint, reterr);
-        for (i = 0; !directories && r >= 0 && i < N_ELEMENTS(usual); i++)
+        json_array_foreach(directories, i, item) {
+                r = find_certificates_in(strna(json_string_value(item)), endpoint, reterr);
+                if (r < 0)
+                        return r;
+        }
+        for (i = 0; !directories && i < N_ELEMENTS(usual); i++) {
                 r = find_certificates_in(usual[i], endpoint, reterr);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Parser of WWW-Authenticate (RFC 9110 section 11.6.1) as registries use it: the authentication
- * that a registry requires. Pure. */
+ * that a registry requires. registry-client.c answers it. Pure. */
 
 #include "common/error.h"
 

@@ -30,18 +30,6 @@ static const uint64_t unpacking_capabilities =
         CAPABILITY(CAP_FSETID) | CAPABILITY(CAP_MKNOD) | CAPABILITY(CAP_SETFCAP) |
         CAPABILITY(CAP_SYS_ADMIN); /* needed for "trusted." attributes */
 
-/* Sanitizers reserve more address space than any limit, and read /proc at exit. */
-#if defined(__SANITIZE_ADDRESS__)
-#define HAS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HAS_SANITIZER 1
-#endif
-#endif
-#ifndef HAS_SANITIZER
-#define HAS_SANITIZER 0
-#endif
-
 static void limit_resource(int resource, rlim_t value) {
         struct rlimit now;
 
@@ -93,9 +81,12 @@ int confine_parser(bool unpacking, int store_fd, Error *reterr) {
         /* If we are not permitted to, the filter still keeps us off the network. */
         (void) unshare(CLONE_NEWNET);
         r = drop_capabilities(unpacking ? unpacking_capabilities : 0, reterr);
-        if (r >= 0)
-                r = landlock_restrict(&rules, reterr);
-        return r < 0 ? r : seccomp_filter_unpacker(reterr);
+        if (r < 0)
+                return r;
+        r = landlock_restrict(&rules, reterr);
+        if (r < 0)
+                return r;
+        return seccomp_filter_unpacker(reterr);
 }
 
 int confine_layer_unpacker(int fd, int store_fd, Error *reterr) {
@@ -130,9 +121,13 @@ int confine_fetcher(Error *reterr) {
                                 .reads_anything = true };
         int r = drop_to_helper_user(reterr);
 
-        if (r >= 0)
-                r = drop_capabilities(0, reterr);
-        if (r >= 0)
-                r = landlock_restrict(&rules, reterr);
-        return r < 0 ? r : seccomp_filter_fetcher(reterr);
+        if (r < 0)
+                return r;
+        r = drop_capabilities(0, reterr);
+        if (r < 0)
+                return r;
+        r = landlock_restrict(&rules, reterr);
+        if (r < 0)
+                return r;
+        return seccomp_filter_fetcher(reterr);
 }

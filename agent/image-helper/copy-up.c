@@ -62,15 +62,19 @@ int copy_up_file(const LayerView *view, int layer, const char *path, int dir_fd,
         if (to < 0)
                 return -errno;
         r = copy_bytes(from, to, st.st_size);
-        if (r >= 0)
-                r = file_metadata_apply(to, &metadata);
-        if (r >= 0)
-                r = xattr_copy(from, to);
-        if (r >= 0)
-                r = file_metadata_apply_times(to, &metadata);
-        if (r >= 0)
-                *ret_copied = (uint64_t) st.st_size;
-        return r;
+        if (r < 0)
+                return r;
+        r = file_metadata_apply(to, &metadata);
+        if (r < 0)
+                return r;
+        r = xattr_copy(from, to);
+        if (r < 0)
+                return r;
+        r = file_metadata_apply_times(to, &metadata);
+        if (r < 0)
+                return r;
+        *ret_copied = (uint64_t) st.st_size;
+        return 0;
 }
 
 int copy_up_symlink(const LayerView *view, int layer, const char *path, int dir_fd,

@@ -135,15 +135,21 @@ static bool is_credential_empty(const Credential *credential) {
 static int read_credential_entry(const json_t *entry, Credential *ret) {
         int r = decode_auth_field(entry, ret);
 
-        if (r >= 0)
-                r = copy_credential_string(entry, "username", &ret->user);
-        if (r >= 0)
-                r = copy_credential_string(entry, "password", &ret->password);
-        if (r >= 0)
-                r = copy_credential_string(entry, "identitytoken", &ret->identity_token);
-        if (r >= 0)
-                r = copy_credential_string(entry, "registrytoken", &ret->registry_token);
-        return r >= 0 && is_credential_empty(ret) ? -ENOENT : r;
+        if (r < 0)
+                return r;
+        r = copy_credential_string(entry, "username", &ret->user);
+        if (r < 0)
+                return r;
+        r = copy_credential_string(entry, "password", &ret->password);
+        if (r < 0)
+                return r;
+        r = copy_credential_string(entry, "identitytoken", &ret->identity_token);
+        if (r < 0)
+                return r;
+        r = copy_credential_string(entry, "registrytoken", &ret->registry_token);
+        if (r < 0)
+                return r;
+        return is_credential_empty(ret) ? -ENOENT : 0;
 }
 
 static int append_credential_take(Credentials *credentials, Credential *credential) {

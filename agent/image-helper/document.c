@@ -37,6 +37,17 @@ int document_strv(const json_t *object, const char *key, char ***strv, Error *re
         return 0;
 }
 
+json_t *document_string_array(char *const *strv) {
+        json_t *array = json_array();
+
+        for (; array && strv && *strv; strv++)
+                if (json_array_append_new(array, json_string(*strv)) < 0) {
+                        json_decref(array);
+                        return NULL;
+                }
+        return array;
+}
+
 int oci_descriptor_parse(const json_t *value, OciDescriptor *ret, Error *reterr) {
         const char *media_type = document_string(value, "mediaType");
         const char *digest = document_string(value, "digest");

@@ -28,6 +28,9 @@ const char *document_string(const json_t *object, const char *key);
 /* An array of strings, or null, of an object, appended to 'strv'. 0, -EBADMSG, or -E2BIG. */
 int document_strv(const json_t *object, const char *key, char ***strv, Error *reterr);
 
+/* A new JSON array of the strings, empty for NULL; NULL without memory. */
+json_t *document_string_array(char *const *strv);
+
 /* An OCI descriptor: a reference to a blob. */
 typedef struct OciDescriptor {
         const char *media_type; /* borrowed from the document */

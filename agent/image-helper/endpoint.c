@@ -126,9 +126,10 @@ static int add_insecure(Endpoints *endpoints, const char *host, const char *pref
                 return r;
         endpoint->is_unverified = endpoint->may_be_plain = true;
         r = add_endpoint(endpoints, "http", host, prefix, repository, &endpoint);
-        if (r >= 0)
-                endpoint->is_second_try = true;
-        return r;
+        if (r < 0)
+                return r;
+        endpoint->is_second_try = true;
+        return 0;
 }
 
 /* "https://mirror.example.com:5000/prefix", "http://…", or without a scheme. */
@@ -165,12 +166,11 @@ static int add_registry(Endpoints *endpoints, const PullSettings *settings,
         if (is_insecure(settings->insecure, reference->registry))
                 return add_insecure(endpoints, host, "", reference->repository);
         r = add_endpoint(endpoints, "https", host, "", reference->repository, &endpoint);
-        if (r >= 0 && is_hub) {
-                free(endpoint->display);
-                endpoint->display = strdup(HUB);
-                r = endpoint->display ? 0 : -ENOMEM;
-        }
-        return r;
+        if (r < 0 || !is_hub)
+                return r;
+        free(endpoint->display);
+        endpoint->display = strdup(HUB);
+        return endpoint->display ? 0 : -ENOMEM;
 }
 
 /* The pod's Secrets are preferred over the node's file. A damaged document is logged and
@@ -179,16 +179,18 @@ static int find_credentials(const PullSettings *settings, const json_t *auth_fil
                             Endpoint *endpoint) {
         const json_t *document;
         size_t i;
-        int r = 0;
+        int r;
 
-        json_array_foreach(settings->auths, i, document)
-                if (r >= 0)
-                        r = credentials_add(&endpoint->credentials, document, endpoint->host,
-                                            endpoint->repository, /* with_helpers= */ false);
-        if (r >= 0 && auth_file)
-                r = credentials_add(&endpoint->credentials, auth_file, endpoint->host,
-                                    endpoint->repository, /* with_helpers= */ true);
-        return r;
+        json_array_foreach(settings->auths, i, document) {
+                r = credentials_add(&endpoint->credentials, document, endpoint->host,
+                                    endpoint->repository, /* with_helpers= */ false);
+                if (r < 0)
+                        return r;
+        }
+        if (auth_file)
+                return credentials_add(&endpoint->credentials, auth_file, endpoint->host,
+                                       endpoint->repository, /* with_helpers= */ true);
+        return 0;
 }
 
 static json_t *load_auth_file(const char *path) {
@@ -219,7 +221,9 @@ static int load_endpoint_secrets(Endpoints *endpoints, const PullSettings *setti
                 Endpoint *endpoint = &endpoints->items[i];
                 int r = find_credentials(settings, auth_file, endpoint);
 
-                if (r >= 0 && strncmp(endpoint->origin, "https:", 6) == 0)
+                if (r < 0)
+                        return r;
+                if (strncmp(endpoint->origin, "https:", 6) == 0)
                         r = endpoint_load_certificates(settings->certificate_directories, endpoint,
                                                        reterr);
                 if (r < 0)
@@ -249,8 +253,9 @@ int endpoints_find(const PullReference *reference, const PullSettings *settings,
         if (r == -E2BIG)
                 return error_setf(reterr, E2BIG, "the registry has more than %d mirrors",
                                   ENDPOINTS_MAX / 2);
-        if (r >= 0)
-                r = load_endpoint_secrets(&endpoints, settings, reterr);
+        if (r < 0)
+                return r;
+        r = load_endpoint_secrets(&endpoints, settings, reterr);
         if (r < 0)
                 return r;
         *ret = endpoints;

@@ -11,8 +11,8 @@
 #include "agent/image-helper/registry-client.h"
 #include "agent/image-helper/safe-message.h"
 #include "common/cleanup.h"
+#include "common/curl-library.h"
 
-#include <curl/curl.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdalign.h>
@@ -171,8 +171,8 @@ int fetcher_pool_start(const Endpoints *endpoints, size_t n, const int *close_in
         cleanup_close int queue = -EBADF;
         int fds[2], r = 0;
 
-        if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0)
-                return error_setf(reterr, EIO, "cannot initialise libcurl");
+        if (!curl_library(reterr)) /* it must be loaded before a fetcher is confined */
+                return -ELIBACC;
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
                 return -errno;
         fetchers.fd = fds[0];

@@ -3,25 +3,26 @@
 
 #include "agent/image-helper/parent-check.h"
 #include "common/cleanup.h"
+#include "common/curl-transfer.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <curl/curl.h>
 #include <netdb.h>
 
 enum {
-        CONNECT_TIMEOUT_SEC = 30,  /* as containerd */
-        STALL_BYTES_PER_SEC = 256, /* a transfer slower than this … */
-        STALL_SEC = 20,            /* … for so long has stalled */
+        CONNECT_TIMEOUT_MSEC = 30 * 1000, /* as containerd */
+        STALL_BYTES_PER_SEC = 256,        /* a transfer slower than this … */
+        STALL_SEC = 20,                   /* … for so long has stalled */
         HEADER_BYTES_MAX = 64 * 1024,
+        BUFFER_BYTES = 256 * 1024,
         ADDRESS_SIZE = 64
 };
 
 struct HttpTransport {
-        CURL *curl;
+        const CurlLibrary *curl;
+        CURL *easy;
         const char *proxy_http, *proxy_https, *proxy_none_for;
         unsigned stall_seconds;
-        char message[CURL_ERROR_SIZE];
 };
 
 /* A request in progress. */
@@ -29,10 +30,9 @@ typedef struct TransportExchange {
         const TransportRequest *request;
         TransportResponse *reply;
         HttpTransport *http;
-        size_t header_bytes;
+        CurlTransfer transfer;
         uint64_t position;    /* of the next byte */
         uint64_t range_start; /* of Content-Range; UINT64_MAX: none */
-        int r;                /* why we aborted it */
         bool is_connected;    /* and may ask for credentials */
         char refused_address[ADDRESS_SIZE];
         size_t n_words;
@@ -76,33 +76,24 @@ static int take_header(TransportExchange *exchange, const char *name, const char
         return 0;
 }
 
-static size_t on_transport_header(char *data, size_t size, size_t length, void *userdata) {
+static int on_transport_header(const char *data, size_t length, void *userdata) {
         TransportExchange *exchange = userdata;
-        cleanup_free char *line = NULL;
+        cleanup_free char *line = strndup(data, length);
         char *colon, *value;
 
-        exchange->header_bytes += length;
-        if (exchange->header_bytes > HEADER_BYTES_MAX) {
-                exchange->r = -EMSGSIZE;
-                return 0;
-        }
-        line = strndup(data, length);
-        if (!line) {
-                exchange->r = -ENOMEM;
-                return 0;
-        }
+        if (!line)
+                return -ENOMEM;
         line[strcspn(line, "\r\n")] = '\0';
         if (strncmp(line, "HTTP/", 5) == 0) {
                 start_transport_response(exchange, line);
-                return length;
+                return 0;
         }
         colon = strchr(line, ':');
         if (!colon)
-                return length;
+                return 0;
         *colon = '\0';
         value = colon + 1 + strspn(colon + 1, " \t");
-        exchange->r = take_header(exchange, line, value);
-        return exchange->r < 0 ? 0 : length;
+        return take_header(exchange, line, value);
 }
 
 /* ---- body of the response ---- */
@@ -151,18 +142,15 @@ static int deliver_body_bytes(TransportExchange *exchange, const char *data, siz
         return r;
 }
 
-static size_t on_transport_body(char *data, size_t size, size_t length, void *userdata) {
+static int on_transport_body(const char *data, size_t length, void *userdata) {
         TransportExchange *exchange = userdata;
         long status = exchange->reply->status;
 
         if (status == 200 || status == 206)
-                exchange->r = deliver_body_bytes(exchange, data, length);
-        else {
-                keep_error_text(exchange, data, length);
-                /* The rest of an error response is not worth waiting for. */
-                exchange->r = exchange->n_words == TRANSPORT_ERROR_TEXT_SIZE - 1 ? -ECANCELED : 0;
-        }
-        return exchange->r < 0 ? 0 : length;
+                return deliver_body_bytes(exchange, data, length);
+        keep_error_text(exchange, data, length);
+        /* The rest of an error response is not worth waiting for. */
+        return exchange->n_words == TRANSPORT_ERROR_TEXT_SIZE - 1 ? -ECANCELED : 0;
 }
 
 /* ---- allowed addresses ---- */
@@ -200,54 +188,44 @@ static int on_transport_progress(void *userdata, curl_off_t download_total, curl
         return 0;
 }
 
-static void set_file(CURL *curl, CURLoption option, int fd, char path[static 32]) {
-        if (fd < 0)
-                return;
-        (void) snprintf(path, 32, "/proc/self/fd/%d", fd);
-        (void) curl_easy_setopt(curl, option, path); /* copied */
-}
-
-static void set_tls(CURL *curl, const TransportRequest *request) {
+static CurlTls tls_of_request(const TransportRequest *request) {
         const Endpoint *endpoint = request->endpoint;
-        bool verify = !endpoint->is_unverified;
-        char path[32];
+        bool is_own = request->is_own_host;
 
-        (void) curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
-        (void) curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, verify ? 1L : 0L);
-        (void) curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
-        set_file(curl, CURLOPT_CAINFO, endpoint->authorities_fd, path);
-        if (!request->is_own_host)
-                return;
-        set_file(curl, CURLOPT_SSLCERT, endpoint->certificate_fd, path);
-        set_file(curl, CURLOPT_SSLKEY, endpoint->key_fd, path);
+        return (CurlTls){ .authority_fd = endpoint->authorities_fd,
+                          .certificate_fd = is_own ? endpoint->certificate_fd : -EBADF,
+                          .key_fd = is_own ? endpoint->key_fd : -EBADF,
+                          .is_unverified = endpoint->is_unverified };
 }
 
-static void set_proxy(const HttpTransport *http, const char *url) {
-        const char *proxy = strncmp(url, "https:", 6) == 0 ? http->proxy_https : http->proxy_http;
+static int init_transport_transfer(TransportExchange *exchange) {
+        const TransportRequest *request = exchange->request;
+        const HttpTransport *http = exchange->http;
+        const char *proxy =
+                strncmp(request->url, "https:", 6) == 0 ? http->proxy_https : http->proxy_http;
 
-        /* An empty string keeps curl from reading the environment. */
-        (void) curl_easy_setopt(http->curl, CURLOPT_PROXY, strna(proxy));
-        (void) curl_easy_setopt(http->curl, CURLOPT_NOPROXY, strna(http->proxy_none_for));
+        return curl_transfer_init(&exchange->transfer, http->easy,
+                                  &(CurlTransferSpec){ .url = request->url,
+                                                       .protocols = request->endpoint->may_be_plain
+                                                                            ? "http,https"
+                                                                            : "https",
+                                                       .user_agent = "mainstay/" MAINSTAY_VERSION,
+                                                       .proxy = proxy,
+                                                       .no_proxy = http->proxy_none_for,
+                                                       .body = request->form,
+                                                       .body_length = strlen(strna(request->form)),
+                                                       .tls = tls_of_request(request),
+                                                       .http_version = CURL_HTTP_VERSION_1_1,
+                                                       .connect_timeout_msec = CONNECT_TIMEOUT_MSEC,
+                                                       .buffer_size = BUFFER_BYTES,
+                                                       .header_max = HEADER_BYTES_MAX,
+                                                       .on_header = on_transport_header,
+                                                       .on_data = on_transport_body,
+                                                       .userdata = exchange });
 }
 
-static void set_limits(const HttpTransport *http) {
-        CURL *curl = http->curl;
-
-        (void) curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-        (void) curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-        (void) curl_easy_setopt(curl, CURLOPT_HTTP09_ALLOWED, 0L);
-        (void) curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
-        (void) curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long) CONNECT_TIMEOUT_SEC);
-        (void) curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, (long) STALL_BYTES_PER_SEC);
-        (void) curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long) http->stall_seconds);
-        (void) curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, 256L * 1024);
-        (void) curl_easy_setopt(curl, CURLOPT_USERAGENT, "mainstay/" MAINSTAY_VERSION);
-}
-
-static int set_transport_headers(CURL *curl, const TransportRequest *request,
-                                 struct curl_slist **ret) {
+static int set_transport_headers(CurlTransfer *transfer, const TransportRequest *request) {
         cleanup_free char *accept = NULL;
-        struct curl_slist *list;
 
         if (!request->accept)
                 return 0;
@@ -255,54 +233,51 @@ static int set_transport_headers(CURL *curl, const TransportRequest *request,
                 accept = NULL;
                 return -ENOMEM;
         }
-        list = curl_slist_append(NULL, accept);
-        if (!list)
-                return -ENOMEM;
-        *ret = list;
-        (void) curl_easy_setopt(curl, CURLOPT_HTTPHEADER, list);
-        return 0;
+        return curl_transfer_add_header(transfer, accept);
 }
 
-static void set_transport_credentials(CURL *curl, const TransportRequest *request) {
+static void set_transport_credentials(const HttpTransport *http, const TransportRequest *request) {
+        const CurlLibrary *curl = http->curl;
+
         if (request->bearer) {
-                (void) curl_easy_setopt(curl, CURLOPT_HTTPAUTH, (long) CURLAUTH_BEARER);
-                (void) curl_easy_setopt(curl, CURLOPT_XOAUTH2_BEARER, request->bearer);
+                curl->easy_setopt(http->easy, CURLOPT_HTTPAUTH, (long) CURLAUTH_BEARER);
+                curl->easy_setopt(http->easy, CURLOPT_XOAUTH2_BEARER, request->bearer);
         } else if (request->user) {
-                (void) curl_easy_setopt(curl, CURLOPT_HTTPAUTH, (long) CURLAUTH_BASIC);
-                (void) curl_easy_setopt(curl, CURLOPT_USERNAME, request->user);
-                (void) curl_easy_setopt(curl, CURLOPT_PASSWORD, strna(request->password));
+                curl->easy_setopt(http->easy, CURLOPT_HTTPAUTH, (long) CURLAUTH_BASIC);
+                curl->easy_setopt(http->easy, CURLOPT_USERNAME, request->user);
+                curl->easy_setopt(http->easy, CURLOPT_PASSWORD, strna(request->password));
         }
 }
 
-static int set_request(TransportExchange *exchange, struct curl_slist **ret_headers) {
-        const TransportRequest *request = exchange->request;
-        CURL *curl = exchange->http->curl;
-        char range[32];
+static void set_transport_watch(TransportExchange *exchange) {
+        const CurlLibrary *curl = exchange->http->curl;
+        CURL *easy = exchange->http->easy;
 
-        curl_easy_reset(curl);
-        set_limits(exchange->http);
-        set_tls(curl, request);
-        set_proxy(exchange->http, request->url);
-        set_transport_credentials(curl, request);
-        (void) curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR,
-                                request->endpoint->may_be_plain ? "http,https" : "https");
-        (void) curl_easy_setopt(curl, CURLOPT_URL, request->url);
-        (void) curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, exchange->http->message);
-        (void) curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_transport_header);
-        (void) curl_easy_setopt(curl, CURLOPT_HEADERDATA, exchange);
-        (void) curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_transport_body);
-        (void) curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
-        (void) curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-        (void) curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_transport_progress);
-        (void) curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_transport_connected);
-        (void) curl_easy_setopt(curl, CURLOPT_PREREQDATA, exchange);
-        if (request->form)
-                (void) curl_easy_setopt(curl, CURLOPT_COPYPOSTFIELDS, request->form);
+        curl->easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, (long) STALL_BYTES_PER_SEC);
+        curl->easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long) exchange->http->stall_seconds);
+        curl->easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+        curl->easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_transport_progress);
+        curl->easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_transport_connected);
+        curl->easy_setopt(easy, CURLOPT_PREREQDATA, exchange);
+}
+
+static int set_request(TransportExchange *exchange) {
+        const TransportRequest *request = exchange->request;
+        const HttpTransport *http = exchange->http;
+        char range[32];
+        int r;
+
+        http->curl->easy_reset(http->easy);
+        r = init_transport_transfer(exchange);
+        if (r < 0)
+                return r;
+        set_transport_credentials(http, request);
+        set_transport_watch(exchange);
         if (request->from > 0 && !request->without_range) {
                 (void) snprintf(range, sizeof(range), "%llu-", (unsigned long long) request->from);
-                (void) curl_easy_setopt(curl, CURLOPT_RANGE, range);
+                http->curl->easy_setopt(http->easy, CURLOPT_RANGE, range);
         }
-        return set_transport_headers(curl, request, ret_headers);
+        return set_transport_headers(&exchange->transfer, request);
 }
 
 /* ---- explaining failures ---- */
@@ -311,36 +286,32 @@ static int set_request(TransportExchange *exchange, struct curl_slist **ret_head
 static const struct {
         CURLcode code;
         TransportFault fault;
-        const char *message; /* NULL: curl's own */
+        const char *message; /* NULL: that of common/ */
 } faults[] = {
-        { CURLE_COULDNT_RESOLVE_HOST,    TRANSPORT_UNREACHABLE, "the name of the registry cannot be resolved: check the name, and the node's DNS" },
-        { CURLE_COULDNT_RESOLVE_PROXY,   TRANSPORT_UNREACHABLE, "the name of the proxy cannot be resolved" },
-        { CURLE_COULDNT_CONNECT,         TRANSPORT_UNREACHABLE, NULL },
-        { CURLE_OPERATION_TIMEDOUT,      TRANSPORT_INTERRUPTED,      NULL },
+        { CURLE_COULDNT_RESOLVE_HOST,     TRANSPORT_UNREACHABLE,  "the name of the registry cannot be resolved: check the name, and the node's DNS" },
+        { CURLE_COULDNT_RESOLVE_PROXY,    TRANSPORT_UNREACHABLE,  NULL },
+        { CURLE_COULDNT_CONNECT,          TRANSPORT_UNREACHABLE,  NULL },
         { CURLE_PEER_FAILED_VERIFICATION, TRANSPORT_TLS_FAILED,   NULL },
-        { CURLE_SSL_CONNECT_ERROR,       TRANSPORT_TLS_FAILED,    NULL },
-        { CURLE_SSL_CERTPROBLEM,         TRANSPORT_TLS_FAILED,    NULL },
-        { CURLE_SSL_CACERT_BADFILE,      TRANSPORT_TLS_FAILED,    "cannot read the file of certificate authorities" },
-        { CURLE_SSL_ISSUER_ERROR,        TRANSPORT_TLS_FAILED,    NULL },
-        { CURLE_GOT_NOTHING,             TRANSPORT_INTERRUPTED,      "the server closed the connection without a response" },
-        { CURLE_SEND_ERROR,              TRANSPORT_INTERRUPTED,      NULL },
-        { CURLE_RECV_ERROR,              TRANSPORT_INTERRUPTED,      NULL },
-        { CURLE_PARTIAL_FILE,            TRANSPORT_INTERRUPTED,      "the server closed the connection in the middle of the response" },
-        { CURLE_UNSUPPORTED_PROTOCOL,    TRANSPORT_BAD_RESPONSE,       "the response is not HTTP" },
-        { CURLE_WEIRD_SERVER_REPLY,      TRANSPORT_BAD_RESPONSE,       "the response is not HTTP" },
-        { CURLE_OUT_OF_MEMORY,           TRANSPORT_LOCAL_ERROR,        "not enough memory" },
+        { CURLE_SSL_CONNECT_ERROR,        TRANSPORT_TLS_FAILED,   NULL },
+        { CURLE_SSL_CERTPROBLEM,          TRANSPORT_TLS_FAILED,   NULL },
+        { CURLE_SSL_CACERT_BADFILE,       TRANSPORT_TLS_FAILED,   NULL },
+        { CURLE_SSL_ISSUER_ERROR,         TRANSPORT_TLS_FAILED,   NULL },
+        { CURLE_UNSUPPORTED_PROTOCOL,     TRANSPORT_BAD_RESPONSE, NULL },
+        { CURLE_WEIRD_SERVER_REPLY,       TRANSPORT_BAD_RESPONSE, NULL },
+        { CURLE_OUT_OF_MEMORY,            TRANSPORT_LOCAL_ERROR,  NULL },
 };
 /* clang-format on */
 
 /* Transfers that we aborted. */
-static int explain_aborted_transfer(const TransportExchange *exchange, TransportFault *ret_fault,
-                                    Error *reterr) {
+static int explain_aborted_transfer(TransportExchange *exchange, CURLcode code,
+                                    TransportFault *ret_fault, Error *reterr) {
+        int r = exchange->transfer.result;
+
         *ret_fault = TRANSPORT_BAD_RESPONSE;
-        switch (-exchange->r) {
+        switch (-r) {
         case EMSGSIZE:
-                return error_setf(reterr, EPROTO,
-                                  "the header of the response is larger than %d KiB",
-                                  HEADER_BYTES_MAX / 1024);
+                return error_setf(reterr, EPROTO, "%s",
+                                  curl_transfer_explain(&exchange->transfer, code));
         case EFBIG:
                 return error_setf(reterr, EFBIG, "the response is larger than %llu bytes",
                                   (unsigned long long) exchange->request->body_max);
@@ -349,22 +320,20 @@ static int explain_aborted_transfer(const TransportExchange *exchange, Transport
                 return error_setf(reterr, EPROTO, "the server sent a range that was not requested");
         default:
                 *ret_fault = TRANSPORT_LOCAL_ERROR;
-                return error_setf(reterr, -exchange->r, "%s", strerror(-exchange->r));
+                return error_setf(reterr, -r, "%s", strerror(-r));
         }
 }
 
-static int explain_transport_failure(const TransportExchange *exchange, CURLcode code,
+static int explain_transport_failure(TransportExchange *exchange, CURLcode code,
                                      TransportFault *ret_fault, Error *reterr) {
-        const char *message = exchange->http->message;
-
         if (exchange->refused_address[0]) {
                 *ret_fault = TRANSPORT_BAD_RESPONSE;
                 return error_setf(reterr, EPROTO,
                                   "the request was redirected to %s, which is refused",
                                   exchange->refused_address);
         }
-        if (exchange->r < 0)
-                return explain_aborted_transfer(exchange, ret_fault, reterr);
+        if (exchange->transfer.result < 0)
+                return explain_aborted_transfer(exchange, code, ret_fault, reterr);
         *ret_fault = TRANSPORT_INTERRUPTED;
         for (size_t i = 0; i < N_ELEMENTS(faults); i++) {
                 if (faults[i].code != code)
@@ -376,7 +345,7 @@ static int explain_transport_failure(const TransportExchange *exchange, CURLcode
         /* A server that drops all packets will not respond a second later either. */
         if (code == CURLE_OPERATION_TIMEDOUT && !exchange->is_connected)
                 *ret_fault = TRANSPORT_UNREACHABLE;
-        return error_setf(reterr, EIO, "%s", message[0] ? message : curl_easy_strerror(code));
+        return error_setf(reterr, EIO, "%s", curl_transfer_explain(&exchange->transfer, code));
 }
 
 int http_transport_perform(HttpTransport *http, const TransportRequest *request,
@@ -387,21 +356,20 @@ int http_transport_perform(HttpTransport *http, const TransportRequest *request,
                 .http = http,
                 .position = UINT64_MAX,
         };
-        struct curl_slist *headers = NULL;
         CURLcode code;
         int r;
 
         *reply = (TransportResponse){ .retry_after_sec = UINT64_MAX };
         *ret_fault = TRANSPORT_OK;
-        http->message[0] = '\0';
-        r = set_request(&exchange, &headers);
+        r = set_request(&exchange);
         if (r < 0) {
+                curl_transfer_done(&exchange.transfer);
                 *ret_fault = TRANSPORT_LOCAL_ERROR;
                 return r;
         }
-        code = curl_easy_perform(http->curl);
-        curl_slist_free_all(headers);
-        if (code == CURLE_OK || exchange.r == -ECANCELED)
+        code = http->curl->easy_perform(http->easy);
+        curl_transfer_done(&exchange.transfer);
+        if (code == CURLE_OK || exchange.transfer.result == -ECANCELED)
                 return 0;
         return explain_transport_failure(&exchange, code, ret_fault, reterr);
 }
@@ -417,8 +385,11 @@ int http_transport_new(const Endpoints *proxies, HttpTransport **ret) {
 
         if (!http)
                 return -ENOMEM;
-        http->curl = curl_easy_init();
+        http->curl = curl_library(NULL);
         if (!http->curl)
+                return -ELIBACC;
+        http->easy = http->curl->easy_init();
+        if (!http->easy)
                 return -ENOMEM;
         http->stall_seconds = proxies->stall_seconds > 0 ? proxies->stall_seconds : STALL_SEC;
         http->proxy_http = proxies->proxy_http;
@@ -431,8 +402,8 @@ int http_transport_new(const Endpoints *proxies, HttpTransport **ret) {
 HttpTransport *http_transport_free(HttpTransport *http) {
         if (!http)
                 return NULL;
-        if (http->curl)
-                curl_easy_cleanup(http->curl);
+        if (http->easy)
+                http->curl->easy_cleanup(http->easy);
         free(http);
         return NULL;
 }

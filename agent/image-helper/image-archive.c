@@ -64,8 +64,9 @@ static int spool_archive(int fd, int spool_fd, Error *reterr) {
         if (out < 0)
                 return error_setf(reterr, errno, "no space to decompress it: %s", strerror(errno));
         r = byte_stream_new_file(fd, 0, &packed);
-        if (r >= 0)
-                r = byte_stream_new_unpacked_take(packed, &plain, reterr);
+        if (r < 0)
+                return r;
+        r = byte_stream_new_unpacked_take(packed, &plain, reterr);
         if (r < 0)
                 return r;
         byte_stream_limit(plain, SPOOL_BYTES_MAX);
@@ -221,8 +222,9 @@ int image_archive_stream(const ImageArchive *source, const ArchiveMember *member
         int r;
 
         r = byte_stream_new_file(source->fd, member->position, &file);
-        if (r >= 0)
-                r = byte_stream_open_tar(file, &archive, reterr);
+        if (r < 0)
+                return r;
+        r = byte_stream_open_tar(file, &archive, reterr);
         if (r < 0)
                 return r;
         r = next_header(archive, &entry, reterr);
@@ -268,11 +270,13 @@ int image_archive_read(const ImageArchive *source, const char *name, size_t max_
         if (member->size > max_bytes)
                 return error_setf(reterr, EFBIG, "'%s' is larger than %zu bytes", name, max_bytes);
         r = image_archive_stream(source, member, &stream, reterr);
-        if (r >= 0)
-                r = read_whole_stream(stream, (size_t) member->size, ret_data, reterr);
-        if (r >= 0)
-                *ret_length = (size_t) member->size;
-        return r;
+        if (r < 0)
+                return r;
+        r = read_whole_stream(stream, (size_t) member->size, ret_data, reterr);
+        if (r < 0)
+                return r;
+        *ret_length = (size_t) member->size;
+        return 0;
 }
 
 ImageArchive *image_archive_free(ImageArchive *source) {

@@ -107,7 +107,7 @@ static int format_signal(int number, char **ret) {
 
 int normalize_signal_name(const char *text, char **ret) {
         const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
-        char *end;
+        char *end = NULL;
         long number;
 
         if (name[0] >= '0' && name[0] <= '9') {
@@ -178,11 +178,15 @@ static int parse_process(ImageConfig *config, const json_t *process, Error *rete
                         return r;
         }
         r = check_strings(config, reterr);
-        if (r >= 0)
-                r = clean_image_env(&config->env);
-        if (r >= 0)
-                r = clean_working_dir(config, reterr);
-        return r < 0 ? r : clean_stop_signal(config);
+        if (r < 0)
+                return r;
+        r = clean_image_env(&config->env);
+        if (r < 0)
+                return r;
+        r = clean_working_dir(config, reterr);
+        if (r < 0)
+                return r;
+        return clean_stop_signal(config);
 }
 
 int image_config_parse(const char *text, size_t length, ImageConfig **ret, Error *reterr) {
@@ -200,14 +204,18 @@ int image_config_parse(const char *text, size_t length, ImageConfig **ret, Error
         if (!streq(strna(document_string(rootfs, "type")), "layers"))
                 return error_setf(reterr, EBADMSG, "it lacks a root file system of layers");
         r = parse_diff_ids(config, rootfs, reterr);
-        if (r >= 0)
-                r = copy_config_string(json, "os", &config->os, reterr);
-        if (r >= 0)
-                r = copy_config_string(json, "architecture", &config->architecture, reterr);
-        if (r >= 0)
-                r = copy_config_string(json, "variant", &config->variant, reterr);
-        if (r >= 0)
-                r = parse_process(config, json_object_get(json, "config"), reterr);
+        if (r < 0)
+                return r;
+        r = copy_config_string(json, "os", &config->os, reterr);
+        if (r < 0)
+                return r;
+        r = copy_config_string(json, "architecture", &config->architecture, reterr);
+        if (r < 0)
+                return r;
+        r = copy_config_string(json, "variant", &config->variant, reterr);
+        if (r < 0)
+                return r;
+        r = parse_process(config, json_object_get(json, "config"), reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(config);

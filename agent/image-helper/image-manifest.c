@@ -75,8 +75,9 @@ static int parse_manifest_layers(const ImageProvider *source, CatalogImage *imag
                 OciDescriptor descriptor = { 0 };
                 int r = oci_descriptor_parse(layer, &descriptor, reterr);
 
-                if (r >= 0)
-                        r = manifest_blob_init(&image->layers[i], &descriptor);
+                if (r < 0)
+                        return r;
+                r = manifest_blob_init(&image->layers[i], &descriptor);
                 if (r < 0)
                         return r;
                 if (!media_type_is_layer(descriptor.media_type))
@@ -97,18 +98,23 @@ int image_manifest_read(const ImageProvider *source, const OciDescriptor *descri
         int r;
 
         r = manifest_blob_init(&image->manifest, descriptor);
-        if (r >= 0)
-                r = read_provided_document(source, &image->manifest, &manifest, reterr);
-        if (r >= 0)
-                r = oci_descriptor_parse(json_object_get(manifest, "config"), &config, reterr);
+        if (r < 0)
+                return r;
+        r = read_provided_document(source, &image->manifest, &manifest, reterr);
+        if (r < 0)
+                return r;
+        r = oci_descriptor_parse(json_object_get(manifest, "config"), &config, reterr);
         if (r < 0)
                 return r;
         if (!media_type_is_config(config.media_type))
                 return 1;
         r = manifest_blob_init(&image->config, &config);
-        if (r >= 0)
-                r = read_image_config(source, image, reterr);
-        return r < 0 ? r : parse_manifest_layers(source, image, manifest, reterr);
+        if (r < 0)
+                return r;
+        r = read_image_config(source, image, reterr);
+        if (r < 0)
+                return r;
+        return parse_manifest_layers(source, image, manifest, reterr);
 }
 
 /* Attestations and the like, which are listed beside the images that they describe. */
@@ -166,10 +172,12 @@ int image_manifest_read_index(const ImageProvider *source, const OciDescriptor *
 
         memcpy(image->index_digest, descriptor->digest, DIGEST_SIZE);
         r = manifest_blob_init(&blob, descriptor);
-        if (r >= 0)
-                r = read_provided_document(source, &blob, &index, reterr);
-        if (r >= 0)
-                r = choose_platform_manifest(json_object_get(index, "manifests"), &chosen, reterr);
+        if (r < 0)
+                return r;
+        r = read_provided_document(source, &blob, &index, reterr);
+        if (r < 0)
+                return r;
+        r = choose_platform_manifest(json_object_get(index, "manifests"), &chosen, reterr);
         if (r < 0)
                 return r;
         memcpy(image->digest, chosen.digest, DIGEST_SIZE);

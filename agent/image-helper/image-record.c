@@ -3,17 +3,6 @@
 
 #include "agent/image-helper/document.h"
 
-static json_t *record_string_array(char *const *strv) {
-        json_t *array = json_array();
-
-        for (; array && strv && *strv; strv++)
-                if (json_array_append_new(array, json_string(*strv)) < 0) {
-                        json_decref(array);
-                        return NULL;
-                }
-        return array;
-}
-
 static json_t *record_number_array(const gid_t *groups, size_t n) {
         json_t *array = json_array();
 
@@ -31,14 +20,6 @@ static json_t *record_layer_array(char (*chain_ids)[DIGEST_SIZE], size_t n) {
         return array;
 }
 
-static json_int_t packed_size(const CatalogImage *image) {
-        uint64_t size = 0;
-
-        for (size_t i = 0; i < image->settings->n_diff_ids; i++)
-                size += image->layers[i].size;
-        return (json_int_t) size;
-}
-
 int image_record_format(const CatalogImage *image, char (*chain_ids)[DIGEST_SIZE],
                         const ImageUser *account, const char *user_error, char **ret) {
         const ImageConfig *settings = image->settings;
@@ -46,11 +27,12 @@ int image_record_format(const CatalogImage *image, char (*chain_ids)[DIGEST_SIZE
                 "{s:i, s:s, s:o, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*, s:I, s:I, s:I, s:o}",
                 "version", 1, "digest", image->digest, "layers",
                 record_layer_array(chain_ids, settings->n_diff_ids), "entrypoint",
-                record_string_array(settings->entrypoint), "command",
-                record_string_array(settings->command), "env", record_string_array(settings->env),
-                "workingDir", settings->working_dir, "stopSignal", settings->stop_signal, "user",
-                settings->user, "userError", user_error, "uid", (json_int_t) account->uid, "gid",
-                (json_int_t) account->gid, "size", packed_size(image), "groups",
+                document_string_array(settings->entrypoint), "command",
+                document_string_array(settings->command), "env",
+                document_string_array(settings->env), "workingDir", settings->working_dir,
+                "stopSignal", settings->stop_signal, "user", settings->user, "userError",
+                user_error, "uid", (json_int_t) account->uid, "gid", (json_int_t) account->gid,
+                "size", (json_int_t) catalog_image_size(image), "groups",
                 record_number_array(account->groups, account->n_groups));
 
         *ret = record ? json_dumps(record, JSON_COMPACT) : NULL;

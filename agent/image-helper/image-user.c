@@ -145,14 +145,16 @@ static int find_user_groups(ImageUser *account, const AccountFileLine *entry, co
         AccountFileLine line;
         int r = 0;
 
-        while (r >= 0 && next_account_line(&group, &line)) {
+        while (next_account_line(&group, &line)) {
                 uint32_t gid;
 
                 if (field_id(&line, 2, &gid) && gid != account->gid &&
                     is_group_member(&line, entry->fields[0], entry->lengths[0]))
                         r = add_user_group(account, gid);
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }
 
 static int find_user(const char *name, const char *group_name, const char *passwd,

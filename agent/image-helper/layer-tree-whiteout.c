@@ -97,11 +97,13 @@ static void drop_implied(LayerTree *tree, const char *path) {
 static int make_opaque(LayerTree *tree, int dir_fd, const char *path) {
         int r = layer_tree_mark_opaque(tree, dir_fd);
 
-        if (r >= 0)
-                r = drop_whiteouts(dir_fd, 0);
-        if (r >= 0)
-                drop_implied(tree, path);
-        return r;
+        if (r < 0)
+                return r;
+        r = drop_whiteouts(dir_fd, 0);
+        if (r < 0)
+                return r;
+        drop_implied(tree, path);
+        return 0;
 }
 
 static bool is_implied(const LayerTree *tree, const char *path) {
@@ -157,23 +159,28 @@ static int hide_names_of(LayerTree *tree, int fd, Error *reterr) {
                 close_fd(copy);
                 return -ENOMEM;
         }
-        while (r >= 0 && (entry = readdir(dir)))
+        while ((entry = readdir(dir))) {
                 if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
                         r = layer_tree_whiteout(tree, entry->d_name, reterr);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 /* Overlayfs does not check whether the top of a layer is opaque; so each name is hidden
  * separately. */
 static int hide_all_at_top(LayerTree *tree, Error *reterr) {
-        int r = 0;
+        for (size_t i = 0; i < tree->below.n_layers; i++) {
+                int r = layer_view_await(&tree->below, i);
 
-        for (size_t i = 0; r >= 0 && i < tree->below.n_layers; i++) {
-                r = layer_view_await(&tree->below, i);
-                if (r >= 0)
-                        r = hide_names_of(tree, tree->below.layers[i], reterr);
+                if (r < 0)
+                        return r;
+                r = hide_names_of(tree, tree->below.layers[i], reterr);
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }
 
 int layer_tree_opaque(LayerTree *tree, Error *reterr) {

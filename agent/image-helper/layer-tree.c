@@ -67,9 +67,12 @@ static int inherit_directory_metadata(int from, int fd) {
                 return -errno;
         metadata = file_metadata_of(&st);
         r = file_metadata_apply(fd, &metadata);
-        if (r >= 0)
-                r = xattr_copy(from, fd);
-        return r < 0 ? r : file_metadata_apply_times(fd, &metadata);
+        if (r < 0)
+                return r;
+        r = xattr_copy(from, fd);
+        if (r < 0)
+                return r;
+        return file_metadata_apply_times(fd, &metadata);
 }
 
 int layer_tree_inherit_top(const LayerTree *tree, Error *reterr) {
@@ -105,7 +108,9 @@ static int make_tree_directory(const LayerTree *tree, int parent_fd, const char 
         if (fd < 0)
                 return fd;
         r = path ? inherit_directory_metadata(from, fd) : 0;
-        if (r >= 0 && replaces)
+        if (r < 0)
+                return r;
+        if (replaces)
                 r = layer_tree_mark_opaque(tree, fd);
         if (r < 0)
                 return r;
@@ -207,16 +212,18 @@ static int enter_tree_directory(LayerTree *tree, const char *parent, bool implie
                 r = enter_resolved(tree, parent, parent, fd);
         } else {
                 r = layer_view_resolve(&tree->all, parent, path, reterr);
-                if (r >= 0)
-                        r = check_tree_depth(path, reterr);
+                if (r < 0)
+                        return r;
+                r = check_tree_depth(path, reterr);
                 if (r < 0)
                         return r;
                 fd = open_or_make(tree, path, implied);
                 r = fd < 0 ? fd : enter_resolved(tree, parent, path, fd);
         }
-        if (r >= 0)
-                fd = -EBADF;
-        return r;
+        if (r < 0)
+                return r;
+        fd = -EBADF;
+        return 0;
 }
 
 /* Whether the container would see a directory there, following links. 1, 0, or -errno. */
@@ -311,8 +318,9 @@ static int resolve_target(const LayerTree *tree, const char *target, char path[s
         int n, r;
 
         r = tar_name_split(target, &parent, &base);
-        if (r >= 0)
-                r = layer_view_resolve(&tree->all, parent, path, reterr);
+        if (r < 0)
+                return r;
+        r = layer_view_resolve(&tree->all, parent, path, reterr);
         if (r < 0)
                 return r;
         length = strlen(path);
@@ -346,8 +354,9 @@ int layer_tree_link(LayerTree *tree, const char *base, const char *target, uint6
 
         *ret_copied = 0;
         r = resolve_target(tree, target, path, reterr);
-        if (r >= 0)
-                r = layer_tree_child_path(tree, base, link);
+        if (r < 0)
+                return r;
+        r = layer_tree_child_path(tree, base, link);
         if (r < 0)
                 return r;
         if (streq(link, path))

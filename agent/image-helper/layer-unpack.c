@@ -116,11 +116,15 @@ static int finish_unpacked_file(int fd, struct archive_entry *entry, Error *rete
         int r;
 
         r = read_entry_metadata(entry, &metadata, reterr);
-        if (r >= 0)
-                r = file_metadata_apply(fd, &metadata);
-        if (r >= 0)
-                r = apply_xattrs(fd, entry, reterr);
-        return r < 0 ? r : file_metadata_apply_times(fd, &metadata);
+        if (r < 0)
+                return r;
+        r = file_metadata_apply(fd, &metadata);
+        if (r < 0)
+                return r;
+        r = apply_xattrs(fd, entry, reterr);
+        if (r < 0)
+                return r;
+        return file_metadata_apply_times(fd, &metadata);
 }
 
 static int write_at(int fd, const char *data, size_t length, uint64_t offset) {
@@ -216,8 +220,9 @@ static int unpack_other(UnpackedLayer *layer, struct archive_entry *entry, const
         int fd = layer_tree_fd(layer->tree), r;
 
         r = read_entry_metadata(entry, &metadata, reterr);
-        if (r >= 0)
-                r = layer_tree_clear(layer->tree, base, reterr);
+        if (r < 0)
+                return r;
+        r = layer_tree_clear(layer->tree, base, reterr);
         if (r < 0)
                 return r;
         if (archive_entry_filetype(entry) == AE_IFIFO)
@@ -277,13 +282,14 @@ static int unpack_top(UnpackedLayer *layer, struct archive_entry *entry, Error *
         if (archive_entry_hardlink(entry) || archive_entry_filetype(entry) != AE_IFDIR)
                 return error_setf(reterr, EINVAL,
                                   "replaces the top directory and is not a directory");
-        r = layer_tree_enter(layer->tree, "", reterr);
-        if (r >= 0)
-                r = finish_unpacked_file(layer_tree_fd(layer->tree), entry, reterr);
-        if (r >= 0)
-                r = layer_tree_keep_times(layer->tree);
         layer->has_top = true;
-        return r;
+        r = layer_tree_enter(layer->tree, "", reterr);
+        if (r < 0)
+                return r;
+        r = finish_unpacked_file(layer_tree_fd(layer->tree), entry, reterr);
+        if (r < 0)
+                return r;
+        return layer_tree_keep_times(layer->tree);
 }
 
 /* Hides one name of the layers below, or all if NULL. Without a directory there is nothing to hide,
@@ -308,8 +314,9 @@ static int unpack_clean(UnpackedLayer *layer, struct archive_entry *entry, const
         if (name[0] == '\0')
                 return unpack_top(layer, entry, reterr);
         r = tar_name_split(name, &parent, &base);
-        if (r >= 0)
-                r = tar_name_classify(base, &kind, &hidden, reterr);
+        if (r < 0)
+                return r;
+        r = tar_name_classify(base, &kind, &hidden, reterr);
         if (r < 0)
                 return r;
         if (kind == TAR_NAME_IGNORED || tar_name_is_aufs(parent))
@@ -365,15 +372,18 @@ int unpack_layer_tar(ByteStream *tar, int fd, const LayerView *below, UnpackBudg
 
         byte_stream_limit(tar, IMAGE_BYTES_MAX);
         r = byte_stream_open_tar(tar, &archive, reterr);
-        if (r >= 0)
-                r = layer_tree_new(fd, below, &tree);
+        if (r < 0)
+                return r;
+        r = layer_tree_new(fd, below, &tree);
         if (r < 0)
                 return r;
         layer.archive = archive;
         layer.tree = tree;
         r = unpack_all(&layer, reterr);
         layer_tree_leave(tree);
-        if (r >= 0 && !layer.has_top)
+        if (r < 0)
+                return r;
+        if (!layer.has_top)
                 r = layer_tree_inherit_top(tree, reterr);
         if (r < 0)
                 return r;

@@ -91,18 +91,22 @@ static void remove_unpacked_layers(const ImageUnpack *unpack) {
 
 /* Missing layers are published; the others are compared. */
 static int compare_layers(LayerVerification *check, ImageUnpack *unpack, Error *reterr) {
-        int r = 0;
+        for (size_t i = 0; i < unpack->n; i++) {
+                int r;
 
-        for (size_t i = 0; r >= 0 && i < unpack->n; i++)
-                if (unpack->made[i]) {
-                        r = compare_layer(check, unpack, i, reterr);
-                        if (r >= 0)
-                                r = strv_append(&check->seen, unpack->chain_ids[i]);
-                }
+                if (!unpack->made[i])
+                        continue;
+                r = compare_layer(check, unpack, i, reterr);
+                if (r < 0)
+                        return r;
+                r = strv_append(&check->seen, unpack->chain_ids[i]);
+                if (r < 0)
+                        return r;
+        }
+        if (!check->repairs)
+                return 0;
         /* Complete, because nothing was taken out of them. */
-        if (r >= 0 && check->repairs)
-                r = store_publish(unpack->store, unpack->made, unpack->n, reterr);
-        return r;
+        return store_publish(unpack->store, unpack->made, unpack->n, reterr);
 }
 
 static bool has_record(const Store *store, const CatalogImage *image) {

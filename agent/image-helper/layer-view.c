@@ -84,8 +84,9 @@ int layer_view_find(const LayerView *view, const char *path, struct stat *ret) {
         for (size_t i = 0; i < view->n_layers; i++) {
                 int r = layer_view_await(view, i);
 
-                if (r >= 0)
-                        r = find_in_layer(view->layers[i], path, ret);
+                if (r < 0)
+                        return r;
+                r = find_in_layer(view->layers[i], path, ret);
                 if (r < 0)
                         return r;
                 if (r > 0)

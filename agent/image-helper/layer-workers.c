@@ -93,23 +93,34 @@ static int verify_layer_diff_id(const ImageUnpack *unpack, size_t i, ByteStream 
         return 0;
 }
 
-int read_and_verify_layer(const ImageUnpack *unpack, size_t i, int fd, LayerViewGate *gate,
-                          uint64_t *ret_size, Error *reterr) {
+static int unpack_or_drain_layer(const ImageUnpack *unpack, size_t i, int fd, LayerViewGate *gate,
+                                 uint64_t *ret_size, Error *reterr) {
         LayerView below = { unpack->stack + (unpack->n - i), i, gate, 0 };
         cleanup_with(byte_stream_freep) ByteStream *tar = NULL;
         ByteStream *packed;
         int r;
 
         r = unpack->source->open_layer(unpack->source->userdata, i, &packed, reterr);
-        if (r >= 0)
-                r = byte_stream_new_unpacked_take(packed, &tar, reterr);
-        if (r >= 0)
-                r = fd >= 0 ? unpack_layer_tar(tar, fd, &below, unpack->allowance, reterr)
-                            : byte_stream_drain(tar, reterr);
-        if (r >= 0)
-                r = verify_layer_diff_id(unpack, i, tar, reterr);
-        if (r >= 0)
-                *ret_size = byte_stream_length(tar);
+        if (r < 0)
+                return r;
+        r = byte_stream_new_unpacked_take(packed, &tar, reterr);
+        if (r < 0)
+                return r;
+        r = fd >= 0 ? unpack_layer_tar(tar, fd, &below, unpack->allowance, reterr)
+                    : byte_stream_drain(tar, reterr);
+        if (r < 0)
+                return r;
+        r = verify_layer_diff_id(unpack, i, tar, reterr);
+        if (r < 0)
+                return r;
+        *ret_size = byte_stream_length(tar);
+        return 0;
+}
+
+int read_and_verify_layer(const ImageUnpack *unpack, size_t i, int fd, LayerViewGate *gate,
+                          uint64_t *ret_size, Error *reterr) {
+        int r = unpack_or_drain_layer(unpack, i, fd, gate, ret_size, reterr);
+
         return r < 0 ? error_prefixf(reterr, r, "layer '%s'", layer_name(unpack, i)) : 0;
 }
 
@@ -280,12 +291,19 @@ static int wait_for_layer_worker(ImageUnpack *unpack, LayerWorker *works, Error 
                 return errno == EINTR ? 1 : -errno;
         if (feed && fds[n].revents)
                 r = feed->on_readable(feed->userdata, reterr);
-        if (feed && r >= 0)
+        if (r < 0)
+                return r;
+        if (feed)
                 r = feed->on_tick(feed->userdata, reterr);
-        for (size_t k = 0; r >= 0 && k < n; k++)
+        if (r < 0)
+                return r;
+        for (size_t k = 0; k < n; k++) {
                 if (fds[k].revents)
                         r = take_layer_outcome(unpack, works, which[k], reterr);
-        return r < 0 ? r : 1;
+                if (r < 0)
+                        return r;
+        }
+        return 1;
 }
 
 static void end_layer_workers(const ImageUnpack *unpack, LayerWorker *works) {

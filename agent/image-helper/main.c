@@ -31,9 +31,9 @@ static const char usage[] =
         "                                remove images, and layers that no image needs\n"
         "  export --store DIR NAME       write an image to standard output, as an OCI archive\n"
         "  verify --store DIR [--repair] [ARCHIVE]\n"
-        "                                report damaged images of which the store has blobs, or"
+        "                                report damaged images of which the store has blobs, or "
         "the\n"
-        "                                the archive; repair them\n"
+        "                                archive; repair them\n"
         "  sweep --store DIR             remove unfinished downloads and layers\n"
         "\n"
         "  --help  --version\n";
@@ -82,8 +82,9 @@ static int read_archive(Store *store, bool unpacking, Error *reterr) {
         if (fd < 0)
                 return fd;
         r = confine_parser(unpacking, store_fd(store), reterr);
-        if (r >= 0)
-                r = open_catalog(fd, store, &source, &catalog, reterr);
+        if (r < 0)
+                return r;
+        r = open_catalog(fd, store, &source, &catalog, reterr);
         if (r < 0)
                 return r;
         return unpacking ? unpack_chosen(catalog, store, reterr) : catalog_print(catalog, reterr);
@@ -127,11 +128,13 @@ static int check_archive(LayerVerification *check, int fd, Store *store, Error *
         if (r < 0)
                 return r;
         images = catalog_image_provider(catalog);
-        for (size_t i = 0; r >= 0 && i < catalog->n_images; i++) {
+        for (size_t i = 0; i < catalog->n_images; i++) {
                 catalog->chosen = &catalog->images[i];
                 r = verify_image_layers(check, catalog->chosen, &images, store, reterr);
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }
 
 static int check_blobs(LayerVerification *check, Store *store, Error *reterr) {
@@ -148,12 +151,15 @@ static int verb_verify(Store *store, Error *reterr) {
         cleanup_close int fd = arg_archive ? open_archive(arg_archive, reterr) : -EBADF;
         int r = arg_archive && fd < 0 ? fd : confine_parser(true, store_fd(store), reterr);
 
-        if (r >= 0)
-                r = arg_archive ? check_archive(&check, fd, store, reterr)
-                                : check_blobs(&check, store, reterr);
-        if (r >= 0 && check.faults > 0)
-                r = error_setf(reterr, EBADMSG, "%u faults", check.faults);
-        return r;
+        if (r < 0)
+                return r;
+        r = arg_archive ? check_archive(&check, fd, store, reterr)
+                        : check_blobs(&check, store, reterr);
+        if (r < 0)
+                return r;
+        if (check.faults > 0)
+                return error_setf(reterr, EBADMSG, "%u faults", check.faults);
+        return 0;
 }
 
 static int verb_sweep(Store *store, Error *reterr) {

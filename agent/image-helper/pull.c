@@ -131,8 +131,9 @@ static int fetch_document(RegistryPull *pull, const char *name, bool is_blob, si
                 return -errno;
         (void) snprintf(request.name, sizeof(request.name), "%s", name);
         r = fetcher_pool_submit(&pull->fetchers, &request, fd, -1);
-        if (r >= 0)
-                r = receive_fetch_reply(pull, &reply, reterr);
+        if (r < 0)
+                return r;
+        r = receive_fetch_reply(pull, &reply, reterr);
         if (r < 0)
                 return r;
         if (reply.r < 0)
@@ -244,16 +245,16 @@ static int resolve_pull_reference(RegistryPull *pull, OciDescriptor *ret,
         if (reference->digest[0] && !streq(ret->digest, reference->digest)) {
                 free(text);
                 return error_setf(reterr, EBADMSG,
-                                  "the registry sent a different image: its digest is"
+                                  "the registry sent a different image: its digest is "
                                   "%s",
                                   ret->digest);
         }
-        r = add_pulled_document_take(pull, ret->digest, text, length);
-        if (r >= 0)
-                r = find_document_type(find_document(pull, ret->digest), said, media_type, reterr);
         ret->media_type = media_type;
         ret->size = length;
-        return r;
+        r = add_pulled_document_take(pull, ret->digest, text, length);
+        if (r < 0)
+                return r;
+        return find_document_type(find_document(pull, ret->digest), said, media_type, reterr);
 }
 
 static int read_pulled_image(RegistryPull *pull, const ImageProvider *source, Error *reterr) {
@@ -323,7 +324,7 @@ static int on_fetch_reply(void *userdata, Error *reterr) {
         if (downloaded_bytes(blob) != pull->image.layers[reply.id].size) {
                 store_discard_blob(pull->store, pull->image.layers[reply.id].digest, &blob->file);
                 return error_setf(reterr, EBADMSG,
-                                  "layer '%s' is damaged: the registry sent %llu"
+                                  "layer '%s' is damaged: the registry sent %llu "
                                   "bytes of %llu",
                                   pull->image.layers[reply.id].digest,
                                   (unsigned long long) downloaded_bytes(blob),
@@ -377,11 +378,14 @@ static int on_layers_unpacked(void *userdata, Error *reterr) {
         RegistryPull *pull = userdata;
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < pull->n_blobs; i++)
+        for (size_t i = 0; i < pull->n_blobs; i++) {
                 if (pull->blobs[i].is_wanted)
                         r = store_commit_blob(pull->store, pull->image.layers[i].digest,
                                               &pull->blobs[i].file, reterr);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 static int open_pulled_layer(void *userdata, size_t i, ByteStream **ret, Error *reterr) {
@@ -425,10 +429,15 @@ static int open_layer_downloads(RegistryPull *pull, Error *reterr) {
                                                   .wakeup_write_fd = -EBADF,
                                                   .wakeup_read_fd = -EBADF };
         r = unpack_find_missing(&pull->image, pull->store, missing);
-        for (size_t i = 0; r >= 0 && i < n; i++)
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
                 if (missing[i])
                         r = open_layer_download(pull, i, reterr);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 /* ---- the whole pull ---- */
@@ -459,36 +468,44 @@ static int run_image_pull(RegistryPull *pull, const char *reference, Error *rete
         int r;
 
         r = read_pulled_image(pull, &source, reterr);
-        if (r >= 0)
-                r = open_layer_downloads(pull, reterr);
-        if (r >= 0)
-                r = request_layer_blobs(pull, reterr);
+        if (r < 0)
+                return r;
+        r = open_layer_downloads(pull, reterr);
+        if (r < 0)
+                return r;
+        r = request_layer_blobs(pull, reterr);
         if (r < 0)
                 return r;
         feed.fd = pull->fetchers.fd;
         r = unpack_image(&pull->image, &source, &feed, pull->store, names, reterr);
-        if (r >= 0)
-                (void) printf("{\"digest\":\"%s\"}\n", pull->image.digest);
-        return r;
+        if (r < 0)
+                return r;
+        (void) printf("{\"digest\":\"%s\"}\n", pull->image.digest);
+        return 0;
 }
 
 int pull_image(const char *reference, const PullSettings *settings, Store *store, Error *reterr) {
         cleanup_with(pull_reference_done) PullReference parsed = { 0 };
         cleanup_with(endpoints_done) Endpoints endpoints = { 0 };
         cleanup_with(registry_pull_done) RegistryPull pull = { .store = store,
+                                                               .reference = &parsed,
                                                                .fetchers = { .fd = -EBADF },
                                                                .progress = settings->progress };
         int r;
 
         r = pull_reference_parse(reference, &parsed, reterr);
-        if (r >= 0)
-                r = endpoints_find(&parsed, settings, &endpoints, reterr);
-        if (r >= 0)
-                r = fetcher_pool_start(&endpoints, FETCHERS,
-                                       (int[]){ store_fd(store), store_tmp_fd(store), -EBADF },
-                                       &pull.fetchers, reterr);
-        if (r >= 0)
-                r = confine_parser(true, store_fd(store), reterr);
-        pull.reference = &parsed;
-        return r < 0 ? r : run_image_pull(&pull, reference, reterr);
+        if (r < 0)
+                return r;
+        r = endpoints_find(&parsed, settings, &endpoints, reterr);
+        if (r < 0)
+                return r;
+        r = fetcher_pool_start(&endpoints, FETCHERS,
+                               (int[]){ store_fd(store), store_tmp_fd(store), -EBADF },
+                               &pull.fetchers, reterr);
+        if (r < 0)
+                return r;
+        r = confine_parser(true, store_fd(store), reterr);
+        if (r < 0)
+                return r;
+        return run_image_pull(&pull, reference, reterr);
 }

@@ -64,9 +64,10 @@ static int on_registry_data(const void *data, size_t length, uint64_t position, 
         RegistryTransfer *transfer = userdata;
         int r = transfer->object->on_data(data, length, position, transfer->object->userdata);
 
-        if (r >= 0)
-                transfer->have = position + length;
-        return r;
+        if (r < 0)
+                return r;
+        transfer->have = position + length;
+        return 0;
 }
 
 static const Credential *credential_of(const RegistryTransfer *transfer) {
@@ -108,15 +109,16 @@ static int next_credential(RegistryTransfer *transfer, Error *reterr) {
         session->credential = 0;
         if (all->n > 0)
                 return error_setf(reterr, EACCES,
-                                  "authentication failed, or the image does not exist:"
+                                  "authentication failed, or the image does not exist: "
                                   "check imagePullSecrets and registryAuthFile");
         return error_setf(
                 reterr, EACCES,
-                "authentication is required, or the image does not exist: name a Secret in"
+                "authentication is required, or the image does not exist: name a Secret in "
                 "imagePullSecrets, or log in to the registryAuthFile");
 }
 
-static int answer_bearer(RegistryTransfer *transfer, const Challenge *challenge, Error *reterr) {
+static int answer_bearer_challenge(RegistryTransfer *transfer, const Challenge *challenge,
+                                   Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
         EndpointSession *session = transfer->session;
         char *token = NULL;
@@ -147,7 +149,7 @@ static int answer_challenge(RegistryTransfer *transfer, const Challenge *challen
         EndpointSession *session = transfer->session;
 
         if (challenge->scheme == CHALLENGE_BEARER)
-                return answer_bearer(transfer, challenge, reterr);
+                return answer_bearer_challenge(transfer, challenge, reterr);
         if (challenge->scheme == CHALLENGE_BASIC && credential && credential->user &&
             !session->uses_basic) {
                 session->uses_basic = true;

@@ -3,8 +3,7 @@
 
 #include "agent/image-helper/document.h"
 #include "common/cleanup.h"
-
-#include <curl/curl.h>
+#include "common/url-escape.h"
 
 enum {
         ANSWER_BYTES_MAX = 1024 * 1024,
@@ -64,15 +63,14 @@ bool token_server_is_trusted(const char *server, const char *registry) {
 
 /* A parameter of a query or of a form, escaped. */
 static int add_parameter(FILE *out, const char *name, const char *value) {
-        char *escaped;
+        cleanup_free char *escaped = NULL;
 
         if (!value)
                 return 0;
-        escaped = curl_easy_escape(NULL, value, 0);
+        escaped = url_escape(value);
         if (!escaped)
                 return -ENOMEM;
         (void) fprintf(out, "&%s=%s", name, escaped);
-        curl_free(escaped);
         return 0;
 }
 
@@ -118,7 +116,7 @@ static int check_token_server(const Endpoint *endpoint, const char *realm,
         if (credential && !token_server_is_trusted(server, registry))
                 return error_setf(
                         reterr, EACCES,
-                        "it redirects to the token server '%.256s', which does not belong to it:"
+                        "it redirects to the token server '%.256s', which does not belong to it: "
                         "the password is not sent there",
                         server);
         return 0;
@@ -162,10 +160,12 @@ int registry_token_get(HttpTransport *http, const Endpoint *endpoint, const Chal
 
         r = url_resolve_location(endpoint->origin, challenge->realm, endpoint->may_be_plain, &realm,
                                  reterr);
-        if (r >= 0)
-                r = check_token_server(endpoint, realm, credential, reterr);
-        if (r >= 0)
-                r = format_parameters(endpoint, challenge, credential, &parameters);
+        if (r < 0)
+                return r;
+        r = check_token_server(endpoint, realm, credential, reterr);
+        if (r < 0)
+                return r;
+        r = format_parameters(endpoint, challenge, credential, &parameters);
         if (r < 0)
                 return r;
         if (asprintf(&url, "%s%s%s", realm,

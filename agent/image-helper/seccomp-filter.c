@@ -2,27 +2,13 @@
 #include "agent/image-helper/seccomp-filter.h"
 
 #include "common/cleanup.h"
+#include "common/seccomp-rules.h"
 
 #include <sched.h>
-#include <seccomp.h>
-
-/* Sanitizers inspect the process that they run in. */
-#if defined(__SANITIZE_ADDRESS__)
-#define HAS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HAS_SANITIZER 1
-#endif
-#endif
 
 #define NAMESPACE_FLAGS                                                                \
         (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
          CLONE_NEWPID | CLONE_NEWNET)
-
-static inline void seccomp_releasep(scmp_filter_ctx *filter) {
-        if (*filter)
-                seccomp_release(*filter);
-}
 
 /* clang-format off */
 static const char *const unpacker_calls[] = {
@@ -49,7 +35,7 @@ static const char *const unpacker_calls[] = {
         "getgid32", "getegid32", "exit", "exit_group", "fork", "wait4", "waitid", "kill", "tgkill", "pipe2",
         "poll", "ppoll", "ppoll_time64", "sendmsg", "recvmsg", "prctl", "landlock_create_ruleset",
         "landlock_add_rule", "landlock_restrict_self",
-#ifdef HAS_SANITIZER
+#if HAS_SANITIZER
         "prlimit64", "ptrace", "getcwd", "sched_getscheduler", "vfork", "getpgrp",
 #endif
 };
@@ -66,20 +52,6 @@ static const char *const fetcher_refusals[] = {
 };
 /* clang-format on */
 
-/* A system call that is unknown to this kernel or machine needs no rule. */
-static int add_rules(scmp_filter_ctx filter, uint32_t action, const char *const *names, size_t n) {
-        for (size_t i = 0; i < n; i++) {
-                int call = seccomp_syscall_resolve_name(names[i]), r;
-
-                if (call == __NR_SCMP_ERROR)
-                        continue;
-                r = seccomp_rule_add(filter, action, call, 0);
-                if (r < 0 && r != -EDOM)
-                        return r;
-        }
-        return 0;
-}
-
 /* A process of our own may be created, a namespace not. clone3's flags are in memory that a filter
  * cannot read; with ENOSYS the C library uses clone. */
 static int add_clone(scmp_filter_ctx filter) {
@@ -95,12 +67,10 @@ int seccomp_filter_unpacker(Error *reterr) {
 
         if (!filter)
                 return -ENOMEM;
-        r = add_rules(filter, SCMP_ACT_ALLOW, unpacker_calls, N_ELEMENTS(unpacker_calls));
+        r = seccomp_add_calls(filter, SCMP_ACT_ALLOW, unpacker_calls, N_ELEMENTS(unpacker_calls));
         if (r >= 0)
                 r = add_clone(filter);
-        if (r >= 0)
-                r = seccomp_load(filter);
-        return r < 0 ? error_prefixf(reterr, r, "cannot install the system call filter") : 0;
+        return seccomp_load_filter(filter, r, reterr);
 }
 
 int seccomp_filter_fetcher(Error *reterr) {
@@ -109,9 +79,7 @@ int seccomp_filter_fetcher(Error *reterr) {
 
         if (!filter)
                 return -ENOMEM;
-        r = add_rules(filter, SCMP_ACT_ERRNO(EPERM), fetcher_refusals,
-                      N_ELEMENTS(fetcher_refusals));
-        if (r >= 0)
-                r = seccomp_load(filter);
-        return r < 0 ? error_prefixf(reterr, r, "cannot install the system call filter") : 0;
+        r = seccomp_add_calls(filter, SCMP_ACT_ERRNO(EPERM), fetcher_refusals,
+                              N_ELEMENTS(fetcher_refusals));
+        return seccomp_load_filter(filter, r, reterr);
 }

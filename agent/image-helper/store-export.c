@@ -54,9 +54,12 @@ static int write_tar_padding(int fd, uint64_t size) {
 static int write_tar_text(int fd, const char *name, const char *text) {
         int r = write_tar_header(fd, name, strlen(text));
 
-        if (r >= 0)
-                r = write_all(fd, text, strlen(text));
-        return r < 0 ? r : write_tar_padding(fd, strlen(text));
+        if (r < 0)
+                return r;
+        r = write_all(fd, text, strlen(text));
+        if (r < 0)
+                return r;
+        return write_tar_padding(fd, strlen(text));
 }
 
 static int copy_blob_bytes(int from, int to, uint64_t size) {
@@ -89,15 +92,18 @@ static int write_blob(const Store *store, const char *digest, int fd, Error *ret
         if (from < 0)
                 return errno == ENOENT ? error_setf(reterr, ENOENT,
                                                     "only the unpacked layers are in the store, as "
-                                                    "the image came from"
+                                                    "the image came from "
                                                     "an archive: use that archive")
                                        : -errno;
         if (fstat(from, &st) < 0)
                 return -errno;
         r = write_tar_header(fd, path, (uint64_t) st.st_size);
-        if (r >= 0)
-                r = copy_blob_bytes(from, fd, (uint64_t) st.st_size);
-        return r < 0 ? r : write_tar_padding(fd, (uint64_t) st.st_size);
+        if (r < 0)
+                return r;
+        r = copy_blob_bytes(from, fd, (uint64_t) st.st_size);
+        if (r < 0)
+                return r;
+        return write_tar_padding(fd, (uint64_t) st.st_size);
 }
 
 static const json_t *find_index_entry(const json_t *index, const char *name) {
@@ -137,8 +143,9 @@ static int write_blobs(const Store *store, const char *digest, int fd, Error *re
         int r;
 
         r = store_read_blob(store, digest, MANIFEST_SIZE_MAX, &text, &length);
-        if (r >= 0)
-                r = document_parse(text, length, &manifest, reterr);
+        if (r < 0)
+                return r;
+        r = document_parse(text, length, &manifest, reterr);
         if (r < 0)
                 return r;
         config = document_string(json_object_get(manifest, "config"), "digest");
@@ -155,6 +162,21 @@ static int write_blobs(const Store *store, const char *digest, int fd, Error *re
         }
         r = write_blob(store, config, fd, reterr);
         return r < 0 ? r : write_blob(store, digest, fd, reterr);
+}
+
+static int write_image_archive(const Store *store, const json_t *item, const char *digest, int fd,
+                               Error *reterr) {
+        int r = write_blobs(store, digest, fd, reterr);
+
+        if (r < 0)
+                return r;
+        r = write_tar_text(fd, "oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}");
+        if (r < 0)
+                return r;
+        r = write_export_index(item, fd);
+        if (r < 0)
+                return r;
+        return write_all(fd, zeros, sizeof(zeros));
 }
 
 int store_export(Store *store, const char *name, int fd, Error *reterr) {
@@ -174,12 +196,6 @@ int store_export(Store *store, const char *name, int fd, Error *reterr) {
         digest = document_string(item, "digest");
         if (!digest || !digest_is_valid(digest))
                 return error_setf(reterr, ENOENT, "image '%.256s' is not in the store", name);
-        r = write_blobs(store, digest, fd, reterr);
-        if (r >= 0)
-                r = write_tar_text(fd, "oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}");
-        if (r >= 0)
-                r = write_export_index(item, fd);
-        if (r >= 0)
-                r = write_all(fd, zeros, sizeof(zeros));
+        r = write_image_archive(store, item, digest, fd, reterr);
         return r < 0 ? error_prefixf(reterr, r, "cannot be exported") : 0;
 }

@@ -45,10 +45,13 @@ static int for_each_store_entry(const Store *store, const char *directory,
 
         if (!dir)
                 return -errno;
-        while (r >= 0 && (entry = readdir(dir)))
+        while ((entry = readdir(dir))) {
                 if (entry->d_name[0] != '.')
                         r = each(store, entry->d_name, userdata);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 /* ---- mark ---- */
@@ -88,27 +91,32 @@ static int mark_manifest(const Store *store, const char *digest, char ***marks) 
             document_parse(text, length, &manifest, NULL) < 0)
                 return r;
         r = mark_digest(marks, document_string(json_object_get(manifest, "config"), "digest"));
-        json_array_foreach(json_object_get(manifest, "layers"), i, layer)
-                if (r >= 0)
-                        r = mark_digest(marks, document_string(layer, "digest"));
-        return r;
+        if (r < 0)
+                return r;
+        json_array_foreach(json_object_get(manifest, "layers"), i, layer) {
+                r = mark_digest(marks, document_string(layer, "digest"));
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 static int mark_index(const Store *store, const json_t *index, char ***marks) {
         const json_t *item;
         size_t i;
-        int r = 0;
+        int r;
 
         json_array_foreach(json_object_get(index, "manifests"), i, item) {
-                if (r >= 0)
-                        r = mark_manifest(store, document_string(item, "digest"), marks);
-                if (r >= 0)
-                        r = mark_manifest(
-                                store,
-                                document_string(json_object_get(item, "annotations"), ANNOTATION),
-                                marks);
+                const json_t *annotations = json_object_get(item, "annotations");
+
+                r = mark_manifest(store, document_string(item, "digest"), marks);
+                if (r < 0)
+                        return r;
+                r = mark_manifest(store, document_string(annotations, ANNOTATION), marks);
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }
 
 /* ---- sweep ---- */
@@ -172,15 +180,20 @@ static int sweep_unmarked(Store *store, const json_t *index) {
         int r;
 
         r = for_each_store_entry(store, "records", mark_record, &layers);
-        if (r >= 0)
-                r = for_each_store_entry(store, "layers", sweep_layer, layers);
-        if (r >= 0 && index)
+        if (r < 0)
+                return r;
+        r = for_each_store_entry(store, "layers", sweep_layer, layers);
+        if (r < 0)
+                return r;
+        if (index) {
                 r = mark_index(store, index, &blobs);
-        if (r >= 0 && index)
+                if (r < 0)
+                        return r;
                 r = for_each_store_entry(store, "blobs/sha256", sweep_blob, blobs);
-        if (r >= 0)
-                r = for_each_store_entry(store, "partial", sweep_partial, NULL);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return for_each_store_entry(store, "partial", sweep_partial, NULL);
 }
 
 int store_remove_images(Store *store, char *const *digests, Error *reterr) {

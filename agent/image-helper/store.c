@@ -23,9 +23,11 @@ static int write_layout(int store_fd) {
 
         (void) snprintf(name, sizeof(name), "oci-layout.%d", (int) getpid());
         r = write_file_atomic_at(store_fd, name, layout, strlen(layout), 0600);
-        if (r >= 0 && renameat(store_fd, name, store_fd, "oci-layout") < 0)
-                r = -errno;
-        return r;
+        if (r < 0)
+                return r;
+        if (renameat(store_fd, name, store_fd, "oci-layout") < 0)
+                return -errno;
+        return 0;
 }
 
 int store_open(const char *path, Store **ret, Error *reterr) {
@@ -219,23 +221,36 @@ static int sync_store_directory(const Store *store, const char *name) {
         return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
+static int publish_layers_and_blobs(Store *store, int layers_fd, const char *const *chain_ids,
+                                    size_t n) {
+        size_t n_staged = strv_length(store->staged);
+        int r;
+
+        for (size_t i = 0; i < n; i++) {
+                r = chain_ids[i] ? publish_layer(store, layers_fd, i, chain_ids[i]) : 0;
+                if (r < 0)
+                        return r;
+        }
+        /* The last staged file is the record, which follows when all else is durable. */
+        for (size_t i = 0; i + 1 < n_staged; i++) {
+                r = publish_staged(store, i);
+                if (r < 0)
+                        return r;
+        }
+        r = n_staged > 0 ? sync_store_directory(store, "blobs/sha256") : 0;
+        if (r < 0)
+                return r;
+        return fsync(layers_fd) < 0 ? -errno : 0;
+}
+
 int store_publish(Store *store, const char *const *chain_ids, size_t n, Error *reterr) {
         cleanup_close int layers_fd =
                 openat(store->fd, "layers", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        size_t n_staged = strv_length(store->staged);
         int r = layers_fd < 0 ? -errno : sync_filesystem(store, chain_ids, n);
 
         if (r < 0)
                 return error_prefixf(reterr, r, "image store: cannot sync");
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                if (chain_ids[i])
-                        r = publish_layer(store, layers_fd, i, chain_ids[i]);
-        for (size_t i = 0; r >= 0 && i + 1 < n_staged; i++)
-                r = publish_staged(store, i);
-        if (r >= 0 && n_staged > 0)
-                r = sync_store_directory(store, "blobs/sha256");
-        if (r >= 0 && fsync(layers_fd) < 0)
-                r = -errno;
+        r = publish_layers_and_blobs(store, layers_fd, chain_ids, n);
         return r < 0 ? error_prefixf(reterr, r, "image store: layers") : 0;
 }
 
@@ -359,9 +374,10 @@ int store_untag_images(Store *store, char *const *digests, json_t **ret_index, E
                         (void) json_array_remove(manifests, i);
         }
         r = write_store_index(store, index, reterr);
-        if (r >= 0)
-                *ret_index = TAKE_PTR(index);
-        return r;
+        if (r < 0)
+                return r;
+        *ret_index = TAKE_PTR(index);
+        return 0;
 }
 
 Store *store_free(Store *store) {

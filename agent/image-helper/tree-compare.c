@@ -167,9 +167,11 @@ static int find_new_fault(TreeComparison *comparison, const ComparedPair *pair,
                 return 0;
         }
         r = find_fault(pair, ret_what);
-        if (r >= 0 && link)
+        if (r < 0)
+                return r;
+        if (link)
                 *link = (ComparedLink){ pair->sound.st_ino, pair->here.st_ino, *ret_what };
-        return r;
+        return 0;
 }
 
 /* ---- repairing ---- */
@@ -177,9 +179,11 @@ static int find_new_fault(TreeComparison *comparison, const ComparedPair *pair,
 static int put_in_place(const ComparedPair *pair, bool makes_room) {
         int r = makes_room ? remove_tree_at(pair->fd, pair->name) : 0;
 
-        if (r >= 0 && renameat(pair->sound_fd, pair->name, pair->fd, pair->name) < 0)
-                r = -errno;
-        return r;
+        if (r < 0)
+                return r;
+        if (renameat(pair->sound_fd, pair->name, pair->fd, pair->name) < 0)
+                return -errno;
+        return 0;
 }
 
 /* A directory keeps its place, because its contents are compared separately. */
@@ -194,8 +198,9 @@ static int repair_directory(const ComparedPair *pair) {
         if (one < 0 || other < 0)
                 return one < 0 ? one : other;
         r = file_metadata_apply(other, &metadata);
-        if (r >= 0)
-                r = xattr_copy(one, other);
+        if (r < 0)
+                return r;
+        r = xattr_copy(one, other);
         if (r < 0)
                 return r;
         if (directory_is_opaque(one))
@@ -230,12 +235,18 @@ static int compare_pair(TreeComparison *comparison, ComparedPair *pair, unsigned
                 what = "differs in type";
         else
                 r = find_new_fault(comparison, pair, &what, &is_told);
-        if (r >= 0 && what && !is_told)
+        if (r < 0)
+                return r;
+        if (what && !is_told)
                 r = add_tree_fault(comparison, pair->path, what);
-        if (r >= 0 && what && comparison->repairs)
+        if (r < 0)
+                return r;
+        if (what && comparison->repairs)
                 r = is_directory ? repair_directory(pair)
                                  : put_in_place(pair, is_there && S_ISDIR(pair->here.st_mode));
-        return r >= 0 && is_directory ? compare_subdirectories(comparison, pair, depth) : r;
+        if (r < 0 || !is_directory)
+                return r;
+        return compare_subdirectories(comparison, pair, depth);
 }
 
 /* ---- directories ---- */
@@ -283,7 +294,9 @@ static int compare_surplus(TreeComparison *comparison, int sound_fd, int fd, con
                 return -ENOMEM;
         }
         r = add_tree_fault(comparison, child, "is not part of the image");
-        return r >= 0 && comparison->repairs ? remove_tree_at(fd, name) : r;
+        if (r < 0 || !comparison->repairs)
+                return r;
+        return remove_tree_at(fd, name);
 }
 
 /* Surplus entries are looked for first: a repair moves entries out of the sound tree. */
@@ -298,13 +311,19 @@ static int compare_directories(TreeComparison *comparison, int sound_fd, int fd,
                 return -ENAMETOOLONG;
         if (!own || !sound || fstat(sound_fd, &st) < 0)
                 return -errno;
-        while (r >= 0 && (name = next_name(own)))
+        while ((name = next_name(own))) {
                 r = compare_surplus(comparison, sound_fd, fd, path, name);
-        while (r >= 0 && (name = next_name(sound)))
+                if (r < 0)
+                        return r;
+        }
+        while ((name = next_name(sound))) {
                 r = compare_name(comparison, sound_fd, fd, path, name, depth);
-        if (r >= 0 && comparison->repairs)
+                if (r < 0)
+                        return r;
+        }
+        if (comparison->repairs)
                 (void) futimens(fd, (struct timespec[]){ st.st_atim, st.st_mtim });
-        return r;
+        return 0;
 }
 
 /* The top directory, without a name. */
@@ -316,9 +335,12 @@ static int compare_top_directories(TreeComparison *comparison, int sound_fd, int
         if (fstat(sound_fd, &pair.sound) < 0 || fstat(fd, &pair.here) < 0)
                 return -errno;
         r = find_fault(&pair, &what);
-        if (r >= 0 && what)
-                r = add_tree_fault(comparison, pair.path, what);
-        return r >= 0 && what && comparison->repairs ? repair_directory(&pair) : r;
+        if (r < 0 || !what)
+                return r;
+        r = add_tree_fault(comparison, pair.path, what);
+        if (r < 0 || !comparison->repairs)
+                return r;
+        return repair_directory(&pair);
 }
 
 int compare_trees(TreeComparison *comparison, int sound_fd, int fd) {

@@ -93,8 +93,9 @@ static int stage_own_manifest(const ImageUnpack *unpack, char **ret, size_t *ret
         }
         r = read_document_to_stage(unpack, &image->manifest, MANIFEST_SIZE_MAX, &text, &length,
                                    reterr);
-        if (r >= 0)
-                r = store_stage_blob(unpack->store, image->manifest.digest, text, length, reterr);
+        if (r < 0)
+                return r;
+        r = store_stage_blob(unpack->store, image->manifest.digest, text, length, reterr);
         if (r < 0)
                 return r;
         if (!streq(image->manifest.media_type, MANIFEST_TYPE)) {
@@ -114,17 +115,18 @@ int stage_image_documents(ImageUnpack *unpack, Error *reterr) {
         int r;
 
         r = read_document_to_stage(unpack, blob, CONFIG_SIZE_MAX, &config, &config_length, reterr);
-        if (r >= 0)
-                r = stage_own_manifest(unpack, &manifest, &manifest_length, reterr);
+        if (r < 0)
+                return r;
+        r = stage_own_manifest(unpack, &manifest, &manifest_length, reterr);
         if (r < 0)
                 return r;
         digest_of(manifest, manifest_length, unpack->manifest_digest);
         unpack->manifest_size = manifest_length;
         r = store_stage_blob(unpack->store, blob->digest, config, config_length, reterr);
-        if (r >= 0)
-                r = store_stage_blob(unpack->store, unpack->manifest_digest, manifest,
-                                     manifest_length, reterr);
-        return r;
+        if (r < 0)
+                return r;
+        return store_stage_blob(unpack->store, unpack->manifest_digest, manifest, manifest_length,
+                                reterr);
 }
 
 int tag_unpacked_image(const ImageUnpack *unpack, char *const *names, Error *reterr) {

@@ -96,17 +96,25 @@ static int run_image_unpack(ImageUnpack *unpack, char *const *names, Error *rete
         int r;
 
         r = provide_layers(unpack, reterr);
-        if (r >= 0)
-                r = stage_image_documents(unpack, reterr);
-        if (r >= 0)
-                r = stage_record(unpack, reterr);
-        if (r >= 0)
-                r = store_publish(unpack->store, unpack->made, unpack->n, reterr);
-        if (r >= 0 && unpack->feed)
+        if (r < 0)
+                return r;
+        r = stage_image_documents(unpack, reterr);
+        if (r < 0)
+                return r;
+        r = stage_record(unpack, reterr);
+        if (r < 0)
+                return r;
+        r = store_publish(unpack->store, unpack->made, unpack->n, reterr);
+        if (r < 0)
+                return r;
+        if (unpack->feed)
                 r = unpack->feed->on_unpacked(unpack->feed->userdata, reterr);
-        if (r >= 0)
-                r = tag_unpacked_image(unpack, names, reterr);
-        return r < 0 ? r : store_publish_record(unpack->store, reterr);
+        if (r < 0)
+                return r;
+        r = tag_unpacked_image(unpack, names, reterr);
+        if (r < 0)
+                return r;
+        return store_publish_record(unpack->store, reterr);
 }
 
 int image_unpack_init(ImageUnpack *unpack) {

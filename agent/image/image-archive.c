@@ -249,23 +249,29 @@ static int parse_archived_image(ArchivedImage *image, const json_t *object, cons
         int r;
 
         r = copy_json_string(object, "digest", &image->digest);
-        if (r >= 0 && !image->digest)
-                r = -EBADMSG;
-        if (r >= 0)
-                r = copy_json_string(object, "indexDigest", &image->index_digest);
-        if (r >= 0)
-                r = copy_json_string(object, "refusal", &image->refusal);
+        if (r < 0)
+                return r;
+        if (!image->digest)
+                return -EBADMSG;
+        r = copy_json_string(object, "indexDigest", &image->index_digest);
+        if (r < 0)
+                return r;
+        r = copy_json_string(object, "refusal", &image->refusal);
+        if (r < 0)
+                return r;
+        image->size_bytes = MAX(json_integer_value(json_object_get(object, "size")), 0);
         json_array_foreach(names, i, name) {
-                if (r >= 0)
-                        r = json_is_string(name)
-                                    ? image_reference_names_from_archive(json_string_value(name),
-                                                                         stem, &image->names)
-                                    : -EBADMSG;
+                if (!json_is_string(name))
+                        return -EBADMSG;
+                r = image_reference_names_from_archive(json_string_value(name), stem,
+                                                       &image->names);
+                if (r < 0)
+                        return r;
         }
         /* The only image without a name gets that of its file. */
-        if (r >= 0 && only && json_array_size(names) == 0)
-                r = image_reference_names_from_archive(stem, stem, &image->names);
-        return r;
+        if (only && json_array_size(names) == 0)
+                return image_reference_names_from_archive(stem, stem, &image->names);
+        return 0;
 }
 
 static int parse_archived_images(Archive *archive, const json_t *images) {
@@ -367,8 +373,9 @@ static json_t *archived_image_to_json(const ArchivedImage *image) {
 
         strv_foreach(name, image->names)
                 (void) json_array_append_new(names, json_string(*name));
-        return json_pack("{s:s, s:s*, s:s*, s:o}", "digest", image->digest, "indexDigest",
-                         image->index_digest, "refusal", image->refusal, "names", names);
+        return json_pack("{s:s, s:s*, s:s*, s:I, s:o}", "digest", image->digest, "indexDigest",
+                         image->index_digest, "refusal", image->refusal, "size",
+                         (json_int_t) image->size_bytes, "names", names);
 }
 
 static json_t *archive_to_json(const Archive *archive) {

@@ -15,6 +15,7 @@ typedef struct ArchivedImage {
         char *index_digest; /* of the index over several platforms, or NULL */
         char **names;       /* normalised references */
         char *refusal;      /* why the image cannot be used here, or NULL */
+        int64_t size_bytes; /* of its layers as the archive has them; 0: not known */
 } ArchivedImage;
 
 typedef enum ArchiveState {

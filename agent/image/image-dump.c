@@ -28,19 +28,19 @@ static void dump_image_job(const ImageJob *job, FILE *out) {
 void image_store_dump(const ImageStore *store, FILE *out) {
         size_t n_jobs = 0, n_requests = 0, n_indexing = 0, n_broken = 0;
 
-        for (const ImageJob *job = store->jobs; job; job = job->next)
+        for (const ImageJob *job = store->jobs.first; job; job = job->next)
                 n_jobs++;
         for (const ImageRequest *request = store->requests; request; request = request->next)
                 n_requests++;
-        for (size_t i = 0; i < store->archives.n_archives; i++) {
-                n_indexing += store->archives.archives[i]->state == ARCHIVE_NEW ||
-                              store->archives.archives[i]->state == ARCHIVE_INDEXING;
-                n_broken += store->archives.archives[i]->state == ARCHIVE_BROKEN;
+        for (size_t i = 0; i < store->preload.archives.n_archives; i++) {
+                n_indexing += store->preload.archives.archives[i]->state == ARCHIVE_NEW ||
+                              store->preload.archives.archives[i]->state == ARCHIVE_INDEXING;
+                n_broken += store->preload.archives.archives[i]->state == ARCHIVE_BROKEN;
         }
         dump_section(out, "Images");
         dump_line(out, 1, "loaded images: %zu", store->n_images);
         dump_line(out, 1, "archives: %zu, %zu to be indexed, %zu broken",
-                  store->archives.n_archives, n_indexing, n_broken);
+                  store->preload.archives.n_archives, n_indexing, n_broken);
         dump_line(out, 1, "requests: %zu", n_requests);
         for (const ImageRequest *request = store->requests; request; request = request->next)
                 dump_line(out, 2, "request: %s, waits for %s", request->reference,
@@ -48,14 +48,14 @@ void image_store_dump(const ImageStore *store, FILE *out) {
                           : request->job->reference ? "a pull"
                                                     : "unpacking");
         dump_line(out, 1, "jobs: %zu", n_jobs);
-        for (const ImageJob *job = store->jobs; job; job = job->next)
+        for (const ImageJob *job = store->jobs.first; job; job = job->next)
                 dump_image_job(job, out);
-        if (store->removing_digest)
-                dump_line(out, 1, "removing: %s", store->removing_digest);
-        strv_foreach(digest, store->removal_queue)
+        if (store->gc.removing_digest)
+                dump_line(out, 1, "removing: %s", store->gc.removing_digest);
+        strv_foreach(digest, store->gc.removal_queue)
                 dump_line(out, 1, "to be removed: %s", *digest);
         dump_line(out, 1, "garbage collection: %s",
-                  store->is_freeing_space ? "frees space"
-                  : store->gc_is_due      ? "due"
-                                          : "idle");
+                  store->gc.is_freeing_space ? "frees space"
+                  : store->gc.is_due         ? "due"
+                                             : "idle");
 }

@@ -27,8 +27,8 @@
 /* ---- which images may be removed ---- */
 
 static bool is_image_archived(const ImageStore *store, const char *digest, const char **ret_file) {
-        for (size_t i = 0; i < store->archives.n_archives; i++) {
-                const Archive *archive = store->archives.archives[i];
+        for (size_t i = 0; i < store->preload.archives.n_archives; i++) {
+                const Archive *archive = store->preload.archives.archives[i];
 
                 for (size_t j = 0; j < archive->n_images; j++)
                         if (streq(archive->images[j].digest, digest)) {
@@ -78,14 +78,16 @@ static int foreach_image_record(const ImageStore *store,
                 close_fd(fd);
                 return 0; /* no image was ever unpacked */
         }
-        while (r >= 0 && (entry = readdir(dir))) {
+        while ((entry = readdir(dir))) {
                 char digest[sizeof(DIGEST_PREFIX) + 64];
 
                 (void) snprintf(digest, sizeof(digest), DIGEST_PREFIX "%.64s", entry->d_name);
                 if (image_digest_is_valid(digest) && streq(entry->d_name + 64, ".json"))
                         r = each((ImageStore *) (uintptr_t) store, digest, userdata);
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }
 
 typedef struct OldestImage {
@@ -115,7 +117,7 @@ static bool is_disk_fuller_than(const ImageStore *store, unsigned percent) {
 }
 
 static bool has_running_image_job(const ImageStore *store) {
-        for (const ImageJob *job = store->jobs; job; job = job->next)
+        for (const ImageJob *job = store->jobs.first; job; job = job->next)
                 if (job->child)
                         return true;
         return false;
@@ -137,17 +139,17 @@ static void on_image_removed(const ChildResult *result, void *userdata) {
         ImageStore *store = userdata;
         int r;
 
-        store->removal_child = NULL;
+        store->gc.child = NULL;
         r = child_explain(result, "mainstay-image", &error);
         if (r < 0) {
-                log_warning("Cannot remove image %s: %s", store->removing_digest,
+                log_warning("Cannot remove image %s: %s", store->gc.removing_digest,
                             error_message(&error, r));
-                store->is_freeing_space = false;
+                store->gc.is_freeing_space = false;
         } else
-                log_info("Removed image %s", store->removing_digest);
-        free(store->removing_digest);
-        store->removing_digest = NULL;
-        store->gc_is_due = store->is_freeing_space;
+                log_info("Removed image %s", store->gc.removing_digest);
+        free(store->gc.removing_digest);
+        store->gc.removing_digest = NULL;
+        store->gc.is_due = store->gc.is_freeing_space;
         image_gc_remove_next(store);
         image_jobs_start(store);
 }
@@ -161,30 +163,30 @@ static int start_image_removal(ImageStore *store, const char *digest) {
                 option = NULL;
         if (asprintf(&name, "--name=%s", digest) < 0)
                 name = NULL;
-        store->removing_digest = strdup(digest);
-        if (!option || !name || !store->removing_digest)
+        store->gc.removing_digest = strdup(digest);
+        if (!option || !name || !store->gc.removing_digest)
                 return -ENOMEM;
         forget_stored_image(store, digest);
         r = child_spawn(store->event,
                         &(ChildSpec){ .argv = (char *[]){ store->helper_path, (char[]){ "remove" },
                                                           option, name, NULL },
                                       .timeout_usec = REMOVE_TIMEOUT_USEC },
-                        on_image_removed, store, &store->removal_child, &error);
+                        on_image_removed, store, &store->gc.child, &error);
         if (r < 0) {
                 log_warning("%s", error_message(&error, r));
-                free(store->removing_digest);
-                store->removing_digest = NULL;
+                free(store->gc.removing_digest);
+                store->gc.removing_digest = NULL;
         }
         return r;
 }
 
 /* The digest of the next manual removal that is still permitted; memory, or NULL. */
 static char *take_queued_removal(ImageStore *store) {
-        while (strv_length(store->removal_queue) > 0) {
-                size_t n = strv_length(store->removal_queue);
-                char *digest = store->removal_queue[n - 1];
+        while (strv_length(store->gc.removal_queue) > 0) {
+                size_t n = strv_length(store->gc.removal_queue);
+                char *digest = store->gc.removal_queue[n - 1];
 
-                store->removal_queue[n - 1] = NULL;
+                store->gc.removal_queue[n - 1] = NULL;
                 if (is_image_removable(store, digest))
                         return digest;
                 free(digest);
@@ -195,24 +197,24 @@ static char *take_queued_removal(ImageStore *store) {
 static char *take_image_above_threshold(ImageStore *store) {
         uint64_t now = now_realtime_usec();
         OldestImage oldest = { .last_used_at = UINT64_MAX,
-                               .before = now - MIN(now, store->gc_min_age_usec) };
+                               .before = now - MIN(now, store->gc.min_age_usec) };
 
-        if (store->gc_high_percent == 0 || store->gc_high_percent >= 100 || !store->gc_is_due)
+        if (store->gc.high_percent == 0 || store->gc.high_percent >= 100 || !store->gc.is_due)
                 return NULL;
-        store->gc_is_due = false;
-        store->is_freeing_space = is_disk_fuller_than(
-                store, store->is_freeing_space ? store->gc_low_percent : store->gc_high_percent);
-        if (store->is_freeing_space)
+        store->gc.is_due = false;
+        store->gc.is_freeing_space = is_disk_fuller_than(
+                store, store->gc.is_freeing_space ? store->gc.low_percent : store->gc.high_percent);
+        if (store->gc.is_freeing_space)
                 (void) foreach_image_record(store, find_oldest_image, &oldest);
         if (!oldest.digest[0])
-                store->is_freeing_space = false;
+                store->gc.is_freeing_space = false;
         return oldest.digest[0] ? strdup(oldest.digest) : NULL;
 }
 
 void image_gc_remove_next(ImageStore *store) {
         cleanup_free char *digest = NULL;
 
-        if (store->removal_child || has_running_image_job(store))
+        if (store->gc.child || has_running_image_job(store))
                 return;
         digest = take_queued_removal(store);
         if (!digest)
@@ -222,7 +224,7 @@ void image_gc_remove_next(ImageStore *store) {
 }
 
 void image_gc_schedule(ImageStore *store) {
-        store->gc_is_due = true;
+        store->gc.is_due = true;
         (void) image_store_schedule_work(store);
 }
 
@@ -230,10 +232,16 @@ void image_store_check_disk_usage(ImageStore *store) {
         image_gc_schedule(store);
 }
 
+void image_gc_init(ImageStore *store, const ImageStoreConfig *config) {
+        store->gc.high_percent = config->gc_high_percent;
+        store->gc.low_percent = config->gc_low_percent;
+        store->gc.min_age_usec = config->gc_min_age_usec;
+}
+
 void image_gc_done(ImageStore *store) {
-        child_free(store->removal_child);
-        free(store->removing_digest);
-        strv_free(store->removal_queue);
+        child_free(store->gc.child);
+        free(store->gc.removing_digest);
+        strv_free(store->gc.removal_queue);
 }
 
 /* ---- manual removal ---- */
@@ -262,8 +270,8 @@ static int list_stored_image(ImageStore *store, const char *digest, void *userda
 
 /* Images of archives that were not requested yet. */
 static void list_archived_images(const ImageStore *store, const ImageListing *listing) {
-        for (size_t i = 0; i < store->archives.n_archives; i++) {
-                const Archive *archive = store->archives.archives[i];
+        for (size_t i = 0; i < store->preload.archives.n_archives; i++) {
+                const Archive *archive = store->preload.archives.archives[i];
 
                 for (size_t j = 0; j < archive->n_images; j++) {
                         const ArchivedImage *image = &archive->images[j];
@@ -273,6 +281,7 @@ static void list_archived_images(const ImageStore *store, const ImageListing *li
                                 continue;
                         listing->each(&(ImageInfo){ .digest = image->digest,
                                                     .names = image->names,
+                                                    .size_bytes = (uint64_t) image->size_bytes,
                                                     .archive = archive->file },
                                       listing->userdata);
                 }
@@ -284,9 +293,10 @@ int image_store_foreach(ImageStore *store, void (*each)(const ImageInfo *info, v
         ImageListing listing = { each, userdata };
         int r = foreach_image_record(store, list_stored_image, &listing);
 
-        if (r >= 0)
-                list_archived_images(store, &listing);
-        return r;
+        if (r < 0)
+                return r;
+        list_archived_images(store, &listing);
+        return 0;
 }
 
 int image_store_remove(ImageStore *store, const char *name, Error *reterr) {
@@ -307,7 +317,7 @@ int image_store_remove(ImageStore *store, const char *name, Error *reterr) {
                                   store->preload_path, file);
         if (is_image_in_use(store, digest))
                 return error_setf(reterr, EBUSY, "image '%s' is used by a pod", name);
-        r = strv_append(&store->removal_queue, digest);
+        r = strv_append(&store->gc.removal_queue, digest);
         return r < 0 ? r : image_store_schedule_work(store);
 }
 
@@ -317,26 +327,21 @@ static int queue_image_removal(ImageStore *store, const char *digest, void *user
         if (!is_image_removable(store, digest))
                 return 0;
         (*n)++;
-        return strv_append(&store->removal_queue, digest);
+        return strv_append(&store->gc.removal_queue, digest);
 }
 
 int image_store_prune(ImageStore *store) {
         unsigned n = 0;
         int r = foreach_image_record(store, queue_image_removal, &n);
 
-        if (r >= 0)
-                r = image_store_schedule_work(store);
-        return r < 0 ? r : (int) n;
+        if (r < 0)
+                return r;
+        r = image_store_schedule_work(store);
+        if (r < 0)
+                return r;
+        return (int) n;
 }
 
 bool image_store_is_removing(const ImageStore *store) {
-        return store->removal_child || strv_length(store->removal_queue) > 0;
-}
-
-const char *image_store_preload_path(const ImageStore *store) {
-        return store->preload_path;
-}
-
-const char *image_store_path(const ImageStore *store) {
-        return store->images_path;
+        return store->gc.child || strv_length(store->gc.removal_queue) > 0;
 }

@@ -6,6 +6,7 @@
 #include "agent/image/image-store-private.h"
 
 #include "agent/image/image-record.h"
+#include "agent/image/pull-settings.h"
 #include "agent/model/config.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -46,7 +47,7 @@ static ImageJob *image_job_free(ImageJob *job) {
 DEFINE_CLEANUP(ImageJob *, image_job_free)
 
 static void unlink_image_job(ImageJob *job) {
-        ImageJob **at = &job->store->jobs;
+        ImageJob **at = &job->store->jobs.first;
 
         while (*at != job)
                 at = &(*at)->next;
@@ -59,7 +60,7 @@ void image_job_cancel(ImageJob *job) {
 }
 
 static void append_image_job(ImageStore *store, ImageJob *job) {
-        ImageJob **at = &store->jobs;
+        ImageJob **at = &store->jobs.first;
 
         while (*at)
                 at = &(*at)->next;
@@ -69,8 +70,8 @@ static void append_image_job(ImageStore *store, ImageJob *job) {
 static void on_store_swept(const ChildResult *result, void *userdata) {
         ImageStore *store = userdata;
 
-        store->sweeper = NULL;
-        if (store->sweep_again)
+        store->jobs.sweeper = NULL;
+        if (store->jobs.sweep_again)
                 (void) image_store_sweep_leftovers(store);
 }
 
@@ -79,8 +80,8 @@ int image_store_sweep_leftovers(ImageStore *store) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        store->sweep_again = store->sweeper;
-        if (store->sweeper)
+        store->jobs.sweep_again = store->jobs.sweeper;
+        if (store->jobs.sweeper)
                 return 0;
         if (asprintf(&option, "--store=%s", store->images_path) < 0) {
                 option = NULL;
@@ -89,7 +90,7 @@ int image_store_sweep_leftovers(ImageStore *store) {
         r = child_spawn(store->event,
                         &(ChildSpec){ .argv = (char *[]){ store->helper_path, (char[]){ "sweep" },
                                                           option, NULL } },
-                        on_store_swept, store, &store->sweeper, &error);
+                        on_store_swept, store, &store->jobs.sweeper, &error);
         if (r < 0)
                 log_warning("%s", error_message(&error, r));
         return r == -ENOMEM ? r : 0;
@@ -174,17 +175,23 @@ static int start_image_unpack(ImageJob *job, Error *reterr) {
         int r;
 
         r = strv_append(&argv, store->helper_path);
-        if (r >= 0)
-                r = strv_append(&argv, "unpack");
-        if (r >= 0)
-                r = strv_appendf(&argv, "--store=%s", store->images_path);
-        if (r >= 0)
-                r = strv_appendf(&argv, "--digest=%s", job->digest);
-        strv_foreach(name, job->names)
-                if (r >= 0)
-                        r = strv_appendf(&argv, "--name=%s", *name);
-        if (r >= 0)
-                r = strv_append(&argv, job->archive);
+        if (r < 0)
+                return r;
+        r = strv_append(&argv, "unpack");
+        if (r < 0)
+                return r;
+        r = strv_appendf(&argv, "--store=%s", store->images_path);
+        if (r < 0)
+                return r;
+        r = strv_appendf(&argv, "--digest=%s", job->digest);
+        if (r < 0)
+                return r;
+        strv_foreach(name, job->names) {
+                r = strv_appendf(&argv, "--name=%s", *name);
+                if (r < 0)
+                        return r;
+        }
+        r = strv_append(&argv, job->archive);
         if (r < 0)
                 return r;
         return child_spawn(store->event,
@@ -194,7 +201,7 @@ static int start_image_unpack(ImageJob *job, Error *reterr) {
 
 static int start_image_pull(ImageJob *job, Error *reterr) {
         ImageStore *store = job->store;
-        cleanup_close int settings = pull_settings_open(store, job);
+        cleanup_close int settings = pull_settings_open(store->config, job->reference, job->auths);
         cleanup_free char *option = NULL;
 
         if (settings < 0)
@@ -213,6 +220,7 @@ static int start_image_pull(ImageJob *job, Error *reterr) {
                            on_image_job_done, job, &job->child, reterr);
 }
 
+/* maxParallelImagePulls or serializeImagePulls, as manifest/config.c resolves them. */
 static unsigned parallel_pulls_max(const ImageStore *store) {
         return store->config && store->config->max_parallel_pulls.is_set
                        ? (unsigned) store->config->max_parallel_pulls.value
@@ -224,9 +232,9 @@ void image_jobs_start(ImageStore *store) {
         unsigned unpacking = 0, pulling = 0;
 
         /* No image is unpacked while one is removed. */
-        if (store->removal_child || store->is_ending)
+        if (store->gc.child || store->jobs.is_ending)
                 return;
-        for (ImageJob *job = store->jobs; job; job = job->next) {
+        for (ImageJob *job = store->jobs.first; job; job = job->next) {
                 unsigned *running = job->reference ? &pulling : &unpacking;
                 unsigned max = job->reference ? parallel_pulls_max(store) : UNPACKING_MAX;
 
@@ -243,7 +251,7 @@ void image_jobs_start(ImageStore *store) {
 }
 
 void image_jobs_fail_unstarted(ImageStore *store) {
-        for (ImageJob *job = store->jobs; job;) {
+        for (ImageJob *job = store->jobs.first; job;) {
                 cleanup_with(image_job_freep) ImageJob *failed = NULL;
 
                 if (job->failed >= 0) {
@@ -254,17 +262,32 @@ void image_jobs_fail_unstarted(ImageStore *store) {
                 unlink_image_job(job);
                 /* Not -ENOENT, which means that no archive or registry has the image. */
                 image_store_answer_job_requests(store, job, -EIO, &job->error);
-                job = store->jobs;
+                job = store->jobs.first;
         }
 }
 
-void image_jobs_free(ImageStore *store) {
-        while (store->jobs) {
-                ImageJob *job = store->jobs;
+void image_store_foreach_pull(const ImageStore *store,
+                              void (*each)(const ImagePull *pull, void *userdata), void *userdata) {
+        for (const ImageJob *job = store->jobs.first; job; job = job->next)
+                if (job->reference)
+                        each(&(ImagePull){ .reference = job->reference,
+                                           .done = job->done,
+                                           .total = job->total },
+                             userdata);
+}
 
-                store->jobs = job->next;
+void image_jobs_stop(ImageStore *store) {
+        store->jobs.is_ending = true;
+}
+
+void image_jobs_done(ImageStore *store) {
+        while (store->jobs.first) {
+                ImageJob *job = store->jobs.first;
+
+                store->jobs.first = job->next;
                 image_job_free(job);
         }
+        child_free(store->jobs.sweeper);
 }
 
 /* ---- requests and jobs ---- */
@@ -275,7 +298,7 @@ int image_job_for_archive(ImageStore *store, const Archive *archive, const Archi
         cleanup_with(image_job_freep) ImageJob *job = NULL;
         int r;
 
-        for (ImageJob *other = store->jobs; other; other = other->next)
+        for (ImageJob *other = store->jobs.first; other; other = other->next)
                 if (!other->reference && streq(other->digest, found->digest)) {
                         *ret = other;
                         return 0;
@@ -289,7 +312,9 @@ int image_job_for_archive(ImageStore *store, const Archive *archive, const Archi
         if (!job->digest || !job->archive)
                 return -ENOMEM;
         r = strv_extend(&job->names, found->names);
-        if (r >= 0 && !strv_contains(found->names, reference))
+        if (r < 0)
+                return r;
+        if (!strv_contains(found->names, reference))
                 r = strv_append(&job->names, reference);
         if (r < 0)
                 return r;
@@ -303,7 +328,7 @@ int image_job_for_pull(ImageStore *store, const char *reference, char *const *au
                        ImageJob **ret) {
         cleanup_with(image_job_freep) ImageJob *job = NULL;
 
-        for (ImageJob *other = store->jobs; other; other = other->next)
+        for (ImageJob *other = store->jobs.first; other; other = other->next)
                 if (other->reference && streq(other->reference, reference) &&
                     strv_equal(other->auths, auths)) {
                         *ret = other;

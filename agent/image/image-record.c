@@ -66,8 +66,9 @@ static int read_record_ids(const json_t *record, Image *image) {
         int r;
 
         r = read_record_id(json_object_get(record, "uid"), &image->uid);
-        if (r >= 0)
-                r = read_record_id(json_object_get(record, "gid"), &image->gid);
+        if (r < 0)
+                return r;
+        r = read_record_id(json_object_get(record, "gid"), &image->gid);
         if (r < 0 || json_array_size(groups) == 0)
                 return r;
         image->groups = calloc(json_array_size(groups), sizeof(gid_t));
@@ -145,11 +146,13 @@ static int image_from_record(const json_t *record, int images_fd, const char *im
         if (!image->reference || !image->digest)
                 return -ENOMEM;
         r = read_record_image(record, image);
-        if (r >= 0)
-                r = read_record_layers(record, images_fd, images_path, image);
-        if (r >= 0)
-                *ret = TAKE_PTR(image);
-        return r;
+        if (r < 0)
+                return r;
+        r = read_record_layers(record, images_fd, images_path, image);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(image);
+        return 0;
 }
 
 int image_record_load(int images_fd, const char *images_path, const char *reference,

@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of the image store share: image-store.c answers requests, image-jobs.c unpacks and
- * pulls images, preload.c watches the archives, image-gc.c removes images. */
+/* The image store from within. Its parts work on the same images, so five files see it, but each
+ * part of the state is changed by one file only:
+ *
+ *   image-store.c   the requests, and the images that are loaded
+ *   image-jobs.c    ImageJobs: unpacks and pulls images
+ *   preload.c       PreloadArchives: the archives in preload/
+ *   image-gc.c      ImageGc: image garbage collection and manual removal
+ *   image-dump.c    changes nothing
+ *
+ * What they need of one another is a function below. Image names (image-names.h) are set by a job
+ * and removed with the image. */
 
 #include "agent/image/image-archive.h"
 #include "agent/image/image-names.h"
@@ -37,7 +46,28 @@ struct ImageRequest {
         ImageRequest *next;
 };
 
-typedef struct ManualPull ManualPull;
+typedef struct ImageJobs {
+        ImageJob *first; /* oldest first */
+        bool is_ending;
+        Child *sweeper;
+        bool sweep_again; /* files were left that only a sweep removes */
+} ImageJobs;
+
+typedef struct PreloadArchives {
+        ArchiveSet archives;
+        sd_event_source *watch;
+} PreloadArchives;
+
+typedef struct ImageGc {
+        Child *child;          /* removes an image; no job runs in the meantime */
+        char *removing_digest; /* of that image */
+        char **removal_queue;  /* digests of manual removals */
+        bool is_due;           /* disk usage is to be checked */
+        bool is_freeing_space; /* it was above the threshold, and still is */
+        unsigned high_percent; /* imageGCHighThresholdPercent */
+        unsigned low_percent;  /* imageGCLowThresholdPercent */
+        uint64_t min_age_usec; /* imageMinimumGCAge */
+} ImageGc;
 
 struct ImageStore {
         sd_event *event;
@@ -49,28 +79,17 @@ struct ImageStore {
         char *images_path;
         char *preload_path;
         int images_fd;
-        ArchiveSet archives;
-        ImageNames image_names;
+        sd_event_source *work_source;
         Image **images; /* in use, and a few recently used */
         size_t n_images;
-        ImageJob *jobs; /* oldest first */
-        bool is_ending;
         ImageRequest *requests;
-        ManualPull *manual_pulls;
-        Child *removal_child;  /* removes the image 'going'; no job runs in the meantime */
-        char *removing_digest; /* its digest */
-        char **removal_queue;  /* digests of manual removals */
-        bool gc_is_due, is_freeing_space; /* disk usage is to be checked; it was above the
-                                             threshold, and still is */
-        unsigned gc_high_percent, gc_low_percent;
-        uint64_t gc_min_age_usec;
-        Child *sweeper;
-        bool sweep_again; /* files were left that only a sweep removes */
-        sd_event_source *preload_watch;
-        sd_event_source *work_source;
+        ImageNames image_names;
+        ImageJobs jobs;
+        PreloadArchives preload;
+        ImageGc gc;
 };
 
-/* ---- store.c ---- */
+/* ---- image-store.c ---- */
 
 /* 0 with a new reference; -ENOENT if it is incomplete. */
 int image_store_load_image(ImageStore *store, const char *reference, const char *digest,
@@ -89,7 +108,7 @@ void image_store_settle_requests(ImageStore *store);
 /* Schedules one look at the directory and the jobs, however many ask for it. */
 int image_store_schedule_work(ImageStore *store);
 
-/* ---- jobs.c ---- */
+/* ---- image-jobs.c ---- */
 
 /* The job that brings the image from an archive, or from its registry; created if missing. 0 or
  * -errno. */
@@ -107,14 +126,12 @@ void image_jobs_start(ImageStore *store);
 /* Fails those that could not be started, from the loop like a job that fails. */
 void image_jobs_fail_unstarted(ImageStore *store);
 
-void image_jobs_free(ImageStore *store);
+void image_jobs_stop(ImageStore *store); /* no further job starts */
+void image_jobs_done(ImageStore *store);
 
 /* Removes files that dead helpers left: gigabytes take a while, so a child does it. 0 or
  * -ENOMEM. */
 int image_store_sweep_leftovers(ImageStore *store);
-
-/* pull-settings.c: a memory file with the settings of a pull. A descriptor or -errno. */
-int pull_settings_open(const ImageStore *store, const ImageJob *job);
 
 /* ---- image-gc.c ---- */
 
@@ -124,13 +141,12 @@ void image_gc_schedule(ImageStore *store);
 /* Removes the next image, if one is due and no job runs. */
 void image_gc_remove_next(ImageStore *store);
 
+void image_gc_init(ImageStore *store, const ImageStoreConfig *config);
 void image_gc_done(ImageStore *store);
-
-/* ---- manual-pulls.c ---- */
-
-void manual_pulls_free(ImageStore *store);
 
 /* ---- preload.c ---- */
 
 int preload_scan_directory(ImageStore *store); /* 1: something has changed; 0; -errno */
 void preload_index_archives(ImageStore *store);
+void preload_init(ImageStore *store);
+void preload_done(ImageStore *store);

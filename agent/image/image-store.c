@@ -109,7 +109,7 @@ int image_store_load_image(ImageStore *store, const char *reference, const char 
         cleanup_with(image_unrefp) Image *image = NULL;
         int r;
 
-        if (streq_ptr(store->removing_digest, digest))
+        if (streq_ptr(store->gc.removing_digest, digest))
                 return -ENOENT;
         touch_image_record(store, digest);
         for (size_t i = 0; i < store->n_images; i++)
@@ -120,11 +120,13 @@ int image_store_load_image(ImageStore *store, const char *reference, const char 
                 }
         r = image_record_load(store->images_fd, store->images_path, reference, digest, &image,
                               reterr);
-        if (r >= 0)
-                r = cache_image(store, image);
-        if (r >= 0)
-                *ret = TAKE_PTR(image);
-        return r;
+        if (r < 0)
+                return r;
+        r = cache_image(store, image);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(image);
+        return 0;
 }
 
 int image_store_schedule_work(ImageStore *store) {
@@ -170,11 +172,12 @@ static int resolve_image_request(ImageStore *store, const ImageRequest *request,
                                  ImageJob **ret_job, Error *reterr) {
         const char *reference = request->reference;
         const Archive *archive = NULL;
-        const ArchivedImage *found = archive_set_find(&store->archives, reference, &archive);
+        const ArchivedImage *found =
+                archive_set_find(&store->preload.archives, reference, &archive);
         int r;
 
         *ret_job = NULL;
-        if (!found && archive_set_is_pending(&store->archives))
+        if (!found && archive_set_is_pending(&store->preload.archives))
                 return 0;
         if (found && found->refusal)
                 return error_setf(reterr, ENOEXEC, "%s: %s", archive->file, found->refusal);
@@ -197,9 +200,9 @@ static int resolve_image_request(ImageStore *store, const ImageRequest *request,
 static void retry_broken_archives(ImageStore *store, const char *reference) {
         const Archive *archive;
 
-        if (!archive_set_find(&store->archives, reference, &archive) &&
+        if (!archive_set_find(&store->preload.archives, reference, &archive) &&
             !image_names_find(&store->image_names, reference) &&
-            archive_set_retry_transient(&store->archives))
+            archive_set_retry_transient(&store->preload.archives))
                 preload_index_archives(store);
 }
 
@@ -258,7 +261,7 @@ static void cancel_superseded_pull(ImageStore *store, ImageRequest *request) {
         ImageJob *job = request->job;
 
         if (!job || !job->reference ||
-            !archive_set_find(&store->archives, request->reference, &archive))
+            !archive_set_find(&store->preload.archives, request->reference, &archive))
                 return;
         request->job = NULL;
         if (!next_request_of_job(store, job))
@@ -328,12 +331,13 @@ static int add_store_work_source(ImageStore *store) {
         int r;
 
         r = sd_event_add_defer(store->event, &store->work_source, on_image_store_work, store);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(store->work_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(store->work_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
         /* After the inotify sources: pending changes are read first. */
-        if (r >= 0)
-                r = sd_event_source_set_priority(store->work_source, SD_EVENT_PRIORITY_NORMAL + 1);
-        return r;
+        return sd_event_source_set_priority(store->work_source, SD_EVENT_PRIORITY_NORMAL + 1);
 }
 
 int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_changed,
@@ -349,57 +353,46 @@ int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_cha
         store->is_wanted = config->is_wanted;
         store->userdata = userdata;
         store->config = config->config;
-        store->gc_high_percent = config->gc_high_percent;
-        store->gc_low_percent = config->gc_low_percent;
-        store->gc_min_age_usec = config->gc_min_age_usec;
+        image_gc_init(store, config);
         store->helper_path = strdup(config->helper_path);
         if (!store->helper_path)
                 return -ENOMEM;
         r = open_store_directories(store, config->state_dir, reterr);
-        if (r >= 0)
-                r = add_store_work_source(store);
-        if (r >= 0)
-                r = image_store_sweep_leftovers(store);
+        if (r < 0)
+                return r;
+        r = add_store_work_source(store);
+        if (r < 0)
+                return r;
+        r = image_store_sweep_leftovers(store);
         if (r < 0)
                 return r;
         image_names_load(&store->image_names, store->images_fd);
-        archive_set_load(&store->archives, store->images_fd);
-        (void) preload_scan_directory(store);
+        preload_init(store);
         *ret = TAKE_PTR(store);
         return 0;
 }
 
-void image_store_foreach_archive_error(ImageStore *store,
-                                       void (*each)(const char *archive, const char *message,
-                                                    void *userdata),
-                                       void *userdata) {
-        for (size_t i = 0; i < store->archives.n_archives; i++) {
-                const Archive *archive = store->archives.archives[i];
+const char *image_store_preload_path(const ImageStore *store) {
+        return store->preload_path;
+}
 
-                if (archive->state == ARCHIVE_BROKEN)
-                        each(archive->file, strna(archive->error), userdata);
-                for (size_t j = 0; j < archive->n_images; j++)
-                        if (archive->images[j].refusal)
-                                each(archive->file, archive->images[j].refusal, userdata);
-        }
+const char *image_store_path(const ImageStore *store) {
+        return store->images_path;
 }
 
 ImageStore *image_store_free(ImageStore *store) {
         if (!store)
                 return NULL;
-        store->is_ending = true;
-        manual_pulls_free(store);
+        image_jobs_stop(store);
         while (store->requests)
                 image_request_cancel(store->requests);
-        image_jobs_free(store);
+        image_jobs_done(store);
         image_gc_done(store);
-        child_free(store->sweeper);
-        archive_set_done(&store->archives);
+        preload_done(store);
         image_names_done(&store->image_names);
         for (size_t i = 0; i < store->n_images; i++)
                 image_unref(store->images[i]);
         free(store->images);
-        sd_event_source_disable_unref(store->preload_watch);
         sd_event_source_disable_unref(store->work_source);
         close_fd(store->images_fd);
         free(store->helper_path);

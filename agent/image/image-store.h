@@ -96,9 +96,6 @@ typedef struct ImageInfo {
 int image_store_foreach(ImageStore *store, void (*each)(const ImageInfo *info, void *userdata),
                         void *userdata);
 
-/* Manual pull: pulls an image even if it is present. 0, or -EINVAL with a message. */
-int image_store_pull(ImageStore *store, const char *reference, Error *reterr);
-
 typedef struct ImagePull {
         const char *reference;
         uint64_t done, total; /* bytes; 0 of 0: unknown */
@@ -107,8 +104,8 @@ typedef struct ImagePull {
         const char *digest; /* of the pulled image */
 } ImagePull;
 
-/* Manual pulls, including the last few that have ended; then the pulls for pods. */
-void image_store_foreach_pull(ImageStore *store,
+/* The pulls that are queued or run, for pods and manual ones (manual-pulls.h). */
+void image_store_foreach_pull(const ImageStore *store,
                               void (*each)(const ImagePull *pull, void *userdata), void *userdata);
 
 /* Schedules the removal of an image, by name or digest. -EINVAL, -ENOENT, -EBUSY if a pod uses it

@@ -3,8 +3,9 @@
 /* Manual pulls, requested at the command line. The last few results are kept, because the client
  * asks for them later. */
 
-#include "agent/image/image-store-private.h"
+#include "agent/image/manual-pulls.h"
 
+#include "agent/image/image-reference.h"
 #include "common/cleanup.h"
 
 enum {
@@ -12,7 +13,6 @@ enum {
 };
 
 struct ManualPull {
-        ImageStore *store;
         char *reference;
         ImageRequest *request; /* NULL: it has ended */
         char *error, *digest;
@@ -46,10 +46,10 @@ static void on_manual_pull_done(int r, Image *image, const Error *error, void *u
 
 /* Replaces the previous pull of that name, and drops the oldest finished one if there are too
  * many. */
-static void forget_ended_manual_pulls(ImageStore *store, const char *reference) {
+static void forget_ended_manual_pulls(ManualPulls *pulls, const char *reference) {
         unsigned n = 0;
 
-        for (ManualPull **at = &store->manual_pulls; *at;) {
+        for (ManualPull **at = &pulls->first; *at;) {
                 ManualPull *pull = *at;
 
                 if (!pull->request &&
@@ -62,7 +62,8 @@ static void forget_ended_manual_pulls(ImageStore *store, const char *reference) 
         }
 }
 
-int image_store_pull(ImageStore *store, const char *reference, Error *reterr) {
+int manual_pulls_start(ManualPulls *pulls, ImageStore *store, const char *reference,
+                       Error *reterr) {
         cleanup_with(manual_pull_freep) ManualPull *pull = NULL;
         cleanup_with(image_unrefp) Image *image = NULL;
         cleanup_free char *normal = NULL;
@@ -71,14 +72,13 @@ int image_store_pull(ImageStore *store, const char *reference, Error *reterr) {
         r = image_reference_normalise(reference, &normal, reterr);
         if (r < 0)
                 return r;
-        forget_ended_manual_pulls(store, normal);
-        for (const ManualPull *other = store->manual_pulls; other; other = other->next)
+        forget_ended_manual_pulls(pulls, normal);
+        for (const ManualPull *other = pulls->first; other; other = other->next)
                 if (streq(other->reference, normal))
                         return 0;
         pull = calloc(1, sizeof(*pull));
         if (!pull)
                 return -ENOMEM;
-        pull->store = store;
         pull->reference = TAKE_PTR(normal);
         r = image_store_request(
                 store,
@@ -88,14 +88,14 @@ int image_store_pull(ImageStore *store, const char *reference, Error *reterr) {
                 return r;
         if (r > 0)
                 finish_manual_pull(pull, 0, image, NULL);
-        pull->next = store->manual_pulls;
-        store->manual_pulls = TAKE_PTR(pull);
+        pull->next = pulls->first;
+        pulls->first = TAKE_PTR(pull);
         return 0;
 }
 
-void image_store_foreach_pull(ImageStore *store,
-                              void (*each)(const ImagePull *pull, void *userdata), void *userdata) {
-        for (const ManualPull *pull = store->manual_pulls; pull; pull = pull->next) {
+void manual_pulls_foreach(const ManualPulls *pulls,
+                          void (*each)(const ImagePull *pull, void *userdata), void *userdata) {
+        for (const ManualPull *pull = pulls->first; pull; pull = pull->next) {
                 ImagePull one = { .reference = pull->reference,
                                   .is_ended = !pull->request,
                                   .error = pull->error,
@@ -104,19 +104,13 @@ void image_store_foreach_pull(ImageStore *store,
                 (void) image_request_progress(pull->request, &one.done, &one.total);
                 each(&one, userdata);
         }
-        for (const ImageJob *job = store->jobs; job; job = job->next)
-                if (job->reference)
-                        each(&(ImagePull){ .reference = job->reference,
-                                           .done = job->done,
-                                           .total = job->total },
-                             userdata);
 }
 
-void manual_pulls_free(ImageStore *store) {
-        while (store->manual_pulls) {
-                ManualPull *pull = store->manual_pulls;
+void manual_pulls_done(ManualPulls *pulls) {
+        while (pulls->first) {
+                ManualPull *pull = pulls->first;
 
-                store->manual_pulls = pull->next;
+                pulls->first = pull->next;
                 manual_pull_free(pull);
         }
 }

@@ -46,7 +46,7 @@ static void on_archive_indexed(const ChildResult *result, void *userdata) {
                 log_warning("Cannot use image archive '%s': %s", archive->file,
                             error_message(&error, r));
         } else {
-                r = archive_set_save(&store->archives, store->images_fd);
+                r = archive_set_save(&store->preload.archives, store->images_fd);
                 if (r < 0)
                         (void) log_warning_errno(r, "Cannot save the index of the image archives");
         }
@@ -70,18 +70,19 @@ static int start_archive_indexer(ImageStore *store, Archive *archive, Error *ret
                                       .output_max = OUTPUT_BYTES_MAX,
                                       .timeout_usec = INDEX_TIMEOUT_USEC },
                         on_archive_indexed, archive, &archive->child, reterr);
-        if (r >= 0)
-                archive->state = ARCHIVE_INDEXING;
-        return r;
+        if (r < 0)
+                return r;
+        archive->state = ARCHIVE_INDEXING;
+        return 0;
 }
 
 void preload_index_archives(ImageStore *store) {
         unsigned running = 0;
 
-        for (size_t i = 0; i < store->archives.n_archives; i++)
-                running += store->archives.archives[i]->state == ARCHIVE_INDEXING;
-        for (size_t i = 0; i < store->archives.n_archives && running < INDEXERS_MAX; i++) {
-                Archive *archive = store->archives.archives[i];
+        for (size_t i = 0; i < store->preload.archives.n_archives; i++)
+                running += store->preload.archives.archives[i]->state == ARCHIVE_INDEXING;
+        for (size_t i = 0; i < store->preload.archives.n_archives && running < INDEXERS_MAX; i++) {
+                Archive *archive = store->preload.archives.archives[i];
                 cleanup_error Error error = ERROR_NULL;
                 int r = 0;
 
@@ -114,9 +115,9 @@ static int on_preload_changed(sd_event_source *source, const struct inotify_even
         if ((event->mask & IN_CREATE) && !is_preload_link(store, event->name))
                 return 0;
         if (event->len > 0)
-                archive_set_reset_broken(&store->archives, event->name);
+                archive_set_reset_broken(&store->preload.archives, event->name);
         if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED))
-                store->preload_watch = sd_event_source_disable_unref(store->preload_watch);
+                store->preload.watch = sd_event_source_disable_unref(store->preload.watch);
         return image_store_schedule_work(store);
 }
 
@@ -124,11 +125,11 @@ static int on_preload_changed(sd_event_source *source, const struct inotify_even
 static int watch_preload_directory(ImageStore *store) {
         int r;
 
-        if (store->preload_watch)
+        if (store->preload.watch)
                 return 0;
-        r = sd_event_add_inotify(store->event, &store->preload_watch, store->preload_path,
+        r = sd_event_add_inotify(store->event, &store->preload.watch, store->preload_path,
                                  PRELOAD_EVENTS, on_preload_changed, store);
-        return r < 0 ? r : sd_event_source_set_description(store->preload_watch, "preload-watch");
+        return r < 0 ? r : sd_event_source_set_description(store->preload.watch, "preload-watch");
 }
 
 /* The directory is not held open: an open directory does not report its removal. */
@@ -137,10 +138,35 @@ int preload_scan_directory(ImageStore *store) {
         int r = fd < 0 ? fd : watch_preload_directory(store);
 
         if (r >= 0)
-                r = archive_set_scan(&store->archives, fd);
+                r = archive_set_scan(&store->preload.archives, fd);
         if (r < 0)
                 return log_warning_errno(r, "Cannot read '%s'; keeping the known image archives",
                                          store->preload_path);
         preload_index_archives(store);
         return r;
+}
+
+void image_store_foreach_archive_error(ImageStore *store,
+                                       void (*each)(const char *archive, const char *message,
+                                                    void *userdata),
+                                       void *userdata) {
+        for (size_t i = 0; i < store->preload.archives.n_archives; i++) {
+                const Archive *archive = store->preload.archives.archives[i];
+
+                if (archive->state == ARCHIVE_BROKEN)
+                        each(archive->file, strna(archive->error), userdata);
+                for (size_t j = 0; j < archive->n_images; j++)
+                        if (archive->images[j].refusal)
+                                each(archive->file, archive->images[j].refusal, userdata);
+        }
+}
+
+void preload_init(ImageStore *store) {
+        archive_set_load(&store->preload.archives, store->images_fd);
+        (void) preload_scan_directory(store);
+}
+
+void preload_done(ImageStore *store) {
+        archive_set_done(&store->preload.archives);
+        sd_event_source_disable_unref(store->preload.watch);
 }

@@ -2,7 +2,7 @@
 
 /* The settings of a pull for mainstay-image: a memory file, because it contains passwords. */
 
-#include "agent/image/image-store-private.h"
+#include "agent/image/pull-settings.h"
 
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -47,21 +47,22 @@ static json_t *registry_mirrors_to_json(const MainstayConfig *config, const char
         return json_array();
 }
 
-static json_t *pull_settings_to_json(const ImageStore *store, const ImageJob *job) {
+static json_t *pull_settings_to_json(const MainstayConfig *given, const char *reference,
+                                     char *const *auths) {
         static const MainstayConfig none = { 0 };
-        const MainstayConfig *config = store->config ? store->config : &none;
+        const MainstayConfig *config = given ? given : &none;
 
         return json_pack("{s:b, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*}", "progress", 1, "auths",
-                         auth_documents_to_json(job->auths), "insecureRegistries",
+                         auth_documents_to_json(auths), "insecureRegistries",
                          string_array_to_json(config->insecure_registries), "mirrors",
-                         registry_mirrors_to_json(config, job->reference), "authFile",
+                         registry_mirrors_to_json(config, reference), "authFile",
                          config->registry_auth_file, "httpProxy", config->http_proxy, "httpsProxy",
                          config->https_proxy, "noProxy", config->no_proxy);
 }
 
-int pull_settings_open(const ImageStore *store, const ImageJob *job) {
+int pull_settings_open(const MainstayConfig *config, const char *reference, char *const *auths) {
         cleanup_close int fd = memfd_create("pull", MFD_CLOEXEC);
-        cleanup_json json_t *json = pull_settings_to_json(store, job);
+        cleanup_json json_t *json = pull_settings_to_json(config, reference, auths);
         char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
         int r;
 

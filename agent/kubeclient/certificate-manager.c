@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Rotates the client certificate with bootstrap.c. The new pair is a changed file: the kubeconfig
- * watch notices it, and certificate_manager_set_certificate() is called with its content. */
+/* Rotates the client certificate with certificate-request.c. The new pair is a changed file: the
+ * kubeconfig watch notices it, and certificate_manager_set_certificate() is called with its
+ * content. */
 
 #include "agent/kubeclient/certificate-manager.h"
 
-#include "agent/kubeclient/backoff.h"
 #include "agent/kubeclient/certificate-expiry.h"
+#include "agent/kubeclient/request-back-off.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
@@ -21,7 +22,7 @@ struct CertificateManager {
         Kubeconfig kubeconfig;
         uint64_t begins, expires, rotation_deadline; /* realtime */
         sd_event_source *timer;
-        KubeBootstrap *bootstrap;
+        CertificateRequest *request;
         char *rotation_error; /* why it was not rotated yet */
         char *reported_error;
 };
@@ -57,25 +58,27 @@ static void on_rotation_error(const char *error, void *userdata) {
 static void on_rotation_done(void *userdata) {
         CertificateManager *manager = userdata;
 
-        manager->bootstrap = kube_bootstrap_free(manager->bootstrap);
+        manager->request = certificate_request_free(manager->request);
         manager->rotation_deadline = 0; /* not known until the new one is set */
         set_rotation_error(manager, NULL);
+        if (manager->spec.on_rotated)
+                manager->spec.on_rotated(manager->spec.userdata);
 }
 
 static void start_rotation(CertificateManager *manager) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        if (manager->bootstrap)
+        if (manager->request)
                 return;
-        r = kube_bootstrap_new(&(KubeBootstrapSpec){ .event = manager->spec.event,
-                                                     .kubeconfig = &manager->kubeconfig,
-                                                     .node_name = manager->node_name,
-                                                     .directory = manager->directory,
-                                                     .on_error = on_rotation_error,
-                                                     .on_done = on_rotation_done,
-                                                     .userdata = manager },
-                               &manager->bootstrap, &error);
+        r = certificate_request_new(&(CertificateRequestSpec){ .event = manager->spec.event,
+                                                               .kubeconfig = &manager->kubeconfig,
+                                                               .node_name = manager->node_name,
+                                                               .directory = manager->directory,
+                                                               .on_error = on_rotation_error,
+                                                               .on_done = on_rotation_done,
+                                                               .userdata = manager },
+                                    &manager->request, &error);
         if (r < 0)
                 set_rotation_error(manager, error_message(&error, r));
 }
@@ -112,6 +115,14 @@ static int on_certificate_timer(sd_event_source *source, uint64_t usec, void *us
         return 0;
 }
 
+static uint64_t choose_rotation_deadline(const CertificateManager *manager) {
+        if (!manager->directory || manager->expires == 0)
+                return 0;
+        if (manager->kubeconfig.certificate_data)
+                return MAX(manager->begins, 1U);
+        return certificate_rotation_deadline(manager->begins, manager->expires, back_off_random());
+}
+
 int certificate_manager_set_certificate(CertificateManager *manager, const Kubeconfig *kubeconfig,
                                         uint64_t begins, uint64_t expires) {
         Kubeconfig copy = { 0 };
@@ -120,14 +131,11 @@ int certificate_manager_set_certificate(CertificateManager *manager, const Kubec
                 return -ENOMEM;
         kubeconfig_done(&manager->kubeconfig);
         manager->kubeconfig = copy;
-        /* The same certificate again, or one that a bootstrap has just installed. */
+        /* The same certificate again, or one that a request has just installed. */
         if (begins != manager->begins || expires != manager->expires) {
                 manager->begins = begins;
                 manager->expires = expires;
-                manager->rotation_deadline =
-                        manager->directory && expires > 0
-                                ? certificate_rotation_deadline(begins, expires, back_off_random())
-                                : 0;
+                manager->rotation_deadline = choose_rotation_deadline(manager);
         }
         check_certificate(manager);
         return 0;
@@ -147,8 +155,9 @@ int certificate_manager_new(const CertificateManagerSpec *spec, CertificateManag
                 return -ENOMEM;
         r = sd_event_add_time(spec->event, &manager->timer, CLOCK_REALTIME, 0,
                               LOOK_ACCURACY_SEC * USEC_PER_SEC, on_certificate_timer, manager);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(manager->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(manager->timer, SD_EVENT_OFF);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(manager);
@@ -158,7 +167,7 @@ int certificate_manager_new(const CertificateManagerSpec *spec, CertificateManag
 CertificateManager *certificate_manager_free(CertificateManager *manager) {
         if (!manager)
                 return NULL;
-        kube_bootstrap_free(manager->bootstrap);
+        certificate_request_free(manager->request);
         sd_event_source_disable_unref(manager->timer);
         kubeconfig_done(&manager->kubeconfig);
         free(manager->node_name);
@@ -175,9 +184,9 @@ void certificate_manager_dump(const CertificateManager *manager, FILE *out) {
         if (manager->expires == 0)
                 return;
         dump_line(out, 1, "certificate: expires %s, %s", format_rfc3339(time, manager->expires),
-                  !manager->directory  ? "is not rotated by this agent"
-                  : manager->bootstrap ? "is being rotated"
-                                       : "is rotated in time");
+                  !manager->directory ? "is not rotated by this agent"
+                  : manager->request  ? "is being rotated"
+                                      : "is rotated in time");
         if (manager->rotation_deadline > 0)
                 dump_line(out, 2, "rotation is due: %s",
                           format_rfc3339(time, manager->rotation_deadline));

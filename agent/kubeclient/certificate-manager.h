@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Watches the expiry of the node's client certificate and rotates it, where it was issued to this
- * agent (kubelet: certificate manager). It sleeps between the checks. */
+/* Certificate rotation (kubelet: rotateCertificates, certificate manager): watches the expiry of
+ * the node's client certificate and requests its successor in time, where it was issued to this
+ * agent. It sleeps between the checks; certificate-expiry.h computes when. */
 
-#include "agent/kubeclient/bootstrap.h"
+#include "agent/kubeclient/certificate-request.h"
 
 #include <stdio.h>
 
@@ -16,6 +17,8 @@ typedef struct CertificateManagerSpec {
         const char *directory; /* where PAIR_FILE is rotated; NULL: it is not ours */
         /* Of the certificate or its rotation; NULL: there is no error. */
         void (*on_error)(const char *error, void *userdata);
+        /* The successor is in its file; NULL: the owner watches that. */
+        void (*on_rotated)(void *userdata);
         void *userdata;
 } CertificateManagerSpec;
 
@@ -25,7 +28,8 @@ CertificateManager *certificate_manager_free(CertificateManager *manager);
 DEFINE_CLEANUP(CertificateManager *, certificate_manager_free)
 
 /* The server and the validity of the certificate in use (0: there is none), after each time that
- * the files were read. 0 or -ENOMEM. */
+ * the files were read. One that the kubeconfig itself contains is rotated at once: it lacks a file.
+ * 0 or -ENOMEM. */
 int certificate_manager_set_certificate(CertificateManager *manager, const Kubeconfig *kubeconfig,
                                         uint64_t begins, uint64_t expires);
 

@@ -6,11 +6,12 @@
  * connection that no longer answers. Requests in flight finish in the old generation, which is
  * freed after the last one. */
 
-#include "agent/kubeclient/backoff.h"
 #include "agent/kubeclient/client.h"
+#include "agent/kubeclient/request-back-off.h"
 #include "agent/kubeclient/server-address.h"
 #include "agent/kubeclient/tls-config.h"
 #include "common/curl-loop.h"
+#include "common/curl-transfer.h"
 
 typedef struct KubeConnections KubeConnections;
 struct KubeConnections {
@@ -48,7 +49,7 @@ struct KubeClient {
         bool was_unreachable; /* since the client was created */
         uint64_t since;
         char *last_error;         /* the last one; the server may be reachable again */
-        KubeBackoff backoff;      /* while it is unreachable */
+        KubeBackOff back_off;     /* while it is unreachable */
         uint64_t next_attempt_at; /* of the next attempt to connect, boot time */
         uint64_t n_requests;
         void (*on_state_changed)(void *userdata);
@@ -64,18 +65,15 @@ struct KubeRequest {
         KubeRequest *next;
         KubeRequestSpec spec; /* its strings are no longer valid, its callbacks are */
         CURL *easy;
-        struct curl_slist *headers;
+        CurlTransfer transfer;
         bool is_started;
         bool is_cancelled; /* or done: no callback is called */
+        bool is_complete;  /* libcurl has ended it */
         bool has_response;
-        int data_result;          /* of on_data */
         const char *abort_reason; /* why we ended it; static */
-        size_t headers_length;
-        char *body;
-        size_t length, room;
+        CurlBody body;
         uint64_t started_at, received_at; /* of the last byte; boot time */
         sd_event_source *idle_timer;
-        char error[CURL_ERROR_SIZE];
 };
 
 int kube_connections_new(KubeClient *client, KubeTlsConfig *tls_config_take, KubeConnections **ret,

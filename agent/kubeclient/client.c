@@ -78,7 +78,7 @@ void kube_client_mark_reachable(KubeClient *client) {
         if (client->is_reached)
                 return;
         client->is_reached = true;
-        kube_backoff_reset(&client->backoff);
+        kube_back_off_reset(&client->back_off);
         client->next_attempt_at = 0;
         client->since = now_realtime_usec();
         client->is_state_changed = true;
@@ -104,8 +104,9 @@ uint64_t kube_client_claim_retry(KubeClient *client) {
                 return 0;
         if (now < client->next_attempt_at)
                 return client->next_attempt_at - now;
-        client->next_attempt_at = now + kube_backoff_next(&client->backoff, &kube_backoff_default,
-                                                          now, 0, back_off_random());
+        client->next_attempt_at =
+                now + kube_back_off_next(&client->back_off, &kube_back_off_default, now, 0,
+                                         back_off_random());
         return 0;
 }
 
@@ -385,9 +386,13 @@ int kube_client_reload(KubeClient *client, const Kubeconfig *config, Error *rete
                 return r;
         r = load_token(client, config);
         is_another = is_moved || !streq(tls_config.hash, client->connections->tls_config.hash);
-        if (r >= 0 && is_moved)
+        if (r < 0)
+                return r;
+        if (is_moved)
                 r = change_server(client, config);
-        if (r >= 0 && is_another)
+        if (r < 0)
+                return r;
+        if (is_another)
                 r = kube_connections_new(client, &tls_config, &connections, reterr);
         if (r < 0)
                 return r;

@@ -10,7 +10,7 @@ enum {
         CONNECTIONS_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20, /* containers come first */
         STREAMS_MAX = 1000,   /* on one connection; servers allow fewer */
         STREAMS_LEAST = 80,   /* that a server allows on each connection */
-        CONNECTIONS_MORE = 1, /* besides those that are needed */
+        CONNECTIONS_MORE = 1, /* besides those that are needed: one may take no new requests */
 };
 
 static void on_transfer_done(CURL *easy, CURLcode code, void *userdata) {
@@ -18,8 +18,10 @@ static void on_transfer_done(CURL *easy, CURLcode code, void *userdata) {
         void *request = NULL;
 
         curl_library(NULL)->easy_getinfo(easy, CURLINFO_PRIVATE, &request);
-        if (request && ((KubeRequest *) request)->connections == connections)
-                kube_request_finish(request, code);
+        if (!request || ((KubeRequest *) request)->connections != connections)
+                return;
+        ((KubeRequest *) request)->is_complete = true;
+        kube_request_finish(request, code);
 }
 
 static void on_curl_settled(void *userdata) {
@@ -83,7 +85,7 @@ void kube_connections_note_response(KubeConnections *connections, CURL *easy) {
  * fit on the others. */
 int kube_connections_start_request(KubeRequest *request) {
         KubeConnections *connections = request->connections;
-        unsigned max = CONNECTIONS_MORE + connections->n_requests / STREAMS_LEAST;
+        unsigned max = 1 + CONNECTIONS_MORE + connections->n_requests / STREAMS_LEAST;
 
         curl_loop_set_connections(connections->loop, connections->is_multiplexed ? max : 0);
         return curl_loop_add(connections->loop, request->easy);

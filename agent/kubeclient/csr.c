@@ -17,23 +17,40 @@ enum {
         KEY_ID_BYTES = 32,
 };
 
+static void csr_key_deinitp(gnutls_x509_privkey_t *key) {
+        gnutls_x509_privkey_deinit(*key);
+}
+
+static void request_deinitp(gnutls_x509_crq_t *request) {
+        gnutls_x509_crq_deinit(*request);
+}
+
+static void datum_freep(gnutls_datum_t *datum) {
+        gnutls_free(datum->data);
+}
+
 static int set_gnutls_error(int code, const char *what, Error *reterr) {
         return error_setf(reterr, EINVAL, "%s: %s", what, gnutls_strerror(code));
 }
 
-int csr_generate_key(char **ret_key, Error *reterr) {
-        gnutls_x509_privkey_t key = NULL;
-        gnutls_datum_t pem = { 0 };
+static int generate_key_pem(gnutls_datum_t *ret_pem) {
+        cleanup_with(csr_key_deinitp) gnutls_x509_privkey_t key = NULL;
         int r = gnutls_x509_privkey_init(&key);
 
-        if (r >= 0)
-                r = gnutls_x509_privkey_generate2(key, GNUTLS_PK_ECDSA,
-                                                  GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1),
-                                                  0, NULL, 0);
-        if (r >= 0)
-                r = gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, NULL,
-                                                      GNUTLS_PKCS_PLAIN, &pem);
-        gnutls_x509_privkey_deinit(key);
+        if (r < 0)
+                return r;
+        r = gnutls_x509_privkey_generate2(
+                key, GNUTLS_PK_ECDSA, GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0, NULL, 0);
+        if (r < 0)
+                return r;
+        return gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN,
+                                                 ret_pem);
+}
+
+int csr_generate_key(char **ret_key, Error *reterr) {
+        gnutls_datum_t pem = { 0 };
+        int r = generate_key_pem(&pem);
+
         if (r < 0)
                 return set_gnutls_error(r, "cannot make a key", reterr);
         *ret_key = strndup((const char *) pem.data, pem.size);
@@ -75,19 +92,18 @@ static int sign_csr(gnutls_x509_crq_t request, gnutls_x509_privkey_t key, const 
 
 /* The API server accepts "CERTIFICATE REQUEST" only; GnuTLS writes "NEW CERTIFICATE REQUEST". */
 static int export_csr(gnutls_x509_crq_t request, gnutls_datum_t *ret_pem) {
-        gnutls_datum_t der = { 0 };
+        cleanup_with(datum_freep) gnutls_datum_t der = { 0 };
         int r = gnutls_x509_crq_export2(request, GNUTLS_X509_FMT_DER, &der);
 
-        if (r >= 0)
-                r = gnutls_pem_base64_encode2("CERTIFICATE REQUEST", &der, ret_pem);
-        gnutls_free(der.data);
-        return r;
+        if (r < 0)
+                return r;
+        return gnutls_pem_base64_encode2("CERTIFICATE REQUEST", &der, ret_pem);
 }
 
 static int make_csr_pem(gnutls_x509_privkey_t key, const char *node_name, gnutls_datum_t *ret,
                         Error *reterr) {
         cleanup_free char *common_name = NULL;
-        gnutls_x509_crq_t request = NULL;
+        cleanup_with(request_deinitp) gnutls_x509_crq_t request = NULL;
         int r;
 
         if (asprintf(&common_name, "system:node:%s", node_name) < 0) {
@@ -99,7 +115,6 @@ static int make_csr_pem(gnutls_x509_privkey_t key, const char *node_name, gnutls
                 r = sign_csr(request, key, common_name);
         if (r >= 0)
                 r = export_csr(request, ret);
-        gnutls_x509_crq_deinit(request);
         return r < 0 ? set_gnutls_error(r, "cannot make a certificate signing request", reterr) : 0;
 }
 
@@ -143,21 +158,23 @@ static int make_csr_object(const char *name, const gnutls_datum_t *pem, char **r
 int csr_build_object(const char *node_name, const char *key, char **ret_name, char **ret_json,
                      Error *reterr) {
         cleanup_free char *name = NULL;
-        gnutls_x509_privkey_t imported = NULL;
-        gnutls_datum_t pem = { 0 };
+        cleanup_with(csr_key_deinitp) gnutls_x509_privkey_t imported = NULL;
+        cleanup_with(datum_freep) gnutls_datum_t pem = { 0 };
         int r = import_private_key(key, &imported, reterr);
 
-        if (r >= 0)
-                r = make_csr_name(imported, &name, reterr);
-        if (r >= 0)
-                r = make_csr_pem(imported, node_name, &pem, reterr);
-        if (r >= 0)
-                r = make_csr_object(name, &pem, ret_json);
-        gnutls_x509_privkey_deinit(imported);
-        gnutls_free(pem.data);
-        if (r >= 0)
-                *ret_name = TAKE_PTR(name);
-        return r;
+        if (r < 0)
+                return r;
+        r = make_csr_name(imported, &name, reterr);
+        if (r < 0)
+                return r;
+        r = make_csr_pem(imported, node_name, &pem, reterr);
+        if (r < 0)
+                return r;
+        r = make_csr_object(name, &pem, ret_json);
+        if (r < 0)
+                return r;
+        *ret_name = TAKE_PTR(name);
+        return 0;
 }
 
 static char *describe_csr_refusal(JsonView condition, const char *type) {

@@ -254,8 +254,9 @@ static int frame_byte(JsonFramer *framer, FrameRun *run) {
         }
         if (what == FRAME_ITEM_END_BEFORE) {
                 r = end_frame_run(framer, run, false);
-                if (r >= 0)
-                        r = emit_item(framer);
+                if (r < 0)
+                        return r;
+                r = emit_item(framer);
                 return r < 0 ? r : frame_byte(framer, run);
         }
         if (what == FRAME_ITEM_END) {

@@ -3,8 +3,8 @@
 
 #include "agent/kubeclient/lease-controller.h"
 
-#include "agent/kubeclient/backoff.h"
 #include "agent/kubeclient/lease-object.h"
+#include "agent/kubeclient/request-back-off.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
@@ -20,7 +20,7 @@ enum {
         REQUESTS_MAX = 4, /* requests in a row: read, create, read, renew */
 };
 
-static const BackOffLimits lease_backoff = { 1 * USEC_PER_SEC, 4 * USEC_PER_SEC };
+static const BackOffLimits lease_back_off = { 1 * USEC_PER_SEC, 4 * USEC_PER_SEC };
 
 typedef enum LeaseState {
         LEASE_UNKNOWN,
@@ -39,7 +39,7 @@ struct KubeLeaseController {
         uint64_t version;
         uint64_t renewed; /* realtime */
         unsigned n_requests;
-        KubeBackoff backoff;
+        KubeBackOff back_off;
         char *last_error; /* that was reported */
         KubeRequest *request;
         sd_event_source *timer;
@@ -72,9 +72,9 @@ static void report_lease_error(KubeLeaseController *controller, const char *erro
 
 static void retry_lease_later(KubeLeaseController *controller, const char *error, unsigned status,
                               uint64_t retry_after) {
-        schedule_lease_sync(controller,
-                            kube_backoff_next(&controller->backoff, &lease_backoff,
-                                              now_boottime_usec(), retry_after, back_off_random()));
+        schedule_lease_sync(controller, kube_back_off_next(&controller->back_off, &lease_back_off,
+                                                           now_boottime_usec(), retry_after,
+                                                           back_off_random()));
         report_lease_error(controller, error, status);
 }
 
@@ -102,7 +102,7 @@ static void store_server_lease(KubeLeaseController *controller, const KubeRespon
         controller->server_lease = known;
         controller->version = version;
         controller->state = LEASE_PRESENT;
-        kube_backoff_reset(&controller->backoff);
+        kube_back_off_reset(&controller->back_off);
         if (version < before && controller->spec.on_history_lost)
                 controller->spec.on_history_lost(controller->spec.userdata);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Renews the node's Lease every ten seconds once the Node exists; a failed renewal is retried
- * sooner. The Lease also shows whether the server has lost history: its resourceVersion must not go
- * back. */
+/* Renews the node's Lease once the Node exists, every ten seconds, a quarter of the kubelet's
+ * nodeLeaseDurationSeconds (40, lease-object.h); a failed renewal is retried sooner. The Lease also
+ * shows whether the server has lost history: its resourceVersion must not go back. */
 
 #include "agent/kubeclient/client.h"
 

@@ -9,10 +9,11 @@
 #include <string.h>
 
 /* Not in the spec of a mirror pod. Classes are objects of the API server, and may have other values
- * there than in this node's files. */
+ * there than in this node's files; no pod is created with ephemeral containers. */
 static const char *const omitted_spec_fields[] = {
-        "imagePullSecrets", "overhead",           "priority",
-        "runtimeClassName", "serviceAccountName", "resourceClaims",
+        "imagePullSecrets",    "overhead",           "priority",
+        "runtimeClassName",    "serviceAccountName", "resourceClaims",
+        "ephemeralContainers",
 };
 
 static const char *const system_classes[] = { "system-node-critical", "system-cluster-critical" };

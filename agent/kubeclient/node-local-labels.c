@@ -204,10 +204,14 @@ static int parse_taint_json(const json_t *json, Taint *taint) {
         const char *effect = json_string_value(json_object_get(json, "effect"));
         int r = json_copy_string(json, "key", &taint->key);
 
-        if (r >= 0)
-                r = json_copy_string(json, "value", &taint->value);
-        if (r >= 0)
-                r = json_copy_string(json, "timeAdded", &taint->time_added);
+        if (r < 0)
+                return r;
+        r = json_copy_string(json, "value", &taint->value);
+        if (r < 0)
+                return r;
+        r = json_copy_string(json, "timeAdded", &taint->time_added);
+        if (r < 0)
+                return r;
         for (size_t i = 1; i < N_TAINT_EFFECTS; i++)
                 if (streq(strna(effect), taint_effect_names[i]))
                         taint->effect = (TaintEffect) i;
@@ -215,7 +219,7 @@ static int parse_taint_json(const json_t *json, Taint *taint) {
                 free(taint->value);
                 taint->value = NULL;
         }
-        return r;
+        return 0;
 }
 
 /* A taint with an unknown effect is ignored. */
@@ -348,4 +352,27 @@ json_t *node_local_metadata_patch(const json_t *node, const NodeLabelsTaints *ow
         set_metadata_if_any(patch, "labels", diff_local_labels(node, labels));
         set_metadata_if_any(patch, "annotations", diff_list_annotations(node, labels));
         return patch;
+}
+
+/* A label that 'before' lists with another value was changed here, in the configuration. */
+void node_local_labels_find_restored(const json_t *before, const json_t *after,
+                                     void (*on_restored)(const char *key, const char *found,
+                                                         const char *value, void *userdata),
+                                     void *userdata) {
+        json_t *had = json_object_get(json_object_get(before, "metadata"), "labels");
+        json_t *has = json_object_get(json_object_get(after, "metadata"), "labels"), *value;
+        cleanup_with(json_decrefp) json_t *listed_before =
+                read_list_annotation(before, labels_annotation);
+        cleanup_with(json_decrefp) json_t *listed = read_list_annotation(after, labels_annotation);
+        const char *key;
+
+        json_object_foreach(has, key, value) {
+                const char *found = json_string_value(json_object_get(had, key));
+                const char *text = json_string_value(value);
+
+                if (!text || streq_ptr(found, text) || !is_label_listed(listed, key, text) ||
+                    !is_label_listed(listed_before, key, text))
+                        continue;
+                on_restored(key, found, text, userdata);
+        }
 }

@@ -25,6 +25,13 @@ json_t *node_local_taints_to_json(const NodeLabelsTaints *own);
  * allow it to a node. */
 json_t *node_local_metadata_patch(const json_t *node, const NodeLabelsTaints *own);
 
+/* The labels of the node's own that other writers had changed ('found' is their value) or removed
+ * (NULL) in the server's Node 'before', and that 'after' has again. */
+void node_local_labels_find_restored(const json_t *before, const json_t *after,
+                                     void (*on_restored)(const char *key, const char *found,
+                                                         const char *value, void *userdata),
+                                     void *userdata);
+
 /* The external labels and taints, without the taints that mirror the node's own conditions. 0 or
  * -ENOMEM. */
 int node_external_labels_parse(const json_t *node, NodeLabelsTaints *ret);

@@ -136,9 +136,20 @@ static void add_replaced_value(json_t *patch, const json_t *before, const json_t
                                const char *key) {
         json_t *old = json_object_get(before, key), *new = json_object_get(wanted, key);
 
-        if (json_equal(old, new) || (!old && json_array_size(new) == 0))
+        if (json_equal(old, new) || (!old && json_array_size(new) + json_object_size(new) == 0))
                 return;
         (void) json_object_set(patch, key, new);
+}
+
+/* Servers show port 0 where there is none. */
+static void add_port_change(json_t *patch, const json_t *before, unsigned port) {
+        const json_t *endpoint =
+                json_object_get(json_object_get(before, "daemonEndpoints"), "kubeletEndpoint");
+
+        if (json_integer_value(json_object_get(endpoint, "Port")) != port)
+                (void) json_object_set_new(
+                        patch, "daemonEndpoints",
+                        json_pack("{s:{s:i}}", "kubeletEndpoint", "Port", (int) port));
 }
 
 static json_t *diff_node_status(const json_t *before, const NodeStatus *status, uint64_t now,
@@ -154,8 +165,9 @@ static json_t *diff_node_status(const json_t *before, const NodeStatus *status, 
         add_address_changes(patch, before, json_object_get(wanted, "addresses"));
         add_replaced_value(patch, before, wanted, "images");
         add_replaced_value(patch, before, wanted, "runtimeHandlers");
-        if (json_object_get(wanted, "daemonEndpoints"))
-                add_replaced_value(patch, before, wanted, "daemonEndpoints");
+        add_replaced_value(patch, before, wanted, "declaredFeatures");
+        add_replaced_value(patch, before, wanted, "features");
+        add_port_change(patch, before, status->port);
         add_condition_changes(patch, before, status, now, heartbeat || json_object_size(patch) > 0);
         return patch;
 }

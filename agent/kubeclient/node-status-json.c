@@ -117,14 +117,26 @@ static const char *text_or_empty(const char *text) {
 }
 
 static json_t *write_node_info(const NodeInfo *info) {
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "machineID",
-                         text_or_empty(info->machine_id), "systemUUID",
-                         text_or_empty(info->system_uuid), "bootID", text_or_empty(info->boot_id),
-                         "kernelVersion", text_or_empty(info->kernel_version), "osImage",
-                         text_or_empty(info->os_image), "containerRuntimeVersion",
-                         NODE_RUNTIME_VERSION, "kubeletVersion", NODE_KUBELET_VERSION,
-                         "kubeProxyVersion", "", "operatingSystem", "linux", "architecture",
-                         text_or_empty(info->architecture));
+        json_t *json = json_pack(
+                "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "machineID",
+                text_or_empty(info->machine_id), "systemUUID", text_or_empty(info->system_uuid),
+                "bootID", text_or_empty(info->boot_id), "kernelVersion",
+                text_or_empty(info->kernel_version), "osImage", text_or_empty(info->os_image),
+                "containerRuntimeVersion", NODE_RUNTIME_VERSION, "kubeletVersion",
+                NODE_KUBELET_VERSION, "kubeProxyVersion", "", "operatingSystem", "linux",
+                "architecture", text_or_empty(info->architecture));
+
+        if (json && info->swap > 0)
+                (void) json_object_set_new(json, "swap",
+                                           json_pack("{s:I}", "capacity", (json_int_t) info->swap));
+        return json;
+}
+
+/* Features that an API server asks for before it gives a node pods or edits that need them: those
+ * that this agent has, sorted (component-helpers, nodedeclaredfeatures). */
+static json_t *write_declared_features(void) {
+        return json_pack("[s, s]", "InPlacePodLevelResourcesVerticalScaling",
+                         "RestartAllContainersOnContainerExits");
 }
 
 static json_t *write_image(const NodeImage *image) {
@@ -156,12 +168,13 @@ static json_t *write_runtime_handlers(const NodeStatus *status) {
 }
 
 json_t *node_status_to_json(const NodeStatus *status) {
-        json_t *json = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "capacity",
-                                 write_node_resources(&status->capacity), "allocatable",
-                                 write_node_resources(&status->allocatable), "addresses",
-                                 write_addresses(status), "nodeInfo",
-                                 write_node_info(&status->info), "images", write_images(status),
-                                 "runtimeHandlers", write_runtime_handlers(status));
+        json_t *json = json_pack(
+                "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:b}}", "capacity",
+                write_node_resources(&status->capacity), "allocatable",
+                write_node_resources(&status->allocatable), "addresses", write_addresses(status),
+                "nodeInfo", write_node_info(&status->info), "images", write_images(status),
+                "runtimeHandlers", write_runtime_handlers(status), "declaredFeatures",
+                write_declared_features(), "features", "supplementalGroupsPolicy", 1);
 
         if (json && status->port > 0)
                 (void) json_object_set_new(

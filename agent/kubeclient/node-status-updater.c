@@ -3,9 +3,10 @@
 
 #include "agent/kubeclient/node-status-updater.h"
 
-#include "agent/kubeclient/backoff.h"
+#include "agent/kubeclient/node-events.h"
 #include "agent/kubeclient/node-object.h"
 #include "agent/kubeclient/reflector.h"
+#include "agent/kubeclient/request-back-off.h"
 #include "agent/kubeclient/work-queue.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -47,7 +48,8 @@ struct NodeStatusUpdater {
         unsigned n_watched;              /* watch events, counted */
         unsigned requested_n_watched;    /* likewise, before the request */
         unsigned n_conflicts;
-        char *server_node; /* NODE_PRESENT: the server's object */
+        char *server_node;    /* NODE_PRESENT: the server's object */
+        char *requested_node; /* that of the request in flight; NULL: it creates the Node */
         char *uid, *version;
         bool is_listed; /* it is in the list that is being read */
         bool is_heartbeat_due;
@@ -151,6 +153,22 @@ static int build_node_body(NodeStatusUpdater *updater, char **ret) {
         return *ret ? 1 : -ENOMEM;
 }
 
+/* The events of the request are found by it. */
+static int keep_requested_node(NodeStatusUpdater *updater) {
+        free(updater->requested_node);
+        updater->requested_node =
+                updater->state == NODE_PRESENT ? strdup(updater->server_node) : NULL;
+        return updater->state == NODE_PRESENT && !updater->requested_node ? -ENOMEM : 0;
+}
+
+static void report_node_events(NodeStatusUpdater *updater, const char *response) {
+        cleanup_free char *before = TAKE_PTR(updater->requested_node);
+
+        if (updater->spec.on_event)
+                node_events_compare(before, response, updater->spec.on_event,
+                                    updater->spec.userdata);
+}
+
 static int build_node_request(const char *key, KubeRequestSpec *ret, void *userdata) {
         NodeStatusUpdater *updater = userdata;
         char *body = NULL;
@@ -170,6 +188,11 @@ static int build_node_request(const char *key, KubeRequestSpec *ret, void *userd
         r = build_node_body(updater, &body);
         if (r <= 0)
                 return r;
+        r = keep_requested_node(updater);
+        if (r < 0) {
+                free(body);
+                return r;
+        }
         ret->method = updater->state == NODE_PRESENT ? "PATCH" : "POST";
         ret->path = updater->state == NODE_PRESENT ? updater->status_path : NODES;
         ret->content_type = updater->state == NODE_PRESENT ? PATCH_TYPE : NULL;
@@ -218,6 +241,7 @@ static KubeWorkResult on_node_response(const char *key, const KubeResponse *resp
                         report_node_error(updater, NULL, response->status);
                 if (requested_state == NODE_UNKNOWN)
                         return KUBE_WORK_RETRY_NOW; /* it may differ from the local Node */
+                report_node_events(updater, response->body);
                 updater->is_heartbeat_due = false;
                 updater->n_conflicts = 0;
                 arm_node_heartbeat(updater);
@@ -342,6 +366,7 @@ NodeStatusUpdater *node_status_updater_free(NodeStatusUpdater *updater) {
         sd_event_source_disable_unref(updater->heartbeat);
         free(updater->last_error);
         free(updater->server_node);
+        free(updater->requested_node);
         free(updater->uid);
         free(updater->version);
         free(updater->name);

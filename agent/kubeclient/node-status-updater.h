@@ -2,9 +2,10 @@
 #pragma once
 
 /* Registers the Node, again where it was deleted; updates its status when it changes and every five
- * minutes; and reports the labels and taints of other writers (kubelet: node status). */
+ * minutes (nodeStatusReportFrequency); and reports the labels and taints of other writers. */
 
 #include "agent/kubeclient/client.h"
+#include "agent/model/event.h"
 #include "agent/model/node-status.h"
 #include "agent/model/node.h"
 
@@ -29,6 +30,8 @@ typedef struct NodeStatusUpdaterSpec {
         /* The Node exists or has changed: its external labels and taints, and its UID; borrowed.
          * NULL, NULL: it does not exist. */
         void (*on_node)(const NodeLabelsTaints *others, const char *uid, void *userdata);
+        /* An event of the Node, after the request that it is about. */
+        void (*on_event)(const PodEvent *event, void *userdata);
         /* 'error' is valid until it is NULL; 'status' is that of HTTP, 0 without a response. */
         void (*on_error)(const char *error, unsigned status, void *userdata);
         void *userdata;

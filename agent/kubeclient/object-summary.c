@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 
 static const char mirror_annotation[] = "kubernetes.io/config.mirror";
+static const char hash_annotation[] = "kubernetes.io/config.hash";
 
 void kube_object_summary_done(KubeObjectSummary *metadata) {
         free(metadata->name);
@@ -14,9 +15,26 @@ void kube_object_summary_done(KubeObjectSummary *metadata) {
         free(metadata->uid);
         free(metadata->resource_version);
         free(metadata->mirror_hash);
+        free(metadata->config_hash);
         free(metadata->phase);
         free(metadata->status);
+        string_map_done(&metadata->conditions);
         *metadata = (KubeObjectSummary){ 0 };
+}
+
+static int read_conditions(const json_t *status, StringMap *ret) {
+        size_t i;
+        json_t *condition;
+
+        json_array_foreach(json_object_get(status, "conditions"), i, condition) {
+                const char *type = json_string_value(json_object_get(condition, "type"));
+                const char *value = json_string_value(json_object_get(condition, "status"));
+                int r = type && value ? string_map_set(ret, type, value) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 static int read_object_status(const json_t *object, KubeObjectSummary *ret) {
@@ -25,12 +43,15 @@ static int read_object_status(const json_t *object, KubeObjectSummary *ret) {
         if (!json_is_object(status))
                 return 0;
         ret->status = json_dumps(status, JSON_COMPACT);
-        return ret->status ? json_copy_string(status, "phase", &ret->phase) : -ENOMEM;
+        if (!ret->status || json_copy_string(status, "phase", &ret->phase) < 0)
+                return -ENOMEM;
+        return read_conditions(status, &ret->conditions);
 }
 
 static int read_object_metadata(const json_t *object, KubeObjectSummary *ret) {
         const json_t *metadata = json_object_get(object, "metadata");
         const json_t *grace = json_object_get(metadata, "deletionGracePeriodSeconds");
+        const json_t *generation = json_object_get(metadata, "generation");
         int r = json_copy_string(metadata, "name", &ret->name);
 
         if (r < 0)
@@ -48,7 +69,11 @@ static int read_object_metadata(const json_t *object, KubeObjectSummary *ret) {
                 return r;
         r = json_copy_string(json_object_get(metadata, "annotations"), mirror_annotation,
                              &ret->mirror_hash);
+        if (r >= 0)
+                r = json_copy_string(json_object_get(metadata, "annotations"), hash_annotation,
+                                     &ret->config_hash);
         ret->is_deleting = json_is_string(json_object_get(metadata, "deletionTimestamp"));
+        ret->generation = json_is_integer(generation) ? json_integer_value(generation) : 0;
         ret->grace_seconds = json_is_integer(grace) ? json_integer_value(grace) : -1;
         return r < 0 ? r : read_object_status(object, ret);
 }

@@ -4,9 +4,8 @@
 /* The metadata of an API object that the watch needs: identity, deletion, and the reported status.
  * The rest is parsed by manifest/. */
 
+#include "agent/model/values.h"
 #include "common/error.h"
-
-#include <stdint.h>
 
 typedef struct KubeObjectSummary {
         char *name;
@@ -15,9 +14,12 @@ typedef struct KubeObjectSummary {
         char *resource_version;
         bool is_deleting;      /* it has a deletionTimestamp */
         int64_t grace_seconds; /* of its deletion; -1: that of the pod's spec */
-        char *mirror_hash; /* of a mirror pod: the UID of its static pod; NULL for other objects */
-        char *phase;       /* of its status, or NULL */
-        char *status;      /* the status as JSON, or NULL */
+        char *mirror_hash;     /* of a mirror pod: that of its static pod; NULL for other objects */
+        char *config_hash;     /* likewise: the hash of the manifest */
+        char *phase;           /* of its status, or NULL */
+        char *status;          /* the status as JSON, or NULL */
+        StringMap conditions;  /* of the status: the status of each by its type */
+        int64_t generation;    /* of the spec; 0: the kind lacks one */
 } KubeObjectSummary;
 
 /* 0; -EBADMSG with a message; -ENOMEM. The caller ends it with kube_object_summary_done(). */

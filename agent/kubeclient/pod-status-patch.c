@@ -12,10 +12,12 @@
 static const char *const agent_status_fields[] = {
         "allocatedResources",
         "containerStatuses",
+        "ephemeralContainerStatuses",
         "hostIP",
         "hostIPs",
         "initContainerStatuses",
         "message",
+        "observedGeneration",
         "phase",
         "podIP",
         "podIPs",
@@ -91,7 +93,8 @@ static json_t *build_condition_patch(json_t *reported, json_t *ours) {
 
 /* lastProbeTime is not compared. */
 static bool is_condition_reported(json_t *reported, json_t *ours) {
-        static const char *const keys[] = { "status", "reason", "message", "lastTransitionTime" };
+        static const char *const keys[] = { "status", "reason", "message", "lastTransitionTime",
+                                            "observedGeneration" };
 
         for (size_t i = 0; i < N_ELEMENTS(keys); i++)
                 if (!is_json_same(json_object_get(reported, keys[i]),

@@ -26,8 +26,8 @@ void kube_reflector_dump(const KubeReflector *r, FILE *out) {
                           dump_format_duration(age, now_boottime_usec() - r->started_at));
         if (r->last_error)
                 dump_line(out, 2, "last error: %s", r->last_error);
-        if (r->backoff.n_failures > 0)
-                dump_line(out, 2, "failures: %u", r->backoff.n_failures);
+        if (r->back_off.n_failures > 0)
+                dump_line(out, 2, "failures: %u", r->back_off.n_failures);
         if (r->waits_for_server)
                 dump_line(out, 2, "waits for the server");
         dump_timer(out, 2, "next request", r->timer);

@@ -5,8 +5,8 @@
 
 #include "agent/kubeclient/reflector-private.h"
 
-#include "agent/kubeclient/resource-version.h"
 #include "common/cleanup.h"
+#include "common/url-escape.h"
 
 #include <errno.h>
 

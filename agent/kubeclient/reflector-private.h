@@ -3,10 +3,10 @@
 
 /* Shared by reflector.c, reflector-list.c and reflector-watch.c. */
 
-#include "agent/kubeclient/backoff.h"
 #include "agent/kubeclient/json-framer.h"
 #include "agent/kubeclient/json-view.h"
 #include "agent/kubeclient/reflector.h"
+#include "agent/kubeclient/request-back-off.h"
 
 typedef enum ReflectorPhase {
         REFLECTOR_WAITING,
@@ -30,7 +30,7 @@ struct KubeReflector {
         KubeRequest *request;
         JsonFramer *framer;
         sd_event_source *timer, *relist_timer;
-        KubeBackoff backoff;
+        KubeBackOff back_off;
         uint64_t started_at; /* of the watch, boot time */
         bool waits_for_server;
 

@@ -7,6 +7,7 @@
 #include "agent/kubeclient/resource-version.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/url-escape.h"
 
 #include <errno.h>
 
@@ -110,11 +111,11 @@ static void restart_watch(KubeReflector *r) {
         uint64_t apart = WATCH_APART_MSEC * USEC_PER_MSEC;
 
         if (!r->has_progressed && lasted < apart) {
-                reflector_schedule(r, kube_backoff_next(&r->backoff, &kube_backoff_default, now, 0,
-                                                        back_off_random()));
+                reflector_schedule(r, kube_back_off_next(&r->back_off, &kube_back_off_default, now,
+                                                         0, back_off_random()));
                 return;
         }
-        kube_backoff_reset(&r->backoff);
+        kube_back_off_reset(&r->back_off);
         reflector_schedule(r, back_off_add_jitter(lasted < apart ? apart - lasted : apart / 10, 25,
                                                   back_off_random()));
 }
@@ -132,7 +133,7 @@ static bool is_watch_stream_broken(KubeReflector *r, const KubeResponse *respons
  * each waits for a random time. */
 static void resume_broken_watch(KubeReflector *r, const KubeResponse *response) {
         if (r->has_progressed)
-                kube_backoff_reset(&r->backoff);
+                kube_back_off_reset(&r->back_off);
         reflector_schedule_retry(r, response);
 }
 
@@ -146,10 +147,10 @@ static void on_watch_end(KubeReflector *r, const KubeResponse *response) {
         if (is_expired || is_gone || r->n_broken >= BROKEN_STREAMS_MAX)
                 reflector_require_relist(r);
         if (is_expired || r->watch_end == WATCH_END_REFUSED)
-                reflector_schedule(r, kube_backoff_next(&r->backoff, &kube_backoff_default,
-                                                        now_boottime_usec(),
-                                                        response->retry_after_usec,
-                                                        back_off_random()));
+                reflector_schedule(r, kube_back_off_next(&r->back_off, &kube_back_off_default,
+                                                         now_boottime_usec(),
+                                                         response->retry_after_usec,
+                                                         back_off_random()));
         else if (is_broken)
                 reflector_fail_with(r, "the watch of the API server is not valid JSON");
         else if (!response->error && response->status == 200)

@@ -54,12 +54,13 @@ void reflector_schedule(KubeReflector *r, uint64_t usec) {
 }
 
 void reflector_schedule_retry(KubeReflector *r, const KubeResponse *response) {
+        bool is_slow = !response->error && !r->spec.may_soon_be_allowed;
         const BackOffLimits *limits =
-                kube_backoff_limits_for_status(response->error ? 0 : response->status);
+                kube_back_off_limits_for_status(is_slow ? response->status : 0);
 
         r->waits_for_server = response->error != NULL;
-        reflector_schedule(r, kube_backoff_next(&r->backoff, limits, now_boottime_usec(),
-                                                response->retry_after_usec, back_off_random()));
+        reflector_schedule(r, kube_back_off_next(&r->back_off, limits, now_boottime_usec(),
+                                                 response->retry_after_usec, back_off_random()));
 }
 
 static int on_reflector_timer(sd_event_source *source, uint64_t usec, void *userdata) {

@@ -24,9 +24,10 @@ typedef enum KubeWatchEvent {
 
 typedef struct KubeReflectorSpec {
         KubeClient *client;
-        const char *path;   /* "/api/v1/pods" */
-        const char *query;  /* "fieldSelector=spec.nodeName%3Dnode1", escaped; NULL: none */
-        unsigned page_size; /* objects per page; 0: 500 */
+        const char *path;         /* "/api/v1/pods" */
+        const char *query;        /* "fieldSelector=spec.nodeName%3Dnode1", escaped; NULL: none */
+        unsigned page_size;       /* objects per page; 0: 500 */
+        bool may_soon_be_allowed; /* a refusal is retried like any other error */
 
         /* 'json' is one NUL-terminated object, which may be invalid. */
         void (*on_object)(KubeWatchEvent event_type, const char *json, size_t length,

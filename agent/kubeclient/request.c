@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request as a libcurl easy handle: headers, body, timeouts, streams, and what its errors
- * mean. */
+/* One request: credentials, timeouts, streams, and what its errors mean for the client. */
 
 #include "agent/kubeclient/client-private.h"
 
@@ -31,29 +30,18 @@ static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE" }
 /* ---- the response ---- */
 
 static unsigned get_response_status(const KubeRequest *request) {
-        long status = 0;
-
-        curl_library(NULL)->easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
-        return (unsigned) status;
-}
-
-static size_t abort_response(KubeRequest *request, const char *why) {
-        request->abort_reason = why;
-        return 0;
+        return (unsigned) curl_transfer_status(&request->transfer);
 }
 
 static void record_received(KubeRequest *request) {
         request->received_at = request->connections->received_at = now_boottime_usec();
 }
 
-static size_t on_response_header(char *data, size_t size, size_t n, void *userdata) {
+static int on_response_header(const char *line, size_t length, void *userdata) {
         KubeRequest *request = userdata;
 
         if (request->is_cancelled)
-                return 0;
-        request->headers_length += size * n;
-        if (request->headers_length > HEADERS_MAX)
-                return abort_response(request, "the headers of the response are too long");
+                return -ECANCELED;
         record_received(request);
         if (!request->has_response && get_response_status(request) >= 200) {
                 request->has_response = true;
@@ -63,51 +51,23 @@ static size_t on_response_header(char *data, size_t size, size_t n, void *userda
                 kube_client_mark_reachable(request->connections->client);
         }
         /* An empty line ends the headers. */
-        if (size * n <= 2 && request->spec.on_open && get_response_status(request) == 200)
+        if (length <= 2 && request->spec.on_open && get_response_status(request) == 200)
                 request->spec.on_open(request->spec.userdata);
-        return size * n;
-}
-
-static int grow_response_buffer(KubeRequest *request, size_t length, size_t max) {
-        size_t room = MAX(request->room, KIB);
-        char *larger;
-
-        while (room < length)
-                room *= 2;
-        room = MIN(room, max);
-        if (room == request->room)
-                return 0;
-        larger = realloc(request->body, room + 1);
-        if (!larger)
-                return -ENOMEM;
-        request->body = larger;
-        request->room = room;
         return 0;
 }
 
-static size_t append_response_body(KubeRequest *request, const char *data, size_t length) {
-        size_t max = request->spec.on_data ? STREAM_ERROR_MAX : KUBE_RESPONSE_MAX;
-
-        if (request->length + length > max)
-                return abort_response(request, "the response is too long");
-        if (grow_response_buffer(request, request->length + length, max) < 0)
-                return abort_response(request, "out of memory for the response");
-        memcpy(request->body + request->length, data, length);
-        request->length += length;
-        return length;
-}
-
-static size_t on_response_body(char *data, size_t size, size_t n, void *userdata) {
+static int on_response_body(const char *data, size_t length, void *userdata) {
         KubeRequest *request = userdata;
-        size_t length = size * n;
 
         if (request->is_cancelled)
-                return 0;
+                return -ECANCELED;
         record_received(request);
-        if (!request->spec.on_data || get_response_status(request) != 200)
-                return append_response_body(request, data, length);
-        request->data_result = request->spec.on_data(data, length, request->spec.userdata);
-        return request->data_result < 0 ? 0 : length;
+        if (request->connections->is_multiplexed)
+                curl_loop_drain(request->connections->loop);
+        if (request->spec.on_data && get_response_status(request) == 200)
+                return request->spec.on_data(data, length, request->spec.userdata);
+        return curl_body_append(&request->body, data, length,
+                                request->spec.on_data ? STREAM_ERROR_MAX : KUBE_RESPONSE_MAX);
 }
 
 /* After GOAWAY libcurl would send further requests on that connection, which are never answered. It
@@ -135,37 +95,16 @@ static bool is_certificate_time_error(CURLcode code) {
         return code == CURLE_PEER_FAILED_VERIFICATION;
 }
 
-/* Removes what varies, so that the same error has the same text: how long it took. */
-static void trim_curl_error(char *text) {
-        char *after = strstr(text, " after "), *end = text + strlen(text);
-
-        while (end > text && strchr(". \n", end[-1]))
-                *--end = '\0';
-        if (!after)
-                return;
-        end = after + strlen(" after ");
-        end += strspn(end, "0123456789");
-        if (strncmp(end, " ms", 3) != 0)
-                return;
-        end += 3;
-        memmove(after, end, strlen(end) + 1);
-}
-
 static char *describe_request_error(KubeRequest *request, CURLcode code) {
         const char *why = request->abort_reason;
-        char *message = NULL, *file = strstr(request->error, " CAfile: ");
+        char *message = NULL;
         char clock[CLOCK_DESCRIPTION_SIZE];
 
-        if (file) /* a memory file, whose name means nothing to the user */
-                *file = '\0';
-        trim_curl_error(request->error);
         if (!why && code == CURLE_OPERATION_TIMEDOUT)
                 why = request->has_response ? "the response was not complete in time"
                                             : "no response in time";
-        if (!why && request->data_result < 0)
-                why = strerror(-request->data_result);
         if (!why)
-                why = request->error[0] ? request->error : curl_library(NULL)->easy_strerror(code);
+                why = curl_transfer_explain(&request->transfer, code);
         kube_clock_describe(clock, now_realtime_usec());
         if (asprintf(&message, "%s: %s%s%s", request->connections->client->server, why,
                      is_certificate_time_error(code) ? "; " : "",
@@ -180,7 +119,7 @@ static void record_request_end(KubeRequest *request, CURLcode code, const char *
 
         if (get_response_status(request) == 401)
                 kube_client_refresh_token(client, true);
-        if (code == CURLE_OK || request->has_response || request->data_result < 0)
+        if (code == CURLE_OK || request->has_response)
                 return;
         kube_client_mark_unreachable(client, error);
         /* A connection that does not answer is not used again: the next request gets a new one. */
@@ -235,10 +174,9 @@ void kube_request_finish(KubeRequest *request, CURLcode code) {
                 response.status = get_response_status(request);
                 response.retry_after_usec = get_retry_after(request);
         }
-        if (code == CURLE_OK && request->body) {
-                request->body[request->length] = '\0';
-                response.body = request->body;
-                response.length = request->length;
+        if (code == CURLE_OK && request->body.data) {
+                response.body = request->body.data;
+                response.length = request->body.length;
         }
         log_request_end(request, &response);
         record_request_end(request, code, response.error);
@@ -265,18 +203,26 @@ static void link_kube_request(KubeRequest *request, KubeConnections *connections
         connections->n_requests++;
 }
 
+/* libcurl stops to read from a connection when a stream's buffer is full. With that stream, it
+ * forgets what it has read of the others until more arrives. */
+static void remove_from_connection(const KubeRequest *request) {
+        const KubeConnections *connections = request->connections;
+
+        curl_loop_remove(connections->loop, request->easy);
+        if (!request->is_complete && connections->is_multiplexed)
+                curl_loop_drain(connections->loop);
+}
+
 void kube_request_free(KubeRequest *request) {
         unlink_kube_request(request);
         if (request->easy) {
                 if (request->is_started)
-                        curl_loop_remove(request->connections->loop, request->easy);
+                        remove_from_connection(request);
                 curl_library(NULL)->easy_cleanup(request->easy);
         }
-        for (struct curl_slist *header = request->headers; header; header = header->next)
-                explicit_bzero(header->data, strlen(header->data));
-        curl_library(NULL)->slist_free_all(request->headers);
+        curl_transfer_done(&request->transfer);
         sd_event_source_disable_unref(request->idle_timer);
-        free(request->body);
+        curl_body_done(&request->body);
         free(request);
 }
 
@@ -348,81 +294,26 @@ static int set_socket_options(void *userdata, curl_socket_t fd, curlsocktype pur
         return CURL_SOCKOPT_OK;
 }
 
-static int add_request_header(KubeRequest *request, const char *header) {
-        struct curl_slist *longer = curl_library(NULL)->slist_append(request->headers, header);
-
-        if (!longer)
-                return -ENOMEM;
-        request->headers = longer;
-        return 0;
-}
-
-static int add_request_headers(KubeRequest *request, const KubeRequestSpec *spec) {
-        const KubeClient *client = request->connections->client;
-        cleanup_with(secret_freep) char *bearer = NULL;
-        cleanup_free char *type = NULL;
-        int r = add_request_header(request, "Accept: application/json");
-
-        if (r >= 0 && client->address.host)
-                r = add_request_header(request, client->address.host);
-        if (r >= 0 && spec->body) {
-                if (asprintf(&type, "Content-Type: %s",
-                             spec->content_type ? spec->content_type : "application/json") < 0)
-                        return -ENOMEM;
-                r = add_request_header(request, type);
-        }
-        if (r >= 0 && spec->body)
-                r = add_request_header(request, "Expect:"); /* without "100-continue" */
-        if (r < 0 || !client->token)
-                return r;
-        if (asprintf(&bearer, "Authorization: Bearer %s", client->token) < 0)
-                return -ENOMEM;
-        return add_request_header(request, bearer);
-}
-
-static void set_tls_options(const KubeRequest *request) {
+/* Those of TLS are the generation's as well: curl_transfer_set_tls(). */
+static void set_connection_options(KubeRequest *request) {
         const KubeConnections *connections = request->connections;
         const CurlLibrary *curl = curl_library(NULL);
-        char path[MEMFD_PATH_SIZE];
         CURL *easy = request->easy;
-        long verify = !connections->client->is_insecure;
 
-        curl->easy_setopt(easy, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
-        curl->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, verify);
-        curl->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
-        curl->easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
-        if (connections->tls_config.authority_fd >= 0) {
-                curl->easy_setopt(easy, CURLOPT_CAINFO,
-                                  memfd_path(connections->tls_config.authority_fd, path));
-                curl->easy_setopt(easy, CURLOPT_CAPATH, NULL);
-        }
-        if (connections->tls_config.certificate_fd < 0 || connections->tls_config.key_fd < 0)
-                return;
-        curl->easy_setopt(easy, CURLOPT_SSLCERT,
-                          memfd_path(connections->tls_config.certificate_fd, path));
-        curl->easy_setopt(easy, CURLOPT_SSLKEY, memfd_path(connections->tls_config.key_fd, path));
+        curl->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+        curl->easy_setopt(easy, CURLOPT_PIPEWAIT, (long) !connections->client->is_plain);
+        curl->easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, set_socket_options);
+        if (connections->connect_to)
+                curl->easy_setopt(easy, CURLOPT_CONNECT_TO, connections->connect_to);
 }
 
-static void set_connection_options(KubeRequest *request) {
-        const KubeClient *client = request->connections->client;
-        const CurlLibrary *curl = curl_library(NULL);
-        CURL *easy = request->easy;
+static CurlTls tls_of_connections(const KubeConnections *connections) {
+        const KubeTlsConfig *config = &connections->tls_config;
 
-        curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-        curl->easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-        curl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-        curl->easy_setopt(easy, CURLOPT_PROXY, client->proxy);
-        curl->easy_setopt(easy, CURLOPT_NOPROXY, "");
-        curl->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-        curl->easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-        curl->easy_setopt(
-                easy, CURLOPT_HTTP_VERSION,
-                (long) (client->is_plain ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
-        curl->easy_setopt(easy, CURLOPT_PIPEWAIT, (long) !client->is_plain);
-        curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long) CONNECT_TIMEOUT_MSEC);
-        curl->easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, set_socket_options);
-        if (request->connections->connect_to)
-                curl->easy_setopt(easy, CURLOPT_CONNECT_TO, request->connections->connect_to);
+        return (CurlTls){ .authority_fd = config->authority_fd,
+                          .certificate_fd = config->key_fd >= 0 ? config->certificate_fd : -EBADF,
+                          .key_fd = config->key_fd,
+                          .is_unverified = connections->client->is_insecure };
 }
 
 static void set_request_deadline(KubeRequest *request, const KubeRequestSpec *spec) {
@@ -436,50 +327,97 @@ static void set_request_deadline(KubeRequest *request, const KubeRequestSpec *sp
                 (long) MAX(MIN(usec, DAY_SEC * USEC_PER_SEC) / USEC_PER_MSEC, 1));
 }
 
-static int set_request_options(KubeRequest *request, const KubeRequestSpec *spec) {
+static int init_request_transfer(KubeRequest *request, const KubeRequestSpec *spec) {
         const KubeClient *client = request->connections->client;
-        const CurlLibrary *curl = curl_library(NULL);
         cleanup_free char *url = NULL;
         char agent[128];
-        CURL *easy = request->easy;
 
         if (asprintf(&url, "%s%s", client->address.base, spec->path) < 0)
                 return -ENOMEM;
         (void) snprintf(agent, sizeof(agent), "mainstay/%s (linux/%s)", MAINSTAY_VERSION,
                         machine_architecture());
-        if (curl->easy_setopt(easy, CURLOPT_URL, url) != CURLE_OK ||
-            curl->easy_setopt(easy, CURLOPT_USERAGENT, agent) != CURLE_OK)
+        return curl_transfer_init(
+                &request->transfer, request->easy,
+                &(CurlTransferSpec){ .url = url,
+                                     .protocols = "http,https",
+                                     .method = spec->method,
+                                     .user_agent = agent,
+                                     .proxy = client->proxy,
+                                     .body = spec->body,
+                                     .body_length = spec->body_length,
+                                     .tls = tls_of_connections(request->connections),
+                                     .http_version = client->is_plain ? CURL_HTTP_VERSION_1_1
+                                                                      : CURL_HTTP_VERSION_2TLS,
+                                     .connect_timeout_msec = CONNECT_TIMEOUT_MSEC,
+                                     .buffer_size = spec->is_mostly_idle ? QUIET_BUFFER : BUFFER,
+                                     .header_max = HEADERS_MAX,
+                                     .on_header = on_response_header,
+                                     .on_data = on_response_body,
+                                     .userdata = request });
+}
+
+static int set_body_headers(CurlTransfer *transfer, const KubeRequestSpec *spec) {
+        cleanup_free char *type = NULL;
+        int r;
+
+        if (!spec->body)
+                return 0;
+        if (asprintf(&type, "Content-Type: %s",
+                     spec->content_type ? spec->content_type : "application/json") < 0)
                 return -ENOMEM;
-        if (spec->body) {
-                curl->easy_setopt(easy, CURLOPT_POSTFIELDSIZE, (long) spec->body_length);
-                if (curl->easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, spec->body) != CURLE_OK)
-                        return -ENOMEM;
+        r = curl_transfer_add_header(transfer, type);
+        if (r < 0)
+                return r;
+        return curl_transfer_add_header(transfer, "Expect:"); /* without "100-continue" */
+}
+
+static int set_request_headers(CurlTransfer *transfer, const KubeClient *client,
+                               const KubeRequestSpec *spec) {
+        cleanup_with(secret_freep) char *bearer = NULL;
+        int r = curl_transfer_add_header(transfer, "Accept: application/json");
+
+        if (r < 0)
+                return r;
+        if (client->address.host) {
+                r = curl_transfer_add_header(transfer, client->address.host);
+                if (r < 0)
+                        return r;
         }
-        curl->easy_setopt(easy, CURLOPT_CUSTOMREQUEST, spec->method);
+        r = set_body_headers(transfer, spec);
+        if (r < 0 || !client->token)
+                return r;
+        if (asprintf(&bearer, "Authorization: Bearer %s", client->token) < 0)
+                return -ENOMEM;
+        return curl_transfer_add_header(transfer, bearer);
+}
+
+static int set_request_options(KubeRequest *request, const KubeRequestSpec *spec) {
+        const CurlLibrary *curl = curl_library(NULL);
+        CURL *easy = request->easy;
+        int r = init_request_transfer(request, spec);
+
+        if (r < 0)
+                return r;
+        r = set_request_headers(&request->transfer, request->connections->client, spec);
+        if (r < 0)
+                return r;
         curl->easy_setopt(easy, CURLOPT_PRIVATE, request);
-        curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, request->error);
-        curl->easy_setopt(easy, CURLOPT_BUFFERSIZE,
-                          (long) (spec->is_mostly_idle ? QUIET_BUFFER : BUFFER));
         curl->easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long) UPLOAD_BUFFER);
-        curl->easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);
-        curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_response_body);
-        curl->easy_setopt(easy, CURLOPT_WRITEDATA, request);
-        curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_response_header);
-        curl->easy_setopt(easy, CURLOPT_HEADERDATA, request);
         curl->easy_setopt(easy, CURLOPT_VERBOSE, 1L);
         curl->easy_setopt(easy, CURLOPT_DEBUGFUNCTION, on_curl_debug);
         curl->easy_setopt(easy, CURLOPT_DEBUGDATA, request);
         set_connection_options(request);
-        set_tls_options(request);
         set_request_deadline(request, spec);
         return 0;
 }
 
 void kube_request_move_to(KubeRequest *request, KubeConnections *connections) {
+        CurlTls tls = tls_of_connections(connections);
+
         unlink_kube_request(request);
         link_kube_request(request, connections);
         set_connection_options(request);
-        set_tls_options(request);
+        curl_transfer_set_tls(&request->transfer, &tls);
 }
 
 static int check_request_spec(const KubeRequestSpec *spec, Error *reterr) {
@@ -500,9 +438,6 @@ static int begin_request(KubeRequest *request, const KubeRequestSpec *spec) {
         request->easy = curl_library(NULL)->easy_init();
         if (!request->easy)
                 return -ENOMEM;
-        r = add_request_headers(request, spec);
-        if (r < 0)
-                return r;
         r = set_request_options(request, spec);
         if (r < 0)
                 return r;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares resourceVersions and escapes URLs. */
+/* Compares resourceVersions. */
 
 #include "agent/kubeclient/resource-version.h"
 
 #include "common/macros.h"
-
-#include <stdlib.h>
 
 static const char *strip_leading_zeros(const char *version) {
         static const char digits[] = "0123456789";
@@ -24,30 +22,4 @@ int resource_version_compare(const char *a, const char *b) {
         if (n != m)
                 return n < m ? -1 : 1;
         return strcmp(x, y);
-}
-
-static bool is_url_unreserved(char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '-' || c == '.' || c == '_' || c == '~';
-}
-
-char *url_escape(const char *text) {
-        static const char hex[] = "0123456789ABCDEF";
-        char *escaped = malloc(strlen(text) * 3 + 1), *at = escaped;
-
-        if (!escaped)
-                return NULL;
-        for (const char *c = text; *c; c++) {
-                unsigned char byte = (unsigned char) *c;
-
-                if (is_url_unreserved(*c)) {
-                        *at++ = *c;
-                        continue;
-                }
-                *at++ = '%';
-                *at++ = hex[byte >> 4];
-                *at++ = hex[byte & 15];
-        }
-        *at = '\0';
-        return escaped;
 }

@@ -25,11 +25,6 @@ char *secret_free(char *secret) {
         return NULL;
 }
 
-const char *memfd_path(int fd, char buffer[MEMFD_PATH_SIZE]) {
-        (void) snprintf(buffer, MEMFD_PATH_SIZE, "/proc/self/fd/%d", fd);
-        return buffer;
-}
-
 /* ---- reading ---- */
 
 typedef struct TlsPems {
@@ -97,32 +92,38 @@ enum {
         KEY_ID_SIZE = 64,
 };
 
+static void certificate_deinitp(gnutls_x509_crt_t *certificate) {
+        gnutls_x509_crt_deinit(*certificate);
+}
+
+static void private_key_deinitp(gnutls_x509_privkey_t *key) {
+        gnutls_x509_privkey_deinit(*key);
+}
+
 static int certificate_key_id(const char *text, unsigned char *ret, size_t *ret_length) {
         gnutls_datum_t pem = { (unsigned char *) (uintptr_t) text, (unsigned) strlen(text) };
-        gnutls_x509_crt_t certificate = NULL;
+        cleanup_with(certificate_deinitp) gnutls_x509_crt_t certificate = NULL;
         int r = gnutls_x509_crt_init(&certificate);
 
-        if (r >= 0)
-                r = gnutls_x509_crt_import(certificate, &pem, GNUTLS_X509_FMT_PEM);
-        if (r >= 0)
-                r = gnutls_x509_crt_get_key_id(certificate, GNUTLS_KEYID_USE_SHA256, ret,
-                                               ret_length);
-        gnutls_x509_crt_deinit(certificate);
-        return r;
+        if (r < 0)
+                return r;
+        r = gnutls_x509_crt_import(certificate, &pem, GNUTLS_X509_FMT_PEM);
+        if (r < 0)
+                return r;
+        return gnutls_x509_crt_get_key_id(certificate, GNUTLS_KEYID_USE_SHA256, ret, ret_length);
 }
 
 static int private_key_id(const char *text, unsigned char *ret, size_t *ret_length) {
         gnutls_datum_t pem = { (unsigned char *) (uintptr_t) text, (unsigned) strlen(text) };
-        gnutls_x509_privkey_t key = NULL;
+        cleanup_with(private_key_deinitp) gnutls_x509_privkey_t key = NULL;
         int r = gnutls_x509_privkey_init(&key);
 
-        if (r >= 0)
-                r = gnutls_x509_privkey_import2(key, &pem, GNUTLS_X509_FMT_PEM, NULL,
-                                                GNUTLS_PKCS_PLAIN);
-        if (r >= 0)
-                r = gnutls_x509_privkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, ret, ret_length);
-        gnutls_x509_privkey_deinit(key);
-        return r;
+        if (r < 0)
+                return r;
+        r = gnutls_x509_privkey_import2(key, &pem, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN);
+        if (r < 0)
+                return r;
+        return gnutls_x509_privkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, ret, ret_length);
 }
 
 static int check_key_pair(const Kubeconfig *config, const TlsPems *pems, Error *reterr) {
@@ -164,9 +165,11 @@ static void read_certificate_validity(const char *text, KubeTlsConfig *tls_confi
 static int check_tls_pems(const Kubeconfig *config, const TlsPems *pems, Error *reterr) {
         int r = pems->authority ? check_certificate_authority(config, pems->authority, reterr) : 0;
 
-        if (r >= 0 && pems->certificate && pems->key)
-                r = check_key_pair(config, pems, reterr);
-        return r;
+        if (r < 0)
+                return r;
+        if (pems->certificate && pems->key)
+                return check_key_pair(config, pems, reterr);
+        return 0;
 }
 
 /* ---- memory files ---- */
@@ -181,9 +184,10 @@ static int store_in_memfd(const char *name, const char *text, int *ret_fd) {
         if (fd < 0)
                 return -errno;
         r = write_all(fd, text, strlen(text));
-        if (r >= 0)
-                *ret_fd = TAKE_FD(fd);
-        return r;
+        if (r < 0)
+                return r;
+        *ret_fd = TAKE_FD(fd);
+        return 0;
 }
 
 /* With the NUL, which separates them. */

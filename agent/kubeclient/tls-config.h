@@ -10,7 +10,6 @@
 
 enum {
         TLS_FILE_MAX = 1024 * 1024,
-        MEMFD_PATH_SIZE = sizeof("/proc/self/fd/2147483647"),
 };
 
 typedef struct KubeTlsConfig {
@@ -28,9 +27,6 @@ typedef struct KubeTlsConfig {
  * match it; -errno of a file; with a message that contains no secret. */
 int kube_tls_config_load(const Kubeconfig *kubeconfig, KubeTlsConfig *ret, Error *reterr);
 void kube_tls_config_done(KubeTlsConfig *tls_config);
-
-/* The path of a memory file, valid in this process. Returns the buffer. */
-const char *memfd_path(int fd, char buffer[MEMFD_PATH_SIZE]);
 
 /* A bearer token: visible ASCII; surrounding blanks are removed. 0; -EINVAL, -EFBIG or -errno with
  * a message. */

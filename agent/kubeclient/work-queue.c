@@ -6,7 +6,7 @@
 
 #include "agent/kubeclient/work-queue.h"
 
-#include "agent/kubeclient/backoff.h"
+#include "agent/kubeclient/request-back-off.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
@@ -29,7 +29,7 @@ struct KubeWorkItem {
         bool is_held;      /* a callback for it is running */
         bool is_forgotten; /* during the callback */
         unsigned n_immediate_retries;
-        KubeBackoff backoff;
+        KubeBackOff back_off;
         uint64_t due_at; /* boot time */
 };
 
@@ -40,7 +40,7 @@ struct KubeWorkQueue {
         KubeReconnectListener listener;
         KubeWorkItem *items; /* in the order in which they were marked */
         unsigned n_in_flight;
-        KubeBackoff backoff;      /* while the server is unreachable */
+        KubeBackOff back_off;     /* while the server is unreachable */
         uint64_t server_retry_at; /* of the next attempt; 0: the server is reachable */
         uint64_t retried_at;
         unsigned held;
@@ -149,8 +149,8 @@ static void retry_item_later(KubeWorkItem *item, uint64_t retry_after_usec) {
 
         item->is_dirty = true;
         item->n_immediate_retries = 0;
-        item->due_at = now + kube_backoff_next(&item->backoff, &kube_backoff_default, now,
-                                               retry_after_usec, back_off_random());
+        item->due_at = now + kube_back_off_next(&item->back_off, &kube_back_off_default, now,
+                                                retry_after_usec, back_off_random());
         /* At most one retry a second for all keys together. */
         retry = queue->retried_at + RETRIES_APART_SEC * USEC_PER_SEC;
         item->due_at = MAX(item->due_at, retry);
@@ -163,8 +163,8 @@ static void delay_until_reachable(KubeWorkItem *item) {
 
         item->is_dirty = true;
         item->due_at = now;
-        queue->server_retry_at = now + kube_backoff_next(&queue->backoff, &kube_backoff_default,
-                                                         now, 0, back_off_random());
+        queue->server_retry_at = now + kube_back_off_next(&queue->back_off, &kube_back_off_default,
+                                                          now, 0, back_off_random());
 }
 
 /* All nodes of a cluster see it at the same moment. */
@@ -173,7 +173,7 @@ static void on_queue_reconnect(void *userdata) {
 
         if (queue->server_retry_at == 0)
                 return;
-        kube_backoff_reset(&queue->backoff);
+        kube_back_off_reset(&queue->back_off);
         queue->server_retry_at = 0;
         for (KubeWorkItem *item = queue->items; item; item = item->next)
                 item->due_at = now_boottime_usec() + back_off_random() % (2 * USEC_PER_SEC);
@@ -186,7 +186,7 @@ static void apply_work_result(KubeWorkItem *item, KubeWorkResult result,
                               uint64_t retry_after_usec) {
         switch (result) {
         case KUBE_WORK_DONE:
-                kube_backoff_reset(&item->backoff);
+                kube_back_off_reset(&item->back_off);
                 item->n_immediate_retries = 0;
                 item->due_at = 0;
                 if (!item->is_dirty)
@@ -255,9 +255,10 @@ static int send_item_request(KubeWorkItem *item, KubeRequestSpec *request_spec) 
         request_spec->on_done = on_item_response;
         request_spec->userdata = item;
         r = kube_client_start_request(queue->spec.client, request_spec, &item->request, NULL);
-        if (r >= 0)
-                queue->n_in_flight++;
-        return r;
+        if (r < 0)
+                return r;
+        queue->n_in_flight++;
+        return 0;
 }
 
 static void start_work_item(KubeWorkItem *item) {
@@ -358,7 +359,7 @@ static void dump_work_item(const KubeWorkItem *item, FILE *out) {
                           item->is_dirty ? ", changed again" : "");
         else
                 dump_line(out, 2, "item: %s, due %s, %u failures", item->key,
-                          dump_format_due(due, item->due_at), item->backoff.n_failures);
+                          dump_format_due(due, item->due_at), item->back_off.n_failures);
 }
 
 void kube_work_queue_dump(const KubeWorkQueue *queue, const char *name, FILE *out) {

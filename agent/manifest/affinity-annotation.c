@@ -11,19 +11,17 @@ static const char affinity_key[] = "scheduler.alpha.kubernetes.io/affinity";
 
 static int decode_affinity(const char *text, Affinity *affinity, Error *reterr) {
         Decoder decoder = { .file = "affinity", .mode = DECODE_MANIFEST, .reterr = reterr };
-        YamlTree tree = { 0 };
+        cleanup_with(yaml_tree_done) YamlTree tree = { 0 };
         int r = yaml_tree_parse(decoder.file, text, strlen(text), &tree, reterr);
 
         if (r < 0)
                 return r;
         if (tree.n_documents != 1)
-                r = error_setf(reterr, EINVAL, "must be one object of JSON");
-        else
-                r = decode_object(&decoder, tree.documents[0], &affinity_schema, NULL, affinity);
+                return error_setf(reterr, EINVAL, "must be one object of JSON");
+        r = decode_object(&decoder, tree.documents[0], &affinity_schema, NULL, affinity);
         if (r >= 0 && decoder.n_warnings > 0)
                 r = error_setf(reterr, EINVAL, "%s", decoder.warnings[0]);
         strv_free(decoder.warnings);
-        yaml_tree_done(&tree);
         return r;
 }
 

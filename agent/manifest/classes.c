@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PriorityClass and RuntimeClass from files: Kubernetes' validation rules. */
+/* PriorityClass and RuntimeClass from files: Kubernetes' validation rules. Claims and volumes of an
+ * API server, which has validated them. */
 
 #include "agent/manifest/rules.h"
 #include "agent/model/quantity.h"
@@ -31,12 +32,10 @@ static int class_error(const ClassPosition *position, const char *parent, const 
         int r;
 
         va_start(ap, format);
-        r = vasprintf(&sentence, format, ap);
+        sentence = format_message(format, ap);
         va_end(ap);
-        if (r < 0) {
-                sentence = NULL;
+        if (!sentence)
                 return -ENOMEM;
-        }
         r = error_setf(position->decoder->reterr, EINVAL, "%s", sentence);
         return decode_error_at(position->decoder,
                                node     ? node
@@ -75,7 +74,9 @@ int class_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath 
                 return -ENOMEM;
         object->kind = kind;
         r = decode_object(decoder, node, object_schemas[kind], path, object);
-        if (r >= 0 && object->metadata.namespace)
+        if (r < 0)
+                return r;
+        if (object->metadata.namespace)
                 r = class_error(&position, "metadata", "namespace", "not allowed on this type");
         if (r < 0)
                 return r;
@@ -84,7 +85,25 @@ int class_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath 
                 return -ENOMEM;
         r = kind == OBJECT_PRIORITY_CLASS ? check_priority_class(&position, object)
                                           : check_runtime_class(&position, object);
-        if (r >= 0)
-                *ret = TAKE_PTR(object);
-        return r;
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(object);
+        return 0;
+}
+
+int storage_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
+                         ObjectKind kind, DataObject **ret) {
+        cleanup_with(data_object_freep) DataObject *object = calloc(1, sizeof(*object));
+        int r;
+
+        if (!object)
+                return -ENOMEM;
+        object->kind = kind;
+        r = decode_object(decoder, node, object_schemas[kind], path, object);
+        if (r < 0)
+                return r;
+        if (!object->metadata.namespace && !(object->metadata.namespace = strdup("")))
+                return -ENOMEM;
+        *ret = TAKE_PTR(object);
+        return 0;
 }

@@ -177,14 +177,16 @@ static int apply_minimum_reclaim(const EvictionSetting *entry, Config *config) {
         EvictionAmount amount = { 0 };
         int r = parse_reclaim(entry, &amount);
 
-        for (int is_soft = 0; r >= 0 && is_soft < 2; is_soft++) {
+        if (r < 0)
+                return r;
+        for (int is_soft = 0; is_soft < 2; is_soft++) {
                 EvictionThreshold *threshold =
                         find_eviction_threshold(&config->eviction, entry->signal, is_soft);
 
                 if (threshold)
                         threshold->min_reclaim = amount;
         }
-        return r;
+        return 0;
 }
 
 static int read_eviction_map(const Decoder *d, const YamlNode *root, const char *key,

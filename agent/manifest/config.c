@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loads the agent's configuration (KubeletConfiguration): defaults, and the rules that the tables
+ * of model/config-schema.c cannot express. */
+
 #include "agent/manifest/config-eviction.h"
+#include "agent/manifest/config-reserved.h"
 #include "agent/manifest/decode.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/duration.h"
@@ -24,7 +28,28 @@
 #define CONFIG_VERSION        "kubelet.config.k8s.io/v1beta1"
 
 void config_done(Config *config) {
+        free(config->without_effect);
         schema_done(&config_schema, config);
+}
+
+/* Go prints a duration that is not set as "0s", and the kubelet reads that as its default. */
+static void unset_zero_durations(Config *config) {
+        char **const durations[] = {
+                &config->image_minimum_gc_age,
+                &config->shutdown_grace_period,
+                &config->shutdown_grace_period_critical_pods,
+                &config->eviction_pressure_transition_period,
+                &config->authentication.webhook.cache_ttl,
+                &config->authorization.webhook.cache_authorized_ttl,
+                &config->authorization.webhook.cache_unauthorized_ttl,
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(durations); i++) {
+                uint64_t usec;
+
+                if (*durations[i] && duration_parse(*durations[i], &usec) >= 0 && usec == 0)
+                        free(TAKE_PTR(*durations[i]));
+        }
 }
 
 static int default_string(char **string, const char *value) {
@@ -50,6 +75,7 @@ static int config_set_defaults(Config *config) {
                 { &config->image_minimum_gc_age, "2m" },
                 { &config->cluster_domain, "cluster.local" },
                 { &config->resolv_conf, "/etc/resolv.conf" },
+                { &config->healthz_bind_address, "127.0.0.1" },
                 { &config->mainstay.runtime, "runc" },
                 { &config->mainstay.cni_conf_dir, "/etc/cni/net.d" },
                 { &config->mainstay.cni_bin_dir, "/opt/cni/bin:/usr/lib/cni" },
@@ -294,33 +320,56 @@ static int decode_config(Decoder *d, const YamlTree *tree, Config *config) {
         if (!root || root->kind == YAML_NODE_NULL)
                 return config_read_eviction(d, NULL, config);
         r = expect_config_value(d, root, "apiVersion", CONFIG_VERSION);
-        if (r >= 0)
-                r = expect_config_value(d, root, "kind", CONFIG_KIND);
-        if (r >= 0)
-                r = decode_object(d, root, &config_schema, NULL, config);
-        if (r >= 0 && config->mainstay.runtimes.n > 0)
+        if (r < 0)
+                return r;
+        r = expect_config_value(d, root, "kind", CONFIG_KIND);
+        if (r < 0)
+                return r;
+        r = decode_object(d, root, &config_schema, NULL, config);
+        if (r < 0)
+                return r;
+        unset_zero_durations(config);
+        if (config->mainstay.runtimes.n > 0)
                 r = check_runtimes(d, root, config);
-        if (r >= 0)
-                r = check_node_labels(d, root, config);
-        if (r >= 0)
-                r = check_config_taints(d, root, config);
-        if (r >= 0)
-                r = check_shutdown(d, root, config);
-        if (r >= 0)
-                r = check_pulls(d, root, config);
-        return r < 0 ? r : config_read_eviction(d, root, config);
+        if (r < 0)
+                return r;
+        r = check_node_labels(d, root, config);
+        if (r < 0)
+                return r;
+        r = check_config_taints(d, root, config);
+        if (r < 0)
+                return r;
+        r = check_shutdown(d, root, config);
+        if (r < 0)
+                return r;
+        r = check_pulls(d, root, config);
+        if (r < 0)
+                return r;
+        r = config_read_reserved(d, root, config);
+        if (r < 0)
+                return r;
+        return config_read_eviction(d, root, config);
 }
 
 static int parse_config(Decoder *d, const char *data, size_t length, Config *config) {
-        YamlTree tree = { 0 };
-        int r;
+        cleanup_with(yaml_tree_done) YamlTree tree = { 0 };
+        int r = yaml_tree_parse(d->file, data, length, &tree, d->reterr);
 
-        r = yaml_tree_parse(d->file, data, length, &tree, d->reterr);
         if (r < 0)
                 return r;
-        r = decode_config(d, &tree, config);
-        yaml_tree_done(&tree);
-        return r;
+        return decode_config(d, &tree, config);
+}
+
+static int complete_config(Decoder *d, Config *config, char ***ret_warnings) {
+        int r = config_set_defaults(config);
+
+        if (r < 0)
+                return r;
+        r = config_resolve(config, d->reterr);
+        if (r < 0)
+                return r;
+        config->without_effect = TAKE_PTR(d->without_effect);
+        return decode_take_warnings(d, ret_warnings);
 }
 
 int config_load(const char *path, Config *ret, char ***ret_warnings, Error *reterr) {
@@ -344,12 +393,9 @@ int config_load(const char *path, Config *ret, char ***ret_warnings, Error *rete
         else
                 r = config_read_eviction(&decoder, NULL, &config);
         if (r >= 0)
-                r = config_set_defaults(&config);
-        if (r >= 0)
-                r = config_resolve(&config, reterr);
-        if (r >= 0)
-                r = decode_take_warnings(&decoder, ret_warnings);
+                r = complete_config(&decoder, &config, ret_warnings);
         strv_free(decoder.warnings);
+        free(decoder.without_effect);
         if (r < 0)
                 return r;
         *ret = config;

@@ -331,21 +331,31 @@ int daemonset_parse(Decoder *d, const YamlNode *node, const DecodePath *path, co
                 return -ENOMEM;
         if (!is_of_api)
                 r = check_daemonset_version(d, node, path);
-        if (r >= 0)
-                r = check_daemonset_field_depth(d, node, path);
-        if (r >= 0)
-                r = decode_object(d, node, &daemonset_schema, path, set);
-        if (r >= 0 && is_of_api) /* the requested kind, whatever an item of a list says */
+        if (r < 0)
+                return r;
+        r = check_daemonset_field_depth(d, node, path);
+        if (r < 0)
+                return r;
+        r = decode_object(d, node, &daemonset_schema, path, set);
+        if (r < 0)
+                return r;
+        /* The requested kind, whatever an item of a list says. */
+        if (is_of_api)
                 r = set_string_default(&set->api_version, "apps/v1");
-        if (r >= 0)
-                r = set_daemonset_defaults(set);
-        if (r >= 0)
-                r = decode_keep_error(d, decode_template_defaults(d, node, path, set));
-        if (r >= 0)
-                r = decode_result(d, n_errors, check_daemonset_spec(d, node, path, set));
-        if (r >= 0)
-                r = is_of_api ? require_uid(d, node, path, set) : set_daemonset_uid(set, node_name);
-        if (r >= 0)
-                *ret = TAKE_PTR(set);
-        return r;
+        if (r < 0)
+                return r;
+        r = set_daemonset_defaults(set);
+        if (r < 0)
+                return r;
+        r = decode_keep_error(d, decode_template_defaults(d, node, path, set));
+        if (r < 0)
+                return r;
+        r = decode_result(d, n_errors, check_daemonset_spec(d, node, path, set));
+        if (r < 0)
+                return r;
+        r = is_of_api ? require_uid(d, node, path, set) : set_daemonset_uid(set, node_name);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(set);
+        return 0;
 }

@@ -39,6 +39,8 @@ int decode_error_at(const Decoder *d, const YamlNode *node, const DecodePath *pa
         char text[DECODE_PATH_SIZE];
 
         decode_path_format(path, text);
+        if (!d->file)
+                return text[0] ? error_prefixf(d->reterr, r, "%s", text) : r;
         return error_prefixf(d->reterr, r, "%s:%" PRIu32 ":%" PRIu32 "%s%s", d->file, node->line,
                              node->column, text[0] ? ": " : "", text);
 }
@@ -133,16 +135,20 @@ static int expect_secret(const Decoder *d, const YamlNode *node) {
                           yaml_node_is_scalar(node) ? "; quote it" : "");
 }
 
+/* In the API an empty string counts as absent, but for a few fields. */
+static bool is_absent_text(const Decoder *d, const Field *field, const YamlNode *node) {
+        return !node->text[0] && !(field->is_not_empty && d->mode == DECODE_MANIFEST);
+}
+
 static int decode_string(Decoder *d, const Field *field, const YamlNode *node,
                          const DecodePath *path, void *at) {
         char *copy;
         int r;
 
         r = field->is_secret ? expect_secret(d, node) : expect_string(d, node);
-        /* In the API an empty string counts as absent. */
-        if (r >= 0 && !node->text[0])
+        if (r >= 0 && is_absent_text(d, field, node))
                 return 0;
-        if (r >= 0 && field->check)
+        if (r >= 0 && field->check && !(field->is_reference && d->mode == DECODE_API))
                 r = field->check(node->text, d->reterr);
         if (r < 0)
                 return decode_error_at(d, node, path, r);
@@ -163,6 +169,13 @@ static int decode_bool(Decoder *d, const Field *field, const YamlNode *node, con
         return 0;
 }
 
+static int decode_present(Decoder *d, const Field *field, const YamlNode *node,
+                          const DecodePath *path, void *at) {
+        /* Our records have an empty object. */
+        *(bool *) at = d->mode == DECODE_RECORD || !yaml_node_is_empty(node);
+        return 0;
+}
+
 static int decode_optional_bool(Decoder *d, const Field *field, const YamlNode *node,
                                 const DecodePath *path, void *at) {
         OptionalBool *value = at;
@@ -179,6 +192,9 @@ static int read_int(const Decoder *d, const Field *field, const YamlNode *node, 
                 return refuse_type(d, node, "a number", unquote_advice(node, YAML_NODE_INT));
         if (!yaml_node_int(node, &value))
                 return refuse_type(d, node, "a whole number of 64 bits", "");
+        /* The server has admitted it; narrower limits are those of this node. */
+        if (d->mode == DECODE_API && field->min < field->max)
+                value = MAX(field->min, MIN(value, field->max));
         if (field->max == FILE_MODE_MAX && (value < field->min || value > field->max))
                 return error_setf(d->reterr, EINVAL,
                                   "must be between 0 and 0777 (octal, which is 511), not %" PRId64,
@@ -281,7 +297,7 @@ static int decode_enum(Decoder *d, const Field *field, const YamlNode *node, con
 
         if (r < 0)
                 return decode_error_at(d, node, path, r);
-        if (!node->text[0])
+        if (is_absent_text(d, field, node))
                 return 0;
         for (unsigned i = 1; i < field->n_names; i++)
                 if (streq(field->names[i], node->text)) {
@@ -351,11 +367,12 @@ static int decode_strings(Decoder *d, const Field *field, const YamlNode *node,
         for (size_t i = 0; i < node->n; i++) {
                 DecodePath item = { .parent = path, .index = i };
                 const YamlNode *value = node->items[i];
+                const char *text = value->kind == YAML_NODE_NULL ? "" : value->text;
 
                 r = value->kind == YAML_NODE_NULL ? 0 : expect_string(d, value);
                 if (r >= 0 && field->check)
-                        r = field->check(value->text, d->reterr);
-                strings[i] = strdup(r < 0 || value->kind == YAML_NODE_NULL ? "" : value->text);
+                        r = field->check(text, d->reterr);
+                strings[i] = strdup(r < 0 ? "" : text);
                 if (!strings[i])
                         return -ENOMEM;
                 if (r < 0)
@@ -377,7 +394,6 @@ static int decode_entry(Decoder *d, const Field *field, const YamlNode *key, con
 
         if (value->kind != YAML_NODE_NULL)
                 r = field->is_secret ? expect_secret(d, value) : expect_string(d, value);
-
         if (r < 0)
                 return decode_error_at(d, value, &entry, r);
         ret->key = strdup(key->text);
@@ -404,10 +420,11 @@ static int decode_string_map(Decoder *d, const Field *field, const YamlNode *nod
                         r = 0;
                 }
         }
+        if (r < 0)
+                return r;
         /* Sorted, as the API prints maps; so their order in the file does not matter. */
-        if (r >= 0)
-                qsort(map->items, map->n, sizeof(*map->items), compare_map_keys);
-        return r;
+        qsort(map->items, map->n, sizeof(*map->items), compare_map_keys);
+        return 0;
 }
 
 static int decode_embedded(Decoder *d, const Field *field, const YamlNode *node,
@@ -470,15 +487,40 @@ static bool is_accepted(const Field *field, const YamlNode *node) {
         return node->kind == YAML_NODE_STRING && streq(field->accepts, node->text);
 }
 
+/* What says nothing else than the default: Go prints durations that are not set as "0s". */
+static bool is_zero(const YamlNode *node) {
+        for (size_t i = 0; node->kind == YAML_NODE_MAPPING && i < node->n; i++)
+                if (!is_zero(yaml_node_value(node, i)))
+                        return false;
+        return node->kind == YAML_NODE_MAPPING || yaml_node_is_empty(node) ||
+               (node->kind == YAML_NODE_STRING && streq(node->text, "0s"));
+}
+
+static int note_field_without_effect(Decoder *d, const YamlNode *node, const DecodePath *path) {
+        char text[DECODE_PATH_SIZE], *names;
+
+        if (is_zero(node))
+                return 0;
+        if (asprintf(&names, "%s%s%s", strna(d->without_effect), d->without_effect ? ", " : "",
+                     decode_path_format(path, text)) < 0)
+                return -ENOMEM;
+        free(d->without_effect);
+        d->without_effect = names;
+        return 0;
+}
+
 static int decode_refused(Decoder *d, const Field *field, const YamlNode *key, const YamlNode *node,
                           const DecodePath *path) {
         int r;
 
         if (d->mode == DECODE_CONFIG)
-                return decode_warn(d, key, path, "is ignored");
+                return note_field_without_effect(d, node, path);
         if (d->mode == DECODE_API && field->is_not_for_node)
                 return 0;
-        if (is_harmless(node) || is_accepted(field, node))
+        if (is_accepted(field, node))
+                return 0;
+        /* Where there is a value without effect, an empty one of another type is an error. */
+        if (is_harmless(node) && (!field->accepts || d->mode != DECODE_MANIFEST))
                 return 0;
         r = error_setf(d->reterr, EINVAL, "%s",
                        field->reason ? field->reason
@@ -492,6 +534,7 @@ typedef int (*decode_field_t)(Decoder *d, const Field *field, const YamlNode *no
 static const decode_field_t decoders[N_FIELD_TYPES] = {
         [FIELD_STRING] = decode_string,
         [FIELD_BOOL] = decode_bool,
+        [FIELD_PRESENT] = decode_present,
         [FIELD_OPTIONAL_BOOL] = decode_optional_bool,
         [FIELD_INT] = decode_int,
         [FIELD_INTS] = decode_ints,
@@ -513,7 +556,9 @@ static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
         const char *hint =
                 d->n_warnings < DECODE_WARNINGS_MAX ? suggest_field_key(schema, key->text) : NULL;
 
-        if (d->mode == DECODE_API && !schema->closed)
+        /* A resource with a domain is given by a device plugin, of which this node has none: like a
+         * kubelet without the plugin, it runs the pod without it. */
+        if (d->mode == DECODE_API && (!schema->closed || strchr(key->text, '/')))
                 return 0;
         if (schema->closed || d->mode == DECODE_RECORD) {
                 int r = error_setf(d->reterr, EINVAL, "%s",

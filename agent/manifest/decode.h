@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Decodes a tree into an object by the object's table (model/schema.h). Types, unknown keys,
+/* Decodes a tree into an object by the object's table (model/schema.h). Types, unknown fields,
  * required fields and the wording of their errors are handled only here. */
 
 #include "agent/manifest/yaml-tree.h"
@@ -27,7 +27,7 @@ typedef enum DecodeMode {
         DECODE_MANIFEST, /* unknown keys are warnings, refused fields are errors */
         DECODE_API,      /* of an API server, which may be newer: unknown keys are ignored */
         DECODE_RECORD,   /* our own records: both are errors */
-        DECODE_CONFIG,   /* both are warnings */
+        DECODE_CONFIG, /* unknown keys are warnings, refused fields are named in 'without_effect' */
 } DecodeMode;
 
 /* All errors of a file, for a caller that does not stop at the first one. */
@@ -38,10 +38,11 @@ typedef struct DecodeErrors {
 } DecodeErrors;
 
 typedef struct Decoder {
-        const char *file;
+        const char *file; /* NULL: messages lack the place in a file */
         DecodeMode mode;
         char **warnings;
         size_t n_warnings;    /* total number, reported or not */
+        char *without_effect; /* DECODE_CONFIG: the refused fields with a value: "a, b" */
         DecodeErrors *errors; /* NULL: the first error ends the walk */
         Error *reterr;
 } Decoder;

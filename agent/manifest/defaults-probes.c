@@ -53,7 +53,7 @@ int probes_set_defaults(Container *container) {
                 return r;
         if (container->lifecycle)
                 r = hook_set_defaults(container->lifecycle->post_start);
-        if (r >= 0 && container->lifecycle)
-                r = hook_set_defaults(container->lifecycle->pre_stop);
-        return r;
+        if (r < 0 || !container->lifecycle)
+                return r;
+        return hook_set_defaults(container->lifecycle->pre_stop);
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The API server's defaults of a Pod: fields that a manifest leaves out. */
+
 #include "agent/manifest/rules.h"
 #include "agent/model/containers.h"
 #include "agent/model/quantity.h"
@@ -82,26 +84,40 @@ static int container_set_defaults(Container *container, bool host_network) {
         for (size_t i = 0; i < container->ports.n; i++)
                 port_set_defaults(&container->ports.items[i], host_network);
         r = termination_set_defaults(container);
-        if (r >= 0)
-                r = probes_set_defaults(container);
-        if (r >= 0)
-                r = request_from_limit(&resources->requests.cpu, &resources->limits.cpu);
-        if (r >= 0)
-                r = request_from_limit(&resources->requests.memory, &resources->limits.memory);
-        if (r >= 0)
-                r = request_from_limit(&resources->requests.ephemeral_storage,
-                                       &resources->limits.ephemeral_storage);
-        if (r >= 0)
-                r = request_from_limit(&resources->requests.huge_pages_1gi,
-                                       &resources->limits.huge_pages_1gi);
+        if (r < 0)
+                return r;
+        r = probes_set_defaults(container);
+        if (r < 0)
+                return r;
+        r = request_from_limit(&resources->requests.cpu, &resources->limits.cpu);
+        if (r < 0)
+                return r;
+        r = request_from_limit(&resources->requests.memory, &resources->limits.memory);
+        if (r < 0)
+                return r;
+        r = request_from_limit(&resources->requests.ephemeral_storage,
+                               &resources->limits.ephemeral_storage);
+        if (r < 0)
+                return r;
+        r = request_from_limit(&resources->requests.huge_pages_1gi,
+                               &resources->limits.huge_pages_1gi);
         if (r < 0)
                 return r;
         return request_from_limit(&resources->requests.huge_pages_2mi,
                                   &resources->limits.huge_pages_2mi);
 }
 
+static int containers_set_defaults(Container *containers, size_t n, bool host_network) {
+        int r = 0;
+
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = container_set_defaults(&containers[i], host_network);
+        return r;
+}
+
 int pod_set_defaults(Pod *pod) {
         PodSpec *spec = &pod->spec;
+        int r;
 
         if (!pod->metadata.namespace) {
                 pod->metadata.namespace = strdup("default");
@@ -130,14 +146,13 @@ int pod_set_defaults(Pod *pod) {
                         .is_set = true,
                         .value = system_priority_class_value(spec->priority_class_name),
                 };
-        for (size_t i = 0; i < pod_count_containers(spec); i++) {
-                size_t n = spec->init_containers.n;
-                Container *container =
-                        i < n ? &spec->init_containers.items[i] : &spec->containers.items[i - n];
-                int r = container_set_defaults(container, spec->host_network);
-
-                if (r < 0)
-                        return r;
-        }
-        return pod_set_default_resources(spec);
+        r = containers_set_defaults(spec->init_containers.items, spec->init_containers.n,
+                                    spec->host_network);
+        if (r >= 0)
+                r = containers_set_defaults(spec->containers.items, spec->containers.n,
+                                            spec->host_network);
+        if (r >= 0)
+                r = containers_set_defaults(spec->ephemeral_containers.items,
+                                            spec->ephemeral_containers.n, spec->host_network);
+        return r < 0 ? r : pod_set_default_resources(spec);
 }

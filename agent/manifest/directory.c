@@ -136,25 +136,33 @@ static void set_directory_error(DirectoryScan *scan, const char *what) {
         set_directory_error_take(scan, error_text);
 }
 
+static int replace_entry_objects(DirectoryScan *scan, ManifestEntry *entry, const char *data,
+                                 size_t length, Error *reterr) {
+        cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+        int r = manifest_parse(entry->manifest.file, data, length, scan->source->node_name,
+                               &objects, reterr);
+
+        if (r < 0)
+                return r;
+        r = manifest_entry_check_immutable(entry, &objects, reterr);
+        if (r < 0)
+                return r;
+        r = manifest_entry_check_selectors(entry, &objects, reterr);
+        if (r < 0)
+                return r;
+        return manifest_entry_set_objects(&scan->source->table, entry, &objects);
+}
+
 /* Replaces the bytes of a file. */
 static int load_manifest_file(DirectoryScan *scan, ManifestEntry *entry, const char *data,
                               size_t length, Error *reterr) {
-        ManifestObjects objects = { 0 };
         char hash[SHA256_HEX_SIZE];
         int r;
 
         sha256_hex(data, length, hash);
         if (streq(hash, entry->manifest.hash))
                 return READER_UNCHANGED;
-        r = manifest_parse(entry->manifest.file, data, length, scan->source->node_name, &objects,
-                           reterr);
-        if (r >= 0)
-                r = manifest_entry_check_immutable(entry, &objects, reterr);
-        if (r >= 0)
-                r = manifest_entry_check_selectors(entry, &objects, reterr);
-        if (r >= 0)
-                r = manifest_entry_set_objects(&scan->source->table, entry, &objects);
-        manifest_objects_done(&objects);
+        r = replace_entry_objects(scan, entry, data, length, reterr);
         /* Out of memory: the file is parsed again later. */
         if (r != -ENOMEM)
                 memcpy(entry->manifest.hash, hash, sizeof(hash));
@@ -383,17 +391,22 @@ static int add_scan_event_sources(ManifestDirectory *source) {
         int r;
 
         r = sd_event_add_defer(source->event, &source->scan_source, on_manifest_scan, source);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(source->scan_source, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_source_set_priority(source->scan_source, SCAN_PRIORITY);
-        if (r >= 0)
-                r = sd_event_add_time(source->event, &source->timer, CLOCK_BOOTTIME, 0,
-                                      50 * USEC_PER_MSEC, on_manifest_scan_timer, source);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(source->timer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_source_set_priority(source->timer, SCAN_PRIORITY);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(source->scan_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(source->scan_source, SCAN_PRIORITY);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time(source->event, &source->timer, CLOCK_BOOTTIME, 0, 50 * USEC_PER_MSEC,
+                              on_manifest_scan_timer, source);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(source->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(source->timer, SCAN_PRIORITY);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(source->scan_source, "manifest-scan");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Suggestions for a misspelled key. */
+/* Suggestions for an unknown field: the one that was probably meant. */
 
 #include "agent/model/schema.h"
 

@@ -100,10 +100,12 @@ int kubeconfig_watch_new(const KubeconfigWatchSpec *spec, KubeconfigWatch **ret)
                 return -ENOMEM;
         r = sd_event_add_time_relative(spec->event, &watch->timer, CLOCK_BOOTTIME, 0,
                                        100 * USEC_PER_MSEC, on_kubeconfig_settle_timer, watch);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(watch->timer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = file_watch_new(spec->event, on_kubeconfig_files_changed, watch, &watch->files);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(watch->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = file_watch_new(spec->event, on_kubeconfig_files_changed, watch, &watch->files);
         if (r < 0)
                 return r;
         watch_kubeconfig_files(watch, &(Kubeconfig){ 0 });

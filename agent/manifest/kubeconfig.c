@@ -129,10 +129,10 @@ static int decode_parts(Decoder *d, const YamlNode *root, KubeconfigParts *parts
                 return r;
         r = decode_kubeconfig_item(d, root, &clusters, parts->context.cluster, &parts->cluster,
                                    &parts->cluster_item);
-        if (r >= 0 && parts->context.user)
-                r = decode_kubeconfig_item(d, root, &users, parts->context.user, &parts->user,
-                                           &parts->user_item);
-        return r;
+        if (r < 0 || !parts->context.user)
+                return r;
+        return decode_kubeconfig_item(d, root, &users, parts->context.user, &parts->user,
+                                      &parts->user_item);
 }
 
 /* ---- resolving ---- */
@@ -228,20 +228,24 @@ static int resolve_kubeconfig_cluster(const Decoder *d, const char *directory,
 static int resolve_kubeconfig_user(const Decoder *d, const char *directory, KubeconfigParts *parts,
                                    Kubeconfig *ret) {
         KubeconfigUser *user = &parts->user;
-        int r = resolve_kubeconfig_path(directory, user->certificate, &ret->certificate_file);
+        int r;
 
-        if (r >= 0)
-                r = resolve_kubeconfig_path(directory, user->key, &ret->key_file);
-        if (r >= 0)
-                r = resolve_kubeconfig_path(directory, user->token_file, &ret->token_file);
-        if (r >= 0)
-                r = decode_base64_pem(d, &parts->user_item, "client-certificate-data",
-                                      user->certificate_data, &ret->certificate_data);
-        if (r >= 0)
-                r = decode_base64_pem(d, &parts->user_item, "client-key-data", user->key_data,
-                                      &ret->key_data);
         ret->token = TAKE_PTR(user->token);
-        return r;
+        r = resolve_kubeconfig_path(directory, user->certificate, &ret->certificate_file);
+        if (r < 0)
+                return r;
+        r = resolve_kubeconfig_path(directory, user->key, &ret->key_file);
+        if (r < 0)
+                return r;
+        r = resolve_kubeconfig_path(directory, user->token_file, &ret->token_file);
+        if (r < 0)
+                return r;
+        r = decode_base64_pem(d, &parts->user_item, "client-certificate-data",
+                              user->certificate_data, &ret->certificate_data);
+        if (r < 0)
+                return r;
+        return decode_base64_pem(d, &parts->user_item, "client-key-data", user->key_data,
+                                 &ret->key_data);
 }
 
 static int check_kubeconfig_token(const Decoder *d, const KubeconfigParts *parts) {
@@ -266,14 +270,18 @@ static int resolve_kubeconfig(const Decoder *d, KubeconfigParts *parts, Kubeconf
         if (!directory)
                 return given ? -errno : -ENOMEM;
         r = check_client_key_pair(d, parts);
-        if (r >= 0)
-                r = check_kubeconfig_cluster(d, parts);
-        if (r >= 0)
-                r = check_kubeconfig_token(d, parts);
-        if (r >= 0)
-                r = resolve_kubeconfig_cluster(d, directory, parts, ret);
-        if (r >= 0)
-                r = resolve_kubeconfig_user(d, directory, parts, ret);
+        if (r < 0)
+                return r;
+        r = check_kubeconfig_cluster(d, parts);
+        if (r < 0)
+                return r;
+        r = check_kubeconfig_token(d, parts);
+        if (r < 0)
+                return r;
+        r = resolve_kubeconfig_cluster(d, directory, parts, ret);
+        if (r < 0)
+                return r;
+        r = resolve_kubeconfig_user(d, directory, parts, ret);
         if (r < 0)
                 return r;
         ret->path = strdup(d->file);
@@ -284,20 +292,18 @@ static int resolve_kubeconfig(const Decoder *d, KubeconfigParts *parts, Kubeconf
 
 static int parse_kubeconfig(Decoder *d, const char *data, size_t length, Kubeconfig *ret) {
         cleanup_with(parts_done) KubeconfigParts parts = { 0 };
-        YamlTree tree = { 0 };
+        cleanup_with(yaml_tree_done) YamlTree tree = { 0 };
         int r = yaml_tree_parse(d->file, data, length, &tree, d->reterr);
 
         if (r < 0)
                 return r;
         if (tree.n_documents != 1 || tree.documents[0]->kind == YAML_NODE_NULL)
-                r = error_setf(d->reterr, EINVAL, "%s: must hold one document, not %zu", d->file,
-                               tree.n_documents != 1 ? tree.n_documents : 0);
-        if (r >= 0)
-                r = decode_parts(d, tree.documents[0], &parts);
-        if (r >= 0)
-                r = resolve_kubeconfig(d, &parts, ret);
-        yaml_tree_done(&tree);
-        return r;
+                return error_setf(d->reterr, EINVAL, "%s: must hold one document, not %zu", d->file,
+                                  tree.n_documents != 1 ? tree.n_documents : 0);
+        r = decode_parts(d, tree.documents[0], &parts);
+        if (r < 0)
+                return r;
+        return resolve_kubeconfig(d, &parts, ret);
 }
 
 int kubeconfig_load(const char *path, Kubeconfig *ret, char ***ret_warnings, Error *reterr) {

@@ -546,17 +546,22 @@ static int resolve_table_names(ManifestTable *table, char **errors, uint64_t now
                                 return -ENOMEM;
                 }
         r = collect_claims(table, &claims, &n);
-        if (r >= 0)
-                r = resolve_name_claims(claims, n, errors);
-        for (size_t i = 0; i < table->n && r >= 0; i++) {
+        if (r < 0)
+                return r;
+        r = resolve_name_claims(claims, n, errors);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < table->n; i++) {
                 r = publish_entry_daemonsets(table->entries[i]);
+                if (r < 0)
+                        return r;
                 has_changed = has_changed || r > 0;
-                if (r >= 0)
-                        r = publish_entry_objects(table, table->entries[i], &errors[i],
-                                                  now_realtime_usec);
+                r = publish_entry_objects(table, table->entries[i], &errors[i], now_realtime_usec);
+                if (r < 0)
+                        return r;
                 has_changed = has_changed || r > 0;
         }
-        return r < 0 ? r : has_changed;
+        return has_changed;
 }
 
 int manifest_table_resolve_names(ManifestTable *table, uint64_t now_realtime_usec) {

@@ -91,9 +91,10 @@ static int decode_pod(Decoder *d, const YamlNode *node, const DecodePath *path, 
         if (!pod)
                 return -ENOMEM;
         r = decode_object(d, node, &pod_schema, path, pod);
-        if (r >= 0)
-                *ret = TAKE_PTR(pod);
-        return r;
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(pod);
+        return 0;
 }
 
 static int refuse_duplicate_object(const ManifestParser *parser, const YamlNode *node,
@@ -139,9 +140,12 @@ static int complete_api_pod(ManifestParser *parser, const YamlNode *node, const 
                             Pod *pod) {
         int r = pod_set_defaults(pod);
 
-        if (r >= 0)
-                r = pod_validate_template(&parser->decoder, node, path, pod);
-        return r < 0 ? r : pod_set_api_identity(pod, parser->decoder.reterr);
+        if (r < 0)
+                return r;
+        r = pod_validate_template(&parser->decoder, node, path, pod);
+        if (r < 0)
+                return r;
+        return pod_set_api_identity(pod, parser->decoder.reterr);
 }
 
 static int complete_pod(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
@@ -165,17 +169,19 @@ static int parse_pod(ManifestParser *parser, const YamlNode *node, const DecodeP
         int r;
 
         r = decode_pod(&parser->decoder, node, path, &pod);
-        if (r >= 0)
-                r = parser->decoder.mode == DECODE_API ? complete_api_pod(parser, node, path, pod)
-                                                       : complete_pod(parser, node, path, pod);
+        if (r < 0)
+                return r;
+        r = parser->decoder.mode == DECODE_API ? complete_api_pod(parser, node, path, pod)
+                                               : complete_pod(parser, node, path, pod);
         if (r < 0)
                 return r;
         if (has_duplicate_pod(parser, pod))
                 return refuse_duplicate_object(parser, node, path, "pod", &pod->metadata);
         r = add_pod(parser, pod);
-        if (r >= 0)
-                pod = NULL;
-        return r;
+        if (r < 0)
+                return r;
+        pod = NULL;
+        return 0;
 }
 
 static bool has_duplicate_daemonset(const ManifestParser *parser, const DaemonSet *set) {
@@ -241,7 +247,9 @@ static int parse_data_object(ManifestParser *parser, const YamlNode *node, const
         DataObject **longer;
         int r;
 
-        if (object_kind_is_cluster_wide(kind))
+        if (object_kind_is_api_only(kind))
+                r = storage_object_parse(&parser->decoder, node, path, kind, &object);
+        else if (object_kind_is_cluster_wide(kind))
                 r = class_object_parse(&parser->decoder, node, path, kind, &object);
         else
                 r = data_object_parse(&parser->decoder, node, path, kind, &object);
@@ -295,6 +303,9 @@ static int parse_kind(ManifestParser *parser, const YamlNode *node, const Decode
                 return parse_daemonset(parser, node, path);
         while (data < N_OBJECT_KINDS && !streq(kind, object_kind_names[data]))
                 data++;
+        if (data < N_OBJECT_KINDS && object_kind_is_api_only(data) &&
+            parser->decoder.mode != DECODE_API)
+                return refuse_kind(&parser->decoder, node, path, kind);
         if (data == N_OBJECT_KINDS && !streq(kind, "Pod") && !streq(kind, "List"))
                 return refuse_kind(&parser->decoder, node, path, kind);
         expected = data < N_OBJECT_KINDS ? object_kind_versions[data] : "v1";
@@ -412,27 +423,49 @@ static int check_record(const Pod *pod, Error *reterr) {
         return 0;
 }
 
+/* With defaults: a newer version may define more of them. */
+static int decode_record(Decoder *decoder, const YamlTree *tree, Pod **ret) {
+        int r;
+
+        if (tree->n_documents != 1)
+                return error_setf(decoder->reterr, EINVAL, "is not a record of a pod");
+        r = decode_pod(decoder, tree->documents[0], NULL, ret);
+        if (r >= 0)
+                r = check_record(*ret, decoder->reterr);
+        return r < 0 ? r : pod_set_defaults(*ret);
+}
+
 int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *reterr) {
         cleanup_with(pod_freep) Pod *pod = NULL;
         Decoder decoder = { .file = "record", .mode = DECODE_RECORD, .reterr = reterr };
-        YamlTree tree = { 0 };
-        int r;
+        cleanup_with(yaml_tree_done) YamlTree tree = { 0 };
+        int r = yaml_tree_parse(decoder.file, data, length, &tree, reterr);
 
-        r = yaml_tree_parse(decoder.file, data, length, &tree, reterr);
         if (r < 0)
                 return r;
-        if (tree.n_documents == 1)
-                r = decode_pod(&decoder, tree.documents[0], NULL, &pod);
-        else
-                r = error_setf(reterr, EINVAL, "is not a record of a pod");
-        yaml_tree_done(&tree);
-        if (r >= 0)
-                r = check_record(pod, reterr);
-        if (r >= 0) /* a newer version may define more defaults */
-                r = pod_set_defaults(pod);
-        if (r >= 0)
-                *ret = TAKE_PTR(pod);
-        return r;
+        r = decode_record(&decoder, &tree, &pod);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(pod);
+        return 0;
+}
+
+int manifest_parse_changed_record(const char *data, size_t length, Pod **ret, Error *reterr) {
+        cleanup_with(pod_freep) Pod *pod = NULL;
+        Decoder decoder = { .mode = DECODE_RECORD, .reterr = reterr };
+        cleanup_with(yaml_tree_done) YamlTree tree = { 0 };
+        int r = yaml_tree_parse("pod", data, length, &tree, reterr);
+
+        if (r < 0)
+                return r;
+        r = decode_record(&decoder, &tree, &pod);
+        if (r < 0)
+                return r;
+        r = pod_validate_template(&decoder, tree.documents[0], NULL, pod);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(pod);
+        return 0;
 }
 
 /* The single document of one of our records, by its schema. */

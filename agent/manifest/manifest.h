@@ -44,6 +44,10 @@ int manifest_parse_api(const char *place, const char *kind, const char *data, si
  * identity. */
 int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *reterr);
 
+/* The same for one that was changed on request: it is validated, and messages start with the path
+ * of a field. */
+int manifest_parse_changed_record(const char *data, size_t length, Pod **ret, Error *reterr);
+
 /* Reads a pod template of our own revision history; the caller frees it with
  * schema_done(&pod_template_schema). */
 int manifest_parse_template(const char *data, size_t length, Pod *ret, Error *reterr);

@@ -141,17 +141,19 @@ static int fill_object_values(ObjectPosition *map_position, DataObject *object) 
         if (!object->values.items)
                 return -ENOMEM;
         r = move_map_values(map_position, object, &object->data, is_secret);
+        if (r < 0)
+                return r;
         n = object->values.n;
         map_position->map = is_secret ? "stringData" : "binaryData";
-        if (r >= 0)
-                r = move_map_values(map_position, object, second, !is_secret);
+        r = move_map_values(map_position, object, second, !is_secret);
+        if (r < 0)
+                return r;
         for (size_t i = n; i < object->values.n; i++)
                 object->values.items[i].is_later = true;
-        if (r >= 0 && object->values.n > 0)
+        if (object->values.n > 0)
                 qsort(object->values.items, object->values.n, sizeof(*object->values.items),
                       compare_values);
-        if (r >= 0)
-                r = merge_duplicate_values(map_position, object);
+        r = merge_duplicate_values(map_position, object);
         if (r < 0)
                 return r;
         map_position->map = "data";
@@ -212,13 +214,18 @@ int data_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *
                 return -ENOMEM;
         object->kind = kind;
         r = decode_object(decoder, node, object_schemas[kind], path, object);
-        if (r >= 0)
-                r = set_object_defaults(object);
-        if (r >= 0)
-                r = check_object_metadata(&map_position, object);
-        if (r >= 0)
-                r = fill_object_values(&map_position, object);
-        if (r >= 0 && kind == OBJECT_SECRET)
+        if (r < 0)
+                return r;
+        r = set_object_defaults(object);
+        if (r < 0)
+                return r;
+        r = check_object_metadata(&map_position, object);
+        if (r < 0)
+                return r;
+        r = fill_object_values(&map_position, object);
+        if (r < 0)
+                return r;
+        if (kind == OBJECT_SECRET)
                 r = check_secret_type(&map_position, object);
         if (r < 0)
                 return r;

@@ -41,12 +41,15 @@ int pod_set_identity(Pod *pod, const char *node_name) {
         int r;
 
         r = set_names(pod, node_name);
-        if (r >= 0)
-                r = pod_set_uid(pod);
-        if (r >= 0)
-                r = string_map_set(&pod->metadata.annotations, "kubernetes.io/config.hash",
-                                   pod->metadata.uid);
-        return r < 0 ? r : set_source(pod, "file");
+        if (r < 0)
+                return r;
+        r = pod_set_uid(pod);
+        if (r < 0)
+                return r;
+        r = pod_set_config_hash(pod);
+        if (r < 0)
+                return r;
+        return set_source(pod, "file");
 }
 
 int pod_set_api_identity(Pod *pod, Error *reterr) {

@@ -6,6 +6,7 @@
 #include "agent/model/containers.h"
 #include "agent/model/qos.h"
 #include "agent/model/quantity.h"
+#include "agent/model/resource.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -62,41 +63,43 @@ static int set_default_pod_resource(PodSpec *spec, const PodResource *resource) 
         return quantity_is_set(limit) ? quantity_parse(limit->text, request, NULL) : 0;
 }
 
-int pod_set_default_resources(PodSpec *spec) {
-        for (size_t i = 0; i < N_ELEMENTS(resources) && pod_has_resources(spec); i++) {
-                int r = set_default_pod_resource(spec, &resources[i]);
+static int set_default_huge_pages_request(PodSpec *spec, ResourceType type) {
+        const Quantity *limit = resource_quantity(&spec->resources.limits, type);
+        Quantity *request =
+                (Quantity *) (uintptr_t) resource_quantity(&spec->resources.requests, type);
 
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        return quantity_is_set(limit) && !quantity_is_set(request)
+                       ? quantity_parse(limit->text, request, NULL)
+                       : 0;
 }
 
-static int pod_resources_error(const Rules *rules, const char *sentence, const char *text,
-                               const char *format, ...) printf_like(4, 5);
-static int pod_resources_error(const Rules *rules, const char *sentence, const char *text,
-                               const char *format, ...) {
-        va_list ap;
-        int r = error_setf(rules->reterr, EINVAL, "%s%s", sentence, text);
+int pod_set_default_resources(PodSpec *spec) {
+        int r = 0;
 
-        va_start(ap, format);
-        r = rules_vat(rules, r, format, ap);
-        va_end(ap);
+        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(resources) && pod_has_resources(spec); i++)
+                r = set_default_pod_resource(spec, &resources[i]);
+        for (ResourceType type = 0; r >= 0 && type < N_RESOURCE_TYPES; type++)
+                if (resource_infos[type].page_size > 0)
+                        r = set_default_huge_pages_request(spec, type);
         return r;
 }
 
 static int check_container_resources(const Rules *rules, const PodResource *resource) {
         const PodSpec *spec = &rules->pod->spec;
         const Quantity *limit = quantity_in(&spec->resources.limits, resource);
+        char text[128];
 
         for (size_t i = 0; i < pod_count_containers(spec) && quantity_is_set(limit); i++) {
                 ContainerAt at = container_at(rules, i);
                 const Quantity *own = quantity_in(&at.container->resources.limits, resource);
 
-                if (quantity_is_set(own) && own->milli > limit->milli)
-                        return pod_resources_error(
-                                rules, "must be less than or equal to pod limits of ", limit->text,
-                                "%s.resources.limits.%s", at.path, resource->name);
+                if (quantity_is_set(own) && own->milli > limit->milli) {
+                        (void) snprintf(text, sizeof(text),
+                                        "must be less than or equal to pod limits of %.60s",
+                                        limit->text);
+                        return rules_refuse(rules, text, "%s.resources.limits.%s", at.path,
+                                            resource->name);
+                }
         }
         return 0;
 }
@@ -109,25 +112,25 @@ static int check_pod_resource(const Rules *rules, const PodResource *resource) {
         int r;
 
         if (quantity_is_set(limit) && limit->milli < 0)
-                return pod_resources_error(rules, "must not be negative", "",
-                                           "spec.resources.limits.%s", resource->name);
+                return rules_refuse(rules, "must not be negative", "spec.resources.limits.%s",
+                                    resource->name);
         if (quantity_is_set(request) && request->milli < 0)
-                return pod_resources_error(rules, "must not be negative", "",
-                                           "spec.resources.requests.%s", resource->name);
+                return rules_refuse(rules, "must not be negative", "spec.resources.requests.%s",
+                                    resource->name);
         r = check_container_resources(rules, resource);
         if (r < 0)
                 return r;
         /* A pod-level request that is unset is defaulted from the containers. */
         if (quantity_is_set(limit) && request->milli > limit->milli) {
-                (void) snprintf(text, sizeof(text), "%.60s, not %.60s", limit->text, request->text);
-                return pod_resources_error(rules, "must be at most the limit, ", text,
-                                           "spec.resources.requests.%s", resource->name);
+                (void) snprintf(text, sizeof(text), "must be at most the limit, %.40s, not %.40s",
+                                limit->text, request->text);
+                return rules_refuse(rules, text, "spec.resources.requests.%s", resource->name);
         }
         if (quantity_is_set(request) &&
             pod_aggregate_amount(spec, resource->request) > resource_amount(request, resource))
-                return pod_resources_error(
-                        rules, "must be greater than or equal to aggregate container requests", "",
-                        "spec.resources.requests.%s", resource->name);
+                return rules_refuse(rules,
+                                    "must be greater than or equal to aggregate container requests",
+                                    "spec.resources.requests.%s", resource->name);
         return 0;
 }
 

@@ -60,6 +60,10 @@ int data_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *
 int class_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
                        ObjectKind kind, DataObject **ret);
 
+/* A PersistentVolumeClaim or PersistentVolume of an API server, likewise. */
+int storage_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
+                         ObjectKind kind, DataObject **ret);
+
 /* The keys that the type of a Secret requires. 0, or -EINVAL with a message; then '*ret_map' (and
  * '*ret_key' in it, or NULL) is the place. */
 int secret_check_type(const DataObject *secret, const char **ret_map, const char **ret_key,

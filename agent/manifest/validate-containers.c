@@ -67,7 +67,7 @@ static int check_resize_policy(const Rules *rules, const ContainerAt *at) {
         for (size_t i = 0; i < container->resize_policy.n; i++) {
                 const ResizePolicy *policy = &container->resize_policy.items[i];
 
-                if (at->role == ROLE_INIT)
+                if (at->role == ROLE_INIT && !rules_are_of_api(rules))
                         return resize_broken(rules, at, i, "",
                                              "must not be set for init containers");
                 for (size_t j = 0; j < i; j++)
@@ -84,10 +84,30 @@ static int check_resize_policy(const Rules *rules, const ContainerAt *at) {
         return 0;
 }
 
+/* A container of the pod that is not ephemeral itself. */
+static int check_target_container(const Rules *rules, const ContainerAt *at) {
+        const char *name = at->container->target_container_name;
+        const Container *target = name ? pod_find_container(rules->pod, name) : NULL;
+
+        if (!name || (target && container_role(&rules->pod->spec, target) != ROLE_EPHEMERAL))
+                return 0;
+        return rules_at(rules,
+                        error_setf(rules->reterr, EINVAL,
+                                   "must be an init container or container of the pod, not '%s'",
+                                   name),
+                        "%s.targetContainerName", at->path);
+}
+
 int check_container_kind(const Rules *rules, const ContainerAt *at) {
         int r = check_container_name(rules, at);
 
-        if (r >= 0)
-                r = check_restart_rules(rules, at);
-        return r < 0 ? r : check_resize_policy(rules, at);
+        if (r < 0)
+                return r;
+        r = check_target_container(rules, at);
+        if (r < 0)
+                return r;
+        r = check_restart_rules(rules, at);
+        if (r < 0)
+                return r;
+        return check_resize_policy(rules, at);
 }

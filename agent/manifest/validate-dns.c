@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Kubernetes' rules for dnsPolicy, dnsConfig, hostname and subdomain. */
+
 #include "agent/manifest/rules.h"
 #include "common/strv.h"
 

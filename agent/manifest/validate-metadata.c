@@ -64,7 +64,10 @@ static int check_own_annotations(const Rules *rules, const StringMap *annotation
 int check_metadata(const Rules *rules, const ObjectMeta *metadata) {
         int r = check_label_map(rules, &metadata->labels);
 
-        if (r >= 0)
-                r = check_annotations(rules, &metadata->annotations);
-        return r < 0 ? r : check_own_annotations(rules, &metadata->annotations);
+        if (r < 0)
+                return r;
+        r = check_annotations(rules, &metadata->annotations);
+        if (r < 0)
+                return r;
+        return check_own_annotations(rules, &metadata->annotations);
 }

@@ -76,6 +76,8 @@ static int check_label_requirement(const RequirementRules *list,
 
         if (r < 0)
                 return rules_at(list->rules, r, "%s[%zu].key", list->place, i);
+        if (rules_are_of_api(list->rules))
+                return 0; /* the server does not look at the values of preferences */
         r = check_requirement_values(requirement, list->rules->reterr);
         if (r < 0)
                 return rules_at(list->rules, r, "%s[%zu].values", list->place, i);
@@ -199,9 +201,13 @@ static int check_pod_term(const Rules *rules, const PodAffinityTerm *term, const
         if (term->label_selector)
                 r = check_label_selector(rules, term->label_selector, selector);
         (void) snprintf(selector, sizeof(selector), "%s.namespaceSelector", place);
-        if (r >= 0 && term->namespace_selector)
+        if (r < 0)
+                return r;
+        if (term->namespace_selector)
                 r = check_label_selector(rules, term->namespace_selector, selector);
-        return r < 0 ? r : check_label_keys(rules, term, place);
+        if (r < 0)
+                return r;
+        return check_label_keys(rules, term, place);
 }
 
 static int check_pod_affinity(const Rules *rules, const PodAffinity *affinity, const char *name) {
@@ -233,9 +239,9 @@ static int check_pod_spec_affinity(const Rules *rules) {
                 return r;
         if (affinity->pod_affinity)
                 r = check_pod_affinity(rules, affinity->pod_affinity, "podAffinity");
-        if (r >= 0 && affinity->pod_anti_affinity)
-                r = check_pod_affinity(rules, affinity->pod_anti_affinity, "podAntiAffinity");
-        return r;
+        if (r < 0 || !affinity->pod_anti_affinity)
+                return r;
+        return check_pod_affinity(rules, affinity->pod_anti_affinity, "podAntiAffinity");
 }
 
 static int check_pod_node_selector(const Rules *rules) {
@@ -290,7 +296,10 @@ static int check_tolerations(const Rules *rules) {
 int check_placement(const Rules *rules) {
         int r = rules_keep(rules, check_pod_node_selector(rules));
 
-        if (r >= 0)
-                r = rules_keep(rules, check_pod_spec_affinity(rules));
-        return r < 0 ? r : check_tolerations(rules);
+        if (r < 0)
+                return r;
+        r = rules_keep(rules, check_pod_spec_affinity(rules));
+        if (r < 0)
+                return r;
+        return check_tolerations(rules);
 }

@@ -25,12 +25,11 @@ static int probe_error(const ProbePosition *position, const char *field, const c
 static int probe_error(const ProbePosition *position, const char *field, const char *format, ...) {
         cleanup_free char *sentence = NULL;
         va_list ap;
-        int r;
 
         va_start(ap, format);
-        r = vasprintf(&sentence, format, ap);
+        sentence = format_message(format, ap);
         va_end(ap);
-        if (r < 0)
+        if (!sentence)
                 return -ENOMEM;
         return rules_at(position->rules,
                         error_setf(position->rules->reterr, EINVAL, "%s", sentence), "%s%s%s",
@@ -45,12 +44,13 @@ static ProbePosition make_probe_position(const Rules *rules, const Container *co
         return position;
 }
 
-/* A named port must be one of the container's, or the probe could never connect. */
+/* A named port must be one of the container's, or the probe could never connect. An API server
+ * accepts it: then the probe fails. */
 static int check_named_port(const ProbePosition *position, const IntOrString *port,
                             const char *field) {
         char text[EXCERPT_SIZE];
 
-        if (!port->text)
+        if (!port->text || rules_are_of_api(position->rules))
                 return 0;
         for (size_t i = 0; i < position->container->ports.n; i++)
                 if (streq_ptr(position->container->ports.items[i].name, port->text))
@@ -104,9 +104,9 @@ static int check_handler(const ProbePosition *position, const Handler *handler) 
                 return r;
         if (handler->tcp_socket)
                 r = check_named_port(position, &handler->tcp_socket->port, "tcpSocket.port");
-        if (r >= 0 && handler->sleep)
-                r = check_sleep(position, handler->sleep);
-        return r;
+        if (r < 0 || !handler->sleep)
+                return r;
+        return check_sleep(position, handler->sleep);
 }
 
 static int check_probe(const ProbePosition *position, const Probe *probe, bool is_readiness) {
@@ -144,10 +144,12 @@ static int check_lifecycle(const Rules *rules, const ContainerAt *at) {
                 return r;
         if (lifecycle->pre_stop)
                 r = check_handler(&stop, lifecycle->pre_stop);
-        if (r >= 0 && lifecycle->stop_signal && !rules->pod->spec.os)
-                r = probe_error(&position, "stopSignal",
-                                "may not be set for containers with empty `spec.os.name`");
-        return r;
+        if (r < 0)
+                return r;
+        if (lifecycle->stop_signal && !rules->pod->spec.os)
+                return probe_error(&position, "stopSignal",
+                                   "may not be set for containers with empty `spec.os.name`");
+        return 0;
 }
 
 int check_probes(const Rules *rules, const ContainerAt *at) {

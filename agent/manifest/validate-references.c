@@ -223,18 +223,23 @@ static int check_env_from(const Rules *rules, const EnvFromSource *source, const
 int check_environment(const Rules *rules, const ContainerAt *at) {
         const Container *container = at->container;
         char path[DECODE_PATH_SIZE];
-        int r = 0;
+        int r;
 
-        for (size_t j = 0; r >= 0 && j < container->env_from.n; j++) {
+        for (size_t j = 0; j < container->env_from.n; j++) {
                 (void) snprintf(path, sizeof(path), "%s.envFrom[%zu]", at->path, j);
                 r = rules_keep(rules, check_env_from(rules, &container->env_from.items[j], path));
+                if (r < 0)
+                        return r;
         }
-        for (size_t j = 0; r >= 0 && j < container->env.n; j++) {
+        for (size_t j = 0; j < container->env.n; j++) {
+                if (!container->env.items[j].value_from)
+                        continue;
                 (void) snprintf(path, sizeof(path), "%s.env[%zu].valueFrom", at->path, j);
-                if (container->env.items[j].value_from)
-                        r = rules_keep(rules, check_source(rules, &container->env.items[j], path));
+                r = rules_keep(rules, check_source(rules, &container->env.items[j], path));
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }
 
 /* ---- volumes ---- */
@@ -276,17 +281,19 @@ int check_data_volume(const Rules *rules, size_t i) {
         const Volume *volume = &rules->pod->spec.volumes.items[i];
         size_t n = volume->projected ? volume->projected->sources.n : 0;
         char path[DECODE_PATH_SIZE];
-        int r = 0;
+        int r;
 
         (void) snprintf(path, sizeof(path), "spec.volumes[%zu].downwardAPI", i);
         if (volume->downward_api)
                 return check_downward_files(rules, volume->downward_api, path);
-        for (size_t j = 0; r >= 0 && j < n; j++) {
+        for (size_t j = 0; j < n; j++) {
                 (void) snprintf(path, sizeof(path), "spec.volumes[%zu].projected.sources[%zu]", i,
                                 j);
                 r = check_projection(rules, &volume->projected->sources.items[j], path);
+                if (r < 0)
+                        return r;
         }
-        return r >= 0 && n > 0 ? check_projected_files(rules, i) : r;
+        return n > 0 ? check_projected_files(rules, i) : 0;
 }
 
 /* ---- mounts ---- */
@@ -317,6 +324,11 @@ int check_mount_options(const Rules *rules, const ContainerAt *at, size_t j) {
                 (void) snprintf(where, sizeof(where), "%s.subPathExpr", path);
                 return reference_error(rules, where,
                                        "subPathExpr and subPath are mutually exclusive");
+        }
+        if (at->role == ROLE_EPHEMERAL && (mount->sub_path || mount->sub_path_expr)) {
+                (void) snprintf(where, sizeof(where), "%s.%s", path,
+                                mount->sub_path ? "subPath" : "subPathExpr");
+                return reference_error(rules, where, "cannot be set for an ephemeral container");
         }
         /* A mount that the container makes becomes visible on the node. */
         if (mount->mount_propagation == MOUNT_PROPAGATION_BIDIRECTIONAL &&

@@ -9,18 +9,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-static int storage_error(const Rules *rules, const char *sentence, const char *format, ...)
-        printf_like(3, 4);
-static int storage_error(const Rules *rules, const char *sentence, const char *format, ...) {
-        va_list ap;
-        int r = error_setf(rules->reterr, EINVAL, "%s", sentence);
-
-        va_start(ap, format);
-        r = rules_vat(rules, r, format, ap);
-        va_end(ap);
-        return r;
-}
-
 static int check_storage(const Rules *rules, const ResourceRequirements *resources,
                          const char *path) {
         const Quantity *limit = &resources->limits.ephemeral_storage;
@@ -28,16 +16,16 @@ static int check_storage(const Rules *rules, const ResourceRequirements *resourc
         char sentence[128];
 
         if (limit->value < 0)
-                return storage_error(rules, "must not be negative",
-                                     "%s.resources.limits.ephemeral-storage", path);
+                return rules_refuse(rules, "must not be negative",
+                                    "%s.resources.limits.ephemeral-storage", path);
         if (request->value < 0)
-                return storage_error(rules, "must not be negative",
-                                     "%s.resources.requests.ephemeral-storage", path);
+                return rules_refuse(rules, "must not be negative",
+                                    "%s.resources.requests.ephemeral-storage", path);
         if (!quantity_is_set(limit) || request->milli <= limit->milli)
                 return 0;
         (void) snprintf(sentence, sizeof(sentence), "must be at most the limit, %.32s, not %.32s",
                         limit->text, request->text);
-        return storage_error(rules, sentence, "%s.resources.requests.ephemeral-storage", path);
+        return rules_refuse(rules, sentence, "%s.resources.requests.ephemeral-storage", path);
 }
 
 static int check_whole_pages(const Rules *rules, const Quantity *quantity, ResourceType type,
@@ -50,7 +38,7 @@ static int check_whole_pages(const Rules *rules, const Quantity *quantity, Resou
                 return 0;
         (void) snprintf(sentence, sizeof(sentence), "%.32s is not positive integer multiple of %s",
                         quantity->text, info->name);
-        return storage_error(rules, sentence, "%s.resources.%s.%s", path, list, info->name);
+        return rules_refuse(rules, sentence, "%s.resources.%s.%s", path, list, info->name);
 }
 
 static int check_huge_pages(const Rules *rules, const ResourceRequirements *resources,
@@ -61,22 +49,22 @@ static int check_huge_pages(const Rules *rules, const ResourceRequirements *reso
         char sentence[128];
         int r = check_whole_pages(rules, limit, type, path, "limits");
 
-        if (r >= 0)
-                r = check_whole_pages(rules, request, type, path, "requests");
+        if (r < 0)
+                return r;
+        r = check_whole_pages(rules, request, type, path, "requests");
         if (r < 0 || (!quantity_is_set(limit) && !quantity_is_set(request)))
                 return r;
         if (!quantity_is_set(limit))
-                return storage_error(rules, "Limit must be set for non overcommitable resources",
-                                     "%s.resources.limits.%s", path, name);
+                return rules_refuse(rules, "Limit must be set for non overcommitable resources",
+                                    "%s.resources.limits.%s", path, name);
         if (request->value != limit->value) {
                 (void) snprintf(sentence, sizeof(sentence), "must be equal to %s limit of %.32s",
                                 name, limit->text);
-                return storage_error(rules, sentence, "%s.resources.requests.%s", path, name);
+                return rules_refuse(rules, sentence, "%s.resources.requests.%s", path, name);
         }
         if (!quantity_is_set(&resources->requests.cpu) &&
             !quantity_is_set(&resources->requests.memory))
-                return storage_error(rules, "HugePages require cpu or memory", "%s.resources",
-                                     path);
+                return rules_refuse(rules, "HugePages require cpu or memory", "%s.resources", path);
         return 0;
 }
 
@@ -90,18 +78,39 @@ int check_container_storage(const Rules *rules, const ContainerAt *at) {
         return r;
 }
 
+/* Of all containers together: not less than they have by themselves. */
+static int check_pod_huge_pages(const Rules *rules, ResourceType type) {
+        PodSpec without = rules->pod->spec; /* borrowed, without limits of its own */
+        const Quantity *limit = resource_quantity(&rules->pod->spec.resources.limits, type);
+        int r = check_huge_pages(rules, &rules->pod->spec.resources, type, "spec");
+
+        without.resources = (ResourceRequirements){ 0 };
+        if (r < 0 || !quantity_is_set(limit) ||
+            resource_sum_of_limits(&without, type) <= limit->value)
+                return r;
+        return rules_refuse(rules, "must be greater than or equal to aggregate container limits",
+                            "spec.resources.limits.%s", resource_infos[type].name);
+}
+
 int check_pod_storage(const Rules *rules) {
         const ResourceRequirements *resources = &rules->pod->spec.resources;
 
         for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++) {
+                if (resource_infos[type].page_size > 0) {
+                        int r = check_pod_huge_pages(rules, type);
+
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
                 if (type == RESOURCE_CPU || type == RESOURCE_MEMORY)
                         continue;
                 if (quantity_is_set(resource_quantity(&resources->limits, type)))
-                        return storage_error(
+                        return rules_refuse(
                                 rules, "is not supported of all containers together; say it of one",
                                 "spec.resources.limits.%s", resource_infos[type].name);
                 if (quantity_is_set(resource_quantity(&resources->requests, type)))
-                        return storage_error(
+                        return rules_refuse(
                                 rules, "is not supported of all containers together; say it of one",
                                 "spec.resources.requests.%s", resource_infos[type].name);
         }
@@ -115,8 +124,8 @@ int check_empty_dir(const Rules *rules, size_t i) {
         char sentence[160];
 
         if (quantity_is_set(&source->size_limit) && source->size_limit.value < 0)
-                return storage_error(rules, "must not be negative",
-                                     "spec.volumes[%zu].emptyDir.sizeLimit", i);
+                return rules_refuse(rules, "must not be negative",
+                                    "spec.volumes[%zu].emptyDir.sizeLimit", i);
         if (source->medium < MEDIUM_HUGE_PAGES)
                 return 0;
         if (resource_huge_pages(spec, source->medium) == N_RESOURCE_TYPES)
@@ -133,5 +142,5 @@ int check_empty_dir(const Rules *rules, size_t i) {
                                 medium_names[source->medium]);
         else
                 return 0;
-        return storage_error(rules, sentence, "spec.volumes[%zu].emptyDir.medium", i);
+        return rules_refuse(rules, sentence, "spec.volumes[%zu].emptyDir.medium", i);
 }

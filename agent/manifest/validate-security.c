@@ -15,19 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reports an error with its place. */
-static int security_error(const Rules *rules, const char *sentence, const char *format, ...)
-        printf_like(3, 4);
-static int security_error(const Rules *rules, const char *sentence, const char *format, ...) {
-        va_list ap;
-        int r = error_setf(rules->reterr, EINVAL, "%s", sentence);
-
-        va_start(ap, format);
-        r = rules_vat(rules, r, format, ap);
-        va_end(ap);
-        return r;
-}
-
 typedef struct ProfileRule {
         const char *field;
         const char *missing;
@@ -51,11 +38,11 @@ static int check_profile(const Rules *rules, const SecurityProfile *profile,
         bool is_local = profile && profile->type == PROFILE_LOCALHOST;
 
         if (is_local && !profile->localhost_profile)
-                return security_error(rules, rule->missing, "%s.%s.localhostProfile", context,
-                                      rule->field);
+                return rules_refuse(rules, rule->missing, "%s.%s.localhostProfile", context,
+                                    rule->field);
         if (profile && !is_local && profile->localhost_profile)
-                return security_error(rules, rule->superfluous, "%s.%s.localhostProfile", context,
-                                      rule->field);
+                return rules_refuse(rules, rule->superfluous, "%s.%s.localhostProfile", context,
+                                    rule->field);
         return 0;
 }
 
@@ -76,15 +63,15 @@ static int check_container_context(const Rules *rules, size_t n) {
 
         (void) snprintf(path, sizeof(path), "%s.securityContext", at.path);
         if (may_not_escalate && context->privileged)
-                return security_error(
+                return rules_refuse(
                         rules,
                         "cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
                         "%s", path);
         if (may_not_escalate && adds_sys_admin(&context->capabilities))
-                return security_error(rules,
-                                      "cannot set `allowPrivilegeEscalation` to false and "
-                                      "`capabilities.Add` CAP_SYS_ADMIN",
-                                      "%s", path);
+                return rules_refuse(rules,
+                                    "cannot set `allowPrivilegeEscalation` to false and "
+                                    "`capabilities.Add` CAP_SYS_ADMIN",
+                                    "%s", path);
         r = check_profile(rules, context->seccomp_profile, &seccomp_rule, path);
         if (r < 0)
                 return r;
@@ -116,70 +103,114 @@ static int check_sysctl(const Rules *rules, size_t i) {
                 explain_sysctl_conflict(&rules->pod->spec, sysctl_dotted(sysctl->name, name), i);
 
         if (trouble)
-                return security_error(rules, trouble, "spec.securityContext.sysctls[%zu].name", i);
+                return rules_refuse(rules, trouble, "spec.securityContext.sysctls[%zu].name", i);
         if (strchr(sysctl->value, '\n'))
-                return security_error(rules, "must be one line",
-                                      "spec.securityContext.sysctls[%zu].value", i);
+                return rules_refuse(rules, "must be one line",
+                                    "spec.securityContext.sysctls[%zu].value", i);
         return 0;
 }
 
+/* The priority is defaulted from the class; a manifest that sets it must name the class and agree
+ * with it. */
 static int check_priority(const Rules *rules) {
         const PodSpec *spec = &rules->pod->spec;
         char text[EXCERPT_SIZE];
         int64_t priority;
 
-        if (!spec->priority_class_name)
+        /* The API server's admission sets both, by classes that are not known here. */
+        if (!spec->priority_class_name || rules_are_of_api(rules))
                 return 0;
         priority = system_priority_class_value(spec->priority_class_name);
         if (priority == 0 && strncmp(spec->priority_class_name, "system-", 7) == 0)
-                return security_error(
+                return rules_refuse(
                         rules,
                         "names no class of the system's: those are system-node-critical and "
                         "system-cluster-critical",
                         "spec.priorityClassName");
         if (priority == 0 && spec->priority.is_set)
-                return security_error(rules, "must be absent where priorityClassName says it",
-                                      "spec.priority");
+                return rules_refuse(rules, "must be absent where priorityClassName says it",
+                                    "spec.priority");
         if (priority == 0 || spec->priority.value == priority)
                 return 0;
         (void) snprintf(text, sizeof(text), "must be that of its class, %" PRId64 ", or absent",
                         priority);
-        return security_error(rules, text, "spec.priority");
+        return rules_refuse(rules, text, "spec.priority");
 }
 
-/* The priority is defaulted from the class; a manifest that sets it must name the class and agree
- * with it. */
 static int check_overhead(const Rules *rules) {
         const ResourceList *overhead = &rules->pod->spec.overhead;
 
         if (overhead->cpu.milli < 0 || overhead->memory.milli < 0)
-                return security_error(rules, "must not be negative", "spec.overhead");
-        if (rules->pod->spec.runtime_class_name ||
+                return rules_refuse(rules, "must not be negative", "spec.overhead");
+        if (rules->pod->spec.runtime_class_name || rules_are_of_api(rules) ||
             (!quantity_is_set(&overhead->cpu) && !quantity_is_set(&overhead->memory)))
                 return 0;
-        return security_error(rules, "must be absent without a runtimeClassName", "spec.overhead");
+        return rules_refuse(rules, "must be absent without a runtimeClassName", "spec.overhead");
+}
+
+/* Without an API server there are no accounts: the name alone does no harm where the pod says that
+ * it wants no token. */
+static int check_service_account(const Rules *rules) {
+        const PodSpec *spec = &rules->pod->spec;
+        bool wants_token = !spec->automount_token.is_set || spec->automount_token.value;
+
+        if (rules->decoder->mode != DECODE_MANIFEST || !strna(spec->service_account_name)[0] ||
+            !wants_token)
+                return 0;
+        return rules_refuse(rules,
+                            "needs a cluster: only there are service accounts; accepted as a name "
+                            "only, with automountServiceAccountToken: false",
+                            "spec.serviceAccountName");
+}
+
+/* A pod of the API server for another system is rejected when it is to start. */
+static int check_os(const Rules *rules) {
+        const PodOs *os = rules->pod->spec.os;
+
+        if (!os || os->name == OS_LINUX || rules_are_of_api(rules))
+                return 0;
+        return rules_refuse(rules, "must be linux, not 'windows'", "spec.os.name");
 }
 
 int check_security(const Rules *rules) {
         const PodSpec *spec = &rules->pod->spec;
         const PodSecurityContext *context = &spec->security_context;
-        int r = 0;
+        int r;
 
         if (spec->host_pid && spec->share_process_namespace)
-                return security_error(rules,
-                                      "ShareProcessNamespace and HostPID cannot both be enabled",
-                                      "spec.shareProcessNamespace");
+                return rules_refuse(rules,
+                                    "ShareProcessNamespace and HostPID cannot both be enabled",
+                                    "spec.shareProcessNamespace");
         r = check_profile(rules, context->seccomp_profile, &seccomp_rule, "spec.securityContext");
-        if (r >= 0)
-                r = check_profile(rules, context->app_armor_profile, &app_armor_rule,
-                                  "spec.securityContext");
-        for (size_t i = 0; i < context->sysctls.n && r >= 0; i++)
+        if (r < 0)
+                return r;
+        r = check_profile(rules, context->app_armor_profile, &app_armor_rule,
+                          "spec.securityContext");
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < context->sysctls.n; i++) {
                 r = rules_keep(rules, check_sysctl(rules, i));
-        for (size_t i = 0; i < pod_count_containers(spec) && r >= 0; i++)
+                if (r < 0)
+                        return r;
+        }
+        for (size_t i = 0; i < pod_count_containers(spec); i++) {
                 r = rules_keep(rules, check_container_context(rules, i));
-        if (r >= 0)
+                if (r < 0)
+                        return r;
+        }
+        if (!rules_are_of_api(rules)) { /* an API server has compared them */
                 r = check_profile_annotations(rules);
-        if (r >= 0)
-                r = check_priority(rules);
-        return r < 0 ? r : check_overhead(rules);
+                if (r < 0)
+                        return r;
+        }
+        r = check_priority(rules);
+        if (r < 0)
+                return r;
+        r = check_os(rules);
+        if (r < 0)
+                return r;
+        r = check_service_account(rules);
+        if (r < 0)
+                return r;
+        return check_overhead(rules);
 }

@@ -12,40 +12,32 @@ enum {
         ID_MAX = 65535
 };
 
-static int host_users_error(const Rules *rules, const char *sentence, const char *format, ...)
-        printf_like(3, 4);
-static int host_users_error(const Rules *rules, const char *sentence, const char *format, ...) {
-        va_list ap;
-        int r = error_setf(rules->reterr, EINVAL, "%s", sentence);
-
-        va_start(ap, format);
-        r = rules_vat(rules, r, format, ap);
-        va_end(ap);
-        return r;
-}
-
 static int check_id(const Rules *rules, const OptionalInt *id, const char *path,
                     const char *field) {
         if (!id->is_set || id->value <= ID_MAX)
                 return 0;
-        return host_users_error(rules, "must be between 0 and 65535 when `hostUsers` is false",
-                                "%s.securityContext.%s", path, field);
+        return rules_refuse(rules, "must be between 0 and 65535 when `hostUsers` is false",
+                            "%s.securityContext.%s", path, field);
 }
 
 static int check_pod_ids(const Rules *rules) {
         const PodSecurityContext *context = &rules->pod->spec.security_context;
         int r = check_id(rules, &context->run_as_user, "spec", "runAsUser");
 
-        if (r >= 0)
-                r = check_id(rules, &context->run_as_group, "spec", "runAsGroup");
-        if (r >= 0)
-                r = check_id(rules, &context->fs_group, "spec", "fsGroup");
-        for (size_t i = 0; r >= 0 && i < context->supplemental_groups.n; i++)
+        if (r < 0)
+                return r;
+        r = check_id(rules, &context->run_as_group, "spec", "runAsGroup");
+        if (r < 0)
+                return r;
+        r = check_id(rules, &context->fs_group, "spec", "fsGroup");
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < context->supplemental_groups.n; i++)
                 if (context->supplemental_groups.items[i] > ID_MAX)
-                        r = host_users_error(
-                                rules, "must be between 0 and 65535 when `hostUsers` is false",
-                                "spec.securityContext.supplementalGroups[%zu]", i);
-        return r;
+                        return rules_refuse(rules,
+                                            "must be between 0 and 65535 when `hostUsers` is false",
+                                            "spec.securityContext.supplementalGroups[%zu]", i);
+        return 0;
 }
 
 static int check_container_users(const Rules *rules, const ContainerAt *at) {
@@ -56,21 +48,22 @@ static int check_container_users(const Rules *rules, const ContainerAt *at) {
         if (!own_users)
                 return container->security_context.proc_mount != PROC_MOUNT_UNMASKED
                                ? 0
-                               : host_users_error(rules,
-                                                  "`hostUsers` must be false to use `Unmasked`",
-                                                  "%s.securityContext.procMount", at->path);
+                               : rules_refuse(rules, "`hostUsers` must be false to use `Unmasked`",
+                                              "%s.securityContext.procMount", at->path);
         r = check_id(rules, &container->security_context.run_as_user, at->path, "runAsUser");
-        if (r >= 0)
-                r = check_id(rules, &container->security_context.run_as_group, at->path,
-                             "runAsGroup");
+        if (r < 0)
+                return r;
+        r = check_id(rules, &container->security_context.run_as_group, at->path, "runAsGroup");
+        if (r < 0)
+                return r;
         /* The kernel does not propagate mounts out of a less privileged user namespace. */
-        for (size_t i = 0; r >= 0 && i < container->volume_mounts.n; i++)
+        for (size_t i = 0; i < container->volume_mounts.n; i++)
                 if (container->volume_mounts.items[i].mount_propagation ==
                     MOUNT_PROPAGATION_BIDIRECTIONAL)
-                        r = host_users_error(rules,
-                                             "may not be Bidirectional when `hostUsers` is false",
-                                             "%s.volumeMounts[%zu].mountPropagation", at->path, i);
-        return r;
+                        return rules_refuse(rules,
+                                            "may not be Bidirectional when `hostUsers` is false",
+                                            "%s.volumeMounts[%zu].mountPropagation", at->path, i);
+        return 0;
 }
 
 int check_users(const Rules *rules) {
@@ -85,14 +78,18 @@ int check_users(const Rules *rules) {
 
         for (size_t i = 0; pod_has_own_users(spec) && i < N_ELEMENTS(shared); i++)
                 if (shared[i].is_shared)
-                        return host_users_error(rules, "may not be true when `hostUsers` is false",
-                                                "spec.%s", shared[i].field);
+                        return rules_refuse(rules, "may not be true when `hostUsers` is false",
+                                            "spec.%s", shared[i].field);
         if (pod_has_own_users(spec))
                 r = check_pod_ids(rules);
-        for (size_t i = 0; r >= 0 && i < pod_count_containers(spec); i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < pod_count_containers(spec); i++) {
                 ContainerAt at = container_at(rules, i);
 
                 r = rules_keep(rules, check_container_users(rules, &at));
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }

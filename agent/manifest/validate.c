@@ -41,7 +41,9 @@ static const YamlNode *find_node_at_path(const YamlNode *root, const char *path)
         return node;
 }
 
-int rules_vat(const Rules *rules, int r, const char *format, va_list ap) {
+static int rules_vat(const Rules *rules, int r, const char *format, va_list ap)
+        __attribute__((format(printf, 3, 0)));
+static int rules_vat(const Rules *rules, int r, const char *format, va_list ap) {
         char prefix[DECODE_PATH_SIZE], path[DECODE_PATH_SIZE];
         const YamlNode *node;
 
@@ -55,6 +57,16 @@ int rules_vat(const Rules *rules, int r, const char *format, va_list ap) {
 
 int rules_at(const Rules *rules, int r, const char *format, ...) {
         va_list ap;
+
+        va_start(ap, format);
+        r = rules_vat(rules, r, format, ap);
+        va_end(ap);
+        return r;
+}
+
+int rules_refuse(const Rules *rules, const char *message, const char *format, ...) {
+        va_list ap;
+        int r = error_setf(rules->reterr, EINVAL, "%s", message);
 
         va_start(ap, format);
         r = rules_vat(rules, r, format, ap);
@@ -85,7 +97,9 @@ static int check_volume_sources(const Rules *rules, const Volume *volume, size_t
         int n = (volume->host_path != NULL) + (volume->empty_dir != NULL) +
                 (volume->config_map != NULL) + (volume->secret != NULL) +
                 (volume->downward_api != NULL) + (volume->projected != NULL) +
-                (volume->image != NULL);
+                (volume->image != NULL) + (volume->persistent_volume_claim != NULL) +
+                volume->ephemeral + (volume->nfs != NULL) + (volume->csi != NULL) +
+                (volume_unmountable_kind(volume) != NULL);
         int r;
 
         if (n == 0) {
@@ -113,9 +127,14 @@ static int check_volume(const Rules *rules, size_t i) {
                         return rules_at(rules, r, "spec.volumes[%zu].name", i);
                 }
         r = check_volume_sources(rules, volume, i);
-        if (r >= 0 && volume->empty_dir)
+        if (r < 0)
+                return r;
+        /* Of an API server's pod it is found when the volume is mounted, as by the kubelet. */
+        if (volume->empty_dir && !rules_are_of_api(rules))
                 r = check_empty_dir(rules, i);
-        return r < 0 ? r : check_data_volume(rules, i);
+        if (r < 0)
+                return r;
+        return check_data_volume(rules, i);
 }
 
 static int check_volumes(const Rules *rules) {
@@ -167,8 +186,9 @@ static int check_resource(const Rules *rules, const Quantity *limit, const Quant
         int r;
 
         r = check_quantity(rules, limit, at, "limits", name);
-        if (r >= 0)
-                r = check_quantity(rules, request, at, "requests", name);
+        if (r < 0)
+                return r;
+        r = check_quantity(rules, request, at, "requests", name);
         if (r < 0 || !quantity_is_set(limit) || request->milli <= limit->milli)
                 return r;
         r = error_setf(rules->reterr, EINVAL, "must be at most the limit, %s, not %s", limit->text,
@@ -259,6 +279,9 @@ ContainerAt container_at(const Rules *rules, size_t n) {
         at.role = container_role(spec, at.container);
         if (n < n_init)
                 (void) snprintf(at.path, sizeof(at.path), "spec.initContainers[%zu]", n);
+        else if (at.role == ROLE_EPHEMERAL)
+                (void) snprintf(at.path, sizeof(at.path), "spec.ephemeralContainers[%zu]",
+                                n - n_init - spec->containers.n);
         else
                 (void) snprintf(at.path, sizeof(at.path), "spec.containers[%zu]", n - n_init);
         return at;

@@ -16,6 +16,12 @@ typedef struct Rules {
         Error *reterr;
 } Rules;
 
+/* The pod is an API server's, which has admitted it: some fields are set by its admission and
+ * defaults, and what only a manifest must not do is not an error. */
+static inline bool rules_are_of_api(const Rules *rules) {
+        return rules->decoder->mode == DECODE_API;
+}
+
 /* One of the pod's containers, and its path: "spec.initContainers[0]". */
 typedef struct ContainerAt {
         const Container *container;
@@ -27,8 +33,10 @@ ContainerAt container_at(const Rules *rules, size_t n);
 
 /* Prefixes the error with the place of a field, whose path from the pod is formatted. Returns r. */
 int rules_at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
-int rules_vat(const Rules *rules, int r, const char *format, va_list ap)
-        __attribute__((format(printf, 3, 0)));
+
+/* Sets an error with this message and the place of a field, likewise. Returns -EINVAL. */
+int rules_refuse(const Rules *rules, const char *message, const char *format, ...)
+        printf_like(3, 4);
 
 /* After a rule that is one of several; see decode_keep_error(). */
 static inline int rules_keep(const Rules *rules, int r) {

@@ -46,13 +46,16 @@ int pod_warn(Decoder *decoder, const YamlNode *root, const DecodePath *path, con
         const DecodePath metadata = { .parent = path, .key = "metadata" };
         const DecodePath map = { .parent = &metadata, .key = "annotations" };
         const DecodePath spec = { .parent = path, .key = "spec" };
-        int r = 0;
+        int r;
 
-        for (size_t i = 0; r >= 0 && i < pod->metadata.annotations.n; i++)
+        for (size_t i = 0; i < pod->metadata.annotations.n; i++) {
                 r = warn_of_annotation(
                         decoder, yaml_node_get(yaml_node_get(root, "metadata"), "annotations"),
                         &map, pod, pod->metadata.annotations.items[i].key);
-        if (r >= 0 && pod->spec.termination_grace_period_seconds.value < 0)
-                r = warn_of_grace_period(decoder, yaml_node_get(root, "spec"), &spec);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        if (pod->spec.termination_grace_period_seconds.value < 0)
+                return warn_of_grace_period(decoder, yaml_node_get(root, "spec"), &spec);
+        return 0;
 }

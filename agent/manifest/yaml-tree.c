@@ -114,15 +114,12 @@ static int refuse_yaml_at(YamlTreeBuilder *b, size_t line, size_t column, const 
 static int refuse_yaml_at(YamlTreeBuilder *b, size_t line, size_t column, const char *format, ...) {
         cleanup_free char *sentence = NULL;
         va_list ap;
-        int r;
 
         va_start(ap, format);
-        r = vasprintf(&sentence, format, ap);
+        sentence = format_message(format, ap);
         va_end(ap);
-        if (r < 0) {
-                sentence = NULL;
+        if (!sentence)
                 return -ENOMEM;
-        }
         return error_setf(b->reterr, EINVAL, "%s:%zu:%zu: %s", b->file, line, column, sentence);
 }
 
@@ -446,8 +443,9 @@ static int finish_yaml_mapping(YamlTreeBuilder *b, YamlNode *node, const YamlNod
         if (!entries || !pairs)
                 return -ENOMEM;
         r = collect_yaml_pairs(b, children, n_children, entries, &n);
-        if (r >= 0)
-                r = remove_duplicate_keys(b, entries, &n);
+        if (r < 0)
+                return r;
+        r = remove_duplicate_keys(b, entries, &n);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n; i++) {

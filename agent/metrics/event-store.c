@@ -6,6 +6,7 @@
 
 #include "agent/metrics/event-store.h"
 
+#include "agent/model/containers.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/utf8.h"
@@ -20,6 +21,7 @@ struct StoredEvent {
         uint64_t name;              /* makes the event's name unique while it is stored */
         const char *kind_of_object; /* static, as is 'api_version' */
         const char *api_version;
+        const char *component; /* static: the part of the agent that reports it */
         char *uid;
         char *namespace;
         char *object;     /* its name */
@@ -102,23 +104,29 @@ EventStore *event_store_free(EventStore *events) {
         return NULL;
 }
 
-static bool pod_has_app_container(const Pod *pod, const char *name) {
-        for (size_t i = 0; i < pod->spec.containers.n; i++)
-                if (streq(pod->spec.containers.items[i].name, name))
-                        return true;
-        return false;
+/* The list of the spec that holds the container. */
+static const char *find_container_list(const Pod *pod, const char *name) {
+        const Container *container = pod_find_container(pod, name);
+
+        switch (container ? container_role(&pod->spec, container) : ROLE_INIT) {
+        case ROLE_MAIN:
+                return "containers";
+        case ROLE_EPHEMERAL:
+                return "ephemeralContainers";
+        case ROLE_INIT:
+        case ROLE_SIDECAR:
+                break;
+        }
+        return "initContainers";
 }
 
 /* NULL for the pod as a whole. 0 or -ENOMEM. */
 static int format_event_field_path(const PodEvent *event, char **ret) {
-        const char *list;
-
         *ret = NULL;
         if (!event->container || !event->pod)
                 return 0;
-        list = pod_has_app_container(event->pod, event->container) ? "containers"
-                                                                   : "initContainers";
-        if (asprintf(ret, "spec.%s{%s}", list, event->container) < 0) {
+        if (asprintf(ret, "spec.%s{%s}", find_container_list(event->pod, event->container),
+                     event->container) < 0) {
                 *ret = NULL;
                 return -ENOMEM;
         }
@@ -165,6 +173,8 @@ static StoredEvent *stored_event_new(const EventStore *events, const PodEvent *e
                 return NULL;
         stored->kind_of_object = event->pod ? "Pod" : event->daemonset ? "DaemonSet" : "Node";
         stored->api_version = event->daemonset && !event->pod ? "apps/v1" : "v1";
+        /* Tools look for the events of a node by the kubelet's name. */
+        stored->component = event->pod || event->daemonset ? "mainstay" : "kubelet";
         stored->uid = strdup(strna(object->uid));
         stored->namespace = strdup(strna(object->namespace));
         stored->object = strdup(strna(object->name));
@@ -260,11 +270,11 @@ static char *format_event_json(const EventStore *events, const StoredEvent *stor
                 "{s:s, s:s, s:o, s:o, s:s, s:s, s:{s:s, s:s}, s:o, s:o, s:I, s:s, s:n, s:s, s:s}",
                 "kind", "Event", "apiVersion", "v1", "metadata", event_metadata_to_json(stored),
                 "involvedObject", involved_object_to_json(stored), "reason", stored->reason,
-                "message", stored->message, "source", "component", "mainstay", "host",
+                "message", stored->message, "source", "component", stored->component, "host",
                 events->node_name, "firstTimestamp", event_time_to_json(stored->first),
                 "lastTimestamp", event_time_to_json(stored->last), "count",
                 (json_int_t) stored->count, "type", event_type_names[stored->kind], "eventTime",
-                "reportingComponent", "mainstay", "reportingInstance", events->node_name);
+                "reportingComponent", stored->component, "reportingInstance", events->node_name);
 
         text = json ? json_dumps(json, JSON_COMPACT) : NULL;
         json_decref(json);

@@ -6,6 +6,7 @@
 
 #include "agent/metrics/metrics.h"
 
+#include "agent/metrics/prometheus-label.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -92,7 +93,6 @@ static ProcessMetrics read_process_metrics(void) {
         return process;
 }
 
-/* node="<name>", escaped as the format demands. */
 static char *format_node_label(const char *name) {
         cleanup_free char *text = NULL;
         size_t length;
@@ -100,16 +100,7 @@ static char *format_node_label(const char *name) {
 
         if (!out)
                 return NULL;
-        fputs("node=\"", out);
-        for (const char *p = strna(name); *p; p++) {
-                if (*p == '\n')
-                        fputs("\\n", out);
-                else if (*p == '"' || *p == '\\')
-                        fprintf(out, "\\%c", *p);
-                else
-                        fputc(*p, out);
-        }
-        fputc('"', out);
+        write_prometheus_label(out, "node", name);
         return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
 }
 
@@ -174,16 +165,16 @@ static void write_eviction_metrics(FILE *out, const AgentMetrics *counts) {
 }
 
 /* Names of objects need no escaping. */
-static void write_probe_metrics(FILE *out, const AgentMetrics *counts) {
+static void write_probe_metrics(FILE *out, const ProbeSample *probes, size_t n) {
         static const char name[] = "prober_probe_total";
 
-        if (counts->n_probes > 0)
+        if (n > 0)
                 fprintf(out,
                         "# HELP %s Probes of containers, by result.\n"
                         "# TYPE %s counter\n",
                         name, name);
-        for (size_t i = 0; i < counts->n_probes; i++) {
-                const ProbeSample *p = &counts->probes[i];
+        for (size_t i = 0; i < n; i++) {
+                const ProbeSample *p = &probes[i];
 
                 fprintf(out,
                         "%s{container=\"%s\",namespace=\"%s\",pod=\"%s\",pod_uid=\"%s\","
@@ -206,7 +197,18 @@ char *agent_metrics_format(const AgentMetrics *counts) {
                 return NULL;
         write_agent_metrics(out, counts, node);
         write_eviction_metrics(out, counts);
-        write_probe_metrics(out, counts);
+        write_probe_metrics(out, counts->probes, counts->n_probes);
+        return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
+}
+
+char *probe_metrics_format(const ProbeSample *probes, size_t n) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        write_probe_metrics(out, probes, n);
         return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
 }
 

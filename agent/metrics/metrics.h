@@ -48,3 +48,6 @@ char *agent_metrics_format_status(const AgentMetrics *counts);
 /* The Prometheus text format, version 0.0.4, with the kubelet's metric names where it has them, and
  * the metrics of this process. The caller frees it; NULL: out of memory. */
 char *agent_metrics_format(const AgentMetrics *counts);
+
+/* /metrics/probes: the results of probes, likewise. */
+char *probe_metrics_format(const ProbeSample *probes, size_t n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The table of KubeletConfiguration, kubelet.config.k8s.io/v1beta1. A row without a member is a
- * setting of the kubelet without effect here: it gets one warning, so that the configuration of a
- * kubelet can be used as it is. */
+ * setting of the kubelet without effect here: all of them are named once, so that the configuration
+ * of a kubelet can be used as it is. */
 
 #include "agent/model/config.h"
 #include "agent/model/duration.h"
@@ -11,6 +11,7 @@
 #include "agent/model/schema.h"
 #include "agent/model/sysctl.h"
 #include "common/clock.h"
+#include "common/strv.h"
 
 #include <errno.h>
 
@@ -140,6 +141,42 @@ static const char *const swap_behavior_names[N_SWAP_BEHAVIORS] = {
         [SWAP_LIMITED] = "LimitedSwap",
 };
 
+static const char *const enforced_names[] = { "none",
+                                              "pods",
+                                              "system-reserved",
+                                              "kube-reserved",
+                                              "system-reserved-compressible",
+                                              "kube-reserved-compressible" };
+
+static int check_enforced(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+
+        for (size_t i = 0; i < N_ELEMENTS(enforced_names); i++)
+                if (streq(value, enforced_names[i]))
+                        return 0;
+        return error_setf(reterr, EINVAL,
+                          "must be none, pods, system-reserved, kube-reserved, "
+                          "system-reserved-compressible or kube-reserved-compressible, not '%s'",
+                          excerpt(text, value));
+}
+
+bool config_enforces(const Config *config, const char *what) {
+        if (!config->enforce_node_allocatable)
+                return streq(what, "pods");
+        return strv_contains(config->enforce_node_allocatable, what);
+}
+
+uint16_t config_node_api_port(const Config *config) {
+        return config->port.is_set ? (uint16_t) config->port.value : NODE_API_PORT_DEFAULT;
+}
+
+int64_t config_max_pods(const Config *config, unsigned n_cpus) {
+        int64_t max = config->max_pods.is_set ? config->max_pods.value : MAX_PODS_DEFAULT;
+        int64_t by_cores = config->pods_per_core.value * n_cpus;
+
+        return by_cores > 0 ? MIN(max, by_cores) : max;
+}
+
 /* clang-format off */
 static const Field crash_loop_back_off_fields[] = {
         FIELD("maxContainerRestartPeriod", STRING, CrashLoopBackOffConfig,
@@ -167,6 +204,51 @@ static const Field memory_swap_fields[] = {
               ENUM_NAMES(swap_behavior_names)),
 };
 static const Schema memory_swap_schema = SCHEMA(MemorySwapConfig, memory_swap_fields);
+
+static const Field anonymous_fields[] = {
+        FIELD("enabled", BOOL, AnonymousConfig, enabled),
+};
+static const Schema anonymous_schema = SCHEMA(AnonymousConfig, anonymous_fields);
+
+static const Field webhook_authentication_fields[] = {
+        FIELD("enabled", OPTIONAL_BOOL, WebhookAuthenticationConfig, enabled),
+        FIELD("cacheTTL", STRING, WebhookAuthenticationConfig, cache_ttl, .check = check_duration),
+};
+static const Schema webhook_authentication_schema =
+        SCHEMA(WebhookAuthenticationConfig, webhook_authentication_fields);
+
+static const Field x509_authentication_fields[] = {
+        FIELD("clientCAFile", STRING, X509AuthenticationConfig, client_ca_file, .check = check_host_path),
+};
+static const Schema x509_authentication_schema =
+        SCHEMA(X509AuthenticationConfig, x509_authentication_fields);
+
+static const Field authentication_fields[] = {
+        FIELD("anonymous", OBJECT, AuthenticationConfig, anonymous, .schema = &anonymous_schema),
+        FIELD("webhook", OBJECT, AuthenticationConfig, webhook, .schema = &webhook_authentication_schema),
+        FIELD("x509", OBJECT, AuthenticationConfig, x509, .schema = &x509_authentication_schema),
+};
+static const Schema authentication_schema = SCHEMA(AuthenticationConfig, authentication_fields);
+
+static const char *const authorization_mode_names[N_AUTHORIZATION_MODES] = {
+        [AUTHORIZATION_ALWAYS_ALLOW] = "AlwaysAllow",
+        [AUTHORIZATION_WEBHOOK] = "Webhook",
+};
+
+static const Field webhook_authorization_fields[] = {
+        FIELD("cacheAuthorizedTTL", STRING, WebhookAuthorizationConfig, cache_authorized_ttl,
+              .check = check_duration),
+        FIELD("cacheUnauthorizedTTL", STRING, WebhookAuthorizationConfig, cache_unauthorized_ttl,
+              .check = check_duration),
+};
+static const Schema webhook_authorization_schema =
+        SCHEMA(WebhookAuthorizationConfig, webhook_authorization_fields);
+
+static const Field authorization_fields[] = {
+        FIELD("mode", ENUM, AuthorizationConfig, mode, ENUM_NAMES(authorization_mode_names)),
+        FIELD("webhook", OBJECT, AuthorizationConfig, webhook, .schema = &webhook_authorization_schema),
+};
+static const Schema authorization_schema = SCHEMA(AuthorizationConfig, authorization_fields);
 
 static const char *const daemonsets_by_names[N_DAEMONSETS_BY] = {
         [DAEMONSETS_AUTO] = "auto",
@@ -208,27 +290,27 @@ static const Field config_fields[] = {
         REFUSED("staticPodURL"),
         REFUSED("staticPodURLHeader"),
         REFUSED("address"),
-        REFUSED("port"),
+        FIELD("port", INT, Config, port, .min = 1, .max = UINT16_MAX),
         REFUSED("readOnlyPort"),
-        REFUSED("tlsCertFile"),
-        REFUSED("tlsPrivateKeyFile"),
+        FIELD("tlsCertFile", STRING, Config, tls_cert_file, .check = check_host_path),
+        FIELD("tlsPrivateKeyFile", STRING, Config, tls_private_key_file, .check = check_host_path),
         REFUSED("tlsCipherSuites"),
         REFUSED("tlsCurvePreferences"),
         REFUSED("tlsMinVersion"),
-        REFUSED("rotateCertificates"),
+        FIELD("rotateCertificates", BOOL, Config, rotate_certificates),
         REFUSED("serverTLSBootstrap"),
-        REFUSED("authentication"),
-        REFUSED("authorization"),
+        FIELD("authentication", OBJECT, Config, authentication, .schema = &authentication_schema),
+        FIELD("authorization", OBJECT, Config, authorization, .schema = &authorization_schema),
         REFUSED("registryPullQPS"),
         REFUSED("registryBurst"),
         REFUSED("imagePullCredentialsVerificationPolicy"),
         REFUSED("preloadedImagesVerificationAllowlist"),
         REFUSED("eventRecordQPS"),
         REFUSED("eventBurst"),
-        REFUSED("enableDebuggingHandlers"),
+        FIELD("enableDebuggingHandlers", OPTIONAL_BOOL, Config, enable_debugging_handlers),
         REFUSED("enableContentionProfiling"),
-        REFUSED("healthzPort"),
-        REFUSED("healthzBindAddress"),
+        FIELD("healthzPort", INT, Config, healthz_port, .min = 0, .max = UINT16_MAX),
+        FIELD("healthzBindAddress", STRING, Config, healthz_bind_address, .check = check_ip_address),
         REFUSED("oomScoreAdj"),
         FIELD("clusterDomain", STRING, Config, cluster_domain, .check = check_cluster_domain),
         FIELD("clusterDNS", STRINGS, Config, cluster_dns, .check = check_ip_address),
@@ -259,7 +341,7 @@ static const Field config_fields[] = {
         REFUSED("qosReserved"),
         REFUSED("runtimeRequestTimeout"),
         REFUSED("hairpinMode"),
-        REFUSED("maxPods"),
+        FIELD("maxPods", INT, Config, max_pods, .min = 0, .max = INT32_MAX),
         REFUSED("podCIDR"),
         FIELD("podPidsLimit", INT, Config, pod_pids_limit, .min = -1, .max = PIDS_MAX),
         FIELD("resolvConf", STRING, Config, resolv_conf, .check = check_resolv_conf),
@@ -282,7 +364,7 @@ static const Field config_fields[] = {
               .min = -1, .max = INT32_MAX),
         FIELD("evictionMinimumReclaim", STRING_MAP, Config, eviction_minimum_reclaim),
         FIELD("mergeDefaultEvictionSettings", BOOL, Config, merge_default_eviction_settings),
-        REFUSED("podsPerCore"),
+        FIELD("podsPerCore", INT, Config, pods_per_core, .min = 0, .max = INT32_MAX),
         REFUSED("enableControllerAttachDetach"),
         REFUSED("protectKernelDefaults"),
         REFUSED("makeIPTablesUtilChains"),
@@ -298,13 +380,14 @@ static const Field config_fields[] = {
         REFUSED("containerLogMaxWorkers"),
         REFUSED("containerLogMonitorInterval"),
         REFUSED("configMapAndSecretChangeDetectionStrategy"),
-        REFUSED("systemReserved"),
-        REFUSED("kubeReserved"),
+        FIELD("systemReserved", STRING_MAP, Config, system_reserved),
+        FIELD("kubeReserved", STRING_MAP, Config, kube_reserved),
         REFUSED("reservedSystemCPUs"),
         REFUSED("showHiddenMetricsForVersion"),
-        REFUSED("systemReservedCgroup"),
-        REFUSED("kubeReservedCgroup"),
-        REFUSED("enforceNodeAllocatable"),
+        FIELD("systemReservedCgroup", STRING, Config, system_reserved_cgroup, .check = check_host_path),
+        FIELD("kubeReservedCgroup", STRING, Config, kube_reserved_cgroup, .check = check_host_path),
+        FIELD("enforceNodeAllocatable", STRINGS, Config, enforce_node_allocatable,
+              .check = check_enforced),
         FIELD("allowedUnsafeSysctls", STRINGS, Config, allowed_unsafe_sysctls,
               .check = check_sysctl_pattern),
         REFUSED("defaultPodSysctls"),

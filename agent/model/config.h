@@ -9,6 +9,19 @@
 #include "agent/model/placement.h"
 #include "agent/model/schema.h"
 
+/* What is kept from pods: CPU in thousandths, memory and storage in bytes. */
+typedef struct NodeReservation {
+        int64_t cpu_milli;
+        int64_t memory;
+        int64_t ephemeral_storage;
+        int64_t pids;
+} NodeReservation;
+
+enum {
+        MAX_PODS_DEFAULT = 110,
+        NODE_API_PORT_DEFAULT = 10250,
+};
+
 typedef struct CrashLoopBackOffConfig {
         char *max_container_restart_period; /* Go duration: "300s" */
 } CrashLoopBackOffConfig;
@@ -85,6 +98,43 @@ typedef struct MainstayConfig {
                                   the built-in one */
 } MainstayConfig;
 
+/* authentication: of the kubelet's API, which mainstay-api serves. */
+typedef struct AnonymousConfig {
+        bool enabled;
+} AnonymousConfig;
+
+typedef struct WebhookAuthenticationConfig {
+        OptionalBool enabled; /* true */
+        char *cache_ttl;      /* Go duration: "2m" */
+} WebhookAuthenticationConfig;
+
+typedef struct X509AuthenticationConfig {
+        char *client_ca_file;
+} X509AuthenticationConfig;
+
+typedef struct AuthenticationConfig {
+        AnonymousConfig anonymous;
+        WebhookAuthenticationConfig webhook;
+        X509AuthenticationConfig x509;
+} AuthenticationConfig;
+
+typedef enum AuthorizationMode {
+        AUTHORIZATION_UNSET, /* Webhook */
+        AUTHORIZATION_ALWAYS_ALLOW,
+        AUTHORIZATION_WEBHOOK,
+        N_AUTHORIZATION_MODES,
+} AuthorizationMode;
+
+typedef struct WebhookAuthorizationConfig {
+        char *cache_authorized_ttl;   /* Go duration: "5m" */
+        char *cache_unauthorized_ttl; /* "30s" */
+} WebhookAuthorizationConfig;
+
+typedef struct AuthorizationConfig {
+        AuthorizationMode mode;
+        WebhookAuthorizationConfig webhook;
+} AuthorizationConfig;
+
 typedef struct Config {
         char *static_pod_path;        /* NULL: as on the command line */
         char *cgroup_root;            /* "/" */
@@ -94,9 +144,18 @@ typedef struct Config {
         char **cluster_dns;                  /* none */
         char *cluster_domain;                /* "cluster.local" */
         char *resolv_conf;                   /* "/etc/resolv.conf" */
-        TaintList register_with_taints;      /* of this node */
-        OptionalInt pod_pids_limit;          /* -1: none */
-        char **allowed_unsafe_sysctls;       /* names, and prefixes with '*' */
+        OptionalInt port;                    /* of the kubelet's API; 10250 */
+        char *tls_cert_file; /* of the kubelet's API; NULL: a self-signed certificate */
+        char *tls_private_key_file;
+        AuthenticationConfig authentication;
+        AuthorizationConfig authorization;
+        bool rotate_certificates;   /* also where the kubeconfig contains the certificate itself */
+        OptionalInt healthz_port;   /* of /healthz over TCP; 0: none */
+        char *healthz_bind_address; /* "127.0.0.1" */
+        OptionalBool enable_debugging_handlers; /* true */
+        TaintList register_with_taints;         /* of this node */
+        OptionalInt pod_pids_limit;             /* -1: none */
+        char **allowed_unsafe_sysctls;          /* names, and prefixes with '*' */
         MemorySwapConfig memory_swap;
         CrashLoopBackOffConfig crash_loop_back_off;
         char *shutdown_grace_period;               /* Go duration: "30s" */
@@ -115,6 +174,13 @@ typedef struct Config {
         char *eviction_pressure_transition_period; /* Go duration: "5m" */
         OptionalInt eviction_max_pod_grace_period; /* 0 */
         bool merge_default_eviction_settings;
+        OptionalInt max_pods;            /* 110 */
+        OptionalInt pods_per_core;       /* 0: maxPods alone counts */
+        StringMap system_reserved;       /* by resource: "500m", "1Gi" */
+        StringMap kube_reserved;         /* likewise */
+        char **enforce_node_allocatable; /* "pods"; see the flags below */
+        char *system_reserved_cgroup;    /* of what systemReserved is for; NULL: none */
+        char *kube_reserved_cgroup;      /* likewise */
         bool kernel_memcg_notification;
         MainstayConfig mainstay;
 
@@ -128,7 +194,19 @@ typedef struct Config {
         ShutdownStage shutdown_stages[SHUTDOWN_STAGES_MAX]; /* by priority, lowest first */
         size_t n_shutdown_stages; /* 0: node shutdown does not wait for pods */
         EvictionPolicy eviction;
+        NodeReservation system; /* systemReserved */
+        NodeReservation kube;   /* kubeReserved */
+        char *without_effect;   /* the kubelet's settings that were ignored: "a, b"; NULL: none */
 } Config;
+
+/* enforceNodeAllocatable names it; without the setting, "pods" is enforced. */
+bool config_enforces(const Config *config, const char *what);
+
+/* The port of the kubelet's API. */
+uint16_t config_node_api_port(const Config *config);
+
+/* How many pods the node admits: maxPods, or fewer by podsPerCore. */
+int64_t config_max_pods(const Config *config, unsigned n_cpus);
 
 /* kind and apiVersion are read before it. */
 extern const Schema config_schema;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* All containers of a pod, init containers included: their roles, iteration, and the sum of their
- * resources. Pure. */
+/* All containers of a pod, init and ephemeral containers included: their roles, iteration, and the
+ * sum of their resources; the limits of one container. Pure. */
 
 #include "agent/model/pod.h"
 
@@ -10,14 +10,17 @@ typedef enum ContainerRole {
         ROLE_INIT,    /* runs to completion before the next one starts */
         ROLE_SIDECAR, /* an init container with restartPolicy Always: runs beside all later ones */
         ROLE_MAIN,
+        ROLE_EPHEMERAL, /* was added while the pod ran: runs once, and the pod does not rely on it
+                         */
 } ContainerRole;
 
 size_t pod_count_containers(const PodSpec *spec);
 
-/* Init containers first, then main containers, in the order of the spec; NULL beyond the last. */
+/* Init containers first, then main containers, then ephemeral ones, each in the order of the spec;
+ * NULL beyond the last. */
 const Container *pod_nth_container(const PodSpec *spec, size_t n);
 
-/* The container of that name, init or main, or NULL. */
+/* The container of that name, whatever its role, or NULL. */
 const Container *pod_find_container(const Pod *pod, const char *name);
 
 #define pod_foreach_container(container, spec)                                                   \
@@ -34,3 +37,10 @@ typedef int64_t (*container_amount_t)(const Container *container);
  * that run together, or, if larger, an init container plus the sidecars before it. Saturates. -1
  * where it is unset in all containers. */
 int64_t pod_aggregate_amount(const PodSpec *spec, container_amount_t amount);
+
+/* The limit of a container, or else that of its pod; 0: none. */
+int64_t container_milli_cpu_limit(const PodSpec *spec, const Container *container);
+int64_t container_memory_limit(const PodSpec *spec, const Container *container);
+
+/* The CPU request of a container; without one, its limit. */
+int64_t container_milli_cpu_request(const PodSpec *spec, const Container *container);

@@ -24,6 +24,7 @@ typedef enum EditRuleKind {
         EDIT_RULE_BY_NAME,  /* the items of the list, matched by name */
         EDIT_RULE_IN_ORDER, /* likewise, and their order matters */
         EDIT_RULE_PORTS,
+        EDIT_RULE_ADDED, /* the items that are added to the list; others never change */
 } EditRuleKind;
 
 /* 'effect' also applies to the fields below that lack a rule of their own. */
@@ -45,6 +46,7 @@ static const EditRule edit_rules[] = {
         { "PodSpec",     "volumes",                       EDIT_RULE_BY_NAME, EDIT_RECREATE_POD },
         { "PodSpec",     "initContainers",                EDIT_RULE_IN_ORDER, EDIT_RECREATE_POD },
         { "PodSpec",     "containers",                    EDIT_RULE_BY_NAME, EDIT_RESTART_CONTAINER },
+        { "PodSpec",     "ephemeralContainers",           EDIT_RULE_ADDED,   EDIT_IN_PLACE },
         { "PodSpec",     "terminationGracePeriodSeconds", EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
         { "PodSpec",     "activeDeadlineSeconds",         EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
         { "PodSpec",     "priorityClassName",             EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
@@ -59,6 +61,7 @@ static const EditRule edit_rules[] = {
         { "PodSpec",     "tolerations",                   EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
         { "PodSpec",     "topologySpreadConstraints",     EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
         { "PodSpec",     "readinessGates",                EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
+        { "PodSpec",     "automountServiceAccountToken",  EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
         /* Used by the next pull. */
         { "PodSpec",     "imagePullSecrets",              EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
 
@@ -265,6 +268,28 @@ static int compare_list_by_name(const EditWalk *walk, const EditRule *rule, cons
         return r;
 }
 
+/* Items that the running pod alone has are kept: see edit_inherit_pod_identity(). */
+static int compare_added_items(const EditWalk *walk, const EditRule *rule, const char *path,
+                               const Field *field, const void *a, const void *b) {
+        const List left = field_list(field, a), right = field_list(field, b);
+        const Schema *schema = field->schema;
+        int r = 0;
+
+        for (size_t i = 0; i < right.n && r >= 0; i++) {
+                const char *name = list_item_name(&right, schema, i);
+                cleanup_free char *full = NULL;
+
+                if (find_list_item(&left, schema, name))
+                        continue;
+                if (asprintf(&full, "%s[%s]", path, name) < 0) {
+                        full = NULL;
+                        return -ENOMEM;
+                }
+                r = add_edit_change(walk, rule->effect, full, NULL, NULL);
+        }
+        return r;
+}
+
 static bool has_host_port(const Container *container) {
         for (size_t i = 0; i < container->ports.n; i++)
                 if (container->ports.items[i].host_port.is_set)
@@ -282,10 +307,6 @@ static EditEffect edit_effect_of_ports(const EditWalk *walk, const Container *a,
 }
 
 /* Annotations that the agent sets itself change with every load. */
-static bool is_agent_annotation(const char *key) {
-        return strncmp(key, "kubernetes.io/config.", strlen("kubernetes.io/config.")) == 0;
-}
-
 static bool map_lacks_pairs(const StringMap *map, const StringMap *of) {
         for (size_t i = 0; i < of->n; i++)
                 if (!is_agent_annotation(of->items[i].key) &&
@@ -345,6 +366,8 @@ static int compare_field(const EditWalk *walk, const EditPosition *position, con
         case EDIT_RULE_BY_NAME:
         case EDIT_RULE_IN_ORDER:
                 return compare_list_by_name(walk, rule, path, field, a, b);
+        case EDIT_RULE_ADDED:
+                return compare_added_items(walk, rule, path, field, a, b);
         case EDIT_RULE_PORTS:
                 return add_edit_change(walk, edit_effect_of_ports(walk, a, b), path, NULL, NULL);
         case EDIT_RULE_WHOLE:
@@ -465,6 +488,48 @@ static void keep_volume_order(const PodSpec *from, PodSpec *to) {
                         }
 }
 
+static bool has_container(const Container *containers, size_t n, const char *name) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(containers[i].name, name))
+                        return true;
+        return false;
+}
+
+/* Ephemeral containers are never removed and never changed, and those of a pod of a file are
+ * unknown to its manifest: what the running pod has stays, in its order, and new ones follow. */
+static int keep_ephemeral_containers(const PodSpec *from, PodSpec *to) {
+        size_t n = 0, n_known = from->ephemeral_containers.n;
+        Container *items;
+        int r = 0;
+
+        if (n_known == 0)
+                return 0;
+        items = calloc(n_known + to->ephemeral_containers.n, sizeof(*items));
+        if (!items)
+                return -ENOMEM;
+        for (; n < n_known && r >= 0; n += r >= 0)
+                r = schema_copy(&ephemeral_container_schema, &items[n],
+                                &from->ephemeral_containers.items[n]);
+        if (r < 0) {
+                while (n > 0)
+                        schema_done(&ephemeral_container_schema, &items[--n]);
+                free(items);
+                return r;
+        }
+        for (size_t i = 0; i < to->ephemeral_containers.n; i++) {
+                Container *one = &to->ephemeral_containers.items[i];
+
+                if (has_container(items, n_known, one->name))
+                        schema_done(&ephemeral_container_schema, one);
+                else
+                        items[n++] = *one;
+        }
+        free(to->ephemeral_containers.items);
+        to->ephemeral_containers.items = items;
+        to->ephemeral_containers.n = n;
+        return 0;
+}
+
 int edit_inherit_pod_identity(const Pod *running, Pod *desired) {
         static const char config_seen_annotation[] = "kubernetes.io/config.seen";
         const StringMap *from = &running->metadata.annotations;
@@ -473,8 +538,10 @@ int edit_inherit_pod_identity(const Pod *running, Pod *desired) {
 
         for (size_t i = 0; i < desired->metadata.annotations.n && r >= 0; i++) {
                 KeyValue *item = &desired->metadata.annotations.items[i];
-                const char *value =
-                        is_agent_annotation(item->key) ? string_map_get(from, item->key) : NULL;
+                /* The hash is that of the manifest, whose spec this is. */
+                bool is_kept =
+                        is_agent_annotation(item->key) && !streq(item->key, config_hash_annotation);
+                const char *value = is_kept ? string_map_get(from, item->key) : NULL;
 
                 if (value)
                         r = set_copied_string(&item->value, value);
@@ -484,5 +551,7 @@ int edit_inherit_pod_identity(const Pod *running, Pod *desired) {
                 r = string_map_set(&desired->metadata.annotations, config_seen_annotation, seen);
         keep_container_order(&running->spec, &desired->spec);
         keep_volume_order(&running->spec, &desired->spec);
+        if (r >= 0)
+                r = keep_ephemeral_containers(&running->spec, &desired->spec);
         return r;
 }

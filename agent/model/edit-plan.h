@@ -45,6 +45,6 @@ char *edit_plan_format(const EditPlan *plan, EditEffect effect, const char *cont
  * when 'running' started. 0 or -ENOMEM. */
 int edit_inherit_class_values(const Pod *running, Pod *desired);
 
-/* Gives the desired pod the identity of the running one (name and UID), so that it can replace its
- * spec. 0 or -ENOMEM. */
+/* Gives the desired pod the identity of the running one (name and UID) and its ephemeral
+ * containers, so that it can replace its spec. 0 or -ENOMEM. */
 int edit_inherit_pod_identity(const Pod *running, Pod *desired);

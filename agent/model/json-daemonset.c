@@ -176,10 +176,12 @@ char *node_to_json(const NodeLabelsTaints *labels_taints, const NodeConditions *
                 return NULL;
         if (connection->has_joined)
                 append_connection_conditions(all, connection);
-        json = json_pack("{s:s, s:s, s:{s:O, s:O, s:o*}, s:{s:O*}, s:{s:O}}", "kind", "Node",
-                         "apiVersion", "v1", "metadata", "name", json_object_get(node, "name"),
-                         "labels", json_object_get(node, "labels"), "annotations",
-                         connection_annotations(connection), "spec", "taints",
-                         json_object_get(node, "taints"), "status", "conditions", all);
+        json = json_pack("{s:s, s:s, s:{s:O, s:O, s:o*}, s:{s:O*}, s:{s:O, s:{s:s, s:s}}}", "kind",
+                         "Node", "apiVersion", "v1", "metadata", "name",
+                         json_object_get(node, "name"), "labels", json_object_get(node, "labels"),
+                         "annotations", connection_annotations(connection), "spec", "taints",
+                         json_object_get(node, "taints"), "status", "conditions", all, "nodeInfo",
+                         "kubeletVersion", NODE_KUBELET_VERSION, "containerRuntimeVersion",
+                         NODE_RUNTIME_VERSION);
         return json ? json_dumps(json, JSON_COMPACT) : NULL;
 }

@@ -13,6 +13,7 @@
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
 #include "agent/model/signals.h"
+#include "agent/model/total-resources.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -182,6 +183,10 @@ static void json_put_field(JsonWriter *writer, json_t *json, const Field *field,
                 if (*(const bool *) at)
                         json_put(writer, json, field->key, json_true());
                 break;
+        case FIELD_PRESENT:
+                if (*(const bool *) at)
+                        json_put(writer, json, field->key, json_object());
+                break;
         case FIELD_OPTIONAL_BOOL:
                 put_optional_bool(writer, json, field->key, at);
                 break;
@@ -315,6 +320,13 @@ static void put_container_user(JsonWriter *writer, json_t *json, const Container
         json_put(writer, json, "user", outer);
 }
 
+static void put_if_not_empty(JsonWriter *writer, json_t *json, const char *key, json_t *value) {
+        if (json_object_size(value) > 0)
+                json_put(writer, json, key, value);
+        else
+                json_decref(value);
+}
+
 /* Fields of a container that has been started. */
 static void put_started_container_status(JsonWriter *writer, json_t *json,
                                          const Container *container,
@@ -323,10 +335,7 @@ static void put_started_container_status(JsonWriter *writer, json_t *json,
         json_t *allocated = object_to_json_by_schema(writer, &resource_list_schema,
                                                      &container->resources.requests);
 
-        if (json_object_size(allocated) > 0)
-                json_put(writer, json, "allocatedResources", allocated);
-        else
-                json_decref(allocated);
+        put_if_not_empty(writer, json, "allocatedResources", allocated);
         json_put(writer, json, "resources",
                  object_to_json_by_schema(writer, &resource_requirements_schema,
                                           &status->resources));
@@ -351,7 +360,9 @@ static json_t *container_status_to_json(JsonWriter *writer, const Pod *pod,
         json_put(writer, json, "image", string_to_json(strna(status->image)));
         json_put(writer, json, "imageID", string_to_json(strna(status->image_id)));
         json_put_string(writer, json, "containerID", status->container_id);
-        json_put(writer, json, "started", json_boolean(status->started));
+        /* The kubelet does not report it of ephemeral containers. */
+        if (!container || container_role(&pod->spec, container) != ROLE_EPHEMERAL)
+                json_put(writer, json, "started", json_boolean(status->started));
         if (container && status->container_id)
                 put_started_container_status(writer, json, container, status);
         return json;
@@ -415,6 +426,24 @@ static void put_address(JsonWriter *writer, json_t *json, const char *key, const
         json_put(writer, json, list_key, list);
 }
 
+/* What the pod has been given as a whole, and, unless a resize is under way, has. */
+static void put_pod_resources(JsonWriter *writer, json_t *json, const Pod *pod,
+                              const PodStatus *status) {
+        bool is_resizing = status->conditions[CONDITION_RESIZE_IN_PROGRESS].is_true;
+        ResourceRequirements total = { 0 };
+
+        if (pod_total_resources(&pod->spec, &total) >= 0) {
+                put_if_not_empty(
+                        writer, json, "allocatedResources",
+                        object_to_json_by_schema(writer, &resource_list_schema, &total.requests));
+                if (!is_resizing)
+                        put_if_not_empty(writer, json, "resources",
+                                         object_to_json_by_schema(
+                                                 writer, &resource_requirements_schema, &total));
+        }
+        schema_done(&resource_requirements_schema, &total);
+}
+
 static json_t *pod_status_to_json(JsonWriter *writer, const Pod *pod, const PodStatus *status) {
         json_t *json = json_object();
 
@@ -430,7 +459,11 @@ static json_t *pod_status_to_json(JsonWriter *writer, const Pod *pod, const PodS
         put_container_statuses(writer, json, "initContainerStatuses", pod,
                                &status->init_containers);
         put_container_statuses(writer, json, "containerStatuses", pod, &status->containers);
+        put_container_statuses(writer, json, "ephemeralContainerStatuses", pod,
+                               &status->ephemeral_containers);
         json_put(writer, json, "qosClass", json_string(qos_class_names[status->qos_class]));
+        if (!status->is_rejected && status->containers.n > 0)
+                put_pod_resources(writer, json, pod, status);
         return json;
 }
 

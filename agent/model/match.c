@@ -162,9 +162,9 @@ static int split_taint(const char *text, const char *colon, Taint *ret, Error *r
                         return -ENOMEM;
         }
         r = check_label_key(ret->key, reterr);
-        if (r >= 0 && ret->value)
-                r = check_label_value(ret->value, reterr);
-        return r;
+        if (r < 0 || !ret->value)
+                return r;
+        return check_label_value(ret->value, reterr);
 }
 
 int taint_parse(const char *text, Taint *ret, Error *reterr) {

@@ -9,6 +9,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+const char config_hash_annotation[] = "kubernetes.io/config.hash";
 
 enum {
         UID_LENGTH = 32
@@ -21,19 +24,57 @@ const OwnerReference *object_controller(const ObjectMeta *metadata) {
         return NULL;
 }
 
-int pod_set_uid(Pod *pod) {
+static int hash_name_and_spec(const Pod *pod, Sha256 *hash) {
         const char *parts[] = { pod->spec.node_name, pod->metadata.namespace, pod->metadata.name };
         cleanup_free char *json = pod_spec_to_json(&pod->spec);
-        cleanup_with(sha256_freep) Sha256 *hash = sha256_new();
-        char hex[SHA256_HEX_SIZE];
 
-        if (!json || !hash)
+        if (!json)
                 return -ENOMEM;
         for (size_t i = 0; i < N_ELEMENTS(parts); i++)
                 sha256_update(hash, parts[i], strlen(parts[i]) + 1);
         sha256_update(hash, json, strlen(json));
+        return 0;
+}
+
+int pod_set_uid(Pod *pod) {
+        cleanup_with(sha256_freep) Sha256 *hash = sha256_new();
+        char hex[SHA256_HEX_SIZE];
+
+        if (!hash || hash_name_and_spec(pod, hash) < 0)
+                return -ENOMEM;
         sha256_finish(hash, hex);
         free(pod->metadata.uid);
         pod->metadata.uid = strndup(hex, UID_LENGTH);
         return pod->metadata.uid ? 0 : -ENOMEM;
+}
+
+/* The pairs of a map are sorted by their keys. */
+static void hash_map(const StringMap *map, Sha256 *hash) {
+        for (size_t i = 0; i < map->n; i++) {
+                const KeyValue *pair = &map->items[i];
+
+                if (is_agent_annotation(pair->key))
+                        continue;
+                sha256_update(hash, pair->key, strlen(pair->key) + 1);
+                sha256_update(hash, pair->value, strlen(pair->value) + 1);
+        }
+        sha256_update(hash, "", 1);
+}
+
+int pod_set_config_hash(Pod *pod) {
+        cleanup_with(sha256_freep) Sha256 *hash = sha256_new();
+        char hex[SHA256_HEX_SIZE];
+
+        if (!hash || hash_name_and_spec(pod, hash) < 0)
+                return -ENOMEM;
+        sha256_update(hash, "", 1);
+        hash_map(&pod->metadata.labels, hash);
+        hash_map(&pod->metadata.annotations, hash);
+        sha256_finish(hash, hex);
+        hex[UID_LENGTH] = '\0';
+        return string_map_set(&pod->metadata.annotations, config_hash_annotation, hex);
+}
+
+bool is_agent_annotation(const char *key) {
+        return strncmp(key, "kubernetes.io/config.", strlen("kubernetes.io/config.")) == 0;
 }

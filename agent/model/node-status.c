@@ -26,3 +26,29 @@ void node_status_done(NodeStatus *status) {
         node_info_done(&status->info);
         *status = (NodeStatus){ 0 };
 }
+
+/* Below a hard eviction threshold pods are evicted at once, so that part is not allocatable. */
+static int64_t eviction_reserved_bytes(const EvictionPolicy *policy, EvictionSignal signal,
+                                       int64_t capacity) {
+        for (size_t i = 0; i < policy->n_thresholds; i++)
+                if (policy->thresholds[i].signal == signal && policy->thresholds[i].grace_usec == 0)
+                        return eviction_amount_of(&policy->thresholds[i].value, capacity);
+        return 0;
+}
+
+NodeResources node_allocatable(const NodeResources *capacity, const NodeReservation *system,
+                               const NodeReservation *kube, const EvictionPolicy *eviction) {
+        NodeResources result = *capacity;
+
+        result.cpu_milli = MAX(capacity->cpu_milli - system->cpu_milli - kube->cpu_milli, 0);
+        /* Memory of huge pages is not available to other allocations. */
+        result.memory -= MAX(capacity->huge_pages_1gi, 0) + MAX(capacity->huge_pages_2mi, 0) +
+                         system->memory + kube->memory +
+                         eviction_reserved_bytes(eviction, EVICTION_MEMORY, capacity->memory);
+        result.memory = MAX(result.memory, 0);
+        result.ephemeral_storage -=
+                system->ephemeral_storage + kube->ephemeral_storage +
+                eviction_reserved_bytes(eviction, EVICTION_NODE_FS, capacity->ephemeral_storage);
+        result.ephemeral_storage = MAX(result.ephemeral_storage, 0);
+        return result;
+}

@@ -4,6 +4,7 @@
 /* v1.NodeStatus: what a Node object reports of a machine. Plain data, gathered by node/, written by
  * kubeclient/. Strings are owned. */
 
+#include "agent/model/config.h"
 #include "agent/model/eviction.h"
 #include "agent/model/values.h"
 
@@ -29,6 +30,11 @@ typedef struct NodeResources {
         int64_t pods;
 } NodeResources;
 
+/* What pods can have: capacity without huge pages, what is reserved, and what is below the hard
+ * eviction thresholds. */
+NodeResources node_allocatable(const NodeResources *capacity, const NodeReservation *system,
+                               const NodeReservation *kube, const EvictionPolicy *eviction);
+
 typedef struct NodeImage {
         char **names;
         int64_t size_bytes;
@@ -41,6 +47,7 @@ typedef struct NodeInfo {
         char *kernel_version;
         char *os_image;
         char *architecture; /* in Go's names */
+        int64_t swap;       /* bytes; 0: none */
 } NodeInfo;
 
 typedef struct NodeStatus {

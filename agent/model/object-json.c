@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* ConfigMaps, Secrets, PriorityClasses and RuntimeClasses as JSON of the API. */
+
 #include "agent/model/json.h"
 
 #include "common/base64.h"

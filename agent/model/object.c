@@ -12,6 +12,8 @@ const char *const object_kind_names[N_OBJECT_KINDS] = {
         [OBJECT_SECRET] = "Secret",
         [OBJECT_PRIORITY_CLASS] = "PriorityClass",
         [OBJECT_RUNTIME_CLASS] = "RuntimeClass",
+        [OBJECT_VOLUME_CLAIM] = "PersistentVolumeClaim",
+        [OBJECT_PERSISTENT_VOLUME] = "PersistentVolume",
 };
 
 const char *const object_kind_words[N_OBJECT_KINDS] = {
@@ -19,6 +21,8 @@ const char *const object_kind_words[N_OBJECT_KINDS] = {
         [OBJECT_SECRET] = "secret",
         [OBJECT_PRIORITY_CLASS] = "priorityclass",
         [OBJECT_RUNTIME_CLASS] = "runtimeclass",
+        [OBJECT_VOLUME_CLAIM] = "persistentvolumeclaim",
+        [OBJECT_PERSISTENT_VOLUME] = "persistentvolume",
 };
 
 const char *const object_kind_versions[N_OBJECT_KINDS] = {
@@ -26,10 +30,17 @@ const char *const object_kind_versions[N_OBJECT_KINDS] = {
         [OBJECT_SECRET] = "v1",
         [OBJECT_PRIORITY_CLASS] = "scheduling.k8s.io/v1",
         [OBJECT_RUNTIME_CLASS] = "node.k8s.io/v1",
+        [OBJECT_VOLUME_CLAIM] = "v1",
+        [OBJECT_PERSISTENT_VOLUME] = "v1",
 };
 
 bool object_kind_is_cluster_wide(ObjectKind kind) {
-        return kind == OBJECT_PRIORITY_CLASS || kind == OBJECT_RUNTIME_CLASS;
+        return kind == OBJECT_PRIORITY_CLASS || kind == OBJECT_RUNTIME_CLASS ||
+               kind == OBJECT_PERSISTENT_VOLUME;
+}
+
+bool object_kind_is_api_only(ObjectKind kind) {
+        return kind == OBJECT_VOLUME_CLAIM || kind == OBJECT_PERSISTENT_VOLUME;
 }
 
 /* clang-format off */
@@ -68,6 +79,8 @@ const Schema *const object_schemas[N_OBJECT_KINDS] = {
         [OBJECT_SECRET] = &secret_schema,
         [OBJECT_PRIORITY_CLASS] = &priority_class_schema,
         [OBJECT_RUNTIME_CLASS] = &runtime_class_schema,
+        [OBJECT_VOLUME_CLAIM] = &persistent_volume_claim_schema,
+        [OBJECT_PERSISTENT_VOLUME] = &persistent_volume_schema,
 };
 
 DataObject *data_object_free(DataObject *object) {

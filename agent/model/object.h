@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The objects that pods refer to by name: ConfigMap, Secret, PriorityClass and RuntimeClass. Read
+/* The objects that pods refer to by name: ConfigMap, Secret, PriorityClass, RuntimeClass,
+ * PersistentVolumeClaim and its PersistentVolume. Read
  * by manifest/ and kubeclient/, looked up through an ObjectLookup that the wiring plugs in. Values
  * of a Secret are never shown or logged. */
 
 #include "agent/model/class.h"
+#include "agent/model/persistent-volume.h"
 #include "agent/model/schema.h"
 #include "common/error.h"
 
@@ -16,6 +18,8 @@ typedef enum ObjectKind {
         OBJECT_SECRET,
         OBJECT_PRIORITY_CLASS,
         OBJECT_RUNTIME_CLASS,
+        OBJECT_VOLUME_CLAIM, /* these only of an API server */
+        OBJECT_PERSISTENT_VOLUME,
         N_OBJECT_KINDS,
 } ObjectKind;
 
@@ -25,6 +29,9 @@ extern const char *const object_kind_words[N_OBJECT_KINDS];
 
 /* The required apiVersion. */
 extern const char *const object_kind_versions[N_OBJECT_KINDS];
+
+/* True for kinds that no manifest can have. */
+bool object_kind_is_api_only(ObjectKind kind);
 
 /* True for kinds without a namespace: it is "" then. */
 bool object_kind_is_cluster_wide(ObjectKind kind);
@@ -50,12 +57,16 @@ typedef struct DataObject {
         values; /* sorted by key; set when the maps have been decoded and emptied */
         PriorityClass priority;
         RuntimeClass runtime;
+        VolumeClaim claim;
+        PersistentVolume volume;
 } DataObject;
 
 /* By kind. 'kind' and 'values' are not in a table. */
 extern const Schema *const object_schemas[N_OBJECT_KINDS];
 extern const Schema priority_class_schema;
 extern const Schema runtime_class_schema;
+extern const Schema persistent_volume_claim_schema;
+extern const Schema persistent_volume_schema;
 
 DataObject *data_object_free(DataObject *object);
 DEFINE_CLEANUP(DataObject *, data_object_free)

@@ -40,7 +40,7 @@ static const Field resource_requirements_fields[] = {
               .schema = &resource_list_schema),
         FIELD("requests",               OBJECT,     ResourceRequirements, requests,
               .schema = &resource_list_schema),
-        REFUSED_FOR("claims", NEEDS_CLUSTER "only there are devices claimed"),
+        FIELD_NOT_FOR_NODE("claims", NEEDS_CLUSTER "only there are devices claimed"),
 };
 const Schema resource_requirements_schema =
         SCHEMA(ResourceRequirements, resource_requirements_fields);
@@ -72,7 +72,7 @@ static const Schema resource_field_selector_schema =
 
 static const Field key_selector_fields[] = {
         FIELD("name",                   STRING,     KeySelector, name, REQUIRED,
-              CHECK(check_dns_subdomain)),
+              CHECK(check_dns_subdomain), .is_reference = true),
         FIELD("key",                    STRING,     KeySelector, key, REQUIRED, CHECK(check_data_key)),
         FIELD("optional",               BOOL,       KeySelector, optional),
 };
@@ -112,7 +112,7 @@ static const Schema env_var_schema = SCHEMA(EnvVar, env_var_fields);
 
 static const Field env_source_fields[] = {
         FIELD("name",                   STRING,     EnvSource, name, REQUIRED,
-              CHECK(check_dns_subdomain)),
+              CHECK(check_dns_subdomain), .is_reference = true),
         FIELD("optional",               BOOL,       EnvSource, optional),
 };
 static const Schema env_source_schema = SCHEMA(EnvSource, env_source_fields);
@@ -195,7 +195,7 @@ static const Field container_fields[] = {
               .schema = &restart_rule_schema),
         FIELD("volumeMounts",           LIST,       Container, volume_mounts,
               .schema = &volume_mount_schema),
-        REFUSED_FOR("volumeDevices", NEEDS_CLUSTER "only claims give block devices"),
+        PRESENT("volumeDevices", Container, has_volume_devices, NEEDS_CLUSTER "only claims give block devices"),
         FIELD("livenessProbe",          OPTIONAL,   Container, liveness_probe, .schema = &probe_schema),
         FIELD("readinessProbe",         OPTIONAL,   Container, readiness_probe, .schema = &probe_schema),
         FIELD("startupProbe",           OPTIONAL,   Container, startup_probe, .schema = &probe_schema),
@@ -214,13 +214,55 @@ static const Field container_fields[] = {
 };
 const Schema container_schema = SCHEMA(Container, container_fields);
 
+#define NOT_EPHEMERAL "cannot be set for an ephemeral container"
+
+/* A Container without all that makes a pod rely on it. */
+static const Field ephemeral_container_fields[] = {
+        FIELD("name",                   STRING,     Container, name, REQUIRED, CHECK(check_dns_label)),
+        FIELD("image",                  STRING,     Container, image, REQUIRED, CHECK(check_image)),
+        FIELD("command",                STRINGS,    Container, command),
+        FIELD("args",                   STRINGS,    Container, args),
+        FIELD("workingDir",             STRING,     Container, working_dir),
+        REFUSED_FOR("ports", NOT_EPHEMERAL),
+        FIELD("envFrom",                LIST,       Container, env_from, .schema = &env_from_schema),
+        FIELD("env",                    LIST,       Container, env, .schema = &env_var_schema),
+        REFUSED_FOR("resources", NOT_EPHEMERAL),
+        REFUSED_FOR("resizePolicy", NOT_EPHEMERAL),
+        REFUSED_FOR("restartPolicy", NOT_EPHEMERAL),
+        REFUSED_FOR("restartPolicyRules", NOT_EPHEMERAL),
+        FIELD("volumeMounts",           LIST,       Container, volume_mounts,
+              .schema = &volume_mount_schema),
+        REFUSED_FOR("volumeDevices", NEEDS_CLUSTER "only claims give block devices"),
+        REFUSED_FOR("livenessProbe", NOT_EPHEMERAL),
+        REFUSED_FOR("readinessProbe", NOT_EPHEMERAL),
+        REFUSED_FOR("startupProbe", NOT_EPHEMERAL),
+        REFUSED_FOR("lifecycle", NOT_EPHEMERAL),
+        FIELD("terminationMessagePath", STRING,     Container, termination_message_path,
+              CHECK(check_mount_path)),
+        FIELD("terminationMessagePolicy", ENUM,     Container, termination_message_policy,
+              ENUM_NAMES(termination_message_policy_names)),
+        FIELD("imagePullPolicy",        ENUM,       Container, image_pull_policy,
+              ENUM_NAMES(pull_policy_names)),
+        FIELD("securityContext",        OBJECT,     Container, security_context,
+              .schema = &security_context_schema),
+        FIELD("stdin",                  BOOL,       Container, has_stdin),
+        FIELD("stdinOnce",              BOOL,       Container, stdin_once),
+        FIELD("tty",                    BOOL,       Container, tty),
+        FIELD("targetContainerName",    STRING,     Container, target_container_name,
+              CHECK(check_dns_label)),
+};
+const Schema ephemeral_container_schema = {
+        .name = "EphemeralContainer", .size = sizeof(Container),
+        .fields = ephemeral_container_fields, .n_fields = N_ELEMENTS(ephemeral_container_fields),
+};
+
 static const Field host_path_fields[] = {
         FIELD("path",                   STRING,     HostPathVolumeSource, path, REQUIRED,
               CHECK(check_host_path)),
         FIELD("type",                   ENUM,       HostPathVolumeSource, type,
               ENUM_NAMES(host_path_type_names)),
 };
-static const Schema host_path_schema = SCHEMA(HostPathVolumeSource, host_path_fields);
+const Schema host_path_schema = SCHEMA(HostPathVolumeSource, host_path_fields);
 
 static const Field empty_dir_fields[] = {
         FIELD("medium",                 ENUM,       EmptyDirVolumeSource, medium,
@@ -239,7 +281,7 @@ static const Schema key_to_path_schema = SCHEMA(KeyToPath, key_to_path_fields);
 
 static const Field secret_volume_fields[] = {
         FIELD("secretName",             STRING,     ObjectVolumeSource, name, REQUIRED,
-              CHECK(check_dns_subdomain)),
+              CHECK(check_dns_subdomain), .is_reference = true),
         FIELD("items",                  LIST,       ObjectVolumeSource, items,
               .schema = &key_to_path_schema),
         FIELD("defaultMode",            INT,        ObjectVolumeSource, default_mode,
@@ -253,7 +295,7 @@ static const Schema secret_volume_schema = {
 
 static const Field config_map_volume_fields[] = {
         FIELD("name",                   STRING,     ObjectVolumeSource, name, REQUIRED,
-              CHECK(check_dns_subdomain)),
+              CHECK(check_dns_subdomain), .is_reference = true),
         FIELD("items",                  LIST,       ObjectVolumeSource, items,
               .schema = &key_to_path_schema),
         FIELD("defaultMode",            INT,        ObjectVolumeSource, default_mode,
@@ -288,7 +330,7 @@ static const Schema downward_api_volume_schema =
 
 static const Field object_projection_fields[] = {
         FIELD("name",                   STRING,     ObjectVolumeSource, name, REQUIRED,
-              CHECK(check_dns_subdomain)),
+              CHECK(check_dns_subdomain), .is_reference = true),
         FIELD("items",                  LIST,       ObjectVolumeSource, items,
               .schema = &key_to_path_schema),
         FIELD("optional",               BOOL,       ObjectVolumeSource, optional),
@@ -332,8 +374,8 @@ static const Field volume_projection_fields[] = {
               .schema = &config_map_projection_schema),
         FIELD("serviceAccountToken",    OPTIONAL,   VolumeProjection, service_account_token,
               .schema = &token_projection_schema, OF_CLUSTER("only there are service accounts")),
-        REFUSED_FOR("clusterTrustBundle", NEEDS_CLUSTER "only there are trust bundles"),
-        REFUSED_FOR("podCertificate", NEEDS_CLUSTER "only there are signers of certificates"),
+        PRESENT("clusterTrustBundle", VolumeProjection, cluster_trust_bundle, NEEDS_CLUSTER "only there are trust bundles"),
+        PRESENT("podCertificate", VolumeProjection, pod_certificate, NEEDS_CLUSTER "only there are signers of certificates"),
 };
 static const Schema volume_projection_schema = SCHEMA(VolumeProjection, volume_projection_fields);
 
@@ -353,40 +395,76 @@ static const Field image_volume_fields[] = {
 };
 static const Schema image_volume_schema = SCHEMA(ImageVolumeSource, image_volume_fields);
 
+static const Field claim_volume_fields[] = {
+        FIELD("claimName",              STRING,     ClaimVolumeSource, claim_name, REQUIRED,
+              CHECK(check_dns_subdomain)),
+        FIELD("readOnly",               BOOL,       ClaimVolumeSource, read_only),
+};
+static const Schema claim_volume_schema = {
+        .name = "PersistentVolumeClaimVolumeSource", .size = sizeof(ClaimVolumeSource),
+        .fields = claim_volume_fields, .n_fields = N_ELEMENTS(claim_volume_fields),
+};
+
+static const Field nfs_volume_fields[] = {
+        FIELD("server",                 STRING,     NfsVolumeSource, server),
+        FIELD("path",                   STRING,     NfsVolumeSource, path),
+        IGNORED("readOnly"),
+};
+const Schema nfs_volume_schema = {
+        .name = "NFSVolumeSource", .size = sizeof(NfsVolumeSource),
+        .fields = nfs_volume_fields, .n_fields = N_ELEMENTS(nfs_volume_fields),
+};
+
+static const Field csi_volume_fields[] = {
+        FIELD("driver",                 STRING,     CsiVolumeSource, driver),
+        IGNORED("readOnly"),
+        IGNORED("fsType"),
+        IGNORED("volumeAttributes"),
+        IGNORED("nodePublishSecretRef"),
+};
+const Schema csi_volume_schema = {
+        .name = "CSIVolumeSource", .size = sizeof(CsiVolumeSource),
+        .fields = csi_volume_fields, .n_fields = N_ELEMENTS(csi_volume_fields),
+};
+
 static const Field volume_fields[] = {
         FIELD("name",                   STRING,     Volume, name, REQUIRED, CHECK(check_dns_label)),
         FIELD("hostPath",               OPTIONAL,   Volume, host_path, .schema = &host_path_schema),
         FIELD("emptyDir",               OPTIONAL,   Volume, empty_dir, .schema = &empty_dir_schema),
-        REFUSED_FOR("gcePersistentDisk", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
-        REFUSED_FOR("awsElasticBlockStore", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
-        REFUSED_FOR("gitRepo", REMOVED_VOLUME),
+        PRESENT("gcePersistentDisk", Volume, unmountable.gce_persistent_disk, NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        PRESENT("awsElasticBlockStore", Volume, unmountable.aws_elastic_block_store, NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        PRESENT("gitRepo", Volume, unmountable.git_repo, REMOVED_VOLUME),
         FIELD("secret",                 OPTIONAL,   Volume, secret, .schema = &secret_volume_schema),
-        REFUSED_FOR("nfs", NOT_OURS),
-        REFUSED_FOR("iscsi", NOT_OURS),
-        REFUSED_FOR("glusterfs", REMOVED_VOLUME),
-        REFUSED_FOR("persistentVolumeClaim", NEEDS_CLUSTER "only there are claims, and volumes that they are bound to"),
-        REFUSED_FOR("rbd", REMOVED_VOLUME),
-        REFUSED_FOR("flexVolume", NOT_OURS),
-        REFUSED_FOR("cinder", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
-        REFUSED_FOR("cephfs", REMOVED_VOLUME),
-        REFUSED_FOR("flocker", REMOVED_VOLUME),
+        FIELD("nfs",                    OPTIONAL,   Volume, nfs, .schema = &nfs_volume_schema,
+              .is_api_only = true, .reason = NOT_OURS),
+        PRESENT("iscsi", Volume, unmountable.iscsi, NOT_OURS),
+        PRESENT("glusterfs", Volume, unmountable.glusterfs, REMOVED_VOLUME),
+        FIELD("persistentVolumeClaim",  OPTIONAL,   Volume, persistent_volume_claim,
+              .schema = &claim_volume_schema,
+              OF_CLUSTER("only there are claims, and volumes that they are bound to")),
+        PRESENT("rbd", Volume, unmountable.rbd, REMOVED_VOLUME),
+        PRESENT("flexVolume", Volume, unmountable.flex_volume, NOT_OURS),
+        PRESENT("cinder", Volume, unmountable.cinder, NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        PRESENT("cephfs", Volume, unmountable.cephfs, REMOVED_VOLUME),
+        PRESENT("flocker", Volume, unmountable.flocker, REMOVED_VOLUME),
         FIELD("downwardAPI",            OPTIONAL,   Volume, downward_api,
               .schema = &downward_api_volume_schema),
-        REFUSED_FOR("fc", NOT_OURS),
-        REFUSED_FOR("azureFile", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        PRESENT("fc", Volume, unmountable.fc, NOT_OURS),
+        PRESENT("azureFile", Volume, unmountable.azure_file, NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
         FIELD("configMap",              OPTIONAL,   Volume, config_map,
               .schema = &config_map_volume_schema),
-        REFUSED_FOR("vsphereVolume", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
-        REFUSED_FOR("quobyte", REMOVED_VOLUME),
-        REFUSED_FOR("azureDisk", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
-        REFUSED_FOR("photonPersistentDisk", REMOVED_VOLUME),
+        PRESENT("vsphereVolume", Volume, unmountable.vsphere_volume, NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        PRESENT("quobyte", Volume, unmountable.quobyte, REMOVED_VOLUME),
+        PRESENT("azureDisk", Volume, unmountable.azure_disk, NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        PRESENT("photonPersistentDisk", Volume, unmountable.photon_persistent_disk, REMOVED_VOLUME),
         FIELD("projected",              OPTIONAL,   Volume, projected,
               .schema = &projected_volume_schema),
-        REFUSED_FOR("portworxVolume", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
-        REFUSED_FOR("scaleIO", REMOVED_VOLUME),
-        REFUSED_FOR("storageos", REMOVED_VOLUME),
-        REFUSED_FOR("csi", NEEDS_CLUSTER "only there are CSI drivers"),
-        REFUSED_FOR("ephemeral", NEEDS_CLUSTER "only there are claims, and volumes that they are bound to"),
+        PRESENT("portworxVolume", Volume, unmountable.portworx_volume, NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        PRESENT("scaleIO", Volume, unmountable.scale_io, REMOVED_VOLUME),
+        PRESENT("storageos", Volume, unmountable.storageos, REMOVED_VOLUME),
+        FIELD("csi",                    OPTIONAL,   Volume, csi, .schema = &csi_volume_schema,
+              OF_CLUSTER("only there are CSI drivers")),
+        PRESENT("ephemeral", Volume, ephemeral, NEEDS_CLUSTER "only there are claims, and volumes that they are bound to"),
         FIELD("image",                  OPTIONAL,   Volume, image, .schema = &image_volume_schema),
 };
 const Schema volume_schema = SCHEMA(Volume, volume_fields);
@@ -445,7 +523,9 @@ static const Field pod_spec_fields[] = {
               .schema = &container_schema),
         FIELD("containers",             LIST,       PodSpec, containers, REQUIRED,
               .schema = &container_schema),
-        FIELD_NOT_FOR_NODE("ephemeralContainers", NEEDS_CLUSTER "only there are they added to a pod that runs"),
+        FIELD("ephemeralContainers",    LIST,       PodSpec, ephemeral_containers,
+              .schema = &ephemeral_container_schema, .is_api_only = true,
+              .reason = "cannot be in a manifest; they are added to a pod that runs, by 'mainstay debug POD'"),
         FIELD("restartPolicy",          ENUM,       PodSpec, restart_policy,
               ENUM_NAMES(restart_policy_names)),
         FIELD("terminationGracePeriodSeconds", INT, PodSpec, termination_grace_period_seconds,
@@ -455,10 +535,10 @@ static const Field pod_spec_fields[] = {
         FIELD("dnsPolicy",              ENUM,       PodSpec, dns_policy, ENUM_NAMES(dns_policy_names)),
         FIELD("nodeSelector",           STRING_MAP, PodSpec, node_selector),
         FIELD("serviceAccountName",     STRING,     PodSpec, service_account_name,
-              OF_CLUSTER("only there are service accounts")),
+              CHECK(check_dns_subdomain)),
         FIELD_NOT_FOR_NODE("serviceAccount", NEEDS_CLUSTER "only there are service accounts"),
         /* The API server's admission has added the volumes for it. */
-        IGNORED("automountServiceAccountToken"),
+        FIELD("automountServiceAccountToken", OPTIONAL_BOOL, PodSpec, automount_token),
         FIELD("nodeName",               STRING,     PodSpec, node_name),
         FIELD("hostNetwork",            BOOL,       PodSpec, host_network),
         FIELD("hostPID",                BOOL,       PodSpec, host_pid),
@@ -492,11 +572,11 @@ static const Field pod_spec_fields[] = {
         FIELD("os",                     OPTIONAL,   PodSpec, os, .schema = &pod_os_schema),
         FIELD("hostUsers",              OPTIONAL_BOOL, PodSpec, host_users),
         FIELD_NOT_FOR_NODE("schedulingGates", NEEDS_CLUSTER "only there is a scheduler"),
-        REFUSED_FOR("resourceClaims", NEEDS_CLUSTER "only there are devices claimed"),
+        PRESENT("resourceClaims", PodSpec, has_resource_claims, NEEDS_CLUSTER "only there are devices claimed"),
         FIELD("resources",              OBJECT,     PodSpec, resources,
               .schema = &resource_requirements_schema),
         FIELD("hostnameOverride",       STRING,     PodSpec, hostname_override,
-              CHECK(check_host_name)),
+              CHECK(check_host_name), .is_not_empty = true),
         FIELD_NOT_FOR_NODE("workloadRef", NEEDS_CLUSTER "only there is a scheduler"),
         FIELD_NOT_FOR_NODE("schedulingGroup", NEEDS_CLUSTER "only there is a scheduler"),
         FIELD_NOT_FOR_NODE("evictionResponders", NEEDS_CLUSTER "only there are evictions asked for"),
@@ -507,7 +587,7 @@ static const Field owner_reference_fields[] = {
         FIELD("apiVersion",             STRING,     OwnerReference, api_version, REQUIRED),
         FIELD("kind",                   STRING,     OwnerReference, kind, REQUIRED),
         FIELD("name",                   STRING,     OwnerReference, name, REQUIRED),
-        FIELD("uid",                    STRING,     OwnerReference, uid, REQUIRED, CHECK(check_uid)),
+        FIELD("uid",                    STRING,     OwnerReference, uid, REQUIRED),
         FIELD("controller",             BOOL,       OwnerReference, controller),
         FIELD("blockOwnerDeletion",     BOOL,       OwnerReference, block_owner_deletion),
 };

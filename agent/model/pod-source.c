@@ -3,7 +3,7 @@
 
 #include "agent/model/pod-source.h"
 
-#include "agent/model/adoption.h"
+#include "agent/model/pod-adoption.h"
 #include "common/cleanup.h"
 
 /* The texts are part of the records' format and stay. */

@@ -4,6 +4,7 @@
 #include "agent/model/schema.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 const char *const restart_policy_names[N_RESTART_POLICIES] = {
@@ -50,6 +51,7 @@ const char *const dns_policy_names[N_DNS_POLICIES] = {
 
 const char *const os_names[N_OS_NAMES] = {
         [OS_LINUX] = "linux",
+        [OS_WINDOWS] = "windows",
 };
 
 const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS] = {
@@ -144,6 +146,27 @@ bool pod_is_of_api(const Pod *pod) {
 
 bool pod_has_own_users(const PodSpec *spec) {
         return spec->host_users.is_set && !spec->host_users.value;
+}
+
+const char *volume_unmountable_kind(const Volume *volume) {
+        for (size_t i = 0; i < volume_schema.n_fields; i++) {
+                const Field *field = &volume_schema.fields[i];
+
+                if (field->type == FIELD_PRESENT && !streq(field->key, "ephemeral") &&
+                    *(const bool *) field_at_const(field, volume))
+                        return field->key;
+        }
+        return NULL;
+}
+
+char *volume_claim_name(const Pod *pod, const Volume *volume) {
+        char *name;
+
+        if (volume->persistent_volume_claim)
+                return strdup(volume->persistent_volume_claim->claim_name);
+        if (!volume->ephemeral)
+                return NULL;
+        return asprintf(&name, "%s-%s", pod->metadata.name, volume->name) < 0 ? NULL : name;
 }
 
 bool volume_is_data(const Volume *volume) {

@@ -53,6 +53,7 @@ typedef enum Medium {
 typedef enum OsName {
         OS_UNSET,
         OS_LINUX,
+        OS_WINDOWS,
         N_OS_NAMES,
 } OsName;
 
@@ -268,9 +269,12 @@ typedef struct Container {
         char *termination_message_path; /* never NULL after defaulting */
         TerminationMessagePolicy termination_message_policy;
         SecurityContext security_context;
-        bool has_stdin;  /* stdin: open until a client attaches */
-        bool stdin_once; /* closed when the first attached client disconnects */
+        bool has_volume_devices; /* block devices: only in pods of an API server */
+        bool has_stdin;          /* stdin: open until a client attaches */
+        bool stdin_once;         /* closed when the first attached client disconnects */
         bool tty;
+        char *target_container_name; /* of an ephemeral container: the container whose PID namespace
+                                        it joins; NULL: it has its own */
 } Container;
 
 typedef struct HostPathVolumeSource {
@@ -324,7 +328,9 @@ typedef struct VolumeProjection {
         ObjectVolumeSource *secret;
         DownwardAPIVolumeSource *downward_api;
         ObjectVolumeSource *config_map;
-        TokenProjection *service_account_token; /* only in pods of an API server */
+        TokenProjection *service_account_token; /* these only in pods of an API server */
+        bool cluster_trust_bundle;
+        bool pod_certificate;
 } VolumeProjection;
 
 typedef struct ProjectedVolumeSource {
@@ -338,9 +344,52 @@ typedef struct ImageVolumeSource {
         PullPolicy pull_policy;
 } ImageVolumeSource;
 
-/* Exactly one source is not NULL. */
+/* A claim of the pod's namespace, which the API server has bound to a PersistentVolume. */
+typedef struct ClaimVolumeSource {
+        char *claim_name;
+        bool read_only;
+} ClaimVolumeSource;
+
+/* Kinds of volume that this node cannot mount: a pod that an API server has bound here waits. */
+typedef struct NfsVolumeSource {
+        char *server;
+        char *path;
+} NfsVolumeSource;
+
+typedef struct CsiVolumeSource {
+        char *driver;
+} CsiVolumeSource;
+
+typedef struct UnmountableVolume {
+        bool gce_persistent_disk;
+        bool aws_elastic_block_store;
+        bool git_repo;
+        bool iscsi;
+        bool glusterfs;
+        bool rbd;
+        bool flex_volume;
+        bool cinder;
+        bool cephfs;
+        bool flocker;
+        bool fc;
+        bool azure_file;
+        bool vsphere_volume;
+        bool quobyte;
+        bool azure_disk;
+        bool photon_persistent_disk;
+        bool portworx_volume;
+        bool scale_io;
+        bool storageos;
+} UnmountableVolume;
+
+/* Exactly one source is not NULL, or set. */
 typedef struct Volume {
         char *name;
+        ClaimVolumeSource *persistent_volume_claim; /* these only in pods of an API server */
+        bool ephemeral;                             /* a claim is made for the pod */
+        NfsVolumeSource *nfs;
+        CsiVolumeSource *csi;
+        UnmountableVolume unmountable;
         HostPathVolumeSource *host_path;
         EmptyDirVolumeSource *empty_dir;
         ObjectVolumeSource *secret;
@@ -384,13 +433,15 @@ typedef struct ReadinessGate {
 typedef struct PodSpec {
         LIST_OF(Container) init_containers; /* in the order in which they run */
         LIST_OF(Container) containers;
+        LIST_OF(Container) ephemeral_containers; /* added while the pod runs, never removed */
         LIST_OF(Volume) volumes;
         RestartPolicy restart_policy;
         OptionalInt termination_grace_period_seconds;
         OptionalInt active_deadline_seconds;
         DnsPolicy dns_policy;
         StringMap node_selector;
-        char *service_account_name; /* only in pods of an API server */
+        char *service_account_name;
+        OptionalBool automount_token; /* informational: admission acts on it */
         char *node_name;
         OptionalBool enable_service_links; /* absent: true */
         bool host_network;
@@ -415,7 +466,8 @@ typedef struct PodSpec {
         char *runtime_class_name;
         ResourceList overhead; /* of the sandbox, from its runtime class */
         LIST_OF(ReadinessGate) readiness_gates;
-        char *hostname_override; /* NULL or "": none */
+        bool has_resource_claims; /* devices: only in pods of an API server */
+        char *hostname_override;  /* NULL or "": none */
 } PodSpec;
 
 /* The owner of an object. Not accepted from a file; pods that a DaemonSet creates have one. */
@@ -470,6 +522,21 @@ const OwnerReference *object_controller(const ObjectMeta *metadata);
 /* Sets the UID of a pod from a file: a hash of node name, namespace, name and spec. Labels and
  * annotations are left out, because they can change without a restart. 0 or -ENOMEM. */
 int pod_set_uid(Pod *pod);
+
+/* Sets the kubelet's annotation by which others see that a static pod has been edited: a hash of
+ * node name, namespace, name, spec, labels and annotations. 0 or -ENOMEM. */
+int pod_set_config_hash(Pod *pod);
+extern const char config_hash_annotation[];
+
+/* Annotations that the agent sets itself. */
+bool is_agent_annotation(const char *key);
+
+/* "iscsi": the kind of a volume that no node agent without plugins can mount; NULL: another. */
+const char *volume_unmountable_kind(const Volume *volume);
+
+/* The claim of a volume: "data", or that which was made for the pod, "web-data"; NULL: the volume
+ * is of another kind, or out of memory. The caller frees it. */
+char *volume_claim_name(const Pod *pod, const Volume *volume);
 
 /* True for volumes whose files the agent writes, and which are read-only in containers. */
 bool volume_is_data(const Volume *volume);

@@ -40,6 +40,8 @@ QosClass pod_qos_class(const PodSpec *spec) {
         const Container *container;
 
         pod_foreach_container(container, spec) {
+                if (container_role(spec, container) == ROLE_EPHEMERAL)
+                        continue;
                 any = any || has_cpu_or_memory(&container->resources);
                 all_guaranteed =
                         all_guaranteed && has_requests_equal_to_limits(&container->resources);

@@ -3,6 +3,9 @@
 
 #include "agent/model/containers.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 typedef struct ReferenceWalk {
         visit_reference_t visit;
         const char *namespace;
@@ -54,6 +57,19 @@ static void visit_volume_references(ReferenceWalk *walk, const Volume *volume) {
                                      volume->projected->sources.items[i].secret);
 }
 
+static void visit_claim_reference(ReferenceWalk *walk, const Pod *pod, const Volume *volume) {
+        char *name;
+
+        if (!volume->persistent_volume_claim && !volume->ephemeral)
+                return;
+        name = volume_claim_name(pod, volume);
+        if (name)
+                visit_reference(walk, OBJECT_VOLUME_CLAIM, name);
+        else
+                walk->result = -ENOMEM;
+        free(name);
+}
+
 int pod_foreach_reference(const Pod *pod, visit_reference_t visit, void *userdata) {
         ReferenceWalk walk = { visit, pod->metadata.namespace, userdata, 0 };
         const Container *container;
@@ -61,8 +77,10 @@ int pod_foreach_reference(const Pod *pod, visit_reference_t visit, void *userdat
         pod_foreach_container(container, &pod->spec) {
                 visit_container_references(&walk, container);
         }
-        for (size_t i = 0; i < pod->spec.volumes.n; i++)
+        for (size_t i = 0; i < pod->spec.volumes.n; i++) {
                 visit_volume_references(&walk, &pod->spec.volumes.items[i]);
+                visit_claim_reference(&walk, pod, &pod->spec.volumes.items[i]);
+        }
         for (size_t i = 0; i < pod->spec.image_pull_secrets.n; i++)
                 visit_reference(&walk, OBJECT_SECRET, pod->spec.image_pull_secrets.items[i].name);
         visit_reference(&walk, OBJECT_RUNTIME_CLASS, pod->spec.runtime_class_name);

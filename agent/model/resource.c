@@ -43,6 +43,8 @@ const Quantity *resource_find(const ResourceRequirements *requirements, const ch
 static bool requests_huge_pages(const PodSpec *spec, ResourceType type) {
         const Container *container;
 
+        if (quantity_is_set(resource_quantity(&spec->resources.limits, type)))
+                return true;
         pod_foreach_container(container, spec)
                 if (quantity_is_set(resource_quantity(&container->resources.limits, type)))
                         return true;
@@ -79,5 +81,9 @@ int64_t resource_sum_of_limits(const PodSpec *spec, ResourceType type) {
                 [RESOURCE_HUGE_PAGES_2MI] = limit_of_2mi,
         };
 
+        /* Of these, only huge pages can be limited of all containers together. */
+        if (resource_infos[type].page_size > 0 &&
+            quantity_is_set(resource_quantity(&spec->resources.limits, type)))
+                return resource_quantity(&spec->resources.limits, type)->value;
         return limits[type] ? pod_aggregate_amount(spec, limits[type]) : -1;
 }

@@ -51,14 +51,6 @@ static void ints_done(const IntList *list) {
         free(list->items);
 }
 
-static void string_map_done(StringMap *map) {
-        for (size_t i = 0; i < map->n; i++) {
-                free(map->items[i].key);
-                free(map->items[i].value);
-        }
-        free(map->items);
-}
-
 static void field_done(const Field *field, void *object) {
         void *pointer;
 
@@ -95,6 +87,7 @@ static void field_done(const Field *field, void *object) {
                 list_done(field, object);
                 break;
         case FIELD_BOOL:
+        case FIELD_PRESENT:
         case FIELD_OPTIONAL_BOOL:
         case FIELD_INT:
         case FIELD_ENUM:
@@ -109,15 +102,6 @@ void schema_done(const Schema *schema, void *object) {
         for (size_t i = 0; i < schema->n_fields; i++)
                 field_done(&schema->fields[i], object);
         memset(object, 0, schema->size);
-}
-
-static bool string_maps_equal(const StringMap *a, const StringMap *b) {
-        if (a->n != b->n)
-                return false;
-        for (size_t i = 0; i < a->n; i++)
-                if (!streq_ptr(string_map_get(b, a->items[i].key), a->items[i].value))
-                        return false;
-        return true;
 }
 
 static bool quantities_equal(const Quantity *a, const Quantity *b) {
@@ -170,6 +154,7 @@ static bool field_equal(const Field *field, const void *a, const void *b) {
         case FIELD_STRINGS:
                 return strv_equal(pointer_at(field, a), pointer_at(field, b));
         case FIELD_BOOL:
+        case FIELD_PRESENT:
                 return memcmp(left, right, sizeof(bool)) == 0;
         case FIELD_ENUM:
                 return memcmp(left, right, sizeof(int)) == 0;
@@ -185,7 +170,7 @@ static bool field_equal(const Field *field, const void *a, const void *b) {
         case FIELD_QUANTITY:
                 return quantities_equal(left, right);
         case FIELD_STRING_MAP:
-                return string_maps_equal(left, right);
+                return string_map_equal(left, right);
         case FIELD_OBJECT:
                 return schema_equal(field->schema, left, right);
         case FIELD_OPTIONAL:
@@ -304,6 +289,7 @@ static int field_copy(const Field *field, void *to, const void *from) {
         case FIELD_STRINGS:
                 return copy_strings(target, pointer_at(field, from));
         case FIELD_BOOL:
+        case FIELD_PRESENT:
                 memcpy(target, source, sizeof(bool));
                 break;
         case FIELD_ENUM:

@@ -24,6 +24,8 @@ typedef enum FieldType {
         FIELD_OBJECT,        /* an embedded struct; .schema */
         FIELD_OPTIONAL,      /* a pointer to a struct, NULL where absent; .schema */
         FIELD_LIST,          /* LIST_OF(struct); .schema */
+        FIELD_PRESENT, /* bool: whether an API server's object has it, whatever it says; refused in
+                          a manifest */
         FIELD_REFUSED, /* a field of Kubernetes that is not supported (yet): refused, never ignored
                         */
         FIELD_IGNORED, /* without effect on input (status, managedFields…) */
@@ -46,7 +48,7 @@ typedef struct Field {
         field_check_t check; /* FIELD_STRING, each of FIELD_STRINGS */
         int64_t min, max;    /* FIELD_INT, each of FIELD_INTS, where min < max */
         const char *accepts; /* FIELD_REFUSED: the one value without effect, such as "false"; NULL:
-                                none. Empty values ({}, [], null) are always accepted. */
+                                none, then empty values ({}, [], "") are accepted */
         const char *reason;  /* FIELD_REFUSED: the reason for the message; NULL: it is not supported
                                 yet */
         bool is_required;
@@ -55,6 +57,9 @@ typedef struct Field {
         bool is_not_for_node; /* FIELD_REFUSED in a manifest; ignored in an object of an API server,
                                  where it concerns other components than the node */
         bool is_secret;       /* no message may show its value */
+        bool is_not_empty; /* FIELD_STRING, FIELD_ENUM: in a manifest an empty text is an error */
+        bool is_reference; /* FIELD_STRING: the name of an object, which an API server does not
+                              check: with another name there is none */
 } Field;
 
 struct Schema {
@@ -76,6 +81,8 @@ struct Schema {
         { .key = name, .type = FIELD_REFUSED, .reason = why }
 #define FIELD_NOT_FOR_NODE(name, why) \
         { .key = name, .type = FIELD_REFUSED, .reason = why, .is_not_for_node = true }
+#define PRESENT(name, object, member, why) \
+        FIELD(name, PRESENT, object, member, .is_api_only = true, .reason = why)
 #define IGNORED(name) \
         { .key = name, .type = FIELD_IGNORED }
 #define ENUM_NAMES(table) .names = (table), .n_names = N_ELEMENTS(table)
@@ -86,6 +93,10 @@ extern const Schema pod_schema; /* apiVersion and kind are read before it */
 extern const Schema object_meta_schema;
 extern const Schema pod_spec_schema;
 extern const Schema container_schema;
+extern const Schema ephemeral_container_schema; /* of a Container, with fewer fields */
+extern const Schema host_path_schema;
+extern const Schema nfs_volume_schema;
+extern const Schema csi_volume_schema;
 extern const Schema volume_schema;
 extern const Schema volume_mount_schema;
 extern const Schema resource_list_schema;

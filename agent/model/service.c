@@ -86,9 +86,13 @@ int service_add_variables(const Service *service, char ***env) {
         int r = prefix ? strv_appendf(env, "%s_SERVICE_HOST=%s", prefix, service->cluster_ip)
                        : -ENOMEM;
 
-        if (r >= 0 && service->ports.n > 0)
+        if (r < 0)
+                return r;
+        if (service->ports.n > 0)
                 r = add_service_host_variables(service, &service->ports.items[0], prefix, env);
-        for (size_t i = 0; r >= 0 && i < service->ports.n; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < service->ports.n; i++) {
                 const ServicePort *port = &service->ports.items[i];
                 cleanup_free char *name = port->name ? print_upper(port->name) : NULL;
 
@@ -96,8 +100,11 @@ int service_add_variables(const Service *service, char ***env) {
                         r = name ? strv_appendf(env, "%s_SERVICE_PORT_%s=%" PRId64, prefix, name,
                                                 port->port)
                                  : -ENOMEM;
-                if (r >= 0)
-                        r = add_service_port_variables(service, port, prefix, env);
+                if (r < 0)
+                        return r;
+                r = add_service_port_variables(service, port, prefix, env);
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }

@@ -84,6 +84,7 @@ void pod_status_done(PodStatus *status) {
         }
         container_statuses_done(&status->init_containers);
         container_statuses_done(&status->containers);
+        container_statuses_done(&status->ephemeral_containers);
         free(status->reason);
         free(status->message);
         free(status->host_ip);

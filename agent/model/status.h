@@ -99,8 +99,9 @@ typedef struct PodStatus {
         char *other_pod_ip; /* of the other address family, in dual-stack */
         uint64_t start_time;
         uint64_t deletion_time; /* metadata.deletionTimestamp: set while the pod is being stopped */
-        ContainerStatusList init_containers; /* in the order of the spec */
-        ContainerStatusList containers;      /* sorted by name, as the kubelet has them */
+        ContainerStatusList init_containers;      /* in the order of the spec */
+        ContainerStatusList containers;           /* sorted by name, as the kubelet has them */
+        ContainerStatusList ephemeral_containers; /* likewise */
         QosClass qos_class;
 } PodStatus;
 

@@ -36,3 +36,21 @@ int string_map_set(StringMap *map, const char *key, const char *value) {
         map->n++;
         return 0;
 }
+
+void string_map_done(StringMap *map) {
+        for (size_t i = 0; i < map->n; i++) {
+                free(map->items[i].key);
+                free(map->items[i].value);
+        }
+        free(map->items);
+        *map = (StringMap){ 0 };
+}
+
+bool string_map_equal(const StringMap *a, const StringMap *b) {
+        if (a->n != b->n)
+                return false;
+        for (size_t i = 0; i < a->n; i++)
+                if (!streq_ptr(string_map_get(b, a->items[i].key), a->items[i].value))
+                        return false;
+        return true;
+}

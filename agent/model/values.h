@@ -47,3 +47,8 @@ const char *string_map_get(const StringMap *map, const char *key);
 
 /* Keeps a sorted map sorted; replaces an existing value. 0 or -ENOMEM. */
 int string_map_set(StringMap *map, const char *key, const char *value);
+
+/* Frees what the map holds, and empties it. */
+void string_map_done(StringMap *map);
+
+bool string_map_equal(const StringMap *a, const StringMap *b);

@@ -3,6 +3,7 @@
 
 #include "agent/node/machine-info.h"
 
+#include "agent/bundle/huge-pages.h"
 #include "agent/model/capability.h"
 #include "agent/model/names.h"
 #include "common/cleanup.h"
@@ -14,6 +15,7 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <net/if.h>
 #include <sys/prctl.h>
@@ -24,25 +26,91 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char *find_node_address(void) {
-        struct ifaddrs *addresses, *a;
-        char text[INET_ADDRSTRLEN];
-        char *result = NULL;
+/* The interface of the default route, of the one with the lowest metric; "": there is none. */
+static void find_default_interface(char ret[IF_NAMESIZE]) {
+        cleanup_free char *text = NULL;
+        unsigned best = UINT_MAX;
+        char *line, *rest;
 
-        if (getifaddrs(&addresses) < 0)
-                return NULL;
-        for (a = addresses; a && !result; a = a->ifa_next) {
+        ret[0] = '\0';
+        if (read_file_at(AT_FDCWD, "/proc/net/route", 256 * KIB, &text, NULL) < 0)
+                return;
+        rest = text;
+        while ((line = strsep(&rest, "\n"))) {
+                unsigned destination, metric, mask;
+                char name[IF_NAMESIZE];
+
+                if (sscanf(line, "%15s %x %*x %*x %*d %*d %u %x", name, &destination, &metric,
+                           &mask) != 4 ||
+                    destination != 0 || mask != 0 || metric >= best)
+                        continue;
+                best = metric;
+                (void) snprintf(ret, IF_NAMESIZE, "%s", name);
+        }
+}
+
+/* Of pods, unless the default route says otherwise: a network of a CNI plugin. */
+static bool is_bridge(const char *name) {
+        char path[64 + IF_NAMESIZE];
+
+        (void) snprintf(path, sizeof(path), "/sys/class/net/%s/bridge", name);
+        return access(path, F_OK) >= 0;
+}
+
+static bool is_node_address(const struct ifaddrs *address, const char *interface) {
+        if (!address->ifa_addr || address->ifa_addr->sa_family != AF_INET ||
+            !(address->ifa_flags & IFF_UP) || (address->ifa_flags & IFF_LOOPBACK))
+                return false;
+        return interface[0] ? streq(address->ifa_name, interface) : !is_bridge(address->ifa_name);
+}
+
+static char *find_interface_address(const struct ifaddrs *addresses, const char *interface) {
+        char text[INET_ADDRSTRLEN];
+
+        for (const struct ifaddrs *a = addresses; a; a = a->ifa_next) {
                 struct sockaddr_in in;
 
-                if (!a->ifa_addr || a->ifa_addr->sa_family != AF_INET || !(a->ifa_flags & IFF_UP) ||
-                    (a->ifa_flags & IFF_LOOPBACK))
+                if (!is_node_address(a, interface))
                         continue;
                 memcpy(&in, a->ifa_addr, sizeof(in));
                 if (inet_ntop(AF_INET, &in.sin_addr, text, sizeof(text)))
-                        result = strdup(text);
+                        return strdup(text);
         }
+        return NULL;
+}
+
+/* That of the default route, as of the kubelet; else the first one that is not of a bridge. */
+static char *find_node_address(void) {
+        char interface[IF_NAMESIZE];
+        struct ifaddrs *addresses;
+        char *result;
+
+        if (getifaddrs(&addresses) < 0)
+                return NULL;
+        find_default_interface(interface);
+        result = interface[0] ? find_interface_address(addresses, interface) : NULL;
+        if (!result)
+                result = find_interface_address(addresses, "");
         freeifaddrs(addresses);
         return result;
+}
+
+int machine_info_set_address(MachineInfo *machine, const char *given, Error *reterr) {
+        cleanup_free char *first = given ? strndup(given, strcspn(given, ",")) : NULL;
+        int r;
+
+        if (!given)
+                return 0;
+        if (!first)
+                return -ENOMEM;
+        r = check_ip_address(first, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "--node-ip");
+        if (streq(first, "0.0.0.0") || streq(first, "::"))
+                return 0;
+        free(machine->address);
+        machine->address = TAKE_PTR(first);
+        return 0;
 }
 
 /* Where systemd starts the shims, containers can get the bounding set of PID 1. An agent that is
@@ -174,7 +242,8 @@ int machine_info_discover(const char *name, bool has_manager, MachineInfo *ret, 
                 return -errno;
         machine.hostname = strdup(uts.nodename);
         machine.name = strdup(name ? name : uts.nodename);
-        if (!machine.hostname || !machine.name)
+        machine.reported_hostname = strdup(name ? name : uts.nodename);
+        if (!machine.hostname || !machine.name || !machine.reported_hostname)
                 return -ENOMEM;
         r = check_own_node_name(machine.name, reterr);
         if (r < 0)
@@ -203,9 +272,33 @@ int64_t machine_storage_capacity(const char *directory) {
         return (int64_t) (st.f_blocks * st.f_frsize);
 }
 
+static int64_t read_huge_pages_bytes(const char *size, int64_t bytes) {
+        cleanup_free char *path = NULL, *text = NULL;
+
+        if (asprintf(&path, HUGE_PAGES_DIRECTORY "/hugepages-%s/nr_hugepages", size) < 0) {
+                path = NULL;
+                return NODE_RESOURCE_NONE;
+        }
+        if (read_file_at(AT_FDCWD, path, 64, &text, NULL) < 0)
+                return NODE_RESOURCE_NONE;
+        return (int64_t) strtoll(text, NULL, 10) * bytes;
+}
+
+NodeResources machine_capacity(const MachineInfo *machine, int64_t storage, int64_t max_pods) {
+        return (NodeResources){
+                .cpu_milli = (int64_t) machine->n_cpus * 1000,
+                .memory = machine->memory_capacity,
+                .ephemeral_storage = storage,
+                .huge_pages_1gi = read_huge_pages_bytes("1048576kB", (int64_t) 1024 * 1024 * 1024),
+                .huge_pages_2mi = read_huge_pages_bytes("2048kB", (int64_t) 2 * 1024 * 1024),
+                .pods = max_pods,
+        };
+}
+
 void machine_info_done(MachineInfo *machine) {
         free(machine->name);
         free(machine->hostname);
+        free(machine->reported_hostname);
         free(machine->address);
         selinux_label_defaults_done(&machine->labels);
         *machine = (MachineInfo){ 0 };

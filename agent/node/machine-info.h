@@ -5,14 +5,16 @@
  * (AppArmor, SELinux). It is read once, when the agent starts. */
 
 #include "agent/bundle/selinux-labels.h"
+#include "agent/model/node-status.h"
 #include "common/error.h"
 
 #include <stdint.h>
 
 typedef struct MachineInfo {
-        char *name;     /* lower case, a DNS subdomain */
-        char *hostname; /* of the kernel */
-        char *address;  /* of the first interface that is up and not loopback; NULL: none */
+        char *name;              /* lower case, a DNS subdomain */
+        char *hostname;          /* of the kernel */
+        char *reported_hostname; /* the name that was given for the node, else that of the kernel */
+        char *address; /* of the default route's interface, or of one that is not a bridge; NULL */
         int64_t memory_capacity;       /* bytes */
         int64_t swap_capacity;         /* bytes */
         int oom_score_adj_min;         /* the lowest that the agent may set */
@@ -29,6 +31,13 @@ typedef struct MachineInfo {
 /* 'name': NULL for the host name. 'has_manager': systemd as PID 1 starts the shims. -EINVAL with a
  * message for a name that is not a DNS subdomain. */
 int machine_info_discover(const char *name, bool has_manager, MachineInfo *ret, Error *reterr);
+
+/* Sets the address that was given: the first of "ADDRESS[,ADDRESS]"; NULL or an unspecified one:
+ * what was discovered stays. 0, -EINVAL with a message, -ENOMEM. */
+int machine_info_set_address(MachineInfo *machine, const char *given, Error *reterr);
+
+/* What the machine has; 'storage' and 'max_pods' are the caller's. Huge pages may change. */
+NodeResources machine_capacity(const MachineInfo *machine, int64_t storage, int64_t max_pods);
 
 /* Bytes of the file system that a directory is in; 0: not known. */
 int64_t machine_storage_capacity(const char *directory);

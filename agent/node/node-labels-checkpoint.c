@@ -35,9 +35,11 @@ static int read_taint_line(char *line, NodeLabelsTaints *node) {
         taint = &longer[node->taints.n++];
         *taint = (Taint){ 0 };
         r = taint_parse(line, taint, NULL);
-        if (r >= 0 && time && !(taint->time_added = strdup(time)))
-                r = -ENOMEM;
-        return r;
+        if (r < 0)
+                return r;
+        if (time && !(taint->time_added = strdup(time)))
+                return -ENOMEM;
+        return 0;
 }
 
 static void write_taint_line(const Taint *taint, FILE *out) {

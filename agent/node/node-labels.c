@@ -43,9 +43,11 @@ static int add_os_version(NodeLabelsTaints *node, const char *version) {
         if (r < 0)
                 return r;
         r = add_os_label(node, OS_LABEL "VERSION_ID.major", major);
-        if (r >= 0 && minor[0])
-                r = add_os_label(node, OS_LABEL "VERSION_ID.minor", minor);
-        return r;
+        if (r < 0)
+                return r;
+        if (minor[0])
+                return add_os_label(node, OS_LABEL "VERSION_ID.minor", minor);
+        return 0;
 }
 
 /* One line of os-release, a shell assignment; a value is quoted as a whole or not at all. */
@@ -129,9 +131,77 @@ static int add_local_taints(const TaintList *taints, const NodeLabelsTaints *bef
         return 0;
 }
 
+static int add_given_label(NodeLabelsTaints *given, char *word, Error *reterr) {
+        char *value = strchr(word, '=');
+        int r;
+
+        if (!value)
+                return error_setf(reterr, EINVAL, "must be key=value");
+        *value++ = '\0';
+        r = check_label_key(word, reterr);
+        if (r < 0)
+                return r;
+        r = check_label_value(value, reterr);
+        if (r < 0)
+                return r;
+        return string_map_set(&given->labels, word, value);
+}
+
+static int add_given_taint(NodeLabelsTaints *given, char *word, Error *reterr) {
+        return taint_parse(word, &given->taints.items[given->taints.n++], reterr);
+}
+
+/* The words between commas; blanks around them are ignored, as by the kubelet. */
+static int add_given_words(NodeLabelsTaints *given, const char *text, const char *option,
+                           int (*add)(NodeLabelsTaints *given, char *word, Error *reterr),
+                           Error *reterr) {
+        cleanup_free char *copy = strdup(text);
+        char *rest = copy, *word;
+
+        if (!copy)
+                return -ENOMEM;
+        while ((word = strsep(&rest, ","))) {
+                cleanup_free char *whole = NULL;
+                int r;
+
+                word += strspn(word, " ");
+                word[strcspn(word, " ")] = '\0';
+                if (!word[0])
+                        continue;
+                whole = strdup(word);
+                if (!whole)
+                        return -ENOMEM;
+                r = add(given, word, reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "%s: '%s'", option, whole);
+        }
+        return 0;
+}
+
+int node_labels_set_given(MergedNodeLabels *node, const char *labels, const char *taints,
+                          Error *reterr) {
+        size_t n_taints = 1;
+        int r = labels ? add_given_words(&node->given, labels, "--node-labels", add_given_label,
+                                         reterr)
+                       : 0;
+
+        if (r < 0 || !taints)
+                return r;
+        for (const char *comma = taints; (comma = strchr(comma, ',')); comma++)
+                n_taints++;
+        node->given.taints.items = calloc(n_taints, sizeof(Taint));
+        if (!node->given.taints.items)
+                return -ENOMEM;
+        node->has_given_taints = true;
+        return add_given_words(&node->given, taints, "--register-with-taints", add_given_taint,
+                               reterr);
+}
+
 static int collect_local_labels(const MergedNodeLabels *node, const Config *config, uint64_t now,
                                 NodeLabelsTaints *local) {
-        const StringMap *labels = &config->mainstay.node_labels;
+        const StringMap *labels = &config->mainstay.node_labels, *given = &node->given.labels;
+        const TaintList *taints =
+                node->has_given_taints ? &node->given.taints : &config->register_with_taints;
         int r = 0;
 
         local->name = strdup(node->node_name);
@@ -140,15 +210,15 @@ static int collect_local_labels(const MergedNodeLabels *node, const Config *conf
         /* The configuration comes first: what is discovered does not override it. */
         for (size_t i = 0; i < labels->n && r >= 0; i++)
                 r = string_map_set(&local->labels, labels->items[i].key, labels->items[i].value);
+        for (size_t i = 0; i < given->n && r >= 0; i++)
+                r = string_map_set(&local->labels, given->items[i].key, given->items[i].value);
         if (r < 0)
                 return r;
         r = node_labels_taints_add_well_known(local, node->hostname, machine_architecture());
         if (r < 0)
                 return r;
         r = add_os_release(local);
-        return r < 0 ? r
-                     : add_local_taints(&config->register_with_taints, &node->effective, now,
-                                        local);
+        return r < 0 ? r : add_local_taints(taints, &node->effective, now, local);
 }
 
 /* ---- effective labels and taints ---- */
@@ -248,7 +318,9 @@ int node_labels_load(MergedNodeLabels *node, const Config *config, bool is_joine
         cleanup_with(node_labels_taints_done) NodeLabelsTaints local = { 0 };
         int r = node_labels_load_taints(node->state_dir, &node->effective);
 
-        if (r >= 0 && is_joined)
+        if (r < 0)
+                return r;
+        if (is_joined)
                 r = node_labels_load_external(node->state_dir, &node->external);
         if (r < 0)
                 return r;
@@ -264,6 +336,7 @@ int node_labels_load(MergedNodeLabels *node, const Config *config, bool is_joine
 }
 
 void node_labels_done(MergedNodeLabels *node) {
+        node_labels_taints_done(&node->given);
         node_labels_taints_done(&node->local);
         node_labels_taints_done(&node->external);
         node_labels_taints_done(&node->effective);

@@ -18,11 +18,21 @@ typedef struct MergedNodeLabels {
         const char *state_dir;
         const SteadyClock *clock;
 
+        /* Of the command line; see node_labels_set_given(). */
+        NodeLabelsTaints given;
+        bool has_given_taints;
+
         NodeLabelsTaints local;
         NodeLabelsTaints external;  /* as they were known last */
         NodeLabelsTaints effective; /* local, then external, then of conditions; of equal keys the
                                        first counts */
 } MergedNodeLabels;
+
+/* Before node_labels_load(): "key=value,...", which override labels of the configuration, and
+ * "key=value:effect,...", which replace its taints; NULL: none are given. 0, or -EINVAL with a
+ * message, -ENOMEM. */
+int node_labels_set_given(MergedNodeLabels *node, const char *labels, const char *taints,
+                          Error *reterr);
 
 /* When the agent starts. A NoExecute taint without a time was added when an earlier agent saw it
  * first, or now; such times are kept in the state directory, as are external labels and taints,

@@ -66,7 +66,9 @@ static int find_container_pull_secrets(const ContainerInstance *c, char ***ret) 
         cleanup_free char *missing = NULL;
         int r = find_pull_secrets(&c->pod->context->bundle->objects, c->pod->pod, ret, &missing);
 
-        if (r >= 0 && missing)
+        if (r < 0)
+                return r;
+        if (missing)
                 record_pod_event(
                         c->pod, NULL, POD_EVENT_WARNING, "FailedToRetrieveImagePullSecret",
                         "Unable to retrieve some image pull secrets (%s); attempting to pull "

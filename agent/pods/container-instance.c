@@ -6,12 +6,26 @@
 
 #include "agent/bundle/logs.h"
 #include "agent/bundle/paths.h"
+#include "agent/model/containers.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
 void container_instance_print_id(const ContainerInstance *c, char id[CONTAINER_ID_SIZE]) {
         container_id(c->pod->pod->metadata.uid, c->spec->name,
                      container_machine_attempt(c->machine), id);
+}
+
+bool container_instance_is_ephemeral(const ContainerInstance *c) {
+        return container_role(&c->pod->pod->spec, c->spec) == ROLE_EPHEMERAL;
+}
+
+int container_instance_print_target_id(const ContainerInstance *target, const char *name,
+                                       char id[CONTAINER_ID_SIZE], Error *reterr) {
+        if (!target || !container_machine_is_up(target->machine))
+                return error_setf(reterr, ENOENT, "the target container \"%s\" is not running",
+                                  name);
+        container_instance_print_id(target, id);
+        return 0;
 }
 
 HandlerTarget container_instance_handler_target(const ContainerInstance *c,
@@ -76,20 +90,51 @@ int container_instance_find_log(const ContainerInstance *c, bool previous, char 
 
 /* ---- sessions ---- */
 
+static int check_container_is_up(const ContainerInstance *c, Error *reterr) {
+        if (container_machine_is_up(c->machine) && c->pod->sandbox)
+                return 0;
+        return error_setf(reterr, EAGAIN, "container \"%s\" in pod \"%s\" is not running",
+                          c->spec->name, c->pod->pod->metadata.name);
+}
+
 /* The session itself is between the client and the shim; the agent only finds the container. */
 int container_instance_open_session(const ContainerInstance *c, const SandboxSession *session,
                                     int socket_fd, Error *reterr) {
         SandboxSession with_id = *session;
         char id[CONTAINER_ID_SIZE];
-        int r;
+        int r = check_container_is_up(c, reterr);
 
-        if (!container_machine_is_up(c->machine) || !c->pod->sandbox)
-                return error_setf(reterr, EAGAIN, "container \"%s\" in pod \"%s\" is not running",
-                                  c->spec->name, c->pod->pod->metadata.name);
-        if (socket_fd < 0)
-                return 0;
+        if (r < 0 || socket_fd < 0)
+                return r;
         container_instance_print_id(c, id);
         with_id.container = id;
         r = sandbox_open_session(c->pod->sandbox, &with_id, socket_fd);
+        return r < 0 ? error_prefixf(reterr, r, "cannot ask the pod's shim") : 0;
+}
+
+int container_instance_attach(const ContainerInstance *c, const SandboxAttach *attach,
+                              int socket_fd, Error *reterr) {
+        char id[CONTAINER_ID_SIZE];
+        SandboxAttach to_container = {
+                .container = id,
+                .has_input = attach->has_input && c->spec->has_stdin,
+                .has_output = attach->has_output,
+                .has_error = attach->has_error && !c->spec->tty,
+                .has_terminal = c->spec->tty,
+                .is_input_once = c->spec->stdin_once && !c->spec->tty,
+        };
+        int r = check_container_is_up(c, reterr);
+
+        if (r < 0)
+                return r;
+        if (!sandbox_can_attach(c->pod->sandbox))
+                return error_setf(reterr, ENOTSUP,
+                                  "the shim of pod \"%s\" was started by an older agent, which did "
+                                  "not support attach; it does in a new instance of the pod",
+                                  c->pod->pod->metadata.name);
+        if (socket_fd < 0)
+                return 0;
+        container_instance_print_id(c, id);
+        r = sandbox_attach(c->pod->sandbox, &to_container, socket_fd);
         return r < 0 ? error_prefixf(reterr, r, "cannot ask the pod's shim") : 0;
 }

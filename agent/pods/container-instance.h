@@ -21,6 +21,14 @@ typedef struct ContainerInstance {
 /* Prints the ID of the container's present attempt. */
 void container_instance_print_id(const ContainerInstance *container, char id[CONTAINER_ID_SIZE]);
 
+/* The container does not belong to what the pod relies on. */
+bool container_instance_is_ephemeral(const ContainerInstance *container);
+
+/* Prints the ID of the target of an ephemeral container: of 'target', the pod's container 'name',
+ * or NULL. 0; -ENOENT with a message where it does not run. */
+int container_instance_print_target_id(const ContainerInstance *target, const char *name,
+                                       char id[CONTAINER_ID_SIZE], Error *reterr);
+
 /* What probes and hooks act on. 'id' holds a string of the target. */
 HandlerTarget container_instance_handler_target(const ContainerInstance *container,
                                                 char id[CONTAINER_ID_SIZE]);
@@ -33,3 +41,7 @@ int container_instance_find_log(const ContainerInstance *container, bool previou
 /* See pod_worker_open_session(). */
 int container_instance_open_session(const ContainerInstance *container,
                                     const SandboxSession *session, int socket_fd, Error *reterr);
+
+/* See pod_worker_attach(). */
+int container_instance_attach(const ContainerInstance *container, const SandboxAttach *attach,
+                              int socket_fd, Error *reterr);

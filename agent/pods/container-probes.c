@@ -190,6 +190,14 @@ static void report_probe_result(const ProbeWorker *p, bool success, const char *
         }
 }
 
+static void report_probe_warning(const ProbeWorker *p, const char *message) {
+        const ContainerInstance *c = p->probes->container;
+
+        record_pod_event(c->pod, c->spec->name, POD_EVENT_WARNING, "ProbeWarning",
+                         "%s probe warning: %.*s", probe_kind_titles[probe_worker_kind(p)],
+                         EXCERPT_MAX, message);
+}
+
 static void report_probe_error(ProbeWorker *p, const char *message) {
         const ContainerInstance *c = p->probes->container;
 
@@ -202,16 +210,18 @@ static void report_probe_error(ProbeWorker *p, const char *message) {
 static void on_probe_result(HandlerResult result, const char *message, void *userdata) {
         ProbeWorker *p = userdata;
         cleanup_free char *copy = strdup(message);
-        bool success = result == HANDLER_SUCCEEDED;
+        bool success = result == HANDLER_SUCCEEDED || result == HANDLER_WARNING;
 
         p->handler_run = handler_run_free(p->handler_run);
-        p->n_results[result]++;
+        p->n_results[success ? HANDLER_SUCCEEDED : result]++;
         if (!probe_worker_spec(p))
                 return;
         if (result == HANDLER_ERROR)
                 report_probe_error(p, strna(copy)); /* no result: the container is unchanged */
         else {
                 p->n_errors = 0;
+                if (result == HANDLER_WARNING)
+                        report_probe_warning(p, strna(copy));
                 report_probe_result(p, success, strna(copy));
                 apply_probe_verdict(p,
                                     probe_apply_threshold(&p->run, probe_worker_spec(p), success),
@@ -364,7 +374,7 @@ void container_probes_adopt(ContainerProbes *probes, bool has_started, bool is_r
         probes->is_ready = probes->is_ready || is_ready;
 }
 
-bool container_probes_on_exec_done(ContainerProbes *probes, const SandboxEvent *event) {
+bool container_probes_on_exec_done(ContainerProbes *probes, const ShimEvent *event) {
         for (size_t kind = 0; kind < N_PROBE_KINDS; kind++)
                 if (handler_run_on_exec_done(probes->kinds[kind].handler_run, event))
                         return true;

@@ -59,7 +59,7 @@ void container_probes_on_spec_changed(ContainerProbes *probes, const Container *
 void container_probes_stop(ContainerProbes *probes);
 
 /* A command in a container has ended. True where it was a probe's. */
-bool container_probes_on_exec_done(ContainerProbes *probes, const SandboxEvent *event);
+bool container_probes_on_exec_done(ContainerProbes *probes, const ShimEvent *event);
 
 /* The startup probe has passed, or there is none; the same of the readiness probe. For an attempt
  * that does not run yet: as it will start. */

@@ -41,19 +41,25 @@ int pod_storage_paths(const BundleConfig *config, const Pod *pod, char ***ret) {
         cleanup_strv char **paths = NULL;
         int r = state_dir && log_dir ? 0 : -ENOMEM;
 
-        for (size_t i = 0; r >= 0 && i < pod->spec.volumes.n; i++)
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < pod->spec.volumes.n; i++) {
                 if (is_disk_empty_dir(&pod->spec.volumes.items[i]))
                         r = append_path_take(&paths, volume_path(config, pod->metadata.uid,
                                                                  &pod->spec.volumes.items[i]));
-        for (size_t i = 0; r >= 0 && i < pod_count_containers(&pod->spec); i++) {
+                if (r < 0)
+                        return r;
+        }
+        for (size_t i = 0; i < pod_count_containers(&pod->spec); i++) {
                 const char *name = pod_nth_container(&pod->spec, i)->name;
 
                 r = strv_appendf(&paths, "%s/containers/%s", state_dir, name);
-                if (r >= 0)
-                        r = append_path_take(&paths, path_join(log_dir, name));
+                if (r < 0)
+                        return r;
+                r = append_path_take(&paths, path_join(log_dir, name));
+                if (r < 0)
+                        return r;
         }
-        if (r < 0)
-                return r;
         *ret = TAKE_PTR(paths);
         return 0;
 }
@@ -68,12 +74,11 @@ static char *format_storage_message(const char *format, ...) printf_like(1, 2);
 static char *format_storage_message(const char *format, ...) {
         char *text;
         va_list ap;
-        int n;
 
         va_start(ap, format);
-        n = vasprintf(&text, format, ap);
+        text = format_message(format, ap);
         va_end(ap);
-        return n < 0 ? NULL : text;
+        return text;
 }
 
 static bool exceeds_quantity(uint64_t bytes, const Quantity *limit) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Limits of local ephemeral storage: sizeLimit of emptyDirs, ephemeral-storage of containers. Which
- * directories count, and whether a limit is exceeded. Pure. */
+/* Which directories count for the limits of local ephemeral storage (sizeLimit of emptyDirs,
+ * ephemeral-storage of containers), and whether a limit is exceeded. storage-monitor.c measures.
+ * Pure. */
 
 #include "agent/bundle/bundle.h"
 

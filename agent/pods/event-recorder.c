@@ -10,17 +10,14 @@ void record_pod_event(const PodInstance *instance, const char *container, PodEve
         const PodContext *context = instance->context;
         cleanup_free char *message = NULL;
         va_list ap;
-        int r;
 
         if (!context->on_event)
                 return;
         va_start(ap, format);
-        r = vasprintf(&message, format, ap);
+        message = format_message(format, ap);
         va_end(ap);
-        if (r < 0) {
-                message = NULL;
+        if (!message)
                 return;
-        }
         context->on_event(&(PodEvent){ .pod = instance->pod,
                                        .container = container,
                                        .kind = kind,

@@ -46,6 +46,8 @@ static void count_running_pods(PodManager *pod_manager, AgentMetrics *counts) {
                         count_container_state(&status.init_containers.items[i], counts);
                 for (size_t i = 0; i < status.containers.n; i++)
                         count_container_state(&status.containers.items[i], counts);
+                for (size_t i = 0; i < status.ephemeral_containers.n; i++)
+                        count_container_state(&status.ephemeral_containers.items[i], counts);
                 free(after);
                 after = format_pod_key(pod);
                 if (!after)
@@ -119,6 +121,8 @@ static void add_pod_usage(const BundleConfig *config, ResourceMetrics *usage, co
                 add_container_usage(usage, pod, group, &status->containers.items[i]);
         for (size_t i = 0; i < status->init_containers.n; i++)
                 add_container_usage(usage, pod, group, &status->init_containers.items[i]);
+        for (size_t i = 0; i < status->ephemeral_containers.n; i++)
+                add_container_usage(usage, pod, group, &status->ephemeral_containers.items[i]);
 }
 
 char *collect_resource_usage(PodManager *pod_manager, const BundleConfig *config) {

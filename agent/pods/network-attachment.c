@@ -195,7 +195,9 @@ static int run_plugin(NetworkAttachment *attachment, CniCommand command, Error *
         print_netns_path(attachment, netns, sizeof(netns));
         r = cni_invocation_build(attachment->network, command, attachment->step, netns, &invocation,
                                  reterr);
-        if (r >= 0 && command == CNI_ADD) {
+        if (r < 0)
+                return r;
+        if (command == CNI_ADD) {
                 cni_network_note_add_step(attachment->network, attachment->step + 1);
                 r = store_network_record(attachment, reterr);
         }
@@ -374,10 +376,11 @@ static int assume_default_network(NetworkAttachment *attachment, Error *reterr) 
 
         int r = uid ? new_network_from_config(attachment, &pod, reterr) : -ENOMEM;
 
-        if (r >= 0)
-                cni_network_note_add_step(attachment->network,
-                                          cni_network_n_steps(attachment->network, CNI_ADD));
-        return r;
+        if (r < 0)
+                return r;
+        cni_network_note_add_step(attachment->network,
+                                  cni_network_n_steps(attachment->network, CNI_ADD));
+        return 0;
 }
 
 static void begin_network_delete(NetworkAttachment *attachment) {
@@ -472,7 +475,7 @@ void network_attachment_on_sandbox_lost(NetworkAttachment *attachment) {
                 cni_network_begin_delete(attachment->network);
 }
 
-bool network_attachment_on_exec_done(NetworkAttachment *attachment, const SandboxEvent *event) {
+bool network_attachment_on_exec_done(NetworkAttachment *attachment, const ShimEvent *event) {
         CniPluginExit answer = {
                 .has_run = !event->message[0],
                 .timed_out = event->timed_out,

@@ -73,5 +73,5 @@ void network_attachment_on_sandbox_lost(NetworkAttachment *attachment);
 /* Prints its state, addresses and errors for `mainstay debug dump`. */
 void network_attachment_dump(const NetworkAttachment *attachment, FILE *out);
 
-/* For SANDBOX_EXEC_DONE: true where it was one of its plugins. */
-bool network_attachment_on_exec_done(NetworkAttachment *attachment, const SandboxEvent *event);
+/* For SHIM_EVENT_EXEC_DONE: true where it was one of its plugins. */
+bool network_attachment_on_exec_done(NetworkAttachment *attachment, const ShimEvent *event);

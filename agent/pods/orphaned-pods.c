@@ -124,16 +124,16 @@ static void on_orphan_sandbox_lost(OrphanedPod *orphan) {
         forget_orphaned_pod(orphan);
 }
 
-static void on_orphan_sandbox_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata) {
+static void on_orphan_sandbox_event(Sandbox *sandbox, const ShimEvent *event, void *userdata) {
         OrphanedPod *orphan = userdata;
 
-        if (event->type == SANDBOX_SYNCED) {
+        if (event->type == SHIM_EVENT_SYNCED) {
                 network_attachment_interrupt(orphan->attachment);
                 network_attachment_hold_netns(orphan->attachment, sandbox);
                 network_attachment_detach(orphan->attachment, sandbox);
-        } else if (event->type == SANDBOX_EXEC_DONE)
+        } else if (event->type == SHIM_EVENT_EXEC_DONE)
                 (void) network_attachment_on_exec_done(orphan->attachment, event);
-        else if (event->type == SANDBOX_LOST)
+        else if (event->type == SHIM_EVENT_LOST)
                 on_orphan_sandbox_lost(orphan);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Orphaned pods: of which there is a directory but neither a record nor a manifest, because an
- * agent died between two steps, or a record was damaged. They are cleaned up once, after the first
- * desired state was applied. */
+/* Orphaned pods (not the pods of a DaemonSet that lost their owner, see agent/daemonset): of which
+ * there is a directory but neither a record nor a manifest, because an agent died between two
+ * steps, or a record was damaged. They are cleaned up once, after the first desired state was
+ * applied. */
 
 #include "agent/pods/pod-context.h"
 

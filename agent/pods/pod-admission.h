@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Admission of a pod by the node, as in the kubelet: node selector and node affinity, and node
- * pressure. Taints are the scheduler's matter. A rejected pod has status Failed; unlike the kubelet
- * we admit it later, when the node's labels or conditions have changed. Running pods stay. */
+/* Admission of a pod by the node, as in the kubelet: node selector and node affinity, ports
+ * of the host, node pressure, and of an API server's pods also operating system, sysctls and
+ * resources. Taints are
+ * the scheduler's matter. A rejected pod has status Failed; unlike the kubelet we admit a pod of a
+ * file later, when the node's labels or conditions have changed. Running pods stay. */
 
 #include "agent/pods/pod-instance.h"
 
 typedef struct PodAdmission {
-        const char *rejection_reason; /* NULL: admitted, or not asked yet */
+        char *rejection_reason; /* NULL: admitted, or not asked yet */
         char *rejection_message;
+        uint64_t mismatch_since; /* boot time: the node's labels do not match; 0: they do */
+        bool awaits_port;        /* a port of the host that a pod holds: asked again when it ends */
+        bool is_waiting;         /* for labels that may be on their way: to be asked again soon */
 } PodAdmission;
 
 /* Whether the node admits the pod; if not, says why in 'admission', logs it and records an event.
  */
 bool pod_admission_check(PodAdmission *admission, const PodInstance *pod);
+
+/* Containers of the pod have started on this node before, as their logs show. */
+bool pod_has_run_before(const PodInstance *pod);
+
+/* The message of a rejection for its event, in which the kubelet says less. */
+const char *pod_admission_event_message(const PodAdmission *admission);
 void pod_admission_done(PodAdmission *admission);

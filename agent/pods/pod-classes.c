@@ -2,6 +2,7 @@
 #include "agent/pods/pod-classes.h"
 
 #include "agent/model/quantity.h"
+#include "common/cleanup.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -119,11 +120,16 @@ static const char *find_handler_runtime(const OciRuntimes *runtimes, const char 
 }
 
 static int check_pod_runtime_class(const ObjectLookup *lookup, const OciRuntimes *runtimes,
-                                   const PodSpec *spec, const char **ret_runtime, Error *reterr) {
+                                   const Pod *pod, const char **ret_runtime, Error *reterr) {
+        const PodSpec *spec = &pod->spec;
         const char *name = spec->runtime_class_name, *runtime;
-        const DataObject *class = find_class_object(lookup, OBJECT_RUNTIME_CLASS, name);
+        cleanup_error Error error = ERROR_NULL;
+        const DataObject *class;
+        int r = object_lookup(lookup, OBJECT_RUNTIME_CLASS, "", name, &class, &error);
 
-        if (!class)
+        if (r == -EAGAIN)
+                return error_setf(reterr, EAGAIN, "%s", error_message(&error, r));
+        if (r < 0)
                 return error_setf(reterr, ENOENT, "RuntimeClass \"%s\" not found", name);
         runtime = find_handler_runtime(runtimes, class->runtime.handler);
         if (!runtime)
@@ -131,8 +137,10 @@ static int check_pod_runtime_class(const ObjectLookup *lookup, const OciRuntimes
                                   "no runtime for \"%s\" is configured, which RuntimeClass \"%s\" "
                                   "names",
                                   class->runtime.handler, name);
-        if (has_pod_overhead(spec) && !schema_equal(&resource_list_schema, &spec->overhead,
-                                                    &class->runtime.overhead.pod_fixed))
+        /* An API server has set it by the class of that time. */
+        if (!pod_is_of_api(pod) && has_pod_overhead(spec) &&
+            !schema_equal(&resource_list_schema, &spec->overhead,
+                          &class->runtime.overhead.pod_fixed))
                 return error_setf(reterr, EINVAL,
                                   "the pod's overhead does not match that of RuntimeClass \"%s\"",
                                   name);
@@ -148,7 +156,7 @@ int check_pod_classes(const ObjectLookup *lookup, const OciRuntimes *runtimes, c
                 return error_setf(reterr, ENOENT, "no PriorityClass with name %s was found",
                                   spec->priority_class_name);
         if (spec->runtime_class_name)
-                return check_pod_runtime_class(lookup, runtimes, spec, ret_runtime, reterr);
+                return check_pod_runtime_class(lookup, runtimes, pod, ret_runtime, reterr);
         *ret_runtime = runtimes->path;
         return 0;
 }

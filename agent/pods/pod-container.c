@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver of the state machine: what the machine asks for is done here with bundles, the shim,
- * images, hooks and timers; what the shim reports goes to the machine. */
+ * images, hooks, stops and timers; what the shim reports goes to the machine. */
 
 #include "agent/pods/pod-container.h"
 
@@ -34,6 +34,7 @@ struct PodContainer {
         void *userdata;
         ContainerImages images;
         ContainerProbes probes;
+        ContainerStopper stopper;
         ContainerHooks hooks;
         ReplayedAttempts replayed;
         ContainerAttempt last; /* that runs or ran last */
@@ -83,7 +84,7 @@ static void update_container_checkpoint(void *userdata) {
 static void kill_container_attempt(const OptionalInt *grace, const char *why, void *userdata) {
         PodContainer *c = userdata;
 
-        if (container_hooks_kill(&c->hooks, grace, why))
+        if (container_stop_kill(&c->stopper, grace, why))
                 update_container_checkpoint(c);
 }
 
@@ -165,6 +166,8 @@ static int prepare_attempt(PodContainer *c, unsigned attempt, Bundle *ret_bundle
 
 static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
         const Container *spec = c->instance.spec;
+        const char *target = spec->target_container_name;
+        char target_id[CONTAINER_ID_SIZE];
         cleanup_with(bundle_done) Bundle bundle = { 0 };
         cleanup_strv char **journal_fields = NULL;
         char checkpoint[ATTEMPT_CHECKPOINT_MAX];
@@ -172,6 +175,13 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
 
         if (attempt > 0)
                 c->callbacks->restore_slices(c->userdata);
+        if (target) {
+                r = container_instance_print_target_id(
+                        c->callbacks->find_container(target, c->userdata), target, target_id,
+                        reterr);
+                if (r < 0)
+                        return r;
+        }
         r = prepare_attempt(c, attempt, &bundle, &journal_fields, reterr);
         if (r < 0)
                 return r;
@@ -180,21 +190,28 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
         if (r < 0)
                 return r;
         print_container_checkpoint(c, checkpoint);
-        container_hooks_reset(&c->hooks);
+        container_stopper_reset(&c->stopper);
         arm_start_slot_timer(c);
-        return sandbox_run_container(c->instance.pod->sandbox,
-                                     &(SandboxContainerConfig){
-                                             .id = bundle.id,
-                                             .name = spec->name,
-                                             .attempt = attempt,
-                                             .bundle = bundle.directory,
-                                             .log = bundle.log,
-                                             .journal_fields = journal_fields,
-                                             .events_file = bundle.events_file,
-                                             .note = checkpoint,
-                                             .has_input = spec->has_stdin,
-                                             .has_terminal = spec->tty,
-                                     });
+        r = sandbox_run_container(c->instance.pod->sandbox,
+                                  &(SandboxContainerConfig){
+                                          .id = bundle.id,
+                                          .name = spec->name,
+                                          .attempt = attempt,
+                                          .bundle = bundle.directory,
+                                          .log = bundle.log,
+                                          .journal_fields = journal_fields,
+                                          .events_file = bundle.events_file,
+                                          .note = checkpoint,
+                                          .has_input = spec->has_stdin,
+                                          .has_terminal = spec->tty,
+                                          .target = target ? target_id : NULL,
+                                  });
+        if (r == -ENOTSUP)
+                return error_setf(
+                        reterr, ENOTSUP,
+                        "the pod's shim was started by an older agent, which did not "
+                        "support target containers; it does in a new instance of the pod");
+        return r;
 }
 
 static int driver_run_attempt(void *userdata, unsigned attempt, Error *reterr) {
@@ -202,7 +219,7 @@ static int driver_run_attempt(void *userdata, unsigned attempt, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
         int r = run_attempt(c, attempt, &error);
 
-        if (r < 0)
+        if (r < 0 && r != -CONTAINER_AWAITED)
                 record_pod_event(c->instance.pod, c->instance.spec->name, POD_EVENT_WARNING,
                                  "Failed", "Error: %s", error_message(&error, r));
         if (r < 0 && reterr)
@@ -272,7 +289,7 @@ static void driver_stop(void *userdata, unsigned attempt, bool for_good) {
         PodContainer *c = userdata;
         ContainerStop stop = describe_container_stop(c, attempt, for_good);
 
-        container_hooks_stop(&c->hooks, &stop);
+        container_stop(&c->stopper, &stop);
 }
 
 static void driver_shorten_grace(void *userdata) {
@@ -281,7 +298,8 @@ static void driver_shorten_grace(void *userdata) {
                 describe_container_stop(c, container_machine_attempt(c->instance.machine),
                                         /* for_good= */ true);
 
-        container_hooks_shorten_grace(&c->hooks, &stop);
+        container_stop_shorten_grace(&c->stopper, &stop,
+                                     container_hooks_pre_stop_is_running(&c->hooks));
 }
 
 static void driver_run_hook(void *userdata, ContainerHook hook, unsigned attempt, bool for_good) {
@@ -354,7 +372,9 @@ int pod_container_new(const PodInstance *pod, const Container *spec,
         c->probes.container = &c->instance;
         c->probes.callbacks = &container_probes_callbacks;
         c->probes.userdata = c;
+        c->stopper.container = &c->instance;
         c->hooks.container = &c->instance;
+        c->hooks.stopper = &c->stopper;
         c->hooks.on_post_start_done = update_container_checkpoint;
         c->hooks.userdata = c;
         c->start_slot = (StartSlot){ .on_acquired = on_start_slot_acquired, .userdata = c };
@@ -413,6 +433,9 @@ void pod_container_step(PodContainer *c) {
 }
 
 void pod_container_reset(PodContainer *c) {
+        if (container_instance_is_ephemeral(&c->instance) &&
+            container_machine_has_any_attempt(c->instance.machine))
+                return;
         container_machine_stop(c->instance.machine);
         container_machine_reset(c->instance.machine);
         c->last.has_run = false;
@@ -460,21 +483,21 @@ static void report_attempt_exited(PodContainer *c, unsigned attempt, const Conta
 }
 
 /* One call of the runtime creates and starts the container. */
-static void record_container_event(const PodContainer *c, const SandboxEvent *event) {
+static void record_container_event(const PodContainer *c, const ShimEvent *event) {
         const PodInstance *pod = c->instance.pod;
         const char *name = c->instance.spec->name;
 
         if (event->attempt != container_machine_attempt(c->instance.machine))
                 return;
-        if (event->type == SANDBOX_STARTED) {
+        if (event->type == SHIM_EVENT_STARTED) {
                 record_pod_event(pod, name, POD_EVENT_NORMAL, "Created", "Container created");
                 record_pod_event(pod, name, POD_EVENT_NORMAL, "Started", "Container started");
-        } else if (event->type == SANDBOX_START_FAILED)
+        } else if (event->type == SHIM_EVENT_START_FAILED)
                 record_pod_event(pod, name, POD_EVENT_WARNING, "Failed", "Error: %s",
                                  strna(event->message));
 }
 
-static void process_container_event(PodContainer *c, const SandboxEvent *event) {
+static void process_container_event(PodContainer *c, const ShimEvent *event) {
         PodContext *context = c->instance.pod->context;
         ContainerExit end = { .exit_code = event->exit_code,
                               .oom_killed = event->oom_killed,
@@ -482,24 +505,24 @@ static void process_container_event(PodContainer *c, const SandboxEvent *event) 
                               .finished_at = event->finished_at };
 
         record_container_event(c, event);
-        if (event->type != SANDBOX_EXITED)
+        if (event->type != SHIM_EVENT_EXITED)
                 c->callbacks->restore_slices(c->userdata);
-        if (event->type == SANDBOX_STARTED) {
+        if (event->type == SHIM_EVENT_STARTED) {
                 context->n_containers_started++;
                 context->n_containers_restarted += event->attempt > 0;
                 container_machine_on_started(c->instance.machine, event->attempt,
                                              event->started_at);
-        } else if (event->type == SANDBOX_START_FAILED) {
+        } else if (event->type == SHIM_EVENT_START_FAILED) {
                 context->n_start_errors++;
                 container_machine_on_start_failed(c->instance.machine, event->attempt,
                                                   event->runtime_failed, strna(event->message));
-        } else if (event->type == SANDBOX_EXITED) {
+        } else if (event->type == SHIM_EVENT_EXITED) {
                 report_log_ended(c, event->attempt);
                 report_attempt_exited(c, event->attempt, &end);
         }
 }
 
-void pod_container_on_event(PodContainer *c, const SandboxEvent *event) {
+void pod_container_on_event(PodContainer *c, const ShimEvent *event) {
         unsigned obsolete;
 
         if (!event->replayed)
@@ -508,7 +531,7 @@ void pod_container_on_event(PodContainer *c, const SandboxEvent *event) {
                 driver_remove_attempt(c, obsolete);
 }
 
-bool pod_container_on_exec_done(PodContainer *c, const SandboxEvent *event) {
+bool pod_container_on_exec_done(PodContainer *c, const ShimEvent *event) {
         return handler_run_on_exec_done(c->hooks.run, event) ||
                container_probes_on_exec_done(&c->probes, event);
 }
@@ -520,9 +543,9 @@ static void process_latest_replayed(PodContainer *c) {
         const ReplayedAttempt *latest = &c->replayed.latest;
         ContainerMachine *machine = c->instance.machine;
 
-        if (latest->type == SANDBOX_STARTING)
+        if (latest->type == SHIM_EVENT_STARTING)
                 return; /* its result follows */
-        if (latest->type == SANDBOX_START_FAILED)
+        if (latest->type == SHIM_EVENT_START_FAILED)
                 container_machine_on_start_failed(machine, latest->attempt, latest->runtime_failed,
                                                   strna(latest->message));
         else
@@ -530,7 +553,7 @@ static void process_latest_replayed(PodContainer *c) {
         /* Before its end is processed: a container of a terminating pod is not restarted. */
         if (c->callbacks->must_stop(c->userdata))
                 container_machine_disable_restart(machine);
-        if (latest->type != SANDBOX_EXITED)
+        if (latest->type != SHIM_EVENT_EXITED)
                 return;
         report_log_ended(c, latest->attempt);
         report_attempt_exited(c, latest->attempt, &latest->exit);
@@ -551,10 +574,10 @@ static void adopt_container_attempt(PodContainer *c) {
         if (checkpoint.is_killed)
                 container_machine_adopt_killed(machine);
         container_probes_adopt(&c->probes, checkpoint.has_started, checkpoint.is_ready);
-        if (replayed->previous.type == SANDBOX_EXITED && replayed->previous.is_known)
+        if (replayed->previous.type == SHIM_EVENT_EXITED && replayed->previous.is_known)
                 container_machine_adopt_last(machine, replayed->previous.attempt,
                                              &replayed->previous.exit);
-        if (replayed->latest.type == SANDBOX_STARTING)
+        if (replayed->latest.type == SHIM_EVENT_STARTING)
                 container_machine_adopt_creating(machine);
         process_latest_replayed(c);
 }
@@ -735,6 +758,8 @@ int pod_container_status(PodContainer *c, const PodContainerStatusInput *input,
                 return -ENOMEM;
         ret->started = ret->started && container_probes_have_started(&c->probes);
         ret->ready = ret->ready && container_probes_are_ready(&c->probes);
+        if (container_instance_is_ephemeral(&c->instance)) /* the pod does not rely on it */
+                ret->ready = false;
         /* An init container is ready when it is done. */
         if (container_role(&pod->spec, spec) == ROLE_INIT)
                 ret->ready = container_machine_has_succeeded(c->instance.machine);

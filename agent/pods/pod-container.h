@@ -24,6 +24,8 @@ typedef struct PodContainerCallbacks {
         uint64_t (*remaining_grace_usec)(void *userdata); /* of the pod's grace period */
         void (*restore_slices)(void *userdata);           /* creates stopped systemd slices again */
         void (*abandon_sandbox)(const char *why, void *userdata);
+        /* The container of the pod of that name, or NULL. */
+        const ContainerInstance *(*find_container)(const char *name, void *userdata);
 } PodContainerCallbacks;
 
 /* 'pod' and 'spec' are borrowed. 0 or -ENOMEM. */
@@ -42,7 +44,8 @@ ContainerOrderEntry pod_container_order_entry(const PodContainer *container);
 /* Starts and stops probes. May be called at any time. */
 void pod_container_step(PodContainer *container);
 
-/* The machine waits to be started again, in the same sandbox. */
+/* The machine waits to be started again, in the same sandbox; an ephemeral container does not if it
+ * has run. */
 void pod_container_reset(PodContainer *container);
 
 /* The pod has a new sandbox, in which the container has not run. */
@@ -51,10 +54,10 @@ void pod_container_on_new_sandbox(PodContainer *container);
 /* ---- the shim ---- */
 
 /* An event of one of its attempts. */
-void pod_container_on_event(PodContainer *container, const SandboxEvent *event);
+void pod_container_on_event(PodContainer *container, const ShimEvent *event);
 
 /* A command in a container has ended. True where it was a probe's or a hook's of this one. */
-bool pod_container_on_exec_done(PodContainer *container, const SandboxEvent *event);
+bool pod_container_on_exec_done(PodContainer *container, const ShimEvent *event);
 
 /* The shim has replayed all that it knows. 'is_found': to a restarted agent; else after a broken
  * connection. */

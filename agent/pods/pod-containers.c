@@ -5,23 +5,37 @@
 #include "common/clock.h"
 #include "common/file.h"
 
+static int reserve_containers(PodContainers *containers, size_t n) {
+        ContainerOrderEntry *order;
+        PodContainer **items;
+
+        order = reallocarray(containers->order, n, sizeof(*order));
+        if (!order)
+                return -ENOMEM;
+        containers->order = order;
+        items = reallocarray(containers->items, n, sizeof(PodContainer *));
+        if (!items)
+                return -ENOMEM;
+        containers->items = items;
+        return 0;
+}
+
+int pod_containers_add_new(PodContainers *containers) {
+        const PodInstance *pod = containers->pod;
+        size_t n = pod_count_containers(&pod->pod->spec);
+        int r = reserve_containers(containers, n);
+
+        for (; r >= 0 && containers->n < n; containers->n += r >= 0)
+                r = pod_container_new(pod, pod_nth_container(&pod->pod->spec, containers->n),
+                                      containers->callbacks, containers->userdata,
+                                      &containers->items[containers->n]);
+        return r;
+}
+
 int pod_containers_init(PodContainers *containers, const PodInstance *pod,
                         const PodContainerCallbacks *callbacks, void *userdata) {
-        size_t n = pod_count_containers(&pod->pod->spec);
-
-        *containers = (PodContainers){ .pod = pod };
-        containers->order = calloc(n, sizeof(*containers->order));
-        containers->items = calloc(n, sizeof(PodContainer *));
-        if (!containers->order || !containers->items)
-                return -ENOMEM;
-        for (; containers->n < n; containers->n++) {
-                int r = pod_container_new(pod, pod_nth_container(&pod->pod->spec, containers->n),
-                                          callbacks, userdata, &containers->items[containers->n]);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        *containers = (PodContainers){ .pod = pod, .callbacks = callbacks, .userdata = userdata };
+        return pod_containers_add_new(containers);
 }
 
 void pod_containers_done(PodContainers *containers) {
@@ -206,7 +220,8 @@ bool pod_containers_have_completed(PodContainers *containers, uint64_t *ret_fini
         if (progress != PROGRESS_FAILED && progress != PROGRESS_DONE)
                 return false;
         for (size_t i = 0; i < containers->n; i++)
-                if (containers->order[i].role != ROLE_SIDECAR)
+                if (containers->order[i].role == ROLE_MAIN ||
+                    containers->order[i].role == ROLE_INIT)
                         *ret_finished_at = MAX(*ret_finished_at,
                                                container_machine_finished_at(pod_container_machine(
                                                        containers->items[i])));

@@ -19,6 +19,8 @@ typedef enum RestartAllState {
 
 typedef struct PodContainers {
         const PodInstance *pod;
+        const PodContainerCallbacks *callbacks;
+        void *userdata;       /* of the callbacks */
         PodContainer **items; /* as pod_nth_container() numbers them */
         size_t n;
         ContainerOrderEntry *order; /* of each container, as it was observed last */
@@ -31,6 +33,10 @@ typedef struct PodContainers {
 int pod_containers_init(PodContainers *containers, const PodInstance *pod,
                         const PodContainerCallbacks *callbacks, void *userdata);
 void pod_containers_done(PodContainers *containers);
+
+/* The pod's spec has more ephemeral containers than before, after all others. 0; after -ENOMEM, a
+ * new worker of the pod has them. */
+int pod_containers_add_new(PodContainers *containers);
 
 PodContainer *pod_containers_find(const PodContainers *containers, const char *name);
 

@@ -9,11 +9,27 @@
 #include "agent/image/image-store.h"
 #include "agent/model/event.h"
 #include "agent/model/eviction.h"
+#include "agent/model/node-status.h"
 #include "agent/model/node.h"
+#include "agent/model/resource.h"
 #include "agent/pods/container/restart-policy.h"
 #include "agent/pods/container/start-limiter.h"
 #include "agent/pods/pod-classes.h"
 #include "agent/sandbox/sandbox.h"
+
+/* What pods that the node has admitted request. */
+typedef struct NodeUsage {
+        int64_t amounts[N_RESOURCE_TYPES]; /* CPU in thousandths, the others in bytes */
+        int64_t n_pods;
+} NodeUsage;
+
+/* Which pod has a port of the host. */
+typedef struct HostPortHolder {
+        const Pod *pod;            /* borrowed */
+        bool is_terminating;       /* the port becomes free */
+        const ContainerPort *port; /* of the pod that asks for it, borrowed */
+        char *path;                /* the field of that port, which the caller frees */
+} HostPortHolder;
 
 /* Everything is borrowed and outlives the pods. */
 typedef struct PodContext {
@@ -30,6 +46,11 @@ typedef struct PodContext {
         const char *host_ip;
         const NodeLabelsTaints *node;     /* for node selectors and node affinity; or NULL */
         const NodeConditions *conditions; /* node pressure, for admission; or NULL */
+        const NodeResources *allocatable; /* likewise */
+        /* Adds up the pods that are admitted and have not terminated, without one. */
+        void (*sum_usage)(const Pod *except, NodeUsage *ret, void *userdata);
+        /* Finds a pod that holds a port of the host that the other pod asks for; false: none. */
+        bool (*find_port_holder)(const Pod *pod, HostPortHolder *ret, void *userdata);
         /* The pod needs pod_worker_step() soon; its status may have changed. */
         void (*on_dirty)(void *owner, void *userdata);
         /* The log of a container's attempt is complete, for clients that follow it. */

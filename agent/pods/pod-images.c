@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which images the pods use, so that image garbage collection keeps them. */
 
+#include "agent/model/containers.h"
 #include "agent/pods/pod-manager-private.h"
 #include "common/cleanup.h"
 
@@ -13,12 +14,10 @@ static bool is_same_image(const char *image, const char *reference) {
 
 static bool pod_uses_image(const Pod *pod, const char *reference) {
         const PodSpec *spec = &pod->spec;
+        const Container *container;
 
-        for (size_t i = 0; i < spec->containers.n; i++)
-                if (is_same_image(spec->containers.items[i].image, reference))
-                        return true;
-        for (size_t i = 0; i < spec->init_containers.n; i++)
-                if (is_same_image(spec->init_containers.items[i].image, reference))
+        pod_foreach_container(container, spec)
+                if (is_same_image(container->image, reference))
                         return true;
         for (size_t i = 0; i < spec->volumes.n; i++)
                 if (spec->volumes.items[i].image &&

@@ -30,6 +30,7 @@ void pod_instance_done(PodInstance *instance) {
         network_attachment_free(instance->attachment);
         sandbox_free(instance->sandbox);
         free(instance->description);
+        string_map_done(&instance->external_conditions);
         pod_free(instance->pod);
         *instance = (PodInstance){ 0 };
 }

@@ -17,6 +17,7 @@ typedef struct PodInstance {
         bool is_desired;               /* false: it is being terminated */
         Sandbox *sandbox;              /* NULL: no shim is connected */
         NetworkAttachment *attachment; /* NULL: the pod is in the host network */
+        StringMap external_conditions; /* of an API server: the status of each by its type */
 } PodInstance;
 
 /* Takes the pod; it stays the caller's where this fails. 0 or -ENOMEM. */

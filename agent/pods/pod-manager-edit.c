@@ -12,6 +12,8 @@
 #include "common/fsync-queue.h"
 #include "common/log.h"
 
+#include <inttypes.h>
+
 /* A record that cannot be written is tried again after this. */
 #define STORE_RETRY_USEC (5 * USEC_PER_SEC)
 
@@ -141,6 +143,21 @@ static void wait_for_replacement(PodManager *manager, PodEntry *entry, const cha
         pod_entry_mark_dirty_later(entry, entry->retry_delay_usec);
 }
 
+static int check_host_ports_of_next(const PodManager *manager, const PodEntry *entry,
+                                    Error *reterr) {
+        HostPortHolder holder;
+        int r;
+
+        if (!manager->context.find_port_holder(entry->next, &holder, manager->context.userdata))
+                return 0;
+        r = error_setf(reterr, EADDRINUSE,
+                       "%s: port %" PRId64 " of the host is in use by pod %s/%s", holder.path,
+                       holder.port->host_port.value, holder.pod->metadata.namespace,
+                       holder.pod->metadata.name);
+        free(holder.path);
+        return r;
+}
+
 static void preflight_replacement(PodManager *manager, PodEntry *entry, const EditPlan *plan) {
         cleanup_free char *reasons = edit_print_replace_reasons(plan);
         cleanup_error Error error = ERROR_NULL;
@@ -154,6 +171,8 @@ static void preflight_replacement(PodManager *manager, PodEntry *entry, const Ed
         if (!entry->preflight)
                 r = preflight_new(&manager->context, entry->next, on_preflight_changed, entry,
                                   &entry->preflight);
+        if (r >= 0)
+                r = check_host_ports_of_next(manager, entry, &error);
         if (r >= 0)
                 r = preflight_step(entry->preflight, &error);
         if (r > 0)

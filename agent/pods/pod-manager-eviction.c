@@ -82,7 +82,7 @@ uint64_t pod_manager_last_evicted_at(const PodManager *manager, NodeCondition co
         uint64_t latest = 0;
 
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
-                NodeCondition of;
+                NodeCondition of = condition;
                 uint64_t evicted_at = entry->worker ? pod_worker_evicted_at(entry->worker, &of) : 0;
 
                 if (evicted_at > 0 && of == condition)

@@ -23,6 +23,7 @@ typedef struct PodEntry {
         PodSource next_source;
         Preflight *preflight; /* of 'next', while 'worker' would have to be stopped for it */
         bool is_dirty;
+        bool holds_ports; /* of the host, when it was stepped last */
         bool is_reported;
         bool is_rejection_logged; /* that 'next' does not start during a shutdown */
         sd_event_source *retry_timer;
@@ -61,6 +62,11 @@ void pod_entry_mark_dirty_later(PodEntry *entry, uint64_t delay_usec);
 /* Writes the record of the pod that runs, or is about to. */
 int pod_entry_store_record(PodManager *manager, const PodEntry *entry, const Pod *pod,
                            const PodSource *source, const char *outdated, Error *reterr);
+
+/* The entry whose pod, which has a worker, has that full name, or that of the API server's pod that
+ * it was adopted for. NULL: there is none, with an error. */
+PodEntry *pod_manager_find_running(PodManager *manager, const char *namespace, const char *pod,
+                                   Error *reterr);
 
 /* No successor is desired. */
 void pod_entry_forget_next(PodEntry *entry);

@@ -37,11 +37,28 @@ int pod_manager_for_each_pod(PodManager *manager,
                 cleanup_with(pod_status_done) PodStatus status = { 0 };
                 int r = entry->worker ? pod_worker_status(entry->worker, &status) : 0;
 
-                if (r >= 0 && entry->worker)
+                if (r < 0)
+                        return r;
+                if (entry->worker)
                         r = each(pod_worker_pod(entry->worker), &status, userdata);
                 if (r < 0)
                         return r;
         }
+        return 0;
+}
+
+void pod_manager_set_external_conditions(PodManager *manager, const char *uid,
+                                         const StringMap *conditions) {
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
+                if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
+                        pod_worker_set_external_conditions(entry->worker, conditions);
+}
+
+int pod_manager_network_usage(const PodManager *manager, const char *uid,
+                              NetworkInterfaceUsage *ret) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
+                if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
+                        return pod_worker_network_usage(entry->worker, ret);
         return 0;
 }
 
@@ -60,9 +77,10 @@ int pod_manager_pod_status(PodManager *manager, const char *uid, const Pod **ret
                 if (!entry->worker || !streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
                         continue;
                 r = pod_worker_status(entry->worker, ret_status);
-                if (r >= 0)
-                        *ret_pod = pod_worker_pod(entry->worker);
-                return r;
+                if (r < 0)
+                        return r;
+                *ret_pod = pod_worker_pod(entry->worker);
+                return 0;
         }
         return -ENOENT;
 }

@@ -3,10 +3,12 @@
  * Removed workers are freed there too, never from within their own functions. */
 
 #include "agent/pods/pod-manager.h"
+#include "agent/model/total-resources.h"
 
 #include "agent/bundle/resources.h"
-#include "agent/model/adoption.h"
+#include "agent/model/pod-adoption.h"
 #include "agent/model/schema.h"
+#include "agent/pods/host-ports.h"
 #include "agent/pods/orphaned-pods.h"
 #include "agent/pods/pod-instance.h"
 #include "agent/pods/pod-manager-private.h"
@@ -42,6 +44,50 @@ void pod_manager_schedule_step(PodManager *manager) {
 void pod_entry_mark_dirty(PodEntry *entry) {
         entry->is_dirty = true;
         pod_manager_schedule_step(entry->manager);
+}
+
+static void add_pod_requests(const PodSpec *spec, NodeUsage *usage) {
+        for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++)
+                usage->amounts[type] += MAX(pod_total_request(spec, type), 0);
+        usage->n_pods++;
+}
+
+static void sum_node_usage(const Pod *except, NodeUsage *ret, void *userdata) {
+        const PodManager *manager = userdata;
+
+        *ret = (NodeUsage){ 0 };
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
+                if (entry->worker && pod_worker_pod(entry->worker) != except &&
+                    pod_worker_uses_resources(entry->worker))
+                        add_pod_requests(&pod_worker_pod(entry->worker)->spec, ret);
+}
+
+static bool have_same_name(const Pod *a, const Pod *b) {
+        return streq(a->metadata.name, b->metadata.name) &&
+               streq(a->metadata.namespace, b->metadata.namespace);
+}
+
+/* The pod of the same name is the one that it follows. */
+static bool find_port_holder(const Pod *pod, HostPortHolder *ret, void *userdata) {
+        const PodManager *manager = userdata;
+
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
+                const Pod *other = entry->worker ? pod_worker_pod(entry->worker) : NULL;
+
+                if (!other || have_same_name(other, pod))
+                        continue;
+                ret->port = find_host_port_conflict(&pod->spec, &other->spec, &ret->path);
+                if (!ret->port)
+                        continue;
+                if (!pod_worker_holds_ports(entry->worker)) {
+                        free(ret->path);
+                        continue;
+                }
+                ret->pod = other;
+                ret->is_terminating = pod_worker_has_terminated(entry->worker);
+                return true;
+        }
+        return false;
 }
 
 static void on_pod_worker_dirty(void *entry, void *userdata) {
@@ -90,6 +136,9 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
                 .host_ip = config->host_ip,
                 .node = config->node,
                 .conditions = config->conditions,
+                .allocatable = config->allocatable,
+                .sum_usage = sum_node_usage,
+                .find_port_holder = find_port_holder,
                 .on_dirty = on_pod_worker_dirty,
                 .on_log_ended = on_container_log_ended,
                 .on_event = on_pod_worker_event,
@@ -486,6 +535,18 @@ static void start_pod_or_retry(PodManager *manager, PodEntry *entry) {
                                                   on_pod_start_retry, entry);
 }
 
+/* Pods that wait for a port of the host are asked again when one becomes free. */
+static void notice_freed_ports(PodManager *manager, PodEntry *entry) {
+        bool held_ports = entry->holds_ports;
+
+        entry->holds_ports = entry->worker && pod_worker_holds_ports(entry->worker);
+        if (!held_ports || entry->holds_ports)
+                return;
+        for (PodEntry *other = manager->entries; other; other = other->next_entry)
+                if (other->worker && pod_worker_awaits_port(other->worker))
+                        pod_entry_mark_dirty(other);
+}
+
 static void step_pod_entry(PodManager *manager, PodEntry *entry) {
         bool is_new = !entry->is_reported;
 
@@ -504,6 +565,7 @@ static void step_pod_entry(PodManager *manager, PodEntry *entry) {
                 if (entry->worker)
                         pod_worker_step(entry->worker);
         }
+        notice_freed_ports(manager, entry);
         if (!entry->worker && entry->next && manager->stages)
                 pod_manager_reject_for_shutdown(manager, entry);
         if (!entry->worker)
@@ -567,9 +629,8 @@ static bool is_pod_called(const Pod *pod, const char *name) {
         return streq(pod->metadata.name, name) || streq_ptr(api_name, name);
 }
 
-/* NULL: there is none, with an error. */
-static PodEntry *find_running_entry(PodManager *manager, const char *namespace, const char *pod,
-                                    Error *reterr) {
+PodEntry *pod_manager_find_running(PodManager *manager, const char *namespace, const char *pod,
+                                   Error *reterr) {
         for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 const Pod *running = entry->worker ? pod_worker_pod(entry->worker) : NULL;
 
@@ -584,7 +645,7 @@ static PodEntry *find_running_entry(PodManager *manager, const char *namespace, 
 int pod_manager_find_log(PodManager *manager, const char *namespace, const char *pod,
                          const char *container, bool previous, char **ret_directory,
                          unsigned *ret_attempt, bool *ret_is_live, Error *reterr) {
-        PodEntry *entry = find_running_entry(manager, namespace, pod, reterr);
+        PodEntry *entry = pod_manager_find_running(manager, namespace, pod, reterr);
 
         return entry ? pod_worker_find_log(entry->worker, container, previous, ret_directory,
                                            ret_attempt, ret_is_live, reterr)
@@ -594,15 +655,31 @@ int pod_manager_find_log(PodManager *manager, const char *namespace, const char 
 int pod_manager_open_session(PodManager *manager, const char *namespace, const char *pod,
                              const char *container, const SandboxSession *session, int socket_fd,
                              Error *reterr) {
-        PodEntry *entry = find_running_entry(manager, namespace, pod, reterr);
+        PodEntry *entry = pod_manager_find_running(manager, namespace, pod, reterr);
 
         return entry ? pod_worker_open_session(entry->worker, container, session, socket_fd, reterr)
                      : -ENOENT;
 }
 
+int pod_manager_attach(PodManager *manager, const char *namespace, const char *pod,
+                       const char *container, const SandboxAttach *attach, int socket_fd,
+                       Error *reterr) {
+        PodEntry *entry = pod_manager_find_running(manager, namespace, pod, reterr);
+
+        return entry ? pod_worker_attach(entry->worker, container, attach, socket_fd, reterr)
+                     : -ENOENT;
+}
+
+int pod_manager_open_port(PodManager *manager, const char *namespace, const char *pod,
+                          const char *uid, unsigned port, bool is_ipv6, Error *reterr) {
+        PodEntry *entry = pod_manager_find_running(manager, namespace, pod, reterr);
+
+        return entry ? pod_worker_open_port(entry->worker, uid, port, is_ipv6, reterr) : -ENOENT;
+}
+
 int pod_manager_delete_pod(PodManager *manager, const char *namespace, const char *pod,
                            int64_t grace_seconds, const char *reason, Error *reterr) {
-        PodEntry *entry = find_running_entry(manager, namespace, pod, reterr);
+        PodEntry *entry = pod_manager_find_running(manager, namespace, pod, reterr);
 
         if (!entry)
                 return -ENOENT;

@@ -12,11 +12,13 @@
 #include "agent/model/desired-pods.h"
 #include "agent/model/event.h"
 #include "agent/model/eviction.h"
+#include "agent/model/node-status.h"
 #include "agent/model/node.h"
 #include "agent/model/probe-sample.h"
 #include "agent/model/status.h"
 #include "agent/pods/container/restart-policy.h"
 #include "agent/sandbox/sandbox.h"
+#include "common/network-namespace.h"
 
 #include <stdio.h>
 
@@ -39,6 +41,7 @@ typedef struct PodManagerConfig {
         const NodeLabelsTaints
                 *node; /* its labels; may change, see pod_manager_on_node_changed() */
         const NodeConditions *conditions; /* likewise; or NULL: there are none */
+        const NodeResources *allocatable; /* likewise; or NULL: pods of an API server always fit */
 } PodManagerConfig;
 
 typedef struct PodManagerCallbacks {
@@ -96,10 +99,31 @@ void pod_manager_remove_leftovers(PodManager *manager);
 int pod_manager_delete_pod(PodManager *manager, const char *namespace, const char *pod,
                            int64_t grace_seconds, const char *reason, Error *reterr);
 
+/* A connection to a port of a pod; see pod_worker_open_port(). */
+int pod_manager_open_port(PodManager *manager, const char *namespace, const char *pod,
+                          const char *uid, unsigned port, bool is_ipv6, Error *reterr);
+
+/* What the interfaces of the pod of that UID have received and sent; see
+ * pod_worker_network_usage(). 0: none, or there is no such pod. */
+int pod_manager_network_usage(const PodManager *manager, const char *uid,
+                              NetworkInterfaceUsage *ret);
+
 /* A session in a container of a pod; see pod_worker_open_session(). */
 int pod_manager_open_session(PodManager *manager, const char *namespace, const char *pod,
                              const char *container, const SandboxSession *session, int socket_fd,
                              Error *reterr);
+
+/* Attaches a client to a container; see pod_worker_attach(). */
+int pod_manager_attach(PodManager *manager, const char *namespace, const char *pod,
+                       const char *container, const SandboxAttach *attach, int socket_fd,
+                       Error *reterr);
+
+/* Adds an ephemeral container, a v1.EphemeralContainer as JSON, to a running pod that is not of an
+ * API server. It starts at once, is never restarted, and exists as long as the instance of the pod.
+ * Without a name it gets one. 0 with the name, which the caller frees; -ENOENT; -EAGAIN where the
+ * pod does not run; -EINVAL; another -errno; with a message. */
+int pod_manager_add_ephemeral_container(PodManager *manager, const char *namespace, const char *pod,
+                                        const char *json, char **ret_name, Error *reterr);
 
 /* ConfigMaps, Secrets or classes, found through the bundle's lookup, may have changed. 'concerns'
  * picks the pods that refer to one of them; NULL: all. After the desired state was applied. */
@@ -128,6 +152,11 @@ int pod_manager_next_pod(PodManager *manager, const char *after, const Pod **ret
 int pod_manager_for_each_pod(PodManager *manager,
                              int (*each)(const Pod *pod, const PodStatus *status, void *userdata),
                              void *userdata);
+
+/* The conditions that an API server has of the pod of that UID, which its readiness gates may name.
+ * Copied where they have changed; without the pod nothing is done. */
+void pod_manager_set_external_conditions(PodManager *manager, const char *uid,
+                                         const StringMap *conditions);
 
 /* The pod of that UID, until the next step; NULL: none. */
 const Pod *pod_manager_find_pod(const PodManager *manager, const char *uid);

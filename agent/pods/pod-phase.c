@@ -90,6 +90,8 @@ static ContainerCounts count_containers(const PodSpec *spec, const PodStatus *st
                 const ContainerStatus *one = find_container_status(status, container->name);
                 ContainerRole role = container_role(spec, container);
 
+                if (role == ROLE_EPHEMERAL)
+                        continue;
                 if (!one)
                         count.waiting++;
                 else if (role == ROLE_INIT)
@@ -134,13 +136,13 @@ PodPhase pod_phase(const PodSpec *spec, const PodStatus *status, bool all_restar
 /* ---- messages ---- */
 
 static bool is_incomplete_init(ContainerRole role, const ContainerStatus *status) {
-        if (role == ROLE_MAIN)
+        if (role == ROLE_MAIN || role == ROLE_EPHEMERAL)
                 return false;
         return !status || !(role == ROLE_SIDECAR ? status->started : status->ready);
 }
 
 static bool is_unready_container(ContainerRole role, const ContainerStatus *status) {
-        return role != ROLE_INIT && !(status && status->ready);
+        return role != ROLE_INIT && role != ROLE_EPHEMERAL && !(status && status->ready);
 }
 
 static char *list_containers(const PodSpec *spec, const PodStatus *status, const char *what,
@@ -183,7 +185,18 @@ static const PodCondition *find_reported_condition(const PodStatus *status, cons
         return NULL;
 }
 
-char *list_unready_gates(const PodSpec *spec, const PodStatus *status) {
+/* "True", "False" or "Unknown"; NULL: it is not reported. Other conditions than ours are those that
+ * controllers have set. */
+static const char *find_condition_status(const PodStatus *status, const StringMap *external,
+                                         const char *type) {
+        const PodCondition *condition = find_reported_condition(status, type);
+
+        if (condition)
+                return condition->is_true ? "True" : "False";
+        return string_map_get(external, type);
+}
+
+char *list_unready_gates(const PodSpec *spec, const PodStatus *status, const StringMap *external) {
         char *text = NULL;
         size_t length, n = 0;
         FILE *out = open_memstream(&text, &length);
@@ -192,16 +205,23 @@ char *list_unready_gates(const PodSpec *spec, const PodStatus *status) {
                 return NULL;
         for (size_t i = 0; i < spec->readiness_gates.n; i++) {
                 const char *type = spec->readiness_gates.items[i].condition_type;
-                const PodCondition *condition = find_reported_condition(status, type);
+                const char *value = find_condition_status(status, external, type);
 
-                if (condition && condition->is_true)
+                if (value && streq(value, "True"))
                         continue;
-                (void) fprintf(out,
-                               condition ? "%sthe status of pod readiness gate \"%s\" is not "
-                                           "\"True\", but False"
-                                         : "%scorresponding condition of pod readiness gate "
-                                           "\"%s\" does not exist.",
-                               n++ > 0 ? ", " : "", type);
+                if (n++ > 0)
+                        (void) fputs(", ", out);
+                if (value)
+                        (void) fprintf(
+                                out,
+                                "the status of pod readiness gate \"%s\" is not \"True\", but "
+                                "%s",
+                                type, value);
+                else
+                        (void) fprintf(out,
+                                       "corresponding condition of pod readiness gate \"%s\" does "
+                                       "not exist.",
+                                       type);
         }
         if (fclose(out) != 0 || n == 0) {
                 free(text);

@@ -84,7 +84,9 @@ static int parse_pod_record(const char *text, const char *uid, PodRecord *ret, E
                 return error_setf(reterr, EBADMSG, "is not a record of this version");
         text += strlen(record_header_v2);
         r = take_record_line(&text, &json, reterr);
-        if (r >= 0 && !is_first)
+        if (r < 0)
+                return r;
+        if (!is_first)
                 r = take_record_line(&text, &record.outdated, reterr);
         if (r < 0)
                 return r;

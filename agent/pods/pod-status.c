@@ -21,6 +21,17 @@ static bool is_restarting_all_containers(const PodStatusInput *input) {
         return input->containers->restart_all != RESTART_ALL_NONE;
 }
 
+static ContainerStatusList *status_list_of(const PodSpec *spec, size_t i, PodStatus *status) {
+        if (i < spec->init_containers.n)
+                return &status->init_containers;
+        return i < spec->init_containers.n + spec->containers.n ? &status->containers
+                                                                : &status->ephemeral_containers;
+}
+
+static void sort_statuses_by_name(ContainerStatusList *list) {
+        qsort(list->items, list->n, sizeof(ContainerStatus), compare_status_by_name);
+}
+
 static int fill_container_statuses(const PodStatusInput *input, PodStatus *status) {
         const PodSpec *spec = &input->pod->pod->spec;
         const PodContainerStatusInput container_input = {
@@ -32,21 +43,23 @@ static int fill_container_statuses(const PodStatusInput *input, PodStatus *statu
         status->init_containers.items =
                 calloc(spec->init_containers.n + 1, sizeof(ContainerStatus));
         status->containers.items = calloc(spec->containers.n + 1, sizeof(ContainerStatus));
-        if (!status->init_containers.items || !status->containers.items)
+        status->ephemeral_containers.items =
+                calloc(spec->ephemeral_containers.n + 1, sizeof(ContainerStatus));
+        if (!status->init_containers.items || !status->containers.items ||
+            !status->ephemeral_containers.items)
                 return -ENOMEM;
         if (input->admission->rejection_reason) /* the kubelet reports no containers either */
                 return 0;
         for (size_t i = 0; i < input->containers->n; i++) {
-                ContainerStatusList *list = i < spec->init_containers.n ? &status->init_containers
-                                                                        : &status->containers;
+                ContainerStatusList *list = status_list_of(spec, i, status);
                 int r = pod_container_status(input->containers->items[i], &container_input,
                                              &list->items[list->n++]);
 
                 if (r < 0)
                         return r;
         }
-        qsort(status->containers.items, status->containers.n, sizeof(ContainerStatus),
-              compare_status_by_name);
+        sort_statuses_by_name(&status->containers);
+        sort_statuses_by_name(&status->ephemeral_containers);
         return 0;
 }
 
@@ -125,7 +138,9 @@ static void fill_ready_condition(const PodStatusInput *input, ReportedPodConditi
                                  PodStatus *status, const char *reason, const char *message) {
         bool is_ready = status->conditions[CONDITION_CONTAINERS_READY].is_true;
         cleanup_free char *unready_gates =
-                is_ready ? list_unready_gates(&input->pod->pod->spec, status) : NULL;
+                is_ready ? list_unready_gates(&input->pod->pod->spec, status,
+                                              &input->pod->external_conditions)
+                         : NULL;
 
         if (unready_gates)
                 set_pod_condition(input, reported, status, CONDITION_READY, false,

@@ -12,6 +12,9 @@ typedef struct PodVolumes {
 
 bool pod_has_data_volume(const Pod *pod);
 
+/* A volume is a claim, which the API server binds to a PersistentVolume. */
+bool pod_has_claim(const Pod *pod);
+
 /* Rewrites the volumes that have changed. An error is logged once; each later change tries again.
  */
 void pod_volumes_update(PodVolumes *volumes, const PodInstance *pod);

@@ -34,6 +34,14 @@ typedef enum PodWorkerState {
 extern const char *const pod_worker_state_names[N_WORKER_STATES];
 
 /* The sandbox as the state machine of pod-worker-sandbox.c drives it. */
+/* What the start of a sandbox is at, or failed at. */
+typedef enum SandboxStartStage {
+        START_SANDBOX,
+        START_CLASSES,
+        START_DEVICES,
+        START_VOLUMES,
+} SandboxStartStage;
+
 typedef struct PodSandboxProgress {
         PodWorkerState state;
         PodWorkerState retry_state; /* WORKER_NO_SANDBOX, WORKER_READY or WORKER_SANDBOX_LOST */
@@ -41,6 +49,7 @@ typedef struct PodSandboxProgress {
         sd_event_source *timer; /* of the state; removed when it changes */
         sd_event_source *network_check_timer;
         Child *cleanup;
+        SandboxStartStage start_stage;
         bool is_lost;           /* the shim has exited; the next step frees the Sandbox */
         bool needs_cleanup;     /* before anything starts: an earlier agent left this pod */
         bool cleanup_is_whole;  /* the cleanup under way removes everything */
@@ -86,6 +95,9 @@ bool pod_worker_is_admitted(PodWorker *worker);
 
 /* Records an event for each error, and logs it once. NULL: there is none. */
 void pod_worker_set_last_error(PodWorker *worker, const char *message);
+
+/* What the pod waits for without an error: for its status only. */
+void pod_worker_set_awaited(PodWorker *worker, const char *message);
 
 void pod_worker_update_volumes(PodWorker *worker);
 void pod_worker_resize_cgroups(PodWorker *worker);

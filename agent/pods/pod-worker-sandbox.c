@@ -206,9 +206,10 @@ int pod_worker_init_sandbox(PodWorker *worker) {
         r = network_attachment_new(pod->context->bundle, pod->context->network,
                                    pod->pod->metadata.uid, on_pod_network_done, worker,
                                    &pod->attachment);
-        if (r >= 0)
-                (void) network_attachment_load(pod->attachment);
-        return r;
+        if (r < 0)
+                return r;
+        (void) network_attachment_load(pod->attachment);
+        return 0;
 }
 
 void pod_worker_done_sandbox(PodWorker *worker) {
@@ -343,7 +344,7 @@ static void lose_pod_containers(PodWorker *worker) {
                 pod_container_on_sandbox_lost(worker->containers.items[i], now);
 }
 
-static void on_pod_exec_done(PodWorker *worker, const SandboxEvent *event) {
+static void on_pod_exec_done(PodWorker *worker, const ShimEvent *event) {
         NetworkAttachment *attachment = worker->instance.attachment;
 
         if (attachment && network_attachment_on_exec_done(attachment, event))
@@ -353,38 +354,41 @@ static void on_pod_exec_done(PodWorker *worker, const SandboxEvent *event) {
                         return;
 }
 
-static void on_pod_sandbox_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata) {
+static void on_pod_sandbox_event(Sandbox *sandbox, const ShimEvent *event, void *userdata) {
         PodWorker *worker = userdata;
         PodContainer *c = pod_containers_find(&worker->containers, event->name);
         LogSubject subject = pod_instance_log_subject(&worker->instance, c ? event->name : NULL);
         LOG_ABOUT(&subject);
 
         switch (event->type) {
-        case SANDBOX_SYNCED:
+        case SHIM_EVENT_SYNCED:
                 on_sandbox_synced(worker, event->ready);
                 break;
-        case SANDBOX_READY:
+        case SHIM_EVENT_READY:
                 enter_worker_attaching(worker);
                 break;
-        case SANDBOX_SETUP_FAILED:
+        case SHIM_EVENT_SETUP_FAILED:
                 on_sandbox_setup_failed(worker, event->message);
                 break;
-        case SANDBOX_LOST:
+        case SHIM_EVENT_LOST:
                 /* The containers learn it at once, so that none sends it a request. */
                 worker->sandbox.is_lost = true;
                 lose_pod_containers(worker);
                 break;
-        case SANDBOX_STARTING:
-        case SANDBOX_STARTED:
-        case SANDBOX_START_FAILED:
-        case SANDBOX_EXITED:
+        case SHIM_EVENT_STARTING:
+        case SHIM_EVENT_STARTED:
+        case SHIM_EVENT_START_FAILED:
+        case SHIM_EVENT_EXITED:
                 if (c)
                         pod_container_on_event(c, event);
                 break;
-        case SANDBOX_EXEC_DONE:
+        case SHIM_EVENT_EXEC_DONE:
                 on_pod_exec_done(worker, event);
                 break;
-        case SANDBOX_DELETED:
+        case SHIM_EVENT_DELETED:
+        case SHIM_EVENT_HELLO:
+        case SHIM_EVENT_ERROR:
+        case N_SHIM_EVENT_TYPES:
                 break;
         }
         pod_instance_mark_dirty(&worker->instance);
@@ -528,14 +532,26 @@ static int start_pod_sandbox(PodWorker *worker, Error *reterr) {
         const PodInstance *pod = &worker->instance;
         const PodContext *context = pod->context;
         const char *runtime;
-        int r = check_pod_classes(&context->bundle->objects, &context->runtimes, pod->pod, &runtime,
-                                  reterr);
+        int r;
 
+        worker->sandbox.start_stage = START_CLASSES;
+        r = check_pod_classes(&context->bundle->objects, &context->runtimes, pod->pod, &runtime,
+                              reterr);
         if (r < 0)
                 return r;
+        worker->sandbox.start_stage = START_DEVICES;
+        if (pod->pod->spec.has_resource_claims)
+                return error_setf(reterr, EOPNOTSUPP,
+                                  "this node lacks a driver for the devices of resourceClaims");
+        worker->sandbox.start_stage = START_SANDBOX;
         r = bundle_prepare_pod(context->bundle, pod->pod, reterr);
         if (r < 0)
                 return r;
+        worker->sandbox.start_stage = START_VOLUMES;
+        r = bundle_prepare_volumes(context->bundle, pod->pod, reterr);
+        if (r < 0)
+                return r;
+        worker->sandbox.start_stage = START_SANDBOX;
         slices_set_pod(context, pod->pod);
         sandbox_set_runtime(pod->sandbox, runtime);
         warn_ignored_selinux(worker);
@@ -602,6 +618,13 @@ static bool needs_sandbox(PodWorker *worker) {
         return true;
 }
 
+/* An object or a token of the API server is on its way: that is not a failure. */
+static bool is_object_awaited(const PodWorker *worker, int r) {
+        SandboxStartStage stage = worker->sandbox.start_stage;
+
+        return r == -EAGAIN && (stage == START_CLASSES || stage == START_VOLUMES);
+}
+
 static void step_without_sandbox(PodWorker *worker) {
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -611,11 +634,18 @@ static void step_without_sandbox(PodWorker *worker) {
                 return;
         }
         if (pod_worker_should_run(worker) && !worker->sandbox.needs_cleanup &&
-            !pod_worker_is_admitted(worker))
+            !pod_worker_is_admitted(worker)) {
+                if (worker->admission.is_waiting)
+                        retry_sandbox_later(worker, WORKER_NO_SANDBOX);
                 return;
+        }
+        worker->sandbox.start_stage = START_SANDBOX;
         r = connect_or_start_sandbox(worker, &error);
         if (r < 0) {
-                pod_worker_set_last_error(worker, error_message(&error, r));
+                if (is_object_awaited(worker, r))
+                        pod_worker_set_awaited(worker, error_message(&error, r));
+                else
+                        pod_worker_set_last_error(worker, error_message(&error, r));
                 worker->instance.sandbox = sandbox_free(worker->instance.sandbox);
                 retry_sandbox_later(worker, WORKER_NO_SANDBOX);
         } else if (r > 0) {

@@ -9,12 +9,14 @@
 #include "agent/model/schema.h"
 #include "agent/pods/event-recorder.h"
 #include "agent/pods/eviction-candidate.h"
+#include "agent/pods/host-ports.h"
 #include "agent/pods/pod-edit.h"
 #include "agent/pods/pod-worker-private.h"
 #include "agent/pods/slices.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/message-ids.h"
+#include "common/network-namespace.h"
 
 /* How much longer than its grace period the shim of a terminating pod may take. */
 #define SHIM_TEARDOWN_USEC (60 * USEC_PER_SEC)
@@ -30,9 +32,14 @@
 /* An event each time: users see that the agent keeps trying. */
 static void record_worker_error(const PodWorker *worker, const char *message) {
         const PodInstance *instance = &worker->instance;
+        bool is_starting = instance->is_desired && worker->sandbox.state == WORKER_NO_SANDBOX;
 
-        if (worker->sandbox.state == WORKER_SETTING_UP)
+        if (worker->sandbox.state == WORKER_SETTING_UP ||
+            (is_starting && worker->sandbox.start_stage == START_VOLUMES))
                 record_pod_event(instance, NULL, POD_EVENT_WARNING, "FailedMount", "%s", message);
+        else if (is_starting && worker->sandbox.start_stage == START_DEVICES)
+                record_pod_event(instance, NULL, POD_EVENT_WARNING, "FailedPrepareDynamicResources",
+                                 "Failed to prepare dynamic resources: %s", message);
         else if (instance->is_desired)
                 record_pod_event(instance, NULL, POD_EVENT_WARNING, "FailedCreatePodSandBox",
                                  "Failed to create pod sandbox: %s", message);
@@ -52,6 +59,15 @@ void pod_worker_set_last_error(PodWorker *worker, const char *message) {
                 log_set_message_id(MESSAGE_POD_ERROR);
                 log_warning("Pod '%s': %s", worker->instance.description, message);
         }
+        pod_instance_mark_dirty(&worker->instance);
+}
+
+void pod_worker_set_awaited(PodWorker *worker, const char *message) {
+        if (streq_ptr(worker->last_error, message))
+                return;
+        free(worker->last_error);
+        worker->last_error = strdup(message);
+        log_debug("Pod '%s' waits: %s", worker->instance.description, message);
         pod_instance_mark_dirty(&worker->instance);
 }
 
@@ -133,6 +149,13 @@ static void abandon_worker_sandbox(const char *why, void *userdata) {
         pod_worker_abandon_sandbox(userdata, why);
 }
 
+static const ContainerInstance *find_worker_container(const char *name, void *userdata) {
+        const PodWorker *worker = userdata;
+        const PodContainer *container = pod_containers_find(&worker->containers, name);
+
+        return container ? pod_container_instance(container) : NULL;
+}
+
 static const PodContainerCallbacks pod_container_callbacks = {
         .may_start = may_start_container,
         .must_stop = must_stop_container,
@@ -141,6 +164,7 @@ static const PodContainerCallbacks pod_container_callbacks = {
         .remaining_grace_usec = remaining_grace_of_worker,
         .restore_slices = restore_worker_slices,
         .abandon_sandbox = abandon_worker_sandbox,
+        .find_container = find_worker_container,
 };
 
 /* ---- the worker ---- */
@@ -238,6 +262,26 @@ PodWorker *pod_worker_free(PodWorker *worker) {
 
 /* ---- questions ---- */
 
+/* Only a pod with readiness gates depends on them. */
+void pod_worker_set_external_conditions(PodWorker *worker, const StringMap *conditions) {
+        PodInstance *pod = &worker->instance;
+        StringMap copy = { 0 };
+        int r = 0;
+
+        if (pod->pod->spec.readiness_gates.n == 0 ||
+            string_map_equal(&pod->external_conditions, conditions))
+                return;
+        for (size_t i = 0; r >= 0 && i < conditions->n; i++)
+                r = string_map_set(&copy, conditions->items[i].key, conditions->items[i].value);
+        if (r < 0) {
+                string_map_done(&copy);
+                return;
+        }
+        string_map_done(&pod->external_conditions);
+        pod->external_conditions = copy;
+        pod_instance_mark_dirty(pod);
+}
+
 const Pod *pod_worker_pod(const PodWorker *worker) {
         return worker->instance.pod;
 }
@@ -314,6 +358,50 @@ int pod_worker_open_session(PodWorker *worker, const char *name, const SandboxSe
                                                socket_fd, reterr);
 }
 
+int pod_worker_attach(PodWorker *worker, const char *name, const SandboxAttach *attach,
+                      int socket_fd, Error *reterr) {
+        const PodContainer *container = pod_containers_find(&worker->containers, name);
+
+        if (!container)
+                return error_setf(reterr, ENOENT, "container %s not found in pod %s", name,
+                                  worker->instance.pod->metadata.name);
+        return container_instance_attach(pod_container_instance(container), attach, socket_fd,
+                                         reterr);
+}
+
+int pod_worker_open_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
+                         Error *reterr) {
+        const Pod *pod = worker->instance.pod;
+        cleanup_close int namespace_fd = -EBADF;
+        int fd;
+
+        if (uid && !streq(uid, pod->metadata.uid))
+                return error_setf(reterr, ENOENT, "pod not found");
+        if (!worker->instance.sandbox || !sandbox_is_connected(worker->instance.sandbox))
+                return error_setf(reterr, ENXIO, "pod not found (\"%s_%s\")", pod->metadata.name,
+                                  pod->metadata.namespace);
+        if (port == 0)
+                return 0;
+        namespace_fd = sandbox_open_network_namespace(worker->instance.sandbox);
+        if (namespace_fd < 0 && namespace_fd != -ENOENT) /* -ENOENT: it is the node's */
+                return error_prefixf(reterr, namespace_fd, "the pod's network namespace");
+        fd = connect_to_loopback(namespace_fd, port, is_ipv6);
+        return fd < 0 ? error_setf(reterr, -fd, "cannot connect to localhost:%u in the pod: %s",
+                                   port, strerror(-fd))
+                      : fd;
+}
+
+int pod_worker_network_usage(const PodWorker *worker, NetworkInterfaceUsage *ret) {
+        const Sandbox *sandbox = worker->instance.sandbox;
+        cleanup_close int namespace_fd = sandbox && sandbox_is_connected(sandbox)
+                                                 ? sandbox_open_network_namespace(sandbox)
+                                                 : -ENOENT;
+
+        if (namespace_fd < 0)
+                return namespace_fd == -ENOENT ? 0 : namespace_fd;
+        return network_usage(namespace_fd, ret);
+}
+
 int pod_worker_find_log(PodWorker *worker, const char *name, bool previous, char **ret_directory,
                         unsigned *ret_attempt, bool *ret_is_live, Error *reterr) {
         const PodContainer *container = pod_containers_find(&worker->containers, name);
@@ -365,19 +453,33 @@ void pod_worker_delete(PodWorker *worker, int64_t grace_seconds, const char *rea
 
 /* ---- failure ---- */
 
-static void fail_pod(PodWorker *worker, PodEventKind kind, const char *reason, const char *message,
-                     uint64_t grace_usec) {
+/* 'message' is that of the status, 'event' that of the event. */
+static void fail_pod_with_event(PodWorker *worker, PodEventKind kind, const char *reason,
+                                const char *message, const char *event, uint64_t grace_usec) {
         if (pod_worker_is_terminating(worker) ||
             pod_failure_set(&worker->failure, reason, message) < 0)
                 return; /* whatever found it finds it again */
         log_set_message_id(MESSAGE_POD_FAILED);
         log_warning("Pod '%s' has failed, stopping it: %s: %s", worker->instance.description,
                     reason, message);
-        record_pod_event(&worker->instance, NULL, kind, reason, "%s", message);
+        record_pod_event(&worker->instance, NULL, kind, reason, "%s", event);
         worker->failure.grace_usec = grace_usec;
         pod_failure_store(&worker->failure, &worker->instance);
         arm_termination_timer(worker, grace_usec);
         pod_instance_mark_dirty(&worker->instance);
+}
+
+static void fail_pod(PodWorker *worker, PodEventKind kind, const char *reason, const char *message,
+                     uint64_t grace_usec) {
+        fail_pod_with_event(worker, kind, reason, message, message, grace_usec);
+}
+
+static void fail_rejected_pod(PodWorker *worker) {
+        const PodAdmission *admission = &worker->admission;
+
+        fail_pod_with_event(worker, POD_EVENT_WARNING, admission->rejection_reason,
+                            admission->rejection_message, pod_admission_event_message(admission),
+                            ADMISSION_EVICTION_GRACE_USEC);
 }
 
 bool pod_worker_evict(PodWorker *worker, NodeCondition condition, const char *message,
@@ -449,11 +551,32 @@ bool pod_worker_is_admitted(PodWorker *worker) {
         if (pod_admission_check(&worker->admission, &worker->instance))
                 return true;
         /* The API server's controllers replace a rejected pod, so that it must not start later. */
-        if (streq(admission->rejection_reason, "Evicted") && admission->rejection_message &&
-            pod_is_of_api(worker->instance.pod))
-                fail_pod(worker, POD_EVENT_WARNING, "Evicted", admission->rejection_message,
-                         ADMISSION_EVICTION_GRACE_USEC);
+        if (admission->rejection_message && pod_is_of_api(worker->instance.pod))
+                fail_rejected_pod(worker);
         return false;
+}
+
+bool pod_worker_uses_resources(const PodWorker *worker) {
+        PodWorkerState state = worker->sandbox.state;
+
+        if (worker->admission.rejection_reason || pod_worker_has_failed(worker))
+                return false;
+        return state != WORKER_NO_SANDBOX && state != WORKER_REMOVED;
+}
+
+/* Also before it starts again, as after a reboot. */
+bool pod_worker_holds_ports(PodWorker *worker) {
+        PodWorkerState state = worker->sandbox.state;
+
+        if (!pod_has_host_ports(&worker->instance.pod->spec) || worker->admission.rejection_reason)
+                return false;
+        return (state != WORKER_NO_SANDBOX && state != WORKER_REMOVED) ||
+               (pod_worker_should_run(worker) && !pod_worker_has_failed(worker) &&
+                pod_has_run_before(&worker->instance));
+}
+
+bool pod_worker_awaits_port(const PodWorker *worker) {
+        return worker->admission.awaits_port;
 }
 
 static void enforce_active_deadline(PodWorker *worker) {
@@ -569,8 +692,8 @@ void pod_worker_on_objects_changed(PodWorker *worker) {
                          worker->sandbox.retry_state == WORKER_NO_SANDBOX;
 
         pod_worker_update_volumes(worker);
-        if (may_start && (pod_has_data_volume(pod) || pod->spec.priority_class_name ||
-                          pod->spec.runtime_class_name)) {
+        if (may_start && (pod_has_data_volume(pod) || pod_has_claim(pod) ||
+                          pod->spec.priority_class_name || pod->spec.runtime_class_name)) {
                 pod_worker_set_state(worker, WORKER_NO_SANDBOX);
                 pod_instance_mark_dirty(&worker->instance);
         }
@@ -612,6 +735,14 @@ void pod_worker_parse_outdated(PodWorker *worker, const char *text) {
         pod_containers_parse_outdated(&worker->containers, text);
 }
 
+static void add_ephemeral_containers(PodWorker *worker) {
+        int r = pod_containers_add_new(&worker->containers);
+
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot add the ephemeral containers of pod '%s'",
+                                       worker->instance.description);
+}
+
 void pod_worker_apply_edit_take(PodWorker *worker, Pod *pod, const EditPlan *plan) {
         Pod *present = worker->instance.pod, old = *present;
 
@@ -623,6 +754,7 @@ void pod_worker_apply_edit_take(PodWorker *worker, Pod *pod, const EditPlan *pla
         for (size_t i = 0; i < worker->containers.n; i++)
                 pod_container_set_spec(worker->containers.items[i],
                                        pod_nth_container(&present->spec, i));
+        add_ephemeral_containers(worker);
         active_deadline_stop(&worker->deadline); /* the next step arms it again */
         pod_free(pod);                           /* what is under way has its own copies */
         report_pod_edit(&worker->instance, plan, EDIT_IN_PLACE, NULL);

@@ -9,6 +9,7 @@
 #include "agent/model/probe-sample.h"
 #include "agent/model/status.h"
 #include "agent/pods/pod-context.h"
+#include "common/network-namespace.h"
 
 #include <stdio.h>
 
@@ -87,6 +88,16 @@ bool pod_worker_is_synced(const PodWorker *worker);
 /* Prints sandbox, network, timers, errors and containers for `mainstay debug dump`. */
 void pod_worker_dump(const PodWorker *worker, FILE *out);
 
+/* The node has admitted the pod, and it has not terminated. */
+bool pod_worker_uses_resources(const PodWorker *worker);
+
+/* The pod's ports of the host are taken; it waits for one that another pod has. */
+bool pod_worker_holds_ports(PodWorker *worker);
+bool pod_worker_awaits_port(const PodWorker *worker);
+
+/* See pod_manager_set_external_conditions(). */
+void pod_worker_set_external_conditions(PodWorker *worker, const StringMap *conditions);
+
 const Pod *pod_worker_pod(const PodWorker *worker);
 
 /* Reports the counts of its probes' results. */
@@ -100,6 +111,23 @@ int pod_worker_status(PodWorker *worker, PodStatus *ret);
  * container is filled in. */
 int pod_worker_open_session(PodWorker *worker, const char *name, const SandboxSession *session,
                             int socket_fd, Error *reterr);
+
+/* Attaches the client of a socket to a container, likewise: output from now on, and input where the
+ * container has one. -ENOTSUP where the shim was started by an older agent. Of 'attach' only
+ * the streams that the client requests are read. */
+int pod_worker_attach(PodWorker *worker, const char *name, const SandboxAttach *attach,
+                      int socket_fd, Error *reterr);
+
+/* Connects to a TCP port of the loopback address in the pod's network; does not wait. Port 0 only
+ * checks that there is a sandbox. A descriptor, or 0 for a check; -ENOENT: 'uid' is not NULL and
+ * not the pod's; another -errno; with a message. */
+int pod_worker_open_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
+                         Error *reterr);
+
+/* What the interfaces of the pod have received and sent; none where its network is the node's, or
+ * the shim is not connected. 'ret' has space for NETWORK_INTERFACES_MAX. Their number, or -errno.
+ */
+int pod_worker_network_usage(const PodWorker *worker, NetworkInterfaceUsage *ret);
 
 /* The log directory and attempt that is the latest with a log (or the one before). -ENOENT,
  * -EAGAIN. */

@@ -10,7 +10,7 @@ static void replayed_attempt_done(ReplayedAttempt *replayed) {
         *replayed = (ReplayedAttempt){ 0 };
 }
 
-bool replayed_attempts_add(ReplayedAttempts *attempts, const SandboxEvent *event,
+bool replayed_attempts_add(ReplayedAttempts *attempts, const ShimEvent *event,
                            unsigned *ret_obsolete) {
         bool has_obsolete = false;
 

@@ -122,6 +122,7 @@ void slices_set_qos(const PodContext *context) {
         if (!context->sandbox->systemd || !context->bundle->has_slices)
                 return;
         for (size_t i = N_ELEMENTS(classes); i > 0; i--) { /* parents first */
+                CgroupValue all[CGROUP_VALUES_MAX];
                 cleanup_free char *group = cgroup_of_qos_class(context->bundle, classes[i - 1]);
                 CgroupValue weight = { .controller = "cpu", .file = "cpu.weight" };
                 uint64_t shares = cpu_shares(
@@ -129,9 +130,12 @@ void slices_set_qos(const PodContext *context) {
 
                 (void) snprintf(weight.value, sizeof(weight.value), "%" PRIu64,
                                 cpu_weight_of_group(shares));
-                if (group)
-                        set_slice_properties(context, group, &weight,
-                                             classes[i - 1] != QOS_GUARANTEED);
+                if (group && classes[i - 1] == QOS_GUARANTEED)
+                        set_slice_properties(
+                                context, group, all,
+                                all_pods_cgroup_values(context->bundle, cgroup_version(), all));
+                else if (group)
+                        set_slice_properties(context, group, &weight, 1);
         }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Limits of local ephemeral storage (sizeLimit of emptyDirs, ephemeral-storage of containers): a
- * pod that has written more is evicted. Every ten seconds, as with the kubelet, a child measures
+/* Measures the local ephemeral storage of pods with a limit (ephemeral-storage.c decides): a pod
+ * that has written more is evicted. Every ten seconds, as with the kubelet, a child measures
  * what the pod has written, and only of pods that have such a limit, while their containers run. */
 
 #include "agent/pods/pod-instance.h"

@@ -27,7 +27,7 @@ static void replace_character(char *text, char from, char to) {
 }
 
 bool pod_may_complete(const PodSpec *spec) {
-        if (spec->restart_policy != RESTART_POLICY_ALWAYS)
+        if (spec->restart_policy != RESTART_POLICY_ALWAYS || spec->ephemeral_containers.n > 0)
                 return true;
         for (size_t i = 0; i < spec->containers.n; i++)
                 if (spec->containers.items[i].restart_policy != RESTART_POLICY_UNSET)

@@ -61,6 +61,7 @@ static const char *const request_names[] = {
         [SHIM_REQUEST_EXEC_IN]  = "exec-in",
         [SHIM_REQUEST_NOTE]     = "note",
         [SHIM_REQUEST_SESSION]  = "session",
+        [SHIM_REQUEST_ATTACH]   = "attach",
 };
 
 static const char *const event_names[] = {
@@ -79,7 +80,9 @@ static const char *const event_names[] = {
 
 enum {
         OF_ID = MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN) | MESSAGE_TYPE_BIT(SHIM_REQUEST_STOP) | MESSAGE_TYPE_BIT(SHIM_REQUEST_DELETE) | MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC) |
-                MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC_IN) | MESSAGE_TYPE_BIT(SHIM_REQUEST_NOTE) | MESSAGE_TYPE_BIT(SHIM_REQUEST_SESSION),
+                MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC_IN) | MESSAGE_TYPE_BIT(SHIM_REQUEST_NOTE) | MESSAGE_TYPE_BIT(SHIM_REQUEST_SESSION) |
+                MESSAGE_TYPE_BIT(SHIM_REQUEST_ATTACH),
+        OF_CLIENT = MESSAGE_TYPE_BIT(SHIM_REQUEST_SESSION) | MESSAGE_TYPE_BIT(SHIM_REQUEST_ATTACH),
         OF_PROGRAM = MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC) | MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC_IN),
         OF_ENDED = MESSAGE_TYPE_BIT(SHIM_EVENT_EXITED) | MESSAGE_TYPE_BIT(SHIM_EVENT_START_FAILED),
         OF_ATTEMPT = OF_ENDED | MESSAGE_TYPE_BIT(SHIM_EVENT_STARTING) | MESSAGE_TYPE_BIT(SHIM_EVENT_STARTED) | MESSAGE_TYPE_BIT(SHIM_EVENT_DELETED),
@@ -101,8 +104,10 @@ static const MessageField request_fields[] = {
         { "journal_fields", KIND_STRINGS, offsetof(ShimRequest, journal_fields), MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN)   },
         { "events_file",   KIND_OPTIONAL, offsetof(ShimRequest, events_file),   MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN)    },
         { "note",          KIND_OPTIONAL, offsetof(ShimRequest, note),          MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN) | MESSAGE_TYPE_BIT(SHIM_REQUEST_NOTE) },
-        { "has_input",     KIND_BOOLEAN,  offsetof(ShimRequest, has_input),     MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN) | MESSAGE_TYPE_BIT(SHIM_REQUEST_SESSION) },
-        { "has_terminal",  KIND_BOOLEAN,  offsetof(ShimRequest, has_terminal),  MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN) | MESSAGE_TYPE_BIT(SHIM_REQUEST_SESSION) },
+        { "has_input",     KIND_BOOLEAN,  offsetof(ShimRequest, has_input),     MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN) | OF_CLIENT },
+        { "has_terminal",  KIND_BOOLEAN,  offsetof(ShimRequest, has_terminal),  MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN) | OF_CLIENT },
+        { "is_input_once", KIND_BOOLEAN,  offsetof(ShimRequest, is_input_once), MESSAGE_TYPE_BIT(SHIM_REQUEST_ATTACH) },
+        { "target",        KIND_OPTIONAL, offsetof(ShimRequest, target),        MESSAGE_TYPE_BIT(SHIM_REQUEST_RUN)    },
         { "signal",        KIND_INTEGER,  offsetof(ShimRequest, signal),        MESSAGE_TYPE_BIT(SHIM_REQUEST_STOP)   },
         { "delay_usec",    KIND_LARGE,    offsetof(ShimRequest, delay_usec),    MESSAGE_TYPE_BIT(SHIM_REQUEST_STOP)   },
         { "grace_usec",    KIND_LARGE,    offsetof(ShimRequest, grace_usec),    MESSAGE_TYPE_BIT(SHIM_REQUEST_STOP)   },
@@ -115,8 +120,8 @@ static const MessageField request_fields[] = {
         { "timeout_usec",  KIND_LARGE,    offsetof(ShimRequest, timeout_usec),  OF_PROGRAM          },
         { "interface",     KIND_OPTIONAL, offsetof(ShimRequest, interface),     MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC)   },
         { "address",       KIND_OPTIONAL, offsetof(ShimRequest, address),       MESSAGE_TYPE_BIT(SHIM_REQUEST_EXEC)   },
-        { "has_output",    KIND_BOOLEAN,  offsetof(ShimRequest, has_output),    MESSAGE_TYPE_BIT(SHIM_REQUEST_SESSION) },
-        { "has_error",     KIND_BOOLEAN,  offsetof(ShimRequest, has_error),     MESSAGE_TYPE_BIT(SHIM_REQUEST_SESSION) },
+        { "has_output",    KIND_BOOLEAN,  offsetof(ShimRequest, has_output),    OF_CLIENT },
+        { "has_error",     KIND_BOOLEAN,  offsetof(ShimRequest, has_error),     OF_CLIENT },
 };
 
 static const MessageField event_fields[] = {
@@ -238,19 +243,18 @@ static int write_message_fields(json_t *root, const MessageSchema *schema, unsig
 
 static int encode_message(const MessageSchema *schema, unsigned type, const void *message,
                           char **ret_packet, size_t *ret_length) {
+        cleanup_with(json_decrefp) json_t *root =
+                json_pack("{s:s}", "type", schema->type_names[type]);
         cleanup_free char *packet = NULL;
-        json_t *root = json_pack("{s:s}", "type", schema->type_names[type]);
         size_t length;
         int r;
 
         if (!root)
                 return -ENOMEM;
         r = write_message_fields(root, schema, type, message);
-        if (r >= 0)
-                packet = json_dumps(root, JSON_COMPACT);
-        json_decref(root);
         if (r < 0)
                 return r;
+        packet = json_dumps(root, JSON_COMPACT);
         if (!packet)
                 return -ENOMEM;
         length = strlen(packet);
@@ -435,6 +439,14 @@ int shim_request_decode(const char *packet, size_t length, ShimRequest *ret, Err
         return 0;
 }
 
+static void set_missing_event_strings(ShimEvent *event) {
+        event->name = strna(event->name);
+        event->note = strna(event->note);
+        event->message = strna(event->message);
+        event->output = strna(event->output);
+        event->error = strna(event->error);
+}
+
 int shim_event_decode(const char *packet, size_t length, ShimEvent *ret, Error *reterr) {
         ShimEvent event = { 0 };
         unsigned type = 0;
@@ -445,6 +457,7 @@ int shim_event_decode(const char *packet, size_t length, ShimEvent *ret, Error *
         if (r < 0)
                 return r;
         event.type = (ShimEventType) type;
+        set_missing_event_strings(&event);
         *ret = event;
         return 0;
 }

@@ -15,8 +15,9 @@
 #include <sys/types.h>
 
 enum {
-        SHIM_PROTOCOL_VERSION = 3, /* version 1 had neither exec-in nor note, nor a delayed stop;
-                                      before 3 the greeting carried no network namespace */
+        SHIM_PROTOCOL_VERSION = 4, /* version 1 had neither exec-in nor note, nor a delayed stop;
+                                      before 3 the greeting carried no network namespace; before 4
+                                      there was no attach, and no target of a container */
         SHIM_PROTOCOL_PACKET_MAX = 64 * 1024,
         SHIM_PROTOCOL_NOTE_MAX = 1024,
         SHIM_PROTOCOL_MESSAGE_MAX = 4096,
@@ -33,7 +34,7 @@ typedef enum ShimRequestType {
         SHIM_REQUEST_HELLO,    /* version */
         SHIM_REQUEST_SETUP,    /* fstab, hostname, log_max_size, log_max_files */
         SHIM_REQUEST_RUN,      /* id, name, attempt, bundle, log, journal_fields, events_file, note,
-                                * has_input, has_terminal */
+                                * has_input, has_terminal, target */
         SHIM_REQUEST_STOP,     /* id, signal, delay_usec, grace_usec */
         SHIM_REQUEST_DELETE,   /* id, directories */
         SHIM_REQUEST_TEARDOWN, /* nothing */
@@ -42,6 +43,7 @@ typedef enum ShimRequestType {
         SHIM_REQUEST_SESSION, /* id (of a container), arguments, has_…; with a descriptor */
         SHIM_REQUEST_EXEC_IN, /* id, container, arguments, timeout_usec */
         SHIM_REQUEST_NOTE,    /* id, note */
+        SHIM_REQUEST_ATTACH,  /* id (of a container), has_…, is_input_once; with a descriptor */
         N_SHIM_REQUEST_TYPES,
 } ShimRequestType;
 
@@ -61,10 +63,13 @@ typedef struct ShimRequest {
                                       fields */
         const char *events_file;
         const char *note;
-        bool has_input;    /* its standard input is open; outside of sessions it is silent */
-        bool has_output;   /* of a session: the client wants the standard output */
-        bool has_error;    /* likewise */
-        bool has_terminal; /* config.json, or the session's client, requests a terminal */
+        bool has_input;     /* its standard input is open; outside of sessions it is silent */
+        bool has_output;    /* of a session: the client wants the standard output */
+        bool has_error;     /* likewise */
+        bool has_terminal;  /* config.json, or the session's client, requests a terminal */
+        bool is_input_once; /* the end of the first client's input ends the container's */
+        const char *target; /* ID of a running container whose PID namespace is bound to
+                               <bundle>/pid-namespace; NULL: none */
         int signal;
         uint64_t delay_usec;   /* before the stop signal */
         uint64_t grace_usec;   /* before SIGKILL; the grace period */
@@ -83,40 +88,47 @@ typedef struct ShimRequest {
 
 typedef enum ShimEventType {
         SHIM_EVENT_HELLO,        /* version, pid of the shim */
-        SHIM_EVENT_SYNCED,       /* ready */
-        SHIM_EVENT_READY,        /* nothing */
-        SHIM_EVENT_SETUP_FAILED, /* message */
-        SHIM_EVENT_STARTING,     /* id, name, attempt, note; replayed */
-        SHIM_EVENT_STARTED,      /* id, name, attempt, note, pid, started_at, replayed */
-        SHIM_EVENT_START_FAILED, /* id, name, attempt, note, message, runtime_failed, replayed,
-                                  * deleted
-                                  */
+        SHIM_EVENT_SYNCED,       /* its complete state is reported after a connection: ready */
+        SHIM_EVENT_READY,        /* the setup is done */
+        SHIM_EVENT_SETUP_FAILED, /* message; setup may be requested again */
+        SHIM_EVENT_STARTING,     /* replayed only: the attempt is being started, its result follows;
+                                  * id, name, attempt, note */
+        SHIM_EVENT_STARTED,      /* a container runs: id, name, attempt, note, pid, started_at,
+                                  * replayed */
+        SHIM_EVENT_START_FAILED, /* no process of the attempt is left: id, name, attempt, note,
+                                  * message, runtime_failed, replayed, deleted */
         SHIM_EVENT_EXITED,    /* as started; exit_code, signal, oom_killed, finished_at, deleted */
-        SHIM_EVENT_DELETED,   /* id, name, attempt, note */
-        SHIM_EVENT_EXEC_DONE, /* id, exit_code, signal, timed_out, output, error; message where it
-                               * did not run */
+        SHIM_EVENT_DELETED,   /* only the log of the attempt is left: id, name, attempt, note */
+        SHIM_EVENT_EXEC_DONE, /* id of the request, exit_code, signal, timed_out, output, error; or
+                               * message where the program could not be started */
         SHIM_EVENT_ERROR,     /* message; id where it is about one: a request that was refused */
-        N_SHIM_EVENT_TYPES,
+        N_SHIM_EVENT_TYPES,   /* that a packet may have */
+
+        /* Never in a packet. The agent's end reports it: the shim is gone, because it was torn down
+         * or died. */
+        SHIM_EVENT_LOST,
 } ShimEventType;
 
 typedef struct ShimEvent {
         ShimEventType type;
         unsigned version;
-        const char *id;
-        const char *name;
-        const char *note;
+        const char *id;      /* of a container or request; NULL for events of the sandbox */
+        const char *name;    /* of the container */
+        const char *note;    /* as the request gave it */
         const char *message; /* bytes that are not UTF-8 are sent as '?' */
         const char *output;  /* likewise */
         const char *error;   /* likewise; the last line of standard error */
         unsigned attempt;
         pid_t pid;
-        int exit_code;
-        int signal;
+        int exit_code; /* 0..255; 128 + signal if a signal ended it, as container runtimes report it
+                        */
+        int signal;    /* 0 if it exited by itself */
         bool oom_killed;
-        bool runtime_failed;
-        bool replayed;
+        bool runtime_failed; /* true: the OCI runtime refused or is missing; false: a mount or a
+                                file failed before */
+        bool replayed;       /* reported on connection, not when it happened */
         bool ready;
-        bool deleted;
+        bool deleted; /* replayed only: the remains of the attempt are already deleted */
         bool timed_out;
         uint64_t started_at;  /* realtime, microseconds */
         uint64_t finished_at; /* realtime, microseconds */
@@ -130,7 +142,8 @@ int shim_event_encode(const ShimEvent *event, char **ret_packet, size_t *ret_len
 
 /* Decodes one packet. 0; -EBADMSG if it is not a message, lacks a string that its type requires, or
  * has a number out of range; -ENOTSUP for an unknown type. Free the result with shim_request_done()
- * or shim_event_done(); both are safe after a failure. */
+ * or shim_event_done(); both are safe after a failure. Strings that an event lacks are "", but its
+ * id is NULL. */
 int shim_request_decode(const char *packet, size_t length, ShimRequest *ret, Error *reterr);
 int shim_event_decode(const char *packet, size_t length, ShimEvent *ret, Error *reterr);
 

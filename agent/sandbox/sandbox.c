@@ -27,6 +27,7 @@ enum {
         CLEANUP_TIMEOUT_SEC = 120,
         PROTOCOL_WITH_NETWORK =
                 3, /* protocol version since which a shim sends its network namespace */
+        PROTOCOL_WITH_ATTACH = 4,
 };
 
 struct Sandbox {
@@ -152,46 +153,6 @@ static void disconnect_from_shim(Sandbox *sandbox) {
 
 /* --- events ------------------------------------------------------------------------------- */
 
-/* clang-format off */
-static const SandboxEventType event_type_of_shim_event[N_SHIM_EVENT_TYPES] = {
-        [SHIM_EVENT_SYNCED]       = SANDBOX_SYNCED,
-        [SHIM_EVENT_READY]        = SANDBOX_READY,
-        [SHIM_EVENT_SETUP_FAILED] = SANDBOX_SETUP_FAILED,
-        [SHIM_EVENT_STARTING]     = SANDBOX_STARTING,
-        [SHIM_EVENT_STARTED]      = SANDBOX_STARTED,
-        [SHIM_EVENT_START_FAILED] = SANDBOX_START_FAILED,
-        [SHIM_EVENT_EXITED]       = SANDBOX_EXITED,
-        [SHIM_EVENT_DELETED]      = SANDBOX_DELETED,
-        [SHIM_EVENT_EXEC_DONE]    = SANDBOX_EXEC_DONE,
-};
-/* clang-format on */
-
-static void forward_shim_event(Sandbox *sandbox, const ShimEvent *event) {
-        SandboxEvent translated = {
-                .type = event_type_of_shim_event[event->type],
-                .id = event->id,
-                .name = strna(event->name),
-                .note = strna(event->note),
-                .message = strna(event->message),
-                .output = strna(event->output),
-                .error = strna(event->error),
-                .attempt = event->attempt,
-                .pid = event->pid,
-                .exit_code = event->exit_code,
-                .signal = event->signal,
-                .oom_killed = event->oom_killed,
-                .runtime_failed = event->runtime_failed,
-                .replayed = event->replayed,
-                .ready = event->ready,
-                .deleted = event->deleted,
-                .timed_out = event->timed_out,
-                .started_at = event->started_at,
-                .finished_at = event->finished_at,
-        };
-
-        sandbox->on_event(sandbox, &translated, sandbox->userdata);
-}
-
 static void handle_shim_event(Sandbox *sandbox, const ShimEvent *event) {
         switch (event->type) {
         case SHIM_EVENT_HELLO:
@@ -201,10 +162,10 @@ static void handle_shim_event(Sandbox *sandbox, const ShimEvent *event) {
                 break;
         case SHIM_EVENT_ERROR:
                 log_warning("Pod %s: container '%.12s': %s", sandbox->uid, strna(event->id),
-                            strna(event->message));
+                            event->message);
                 break;
         default:
-                forward_shim_event(sandbox, event);
+                sandbox->on_event(sandbox, event, sandbox->userdata);
         }
 }
 
@@ -325,7 +286,12 @@ int sandbox_connect(Sandbox *sandbox, Error *reterr) {
  * agent connected, and reports its complete state again. A shim that is exiting may still accept a
  * connection, but sends no greeting. */
 static void reconnect_or_report_lost(Sandbox *sandbox) {
-        SandboxEvent event = { .type = SANDBOX_LOST, .name = "", .note = "", .message = "" };
+        const ShimEvent event = { .type = SHIM_EVENT_LOST,
+                                  .name = "",
+                                  .note = "",
+                                  .message = "",
+                                  .output = "",
+                                  .error = "" };
         bool may_live = sandbox->has_greeted;
 
         disconnect_from_shim(sandbox);
@@ -370,7 +336,14 @@ static StringList string_list_of_strv(char *const *strv) {
         return (StringList){ (const char *const *) strv, strv_length(strv) };
 }
 
+/* The shim is from before an upgrade and does not support the request. */
+static bool is_shim_older_than(const Sandbox *sandbox, unsigned version) {
+        return sandbox->has_greeted && sandbox->version < version;
+}
+
 int sandbox_run_container(Sandbox *sandbox, const SandboxContainerConfig *run) {
+        if (run->target && is_shim_older_than(sandbox, PROTOCOL_WITH_ATTACH))
+                return -ENOTSUP;
         return send_shim_request(
                 sandbox, &(ShimRequest){ .type = SHIM_REQUEST_RUN,
                                          .id = run->id,
@@ -382,12 +355,8 @@ int sandbox_run_container(Sandbox *sandbox, const SandboxContainerConfig *run) {
                                          .events_file = run->events_file,
                                          .note = run->note,
                                          .has_input = run->has_input,
-                                         .has_terminal = run->has_terminal });
-}
-
-/* The shim is from before an upgrade and does not support the request. */
-static bool is_shim_older_than(const Sandbox *sandbox, unsigned version) {
-        return sandbox->has_greeted && sandbox->version < version;
+                                         .has_terminal = run->has_terminal,
+                                         .target = run->target });
 }
 
 int sandbox_stop_container_delayed(Sandbox *sandbox, const char *id, int signal,
@@ -433,7 +402,8 @@ int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *exec) {
                                          .address = exec->address });
 }
 
-int sandbox_open_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd) {
+/* Sent at once or not at all, as the descriptor cannot be queued. */
+static int send_client_request(Sandbox *sandbox, const ShimRequest *request, int socket_fd) {
         cleanup_free char *data = NULL;
         size_t length;
         int r;
@@ -442,18 +412,41 @@ int sandbox_open_session(Sandbox *sandbox, const SandboxSession *session, int so
                 return -ENOTCONN;
         if (sandbox->queue.first)
                 return -EBUSY;
-        r = shim_request_encode(&(ShimRequest){ .type = SHIM_REQUEST_SESSION,
-                                                .id = session->container,
-                                                .arguments = string_list_of_strv(session->argv),
-                                                .has_input = session->has_input,
-                                                .has_output = session->has_output,
-                                                .has_error = session->has_error,
-                                                .has_terminal = session->has_terminal },
-                                &data, &length);
-        if (r >= 0)
-                r = packet_send(sandbox->fd, data, length,
-                                socket_fd); /* sent at once or not at all */
+        r = shim_request_encode(request, &data, &length);
+        if (r < 0)
+                return r;
+        r = packet_send(sandbox->fd, data, length, socket_fd);
         return r == -EAGAIN ? -EBUSY : r;
+}
+
+int sandbox_open_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd) {
+        return send_client_request(sandbox,
+                                   &(ShimRequest){ .type = SHIM_REQUEST_SESSION,
+                                                   .id = session->container,
+                                                   .arguments = string_list_of_strv(session->argv),
+                                                   .has_input = session->has_input,
+                                                   .has_output = session->has_output,
+                                                   .has_error = session->has_error,
+                                                   .has_terminal = session->has_terminal },
+                                   socket_fd);
+}
+
+bool sandbox_can_attach(const Sandbox *sandbox) {
+        return !is_shim_older_than(sandbox, PROTOCOL_WITH_ATTACH);
+}
+
+int sandbox_attach(Sandbox *sandbox, const SandboxAttach *attach, int socket_fd) {
+        if (!sandbox_can_attach(sandbox))
+                return -ENOTSUP;
+        return send_client_request(sandbox,
+                                   &(ShimRequest){ .type = SHIM_REQUEST_ATTACH,
+                                                   .id = attach->container,
+                                                   .has_input = attach->has_input,
+                                                   .has_output = attach->has_output,
+                                                   .has_error = attach->has_error,
+                                                   .has_terminal = attach->has_terminal,
+                                                   .is_input_once = attach->is_input_once },
+                                   socket_fd);
 }
 
 int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *exec) {
@@ -543,9 +536,10 @@ int sandbox_start(Sandbox *sandbox, const SandboxStartOptions *start, Error *ret
                 return r;
         }
         r = attach_shim_connection(sandbox, TAKE_FD(fd));
-        if (r >= 0)
-                sandbox->pid = pid;
-        return r;
+        if (r < 0)
+                return r;
+        sandbox->pid = pid;
+        return 0;
 }
 
 int sandbox_prepare(const SandboxConfig *config, Error *reterr) {
@@ -579,16 +573,24 @@ int sandbox_cleanup(const SandboxConfig *config, const SandboxCleanup *cleanup, 
         ChildSpec spec = { .timeout_usec = CLEANUP_TIMEOUT_SEC * UINT64_C(1000000) };
         int r = strv_append(&argv, config->shim_path);
 
-        if (r >= 0)
-                r = strv_append(&argv, "cleanup");
-        if (r >= 0 && cleanup->uid)
-                r = shim_append_cgroup_options(config, cleanup->uid, &argv);
-        if (r >= 0 && cleanup->cgroup)
-                r = strv_appendf(&argv, "--cgroup=%s", cleanup->cgroup);
-        for (size_t i = 0; r >= 0 && i < cleanup->n_directories; i++)
-                r = strv_append(&argv, cleanup->directories[i]);
         if (r < 0)
                 return r;
+        r = strv_append(&argv, "cleanup");
+        if (r < 0)
+                return r;
+        if (cleanup->uid)
+                r = shim_append_cgroup_options(config, cleanup->uid, &argv);
+        if (r < 0)
+                return r;
+        if (cleanup->cgroup)
+                r = strv_appendf(&argv, "--cgroup=%s", cleanup->cgroup);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < cleanup->n_directories; i++) {
+                r = strv_append(&argv, cleanup->directories[i]);
+                if (r < 0)
+                        return r;
+        }
         spec.argv = argv;
         return child_spawn(config->event, &spec, done, userdata, ret, reterr);
 }

@@ -8,6 +8,7 @@
  * events from the loop. Freeing a Sandbox closes only the connection: the shim and its containers
  * continue to run. */
 
+#include "agent/sandbox/protocol.h"
 #include "agent/sandbox/sandbox-config.h"
 #include "common/child.h"
 #include "common/error.h"
@@ -16,51 +17,13 @@
 #include <sys/types.h>
 #include <systemd/sd-event.h>
 
-typedef enum SandboxEventType {
-        /* After a connection, the shim has reported its complete state: .ready. Sent again if the
-         * connection broke and was restored. */
-        SANDBOX_SYNCED,
-        SANDBOX_READY,        /* sandbox_setup() is done */
-        SANDBOX_SETUP_FAILED, /* .message; setup may be requested again */
-        SANDBOX_STARTING,     /* replayed only: the attempt is being started, its result follows */
-        SANDBOX_STARTED,      /* a container runs: .pid, .started_at */
-        SANDBOX_START_FAILED, /* .message, .runtime_failed; no process of the attempt is left */
-        SANDBOX_EXITED,       /* .exit_code, .signal, .oom_killed, .started_at, .finished_at */
-        SANDBOX_DELETED,      /* only the log of the attempt is left */
-        SANDBOX_EXEC_DONE,    /* .id of sandbox_run_program(), .exit_code, .signal, .timed_out,
-                                 .output, .error; or .message if the program could not be started */
-        SANDBOX_LOST,         /* the shim is gone: it was torn down, or it died */
-} SandboxEventType;
-
-/* One event. Strings are valid only during the callback. Before SANDBOX_SYNCED the shim reports
- * each attempt that it holds as STARTED, EXITED or START_FAILED, oldest first; an attempt that is
- * being started is reported as its event later. */
-typedef struct SandboxEvent {
-        SandboxEventType type;
-        const char *id;   /* container ID, NULL for events of the sandbox */
-        const char *name; /* container name */
-        const char *note; /* as given to sandbox_run_container(), "" if nothing */
-        const char *message;
-        const char *output; /* output of the program, cut at 48 KiB */
-        const char *error;  /* last line of its standard error */
-        unsigned attempt;
-        pid_t pid;
-        int exit_code; /* 0..255; 128 + signal if a signal ended it, as container runtimes report it
-                        */
-        int signal;    /* 0 if it exited by itself */
-        bool oom_killed;
-        bool runtime_failed; /* true: the OCI runtime refused or is missing; false: a mount or a
-                                file failed before */
-        bool replayed;       /* reported on connection, not when it happened */
-        bool ready;
-        bool timed_out;
-        bool deleted;         /* replayed only: the remains of the attempt are already deleted */
-        uint64_t started_at;  /* realtime, microseconds */
-        uint64_t finished_at; /* realtime, microseconds */
-} SandboxEvent;
-
 typedef struct Sandbox Sandbox;
-typedef void (*sandbox_event_t)(Sandbox *sandbox, const SandboxEvent *event, void *userdata);
+/* An event of the shim, as protocol.h defines it, or SHIM_EVENT_LOST; neither SHIM_EVENT_HELLO nor
+ * SHIM_EVENT_ERROR. Strings are valid only during the callback. Before SHIM_EVENT_SYNCED the shim
+ * replays each attempt that it holds as STARTED, EXITED or START_FAILED, oldest first; an attempt
+ * that is being started is replayed as STARTING, and its event follows later. SHIM_EVENT_SYNCED
+ * comes again if the connection broke and was restored. */
+typedef void (*sandbox_event_t)(Sandbox *sandbox, const ShimEvent *event, void *userdata);
 
 typedef struct SandboxSetupOptions {
         const char
@@ -83,6 +46,8 @@ typedef struct SandboxContainerConfig {
         const char *note;    /* at most 1 KiB for the agent's own use, part of every event */
         bool has_input;      /* its standard input is open, and silent */
         bool has_terminal;   /* as config.json says */
+        const char *target;  /* ID of a running container of the pod, whose PID namespace is bound
+                                to <bundle>/pid-namespace; NULL: none */
 } SandboxContainerConfig;
 
 /* Runs "mainstay-shim prepare": makes <run-dir> a private mount. Blocks; to be called before the
@@ -94,25 +59,26 @@ int sandbox_new(const SandboxConfig *config, const char *uid, sandbox_event_t on
                 void *userdata, Sandbox **ret);
 
 /* Connects to the shim that an earlier agent started. 1: connected, its state follows as events up
- * to SANDBOX_SYNCED; 0: there is none; -errno. */
+ * to SHIM_EVENT_SYNCED; 0: there is none; -errno. */
 int sandbox_connect(Sandbox *sandbox, Error *reterr);
 
 /* Before sandbox_start(): uses this OCI runtime instead of the configured one. Borrowed. */
 void sandbox_set_runtime(Sandbox *sandbox, const char *runtime_path);
 
-/* Starts a shim and connects to it; SANDBOX_SYNCED follows. <run-dir>/pods/<uid> must exist.
+/* Starts a shim and connects to it; SHIM_EVENT_SYNCED follows. <run-dir>/pods/<uid> must exist.
  * -EEXIST if a shim of the pod is running, so that a pod never has two. If systemd is asked to
- * start it and fails, SANDBOX_LOST follows. */
+ * start it and fails, SHIM_EVENT_LOST follows. */
 int sandbox_start(Sandbox *sandbox, const SandboxStartOptions *start, Error *reterr);
 
-/* Requests the pod's mounts. SANDBOX_READY or SANDBOX_SETUP_FAILED follows. */
+/* Requests the pod's mounts. SHIM_EVENT_READY or SHIM_EVENT_SETUP_FAILED follows. */
 int sandbox_setup(Sandbox *sandbox, const SandboxSetupOptions *setup);
 
-/* Runs a container. SANDBOX_STARTED (and later SANDBOX_EXITED) or SANDBOX_START_FAILED follows. */
+/* Runs a container. SHIM_EVENT_STARTED (and later SHIM_EVENT_EXITED) or SHIM_EVENT_START_FAILED
+ * follows. -ENOTSUP if it has a target, and the shim was started by an older agent. */
 int sandbox_run_container(Sandbox *sandbox, const SandboxContainerConfig *run);
 
 /* Sends 'signal' to the container's first process now and SIGKILL after 'grace_usec'; the shim
- * keeps that time even without an agent. A further call can only shorten it. SANDBOX_EXITED
+ * keeps that time even without an agent. A further call can only shorten it. SHIM_EVENT_EXITED
  * follows. Unknown IDs are ignored. */
 int sandbox_stop_container(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec);
 
@@ -125,7 +91,7 @@ int sandbox_stop_container_delayed(Sandbox *sandbox, const char *id, int signal,
 /* Sets 'note', the checkpoint that events of that container carry. Unknown IDs are ignored. */
 int sandbox_set_container_note(Sandbox *sandbox, const char *id, const char *note);
 
-/* Deletes an ended attempt: runtime state, mounts, and the named directories. SANDBOX_DELETED
+/* Deletes an ended attempt: runtime state, mounts, and the named directories. SHIM_EVENT_DELETED
  * follows. */
 int sandbox_remove_container(Sandbox *sandbox, const char *id, const char *const *directories,
                              size_t n_directories);
@@ -143,8 +109,8 @@ typedef struct SandboxProgram {
         const char *address;      /* ... with this address, of either family */
 } SandboxProgram;
 
-/* Runs a program in the shim's mount namespace. SANDBOX_EXEC_DONE follows, unless the connection or
- * the shim ends before. Programs with 'in_host' run one after the other, in the order of the
+/* Runs a program in the shim's mount namespace. SHIM_EVENT_EXEC_DONE follows, unless the connection
+ * or the shim ends before. Programs with 'in_host' run one after the other, in the order of the
  * requests, so that two network plugins of a pod never run at the same time. -EMSGSIZE for more
  * than a packet takes (64 KiB). */
 int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *exec);
@@ -161,6 +127,23 @@ typedef struct SandboxSession {
  * another -errno. */
 int sandbox_open_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd);
 
+typedef struct SandboxAttach {
+        const char *container; /* ID of a running container */
+        bool has_input, has_output, has_error;
+        bool has_terminal;  /* the container has one; the client may set its size */
+        bool is_input_once; /* the container's input ends with that of the first client (stdinOnce);
+                               not with a terminal */
+} SandboxAttach;
+
+/* Attach session: connects the client of a socket, as above, with the streams of the container
+ * itself, from now on. Output is copied to each client; a client that does not read is dropped, and
+ * neither the container nor its log waits for one. 0; -EBUSY; -ENOTSUP if the shim was started by
+ * an older agent; another -errno. */
+int sandbox_attach(Sandbox *sandbox, const SandboxAttach *attach, int socket_fd);
+
+/* The shim supports sandbox_attach(). */
+bool sandbox_can_attach(const Sandbox *sandbox);
+
 typedef struct SandboxContainerExec {
         const char *id;        /* part of the event; at most 128 bytes */
         const char *container; /* ID of a running container */
@@ -169,12 +152,12 @@ typedef struct SandboxContainerExec {
 } SandboxContainerExec;
 
 /* Runs a program in a container (exec probes, hooks), as its user and with its environment.
- * SANDBOX_EXEC_DONE follows as above, with both streams in .output, cut at 10 KiB; .message is the
- * reason if it could not be run. */
+ * SHIM_EVENT_EXEC_DONE follows as above, with both streams in .output, cut at 10 KiB; .message is
+ * the reason if it could not be run. */
 int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *exec);
 
-/* Tears the sandbox down: the shim kills what still runs, drops its mounts and exits. SANDBOX_LOST
- * follows. */
+/* Tears the sandbox down: the shim kills what still runs, drops its mounts and exits.
+ * SHIM_EVENT_LOST follows. */
 int sandbox_teardown(Sandbox *sandbox);
 
 /* The shim's pid while it is connected and known, else 0. */

@@ -25,21 +25,33 @@ static int build_shim_arguments(const SandboxConfig *config, const char *uid,
         cleanup_strv char **argv = NULL;
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(words); i++)
+        for (size_t i = 0; i < N_ELEMENTS(words); i++) {
                 r = strv_append(&argv, words[i]);
-        if (r >= 0 && config->shim_cgroup && !config->systemd)
+                if (r < 0)
+                        return r;
+        }
+        if (config->shim_cgroup && !config->systemd)
                 r = strv_appendf(&argv, "--cgroup=%s/%s", config->shim_cgroup, uid);
-        if (r >= 0 && config->runtime_timeout_sec > 0)
+        if (r < 0)
+                return r;
+        if (config->runtime_timeout_sec > 0)
                 r = strv_appendf(&argv, "--runtime-timeout=%u", config->runtime_timeout_sec);
-        if (r >= 0 && start->host_network)
+        if (r < 0)
+                return r;
+        if (start->host_network)
                 r = strv_append(&argv, "--host-network");
-        if (r >= 0 && start->host_ipc)
+        if (r < 0)
+                return r;
+        if (start->host_ipc)
                 r = strv_append(&argv, "--host-ipc");
-        if (r >= 0 && start->has_systemd_cgroup)
+        if (r < 0)
+                return r;
+        if (start->has_systemd_cgroup)
                 r = strv_append(&argv, "--systemd-cgroup");
-        if (r >= 0)
-                *ret = TAKE_PTR(argv);
-        return r;
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(argv);
+        return 0;
 }
 
 /* With the listening socket as its standard input, in a session of its own, so that a signal to our
@@ -83,13 +95,14 @@ static void reap_shim_on_exit(sd_event *event, pid_t pid) {
         sd_event_source *source = NULL;
         int r = sd_event_add_child(event, &source, pid, WEXITED, on_shim_reaped, NULL);
 
-        if (r >= 0) {
-                (void) child_source_rearm(source);
-                (void) sd_event_source_set_description(source, "shim");
-                (void) sd_event_source_set_floating(source, true);
-                sd_event_source_unref(source);
-        } else
+        if (r < 0) {
                 (void) log_warning_errno(r, "Cannot watch shim process %d", pid);
+                return;
+        }
+        (void) child_source_rearm(source);
+        (void) sd_event_source_set_description(source, "shim");
+        (void) sd_event_source_set_floating(source, true);
+        sd_event_source_unref(source);
 }
 
 static char *format_shim_unit_name(const char *uid) {
@@ -125,23 +138,21 @@ int shim_launch(const SandboxConfig *config, const char *uid, const SandboxStart
 
         if (r < 0)
                 return r;
-        if (config->systemd)
-                r = start_shim_unit(config, uid, start, argv, listen_fd, reterr);
-        else {
-                r = spawn_detached_shim(argv, listen_fd, &pid, reterr);
-                if (r >= 0)
-                        reap_shim_on_exit(config->event, pid);
-        }
-        if (r >= 0)
-                *ret_pid = pid;
-        return r;
+        r = config->systemd ? start_shim_unit(config, uid, start, argv, listen_fd, reterr)
+                            : spawn_detached_shim(argv, listen_fd, &pid, reterr);
+        if (r < 0)
+                return r;
+        if (!config->systemd)
+                reap_shim_on_exit(config->event, pid);
+        *ret_pid = pid;
+        return 0;
 }
 
 int shim_append_cgroup_options(const SandboxConfig *config, const char *uid, char ***argv) {
         int r = config->shim_cgroup ? strv_appendf(argv, "--cgroup=%s/%s", config->shim_cgroup, uid)
                                     : 0;
 
-        if (r >= 0 && config->systemd)
-                r = strv_appendf(argv, "--cgroup=/%s/mainstay-pod-%s.service", shim_slice, uid);
-        return r;
+        if (r < 0 || !config->systemd)
+                return r;
+        return strv_appendf(argv, "--cgroup=/%s/mainstay-pod-%s.service", shim_slice, uid);
 }

@@ -44,7 +44,7 @@ static int connect_to_logind_bus(ShutdownInhibitor *inhibitor);
 static void log_missing_inhibitor_lock(ShutdownInhibitor *inhibitor, const char *why) {
         if (!inhibitor->has_logged_missing_lock)
                 log_info("Shutdown is not delayed until pods have terminated; they are stopped "
-                         "with the service:"
+                         "with the service: "
                          "%s",
                          why);
         inhibitor->has_logged_missing_lock = true;
@@ -197,7 +197,7 @@ static int on_inhibit_delay_max_reply(sd_bus_message *reply, void *userdata,
                 return 0;
         inhibitor->has_warned_of_delay_max = true;
         log_warning("logind delays shutdown by at most %us, less than the %us that pods may take "
-                    "to terminate; see"
+                    "to terminate; see "
                     "InhibitDelayMaxSec in logind.conf(5)",
                     (unsigned) (usec / USEC_PER_SEC),
                     (unsigned) (inhibitor->config.needed_usec / USEC_PER_SEC));
@@ -230,23 +230,34 @@ static int match_logind_signals(ShutdownInhibitor *inhibitor) {
                                                  NULL, inhibitor);
 }
 
-static int connect_to_logind_bus(ShutdownInhibitor *inhibitor) {
+static int open_logind_bus(ShutdownInhibitor *inhibitor) {
         int r = sd_bus_open_system(&inhibitor->bus);
 
-        if (r >= 0) /* logind may be activated by this call, while the machine is busy */
-                r = sd_bus_set_method_call_timeout(inhibitor->bus, NO_TIME_LIMIT);
-        if (r >= 0)
-                r = sd_bus_attach_event(inhibitor->bus, inhibitor->config.event,
-                                        SD_EVENT_PRIORITY_NORMAL);
-        if (r >= 0)
-                r = match_logind_signals(inhibitor);
-        if (r >= 0 && inhibitor->lock_fd < 0 && !inhibitor->is_shutting_down)
+        if (r < 0)
+                return r;
+        /* logind may be activated by this call, while the machine is busy. */
+        r = sd_bus_set_method_call_timeout(inhibitor->bus, NO_TIME_LIMIT);
+        if (r < 0)
+                return r;
+        r = sd_bus_attach_event(inhibitor->bus, inhibitor->config.event, SD_EVENT_PRIORITY_NORMAL);
+        if (r < 0)
+                return r;
+        r = match_logind_signals(inhibitor);
+        if (r < 0)
+                return r;
+        if (inhibitor->lock_fd < 0 && !inhibitor->is_shutting_down)
                 r = request_inhibitor_lock(inhibitor);
-        if (r >= 0)
-                r = get_logind_property(inhibitor, "PreparingForShutdown",
-                                        on_preparing_for_shutdown_reply);
-        if (r >= 0)
-                r = query_inhibit_delay_max(inhibitor);
+        if (r < 0)
+                return r;
+        r = get_logind_property(inhibitor, "PreparingForShutdown", on_preparing_for_shutdown_reply);
+        if (r < 0)
+                return r;
+        return query_inhibit_delay_max(inhibitor);
+}
+
+static int connect_to_logind_bus(ShutdownInhibitor *inhibitor) {
+        int r = open_logind_bus(inhibitor);
+
         if (r < 0)
                 disconnect_from_logind_bus(inhibitor);
         return r;

@@ -76,17 +76,22 @@ static int connect_to_systemd(SystemdClient *systemd) {
         cleanup_with(sd_bus_close_unrefp) sd_bus *bus = NULL;
         int r = sd_bus_new(&bus);
 
-        if (r >= 0)
-                r = sd_bus_set_address(bus, systemd_private_socket);
-        if (r >= 0)
-                r = sd_bus_set_trusted(bus, true); /* the peer is PID 1 */
-        if (r >= 0)
-                r = sd_bus_start(bus);
-        if (r >= 0)
-                r = sd_bus_attach_event(bus, systemd->event, SD_EVENT_PRIORITY_NORMAL);
-        if (r >= 0)
-                systemd->bus = TAKE_PTR(bus);
-        return r;
+        if (r < 0)
+                return r;
+        r = sd_bus_set_address(bus, systemd_private_socket);
+        if (r < 0)
+                return r;
+        r = sd_bus_set_trusted(bus, true); /* the peer is PID 1 */
+        if (r < 0)
+                return r;
+        r = sd_bus_start(bus);
+        if (r < 0)
+                return r;
+        r = sd_bus_attach_event(bus, systemd->event, SD_EVENT_PRIORITY_NORMAL);
+        if (r < 0)
+                return r;
+        systemd->bus = TAKE_PTR(bus);
+        return 0;
 }
 
 static int ensure_systemd_connection(SystemdClient *systemd) {
@@ -159,6 +164,13 @@ static int on_systemd_call_reply(sd_bus_message *reply, void *userdata, sd_bus_e
         return 0;
 }
 
+static int send_unit_call(SystemdClient *systemd, sd_bus_message *message, const char *name,
+                          const char *refusal) {
+        SystemdCall *call = systemd_call_new(systemd, name, refusal);
+
+        return call ? send_systemd_call_consume(message, on_systemd_call_reply, call) : -ENOMEM;
+}
+
 static int on_system_state_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
         SystemdClient *systemd = userdata;
         const char *state = NULL;
@@ -170,23 +182,31 @@ static int on_system_state_reply(sd_bus_message *reply, void *userdata, sd_bus_e
         return 0;
 }
 
-int systemd_client_query_shutdown(SystemdClient *systemd,
-                                  void (*answer)(bool is_stopping, void *userdata), void *userdata,
-                                  Error *reterr) {
+static int send_state_query(SystemdClient *systemd) {
         cleanup_with(sd_bus_message_unrefp) sd_bus_message *message = NULL;
         int r = ensure_systemd_connection(systemd);
 
-        if (r >= 0)
-                r = sd_bus_message_new_method_call(systemd->bus, &message, systemd_destination,
-                                                   systemd_path, "org.freedesktop.DBus.Properties",
-                                                   "Get");
-        if (r >= 0)
-                r = sd_bus_message_append(message, "ss", systemd_interface, "SystemState");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_new_method_call(systemd->bus, &message, systemd_destination,
+                                           systemd_path, "org.freedesktop.DBus.Properties", "Get");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(message, "ss", systemd_interface, "SystemState");
+        if (r < 0)
+                return r;
+        return sd_bus_call_async(systemd->bus, NULL, message, on_system_state_reply, systemd,
+                                 STATE_USEC);
+}
+
+int systemd_client_query_shutdown(SystemdClient *systemd,
+                                  void (*answer)(bool is_stopping, void *userdata), void *userdata,
+                                  Error *reterr) {
+        int r;
+
         systemd->on_system_state = answer;
         systemd->state_userdata = userdata;
-        if (r >= 0)
-                r = sd_bus_call_async(systemd->bus, NULL, message, on_system_state_reply, systemd,
-                                      STATE_USEC);
+        r = send_state_query(systemd);
         return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd for its state") : 0;
 }
 
@@ -195,23 +215,35 @@ int systemd_client_query_shutdown(SystemdClient *systemd,
 static int append_exec_start(sd_bus_message *message, char *const *argv) {
         int r = sd_bus_message_open_container(message, 'r', "sv");
 
-        if (r >= 0)
-                r = sd_bus_message_append(message, "s", "ExecStart");
-        if (r >= 0)
-                r = sd_bus_message_open_container(message, 'v', "a(sasb)");
-        if (r >= 0)
-                r = sd_bus_message_open_container(message, 'a', "(sasb)");
-        if (r >= 0)
-                r = sd_bus_message_open_container(message, 'r', "sasb");
-        if (r >= 0)
-                r = sd_bus_message_append(message, "s", argv[0]);
-        if (r >= 0)
-                r = sd_bus_message_append_strv(message, (char **) (uintptr_t) argv);
-        if (r >= 0)
-                r = sd_bus_message_append(message, "b", false);
-        for (unsigned i = 0; r >= 0 && i < 4; i++)
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(message, "s", "ExecStart");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(message, 'v', "a(sasb)");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(message, 'a', "(sasb)");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(message, 'r', "sasb");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(message, "s", argv[0]);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append_strv(message, (char **) (uintptr_t) argv);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(message, "b", false);
+        if (r < 0)
+                return r;
+        for (unsigned i = 0; i < 4; i++) {
                 r = sd_bus_message_close_container(message);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 /* The shim is the parent of containers, which expect what they would have below a daemon without
@@ -232,28 +264,34 @@ static int append_service_properties(sd_bus_message *message, const TransientSer
         return r < 0 ? r : append_exec_start(message, service->argv);
 }
 
-int systemd_client_start_service(SystemdClient *systemd, const TransientService *service,
-                                 Error *reterr) {
+static int send_service_start(SystemdClient *systemd, const TransientService *service) {
         cleanup_with(sd_bus_message_unrefp) sd_bus_message *message = NULL;
-        SystemdCall *call = NULL;
         int r = new_systemd_method_call(systemd, "StartTransientUnit", &message);
 
-        if (r >= 0)
-                r = sd_bus_message_append(message, "ss", service->name, "fail");
-        if (r >= 0)
-                r = sd_bus_message_open_container(message, 'a', "(sv)");
-        if (r >= 0)
-                r = append_service_properties(message, service);
-        if (r >= 0)
-                r = sd_bus_message_close_container(message);
-        if (r >= 0)
-                r = sd_bus_message_append(message, "a(sa(sv))", 0);
-        if (r >= 0) {
-                call = systemd_call_new(systemd, service->name,
-                                        "systemd refuses to start the unit");
-                r = call ? send_systemd_call_consume(message, on_systemd_call_reply, call)
-                         : -ENOMEM;
-        }
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(message, "ss", service->name, "fail");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(message, 'a', "(sv)");
+        if (r < 0)
+                return r;
+        r = append_service_properties(message, service);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_close_container(message);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(message, "a(sa(sv))", 0);
+        if (r < 0)
+                return r;
+        return send_unit_call(systemd, message, service->name, "systemd refuses to start the unit");
+}
+
+int systemd_client_start_service(SystemdClient *systemd, const TransientService *service,
+                                 Error *reterr) {
+        int r = send_service_start(systemd, service);
+
         return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd for the unit %s", service->name)
                      : 0;
 }
@@ -262,34 +300,44 @@ int systemd_client_start_service(SystemdClient *systemd, const TransientService 
 
 static int append_unit_properties(sd_bus_message *message, const SliceProperty *properties,
                                   size_t n) {
-        int r = 0;
+        int r;
 
-        for (size_t i = 0; r >= 0 && i < n; i++)
+        for (size_t i = 0; i < n; i++) {
                 r = sd_bus_message_append(message, "(sv)", properties[i].name, "t",
                                           properties[i].value);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int send_unit_properties(SystemdClient *systemd, const char *name,
+                                const SliceProperty *properties, size_t n_properties) {
+        cleanup_with(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        int r = new_systemd_method_call(systemd, "SetUnitProperties", &message);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(message, "sb", name, /* runtime= */ true);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(message, 'a', "(sv)");
+        if (r < 0)
+                return r;
+        r = append_unit_properties(message, properties, n_properties);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_close_container(message);
+        if (r < 0)
+                return r;
+        return send_unit_call(systemd, message, name, "systemd refuses to change the unit");
 }
 
 int systemd_client_set_properties(SystemdClient *systemd, const char *name,
                                   const SliceProperty *properties, size_t n_properties,
                                   Error *reterr) {
-        cleanup_with(sd_bus_message_unrefp) sd_bus_message *message = NULL;
-        SystemdCall *call = NULL;
-        int r = new_systemd_method_call(systemd, "SetUnitProperties", &message);
+        int r = send_unit_properties(systemd, name, properties, n_properties);
 
-        if (r >= 0)
-                r = sd_bus_message_append(message, "sb", name, /* runtime= */ true);
-        if (r >= 0)
-                r = sd_bus_message_open_container(message, 'a', "(sv)");
-        if (r >= 0)
-                r = append_unit_properties(message, properties, n_properties);
-        if (r >= 0)
-                r = sd_bus_message_close_container(message);
-        if (r >= 0) {
-                call = systemd_call_new(systemd, name, "systemd refuses to change the unit");
-                r = call ? send_systemd_call_consume(message, on_systemd_call_reply, call)
-                         : -ENOMEM;
-        }
         return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd to change the unit %s", name)
                      : 0;
 }
@@ -297,17 +345,14 @@ int systemd_client_set_properties(SystemdClient *systemd, const char *name,
 static int call_unit_method(SystemdClient *systemd, const char *method, const char *name,
                             const char *refusal) {
         cleanup_with(sd_bus_message_unrefp) sd_bus_message *message = NULL;
-        SystemdCall *call = NULL;
         int r = new_systemd_method_call(systemd, method, &message);
 
-        if (r >= 0)
-                r = sd_bus_message_append(message, "ss", name, "replace");
-        if (r >= 0) {
-                call = systemd_call_new(systemd, name, refusal);
-                r = call ? send_systemd_call_consume(message, on_systemd_call_reply, call)
-                         : -ENOMEM;
-        }
-        return r;
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(message, "ss", name, "replace");
+        if (r < 0)
+                return r;
+        return send_unit_call(systemd, message, name, refusal);
 }
 
 /* The slice exists already: an earlier agent created it, a unit in it was started, or it is being
@@ -346,32 +391,42 @@ static int append_slice_properties(sd_bus_message *message, const SliceProperty 
         return r < 0 ? r : append_unit_properties(message, properties, n);
 }
 
-int systemd_client_set_slice(SystemdClient *systemd, const char *name,
-                             const SliceProperty *properties, size_t n_properties, Error *reterr) {
+static int send_slice_start(SystemdClient *systemd, const char *name,
+                            const SliceProperty *properties, size_t n_properties) {
         cleanup_with(sd_bus_message_unrefp) sd_bus_message *message = NULL;
-        SystemdCall *call = NULL;
+        SystemdCall *call;
         int r = new_systemd_method_call(systemd, "StartTransientUnit", &message);
 
-        if (r >= 0)
-                r = sd_bus_message_append(message, "ss", name, "replace");
-        if (r >= 0)
-                r = sd_bus_message_open_container(message, 'a', "(sv)");
-        if (r >= 0)
-                r = append_slice_properties(message, properties, n_properties);
-        if (r >= 0)
-                r = sd_bus_message_close_container(message);
-        if (r >= 0)
-                r = sd_bus_message_append(message, "a(sa(sv))", 0);
-        if (r >= 0) {
-                call = systemd_call_new(systemd, name, "systemd refuses to start the unit");
-                r = call ? 0 : -ENOMEM;
-        }
-        if (r >= 0) {
-                assert(n_properties <= SLICE_PROPERTIES_MAX);
-                memcpy(call->properties, properties, n_properties * sizeof(*properties));
-                call->n_properties = n_properties;
-                r = send_systemd_call_consume(message, on_set_slice_reply, call);
-        }
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(message, "ss", name, "replace");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(message, 'a', "(sv)");
+        if (r < 0)
+                return r;
+        r = append_slice_properties(message, properties, n_properties);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_close_container(message);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(message, "a(sa(sv))", 0);
+        if (r < 0)
+                return r;
+        call = systemd_call_new(systemd, name, "systemd refuses to start the unit");
+        if (!call)
+                return -ENOMEM;
+        assert(n_properties <= SLICE_PROPERTIES_MAX);
+        memcpy(call->properties, properties, n_properties * sizeof(*properties));
+        call->n_properties = n_properties;
+        return send_systemd_call_consume(message, on_set_slice_reply, call);
+}
+
+int systemd_client_set_slice(SystemdClient *systemd, const char *name,
+                             const SliceProperty *properties, size_t n_properties, Error *reterr) {
+        int r = send_slice_start(systemd, name, properties, n_properties);
+
         return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd for the unit %s", name) : 0;
 }
 
@@ -381,18 +436,21 @@ int systemd_client_stop_unit(SystemdClient *systemd, const char *name, Error *re
         return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd to stop the unit %s", name) : 0;
 }
 
-int systemd_client_kill_unit(SystemdClient *systemd, const char *name, int signal, Error *reterr) {
+static int send_unit_signal(SystemdClient *systemd, const char *name, int signal) {
         cleanup_with(sd_bus_message_unrefp) sd_bus_message *message = NULL;
-        SystemdCall *call = NULL;
         int r = new_systemd_method_call(systemd, "KillUnit", &message);
 
-        if (r >= 0)
-                r = sd_bus_message_append(message, "ssi", name, "main", (int32_t) signal);
-        if (r >= 0) {
-                call = systemd_call_new(systemd, name, "systemd refuses to signal the unit");
-                r = call ? send_systemd_call_consume(message, on_systemd_call_reply, call)
-                         : -ENOMEM;
-        }
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(message, "ssi", name, "main", (int32_t) signal);
+        if (r < 0)
+                return r;
+        return send_unit_call(systemd, message, name, "systemd refuses to signal the unit");
+}
+
+int systemd_client_kill_unit(SystemdClient *systemd, const char *name, int signal, Error *reterr) {
+        int r = send_unit_signal(systemd, name, signal);
+
         return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd to signal the unit %s", name)
                      : 0;
 }

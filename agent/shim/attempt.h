@@ -25,6 +25,7 @@ struct Attempt {
         char *message; /* why it failed */
         unsigned number;
         pid_t pid;
+        bool has_target;  /* it is in the PID namespace of another container */
         bool shares_pids; /* it lacks a PID namespace of its own: its first process is not all */
         bool runtime_failed;
         bool oom_killed;

@@ -4,7 +4,8 @@
 /* A container's log file in the CRI format, "<RFC3339Nano> stdout|stderr F|P <line>", and its
  * rotation.
  *
- * The file is rotated to "<file>.<YYYYMMDD-HHMMSS>" before it would exceed its limit. Writing never
+ * rotate_container_log(): the file is renamed to "<file>.<YYYYMMDD-HHMMSS>" before it would exceed
+ * containerLogMaxSize; the oldest files beyond containerLogMaxFiles are removed. Writing never
  * fails for the caller: bytes that the disk does not accept are dropped and counted, and the log
  * reports the number once it can be written again. Log files are read elsewhere (agent/http). */
 

@@ -40,6 +40,7 @@ struct ContainerOutput {
         bool committed;
         Terminal *terminal; /* NULL: without a terminal */
         int input_fd;
+        Attachments attachments;
         OutputStream streams[N_OUTPUT_STREAMS];
 };
 
@@ -66,11 +67,15 @@ static void hold_output_bytes(OutputStream *stream, const char *data, size_t len
 }
 
 static void take_output_bytes(OutputStream *stream, const char *data, size_t length) {
-        if (!stream->output->committed)
+        ContainerOutput *output = stream->output;
+
+        if (!output->committed) {
                 hold_output_bytes(stream, data, length);
-        else
-                container_log_write(stream->output->log, &stream->lines, data, length,
-                                    now_realtime_usec());
+                return;
+        }
+        container_log_write(output->log, &stream->lines, data, length, now_realtime_usec());
+        attachments_write(&output->attachments, stream == &output->streams[OUTPUT_STREAM_STDERR],
+                          data, length);
 }
 
 /* Reads at most 'max' of the available bytes. */
@@ -119,7 +124,7 @@ int container_output_new(int epoll_fd, const char *log_path, LogLimits limits,
 
         if (!output)
                 return -ENOMEM;
-        output->epoll_fd = epoll_fd;
+        output->epoll_fd = output->attachments.epoll_fd = epoll_fd;
         output->input_fd = -EBADF;
         for (size_t i = 0; i < N_OUTPUT_STREAMS; i++)
                 output->streams[i] = (OutputStream){
@@ -162,9 +167,40 @@ int container_output_open_input(ContainerOutput *output) {
 
         if (pipe2(pipes, O_CLOEXEC) < 0)
                 return -errno;
+        /* Our end only, as above: the process of a session does not wait for the container. */
+        (void) fcntl(pipes[1], F_SETFL, O_NONBLOCK);
         close_fd(output->input_fd);
         output->input_fd = pipes[1];
         return pipes[0];
+}
+
+int container_output_attach(ContainerOutput *output, const ContainerAttach *attach,
+                            AttachmentStreams *ret) {
+        int terminal_fd = output->streams[OUTPUT_STREAM_TERMINAL].source.fd;
+        AttachmentStreams streams;
+        int r = attachments_add(&output->attachments,
+                                &(AttachmentOptions){ .has_output = attach->has_output,
+                                                      .has_error = attach->has_error,
+                                                      .has_terminal = terminal_fd >= 0 },
+                                &streams);
+
+        if (r < 0)
+                return r;
+        streams.terminal_fd = terminal_fd;
+        if (attach->has_input)
+                streams.input_fd = terminal_fd >= 0 ? terminal_fd : output->input_fd;
+        *ret = streams;
+        return r;
+}
+
+void container_output_attached(ContainerOutput *output, const ContainerAttach *attach) {
+        /* Now the session alone can write: the container's input ends with it. */
+        if (attach->has_input && attach->is_input_once)
+                output->input_fd = close_fd(output->input_fd);
+}
+
+void container_output_detach(ContainerOutput *output, unsigned attachment) {
+        attachments_remove(&output->attachments, attachment);
 }
 
 static void write_held_output(OutputStream *stream) {
@@ -224,6 +260,7 @@ void container_output_drain(ContainerOutput *output) {
                         read_output_stream(stream, (size_t) n);
                 container_log_end_line(output->log, &stream->lines, now_realtime_usec());
         }
+        attachments_end(&output->attachments);
 }
 
 static char *last_line_of(OutputStream *stream) {
@@ -264,6 +301,7 @@ void container_output_set_limits(ContainerOutput *output, LogLimits limits) {
 ContainerOutput *container_output_free(ContainerOutput *output) {
         if (!output)
                 return NULL;
+        attachments_end(&output->attachments);
         terminal_free(output->terminal);
         close_fd(output->input_fd);
         for (size_t i = 0; i < N_OUTPUT_STREAMS; i++) {

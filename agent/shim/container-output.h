@@ -7,6 +7,7 @@
  * their bytes are held back (in memory outside of the shim's own, and limited): if the start fails,
  * they are the runtime's messages and not the container's output. */
 
+#include "agent/shim/attachments.h"
 #include "agent/shim/container-log.h"
 
 typedef struct ContainerOutput ContainerOutput;
@@ -34,6 +35,24 @@ int container_output_expect_terminal(ContainerOutput *output, const char *path, 
 /* A pipe whose other end stays open as long as the container runs, so that a reader of its standard
  * input waits. Returns the container's end, O_CLOEXEC, to be closed by the caller; or -errno. */
 int container_output_open_input(ContainerOutput *output);
+
+typedef struct ContainerAttach {
+        bool has_output, has_error, has_input; /* what the client requests */
+        bool is_input_once; /* the container's input ends with that of the first client that has it
+                             */
+} ContainerAttach;
+
+/* Attaches a client to the container, which runs: output from now on. Of 'ret', the input and the
+ * terminal stay the container's; attachment_streams_close() closes the rest. The number of the
+ * attachment, > 0, or -errno. */
+int container_output_attach(ContainerOutput *output, const ContainerAttach *attach,
+                            AttachmentStreams *ret);
+
+/* The session of an attachment runs, and has its descriptors. */
+void container_output_attached(ContainerOutput *output, const ContainerAttach *attach);
+
+/* The session has ended, or could not be started. */
+void container_output_detach(ContainerOutput *output, unsigned attachment);
 
 /* The container's output is written to the journal as well. */
 void container_output_set_journal_take(ContainerOutput *output, JournalLog *journal);

@@ -4,6 +4,7 @@
 #include "agent/shim/mountinfo.h"
 #include "agent/shim/mounts.h"
 #include "agent/shim/oom.h"
+#include "agent/shim/pid-namespace.h"
 #include "agent/shim/runtime.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
@@ -29,6 +30,7 @@ typedef struct ContainerJob {
         char *cgroup; /* of the container, or NULL */
         char **directories;
         char *terminal; /* socket at which it is handed over, or NULL */
+        int target_fd;  /* the PID namespace of its target; or -EBADF */
         int input_fd;   /* the descriptors are -EBADF in the shim itself */
         int stdout_fd;
         int stderr_fd;
@@ -37,6 +39,7 @@ typedef struct ContainerJob {
 static ContainerJob *container_job_free(ContainerJob *job) {
         if (!job)
                 return NULL;
+        close_fd(job->target_fd);
         close_fd(job->input_fd);
         close_fd(job->stdout_fd);
         close_fd(job->stderr_fd);
@@ -78,7 +81,7 @@ static int container_job_new(Shim *shim, const Attempt *attempt, ContainerJob **
 
         if (!job)
                 return -ENOMEM;
-        job->input_fd = job->stdout_fd = job->stderr_fd = -EBADF;
+        job->target_fd = job->input_fd = job->stdout_fd = job->stderr_fd = -EBADF;
         job->shim = shim;
         job->id = strdup(attempt->id);
         job->bundle = strdup(strna(attempt->bundle));
@@ -98,6 +101,7 @@ static void container_job_start(ContainerJob *job, task_main_t main, task_done_t
         int r = task_start(&job->shim->tasks, &spec);
 
         /* The task has its own. Ours would keep the pipes from ending. */
+        job->target_fd = close_fd(job->target_fd);
         job->input_fd = close_fd(job->input_fd);
         job->stdout_fd = close_fd(job->stdout_fd);
         job->stderr_fd = close_fd(job->stderr_fd);
@@ -179,6 +183,8 @@ static int run_container_main(void *userdata, Error *reterr) {
                 return error_setf(reterr, EXDEV, "the bundle '%s' is not below '%s'", job->bundle,
                                   job->shim->options->run_dir);
         r = mounts_apply(fstab, job->bundle, reterr);
+        if (r >= 0 && job->target_fd >= 0)
+                r = pid_namespace_bind_fd(job->bundle, job->target_fd, reterr);
         if (r < 0)
                 return r;
         return runtime_exec_run(&runtime, job->bundle, job->id,
@@ -238,7 +244,8 @@ static void mark_attempt_running(Shim *shim, Attempt *attempt, pid_t pid) {
         attempt->state = ATTEMPT_RUNNING;
         attempt->pid = pid;
         attempt->started_at = now_realtime_usec();
-        attempt->shares_pids = shim->pause_pid > 0 || shares_pid_namespace(pid);
+        attempt->shares_pids =
+                attempt->has_target || shim->pause_pid > 0 || shares_pid_namespace(pid);
         send_attempt_event(shim, attempt, SHIM_EVENT_STARTED);
         container_output_commit(attempt->output);
         if (r == 0)
@@ -250,7 +257,7 @@ static void mark_attempt_running(Shim *shim, Attempt *attempt, pid_t pid) {
 static void on_run_task_done(const TaskResult *result, void *userdata) {
         cleanup_with(container_job_freep) ContainerJob *job = userdata;
         Attempt *attempt = attempt_find(&job->shim->attempts, job->id);
-        pid_t pid;
+        pid_t pid = -1;
 
         if (!attempt)
                 return;
@@ -322,6 +329,28 @@ static int open_container_input(Shim *shim, const ShimRequest *request, const At
         return MIN(job->input_fd, 0);
 }
 
+/* Opens the PID namespace of the container's target. It is our child and has not been reaped, so
+ * the PID is its own. */
+static int open_target_namespace(const Shim *shim, const ShimRequest *request, Attempt *attempt,
+                                 ContainerJob *job, Error *reterr) {
+        const Attempt *target =
+                request->target ? attempt_find(&shim->attempts, request->target) : NULL;
+        char path[sizeof("/proc/4294967295/ns/pid")];
+
+        attempt->has_target = request->target != NULL;
+        if (!request->target)
+                return 0;
+        if (!target || target->state != ATTEMPT_RUNNING)
+                return error_setf(reterr, ESRCH, "the target container is not running");
+        (void) snprintf(path, sizeof(path), "/proc/%d/ns/pid", target->pid);
+        job->target_fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (job->target_fd < 0)
+                return error_setf(reterr, errno,
+                                  "cannot open the PID namespace of container '%s': %s",
+                                  target->name, strerror(errno));
+        return 0;
+}
+
 /* Creates the pipes of its output, and opens the log. */
 static int open_container_output(const Shim *shim, const ShimRequest *request, Attempt *attempt,
                                  int ret_fds[2], Error *reterr) {
@@ -374,7 +403,9 @@ void container_run(Shim *shim, const ShimRequest *request) {
         }
         job->stdout_fd = fds[0];
         job->stderr_fd = fds[1];
-        r = open_container_input(shim, request, attempt, job, &error);
+        r = open_target_namespace(shim, request, attempt, job, &error);
+        if (r >= 0)
+                r = open_container_input(shim, request, attempt, job, &error);
         if (r < 0) {
                 container_job_free(job);
                 fail_container_start(shim, attempt, false, error_message(&error, r));
@@ -527,10 +558,13 @@ static int start_container_delete(Shim *shim, Attempt *attempt, const StringList
         cleanup_with(container_job_freep) ContainerJob *job = NULL;
         int r = container_job_new(shim, attempt, &job);
 
-        for (size_t i = 0; r >= 0 && i < directories->n; i++)
-                r = strv_append(&job->directories, directories->items[i]);
         if (r < 0)
                 return r;
+        for (size_t i = 0; i < directories->n; i++) {
+                r = strv_append(&job->directories, directories->items[i]);
+                if (r < 0)
+                        return r;
+        }
         attempt->deleting = true;
         container_job_start(TAKE_PTR(job), delete_container_main, on_container_deleted,
                             USEC_INFINITY);

@@ -396,11 +396,14 @@ static void start_next_program(Shim *shim) {
 }
 
 static int copy_string_list(const StringList *list, char ***ret) {
-        int r = 0;
+        int r;
 
-        for (size_t i = 0; r >= 0 && i < list->n; i++)
+        for (size_t i = 0; i < list->n; i++) {
                 r = strv_append(ret, list->items[i]);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 /* In a file, so that no writer is needed while the program reads. */
@@ -467,13 +470,20 @@ static int program_new(Shim *shim, const ShimRequest *request, Program **ret) {
                            .max = ERROR_MAX },
         };
         r = program->id ? copy_string_list(&request->arguments, &program->argv) : -ENOMEM;
-        if (r >= 0)
-                r = copy_string_list(&request->environment, &program->environment);
-        if (r >= 0 && request->interface && request->address)
+        if (r < 0)
+                return r;
+        r = copy_string_list(&request->environment, &program->environment);
+        if (r < 0)
+                return r;
+        if (request->interface && request->address)
                 r = set_dummy_interface(program, request);
-        if (r >= 0 && request->input)
+        if (r < 0)
+                return r;
+        if (request->input)
                 r = open_program_input(request->input, &program->input_fd);
-        if (r >= 0 && request->container)
+        if (r < 0)
+                return r;
+        if (request->container)
                 r = set_program_container(program, request->container);
         if (r < 0)
                 return r;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The program mainstay-shim: the sandbox of a pod, or one of its commands (prepare, cleanup). */
+
 #include "agent/shim/disk-usage.h"
 #include "agent/shim/maintenance.h"
 #include "agent/shim/shim.h"

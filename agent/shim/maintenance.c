@@ -20,12 +20,15 @@ static int find_mount(const char *path, bool *ret_shared) {
         MountPoint mount_point;
         int r = mountinfo_load(&info), found = 0;
 
-        while (r >= 0 && mountinfo_next(&info, &mount_point))
+        if (r < 0)
+                return r;
+        while (mountinfo_next(&info, &mount_point)) {
                 if (streq(mount_point.path, path)) {
                         *ret_shared = mount_point.shared;
                         found = 1;
                 }
-        return r < 0 ? r : found;
+        }
+        return found;
 }
 
 int prepare_run_directory(const char *directory, Error *reterr) {
@@ -56,14 +59,15 @@ static int remove_cgroup(const char *cgroup) {
         static const struct timespec moment = { .tv_nsec = 5000000 };
         int r = cgroup_kill(cgroup);
 
-        for (unsigned i = 0; r >= 0 && i < 200; i++) {
+        if (r < 0)
+                return r;
+        for (unsigned i = 0; i < 200; i++) {
                 r = cgroup_remove(cgroup);
                 if (r != -EBUSY)
                         return r;
                 (void) nanosleep(&moment, NULL);
-                r = 0;
         }
-        return r < 0 ? r : -EBUSY;
+        return -EBUSY;
 }
 
 int remove_pod_remains(char **cgroups, char *const *directories, Error *reterr) {

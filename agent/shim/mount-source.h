@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Sources of bind mounts: hostPath volumes with the checks and messages of Kubernetes, and
+/* The sources of bind mounts: hostPath volumes with the checks and messages of Kubernetes, and
  * subPaths, which must stay inside a volume. The object that was checked is the one that is opened;
  * no path is looked up a second time. */
 

@@ -14,9 +14,10 @@ int mountinfo_load(MountInfo *ret) {
         if (fd < 0)
                 return -errno;
         r = read_stream(fd, 64 * MIB, &data, NULL);
-        if (r >= 0)
-                *ret = (MountInfo){ .data = data, .cursor = data };
-        return r;
+        if (r < 0)
+                return r;
+        *ret = (MountInfo){ .data = data, .cursor = data };
+        return 0;
 }
 
 static bool is_octal(char c) {

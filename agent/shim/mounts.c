@@ -117,8 +117,8 @@ static int mount_bind(const MountSpec *spec, const char *root, Error *reterr) {
                 r = -errno;
         if (r == -EINVAL && spec->idmap)
                 return error_setf(reterr, EINVAL,
-                                  "cannot mount '%s' with the pod's user namespace: its file system"
-                                  "cannot map IDs",
+                                  "cannot mount '%s' with the pod's user namespace: its file "
+                                  "system cannot map IDs",
                                   spec->source);
         if (r < 0)
                 return error_setf(reterr, -r, "cannot mount '%s' on '%s': %s", spec->source,
@@ -258,12 +258,16 @@ static int list_mounts_beneath(const char *root, char ***ret) {
         MountPoint mount_point;
         int r = mountinfo_load(&info);
 
-        while (r >= 0 && mountinfo_next(&info, &mount_point))
+        if (r < 0)
+                return r;
+        while (mountinfo_next(&info, &mount_point)) {
                 if (path_is_beneath(mount_point.path, root))
                         r = strv_append(&paths, mount_point.path);
-        if (r >= 0)
-                *ret = TAKE_PTR(paths);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(paths);
+        return 0;
 }
 
 int mounts_undo(const char *path_of_root) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Detects OOM kills: whether the kernel's OOM killer ended a process of a container. */
+/* Detects OOM kills: whether the kernel's OOM killer ended a process of a
+ * container, whose reason is then OOMKilled. */
 
 #include <stdbool.h>
 #include <stdint.h>

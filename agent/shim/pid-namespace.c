@@ -89,17 +89,29 @@ int pid_namespace_start(const char *pod_dir, int users_fd, pid_t *ret_pid) {
         return 1;
 }
 
-int pid_namespace_bind(const char *pod_dir, pid_t pid, Error *reterr) {
-        cleanup_free char *path = path_join(pod_dir, file_name);
-        char namespace[64];
+static int bind_pid_namespace(const char *namespace, const char *directory, Error *reterr) {
+        cleanup_free char *path = path_join(directory, file_name);
 
         if (!path)
                 return -ENOMEM;
-        (void) snprintf(namespace, sizeof(namespace), "/proc/%d/ns/pid", (int) pid);
         if (mount(namespace, path, NULL, MS_BIND, NULL) < 0)
-                return error_setf(reterr, errno, "cannot keep the pod's PID namespace at '%s': %s",
-                                  path, strerror(errno));
+                return error_setf(reterr, errno, "cannot keep a PID namespace at '%s': %s", path,
+                                  strerror(errno));
         return 0;
+}
+
+int pid_namespace_bind(const char *pod_dir, pid_t pid, Error *reterr) {
+        char namespace[64];
+
+        (void) snprintf(namespace, sizeof(namespace), "/proc/%d/ns/pid", (int) pid);
+        return bind_pid_namespace(namespace, pod_dir, reterr);
+}
+
+int pid_namespace_bind_fd(const char *bundle, int fd, Error *reterr) {
+        char namespace[64];
+
+        (void) snprintf(namespace, sizeof(namespace), "/proc/self/fd/%d", fd);
+        return bind_pid_namespace(namespace, bundle, reterr);
 }
 
 void pid_namespace_end(pid_t pid) {

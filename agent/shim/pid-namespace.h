@@ -16,5 +16,9 @@ int pid_namespace_start(const char *pod_dir, int users_fd, pid_t *ret_pid);
 /* Binds the namespace of that process to <pod_dir>/pid-namespace, for the runtime. */
 int pid_namespace_bind(const char *pod_dir, pid_t pid, Error *reterr);
 
+/* Binds the namespace of a descriptor to <bundle>/pid-namespace, likewise: that of the target of an
+ * ephemeral container. */
+int pid_namespace_bind_fd(const char *bundle, int fd, Error *reterr);
+
 /* Kills the first process, and with it everything in the namespace. 0 means no process. */
 void pid_namespace_end(pid_t pid);

@@ -156,8 +156,9 @@ int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, E
         if (access(state, F_OK) < 0 && errno == ENOENT)
                 return 0;
         r = spawn_runtime_quietly(argv, &pid, reterr);
-        if (r >= 0)
-                r = wait_for_runtime(pid, runtime->timeout_usec, &status, reterr);
+        if (r < 0)
+                return r;
+        r = wait_for_runtime(pid, runtime->timeout_usec, &status, reterr);
         if (r < 0)
                 return r;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)

@@ -3,6 +3,9 @@
  * channels of the WebSocket. Nothing is read that cannot be passed on: a client that does not read
  * stops the command, a command that does not read stops the client, and neither uses memory.
  *
+ * A session that is attached to a container itself lacks a command: its streams are those of the
+ * container, which the shim copies (attachments.h), and it ends with the container.
+ *
  * The runtime starts the command and leaves it to us, as we are its subreaper. So the exit status
  * comes from the kernel, and the command can be killed when the client disconnects. */
 
@@ -69,6 +72,8 @@ struct ExecSession {
         int status;
         bool is_abandoned;    /* nothing can be sent to the client */
         bool has_sent_status; /* the status is queued, and nothing is sent after it */
+        EpollSource notice;   /* of the shim, where the session is attached */
+        bool is_dropped;      /* likewise: the client did not read */
         uint64_t deadline;
 };
 
@@ -114,6 +119,8 @@ static void abandon_session(ExecSession *s) {
         s->is_abandoned = true;
         s->deadline = now_boottime_usec() + CLIENT_STALL_USEC;
         epoll_source_remove(s->epoll_fd, &s->socket); /* it would be reported again and again */
+        if (s->spec->attaches)
+                s->has_ended = true; /* the container continues to run */
         kill_session_command(s);
 }
 
@@ -134,8 +141,21 @@ static void send_on_channel(ExecSession *s, unsigned char channel, const void *d
         flush_session_channels(s);
 }
 
-static void send_session_status(ExecSession *s, const char *start_error) {
-        cleanup_free char *status = format_session_status(s->status, start_error);
+static char *format_session_error(const ExecSession *s, const char *reason) {
+        char *error;
+
+        if (!reason)
+                return NULL;
+        return asprintf(&error, "error %s container: %s",
+                        s->spec->attaches ? "attaching to" : "executing command in", reason) < 0
+                       ? NULL
+                       : error;
+}
+
+/* 'reason': why it failed, or NULL. */
+static void send_session_status(ExecSession *s, const char *reason) {
+        cleanup_free char *error = format_session_error(s, reason);
+        cleanup_free char *status = format_session_status(s->status, error);
 
         if (s->has_sent_status)
                 return;
@@ -199,7 +219,7 @@ static void on_session_input_writable(EpollSource *source, uint32_t events) {
 
 /* Kept until the command takes it; only then is more read from the client. */
 static void queue_session_input(ExecSession *s, const char *data, size_t length) {
-        bool has_place = s->input.fd >= 0 || s->runtime_pid > 0;
+        bool has_place = s->input.fd >= 0 || s->runtime_pid > 0; /* or will have */
         char *larger;
 
         if (!s->spec->has_input || !has_place || s->is_input_over || length == 0)
@@ -218,10 +238,12 @@ static void queue_session_input(ExecSession *s, const char *data, size_t length)
 }
 
 static void resize_session_terminal(ExecSession *s, const char *data, size_t length) {
+        int fd = s->spec->attaches ? s->spec->streams.terminal_fd : s->output.source.fd;
+
         if (!parse_terminal_size(data, length, &s->size))
                 return;
-        if (s->spec->has_terminal && s->output.source.fd >= 0)
-                (void) ioctl(s->output.source.fd, TIOCSWINSZ, &s->size);
+        if (s->spec->has_terminal && fd >= 0)
+                (void) ioctl(fd, TIOCSWINSZ, &s->size);
 }
 
 static void on_session_message(unsigned char channel, const char *data, size_t length,
@@ -276,7 +298,7 @@ static void close_session_output(ExecSessionOutput *outlet) {
 static void watch_session_output(ExecSessionOutput *outlet, bool is_watched) {
         ExecSession *s = outlet->session;
 
-        is_watched = is_watched && s->pid > 0;
+        is_watched = is_watched && (s->pid > 0 || s->spec->attaches);
         if (outlet->source.fd < 0 || outlet->is_watched == is_watched)
                 return;
         if (is_watched && epoll_source_add(s->epoll_fd, &outlet->source, EPOLLIN) < 0)
@@ -298,6 +320,8 @@ static void on_session_output_readable(EpollSource *source, uint32_t events) {
                 close_session_output(outlet);
                 return;
         }
+        if (s->spec->attaches && s->spec->has_terminal)
+                attachment_report_read(&s->spec->streams, source->fd);
         if (!outlet->is_muted)
                 send_on_channel(s, outlet->channel, chunk, (size_t) n);
         extend_session_deadline(s);
@@ -432,6 +456,34 @@ static int start_session_with_terminal(ExecSession *s) {
         return r < 0 ? r : session_start_runtime(s->spec, path, fds, &s->runtime_pid);
 }
 
+/* ---- attached to the container itself ---- */
+
+static void on_attachment_notice(EpollSource *source, uint32_t events) {
+        ExecSession *s = container_of(source, ExecSession, notice);
+        uint64_t notice = 0;
+
+        if (read(source->fd, &notice, sizeof(notice)) != sizeof(notice))
+                return;
+        s->is_dropped = notice >= ATTACHMENT_DROPPED;
+        s->has_ended = true;
+        extend_session_deadline(s);
+}
+
+static int start_attached_session(ExecSession *s) {
+        const AttachmentStreams *streams = &s->spec->streams;
+        int input_fd = streams->input_fd, r;
+
+        s->notice = (EpollSource){ streams->notice_fd, on_attachment_notice };
+        r = epoll_source_add(s->epoll_fd, &s->notice, EPOLLIN);
+        open_session_output(&s->output, streams->output_fd);
+        open_session_output(&s->error, streams->error_fd);
+        if (r < 0 || input_fd < 0)
+                return r;
+        if (s->spec->has_terminal) /* which stays open for its size */
+                input_fd = fcntl(input_fd, F_DUPFD_CLOEXEC, 3);
+        return input_fd < 0 ? -errno : open_session_input(s, input_fd);
+}
+
 static int watch_session_sigchld(ExecSession *s) {
         sigset_t signals;
 
@@ -472,9 +524,11 @@ static void start_session_command(ExecSession *s) {
                 send_session_status(s, s->spec->refusal);
                 return;
         }
-        if (mkdir(s->spec->directory, 0700) < 0 && errno != EEXIST)
+        if (!s->spec->attaches && mkdir(s->spec->directory, 0700) < 0 && errno != EEXIST)
                 r = -errno;
-        if (r >= 0)
+        if (r >= 0 && s->spec->attaches)
+                r = start_attached_session(s);
+        else if (r >= 0)
                 r = s->spec->has_terminal ? start_session_with_terminal(s)
                                           : start_session_with_pipes(s);
         if (r < 0) {
@@ -492,16 +546,20 @@ static bool is_session_over(const ExecSession *s) {
 static int run_session_loop(ExecSession *s) {
         int r = 0;
 
-        while (r >= 0 && !is_session_over(s)) {
+        while (!is_session_over(s)) {
                 bool is_silent = s->output.source.fd < 0 && s->error.source.fd < 0;
 
                 if (s->has_ended && !s->has_sent_status &&
                     (is_silent || now_boottime_usec() >= s->deadline))
-                        send_session_status(s, NULL);
+                        send_session_status(s, s->is_dropped ? "the client did not read the output "
+                                                               "fast enough"
+                                                             : NULL);
                 else
                         r = epoll_loop_run_once(s->epoll_fd, s->deadline);
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }
 
 static void exec_session_done(ExecSession *s) {
@@ -519,6 +577,7 @@ int session_run(const SessionSpec *spec) {
         cleanup_with(exec_session_done) ExecSession s = {
                 .spec = spec,
                 .signals = EPOLL_SOURCE_NULL,
+                .notice = EPOLL_SOURCE_NULL,
                 .output = { { -EBADF, on_session_output_readable }, &s, CHANNEL_OUTPUT, false },
                 .error = { { -EBADF, on_session_output_readable }, &s, CHANNEL_ERROR, false },
                 .input = { -EBADF, on_session_input_writable },

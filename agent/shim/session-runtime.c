@@ -11,11 +11,14 @@
 static int append_terminal(char ***argv, const char *terminal) {
         int r = strv_append(argv, "--tty");
 
-        if (r >= 0)
-                r = strv_appendf(argv, "--console-socket=%s", terminal);
+        if (r < 0)
+                return r;
+        r = strv_appendf(argv, "--console-socket=%s", terminal);
+        if (r < 0)
+                return r;
         /* The container's environment lacks TERM; this is the default of the kubelet's
          * runtimes. */
-        return r >= 0 ? strv_append(argv, "--env=TERM=xterm") : r;
+        return strv_append(argv, "--env=TERM=xterm");
 }
 
 /* User, environment, directory, capabilities: all as in the container, whose bundle the runtime
@@ -24,27 +27,38 @@ static int make_arguments(const SessionSpec *spec, const char *terminal, char **
         cleanup_strv char **argv = NULL;
         int r = strv_append(&argv, spec->runtime.program);
 
-        if (r >= 0)
-                r = strv_appendf(&argv, "--root=%s", spec->runtime.root);
-        if (r >= 0)
-                r = strv_appendf(&argv, "--log=%s/runtime.log", spec->directory);
-        if (r >= 0)
-                r = strv_append(&argv, "--log-format=json");
-        if (r >= 0)
-                r = strv_append(&argv, "exec");
-        if (r >= 0)
-                r = strv_append(&argv, "--detach");
-        if (r >= 0)
-                r = strv_appendf(&argv, "--pid-file=%s/pid", spec->directory);
-        if (r >= 0 && terminal)
+        if (r < 0)
+                return r;
+        r = strv_appendf(&argv, "--root=%s", spec->runtime.root);
+        if (r < 0)
+                return r;
+        r = strv_appendf(&argv, "--log=%s/runtime.log", spec->directory);
+        if (r < 0)
+                return r;
+        r = strv_append(&argv, "--log-format=json");
+        if (r < 0)
+                return r;
+        r = strv_append(&argv, "exec");
+        if (r < 0)
+                return r;
+        r = strv_append(&argv, "--detach");
+        if (r < 0)
+                return r;
+        r = strv_appendf(&argv, "--pid-file=%s/pid", spec->directory);
+        if (r < 0)
+                return r;
+        if (terminal)
                 r = append_terminal(&argv, terminal);
-        if (r >= 0)
-                r = strv_append(&argv, spec->container);
-        if (r >= 0)
-                r = strv_extend(&argv, spec->argv);
-        if (r >= 0)
-                *ret = TAKE_PTR(argv);
-        return r;
+        if (r < 0)
+                return r;
+        r = strv_append(&argv, spec->container);
+        if (r < 0)
+                return r;
+        r = strv_extend(&argv, spec->argv);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(argv);
+        return 0;
 }
 
 static _Noreturn void become_runtime(char **argv, const int fds[3]) {

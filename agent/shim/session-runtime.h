@@ -3,11 +3,12 @@
 
 /* Starts the command of a session: "exec --detach" of the runtime, as our child. */
 
+#include "agent/shim/attachments.h"
 #include "agent/shim/runtime.h"
 
 #include <sys/types.h>
 
-/* A session: its container, its command, its client. */
+/* A session: its container, its command or the container's own streams, its client. */
 typedef struct SessionSpec {
         Runtime runtime;
         char *directory; /* created for files of the session, and removed at its end */
@@ -20,6 +21,8 @@ typedef struct SessionSpec {
         bool has_output;
         bool has_error;
         bool has_terminal; /* standard error is part of it */
+        bool attaches;     /* to the container itself: no command is run, and the streams are: */
+        AttachmentStreams streams;
 } SessionSpec;
 
 /* Starts it with these descriptors as its first three (-EBADF: /dev/null), or with a terminal whose

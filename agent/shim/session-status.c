@@ -7,13 +7,7 @@
 #include <stdint.h>
 #include <sys/wait.h>
 
-static json_t *start_failure_to_json(const char *start_error) {
-        cleanup_free char *message = NULL;
-
-        if (asprintf(&message, "error executing command in container: %s", start_error) < 0) {
-                message = NULL;
-                return NULL;
-        }
+static json_t *session_failure_to_json(const char *message) {
         return json_pack("{s:{}, s:s, s:s, s:s, s:i}", "metadata", "status", "Failure", "message",
                          message, "reason", "InternalError", "code", 500);
 }
@@ -28,13 +22,13 @@ static json_t *exit_to_json(int code) {
                          "causes", "reason", "ExitCode", "message", number);
 }
 
-char *format_session_status(int status, const char *start_error) {
+char *format_session_status(int status, const char *error) {
         int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         json_t *json;
         char *text;
 
-        if (start_error)
-                json = start_failure_to_json(start_error);
+        if (error)
+                json = session_failure_to_json(error);
         else if (code != 0)
                 json = exit_to_json(code);
         else

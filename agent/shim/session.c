@@ -13,6 +13,7 @@
 typedef struct ExecSessionTask {
         Shim *shim;
         SessionSpec spec;
+        unsigned attachment; /* its number; 0: the session runs a command */
 } ExecSessionTask;
 
 static ExecSessionTask *exec_session_task_free(ExecSessionTask *session) {
@@ -27,35 +28,59 @@ static ExecSessionTask *exec_session_task_free(ExecSessionTask *session) {
 }
 DEFINE_CLEANUP(ExecSessionTask *, exec_session_task_free)
 
+static int compare_descriptors(const void *a, const void *b) {
+        int x = *(const int *) a, y = *(const int *) b;
+
+        return (x > y) - (x < y);
+}
+
 /* Closes the other descriptors, which are the shim's: a session may last for days and must not hold
  * them. */
-static int close_descriptors_except(int fd) {
-        enum {
-                KEPT = 3
-        };
+static void close_unused_descriptors(const SessionSpec *spec) {
+        const AttachmentStreams *streams = &spec->streams;
+        int kept[] = { STDERR_FILENO,     spec->socket_fd,     streams->output_fd,
+                       streams->error_fd, streams->notice_fd,  streams->resume_fd,
+                       streams->input_fd, streams->terminal_fd };
 
-        if (fd != KEPT && dup3(fd, KEPT, O_CLOEXEC) < 0)
-                return -errno;
-        (void) close_range(KEPT + 1, UINT_MAX, 0);
-        return KEPT;
+        qsort(kept, N_ELEMENTS(kept), sizeof(kept[0]), compare_descriptors);
+        for (size_t i = 0; i < N_ELEMENTS(kept); i++) {
+                unsigned first = (unsigned) kept[i] + 1;
+                unsigned end = i + 1 < N_ELEMENTS(kept) ? (unsigned) kept[i + 1] : UINT_MAX;
+
+                if (kept[i] >= STDERR_FILENO && first < end)
+                        (void) close_range(first, end == UINT_MAX ? end : end - 1, 0);
+        }
 }
 
 /* In a task. Errors have been reported to the client. */
 static int exec_session_main(void *userdata, Error *reterr) {
         const ExecSessionTask *session = userdata;
-        SessionSpec spec = session->spec;
 
-        spec.socket_fd = close_descriptors_except(spec.socket_fd);
-        if (spec.socket_fd >= 0)
-                (void) session_run(&spec);
+        close_unused_descriptors(&session->spec);
+        (void) session_run(&session->spec);
         return 0;
+}
+
+/* NULL: it is gone. */
+static ContainerOutput *find_attachable_output(const Shim *shim, const char *id) {
+        Attempt *attempt = attempt_find(&shim->attempts, id);
+
+        return attempt ? attempt->output : NULL;
+}
+
+static void end_session_task(ExecSessionTask *session) {
+        ContainerOutput *output = find_attachable_output(session->shim, session->spec.container);
+
+        if (output && session->attachment > 0)
+                container_output_detach(output, session->attachment);
+        exec_session_task_free(session);
 }
 
 static void on_session_task_done(const TaskResult *result, void *userdata) {
         ExecSessionTask *session = userdata;
 
         session->shim->n_sessions--;
-        exec_session_task_free(session);
+        end_session_task(session);
 }
 
 static const char *find_session_refusal(const Shim *shim, const ShimRequest *request) {
@@ -65,7 +90,9 @@ static const char *find_session_refusal(const Shim *shim, const ShimRequest *req
                 return "the pod has too many sessions already";
         if (!attempt || attempt->state != ATTEMPT_RUNNING || shim->tearing_down)
                 return "the container is not running";
-        return request->arguments.n == 0 ? "you must specify at least one command" : NULL;
+        return request->type == SHIM_REQUEST_SESSION && request->arguments.n == 0
+                       ? "you must specify at least one command"
+                       : NULL;
 }
 
 static ExecSessionTask *exec_session_task_new(Shim *shim, const ShimRequest *request) {
@@ -80,38 +107,74 @@ static ExecSessionTask *exec_session_task_new(Shim *shim, const ShimRequest *req
                 .runtime = shim_runtime(shim),
                 .container = strdup(request->id),
                 .socket_fd = -EBADF,
+                .streams = ATTACHMENT_STREAMS_NULL,
+                .attaches = request->type == SHIM_REQUEST_ATTACH,
                 .refusal = find_session_refusal(shim, request),
                 .has_input = request->has_input,
                 .has_output = request->has_output,
                 .has_error = request->has_error,
                 .has_terminal = request->has_terminal,
         };
-        if (asprintf(&session->spec.directory, "%s/exec%u", shim->pod_dir, ++serial) < 0)
+        if (!session->spec.attaches &&
+            asprintf(&session->spec.directory, "%s/exec%u", shim->pod_dir, ++serial) < 0)
                 session->spec.directory = NULL;
         for (size_t i = 0; i < request->arguments.n; i++)
                 if (strv_append(&session->spec.argv, request->arguments.items[i]) < 0)
                         return NULL;
-        return session->spec.container && session->spec.directory ? TAKE_PTR(session) : NULL;
+        if (!session->spec.container || (!session->spec.directory && !session->spec.attaches))
+                return NULL;
+        return TAKE_PTR(session);
+}
+
+/* The container's streams for the session. 0 or -errno. */
+static int attach_session(ExecSessionTask *session, const ContainerAttach *attach) {
+        ContainerOutput *output = find_attachable_output(session->shim, session->spec.container);
+        int r;
+
+        if (!session->spec.attaches || session->spec.refusal || !output)
+                return 0;
+        r = container_output_attach(output, attach, &session->spec.streams);
+        if (r < 0)
+                return r;
+        session->attachment = (unsigned) r;
+        return 0;
+}
+
+/* The session's process has its own copies. */
+static void release_attached_streams(ExecSessionTask *session, const ContainerAttach *attach) {
+        ContainerOutput *output = find_attachable_output(session->shim, session->spec.container);
+
+        attachment_streams_close(&session->spec.streams);
+        if (output && session->attachment > 0)
+                container_output_attached(output, attach);
 }
 
 void session_begin(Shim *shim, const ShimRequest *request, int socket_fd_consume) {
         cleanup_close int socket_fd = socket_fd_consume;
-        cleanup_with(exec_session_task_freep) ExecSessionTask *session =
-                exec_session_task_new(shim, request);
+        ExecSessionTask *session = exec_session_task_new(shim, request);
+        const ContainerAttach attach = { .has_output = request->has_output,
+                                         .has_error = request->has_error,
+                                         .has_input = request->has_input,
+                                         .is_input_once = request->is_input_once };
         TaskSpec spec = { .main = exec_session_main,
                           .done = on_session_task_done,
                           .userdata = session,
                           .deadline = USEC_INFINITY };
+        int r;
 
-        if (!session || socket_fd < 0)
+        if (!session)
                 return; /* the client sees the end of the connection */
         session->spec.socket_fd = socket_fd;
-        if (task_start(&shim->tasks, &spec) < 0) {
-                session->spec.socket_fd = -EBADF; /* ours still */
+        r = socket_fd < 0 ? socket_fd : attach_session(session, &attach);
+        if (r >= 0)
+                r = task_start(&shim->tasks, &spec);
+        /* Ours, also where the task holds it now: the connection must end with the task. */
+        session->spec.socket_fd = -EBADF;
+        if (r < 0) {
+                attachment_streams_close(&session->spec.streams);
+                end_session_task(session);
                 return;
         }
-        /* The task holds it now; the connection must end with the task. */
-        session->spec.socket_fd = -EBADF;
+        release_attached_streams(session, &attach);
         shim->n_sessions++;
-        (void) TAKE_PTR(session);
 }

@@ -2,8 +2,9 @@
 #pragma once
 
 /* A session in a container (kubectl exec): a command whose streams use a WebSocket that the
- * agent has accepted and handed over. It runs in a process of its own (a task), so that it costs
- * the shim's loop nothing and does not end with the agent. */
+ * agent has accepted and handed over; or the container's own streams (kubectl attach). It runs in a
+ * process of its own (a task), so that it costs the shim's loop little and does not end with the
+ * agent. */
 
 #include "agent/sandbox/protocol.h"
 
@@ -15,4 +16,5 @@ enum {
 
 /* Starts the session of the request on the socket, which it owns from now on. Errors are reported
  * on the socket. */
+/* The request is SHIM_REQUEST_SESSION or SHIM_REQUEST_ATTACH. */
 void session_begin(Shim *shim, const ShimRequest *request, int socket_fd_consume);

@@ -42,22 +42,29 @@ static int sandbox_setup_main(void *userdata, Error *reterr) {
         const SetupJob *job = userdata;
         int r = mounts_check_private(job->shim->pod_dir, reterr);
 
-        if (r >= 0)
-                r = mounts_undo(job->shim->pod_dir);
-        if (r >= 0 && job->shim->host.users_fd >= 0)
+        if (r < 0)
+                return r;
+        r = mounts_undo(job->shim->pod_dir);
+        if (r < 0)
+                return r;
+        if (job->shim->host.users_fd >= 0)
                 r = user_namespace_bind(job->shim->pod_dir, job->shim->host.users_fd, reterr);
-        if (r >= 0)
-                r = mounts_apply(job->fstab, job->shim->pod_dir, reterr);
+        if (r < 0)
+                return r;
+        r = mounts_apply(job->fstab, job->shim->pod_dir, reterr);
+        if (r < 0)
+                return r;
         /* Never the node's: without a UTS namespace of its own a pod has the node's host name. */
-        if (r >= 0 && job->hostname && job->shim->host.uts_fd >= 0 &&
+        if (job->hostname && job->shim->host.uts_fd >= 0 &&
             sethostname(job->hostname, strlen(job->hostname)) < 0)
-                r = error_setf(reterr, errno, "cannot set the host name '%s': %s", job->hostname,
-                               strerror(errno));
-        if (r >= 0)
-                r = sysctls_apply(job->shim->pod_dir, reterr);
-        if (r >= 0 && job->shim->pause_pid > 0)
-                r = pid_namespace_bind(job->shim->pod_dir, job->shim->pause_pid, reterr);
-        return r;
+                return error_setf(reterr, errno, "cannot set the host name '%s': %s", job->hostname,
+                                  strerror(errno));
+        r = sysctls_apply(job->shim->pod_dir, reterr);
+        if (r < 0)
+                return r;
+        if (job->shim->pause_pid > 0)
+                return pid_namespace_bind(job->shim->pod_dir, job->shim->pause_pid, reterr);
+        return 0;
 }
 
 static void on_setup_task_done(const TaskResult *result, void *userdata) {
@@ -155,6 +162,7 @@ static void on_agent_request(AgentConnection *connection, const ShimRequest *req
                 program_run(shim, request);
                 break;
         case SHIM_REQUEST_SESSION:
+        case SHIM_REQUEST_ATTACH:
                 session_begin(shim, request, TAKE_FD(connection->received_fd));
                 break;
         case SHIM_REQUEST_EXEC_IN:
@@ -306,11 +314,14 @@ static int run_shim_loop_once(Shim *shim) {
 }
 
 static int run_shim_loop(Shim *shim) {
-        int r = 0;
+        int r;
 
-        while (r >= 0 && !(shim->tearing_down && containers_tear_down(shim)))
+        while (!(shim->tearing_down && containers_tear_down(shim))) {
                 r = run_shim_loop_once(shim);
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 /* No agent shall connect to a socket without a shim. */

@@ -110,17 +110,20 @@ static int take_over(pid_t pid, int socket_fd, unsigned first_id, int namespaces
         int result = 0, r;
 
         r = write_id_map(pid, "uid_map", first_id);
-        if (r >= 0)
-                r = write_id_map(pid, "gid_map", first_id);
-        if (r >= 0 && (write(socket_fd, "", 1) != 1 ||
-                       read(socket_fd, &result, sizeof(result)) != sizeof(result)))
-                r = -EPIPE;
-        if (r >= 0 && result != 0)
-                r = -result;
-        if (r >= 0)
-                r = fd = open_namespace(pid, "user");
-        if (r >= 0)
-                r = enter_all(pid, namespaces);
+        if (r < 0)
+                return r;
+        r = write_id_map(pid, "gid_map", first_id);
+        if (r < 0)
+                return r;
+        if (write(socket_fd, "", 1) != 1 ||
+            read(socket_fd, &result, sizeof(result)) != sizeof(result))
+                return -EPIPE;
+        if (result != 0)
+                return -result;
+        fd = open_namespace(pid, "user");
+        if (fd < 0)
+                return fd;
+        r = enter_all(pid, namespaces);
         if (r < 0)
                 return r;
         *ret_fd = TAKE_FD(fd);

@@ -30,8 +30,8 @@ _mainstay() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     local command='' words=() socket=() namespace=() options='' choices='' i
     # These lines are compared with the table of commands by a test.
-    local commands='get describe logs exec rollout cp top match delete wait images validate diff debug version help'
-    local with_value=' -l --selector -o --output -c --container --tail --since --since-time --limit-bytes --grace-period --cascade --revision --to-revision --labels --taints --node --namespace --socket '
+    local commands='get describe logs exec attach rollout cp top match delete wait images validate diff debug kubeconfig version help'
+    local with_value=' -l --selector -o --output -c --container --tail --since --since-time --limit-bytes --grace-period --cascade --revision --to-revision --labels --taints --node --image --target --profile --namespace --socket --server '
 
     for ((i = 1; i < COMP_CWORD; i++)); do
         case "${COMP_WORDS[i]}" in
@@ -48,6 +48,7 @@ _mainstay() {
     describe) options='--namespace --all-namespaces --selector' ;;
     logs) options='--namespace --container --all-containers --follow --previous --tail --since --since-time --limit-bytes --timestamps' ;;
     exec) options='--namespace --container --stdin --tty' ;;
+    attach) options='--namespace --container --stdin --tty' ;;
     rollout) options='--namespace --revision --to-revision' ;;
     cp) options='--namespace --container' ;;
     top) options='--namespace --all-namespaces --selector --containers --no-headers' ;;
@@ -55,6 +56,8 @@ _mainstay() {
     delete) options='--namespace --selector --all --grace-period --now --wait --cascade' ;;
     wait) options='--bootstrap' ;;
     images) options='--output --no-headers' ;;
+    debug) options='--image --target --container --namespace --stdin --tty --profile' ;;
+    kubeconfig) options='--server' ;;
     esac
 
     case "$previous" in
@@ -64,7 +67,8 @@ _mainstay() {
         ;;
     -n | --namespace) choices=$(_mainstay_namespaces) ;;
     -o | --output) choices='wide json yaml name' ;;
-    -c | --container) choices=$(_mainstay_containers "${words[0]}") ;;
+    --profile) choices='general baseline netadmin sysadmin' ;;
+    -c | --container | --target) choices=$(_mainstay_containers "${words[0]}") ;;
     -*)
         if [[ $with_value == *" $previous "* ]]; then
             return
@@ -79,7 +83,7 @@ _mainstay() {
         *:delete:0) choices='pods daemonsets' ;;
         *:top:0) choices='pods' ;;
         *:images:0) choices='ls pull import export rm prune verify repair' ;;
-        *:debug:0) choices='dump log-level' ;;
+        *:debug:0) choices="dump log-level $(_mainstay_pods)" ;;
         *:debug:1) if [ "${words[0]}" = log-level ]; then choices='error warning info debug'; fi ;;
         *:rollout:0) choices='history status undo restart' ;;
         *:rollout:1) choices=$(_mainstay_daemonsets) ;;
@@ -89,7 +93,7 @@ _mainstay() {
             *) choices=$(_mainstay_pods) ;;
             esac
             ;;
-        *:get:* | *:describe:* | *:top:* | *:delete:* | *:logs:0 | *:exec:0) choices=$(_mainstay_pods) ;;
+        *:get:* | *:describe:* | *:top:* | *:delete:* | *:logs:0 | *:exec:0 | *:attach:0) choices=$(_mainstay_pods) ;;
         *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
         *:help:0) choices=$commands ;;
         *:cp:*)

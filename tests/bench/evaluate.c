@@ -57,7 +57,8 @@ static void print_pod(FILE *out, unsigned i) {
 }
 
 /* From the i-th to the one before the end. */
-static ManifestObjects parse(void (*print)(FILE *, unsigned), unsigned i, unsigned end) {
+static ManifestObjects parse_printed_manifests(void (*print)(FILE *, unsigned), unsigned i,
+                                               unsigned end) {
         ManifestObjects objects = { 0 };
         cleanup_free char *text = NULL;
         size_t length;
@@ -96,21 +97,22 @@ static NodeLabelsTaints make_node(void) {
         return node;
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_durations(const void *a, const void *b) {
         const uint64_t *x = a, *y = b;
 
         return (*x > *y) - (*x < *y);
 }
 
 int main(void) {
-        ManifestObjects sets[N_SETS / N_A_FILE], pods = parse(print_pod, 0, N_PODS);
+        ManifestObjects sets[N_SETS / N_A_FILE],
+                pods = parse_printed_manifests(print_pod, 0, N_PODS);
         NodePods peers = { (const Pod *const *) pods.pods.items, pods.pods.n };
         cleanup_with(node_labels_taints_done) NodeLabelsTaints node = make_node();
         uint64_t times[N_TIMES], median;
         unsigned n_run = 0;
 
         for (unsigned i = 0; i < N_ELEMENTS(sets); i++)
-                sets[i] = parse(print_set, i * N_A_FILE, (i + 1) * N_A_FILE);
+                sets[i] = parse_printed_manifests(print_set, i * N_A_FILE, (i + 1) * N_A_FILE);
         for (size_t time = 0; time < N_TIMES; time++) {
                 uint64_t started = now_boottime_usec();
 
@@ -124,7 +126,7 @@ int main(void) {
                 }
                 times[time] = now_boottime_usec() - started;
         }
-        qsort(times, N_TIMES, sizeof(times[0]), compare);
+        qsort(times, N_TIMES, sizeof(times[0]), compare_durations);
         median = times[N_TIMES / 2];
         printf("%.3f %u\n", (double) median / (double) USEC_PER_MSEC, n_run / N_TIMES);
         for (size_t i = 0; i < N_ELEMENTS(sets); i++)

@@ -86,7 +86,7 @@ static int next_event(void *userdata, uint64_t after, uint64_t *ret_number, char
         return asprintf(ret_json, "{\"n\":%u}", (unsigned) after + 1) < 0 ? -ENOMEM : 1;
 }
 
-static void report(void *userdata, HttpManifestReport *into) {
+static void report_manifests(void *userdata, HttpManifestReport *into) {
         char pod[] = "default/web-n1", warning[] = "web.yaml:9:5: spec.foo: unknown field";
         char *pods[] = { pod, NULL }, *warnings[] = { warning, NULL };
 
@@ -138,7 +138,7 @@ static int is_ready(void *userdata, Error *reterr) {
         return fake_agent.is_ready ? 0 : error_setf(reterr, EAGAIN, "the first scan is under way");
 }
 
-static char *dump(void *userdata) {
+static char *dump_agent(void *userdata) {
         return strdup("Agent:\n  version: 1\n");
 }
 
@@ -153,7 +153,7 @@ static int set_log_level_of_agent(void *userdata, const char *level, Error *rete
         return 0;
 }
 
-static char *metrics(void *userdata) {
+static char *print_metrics(void *userdata) {
         return strdup("kubelet_running_pods 3\n");
 }
 
@@ -171,7 +171,7 @@ static int each_daemonset(void *userdata, http_each_object_t each, void *context
         return r;
 }
 
-static char *node(void *userdata) {
+static char *print_node(void *userdata) {
         return strdup("{\"kind\":\"Node\"}\n");
 }
 
@@ -190,22 +190,22 @@ static int order_daemonset(void *userdata, const char *namespace, const char *na
 
 static const HttpServerHandlers handlers = { .next_pod = next_pod,
                                              .next_event = next_event,
-                                             .report = report,
+                                             .report = report_manifests,
                                              .find_log = find_log,
                                              .delete_pod = delete_pod,
                                              .foreach_daemonset = each_daemonset,
                                              .revisions = no_memory,
-                                             .node = node,
+                                             .node = print_node,
                                              .run_daemonset_action = order_daemonset,
                                              .exec = exec_in,
                                              .is_ready = is_ready,
-                                             .metrics = metrics,
-                                             .resource_metrics = metrics,
-                                             .dump = dump,
+                                             .metrics = print_metrics,
+                                             .resource_metrics = print_metrics,
+                                             .dump = dump_agent,
                                              .log_level = log_level_name_of_agent,
                                              .set_log_level = set_log_level_of_agent };
 
-static void start(void) {
+static void start_http_server(void) {
         cleanup_error Error error = ERROR_NULL;
         HttpServerConfig config;
         int r;
@@ -222,7 +222,7 @@ static void start(void) {
         REQUIRE(r >= 0);
 }
 
-static void stop(void) {
+static void stop_http_server(void) {
         server = http_server_free(server);
         event = sd_event_unref(event);
         agent_clear();
@@ -293,7 +293,7 @@ static void client_read(HttpTestClient *client) {
         }
 }
 
-static void turn(void) {
+static void run_loop_once(void) {
         REQUIRE(sd_event_run(event, 10 * USEC_PER_MSEC) >= 0);
 }
 
@@ -307,7 +307,7 @@ static bool client_wait(HttpTestClient *client, const char *text) {
                         return true;
                 if (client->is_closed)
                         return text == NULL;
-                turn();
+                run_loop_once();
         }
         return false;
 }

@@ -24,8 +24,8 @@ typedef struct World {
         int64_t memory;
 } World;
 
-static void say(const char *format, ...) printf_like(1, 2);
-static void say(const char *format, ...) {
+static void print_line(const char *format, ...) printf_like(1, 2);
+static void print_line(const char *format, ...) {
         va_list args;
 
         va_start(args, format);
@@ -35,7 +35,7 @@ static void say(const char *format, ...) {
         (void) fflush(stdout);
 }
 
-static int describe(const NodeLabelsTaints **ret_facts, NodeStatus *ret, void *userdata) {
+static int describe_node(const NodeLabelsTaints **ret_facts, NodeStatus *ret, void *userdata) {
         World *world = userdata;
 
         *ret_facts = &world->facts;
@@ -50,21 +50,21 @@ static int describe(const NodeLabelsTaints **ret_facts, NodeStatus *ret, void *u
 static void on_node(const NodeLabelsTaints *facts, const char *uid, void *userdata) {
         World *world = userdata;
 
-        say("node %s labels=%zu taints=%zu", uid ? uid : "gone", facts ? facts->labels.n : 0,
-            facts ? facts->taints.n : 0);
+        print_line("node %s labels=%zu taints=%zu", uid ? uid : "gone", facts ? facts->labels.n : 0,
+                   facts ? facts->taints.n : 0);
         (void) kube_lease_controller_set_node(world->lease, uid);
 }
 
 static void on_error(const char *error, unsigned status, void *userdata) {
-        say("error %u %s", status, error ? error : "none");
+        print_line("error %u %s", status, error ? error : "none");
 }
 
 static void on_history_lost(void *userdata) {
-        say("history lost");
+        print_line("history lost");
         node_status_updater_resync(((World *) userdata)->keeper);
 }
 
-static void obey(World *world, char *line) {
+static void obey_command(World *world, char *line) {
         if (streq(line, "touch"))
                 node_status_updater_trigger(world->keeper);
         else if (streq(line, "pressure")) {
@@ -76,7 +76,7 @@ static void obey(World *world, char *line) {
         } else if (streq(line, "quit"))
                 (void) sd_event_exit(world->event, 0);
         else if (line[0] == '{')
-                say("event %d", kube_event_sink_submit(world->events, line));
+                print_line("event %d", kube_event_sink_submit(world->events, line));
 }
 
 static int on_input(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
@@ -85,13 +85,20 @@ static int on_input(sd_event_source *source, int fd, uint32_t revents, void *use
         if (!fgets(line, sizeof(line), stdin))
                 return sd_event_exit(((World *) userdata)->event, 0);
         line[strcspn(line, "\n")] = '\0';
-        obey(userdata, line);
+        obey_command(userdata, line);
         return 0;
 }
 
-static int begin(World *world) {
-        NodeStatusUpdaterSpec node = { world->client, world->facts.name, true, describe,
-                                       on_node,       on_error,          world };
+static int start_node_parts(World *world) {
+        NodeStatusUpdaterSpec node = {
+                .client = world->client,
+                .name = world->facts.name,
+                .registers_node = true,
+                .get_local_node = describe_node,
+                .on_node = on_node,
+                .on_error = on_error,
+                .userdata = world,
+        };
         KubeLeaseControllerSpec lease = { world->client, world->facts.name, on_error,
                                           on_history_lost, world };
         KubeEventSinkSpec events = { world->client, on_error, world };
@@ -106,7 +113,7 @@ static int begin(World *world) {
         return r;
 }
 
-static void end(World *world) {
+static void world_done(World *world) {
         node_status_updater_free(world->keeper);
         kube_lease_controller_free(world->lease);
         kube_event_sink_free(world->events);
@@ -115,8 +122,8 @@ static void end(World *world) {
         node_labels_taints_done(&world->facts);
 }
 
-static int run(const char *path, const char *name, Error *reterr) {
-        cleanup_with(end) World world = { .memory = INT64_C(1024) * 1024 };
+static int run_node(const char *path, const char *name, Error *reterr) {
+        cleanup_with(world_done) World world = { .memory = INT64_C(1024) * 1024 };
         cleanup_with(kubeconfig_done) Kubeconfig kubeconfig = { 0 };
         cleanup_strv char **warnings = NULL;
         int r = kubeconfig_load(path, &kubeconfig, &warnings, reterr);
@@ -131,7 +138,7 @@ static int run(const char *path, const char *name, Error *reterr) {
         if (r >= 0)
                 r = kube_client_new(world.event, &kubeconfig, &world.client, reterr);
         if (r >= 0)
-                r = begin(&world);
+                r = start_node_parts(&world);
         return r < 0 ? r : sd_event_loop(world.event);
 }
 
@@ -140,8 +147,8 @@ int main(int argc, char **argv) {
         int r;
 
         (void) setvbuf(stdin, NULL, _IONBF, 0);
-        r = argc == 3 ? run(argv[1], argv[2], &error) : -EINVAL;
+        r = argc == 3 ? run_node(argv[1], argv[2], &error) : -EINVAL;
         if (r < 0)
-                say("failed %s", error_message(&error, r));
+                print_line("failed %s", error_message(&error, r));
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

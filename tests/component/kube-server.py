@@ -5,7 +5,8 @@
     kube-server.py DIRECTORY [--http1]
 
 Puts certificates into the directory (ca.crt, other-ca.crt, server.crt, one.crt, one.key, two.crt, two.key), prints
-its port, and serves until its standard input ends. /log lists the requested paths, one a line."""
+its port, and serves until its standard input ends. For each number that it reads there it sends so many bytes on every
+stream of /sized. /log lists the requested paths, one a line."""
 
 import asyncio
 import base64
@@ -24,6 +25,7 @@ import h2.settings
 
 LOG = []
 COUNTS = {}
+SIZED = []
 
 
 def openssl(*words):
@@ -208,6 +210,13 @@ async def hold(request, _):
     await asyncio.sleep(3600)
 
 
+async def sized(request, _):
+    """A watch that sends as many bytes as the test asks for."""
+    await request.start(200)
+    SIZED.append(request)
+    await asyncio.sleep(3600)
+
+
 async def silent(request, _):
     await asyncio.sleep(3600)
 
@@ -246,7 +255,7 @@ async def once(request, words):
 
 # ---- collections ----
 
-def thing(version, name="a", **more):
+def versioned(version, name="a", **more):
     return {"metadata": {"name": name, "resourceVersion": str(version)}, **more}
 
 
@@ -268,42 +277,42 @@ HOLD, ABORT, END = object(), object(), object()
 # For each collection the answers to its lists and to its watches, one after another; the last of them stands.
 # A list is a status and a page, or raw bytes; a watch is what it says, and how it ends.
 COLLECTIONS = {
-    "plain": ([(200, page(10, [thing(3), thing(4, "b")]))],
-              [[event("ADDED", thing(11, "c")), event("MODIFIED", thing(12)), event("DELETED", thing(13, "b")),
-                event("BOOKMARK", thing(14)), HOLD]]),
-    "pages": ([(200, page(10, [thing(3)], "next/1")), (200, page(10, [thing(4, "b")], "next/2")),
-               (200, page(10, [thing(5, "c")]))], [[HOLD]]),
-    "expired-page": ([(200, page(10, [thing(3)], "next")), (410, failure(410, "Expired")),
-                      (200, page(12, [thing(3), thing(12, "b")]))], [[HOLD]]),
-    "expired-watch": ([(200, page(10, [thing(3)])), (200, page(20, [thing(18)]))],
-                      [[event("ERROR", failure(410, "Expired")), END], [event("ADDED", thing(21, "b")), HOLD]]),
-    "gone-watch": ([(200, page(10, [thing(3)])), (200, page(20, [thing(18)]))],
-                   [410, [event("ADDED", thing(21, "b")), HOLD]]),
-    "broken-error": ([(200, page(10, [thing(3)])), (200, page(20, []))],
+    "plain": ([(200, page(10, [versioned(3), versioned(4, "b")]))],
+              [[event("ADDED", versioned(11, "c")), event("MODIFIED", versioned(12)), event("DELETED", versioned(13, "b")),
+                event("BOOKMARK", versioned(14)), HOLD]]),
+    "pages": ([(200, page(10, [versioned(3)], "next/1")), (200, page(10, [versioned(4, "b")], "next/2")),
+               (200, page(10, [versioned(5, "c")]))], [[HOLD]]),
+    "expired-page": ([(200, page(10, [versioned(3)], "next")), (410, failure(410, "Expired")),
+                      (200, page(12, [versioned(3), versioned(12, "b")]))], [[HOLD]]),
+    "expired-watch": ([(200, page(10, [versioned(3)])), (200, page(20, [versioned(18)]))],
+                      [[event("ERROR", failure(410, "Expired")), END], [event("ADDED", versioned(21, "b")), HOLD]]),
+    "gone-watch": ([(200, page(10, [versioned(3)])), (200, page(20, [versioned(18)]))],
+                   [410, [event("ADDED", versioned(21, "b")), HOLD]]),
+    "broken-error": ([(200, page(10, [versioned(3)])), (200, page(20, []))],
                      [[event("ERROR", failure(500, "InternalError")), END], [HOLD]]),
-    "restored": ([(200, page(1000, [thing(3)])), (200, page(30, [thing(3), thing(30, "b")]))],
-                 [[event("ADDED", thing(1001, "x")), event("BOOKMARK", thing(29)), END], [HOLD]]),
+    "restored": ([(200, page(1000, [versioned(3)])), (200, page(30, [versioned(3), versioned(30, "b")]))],
+                 [[event("ADDED", versioned(1001, "x")), event("BOOKMARK", versioned(29)), END], [HOLD]]),
     "closing": ([(200, page(10, []))],
-                [[event("ADDED", thing(11 + i, f"t{i}")), END] for i in range(3)] + [[HOLD]]),
+                [[event("ADDED", versioned(11 + i, f"t{i}")), END] for i in range(3)] + [[HOLD]]),
     "closing-idle": ([(200, page(10, []))], [[END]]),
-    "cut-watch": ([(200, page(10, []))], [[event("ADDED", thing(11)), b'{"type":"ADDED","obj', ABORT],
-                                          [event("ADDED", thing(12, "b")), HOLD]]),
+    "cut-watch": ([(200, page(10, []))], [[event("ADDED", versioned(11)), b'{"type":"ADDED","obj', ABORT],
+                                          [event("ADDED", versioned(12, "b")), HOLD]]),
     "bad-events": ([(200, page(10, []))],
                    [[b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"11"},"spec":[1,,2]}}\n',
-                     b'{"type":7}\n', b'{"object":{}}\n', event("WHATEVER", thing(12)), b'{}\n',
-                     b'{"type":"ADDED","object":"none"}\n', event("ADDED", thing(13, "b")), HOLD]]),
+                     b'{"type":7}\n', b'{"object":{}}\n', event("WHATEVER", versioned(12)), b'{}\n',
+                     b'{"type":"ADDED","object":"none"}\n', event("ADDED", versioned(13, "b")), HOLD]]),
     "no-json": ([(200, page(10, [])), (200, page(20, []))],
-                [[b"<html>"], [b"<html>"], [b"<html>"], [event("ADDED", thing(21)), HOLD]]),
+                [[b"<html>"], [b"<html>"], [b"<html>"], [event("ADDED", versioned(21)), HOLD]]),
     "no-list": ([(200, {"kind": "Status"}), (200, b"<html>"), (200, page(10, []))], [[HOLD]]),
-    "cut-list": ([(200, json.dumps(page(10, [thing(3), thing(4, "b")])).encode()[:-2]),
-                  (200, page(11, [thing(3)]))], [[HOLD]]),
+    "cut-list": ([(200, json.dumps(page(10, [versioned(3), versioned(4, "b")])).encode()[:-2]),
+                  (200, page(11, [versioned(3)]))], [[HOLD]]),
     "refused": ([(403, failure(403, "Forbidden"))], [[HOLD]]),
     "unauthorized": ([(401, failure(401, "Unauthorized")), (200, page(10, []))], [[HOLD]]),
     "busy": ([(429, failure(429, "TooManyRequests")), (200, page(10, []))], [[HOLD]]),
-    "split": ([(200, page(10, []))], [["slowly", event("ADDED", thing(11, data="é")) * 2, HOLD]]),
+    "split": ([(200, page(10, []))], [["slowly", event("ADDED", versioned(11, data="é")) * 2, HOLD]]),
     "closing-held": ([(200, page(10, []))], [[HOLD]]),
-    "bookmark": ([(200, page(10, []))], [[event("BOOKMARK", thing(14)), END], [HOLD]]),
-    "many": ([(200, page(10, [thing(i, f"t{i}", data="x" * 4000) for i in range(2000)]))], [[HOLD]]),
+    "bookmark": ([(200, page(10, []))], [[event("BOOKMARK", versioned(14)), END], [HOLD]]),
+    "many": ([(200, page(10, [versioned(i, f"t{i}", data="x" * 4000) for i in range(2000)]))], [[HOLD]]),
 }
 
 
@@ -425,7 +434,7 @@ async def node(request, _):
 
 
 PATHS = {"apis": signing_requests, "api": node,
-         "echo": echo, "status": status, "hold": hold, "silent": silent, "big": big, "cut": cut, "token": token,
+         "echo": echo, "status": status, "hold": hold, "sized": sized, "silent": silent, "big": big, "cut": cut, "token": token,
          "moved": moved, "log": log, "once": once, "c": collection}
 
 
@@ -449,7 +458,9 @@ async def main():
 
     server = await asyncio.start_server(on_connection, "127.0.0.1", 0, ssl=context, limit=1 << 20)
     print(server.sockets[0].getsockname()[1], flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    while line := await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline):
+        for request in SIZED:
+            await request.send(b"x" * int(line))
     os._exit(0)
 
 

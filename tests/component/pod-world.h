@@ -30,10 +30,10 @@ enum {
 };
 
 /* One event, kept beyond its callback. */
-typedef struct SandboxEventRecord {
-        SandboxEvent event;
+typedef struct ShimEventRecord {
+        ShimEvent event;
         char id[130], name[64], note[1100], message[TEXT_MAX], output[TEXT_MAX], error[256];
-} SandboxEventRecord;
+} ShimEventRecord;
 
 typedef struct PodWorld {
         sd_event *event;
@@ -50,7 +50,7 @@ typedef struct TestPod {
         Sandbox *sandbox;
         const char *uid;
         char *directory; /* <run-dir>/pods/<uid> */
-        SandboxEventRecord *records;
+        ShimEventRecord *records;
         size_t n_records;
         size_t cursor; /* of pod_expect() */
 } TestPod;
@@ -202,9 +202,9 @@ static inline void world_done(PodWorld *world) {
 
 /* --- pods --------------------------------------------------------------------------------- */
 
-static inline void on_pod_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata) {
+static inline void on_pod_event(Sandbox *sandbox, const ShimEvent *event, void *userdata) {
         TestPod *pod = userdata;
-        SandboxEventRecord *record;
+        ShimEventRecord *record;
 
         REQUIRE(pod->n_records < RECORDS_MAX);
         record = &pod->records[pod->n_records++];
@@ -226,7 +226,7 @@ static inline void on_pod_event(Sandbox *sandbox, const SandboxEvent *event, voi
 static inline void pod_init(TestPod *pod, PodWorld *world, const char *uid) {
         *pod = (TestPod){ .world = world, .uid = uid };
         pod->directory = print_text("%s/pods/%s", world->run_dir, uid);
-        pod->records = calloc(RECORDS_MAX, sizeof(SandboxEventRecord));
+        pod->records = calloc(RECORDS_MAX, sizeof(ShimEventRecord));
         REQUIRE(pod->records);
         REQUIRE(mkdir_parents_at(AT_FDCWD, pod->directory, 0700) >= 0);
         REQUIRE(sandbox_new(&world->config, uid, on_pod_event, pod, &pod->sandbox) >= 0);
@@ -234,12 +234,12 @@ static inline void pod_init(TestPod *pod, PodWorld *world, const char *uid) {
 
 /* Waits for the next event of this type of the container (NULL: of the sandbox); what comes before
  * it is passed over. */
-static inline const SandboxEvent *pod_expect(TestPod *pod, SandboxEventType type, const char *id) {
+static inline const ShimEvent *pod_expect(TestPod *pod, ShimEventType type, const char *id) {
         uint64_t deadline = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
 
         for (;;) {
                 while (pod->cursor < pod->n_records) {
-                        const SandboxEvent *event = &pod->records[pod->cursor++].event;
+                        const ShimEvent *event = &pod->records[pod->cursor++].event;
 
                         if (event->type == type && (!id || streq(event->id, id)))
                                 return event;
@@ -257,8 +257,7 @@ static inline const SandboxEvent *pod_expect(TestPod *pod, SandboxEventType type
 }
 
 /* Looks for an event in all that has come, wherever the cursor is. */
-static inline const SandboxEvent *pod_find(const TestPod *pod, SandboxEventType type,
-                                           const char *id) {
+static inline const ShimEvent *pod_find(const TestPod *pod, ShimEventType type, const char *id) {
         for (size_t i = 0; i < pod->n_records; i++)
                 if (pod->records[i].event.type == type && streq(pod->records[i].id, id))
                         return &pod->records[i].event;
@@ -270,7 +269,7 @@ static inline void pod_start(TestPod *pod) {
         int r = sandbox_start(pod->sandbox, &(SandboxStartOptions){ .host_network = true }, &error);
 
         EXPECT_STREQ(r < 0 ? error_message(&error, r) : NULL, NULL);
-        EXPECT(!pod_expect(pod, SANDBOX_SYNCED, NULL)->ready);
+        EXPECT(!pod_expect(pod, SHIM_EVENT_SYNCED, NULL)->ready);
 }
 
 static inline void pod_ask_setup(TestPod *pod, const char *fstab, uint64_t log_max_size) {
@@ -288,7 +287,7 @@ static inline void pod_up(TestPod *pod, PodWorld *world, const char *uid) {
         pod_init(pod, world, uid);
         pod_start(pod);
         pod_ask_setup(pod, "", 0);
-        (void) pod_expect(pod, SANDBOX_READY, NULL);
+        (void) pod_expect(pod, SHIM_EVENT_READY, NULL);
 }
 
 static inline void pod_disconnect(TestPod *pod) {
@@ -312,7 +311,7 @@ static inline void pod_done(TestPod *pod) {
 
 static inline void pod_down(TestPod *pod) {
         EXPECT_EQ(sandbox_teardown(pod->sandbox), 0);
-        (void) pod_expect(pod, SANDBOX_LOST, NULL);
+        (void) pod_expect(pod, SHIM_EVENT_LOST, NULL);
         pod_done(pod);
 }
 
@@ -351,8 +350,8 @@ static inline const char *pod_set_up(TestPod *pod, const char *fstab) {
                 (void) sd_event_run(pod->world->event, USEC_PER_SEC / 10);
         EXPECT_EQ(pod->n_records, before + 1);
         pod->cursor = pod->n_records;
-        return pod->records[before].event.type == SANDBOX_READY ? "ready"
-                                                                : pod->records[before].message;
+        return pod->records[before].event.type == SHIM_EVENT_READY ? "ready"
+                                                                   : pod->records[before].message;
 }
 
 /* --- containers --------------------------------------------------------------------------- */

@@ -67,13 +67,13 @@ static inline void server_stop(Server *server) {
         REQUIRE(waitpid(server->pid, NULL, 0) == server->pid);
 }
 
-static inline void say(int fd, const char *text) {
+static inline void send_text(int fd, const char *text) {
         (void) write_all(fd, text, strlen(text));
 }
 
 /* ---- HTTP ---- */
 
-static inline void drip(int fd, const char *text) {
+static inline void send_slowly(int fd, const char *text) {
         for (const char *p = text;; p = p[1] ? p + 1 : text) {
                 if (send(fd, p, 1, MSG_NOSIGNAL) < 0)
                         return;
@@ -81,11 +81,11 @@ static inline void drip(int fd, const char *text) {
         }
 }
 
-static inline void flood(int fd) {
+static inline void send_endlessly(int fd) {
         char chunk[65536];
 
         memset(chunk, 'x', sizeof(chunk));
-        say(fd, "HTTP/1.1 200 OK\r\n\r\n");
+        send_text(fd, "HTTP/1.1 200 OK\r\n\r\n");
         while (send(fd, chunk, sizeof(chunk), MSG_NOSIGNAL) > 0)
                 ;
 }
@@ -94,47 +94,47 @@ static inline void flood_with_trailers(int fd) {
         static const char line[] =
                 "X-Y: zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\r\n";
 
-        say(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n");
+        send_text(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n");
         while (send(fd, line, sizeof(line) - 1, MSG_NOSIGNAL) > 0)
                 ;
 }
 
-static inline void answer(int fd, const char *request) {
+static inline void answer_request(int fd, const char *request) {
         char path[256] = "";
 
         (void) sscanf(request, "GET %255s", path);
         if (streq(path, "/hang"))
                 (void) pause();
         else if (streq(path, "/garbage"))
-                say(fd, "\x01\x02 not a known protocol\r\n\r\n");
+                send_text(fd, "\x01\x02 not a known protocol\r\n\r\n");
         else if (streq(path, "/slow-header"))
-                drip(fd, "HTTP/1.1 200 OK\r\nX-Y: z\r\n");
+                send_slowly(fd, "HTTP/1.1 200 OK\r\nX-Y: z\r\n");
         else if (streq(path, "/huge"))
-                flood(fd);
+                send_endlessly(fd);
         else if (streq(path, "/trailers"))
                 flood_with_trailers(fd);
         else if (streq(path, "/cut"))
-                say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this");
+                send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this");
         else if (streq(path, "/500"))
-                say(fd, "HTTP/1.1 500 Broken\r\nContent-Length: 0\r\n\r\n");
+                send_text(fd, "HTTP/1.1 500 Broken\r\nContent-Length: 0\r\n\r\n");
         else if (streq(path, "/here"))
-                say(fd, "HTTP/1.1 302 Found\r\nLocation: /ok\r\nContent-Length: 0\r\n\r\n");
+                send_text(fd, "HTTP/1.1 302 Found\r\nLocation: /ok\r\nContent-Length: 0\r\n\r\n");
         else if (streq(path, "/to-500"))
-                say(fd, "HTTP/1.1 302 Found\r\nLocation: /500\r\nContent-Length: 0\r\n\r\n");
+                send_text(fd, "HTTP/1.1 302 Found\r\nLocation: /500\r\nContent-Length: 0\r\n\r\n");
         else if (streq(path, "/loop"))
-                say(fd, "HTTP/1.1 302 Found\r\nLocation: /loop\r\nContent-Length: 0\r\n\r\n");
+                send_text(fd, "HTTP/1.1 302 Found\r\nLocation: /loop\r\nContent-Length: 0\r\n\r\n");
         else if (streq(path, "/away"))
-                say(fd, "HTTP/1.1 302 Found\r\nLocation: http://192.0.2.1/500\r\n"
-                        "Content-Length: 0\r\n\r\n");
+                send_text(fd, "HTTP/1.1 302 Found\r\nLocation: http://192.0.2.1/500\r\n"
+                              "Content-Length: 0\r\n\r\n");
         else if (streq(path, "/echo")) { /* the request, as it was heard */
                 char head[96];
 
                 (void) snprintf(head, sizeof(head),
                                 "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", strlen(request));
-                say(fd, head);
-                say(fd, request);
+                send_text(fd, head);
+                send_text(fd, request);
         } else if (!streq(path, "/close"))
-                say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine");
+                send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine");
 }
 
 static inline void serve_http(int fd) {
@@ -148,18 +148,18 @@ static inline void serve_http(int fd) {
                         return;
                 n += (size_t) got;
                 if (request[0] == 0x16) { /* this is TLS */
-                        say(fd, "HTTP/1.1 400 Bad Request\r\n\r\n");
+                        send_text(fd, "HTTP/1.1 400 Bad Request\r\n\r\n");
                         return;
                 }
         }
-        answer(fd, request);
+        answer_request(fd, request);
 }
 
 /* ---- the same over TLS, with a self-signed certificate ---- */
 
 static inline void make_certificate(gnutls_certificate_credentials_t credentials) {
         gnutls_x509_privkey_t key;
-        gnutls_x509_crt_t certificate;
+        gnutls_x509_crt_t certificate = NULL;
         unsigned char serial = 1;
 
         REQUIRE(gnutls_x509_privkey_init(&key) == 0 && gnutls_x509_crt_init(&certificate) == 0);

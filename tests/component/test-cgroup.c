@@ -17,7 +17,7 @@ static const char *test_group(void) {
         return path;
 }
 
-static char *below(const char *name) {
+static char *test_group_path(const char *name) {
         char *path = path_join(test_group(), name);
 
         REQUIRE(path);
@@ -76,7 +76,7 @@ static int status_of(pid_t pid) {
 TEST(a_cgroup_is_created_with_its_parents_and_controllers)
 {
         static const char *const controllers[] = { "cpu", "memory", "pids" };
-        cleanup_free char *path = below("a/b");
+        cleanup_free char *path = test_group_path("a/b");
 
         EXPECT_EQ(cgroup_create(path, NULL), 0);
         EXPECT_EQ(cgroup_create(path, NULL), 0);
@@ -87,7 +87,7 @@ TEST(a_cgroup_is_created_with_its_parents_and_controllers)
 
 TEST(a_cgroup_is_removed_with_all_below_in_every_hierarchy)
 {
-        cleanup_free char *path = below("a/b/c");
+        cleanup_free char *path = test_group_path("a/b/c");
 
         EXPECT_EQ(cgroup_create(path, NULL), 0);
         EXPECT_EQ(cgroup_remove(test_group()), 0);
@@ -153,7 +153,7 @@ TEST(a_missing_cgroup_takes_no_value)
 
 TEST(a_cgroup_with_a_process_is_busy_until_the_process_is_killed)
 {
-        cleanup_free char *inner = below("pod/container");
+        cleanup_free char *inner = test_group_path("pod/container");
         pid_t pid;
 
         EXPECT_EQ(cgroup_create(inner, NULL), 0);
@@ -168,7 +168,8 @@ TEST(a_cgroup_with_a_process_is_busy_until_the_process_is_killed)
 
 TEST(killing_reaches_all_levels_and_spares_other_cgroups)
 {
-        cleanup_free char *inner = below("one/inner"), *outer = below("one"), *other = below("two");
+        cleanup_free char *inner = test_group_path("one/inner"), *outer = test_group_path("one"),
+                          *other = test_group_path("two");
         pid_t pids[3];
 
         EXPECT_EQ(cgroup_create(inner, NULL), 0);

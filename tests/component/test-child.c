@@ -243,7 +243,7 @@ static pid_t read_pid(const char *path) {
 }
 
 /* A process traces the child until it is asked to exit, which lets the parent reap it. */
-static pid_t trace(pid_t pid, int told_fd) {
+static pid_t start_tracer(pid_t pid, int told_fd) {
         pid_t tracer = fork();
         char byte;
 
@@ -279,7 +279,7 @@ TEST(the_exit_of_a_traced_child_is_noticed)
         REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, told) >= 0);
         REQUIRE(child_spawn(seen.event, &spec, on_test_child_done, &seen, &child, NULL) == 0);
         pid = read_pid(path);
-        tracer = trace(pid, told[1]);
+        tracer = start_tracer(pid, told[1]);
         REQUIRE(read(told[0], &byte, 1) == 1);
         kill_and_wait_for_zombie(pid);
         for (unsigned i = 0; i < 3; i++)

@@ -71,14 +71,14 @@ static void read_output(Running *running, int i) {
 
 static void run_turn(Running *running) {
         if (event)
-                turn();
+                run_loop_once();
         else
                 (void) poll(NULL, 0, 5);
         read_output(running, 0);
         read_output(running, 1);
 }
 
-static Result finish(Running *running) {
+static Result wait_for_result(Running *running) {
         Result result;
 
         for (uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
@@ -105,7 +105,7 @@ static bool wait_for_output(Running *running, const char *text) {
 
 static void expect_run(const char *arguments, int status, const char *out, const char *err) {
         Running running = spawn_cli(arguments, NULL);
-        cleanup_with(result_done) Result result = finish(&running);
+        cleanup_with(result_done) Result result = wait_for_result(&running);
 
         if (result.status != status)
                 printf("mainstay %s:\n", arguments);
@@ -157,7 +157,7 @@ static void add_pods(void) {
 
 TEST(get_pods_prints_kubectls_table)
 {
-        start();
+        start_http_server();
         add_pods();
         expect_run("get pods", 0,
                    "NAME     READY   STATUS    RESTARTS       AGE\n"
@@ -179,12 +179,12 @@ TEST(get_pods_prints_kubectls_table)
         expect_run("get pods -l app=web -o name", 0, "pod/web-n1\n", "");
         expect_run("get pods -l app!=web -o name", 0, "pod/db-n1\n", "");
         expect_run("get pod/web-n1 -o name", 0, "pod/web-n1\n", "");
-        stop();
+        stop_http_server();
 }
 
 TEST(missing_object_is_an_error)
 {
-        start();
+        start_http_server();
         add_pods();
         expect_run("get pods -n nowhere", 0, "",
                    "No resources found in nowhere namespace.\n" MANIFESTS);
@@ -193,12 +193,12 @@ TEST(missing_object_is_an_error)
                    "error: pods \"dns\" not found in namespace default, but in kube-system\n");
         expect_run("describe pod nope", 1, "", "error: pods \"nope\" not found\n");
         expect_run("logs nope", 1, "", "error: pods \"nope\" not found\n");
-        stop();
+        stop_http_server();
 }
 
 TEST(objects_are_printed_as_json_and_yaml)
 {
-        start();
+        start_http_server();
         add_pods();
         expect_run("get pod dns -n kube-system -o json", 0,
                    "{\n    \"apiVersion\": \"v1\",\n    \"kind\": \"Pod\",\n    \"metadata\": {\n"
@@ -217,7 +217,7 @@ TEST(objects_are_printed_as_json_and_yaml)
         expect_run("get pods -n nowhere -o yaml", 0,
                    "apiVersion: v1\nitems: []\nkind: List\nmetadata:\n  resourceVersion: \"\"\n",
                    "");
-        stop();
+        stop_http_server();
 }
 
 TEST(watch_prints_changes)
@@ -225,7 +225,7 @@ TEST(watch_prints_changes)
         Running running;
         Result result;
 
-        start();
+        start_http_server();
         add_pods();
         running = spawn_cli("get pods -w --no-headers", NULL);
         EXPECT(wait_for_output(&running, "web-n1   1/1   Running   2 (4h5m ago)   3d\n"));
@@ -242,12 +242,12 @@ TEST(watch_prints_changes)
                 "{\"metadata\":{\"name\":\"dns-n1\",\"namespace\":\"kube-system\"}}");
         EXPECT(wait_for_output(&running, "Failed"));
         EXPECT_EQ(kill(running.pid, SIGINT), 0);
-        result = finish(&running);
+        result = wait_for_result(&running);
         EXPECT_STREQ(result.out, "db-n1    0/2   Pending   0              <unknown>\n"
                                  "web-n1   1/1   Running   2 (4h5m ago)   3d\n"
                                  "db-n1    0/2   Failed    0              <unknown>\n");
         result_done(&result);
-        stop();
+        stop_http_server();
 }
 
 TEST(watch_reports_the_end_of_the_agent)
@@ -255,12 +255,12 @@ TEST(watch_reports_the_end_of_the_agent)
         Running running;
         Result result;
 
-        start();
+        start_http_server();
         add_pods();
         running = spawn_cli("get pods -w -o name", NULL);
         EXPECT(wait_for_output(&running, "pod/db-n1\n"));
-        stop();
-        result = finish(&running);
+        stop_http_server();
+        result = wait_for_result(&running);
         EXPECT_EQ(result.status, 1);
         EXPECT(strstr(result.err, "error: the agent at "));
         result_done(&result);
@@ -268,7 +268,7 @@ TEST(watch_reports_the_end_of_the_agent)
 
 TEST(logs_are_found_by_short_names_and_containers)
 {
-        start();
+        start_http_server();
         add_pods();
         append_log("0.log", "2026-01-02T03:04:01Z stdout F before\n");
         append_log("1.log",
@@ -285,7 +285,7 @@ TEST(logs_are_found_by_short_names_and_containers)
         expect_run(
                 "logs db", 1, "",
                 "Defaulted container \"one\" out of: one, two\nerror: pods \"db-n1\" not found\n");
-        stop();
+        stop_http_server();
 }
 
 TEST(describe_shows_kubectls_layout_and_the_manifest)
@@ -293,10 +293,10 @@ TEST(describe_shows_kubectls_layout_and_the_manifest)
         Running running;
         Result result;
 
-        start();
+        start_http_server();
         add_pods();
         running = spawn_cli("describe pod web", NULL);
-        result = finish(&running);
+        result = wait_for_result(&running);
         EXPECT_EQ(result.status, 0);
         EXPECT_STREQ(result.err, "");
         EXPECT(strstr(result.out, "Name:         web-n1\nNamespace:    default\n"));
@@ -305,12 +305,12 @@ TEST(describe_shows_kubectls_layout_and_the_manifest)
         EXPECT(strstr(result.out, "\n    Restart Count:  2\n"));
         EXPECT(strstr(result.out, "\nManifest:           web.yaml\n"));
         result_done(&result);
-        stop();
+        stop_http_server();
 }
 
 TEST(invalid_command_line_gets_a_suggestion_and_status_2)
 {
-        start();
+        start_http_server();
         expect_run("gte", 2, "", "error: unknown command 'gte'; did you mean 'get'?\n");
         expect_run("frobnicate", 2, "",
                    "error: unknown command 'frobnicate'; see 'mainstay help'\n");
@@ -326,15 +326,15 @@ TEST(invalid_command_line_gets_a_suggestion_and_status_2)
         expect_run("logs", 2, "", "error: a pod is required: 'mainstay logs POD'\n");
         expect_run("logs web --since yesterday", 2, "",
                    "error: --since must be a duration such as 5s, 2m or 1h30m, not 'yesterday'\n");
-        stop();
+        stop_http_server();
 }
 
 TEST(missing_agent_is_one_error)
 {
         cleanup_free char *expected = NULL;
 
-        start();
-        stop();
+        start_http_server();
+        stop_http_server();
         REQUIRE(asprintf(&expected,
                          "error: no agent at %s; start mainstayd, or set its socket with "
                          "--socket\n",
@@ -349,20 +349,20 @@ TEST(help_names_every_command_and_option)
         Running running;
         Result result;
 
-        start();
+        start_http_server();
         running = spawn_cli("--help", NULL);
-        result = finish(&running);
+        result = wait_for_result(&running);
         EXPECT_EQ(result.status, 0);
         EXPECT(strstr(result.out, "\n  get RESOURCE [NAME...] "));
         EXPECT(strstr(result.out, "\n  validate FILE... "));
         result_done(&result);
         running = spawn_cli("logs --help", NULL);
-        result = finish(&running);
+        result = wait_for_result(&running);
         EXPECT_EQ(result.status, 0);
         EXPECT(strstr(result.out, "\n  -f, --follow "));
         EXPECT(strstr(result.out, "\n      --socket PATH "));
         result_done(&result);
-        stop();
+        stop_http_server();
 }
 
 static char *write_manifest(const char *name, const char *text) {
@@ -416,7 +416,7 @@ TEST(validate_reports_the_agents_errors)
         free(arguments);
         REQUIRE(asprintf(&arguments, "validate %s", unknown) > 0);
         running = spawn_cli(arguments, NULL);
-        result = finish(&running);
+        result = wait_for_result(&running);
         EXPECT_EQ(result.status, 1);
         EXPECT_STREQ(result.out, "");
         EXPECT(strstr(result.err, "unknown.yaml:10:5: spec.containers[0].colour: "));
@@ -424,7 +424,7 @@ TEST(validate_reports_the_agents_errors)
 
         expect_all_errors();
         running = spawn_cli("validate -", good);
-        result = finish(&running);
+        result = wait_for_result(&running);
         EXPECT_EQ(result.status, 0);
         EXPECT_STREQ(result.out, "stdin: ok (pod default/web)\n");
         result_done(&result);

@@ -37,7 +37,7 @@ static bool remove_images(void *userdata) {
         return world->has_images;
 }
 
-static bool evict(const ResourceShortage *shortage, void *userdata) {
+static bool record_eviction(const ResourceShortage *shortage, void *userdata) {
         World *world = userdata;
 
         world->evictions++;
@@ -54,9 +54,10 @@ static void on_shortage(const ResourceShortage *shortage, void *userdata) {
 }
 
 /* More is wanted than there can be: the node is short whatever it has. */
-static void build(World *world, EvictionSignal signal, bool is_short) {
-        static const EvictionManagerCallbacks callbacks = { is_busy, is_relieving,  remove_images,
-                                                            evict,   on_conditions, on_shortage };
+static void world_init(World *world, EvictionSignal signal, bool is_short) {
+        static const EvictionManagerCallbacks callbacks = { is_busy,       is_relieving,
+                                                            remove_images, record_eviction,
+                                                            on_conditions, on_shortage };
 
         world->policy.thresholds[0] =
                 (EvictionThreshold){ .signal = signal,
@@ -74,7 +75,7 @@ static void build(World *world, EvictionSignal signal, bool is_short) {
                         &world->pressure) >= 0);
 }
 
-static void end(World *world) {
+static void world_done(World *world) {
         eviction_manager_free(world->pressure);
         sd_event_unref(world->event);
 }
@@ -112,7 +113,7 @@ TEST(the_timer_runs_only_while_there_are_pods)
 {
         World world = { 0 };
 
-        build(&world, EVICTION_PIDS, /* is_short= */ false);
+        world_init(&world, EVICTION_PIDS, /* is_short= */ false);
         eviction_manager_synchronize(world.pressure);
         REQUIRE(sd_event_run(world.event, 0) >= 0);
         EXPECT_EQ(count_armed_timers(), 0);
@@ -125,24 +126,24 @@ TEST(the_timer_runs_only_while_there_are_pods)
                 REQUIRE(sd_event_run(world.event, STEP_USEC) >= 0);
         EXPECT_EQ(count_armed_timers(), 0);
         EXPECT_EQ(eviction_manager_conditions(world.pressure)->set, 0);
-        end(&world);
+        world_done(&world);
 }
 
 TEST(a_node_with_enough_resources_evicts_no_pod)
 {
         World world = { .has_active_pods = true, .has_pods = true };
 
-        build(&world, EVICTION_NODE_FS, /* is_short= */ false);
+        world_init(&world, EVICTION_NODE_FS, /* is_short= */ false);
         eviction_manager_synchronize(world.pressure);
         EXPECT_EQ(world.evictions + world.prunes + world.shortages + world.conditions, 0);
-        end(&world);
+        world_done(&world);
 }
 
 TEST(the_next_eviction_waits_for_the_effect_of_the_last)
 {
         World world = { .has_active_pods = true, .has_pods = true };
 
-        build(&world, EVICTION_PIDS, /* is_short= */ true);
+        world_init(&world, EVICTION_PIDS, /* is_short= */ true);
         eviction_manager_synchronize(world.pressure);
         EXPECT_EQ(world.evictions, 1);
         EXPECT_EQ(world.shortage.grace_seconds, 1);
@@ -157,37 +158,37 @@ TEST(the_next_eviction_waits_for_the_effect_of_the_last)
         run_until(&world, &world.evictions, 2);
         EXPECT_EQ(world.shortages, 1);
         EXPECT_EQ(world.prunes, 0);
-        end(&world);
+        world_done(&world);
 }
 
 TEST(for_a_disk_images_are_removed_before_pods_are_evicted)
 {
         World world = { .has_active_pods = true, .has_pods = true, .has_images = true };
 
-        build(&world, EVICTION_NODE_FS, /* is_short= */ true);
+        world_init(&world, EVICTION_NODE_FS, /* is_short= */ true);
         eviction_manager_synchronize(world.pressure);
         run_until(&world, &world.prunes, 2);
         EXPECT_EQ(world.evictions, 0);
         world.has_images = false;
         run_until(&world, &world.evictions, 1);
-        end(&world);
+        world_done(&world);
 }
 
 TEST(a_condition_of_an_earlier_agent_in_this_boot_is_restored)
 {
         World world = { 0 };
 
-        build(&world, EVICTION_PIDS, /* is_short= */ false);
+        world_init(&world, EVICTION_PIDS, /* is_short= */ false);
         eviction_manager_restore_condition(world.pressure, NODE_DISK_PRESSURE,
                                            1); /* in another boot */
         eviction_manager_restore_condition(world.pressure, NODE_PID_PRESSURE, now_realtime_usec());
         eviction_manager_synchronize(world.pressure);
         EXPECT_EQ(eviction_manager_conditions(world.pressure)->set,
                   NODE_CONDITION_BIT(NODE_PID_PRESSURE));
-        end(&world);
+        world_done(&world);
 }
 
-static void ring(void *userdata) {
+static void count_call(void *userdata) {
         (*(unsigned *) userdata)++;
 }
 
@@ -204,7 +205,7 @@ TEST(cgroup_v1_notifies_when_memory_is_used)
         if (cgroup_version() != 1)
                 return;
         REQUIRE(sd_event_new(&world.event) >= 0);
-        REQUIRE(memory_pressure_watch_new(world.event, /* has_memcg= */ true, ring, &rings,
+        REQUIRE(memory_pressure_watch_new(world.event, /* has_memcg= */ true, count_call, &rings,
                                           &watch) >= 0);
         memory_pressure_watch_set_growth(watch, SIZE / 2);
         EXPECT(memory_pressure_watch_is_active(watch));

@@ -31,7 +31,7 @@ static unsigned count_change_events(FileWatchWorld *world) {
         return n;
 }
 
-static const char *in(const char *name) {
+static const char *path_in_test_directory(const char *name) {
         static char paths[32][128];
         static size_t next;
         char *path = paths[next++ % N_ELEMENTS(paths)];
@@ -59,68 +59,73 @@ static void file_watch_world_done(FileWatchWorld *world) {
 
 TEST(several_changes_of_a_file_in_one_turn_are_one_callback)
 {
-        const char *const paths[] = { in("a"), NULL, in("b") };
+        const char *const paths[] = { path_in_test_directory("a"), NULL,
+                                      path_in_test_directory("b") };
         FileWatchWorld world;
 
         file_watch_world_init(&world);
         EXPECT_EQ(file_watch_set(world.watch, paths, N_ELEMENTS(paths)), 0);
         EXPECT_EQ(count_change_events(&world), 0);
-        write_plainly(in("a"), "1");
-        write_plainly(in("a"), "2");
-        REQUIRE(write_file_atomic_at(AT_FDCWD, in("b"), "1", 1, 0600) >= 0);
+        write_plainly(path_in_test_directory("a"), "1");
+        write_plainly(path_in_test_directory("a"), "2");
+        REQUIRE(write_file_atomic_at(AT_FDCWD, path_in_test_directory("b"), "1", 1, 0600) >= 0);
         EXPECT_EQ(count_change_events(&world), 1);
-        write_plainly(in("c"), "1");
+        write_plainly(path_in_test_directory("c"), "1");
         EXPECT_EQ(count_change_events(&world), 0);
-        REQUIRE(link(in("c"), in("d")) == 0 && rename(in("d"), in("b")) == 0);
+        REQUIRE(link(path_in_test_directory("c"), path_in_test_directory("d")) == 0 &&
+                rename(path_in_test_directory("d"), path_in_test_directory("b")) == 0);
         EXPECT_EQ(count_change_events(&world), 1);
         EXPECT_EQ(file_watch_set(world.watch, paths, 1), 0);
-        write_plainly(in("b"), "2");
+        write_plainly(path_in_test_directory("b"), "2");
         EXPECT_EQ(count_change_events(&world), 0);
         file_watch_world_done(&world);
 }
 
 TEST(a_link_is_watched_at_both_its_ends)
 {
-        const char *const path = in("link");
+        const char *const path = path_in_test_directory("link");
         FileWatchWorld world;
 
         file_watch_world_init(&world);
-        REQUIRE(mkdir(in("far"), 0700) == 0);
-        write_plainly(in("far/file"), "1");
-        REQUIRE(symlink("far/file", in("link")) == 0);
+        REQUIRE(mkdir(path_in_test_directory("far"), 0700) == 0);
+        write_plainly(path_in_test_directory("far/file"), "1");
+        REQUIRE(symlink("far/file", path_in_test_directory("link")) == 0);
         EXPECT_EQ(file_watch_set(world.watch, &path, 1), 0);
-        write_plainly(in("far/file"), "2");
+        write_plainly(path_in_test_directory("far/file"), "2");
         EXPECT_EQ(count_change_events(&world), 1);
-        REQUIRE(unlink(in("link")) == 0 && symlink("far/other", in("link")) == 0);
+        REQUIRE(unlink(path_in_test_directory("link")) == 0 &&
+                symlink("far/other", path_in_test_directory("link")) == 0);
         EXPECT_EQ(count_change_events(&world), 1);
         file_watch_world_done(&world);
 }
 
 TEST(a_mounted_directory_exchanges_its_files_through_a_link)
 {
-        const char *const path = in("token");
+        const char *const path = path_in_test_directory("token");
         FileWatchWorld world;
 
         file_watch_world_init(&world);
-        REQUIRE(mkdir(in("one"), 0700) == 0 && symlink("one", in("..data")) == 0);
-        write_plainly(in("one/token"), "1");
-        REQUIRE(symlink("..data/token", in("token")) == 0);
+        REQUIRE(mkdir(path_in_test_directory("one"), 0700) == 0 &&
+                symlink("one", path_in_test_directory("..data")) == 0);
+        write_plainly(path_in_test_directory("one/token"), "1");
+        REQUIRE(symlink("..data/token", path_in_test_directory("token")) == 0);
         EXPECT_EQ(file_watch_set(world.watch, &path, 1), 0);
-        REQUIRE(mkdir(in("two"), 0700) == 0 && symlink("two", in("..new")) == 0);
-        write_plainly(in("two/token"), "2");
-        REQUIRE(rename(in("..new"), in("..data")) == 0);
+        REQUIRE(mkdir(path_in_test_directory("two"), 0700) == 0 &&
+                symlink("two", path_in_test_directory("..new")) == 0);
+        write_plainly(path_in_test_directory("two/token"), "2");
+        REQUIRE(rename(path_in_test_directory("..new"), path_in_test_directory("..data")) == 0);
         EXPECT(count_change_events(&world) >= 1);
         file_watch_world_done(&world);
 }
 
 TEST(a_missing_directory_is_not_an_error)
 {
-        const char *const paths[] = { "/nowhere/a", in("a") };
+        const char *const paths[] = { "/nowhere/a", path_in_test_directory("a") };
         FileWatchWorld world;
 
         file_watch_world_init(&world);
         EXPECT_EQ(file_watch_set(world.watch, paths, N_ELEMENTS(paths)), 0);
-        write_plainly(in("a"), "1");
+        write_plainly(path_in_test_directory("a"), "1");
         EXPECT_EQ(count_change_events(&world), 1);
         file_watch_world_done(&world);
 }

@@ -86,7 +86,8 @@ static void on_done(HandlerResult result, const char *message, void *userdata) {
         world->action = handler_run_free(world->action);
 }
 
-static void begin(World *world, const Handler *handler, uint64_t timeout_usec, bool is_hook) {
+static void start_handler(World *world, const Handler *handler, uint64_t timeout_usec,
+                          bool is_hook) {
         world->is_done = false;
         REQUIRE(handler_run_start(&(HandlerTarget){ .event = world->event,
                                                     .http = &world->http,
@@ -100,20 +101,21 @@ static void begin(World *world, const Handler *handler, uint64_t timeout_usec, b
         EXPECT(!world->is_done);
 }
 
-static void perform(World *world, const Handler *handler, uint64_t timeout_usec, bool is_hook) {
+static void perform_handler(World *world, const Handler *handler, uint64_t timeout_usec,
+                            bool is_hook) {
         uint64_t deadline = now_boottime_usec() + 30 * USEC_PER_SEC;
 
-        begin(world, handler, timeout_usec, is_hook);
+        start_handler(world, handler, timeout_usec, is_hook);
         while (!world->is_done && now_boottime_usec() < deadline)
                 REQUIRE(sd_event_run(world->event, USEC_PER_SEC) >= 0);
         REQUIRE(world->is_done);
 }
 
-static void get(World *world, const char *path, uint64_t timeout_usec, bool is_hook) {
+static void perform_http_get(World *world, const char *path, uint64_t timeout_usec, bool is_hook) {
         HttpGetAction http = { .path = (char *) (uintptr_t) path,
                                .port = { .number = { true, world->server.port } } };
 
-        perform(world, &(Handler){ .http_get = &http }, timeout_usec, is_hook);
+        perform_handler(world, &(Handler){ .http_get = &http }, timeout_usec, is_hook);
 }
 
 TEST(http_statuses_are_judged_as_by_kubernetes)
@@ -128,7 +130,9 @@ TEST(http_statuses_are_judged_as_by_kubernetes)
                 { "/here", HANDLER_SUCCEEDED, "fine" },
                 { "/to-500", HANDLER_FAILED, "HTTP probe failed with statuscode: 500" },
                 { "/loop", HANDLER_FAILED, "stopped after 10 redirects" },
-                { "/away", HANDLER_SUCCEEDED, "" }, /* to another host: not followed */
+                { "/away", HANDLER_WARNING,
+                  "Probe terminated redirects, Response body: " }, /* to another host: not followed
+                                                                    */
                 { "/close", HANDLER_FAILED, "Get \"http://127.0.0.1:" },
                 { "/garbage", HANDLER_FAILED, "Get \"http://127.0.0.1:" },
                 { "/huge", HANDLER_SUCCEEDED, "xxxxx" },
@@ -139,7 +143,7 @@ TEST(http_statuses_are_judged_as_by_kubernetes)
         world_init(&world, serve_http);
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 printf("%s\n", cases[i].path);
-                get(&world, cases[i].path, 20 * USEC_PER_SEC, false);
+                perform_http_get(&world, cases[i].path, 20 * USEC_PER_SEC, false);
                 EXPECT_EQ(world.result, cases[i].result);
                 if (!strstr(world.message, cases[i].says))
                         EXPECT_STREQ(world.message, cases[i].says);
@@ -154,7 +158,7 @@ TEST(a_slow_server_fails_at_the_timeout)
 
         world_init(&world, serve_http);
         for (size_t i = 0; i < N_ELEMENTS(paths); i++) {
-                get(&world, paths[i], 200 * USEC_PER_MSEC, false);
+                perform_http_get(&world, paths[i], 200 * USEC_PER_MSEC, false);
                 EXPECT_EQ(world.result, HANDLER_FAILED);
                 EXPECT(strstr(world.message, "context deadline exceeded"));
         }
@@ -166,7 +170,7 @@ TEST(endless_trailers_are_cut_off)
         World world;
 
         world_init(&world, serve_http);
-        get(&world, "/trailers", 5 * USEC_PER_SEC, false);
+        perform_http_get(&world, "/trailers", 5 * USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_FAILED);
         EXPECT(!strstr(world.message, "deadline exceeded"));
         world_done(&world);
@@ -184,7 +188,7 @@ TEST(a_request_has_the_headers_of_its_handler)
         World world;
 
         world_init(&world, serve_http);
-        perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, false);
+        perform_handler(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
         EXPECT(strstr(world.message, "GET /echo HTTP/1.1\r\n"));
         EXPECT(strstr(world.message, "\r\nHost: example.com\r\n"));
@@ -203,11 +207,11 @@ TEST(certificates_are_not_verified)
 
         world_init(&world, serve_tls);
         http.port.number = (OptionalInt){ true, world.server.port };
-        perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, false);
+        perform_handler(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
         EXPECT_STREQ(world.message, "fine");
         http.host = (char[]){ "two.test" };
-        perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, false);
+        perform_handler(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
         EXPECT_STREQ(world.message, "fine");
         world_done(&world);
@@ -222,7 +226,7 @@ TEST(an_endless_handshake_does_not_block_the_loop)
         world_init(&world, flood_with_handshake);
         http.port.number = (OptionalInt){ true, world.server.port };
         begun = now_boottime_usec();
-        perform(&world, &(Handler){ .http_get = &http }, USEC_PER_SEC, false);
+        perform_handler(&world, &(Handler){ .http_get = &http }, USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_FAILED);
         EXPECT(now_boottime_usec() - begun < 10 * USEC_PER_SEC);
         world_done(&world);
@@ -234,14 +238,16 @@ TEST(a_hook_accepts_any_status_and_falls_back_to_http)
         World world;
 
         world_init(&world, serve_http);
-        get(&world, "/500", 0, /* is_hook= */ true);
+        perform_http_get(&world, "/500", 0, /* is_hook= */ true);
         EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
-        get(&world, "/close", 0, /* is_hook= */ true);
+        perform_http_get(&world, "/close", 0, /* is_hook= */ true);
         EXPECT_EQ(world.result, HANDLER_FAILED);
         http.port.number = (OptionalInt){ true, world.server.port };
-        perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, /* is_hook= */ true);
+        perform_handler(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC,
+                        /* is_hook= */ true);
         EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
-        perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, /* is_hook= */ false);
+        perform_handler(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC,
+                        /* is_hook= */ false);
         EXPECT_EQ(world.result, HANDLER_FAILED);
         world_done(&world);
 }
@@ -252,18 +258,18 @@ TEST(an_accepted_connection_passes_a_tcp_probe)
         World world;
 
         world_init(&world, serve_http);
-        perform(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
+        perform_handler(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
         EXPECT(!world.http);
         tcp.host = (char[]){ "localhost" };
-        perform(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
+        perform_handler(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
         tcp.host = (char[]){ "no-such-host.invalid" };
-        perform(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
+        perform_handler(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_FAILED);
         tcp.host = NULL;
         server_stop(&world.server);
-        perform(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
+        perform_handler(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_FAILED);
         EXPECT(strstr(world.message, "connect: Connection refused"));
         world.server = server_start(serve_http);
@@ -293,7 +299,7 @@ TEST(a_grpc_health_status_is_the_probe_result)
                                     .service = (char *) (uintptr_t) cases[i].service };
 
                 printf("%s\n", strna(cases[i].service));
-                perform(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
+                perform_handler(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
                 EXPECT_EQ(world.result, cases[i].result);
                 if (!strstr(world.message, cases[i].says))
                         EXPECT_STREQ(world.message, cases[i].says);
@@ -310,11 +316,11 @@ TEST(an_endless_grpc_response_does_not_block_the_loop)
         world_init(&world, serve_grpc);
         grpc.port = (OptionalInt){ true, world.server.port };
         begun = now_boottime_usec();
-        perform(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
+        perform_handler(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_FAILED);
         EXPECT(now_boottime_usec() - begun < 10 * USEC_PER_SEC);
         server_stop(&world.server);
-        perform(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
+        perform_handler(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
         EXPECT_STREQ(world.message, "error: health rpc probe failed: Connection refused");
         world.server = server_start(serve_grpc);
         world_done(&world);
@@ -327,7 +333,7 @@ TEST(a_server_without_grpc_fails)
 
         world_init(&world, serve_http);
         grpc.port = (OptionalInt){ true, world.server.port };
-        perform(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
+        perform_handler(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_FAILED);
         world_done(&world);
 }
@@ -338,9 +344,10 @@ TEST(a_sleep_handler_succeeds_after_its_time)
         World world;
 
         world_init(&world, serve_http);
-        perform(&world, &(Handler){ .sleep = &none }, 0, /* is_hook= */ true);
+        perform_handler(&world, &(Handler){ .sleep = &none }, 0, /* is_hook= */ true);
         EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
-        perform(&world, &(Handler){ .sleep = &much }, 50 * USEC_PER_MSEC, /* is_hook= */ true);
+        perform_handler(&world, &(Handler){ .sleep = &much }, 50 * USEC_PER_MSEC,
+                        /* is_hook= */ true);
         EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
         world_done(&world);
 }
@@ -354,7 +361,7 @@ TEST(a_slow_name_lookup_does_not_block_the_loop)
         REQUIRE(sem_init(&lookup.has_begun, 0, 0) == 0 && sem_init(&lookup.may_end, 0, 0) == 0 &&
                 sem_init(&lookup.has_ended, 0, 0) == 0);
         world_init(&world, serve_http);
-        begin(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
+        start_handler(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
         while (sem_trywait(&lookup.has_begun) < 0)
                 REQUIRE(sd_event_run(world.event, 10 * USEC_PER_MSEC) >= 0);
         world.action = handler_run_free(world.action);
@@ -375,12 +382,12 @@ TEST(a_run_can_be_cancelled_at_any_time)
                 const Handler handler = { .http_get = &http };
                 uint64_t until = now_boottime_usec() + (uint64_t) i * 100;
 
-                begin(&world, &handler, USEC_PER_SEC, false);
+                start_handler(&world, &handler, USEC_PER_SEC, false);
                 while (!world.is_done && now_boottime_usec() < until)
                         REQUIRE(sd_event_run(world.event, 100) >= 0);
                 world.action = handler_run_free(world.action);
         }
-        get(&world, "/ok", 20 * USEC_PER_SEC, false);
+        perform_http_get(&world, "/ok", 20 * USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
         world_done(&world);
 }

@@ -6,7 +6,7 @@ TEST(log_takes_the_parameters_of_the_kubelet)
         static const char log[] = "/containerLogs/default/web-n1/app";
         char path[128];
 
-        start();
+        start_http_server();
         append_log("0.log", "2026-01-02T03:04:01Z stdout F before\n");
         append_log("1.log.20260102-030405", "2026-01-02T03:04:05Z stdout F one\n");
         append_log("1.log", "2026-01-02T03:04:06Z stderr F two\n");
@@ -20,12 +20,12 @@ TEST(log_takes_the_parameters_of_the_kubelet)
         (void) snprintf(path, sizeof(path), "%s?limitBytes=5&follow=true", log);
         expect_answer(path, "HTTP/1.1 200", "one\nt");
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 TEST(unavailable_log_is_an_error_with_its_reason)
 {
-        start();
+        start_http_server();
         expect_answer("/containerLogs/default/web/app", "HTTP/1.1 404", "pods \"web\" not found\n");
         expect_answer("/containerLogs/default/web-n1/late", "HTTP/1.1 400",
                       "container \"late\" is waiting to start\n");
@@ -37,14 +37,14 @@ TEST(unavailable_log_is_an_error_with_its_reason)
                       "sinceTime must be a time like 2026-01-02T03:04:05Z\n");
         expect_answer("/containerLogs/default/web-n1/app?sinceSeconds=1&sinceTime=x",
                       "HTTP/1.1 400", "at most one of sinceTime and sinceSeconds may be given\n");
-        stop();
+        stop_http_server();
 }
 
 TEST(follow_sleeps_until_a_write_and_ends_with_the_container)
 {
         HttpTestClient client;
 
-        start();
+        start_http_server();
         fake_agent.is_live = true;
         append_log("1.log", "2026-01-02T03:04:05Z stdout F one\n");
         client = client_open();
@@ -62,7 +62,7 @@ TEST(follow_sleeps_until_a_write_and_ends_with_the_container)
         EXPECT_STREQ(client_body(&client), "one\ntwo\nthree\n");
         client_close(&client);
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 enum {
@@ -97,7 +97,7 @@ TEST(follow_loses_and_repeats_no_line)
         bool ended = false;
         pid_t pid;
 
-        start();
+        start_http_server();
         fake_agent.is_live = true;
         append_log("1.log", "");
         client = client_open();
@@ -105,7 +105,7 @@ TEST(follow_loses_and_repeats_no_line)
         pid = start_writer();
         for (uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
              now_boottime_usec() < end && !client.is_closed;) {
-                turn();
+                run_loop_once();
                 client_read(&client);
                 if (!ended && waitpid(pid, NULL, WNOHANG) == pid) {
                         http_server_notify_log_end(server, log_directory, 1);
@@ -118,14 +118,14 @@ TEST(follow_loses_and_repeats_no_line)
         EXPECT_EQ(expected, FOLLOWED_LINES);
         client_close(&client);
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 TEST(client_that_disconnects_while_following_is_forgotten)
 {
         HttpTestClient client;
 
-        start();
+        start_http_server();
         fake_agent.is_live = true;
         append_log("1.log", "2026-01-02T03:04:05Z stdout F one\n");
         for (unsigned i = 0; i < 100; i++) {
@@ -135,5 +135,5 @@ TEST(client_that_disconnects_while_following_is_forgotten)
                 client_close(&client);
         }
         expect_idle();
-        stop();
+        stop_http_server();
 }

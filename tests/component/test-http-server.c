@@ -3,7 +3,7 @@
 
 TEST(every_route_replies)
 {
-        start();
+        start_http_server();
         expect_answer("/healthz", "HTTP/1.1 200", "ok");
         expect_answer("/readyz", "HTTP/1.1 503", "the first scan is under way\n");
         fake_agent.is_ready = true;
@@ -22,7 +22,7 @@ TEST(every_route_replies)
                       "\"errorSince\":\"2026-01-02T03:04:05Z\",\"warnings\":[]}],"
                       "\"archives\":[{\"archive\":\"x.tar\",\"message\":\"is not an archive\"}]}");
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 static void expect_put(const char *path, const char *head, const char *body) {
@@ -40,7 +40,7 @@ static void expect_put(const char *path, const char *head, const char *body) {
 
 TEST(dump_and_log_level_are_served_to_root)
 {
-        start();
+        start_http_server();
         expect_answer("/debug/dump", "HTTP/1.1 200", "Agent:\n  version: 1\n");
         expect_answer("/debug/loglevel", "HTTP/1.1 200", "info\n");
         expect_put("/debug/loglevel?level=loud", "HTTP/1.1 400", "unknown level 'loud'\n");
@@ -49,7 +49,7 @@ TEST(dump_and_log_level_are_served_to_root)
         expect_answer("/debug/loglevel", "HTTP/1.1 200", "debug\n");
         expect_put("/debug/dump", "HTTP/1.1 405", "/debug/dump takes the method GET only\n");
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 TEST(unknown_path_is_404_and_wrong_method_is_405)
@@ -60,7 +60,7 @@ TEST(unknown_path_is_404_and_wrong_method_is_405)
         };
         HttpTestClient client;
 
-        start();
+        start_http_server();
         for (size_t i = 0; i < N_ELEMENTS(paths); i++) {
                 client = client_open();
                 client_ask(&client, paths[i]);
@@ -75,7 +75,7 @@ TEST(unknown_path_is_404_and_wrong_method_is_405)
         EXPECT_STREQ(client_body(&client), "/pods takes the method GET only\n");
         client_close(&client);
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 /* Sends a request and returns the first bytes of the response's head. */
@@ -109,7 +109,7 @@ static void expect_order(const char *path, const char *head, const char *ordered
 
 TEST(daemonsets_are_listed_and_actions_run)
 {
-        start();
+        start_http_server();
         expect_answer("/daemonsets", "HTTP/1.1 200",
                       "{\"kind\":\"DaemonSetList\",\"apiVersion\":\"apps/v1\",\"metadata\":{},"
                       "\"items\":[]}\n");
@@ -132,12 +132,12 @@ TEST(daemonsets_are_listed_and_actions_run)
         expect_order("/daemonsets/default/logs/undo/more", "HTTP/1.1 404", "");
         expect_order("/daemonsets", "HTTP/1.1 405", "");
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 TEST(pod_is_deleted_as_at_the_api_server)
 {
-        start();
+        start_http_server();
         expect_delete("/api/v1/namespaces/default/pods/web-n1", "HTTP/1.1 200",
                       "default/web-n1/-1");
         expect_delete("/api/v1/namespaces/default/pods/web-n1?gracePeriodSeconds=7", "HTTP/1.1 200",
@@ -150,7 +150,7 @@ TEST(pod_is_deleted_as_at_the_api_server)
         expect_delete("/api/v1/namespaces/default/services/web", "HTTP/1.1 404", "");
         expect_delete("/api/v1/namespaces/default/pods/web-n1/status", "HTTP/1.1 404", "");
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 #define UPGRADE                                           \
@@ -172,7 +172,7 @@ TEST(upgraded_connection_is_passed_on_and_stays_open)
 {
         HttpTestClient client;
 
-        start();
+        start_http_server();
         client = ask_exec("/exec/default/web-n1/app?command=echo&command=a%20b&input=1&output=1",
                           UPGRADE);
         EXPECT(client_wait(&client, "\r\n\r\n"));
@@ -180,7 +180,7 @@ TEST(upgraded_connection_is_passed_on_and_stays_open)
         EXPECT(strstr(client.data, "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
         EXPECT(strstr(client.data, "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n"));
         for (unsigned i = 0; i < 1000 && fake_agent.executed_fd == 0; i++)
-                turn();
+                run_loop_once();
         EXPECT_STREQ(fake_agent.executed, "default/web-n1/app echo a b 1100");
         REQUIRE(fake_agent.executed_fd > 0);
         expect_idle();
@@ -188,12 +188,12 @@ TEST(upgraded_connection_is_passed_on_and_stays_open)
         EXPECT(client_wait(&client, "raw"));
         close_fd(fake_agent.executed_fd);
         client_close(&client);
-        stop();
+        stop_http_server();
 }
 
 TEST(client_that_disconnects_before_the_upgrade_leaks_nothing)
 {
-        start();
+        start_http_server();
         for (unsigned i = 0; i < 20; i++) {
                 HttpTestClient client =
                         ask_exec("/exec/default/web-n1/app?command=echo&output=1", UPGRADE);
@@ -201,12 +201,12 @@ TEST(client_that_disconnects_before_the_upgrade_leaks_nothing)
                 /* It has sent its request and does not read the response. */
                 REQUIRE(shutdown(client.fd, SHUT_RD) == 0);
                 for (unsigned n = 0; n < 10; n++)
-                        turn();
+                        run_loop_once();
                 client_close(&client);
                 EXPECT_EQ(fake_agent.executed_fd, 0);
         }
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 TEST(invalid_exec_is_refused_before_the_upgrade)
@@ -221,7 +221,7 @@ TEST(invalid_exec_is_refused_before_the_upgrade)
                 { "/exec/default/web-n1/app?command=x&output=1", "", "HTTP/1.1 426" },
         };
 
-        start();
+        start_http_server();
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 HttpTestClient client = ask_exec(cases[i].path, cases[i].headers);
 
@@ -230,14 +230,14 @@ TEST(invalid_exec_is_refused_before_the_upgrade)
                 client_close(&client);
         }
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 TEST(request_body_is_not_read)
 {
         HttpTestClient client;
 
-        start();
+        start_http_server();
         client = client_open();
         client_say(&client,
                    "POST /pods HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\nabc");
@@ -245,7 +245,7 @@ TEST(request_body_is_not_read)
         EXPECT(client_wait(&client, NULL));
         client_close(&client);
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 TEST(endless_headers_are_refused)
@@ -253,7 +253,7 @@ TEST(endless_headers_are_refused)
         HttpTestClient client;
         char line[1024];
 
-        start();
+        start_http_server();
         client = client_open();
         client_say(&client, "GET /pods HTTP/1.1\r\nHost: x\r\n");
         memset(line, 'a', sizeof(line));
@@ -262,30 +262,30 @@ TEST(endless_headers_are_refused)
         for (unsigned i = 0; i < 64; i++) {
                 if (send(client.fd, line, strlen(line), MSG_NOSIGNAL) < 0)
                         break;
-                turn();
+                run_loop_once();
         }
         EXPECT(client_wait(&client, "HTTP/1.1 431"));
         client_close(&client);
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 TEST(pods_are_listed_one_by_one)
 {
-        start();
+        start_http_server();
         agent_add("default/a/1", "{\"a\":1}");
         agent_add("default/b/2", "{\"b\":2}");
         expect_answer("/pods", "HTTP/1.1 200",
                       "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},"
                       "\"items\":[{\"a\":1},{\"b\":2}]}\n");
-        stop();
+        stop_http_server();
 }
 
 TEST(daemonset_watch_sends_changes)
 {
         HttpTestClient client;
 
-        start();
+        start_http_server();
         fake_agent.n_sets = 2;
         client = client_open();
         client_ask(&client, "/daemonsets?watch=1");
@@ -302,14 +302,14 @@ TEST(daemonset_watch_sends_changes)
         EXPECT(!strstr(client_body(&client), "{\"type\":\"DELETED\",\"object\":{\"set\":0"));
         client_close(&client);
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 TEST(events_are_sent_in_order_and_a_watch_continues)
 {
         HttpTestClient client;
 
-        start();
+        start_http_server();
         expect_answer("/events", "HTTP/1.1 200",
                       "{\"kind\":\"EventList\",\"apiVersion\":\"v1\",\"metadata\":{},"
                       "\"items\":[]}\n");
@@ -325,7 +325,7 @@ TEST(events_are_sent_in_order_and_a_watch_continues)
         EXPECT(client_wait(&client, "{\"type\":\"ADDED\",\"object\":{\"n\":3}}"));
         client_close(&client);
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 /* A thousand pods of four thousand bytes. */
@@ -348,18 +348,18 @@ TEST(slow_client_gets_a_long_list)
 {
         HttpTestClient client;
 
-        start();
+        start_http_server();
         add_many_pods();
         client = client_open();
         client_ask(&client, "/pods");
         for (unsigned i = 0; i < 20; i++)
-                turn();
+                run_loop_once();
         EXPECT(client_wait(&client, NULL));
         EXPECT(client.length > 1000 * (size_t) 4000);
         EXPECT(strstr(client_body(&client), "}]}\n"));
         client_close(&client);
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 TEST(client_that_does_not_read_is_disconnected)
@@ -368,7 +368,7 @@ TEST(client_that_does_not_read_is_disconnected)
         HttpTestClient client;
 
         request_timeout_usec = USEC_PER_SEC / 2;
-        start();
+        start_http_server();
         request_timeout_usec = 0;
         add_many_pods();
         client = client_open();
@@ -376,20 +376,20 @@ TEST(client_that_does_not_read_is_disconnected)
         hangup.fd = client.fd;
         for (uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
              now_boottime_usec() < end && poll(&hangup, 1, 0) == 0;)
-                turn();
+                run_loop_once();
         EXPECT(hangup.revents & POLLRDHUP);
         EXPECT(client_wait(&client, NULL));
         EXPECT(!strstr(client.data, "}]}\n"));
         client_close(&client);
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 TEST(watch_sends_the_pods_and_then_changes)
 {
         HttpTestClient client;
 
-        start();
+        start_http_server();
         agent_add("default/a/1", "{\"a\":1}");
         EXPECT(!http_server_has_pod_watchers(server));
         client = client_open();
@@ -407,9 +407,9 @@ TEST(watch_sends_the_pods_and_then_changes)
         expect_idle();
         client_close(&client);
         while (http_server_has_pod_watchers(server))
-                turn();
+                run_loop_once();
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 TEST(watch_that_is_not_read_is_dropped_and_others_continue)
@@ -418,7 +418,7 @@ TEST(watch_that_is_not_read_is_dropped_and_others_continue)
         cleanup_free char *json = malloc(10001);
         unsigned told = 0;
 
-        start();
+        start_http_server();
         slow = client_open();
         good = client_open();
         client_ask(&slow, "/pods?watch=true");
@@ -441,7 +441,7 @@ TEST(watch_that_is_not_read_is_dropped_and_others_continue)
         EXPECT(slow.length < (size_t) told * 10000);
         client_close(&slow);
         client_close(&good);
-        stop();
+        stop_http_server();
 }
 
 TEST(incomplete_request_times_out_and_blocks_no_other)
@@ -449,12 +449,12 @@ TEST(incomplete_request_times_out_and_blocks_no_other)
         HttpTestClient half, whole;
 
         request_timeout_usec = USEC_PER_SEC;
-        start();
+        start_http_server();
         request_timeout_usec = 0;
         half = client_open();
         client_say(&half, "GET /pods HTT");
         for (unsigned i = 0; i < 5; i++)
-                turn();
+                run_loop_once();
         whole = client_open();
         client_ask(&whole, "/healthz");
         EXPECT(client_wait(&whole, "200 OK"));
@@ -462,7 +462,7 @@ TEST(incomplete_request_times_out_and_blocks_no_other)
         client_close(&half);
         client_close(&whole);
         expect_idle();
-        stop();
+        stop_http_server();
 }
 
 TEST(forty_clients_are_all_served_in_turn)
@@ -470,7 +470,7 @@ TEST(forty_clients_are_all_served_in_turn)
         HttpTestClient clients[40];
         unsigned watching = 0, refused = 0;
 
-        start();
+        start_http_server();
         for (unsigned i = 0; i < 40; i++) {
                 clients[i] = client_open();
                 client_ask(&clients[i], i < 28 ? "/pods?watch=1" : "/healthz");
@@ -490,7 +490,7 @@ TEST(forty_clients_are_all_served_in_turn)
                 client_close(&clients[i]);
         expect_idle();
         EXPECT(!http_server_has_pod_watchers(server));
-        stop();
+        stop_http_server();
 }
 
 /* A request of a user that is neither root nor in root's group: the status of the response. */
@@ -514,7 +514,7 @@ static int ask_as_nobody(const char *request) {
         }
         for (uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
              now_boottime_usec() < end && waitpid(pid, &status, WNOHANG) == 0;)
-                turn();
+                run_loop_once();
         EXPECT(WIFEXITED(status));
         return WEXITSTATUS(status) + 200;
 }
@@ -523,7 +523,7 @@ TEST(socket_is_for_root_and_its_group)
 {
         struct stat st;
 
-        start();
+        start_http_server();
         EXPECT_EQ(stat(socket_path, &st), 0);
         EXPECT_EQ(st.st_mode & 07777, 0660);
         if (geteuid() == 0) {
@@ -537,7 +537,7 @@ TEST(socket_is_for_root_and_its_group)
                 EXPECT_EQ(ask_as_nobody("PUT /debug/loglevel?level=debug HTTP/1.0\r\n\r\n"), 403);
                 EXPECT(!fake_agent.log_level);
         }
-        stop();
+        stop_http_server();
 }
 
 TEST(stale_socket_is_replaced_and_a_newer_one_is_kept)
@@ -546,13 +546,13 @@ TEST(stale_socket_is_replaced_and_a_newer_one_is_kept)
         HttpServerConfig config;
         struct stat st;
 
-        start();
+        start_http_server();
         first = server;
         config = (HttpServerConfig){ event, socket_path, &handlers, &fake_agent, 0 };
         REQUIRE(http_server_new(&config, &second, NULL) >= 0);
         server = second;
         http_server_free(first);
         expect_answer("/healthz", "HTTP/1.1 200", "ok");
-        stop();
+        stop_http_server();
         EXPECT(stat(socket_path, &st) < 0);
 }

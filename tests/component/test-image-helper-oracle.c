@@ -18,7 +18,7 @@ enum {
 
 static uint64_t random_state;
 
-static unsigned pick(unsigned n) {
+static unsigned random_below(unsigned n) {
         random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         return (unsigned) (random_state >> 33) % n;
 }
@@ -28,11 +28,12 @@ static char *pick_path(const char *prefix, const char *base) {
         static char paths[LAYERS * ENTRIES * 4][64];
         static size_t at;
         char *path = paths[at++ % N_ELEMENTS(paths)];
-        const char letters[] = { (char) ('a' + pick(4)), '/', (char) ('a' + pick(4)), '/', '\0' };
-        char own[2] = { (char) ('a' + pick(4)), '\0' };
+        const char letters[] = { (char) ('a' + random_below(4)), '/',
+                                 (char) ('a' + random_below(4)), '/', '\0' };
+        char own[2] = { (char) ('a' + random_below(4)), '\0' };
 
-        (void) snprintf(path, sizeof(paths[0]), "%s%s%s", &letters[2 * (size_t) pick(3)], prefix,
-                        base ? base : own);
+        (void) snprintf(path, sizeof(paths[0]), "%s%s%s", &letters[2 * (size_t) random_below(3)],
+                        prefix, base ? base : own);
         return path;
 }
 
@@ -41,19 +42,22 @@ static const char *files[LAYERS * ENTRIES];
 static size_t n_files;
 
 static const char *pick_file(void) {
-        return n_files > 0 && pick(8) > 0 ? files[pick((unsigned) n_files)] : pick_path("", NULL);
+        return n_files > 0 && random_below(8) > 0 ? files[random_below((unsigned) n_files)]
+                                                  : pick_path("", NULL);
 }
 
 static TarEntry pick_entry(void) {
         static const char *const targets[] = { "d", "/d", "../d", "a/d", "/b/d", "/a", "d/.." };
-        TarEntry entry = { .mode = 0600 + pick(64), .uid = pick(3), .mtime = 1000 + pick(1000) };
+        TarEntry entry = { .mode = 0600 + random_below(64),
+                           .uid = random_below(3),
+                           .mtime = 1000 + random_below(1000) };
 
-        switch (pick(11)) {
+        switch (random_below(11)) {
         case 0:
         case 1:
         case 2:
                 entry.name = files[n_files++] = pick_path("", NULL);
-                entry.data = (const char *[]){ "one", "two", "three" }[pick(3)];
+                entry.data = (const char *[]){ "one", "two", "three" }[random_below(3)];
                 break;
         case 3:
         case 4:
@@ -65,7 +69,7 @@ static TarEntry pick_entry(void) {
         case 5:
                 entry.name = pick_path("", NULL);
                 entry.type = '2';
-                entry.link = targets[pick(N_ELEMENTS(targets))];
+                entry.link = targets[random_below(N_ELEMENTS(targets))];
                 break;
         case 6:
                 entry.name = pick_path("", NULL);

@@ -19,7 +19,7 @@ enum {
         ROUNDS = 20000,
 };
 
-static int directory(const char *name) {
+static int open_test_directory(const char *name) {
         cleanup_free char *path = path_join(test_directory(), name);
         int fd = path ? open_directory_at(AT_FDCWD, path, 0700) : -ENOMEM;
 
@@ -68,7 +68,8 @@ static bool put_test_entry(LayerTree *tree, unsigned i) {
 
 TEST(a_directory_that_is_replaced_with_a_link_leads_out_for_no_entry)
 {
-        cleanup_close int layer = directory("layer"), outside = directory("outside");
+        cleanup_close int layer = open_test_directory("layer"),
+                          outside = open_test_directory("outside");
         unsigned *swaps = mmap(NULL, sizeof(*swaps), PROT_READ | PROT_WRITE,
                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         const LayerView below = { 0 };

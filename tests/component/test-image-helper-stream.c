@@ -24,7 +24,8 @@ static const char *packed_path(void) {
 }
 
 /* Appends one member of 'times' times the data. */
-static void pack(int (*filter)(struct archive *), const void *data, size_t length, unsigned times) {
+static void write_packed_file(int (*filter)(struct archive *), const void *data, size_t length,
+                              unsigned times) {
         cleanup_close int fd = open(packed_path(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
         struct archive *archive = archive_write_new();
         struct archive_entry *entry = archive_entry_new();
@@ -53,7 +54,7 @@ static int unpack_packed_file(char ret[static 256], Error *reterr) {
         cleanup_close int fd = open(packed_path(), O_RDONLY | O_CLOEXEC);
         cleanup_with(byte_stream_freep) ByteStream *plain = NULL;
         size_t length = 0;
-        ByteStream *file;
+        ByteStream *file = NULL;
         ssize_t n;
         int r;
 
@@ -89,7 +90,7 @@ TEST(every_compression_gives_the_same_bytes)
                 char text[256];
 
                 remove_packed_file();
-                pack(filters[i], TEXT, strlen(TEXT), 1);
+                write_packed_file(filters[i], TEXT, strlen(TEXT), 1);
                 EXPECT_EQ(unpack_packed_file(text, NULL), 0);
                 EXPECT_STREQ(text, TEXT);
         }
@@ -100,9 +101,9 @@ TEST(members_of_gzip_are_concatenated_and_trailing_bytes_ignored)
         char text[256];
 
         remove_packed_file();
-        pack(archive_write_add_filter_gzip, "one ", 4, 1);
-        pack(archive_write_add_filter_gzip, "", 0, 0);
-        pack(archive_write_add_filter_gzip, "two", 3, 1);
+        write_packed_file(archive_write_add_filter_gzip, "one ", 4, 1);
+        write_packed_file(archive_write_add_filter_gzip, "", 0, 0);
+        write_packed_file(archive_write_add_filter_gzip, "two", 3, 1);
         EXPECT_EQ(unpack_packed_file(text, NULL), 0);
         EXPECT_STREQ(text, "one two");
         append_packed("\0\0\0\0 padding", 12);
@@ -118,7 +119,7 @@ TEST(input_too_short_to_be_compressed_is_unchanged)
                 char text[256];
 
                 remove_packed_file();
-                pack(archive_write_add_filter_none, texts[i], strlen(texts[i]), 1);
+                write_packed_file(archive_write_add_filter_none, texts[i], strlen(texts[i]), 1);
                 EXPECT_EQ(unpack_packed_file(text, NULL), 0);
                 EXPECT_STREQ(text, texts[i]);
         }
@@ -127,7 +128,7 @@ TEST(input_too_short_to_be_compressed_is_unchanged)
                 char text[256];
 
                 remove_packed_file();
-                pack(archive_write_add_filter_none, texts[i], strlen(texts[i]), 1);
+                write_packed_file(archive_write_add_filter_none, texts[i], strlen(texts[i]), 1);
                 (void) unpack_packed_file(text, NULL);
         }
 }
@@ -138,14 +139,14 @@ TEST(truncated_or_damaged_gzip_is_refused_or_gives_different_bytes)
         size_t length;
 
         remove_packed_file();
-        pack(archive_write_add_filter_gzip, TEXT, strlen(TEXT), 1);
+        write_packed_file(archive_write_add_filter_gzip, TEXT, strlen(TEXT), 1);
         REQUIRE(read_file_at(AT_FDCWD, packed_path(), MIB, &whole, &length) >= 0);
         for (size_t cut = 4; cut < length; cut++) {
                 cleanup_error Error error = ERROR_NULL;
                 char text[256];
 
                 remove_packed_file();
-                pack(archive_write_add_filter_none, whole, cut, 1);
+                write_packed_file(archive_write_add_filter_none, whole, cut, 1);
                 EXPECT(unpack_packed_file(text, &error) < 0);
                 EXPECT(error.message);
         }
@@ -157,7 +158,7 @@ TEST(truncated_or_damaged_gzip_is_refused_or_gives_different_bytes)
 
                         whole[at] = (char) (whole[at] ^ (1 << bit));
                         remove_packed_file();
-                        pack(archive_write_add_filter_none, whole, length, 1);
+                        write_packed_file(archive_write_add_filter_none, whole, length, 1);
                         EXPECT(unpack_packed_file(text, NULL) < 0 || streq(text, TEXT));
                         whole[at] = (char) (whole[at] ^ (1 << bit));
                 }
@@ -170,7 +171,7 @@ TEST(an_excessive_compression_ratio_is_refused)
 
         REQUIRE(zeros);
         remove_packed_file();
-        pack(archive_write_add_filter_gzip, zeros, CHUNK_BYTES, 1100);
+        write_packed_file(archive_write_add_filter_gzip, zeros, CHUNK_BYTES, 1100);
         free(zeros);
         EXPECT_EQ(unpack_packed_file(text, &error), -EFBIG);
         EXPECT_STREQ(error.message, "decompresses to more than 250 times its size");

@@ -97,7 +97,7 @@ static void world_done(ImageStoreWorld *world) {
                 REQUIRE(holds_);                                                           \
         } while (0)
 
-static int request(ImageStoreWorld *world, const char *reference, ImageAnswer *answer) {
+static int request_image(ImageStoreWorld *world, const char *reference, ImageAnswer *answer) {
         cleanup_error Error error = ERROR_NULL;
         /* Archives are the only source of images here. */
         ImageRequestOptions wish = { .reference = reference, .policy = PULL_POLICY_NEVER };
@@ -145,8 +145,9 @@ static void expect_content(const Image *image, const char *expected) {
 }
 
 /* Requests an image and waits; the request must succeed. */
-static void fetch(ImageStoreWorld *world, const char *reference, ImageAnswer *answer) {
-        int r = request(world, reference, answer);
+static void request_image_and_wait(ImageStoreWorld *world, const char *reference,
+                                   ImageAnswer *answer) {
+        int r = request_image(world, reference, answer);
 
         REQUIRE(r >= 0);
         if (r == 0)
@@ -184,7 +185,7 @@ TEST(an_image_present_at_start_is_unpacked_and_then_available)
         drop_archive(&world, "app.tar", "app:1", "one",
                      "{\"Cmd\":[\"run\"],\"User\":\"7:8\",\"Env\":[\"A=b\"]}");
         open_store(&world, helper_path());
-        EXPECT_EQ(request(&world, "app:1", &first), 0);
+        EXPECT_EQ(request_image(&world, "app:1", &first), 0);
         LOOP_UNTIL(&world, first.n_calls > 0);
         EXPECT_EQ(first.r, 0);
         REQUIRE(first.image);
@@ -194,7 +195,7 @@ TEST(an_image_present_at_start_is_unpacked_and_then_available)
         EXPECT_STREQ(first.image->env[0], "A=b");
         EXPECT_EQ(first.image->uid, 7);
         EXPECT_EQ(first.image->gid, 8);
-        EXPECT_EQ(request(&world, "docker.io/library/app:1", &second), 1);
+        EXPECT_EQ(request_image(&world, "docker.io/library/app:1", &second), 1);
         /* One description for all pods of the image. */
         EXPECT(second.image == first.image);
         EXPECT_EQ(second.n_calls, 0);
@@ -210,17 +211,17 @@ TEST(an_image_is_available_when_its_archive_appears)
         char reference[200];
 
         open_store(&world, helper_path());
-        EXPECT_EQ(request(&world, "app:1", &answer), -ENOENT);
+        EXPECT_EQ(request_image(&world, "app:1", &answer), -ENOENT);
         EXPECT(strstr(answer.message, "no archive in '"));
         EXPECT(strstr(answer.message, "contains 'docker.io/library/app:1'"));
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
-        LOOP_UNTIL(&world, world.n_changes > 0 && request(&world, "app:1", &answer) >= 0);
+        LOOP_UNTIL(&world, world.n_changes > 0 && request_image(&world, "app:1", &answer) >= 0);
         LOOP_UNTIL(&world, answer.image);
         expect_content(answer.image, "one");
         /* By digest, too, with any name. */
         (void) snprintf(reference, sizeof(reference), "example.com/other@%s", answer.image->digest);
         answer_done(&answer);
-        EXPECT_EQ(request(&world, reference, &answer), 1);
+        EXPECT_EQ(request_image(&world, reference, &answer), 1);
         answer_done(&answer);
         world_done(&world);
 }
@@ -234,7 +235,8 @@ TEST(requests_for_one_image_share_the_work_and_a_cancelled_one_is_not_called_bac
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
         LOOP_UNTIL(&world, world.n_changes > 0);
         for (size_t i = 0; i < N_ELEMENTS(answers); i++)
-                EXPECT_EQ(request(&world, i % 2 ? "app:1" : "docker.io/app:1", &answers[i]), 0);
+                EXPECT_EQ(request_image(&world, i % 2 ? "app:1" : "docker.io/app:1", &answers[i]),
+                          0);
         answers[0].request = image_request_cancel(answers[0].request);
         answers[3].request = image_request_cancel(answers[3].request);
         LOOP_UNTIL(&world, answers[1].n_calls && answers[2].n_calls && answers[4].n_calls);
@@ -260,8 +262,8 @@ TEST(a_request_waits_for_archives_that_are_not_indexed_yet)
                 drop_archive(&world, file, name, name, NULL);
         }
         open_store(&world, helper_path());
-        EXPECT_EQ(request(&world, "app5:1", &there), 0);
-        EXPECT_EQ(request(&world, "none:1", &not_there), 0);
+        EXPECT_EQ(request_image(&world, "app5:1", &there), 0);
+        EXPECT_EQ(request_image(&world, "none:1", &not_there), 0);
         LOOP_UNTIL(&world, there.n_calls && not_there.n_calls);
         EXPECT_EQ(there.r, 0);
         EXPECT_EQ(not_there.r, -ENOENT);
@@ -278,12 +280,12 @@ TEST(the_index_of_archives_is_kept_across_restarts)
         open_store(&world, helper_path());
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
         LOOP_UNTIL(&world, world.n_changes > 0);
-        fetch(&world, "app:1", &answer);
+        request_image_and_wait(&world, "app:1", &answer);
         answer_done(&answer);
         close_store(&world);
         /* A helper that cannot run shows that none is needed. */
         open_store(&world, "/bin/false");
-        EXPECT_EQ(request(&world, "app:1", &answer), 1);
+        EXPECT_EQ(request_image(&world, "app:1", &answer), 1);
         expect_content(answer.image, "one");
         answer_done(&answer);
         world_done(&world);
@@ -297,15 +299,15 @@ TEST(an_image_outlives_its_archive)
         open_store(&world, helper_path());
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
         LOOP_UNTIL(&world, world.n_changes > 0);
-        fetch(&world, "app:1", &answer);
+        request_image_and_wait(&world, "app:1", &answer);
         answer_done(&answer);
         remove_archive(&world, "app.tar");
         LOOP_UNTIL(&world, world.n_changes > 1);
-        EXPECT_EQ(request(&world, "app:1", &answer), 1);
+        EXPECT_EQ(request_image(&world, "app:1", &answer), 1);
         answer_done(&answer);
         close_store(&world);
         open_store(&world, helper_path());
-        EXPECT_EQ(request(&world, "app:1", &answer), 1);
+        EXPECT_EQ(request_image(&world, "app:1", &answer), 1);
         expect_content(answer.image, "one");
         answer_done(&answer);
         world_done(&world);
@@ -319,10 +321,10 @@ TEST(a_replaced_archive_gives_the_new_image_and_users_of_the_old_one_keep_it)
         open_store(&world, helper_path());
         drop_archive(&world, "app.tar", "app:1", "old", NULL);
         LOOP_UNTIL(&world, world.n_changes > 0);
-        fetch(&world, "app:1", &old);
+        request_image_and_wait(&world, "app:1", &old);
         drop_archive(&world, "app.tar", "app:1", "new", NULL);
         LOOP_UNTIL(&world, world.n_changes > 2);
-        fetch(&world, "app:1", &new);
+        request_image_and_wait(&world, "app:1", &new);
         expect_content(old.image, "old");
         expect_content(new.image, "new");
         answer_done(&old);
@@ -345,10 +347,10 @@ TEST(a_broken_archive_is_reported_until_it_is_replaced)
         EXPECT_EQ(trouble.n, 1);
         EXPECT_STREQ(trouble.archive, "app.tar");
         EXPECT(trouble.message[0]);
-        EXPECT_EQ(request(&world, "app:1", &answer), -ENOENT);
+        EXPECT_EQ(request_image(&world, "app:1", &answer), -ENOENT);
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
         LOOP_UNTIL(&world, archive_errors(&world).n == 0);
-        LOOP_UNTIL(&world, request(&world, "app:1", &answer) >= 0);
+        LOOP_UNTIL(&world, request_image(&world, "app:1", &answer) >= 0);
         LOOP_UNTIL(&world, answer.image);
         answer_done(&answer);
         world_done(&world);
@@ -386,7 +388,7 @@ TEST(a_preload_directory_that_is_removed_is_watched_again)
         REQUIRE(remove_tree_at(AT_FDCWD, world.preload) >= 0);
         LOOP_UNTIL(&world, faccessat(AT_FDCWD, world.preload, F_OK, 0) >= 0);
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
-        LOOP_UNTIL(&world, world.n_changes > 0 && request(&world, "app:1", &answer) >= 0);
+        LOOP_UNTIL(&world, world.n_changes > 0 && request_image(&world, "app:1", &answer) >= 0);
         LOOP_UNTIL(&world, answer.image);
         answer_done(&answer);
         world_done(&world);
@@ -407,7 +409,7 @@ TEST(a_helper_that_dies_fails_the_request_and_the_next_request_starts_it_again)
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
         LOOP_UNTIL(&world, world.n_changes > 0);
         for (unsigned i = 0; i < 2; i++) {
-                EXPECT_EQ(request(&world, "app:1", &answer), 0);
+                EXPECT_EQ(request_image(&world, "app:1", &answer), 0);
                 LOOP_UNTIL(&world, answer.n_calls > 0);
                 EXPECT(answer.r < 0 && answer.r != -ENOENT && answer.r != -EINVAL);
                 EXPECT(!answer.image);
@@ -441,14 +443,14 @@ TEST(an_archive_that_failed_for_lack_of_space_is_read_again_on_request)
                 drop_archive(&world, "app.tar", name, "one", NULL);
                 LOOP_UNTIL(&world, archive_errors(&world).n > 0);
                 n_changes = world.n_changes;
-                EXPECT_EQ(request(&world, name, &answer), 0);
+                EXPECT_EQ(request_image(&world, name, &answer), 0);
                 LOOP_UNTIL(&world, answer.n_calls > 0);
                 EXPECT_EQ(answer.r, -ENOENT);
                 answer_done(&answer);
                 /* The attempt failed, so nothing has changed. */
                 EXPECT_EQ(world.n_changes, n_changes);
                 REQUIRE(unlink(full) >= 0);
-                EXPECT_EQ(request(&world, name, &answer), 0);
+                EXPECT_EQ(request_image(&world, name, &answer), 0);
                 LOOP_UNTIL(&world, answer.n_calls > 0);
                 EXPECT_EQ(answer.r, 0);
                 EXPECT(answer.image);
@@ -473,7 +475,7 @@ TEST(files_of_a_killed_helper_are_swept_at_once)
         open_store(&world, script);
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
         LOOP_UNTIL(&world, world.n_changes > 0);
-        EXPECT_EQ(request(&world, "app:1", &answer), 0);
+        EXPECT_EQ(request_image(&world, "app:1", &answer), 0);
         LOOP_UNTIL(&world, answer.n_calls > 0);
         EXPECT(strstr(answer.message, "signal 9"));
         LOOP_UNTIL(&world, access(left, F_OK) < 0);
@@ -492,7 +494,7 @@ TEST(a_missing_helper_only_fails_requests)
         LOOP_UNTIL(&world, world.n_changes > 1);
         close_store(&world);
         open_store(&world, "/does/not/exist");
-        EXPECT_EQ(request(&world, "app:1", &answer), 0);
+        EXPECT_EQ(request_image(&world, "app:1", &answer), 0);
         LOOP_UNTIL(&world, answer.n_calls > 0);
         EXPECT(answer.r < 0);
         EXPECT(strstr(answer.message, "/does/not/exist"));
@@ -510,9 +512,9 @@ TEST(an_image_that_cannot_run_here_is_refused_with_a_reason)
         drop_archive(&world, "proc.tar", "proc:1", "one", "{\"WorkingDir\":\"/proc/1\"}");
         LOOP_UNTIL(&world, world.n_changes > 0);
         LOOP_UNTIL(&world, archive_errors(&world).n == 1);
-        EXPECT_EQ(request(&world, "proc:1", &answer), -ENOEXEC);
+        EXPECT_EQ(request_image(&world, "proc:1", &answer), -ENOEXEC);
         EXPECT(strstr(answer.message, "proc.tar: configuration: the working directory"));
-        LOOP_UNTIL(&world, request(&world, "app:1", &answer) == 0);
+        LOOP_UNTIL(&world, request_image(&world, "app:1", &answer) == 0);
         LOOP_UNTIL(&world, answer.n_calls > 0);
         EXPECT_EQ(answer.r, -ENOEXEC);
         EXPECT(strstr(answer.message, "the image's user 'nobody' is not in its /etc/passwd"));
@@ -530,7 +532,7 @@ TEST(damaged_records_are_set_aside_and_created_again)
         open_store(&world, helper_path());
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
         LOOP_UNTIL(&world, world.n_changes > 0);
-        fetch(&world, "app:1", &answer);
+        request_image_and_wait(&world, "app:1", &answer);
         digest = strdup(answer.image->digest);
         answer_done(&answer);
         close_store(&world);
@@ -540,7 +542,7 @@ TEST(damaged_records_are_set_aside_and_created_again)
         write_file(record, "{}", 2);
         write_file(archives, "{}", 2);
         open_store(&world, helper_path());
-        fetch(&world, "app:1", &answer);
+        request_image_and_wait(&world, "app:1", &answer);
         expect_content(answer.image, "one");
         EXPECT_EQ(faccessat(AT_FDCWD, aside, F_OK, 0), 0);
         answer_done(&answer);
@@ -556,13 +558,13 @@ TEST(a_missing_layer_is_unpacked_again)
         open_store(&world, helper_path());
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
         LOOP_UNTIL(&world, world.n_changes > 0);
-        fetch(&world, "app:1", &answer);
+        request_image_and_wait(&world, "app:1", &answer);
         layer = strdup(answer.image->layers[0]);
         answer_done(&answer);
         close_store(&world);
         REQUIRE(remove_tree_at(AT_FDCWD, layer) >= 0);
         open_store(&world, helper_path());
-        fetch(&world, "app:1", &answer);
+        request_image_and_wait(&world, "app:1", &answer);
         expect_content(answer.image, "one");
         answer_done(&answer);
         world_done(&world);
@@ -574,7 +576,7 @@ TEST(an_invalid_reference_is_refused_at_once)
         ImageAnswer answer = { 0 };
 
         open_store(&world, helper_path());
-        EXPECT_EQ(request(&world, "Not A Reference", &answer), -EINVAL);
+        EXPECT_EQ(request_image(&world, "Not A Reference", &answer), -EINVAL);
         EXPECT(strstr(answer.message, "couldn't parse image name 'Not A Reference'"));
         world_done(&world);
 }

@@ -132,6 +132,61 @@ TEST(hundred_watches_share_a_connection)
         world_done(&world);
 }
 
+static void count_opened(void *userdata) {
+        ((Answer *) userdata)->status = 200;
+}
+
+/* The server sends so many bytes on each watch, and then nothing at all. */
+static void expect_received(World *world, Answer *watches, size_t n, size_t length) {
+        size_t total = 0;
+        char line[32];
+        int l = snprintf(line, sizeof(line), "%zu\n", length);
+
+        REQUIRE(write(world->server_fd, line, (size_t) l) == l);
+        for (size_t i = 0; i < n; i++)
+                watches[i].length = 0;
+        while (total < n * length && sd_event_run(world->event, PATIENCE_SEC * USEC_PER_SEC) > 0) {
+                total = 0;
+                for (size_t i = 0; i < n; i++)
+                        total += watches[i].length;
+        }
+        EXPECT_EQ(total, n * length);
+}
+
+static void expect_events_arrive_whole(const char *option) {
+        static const size_t lengths[] = { 500, 1000, 1024, 2048, 2049, 8000, 16384, 65536, 300000 };
+        enum {
+                N = 3
+        };
+        Answer watches[N] = { { 0 } };
+        World world;
+
+        world_init(&world, option);
+        world_connect(&world);
+        for (size_t i = 0; i < N; i++) {
+                REQUIRE(kube_client_start_request(world.client,
+                                                  &(KubeRequestSpec){ .method = "GET",
+                                                                      .path = "/sized",
+                                                                      .deadline_usec = UINT64_MAX,
+                                                                      .is_mostly_idle = true,
+                                                                      .on_open = count_opened,
+                                                                      .on_data = count_data,
+                                                                      .on_done = answer_keep,
+                                                                      .userdata = &watches[i] },
+                                                  NULL, NULL) >= 0);
+                WAIT_UNTIL(&world, watches[i].status == 200);
+        }
+        for (size_t i = 0; i < N_ELEMENTS(lengths); i++)
+                expect_received(&world, watches, N, lengths[i]);
+        world_done(&world);
+}
+
+TEST(events_arrive_whole_before_others_follow)
+{ expect_events_arrive_whole(NULL); }
+
+TEST(events_arrive_whole_over_http_1)
+{ expect_events_arrive_whole("--http1"); }
+
 TEST(failed_request_is_reported_with_a_message)
 {
         cleanup_answer Answer answer = { 0 };

@@ -20,7 +20,7 @@ typedef struct Follower {
         bool ends; /* with the first object */
 } Follower;
 
-static void hear(Follower *f, const char *what) {
+static void record_callback(Follower *f, const char *what) {
         size_t room = sizeof(f->heard) - f->n;
 
         f->n += (size_t) snprintf(f->heard + f->n, room, "%s%s", f->n > 0 ? " " : "", what);
@@ -40,17 +40,17 @@ static void on_object(KubeWatchEvent change, const char *json, size_t length, vo
         (void) snprintf(text, sizeof(text), "%s%s:%s", signs[change], name ? name : "?",
                         version ? version : "?");
         if (!f->is_terse)
-                hear(f, text);
+                record_callback(f, text);
         if (f->ends)
                 f->reflector = kube_reflector_free(f->reflector);
 }
 
 static void on_list_begin(void *userdata) {
-        hear(userdata, "[");
+        record_callback(userdata, "[");
 }
 
 static void on_list_end(bool is_complete, void *userdata) {
-        hear(userdata, is_complete ? "]" : "!");
+        record_callback(userdata, is_complete ? "]" : "!");
 }
 
 static void on_error(const char *error, unsigned status, void *userdata) {
@@ -62,7 +62,7 @@ static void on_error(const char *error, unsigned status, void *userdata) {
         f->n_troubles += error != NULL;
 }
 
-static void follow(Follower *f, const char *path) {
+static void start_reflector(Follower *f, const char *path) {
         REQUIRE(kube_reflector_new(f->world.event,
                                    &(KubeReflectorSpec){ .client = f->world.client,
                                                          .path = path,
@@ -80,7 +80,7 @@ static void follower_init(Follower *f, const char *path) {
         memset(f, 0, sizeof(*f));
         world_init(&f->world, NULL);
         world_connect(&f->world);
-        follow(f, path);
+        start_reflector(f, path);
 }
 
 static void follower_done(Follower *f) {
@@ -90,7 +90,7 @@ static void follower_done(Follower *f) {
 }
 
 /* How often the server was asked with all of these words; of lists and watches alike. */
-static unsigned asked(Follower *f, const char *word, const char *other) {
+static unsigned count_requests(Follower *f, const char *word, const char *other) {
         cleanup_answer Answer answer = { 0 };
         unsigned n = 0;
 
@@ -104,8 +104,8 @@ static unsigned asked(Follower *f, const char *word, const char *other) {
         return n;
 }
 
-static unsigned watches(Follower *f) {
-        return asked(f, "watch=true", "allowWatchBookmarks=true");
+static unsigned count_watches(Follower *f) {
+        return count_requests(f, "watch=true", "allowWatchBookmarks=true");
 }
 
 static void expect_heard(Follower *f, const char *expected) {
@@ -157,9 +157,11 @@ TEST(first_list_may_be_cached_and_the_watch_continues_from_it)
 
         follower_init(&f, "/c/plain");
         expect_heard(&f, "[ a:3 b:4 ] +c:11 ~a:12 -b:13");
-        EXPECT_EQ(asked(&f, "GET /c/plain?fieldSelector=a%3Db&limit=2&resourceVersion=0", ""), 1);
-        EXPECT_EQ(asked(&f, "/c/plain?fieldSelector=a%3Db&", "&resourceVersion=10&"), 1);
-        EXPECT_EQ(watches(&f), 1);
+        EXPECT_EQ(count_requests(&f, "GET /c/plain?fieldSelector=a%3Db&limit=2&resourceVersion=0",
+                                 ""),
+                  1);
+        EXPECT_EQ(count_requests(&f, "/c/plain?fieldSelector=a%3Db&", "&resourceVersion=10&"), 1);
+        EXPECT_EQ(count_watches(&f), 1);
         EXPECT_EQ(f.n_troubles, 0);
         follower_done(&f);
 }
@@ -170,9 +172,9 @@ TEST(pages_are_requested_by_their_continue_token)
 
         follower_init(&f, "/c/pages");
         expect_heard(&f, "[ a:3 b:4 c:5 ]");
-        EXPECT_EQ(asked(&f, "limit=2&continue=next%2F1", ""), 1);
-        EXPECT_EQ(asked(&f, "limit=2&continue=next%2F2", ""), 1);
-        EXPECT_EQ(asked(&f, "continue", "resourceVersion"), 0);
+        EXPECT_EQ(count_requests(&f, "limit=2&continue=next%2F1", ""), 1);
+        EXPECT_EQ(count_requests(&f, "limit=2&continue=next%2F2", ""), 1);
+        EXPECT_EQ(count_requests(&f, "continue", "resourceVersion"), 0);
         follower_done(&f);
 }
 
@@ -182,8 +184,9 @@ TEST(expired_continue_token_is_followed_by_an_unpaged_list)
 
         follower_init(&f, "/c/expired-page");
         expect_heard(&f, "[ a:3 ! [ a:3 b:12 ]");
-        EXPECT_EQ(asked(&f, "GET /c/expired-page?fieldSelector=a%3Db", "limit"), 2);
-        EXPECT_EQ(asked(&f, "GET /c/expired-page?fieldSelector=a%3Db", ""), 3 + watches(&f));
+        EXPECT_EQ(count_requests(&f, "GET /c/expired-page?fieldSelector=a%3Db", "limit"), 2);
+        EXPECT_EQ(count_requests(&f, "GET /c/expired-page?fieldSelector=a%3Db", ""),
+                  3 + count_watches(&f));
         follower_done(&f);
 }
 
@@ -193,9 +196,9 @@ TEST(closed_watch_is_resumed_without_a_list)
 
         follower_init(&f, "/c/closing");
         expect_heard(&f, "[ ] +t0:11 +t1:12 +t2:13");
-        WAIT_UNTIL(&f.world, watches(&f) == 4);
-        EXPECT_EQ(asked(&f, "resourceVersion=13", "watch=true"), 1);
-        EXPECT_EQ(asked(&f, "limit=", ""), 1);
+        WAIT_UNTIL(&f.world, count_watches(&f) == 4);
+        EXPECT_EQ(count_requests(&f, "resourceVersion=13", "watch=true"), 1);
+        EXPECT_EQ(count_requests(&f, "limit=", ""), 1);
         EXPECT_EQ(f.n_troubles, 0);
         follower_done(&f);
 }
@@ -210,9 +213,9 @@ TEST(watch_that_closes_at_once_is_resumed_with_back_off)
         until = now_boottime_usec() + 6 * USEC_PER_SEC;
         while (now_boottime_usec() < until)
                 REQUIRE(sd_event_run(f.world.event, USEC_PER_SEC) >= 0);
-        EXPECT(watches(&f) >= 2);
-        EXPECT(watches(&f) <= 5); /* at 0, 0.8, 2.4, 5.6 seconds at the earliest */
-        EXPECT_EQ(asked(&f, "limit=", ""), 1);
+        EXPECT(count_watches(&f) >= 2);
+        EXPECT(count_watches(&f) <= 5); /* at 0, 0.8, 2.4, 5.6 seconds at the earliest */
+        EXPECT_EQ(count_requests(&f, "limit=", ""), 1);
         follower_done(&f);
 }
 
@@ -221,9 +224,9 @@ TEST(bookmark_advances_the_resource_version)
         Follower f;
 
         follower_init(&f, "/c/bookmark");
-        WAIT_UNTIL(&f.world, watches(&f) == 2);
-        EXPECT_EQ(asked(&f, "resourceVersion=10", "watch=true"), 1);
-        EXPECT_EQ(asked(&f, "resourceVersion=14", "watch=true"), 1);
+        WAIT_UNTIL(&f.world, count_watches(&f) == 2);
+        EXPECT_EQ(count_requests(&f, "resourceVersion=10", "watch=true"), 1);
+        EXPECT_EQ(count_requests(&f, "resourceVersion=14", "watch=true"), 1);
         follower_done(&f);
 }
 
@@ -239,7 +242,7 @@ TEST(refusal_is_reported_and_retried_slowly)
         until = now_boottime_usec() + 3 * USEC_PER_SEC;
         while (now_boottime_usec() < until)
                 REQUIRE(sd_event_run(f.world.event, USEC_PER_SEC) >= 0);
-        EXPECT_EQ(asked(&f, "/c/refused", ""), 1);
+        EXPECT_EQ(count_requests(&f, "/c/refused", ""), 1);
         EXPECT_EQ(f.n, 0);
         follower_done(&f);
 }
@@ -252,8 +255,8 @@ TEST(relist_reads_the_collection_again)
         expect_heard(&f, "[ a:3 ] [ a:18 ] +b:21");
         kube_reflector_relist(f.reflector, 100 * USEC_PER_MSEC);
         expect_heard(&f, "[ a:3 ] [ a:18 ] +b:21 [ a:18 ]");
-        EXPECT_EQ(asked(&f, "limit=2&resourceVersion=0", ""), 1);
-        WAIT_UNTIL(&f.world, watches(&f) == 3);
+        EXPECT_EQ(count_requests(&f, "limit=2&resourceVersion=0", ""), 1);
+        WAIT_UNTIL(&f.world, count_watches(&f) == 3);
         follower_done(&f);
 }
 
@@ -351,7 +354,7 @@ TEST(one_reflector_at_a_time_retries_an_unreachable_server)
         closing_init(&c);
         for (size_t i = 0; i < MANY; i++) {
                 followers[i].world = c.world;
-                follow(&followers[i], "/c/plain");
+                start_reflector(&followers[i], "/c/plain");
         }
         for (size_t i = 0; i < MANY; i++)
                 WAIT_UNTIL(&c.world, followers[i].last_error || followers[0].last_error);

@@ -28,7 +28,7 @@ static void on_trouble(const char *trouble, char *const *warnings, void *userdat
         node->n_troubles += trouble != NULL;
 }
 
-static void put(const char *name, const char *text) {
+static void write_test_file(const char *name, const char *text) {
         cleanup_free char *path = world_path(name);
 
         REQUIRE(write_file_atomic_at(AT_FDCWD, path, text, strlen(text), 0600) >= 0);
@@ -39,7 +39,7 @@ static void copy(const char *from, const char *to) {
         size_t length;
 
         REQUIRE(read_file_at(AT_FDCWD, path, MIB, &text, &length) >= 0);
-        put(to, text);
+        write_test_file(to, text);
 }
 
 static void put_kubeconfig(const Node *node, const char *user) {
@@ -52,7 +52,7 @@ static void put_kubeconfig(const Node *node, const char *user) {
                         "users: [{name: u, user: {%s}}]\n"
                         "contexts: [{name: c, context: {cluster: k, user: u}}]\n",
                         node->world.url, user);
-        put("kubeconfig", yaml);
+        write_test_file("kubeconfig", yaml);
 }
 
 static void node_begin(Node *node) {
@@ -121,7 +121,7 @@ TEST(mismatched_pair_is_reported_and_the_old_one_stays_in_use)
         WAIT_UNTIL(&node.world, node.last_error != NULL);
         EXPECT(strstr(node.last_error, "node.crt: the key is not that of the certificate"));
         EXPECT_STREQ(peer(&node), "system:node:one");
-        put("node.crt", "-----BEGIN CERTIFICATE-----\n");
+        write_test_file("node.crt", "-----BEGIN CERTIFICATE-----\n");
         WAIT_UNTIL(&node.world,
                    node.last_error && strstr(node.last_error, "the certificate cannot be used"));
         EXPECT_STREQ(peer(&node), "system:node:one");
@@ -144,7 +144,7 @@ TEST(replaced_authority_is_used_from_then_on)
         copy("ca.crt", "trusted.crt");
         WAIT_UNTIL(&node.world,
                    kube_client_state(node.world.client).is_reached || (peer(&node), false));
-        put("trusted.crt", "nothing\n");
+        write_test_file("trusted.crt", "nothing\n");
         WAIT_UNTIL(&node.world, node.last_error != NULL);
         EXPECT(strstr(node.last_error,
                       "trusted.crt: the certificate authority is not a certificate"));
@@ -158,7 +158,7 @@ TEST(broken_kubeconfig_leaves_the_last_one_in_use)
         Node node;
 
         node_init(&node);
-        put("kubeconfig", "users: [");
+        write_test_file("kubeconfig", "users: [");
         node_begin(&node);
         EXPECT(node.world.client == NULL);
         EXPECT(node.last_error && strstr(node.last_error, "kubeconfig:"));

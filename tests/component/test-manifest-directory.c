@@ -127,12 +127,12 @@ static const char *yaml_of(const char *name, const char *image) {
 }
 
 /* By a rename, the recommended way. */
-static void put(const Fixture *f, const char *file, const char *yaml) {
+static void write_manifest(const Fixture *f, const char *file, const char *yaml) {
         REQUIRE(write_file_atomic_at(f->dir_fd, file, yaml, strlen(yaml), 0644) == 0);
 }
 
 static void put_pod(const Fixture *f, const char *file, const char *name) {
-        put(f, file, yaml_of(name, "i"));
+        write_manifest(f, file, yaml_of(name, "i"));
 }
 
 static int open_for_writing(const Fixture *f, const char *file) {
@@ -161,9 +161,9 @@ TEST(existing_files_are_read_at_the_start)
         fixture_begin(&f);
         put_pod(&f, "b.yml", "b");
         put_pod(&f, "a.yaml", "a");
-        put(&f, "c.json",
-            "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"c\"},"
-            "\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}");
+        write_manifest(&f, "c.json",
+                       "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"c\"},"
+                       "\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}");
         put_pod(&f, ".hidden.yaml", "d");
         put_pod(&f, "e.yaml~", "e");
         put_pod(&f, "f.yaml.bak", "f");
@@ -326,17 +326,17 @@ TEST(broken_edit_keeps_the_pod_and_reports_the_error)
         fixture_begin(&f);
         put_pod(&f, "a.yaml", "a");
         fixture_start(&f);
-        put(&f, "a.yaml", "apiVersion: v1\nkind: [Pod\n");
+        write_manifest(&f, "a.yaml", "apiVersion: v1\nkind: [Pod\n");
         EXPECT_STATE(&f, "a.yaml: a-n1 !a.yaml:3:1: did not find expected ',' or ']', while "
                          "parsing a flow sequence that starts at line 2");
         REQUIRE(manifest_directory_list(f.source, &manifests) == 1);
         EXPECT(manifests[0]->error_since > 0);
-        put(&f, "a.yaml", yaml_of("A", "i"));
+        write_manifest(&f, "a.yaml", yaml_of("A", "i"));
         EXPECT_STATE(&f, "a.yaml: a-n1 !a.yaml:4:9: metadata.name: must be a DNS subdomain, not "
                          "'A'");
-        put(&f, "a.yaml", "");
+        write_manifest(&f, "a.yaml", "");
         EXPECT_STATE(&f, "a.yaml: a-n1 !a.yaml: holds no object");
-        put(&f, "a.yaml", yaml_of("a", "i"));
+        write_manifest(&f, "a.yaml", yaml_of("a", "i"));
         EXPECT_STATE(&f, "a.yaml: a-n1");
         REQUIRE(manifest_directory_list(f.source, &manifests) == 1);
         EXPECT_EQ(manifests[0]->error_since, 0);
@@ -420,8 +420,8 @@ TEST(links_within_the_directory_are_followed_as_configmaps_are_mounted)
         fixture_begin(&f);
         REQUIRE(mkdirat(f.dir_fd, "..v1", 0755) == 0);
         REQUIRE(mkdirat(f.dir_fd, "..v2", 0755) == 0);
-        put(&f, "..v1/a.yaml", yaml_of("a", "one"));
-        put(&f, "..v2/a.yaml", yaml_of("a", "two"));
+        write_manifest(&f, "..v1/a.yaml", yaml_of("a", "one"));
+        write_manifest(&f, "..v2/a.yaml", yaml_of("a", "two"));
         REQUIRE(symlinkat("..v1", f.dir_fd, "..data") == 0);
         REQUIRE(symlinkat("..data/a.yaml", f.dir_fd, "a.yaml") == 0);
         fixture_start(&f);
@@ -451,7 +451,7 @@ TEST(first_file_by_name_owns_a_name_and_an_owner_keeps_it)
                          "b.yaml: web-n1; c.yaml: !c.yaml: pod default/web-n1 is already defined "
                          "by b.yaml");
         /* An edit of the owner does not lose the name. */
-        put(&f, "b.yaml", yaml_of("web", "other"));
+        write_manifest(&f, "b.yaml", yaml_of("web", "other"));
         settle(&f);
         EXPECT_STATE(&f, "a.yaml: !a.yaml: pod default/web-n1 is already defined by b.yaml; "
                          "b.yaml: web-n1; c.yaml: !c.yaml: pod default/web-n1 is already defined "
@@ -559,7 +559,7 @@ TEST(restored_pod_stays_while_its_file_is_broken)
         Fixture f;
 
         fixture_begin(&f);
-        put(&f, "broken.yaml", "kind: [");
+        write_manifest(&f, "broken.yaml", "kind: [");
         put_pod(&f, "a.yaml", "both");
         put_pod(&f, "good.yaml", "good");
         REQUIRE(manifest_directory_restore_pod_take(f.source, "broken.yaml", pod_of("kept")) == 0);
@@ -650,7 +650,7 @@ TEST(idle_directory_causes_no_wakeups)
         fixture_begin(&f);
         put_pod(&f, "a.yaml", "a");
         REQUIRE(mkfifoat(f.dir_fd, "b.yaml", 0644) == 0);
-        put(&f, "c.yaml", "kind: [");
+        write_manifest(&f, "c.yaml", "kind: [");
         fixture_start(&f);
         settle(&f);
         /* Nothing is pending, and no event arrives. */

@@ -15,9 +15,9 @@ TEST(a_killed_shim_is_reported_lost_once_and_cleaned_up_after)
         world_init(&world);
         pod_up(&pod, &world, "killed");
         id = pod_run(&pod, &spec);
-        pid = pod_expect(&pod, SANDBOX_STARTED, id)->pid;
+        pid = pod_expect(&pod, SHIM_EVENT_STARTED, id)->pid;
         EXPECT(kill(sandbox_pid(pod.sandbox), SIGKILL) >= 0);
-        (void) pod_expect(&pod, SANDBOX_LOST, NULL);
+        (void) pod_expect(&pod, SHIM_EVENT_LOST, NULL);
         EXPECT(!sandbox_is_connected(pod.sandbox));
         EXPECT_EQ(sandbox_pid(pod.sandbox), 0);
         EXPECT_EQ(sandbox_run_container(pod.sandbox, &(SandboxContainerConfig){ .id = id }),
@@ -41,7 +41,7 @@ TEST(a_killed_shim_is_reported_lost_once_and_cleaned_up_after)
         EXPECT_EQ(waitpid(pid, &status, 0), pid);
         EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         for (size_t i = 0, lost = 0; i < pod.n_records; i++) {
-                lost += pod.records[i].event.type == SANDBOX_LOST;
+                lost += pod.records[i].event.type == SHIM_EVENT_LOST;
                 EXPECT(lost <= 1);
         }
         expect_no_mounts(&world);
@@ -51,7 +51,7 @@ TEST(a_killed_shim_is_reported_lost_once_and_cleaned_up_after)
         pod_start(&pod);
         EXPECT_STREQ(pod_set_up(&pod, ""), "ready");
         again = pod_run(&pod, &spec);
-        (void) pod_expect(&pod, SANDBOX_STARTED, again);
+        (void) pod_expect(&pod, SHIM_EVENT_STARTED, again);
         pod_down(&pod);
         world_done(&world);
 }
@@ -64,7 +64,7 @@ TEST(the_socket_of_a_dead_shim_is_replaced)
         world_init(&world);
         pod_up(&pod, &world, "stale");
         EXPECT(kill(sandbox_pid(pod.sandbox), SIGKILL) >= 0);
-        (void) pod_expect(&pod, SANDBOX_LOST, NULL);
+        (void) pod_expect(&pod, SHIM_EVENT_LOST, NULL);
         pod_start(&pod);
         pod_down(&pod);
         world_done(&world);
@@ -90,7 +90,7 @@ TEST(a_shim_that_cannot_start_is_an_error_or_lost)
         pod_init(&pod, &world, "true");
         EXPECT_EQ(sandbox_start(pod.sandbox, &(SandboxStartOptions){ .host_network = true }, NULL),
                   0);
-        (void) pod_expect(&pod, SANDBOX_LOST, NULL);
+        (void) pod_expect(&pod, SHIM_EVENT_LOST, NULL);
         EXPECT_EQ(pod.n_records, 1);
         pod_done(&pod);
         world_done(&world);
@@ -107,7 +107,7 @@ TEST(the_teardown_of_a_pod_leaves_nothing)
         cleanup_free char *fstab = NULL, *socket = NULL, *runtime = NULL;
         PodWorld world;
         TestPod pod;
-        pid_t shim, pid;
+        pid_t shim, pid = -1;
 
         world_init(&world);
         pod_init(&pod, &world, "whole");
@@ -117,14 +117,14 @@ TEST(the_teardown_of_a_pod_leaves_nothing)
         for (size_t i = 0; i < N_ELEMENTS(specs); i++) {
                 cleanup_free char *id = pod_run(&pod, specs[i]);
 
-                pid = pod_expect(&pod, SANDBOX_STARTED, id)->pid;
+                pid = pod_expect(&pod, SHIM_EVENT_STARTED, id)->pid;
                 if (specs[i] == &ended)
-                        (void) pod_expect(&pod, SANDBOX_EXITED, id);
+                        (void) pod_expect(&pod, SHIM_EVENT_EXITED, id);
         }
         expect_no_mounts(&world);
         shim = sandbox_pid(pod.sandbox);
         EXPECT_EQ(sandbox_teardown(pod.sandbox), 0);
-        (void) pod_expect(&pod, SANDBOX_LOST, NULL);
+        (void) pod_expect(&pod, SHIM_EVENT_LOST, NULL);
         for (unsigned i = 0; i < 500 && kill(shim, 0) >= 0; i++)
                 (void) sd_event_run(world.event, USEC_PER_SEC / 100);
         EXPECT(kill(shim, 0) < 0); /* reaped by the loop */
@@ -156,11 +156,11 @@ TEST(a_deleted_container_leaves_its_log)
         world_init(&world);
         pod_up(&pod, &world, "deleted");
         id = pod_run(&pod, &spec);
-        (void) pod_expect(&pod, SANDBOX_EXITED, id);
+        (void) pod_expect(&pod, SHIM_EVENT_EXITED, id);
         bundle = container_path(&pod, &spec, "");
         EXPECT(exists(bundle));
         pod_delete(&pod, &spec, id);
-        (void) pod_expect(&pod, SANDBOX_DELETED, id);
+        (void) pod_expect(&pod, SHIM_EVENT_DELETED, id);
         EXPECT(!exists(bundle));
         mounts = shim_mounts(&pod);
         EXPECT(!strstr(mounts, bundle));
@@ -182,10 +182,10 @@ TEST(a_shim_that_gets_sigterm_tears_its_pod_down)
         world_init(&world);
         pod_up(&pod, &world, "term");
         id = pod_run(&pod, &spec);
-        (void) pod_expect(&pod, SANDBOX_STARTED, id);
+        (void) pod_expect(&pod, SHIM_EVENT_STARTED, id);
         EXPECT(kill(sandbox_pid(pod.sandbox), SIGTERM) >= 0);
-        (void) pod_expect(&pod, SANDBOX_LOST, NULL);
-        EXPECT(pod_find(&pod, SANDBOX_EXITED, id));
+        (void) pod_expect(&pod, SHIM_EVENT_LOST, NULL);
+        EXPECT(pod_find(&pod, SHIM_EVENT_EXITED, id));
         cgroup = container_cgroup(&pod, &spec);
         procs = cgroup_file(cgroup, "memory", "cgroup.procs");
         EXPECT(!exists(procs));
@@ -205,9 +205,9 @@ TEST(a_log_is_rotated_while_its_container_writes)
         pod_init(&pod, &world, "rotates");
         pod_start(&pod);
         pod_ask_setup(&pod, "", 100000);
-        (void) pod_expect(&pod, SANDBOX_READY, NULL);
+        (void) pod_expect(&pod, SHIM_EVENT_READY, NULL);
         id = pod_run(&pod, &spec);
-        (void) pod_expect(&pod, SANDBOX_EXITED, id);
+        (void) pod_expect(&pod, SHIM_EVENT_EXITED, id);
         log = container_log(&pod, &spec);
         EXPECT(stat(log, &st) >= 0);
         EXPECT(st.st_size <= 100000);

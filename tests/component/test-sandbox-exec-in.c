@@ -15,31 +15,31 @@ static void ask_in(TestPod *pod, const char *container, const char *id, const ch
                   0);
 }
 
-static const SandboxEvent *run_in(TestPod *pod, const char *container, const char *script,
-                                  uint64_t timeout_usec) {
+static const ShimEvent *run_in(TestPod *pod, const char *container, const char *script,
+                               uint64_t timeout_usec) {
         ask_in(pod, container, "t", script, timeout_usec);
-        return pod_expect(pod, SANDBOX_EXEC_DONE, "t");
+        return pod_expect(pod, SHIM_EVENT_EXEC_DONE, "t");
 }
 
 /* The ID of a running container, which the caller frees. */
-static char *start(TestPod *pod, PodWorld *world, const char *uid, const char *script) {
+static char *start_container(TestPod *pod, PodWorld *world, const char *uid, const char *script) {
         char *id;
 
         pod_up(pod, world, uid);
         id = pod_run(pod, &(TestContainer){ .name = "c", .script = script, .note = "first" });
-        (void) pod_expect(pod, SANDBOX_STARTED, id);
+        (void) pod_expect(pod, SHIM_EVENT_STARTED, id);
         return id;
 }
 
 TEST(a_program_runs_in_its_container_and_both_streams_and_its_status_are_returned)
 {
         cleanup_free char *id = NULL;
-        const SandboxEvent *event;
+        const ShimEvent *event;
         PodWorld world;
         TestPod pod;
 
         world_init(&world);
-        id = start(&pod, &world, "within", "echo here >/tmp/mark; sleep 3600");
+        id = start_container(&pod, &world, "within", "echo here >/tmp/mark; sleep 3600");
         event = run_in(&pod, id, "cat /tmp/mark; echo error >&2; exit 7", 0);
         EXPECT_STREQ(event->output, "here\nerror\n");
         EXPECT_EQ(event->exit_code, 7);
@@ -56,12 +56,12 @@ TEST(a_program_runs_in_its_container_and_both_streams_and_its_status_are_returne
 TEST(a_program_that_exceeds_its_time_limit_is_killed_and_its_container_is_not)
 {
         cleanup_free char *id = NULL;
-        const SandboxEvent *event;
+        const ShimEvent *event;
         PodWorld world;
         TestPod pod;
 
         world_init(&world);
-        id = start(&pod, &world, "late", "sleep 3600");
+        id = start_container(&pod, &world, "late", "sleep 3600");
         event = run_in(&pod, id, "echo started; sleep 1234 & sleep 1234", 500 * USEC_PER_MSEC);
         EXPECT(event->timed_out);
         EXPECT_EQ(event->exit_code, 137);
@@ -70,7 +70,7 @@ TEST(a_program_that_exceeds_its_time_limit_is_killed_and_its_container_is_not)
         event = run_in(&pod, id, "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; done", 0);
         EXPECT(!strstr(event->output, "sleep 1234"));
         EXPECT(strstr(event->output, "sleep 3600"));
-        EXPECT(!pod_find(&pod, SANDBOX_EXITED, id));
+        EXPECT(!pod_find(&pod, SHIM_EVENT_EXITED, id));
         pod_down(&pod);
         world_done(&world);
 }
@@ -79,17 +79,17 @@ TEST(a_program_that_cannot_run_in_a_container_is_reported)
 {
         char *argv[] = { (char[]){ "/no/such/program" }, NULL };
         cleanup_free char *id = NULL;
-        const SandboxEvent *event;
+        const ShimEvent *event;
         PodWorld world;
         TestPod pod;
 
         world_init(&world);
-        id = start(&pod, &world, "cannot", "sleep 3600");
+        id = start_container(&pod, &world, "cannot", "sleep 3600");
         EXPECT_EQ(sandbox_exec_in_container(
                           pod.sandbox,
                           &(SandboxContainerExec){ .id = "a", .container = id, .argv = argv }),
                   0);
-        event = pod_expect(&pod, SANDBOX_EXEC_DONE, "a");
+        event = pod_expect(&pod, SHIM_EVENT_EXEC_DONE, "a");
         EXPECT(strstr(event->message, "/no/such/program"));
         event = run_in(&pod, "nobody", "true", 0);
         EXPECT_STREQ(event->message, "the container is not running");
@@ -107,7 +107,7 @@ TEST(many_concurrent_programs_return_their_own_results)
         TestPod pod;
 
         world_init(&world);
-        id = start(&pod, &world, "crowd", "sleep 3600");
+        id = start_container(&pod, &world, "crowd", "sleep 3600");
         for (unsigned i = 0; i < MANY; i++) {
                 cleanup_free char *name = print_text("p%u", i);
                 cleanup_free char *script = print_text("echo %u; exit %u", i, i);
@@ -116,10 +116,10 @@ TEST(many_concurrent_programs_return_their_own_results)
         }
         for (unsigned i = 0; i < MANY; i++) {
                 cleanup_free char *name = print_text("p%u", i), *output = print_text("%u\n", i);
-                const SandboxEvent *event;
+                const ShimEvent *event;
 
                 pod.cursor = 0;
-                event = pod_expect(&pod, SANDBOX_EXEC_DONE, name);
+                event = pod_expect(&pod, SHIM_EVENT_EXEC_DONE, name);
                 EXPECT_EQ(event->exit_code, i);
                 EXPECT_STREQ(event->output, output);
         }
@@ -130,13 +130,13 @@ TEST(many_concurrent_programs_return_their_own_results)
 TEST(a_delayed_stop_happens_without_an_agent)
 {
         cleanup_free char *id = NULL;
-        const SandboxEvent *event;
+        const ShimEvent *event;
         PodWorld world;
         TestPod pod;
 
         world_init(&world);
-        id = start(&pod, &world, "announced",
-                   "trap 'exit 7' TERM; while true; do sleep 0.01; done");
+        id = start_container(&pod, &world, "announced",
+                             "trap 'exit 7' TERM; while true; do sleep 0.01; done");
         EXPECT_EQ(sandbox_stop_container_delayed(pod.sandbox, id, SIGTERM, 300 * USEC_PER_MSEC,
                                                  60 * USEC_PER_SEC),
                   0);
@@ -145,7 +145,7 @@ TEST(a_delayed_stop_happens_without_an_agent)
         for (unsigned i = 0; i < 100; i++)
                 (void) sd_event_run(world.event, USEC_PER_SEC / 100);
         pod_reconnect(&pod);
-        event = pod_expect(&pod, SANDBOX_EXITED, id);
+        event = pod_expect(&pod, SHIM_EVENT_EXITED, id);
         EXPECT_EQ(event->exit_code, 7);
         pod_down(&pod);
         world_done(&world);
@@ -158,14 +158,15 @@ TEST(a_delayed_stop_happens_at_once_on_a_second_request)
         TestPod pod;
 
         world_init(&world);
-        id = start(&pod, &world, "hurry", "trap 'exit 7' TERM; while true; do sleep 0.01; done");
+        id = start_container(&pod, &world, "hurry",
+                             "trap 'exit 7' TERM; while true; do sleep 0.01; done");
         EXPECT_EQ(sandbox_stop_container_delayed(pod.sandbox, id, SIGTERM, 3600 * USEC_PER_SEC,
                                                  3600 * USEC_PER_SEC),
                   0);
         (void) run_in(&pod, id, "true", 0);
-        EXPECT(!pod_find(&pod, SANDBOX_EXITED, id));
+        EXPECT(!pod_find(&pod, SHIM_EVENT_EXITED, id));
         EXPECT_EQ(sandbox_stop_container(pod.sandbox, id, SIGTERM, 3600 * USEC_PER_SEC), 0);
-        EXPECT_EQ(pod_expect(&pod, SANDBOX_EXITED, id)->exit_code, 7);
+        EXPECT_EQ(pod_expect(&pod, SHIM_EVENT_EXITED, id)->exit_code, 7);
         pod_down(&pod);
         world_done(&world);
 }
@@ -177,12 +178,12 @@ TEST(a_changed_checkpoint_is_reported_to_the_next_agent)
         TestPod pod;
 
         world_init(&world);
-        id = start(&pod, &world, "note", "sleep 3600");
+        id = start_container(&pod, &world, "note", "sleep 3600");
         EXPECT_EQ(sandbox_set_container_note(pod.sandbox, id, "second"), 0);
         EXPECT_EQ(sandbox_set_container_note(pod.sandbox, "nobody", "third"), 0);
         pod_disconnect(&pod);
         pod_reconnect(&pod);
-        EXPECT_STREQ(pod_expect(&pod, SANDBOX_STARTED, id)->note, "second");
+        EXPECT_STREQ(pod_expect(&pod, SHIM_EVENT_STARTED, id)->note, "second");
         pod_down(&pod);
         world_done(&world);
 }

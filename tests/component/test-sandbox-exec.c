@@ -6,8 +6,8 @@
 static char *environment[] = { (char[]){ "GREETING=hello" }, NULL };
 
 /* Runs a shell script; 'id' is part of the event. */
-static void ask(TestPod *pod, const char *id, const char *script, const char *input, bool in_host,
-                uint64_t timeout_usec) {
+static void start_program(TestPod *pod, const char *id, const char *script, const char *input,
+                          bool in_host, uint64_t timeout_usec) {
         char *argv[] = { (char[]){ "/bin/busybox" }, (char[]){ "sh" }, (char[]){ "-c" },
                          (char *) (uintptr_t) script, NULL };
 
@@ -21,9 +21,10 @@ static void ask(TestPod *pod, const char *id, const char *script, const char *in
                   0);
 }
 
-static const SandboxEvent *run(TestPod *pod, const char *script, const char *input, bool in_host) {
-        ask(pod, "t", script, input, in_host, 0);
-        return pod_expect(pod, SANDBOX_EXEC_DONE, "t");
+static const ShimEvent *run_program(TestPod *pod, const char *script, const char *input,
+                                    bool in_host) {
+        start_program(pod, "t", script, input, in_host, 0);
+        return pod_expect(pod, SHIM_EVENT_EXEC_DONE, "t");
 }
 
 static void isolated_up(TestPod *pod, PodWorld *world, const char *uid) {
@@ -31,36 +32,38 @@ static void isolated_up(TestPod *pod, PodWorld *world, const char *uid) {
 
         pod_init(pod, world, uid);
         REQUIRE(sandbox_start(pod->sandbox, &(SandboxStartOptions){ 0 }, NULL) == 0);
-        (void) pod_expect(pod, SANDBOX_SYNCED, NULL);
+        (void) pod_expect(pod, SHIM_EVENT_SYNCED, NULL);
         fstab = path_join(pod->directory, "fstab");
         write_text(fstab, "");
         EXPECT_EQ(sandbox_setup(pod->sandbox,
                                 &(SandboxSetupOptions){ .fstab = fstab, .hostname = "inside" }),
                   0);
-        (void) pod_expect(pod, SANDBOX_READY, NULL);
+        (void) pod_expect(pod, SHIM_EVENT_READY, NULL);
 }
 
 TEST(a_program_gets_its_input_and_environment_and_its_output_and_status_are_returned)
 {
         PodWorld world;
         TestPod pod;
-        const SandboxEvent *event;
+        const ShimEvent *event;
 
         world_init(&world);
         isolated_up(&pod, &world, "exec");
-        event = run(&pod, "read x; echo \"$GREETING $x\"; echo first >&2; echo why >&2; exit 7",
-                    "world\n", false);
+        event = run_program(&pod,
+                            "read x; echo \"$GREETING $x\"; echo first >&2; echo why >&2; exit 7",
+                            "world\n", false);
         EXPECT_STREQ(event->output, "hello world\n");
         EXPECT_STREQ(event->error, "why");
         EXPECT_STREQ(event->message, "");
         EXPECT_EQ(event->exit_code, 7);
         EXPECT(!event->timed_out);
-        event = run(&pod, "cat; env | grep -v -E '^(GREETING|PATH|PWD|SHLVL)='", NULL, true);
+        event = run_program(&pod, "cat; env | grep -v -E '^(GREETING|PATH|PWD|SHLVL)='", NULL,
+                            true);
         EXPECT_STREQ(event->output, "");
-        event = run(&pod, "kill -9 $$", NULL, false);
+        event = run_program(&pod, "kill -9 $$", NULL, false);
         EXPECT_EQ(event->exit_code, 137);
         EXPECT_EQ(event->signal, 9);
-        event = run(&pod, "printf 'a\\0\\377b'", NULL, false);
+        event = run_program(&pod, "printf 'a\\0\\377b'", NULL, false);
         EXPECT_STREQ(event->output, "a??b");
         pod_down(&pod);
         world_done(&world);
@@ -72,7 +75,7 @@ TEST(a_program_runs_in_the_requested_namespaces)
         cleanup_free char *here_line = NULL, *host_line = NULL;
         PodWorld world;
         TestPod pod;
-        const SandboxEvent *event;
+        const ShimEvent *event;
 
         world_init(&world);
         isolated_up(&pod, &world, "where");
@@ -80,15 +83,15 @@ TEST(a_program_runs_in_the_requested_namespaces)
         REQUIRE(gethostname(host, sizeof(host)) == 0);
         here_line = print_text("%s\n", here);
         host_line = print_text("%s\n", host);
-        event = run(&pod, "readlink /proc/self/ns/net", NULL, true);
+        event = run_program(&pod, "readlink /proc/self/ns/net", NULL, true);
         EXPECT_STREQ(event->output, here_line);
-        event = run(&pod, "readlink /proc/self/ns/net", NULL, false);
+        event = run_program(&pod, "readlink /proc/self/ns/net", NULL, false);
         EXPECT(!streq(event->output, here_line));
-        event = run(&pod, "hostname", NULL, true);
+        event = run_program(&pod, "hostname", NULL, true);
         EXPECT_STREQ(event->output, host_line);
-        event = run(&pod, "hostname", NULL, false);
+        event = run_program(&pod, "hostname", NULL, false);
         EXPECT_STREQ(event->output, "inside\n");
-        event = run(&pod, "ip link show lo", NULL, false);
+        event = run_program(&pod, "ip link show lo", NULL, false);
         EXPECT(strstr(event->output, "<LOOPBACK,UP"));
         pod_down(&pod);
         world_done(&world);
@@ -103,7 +106,7 @@ static char *look_at(TestPod *pod, const char *netns, const char *interface, con
         cleanup_free char *variable = print_text("CNI_NETNS=%s", netns);
         char *argv[] = { (char[]){ "/bin/busybox" }, (char[]){ "sh" }, (char[]){ "-c" }, look,
                          NULL };
-        const SandboxEvent *event;
+        const ShimEvent *event;
 
         EXPECT_EQ(
                 sandbox_run_program(pod->sandbox,
@@ -114,7 +117,7 @@ static char *look_at(TestPod *pod, const char *netns, const char *interface, con
                                                        .interface = interface,
                                                        .address = address }),
                 0);
-        event = pod_expect(pod, SANDBOX_EXEC_DONE, "look");
+        event = pod_expect(pod, SHIM_EVENT_EXEC_DONE, "look");
         EXPECT_STREQ(event->message, "");
         EXPECT_EQ(event->exit_code, 0);
         return strdup(event->output);
@@ -147,12 +150,12 @@ TEST(a_program_that_hangs_is_killed_with_its_children)
 {
         PodWorld world;
         TestPod pod;
-        const SandboxEvent *event;
+        const ShimEvent *event;
 
         world_init(&world);
         isolated_up(&pod, &world, "hang");
-        ask(&pod, "t", "echo started; sleep 1000 & sleep 1000", NULL, true, 300000);
-        event = pod_expect(&pod, SANDBOX_EXEC_DONE, "t");
+        start_program(&pod, "t", "echo started; sleep 1000 & sleep 1000", NULL, true, 300000);
+        event = pod_expect(&pod, SHIM_EVENT_EXEC_DONE, "t");
         EXPECT(event->timed_out);
         EXPECT_EQ(event->signal, SIGKILL);
         EXPECT_STREQ(event->output, "started\n");
@@ -165,17 +168,17 @@ TEST(a_program_that_cannot_run_is_reported)
         char *argv[] = { (char[]){ "/no/such/program" }, NULL }, *nothing[] = { NULL };
         PodWorld world;
         TestPod pod;
-        const SandboxEvent *event;
+        const ShimEvent *event;
 
         world_init(&world);
         isolated_up(&pod, &world, "none");
         EXPECT_EQ(sandbox_run_program(pod.sandbox, &(SandboxProgram){ .id = "a", .argv = argv }),
                   0);
-        event = pod_expect(&pod, SANDBOX_EXEC_DONE, "a");
+        event = pod_expect(&pod, SHIM_EVENT_EXEC_DONE, "a");
         EXPECT_STREQ(event->message, "cannot run '/no/such/program': No such file or directory");
         EXPECT_EQ(sandbox_run_program(pod.sandbox, &(SandboxProgram){ .id = "b", .argv = nothing }),
                   0);
-        event = pod_expect(&pod, SANDBOX_EXEC_DONE, "b");
+        event = pod_expect(&pod, SHIM_EVENT_EXEC_DONE, "b");
         EXPECT_STREQ(event->message, "Invalid argument");
         pod_down(&pod);
         world_done(&world);
@@ -185,13 +188,13 @@ TEST(output_beyond_the_limit_is_dropped_and_the_program_does_not_block)
 {
         PodWorld world;
         TestPod pod;
-        const SandboxEvent *event;
+        const ShimEvent *event;
 
         world_init(&world);
         isolated_up(&pod, &world, "much");
-        event = run(&pod,
-                    "head -c 3000000 /dev/zero | tr '\\0' '\\1'; head -c 100000 /dev/zero >&2",
-                    NULL, true);
+        event = run_program(
+                &pod, "head -c 3000000 /dev/zero | tr '\\0' '\\1'; head -c 100000 /dev/zero >&2",
+                NULL, true);
         EXPECT_EQ(event->exit_code, 0);
         EXPECT(event->output[0] == '\1');
         pod_down(&pod);
@@ -209,13 +212,13 @@ TEST(programs_in_the_nodes_namespaces_run_one_by_one_and_others_do_not_wait)
         file = path_join(world.directory, "order");
         first = print_text("sleep 0.5; echo one >>%s", file);
         second = print_text("echo two >>%s", file);
-        ask(&pod, "1", first, NULL, true, 0);
-        ask(&pod, "2", second, NULL, true, 0);
-        ask(&pod, "3", "true", NULL, false, 0);
-        (void) pod_expect(&pod, SANDBOX_EXEC_DONE, "3");
-        EXPECT(!pod_find(&pod, SANDBOX_EXEC_DONE, "1"));
-        (void) pod_expect(&pod, SANDBOX_EXEC_DONE, "1");
-        (void) pod_expect(&pod, SANDBOX_EXEC_DONE, "2");
+        start_program(&pod, "1", first, NULL, true, 0);
+        start_program(&pod, "2", second, NULL, true, 0);
+        start_program(&pod, "3", "true", NULL, false, 0);
+        (void) pod_expect(&pod, SHIM_EVENT_EXEC_DONE, "3");
+        EXPECT(!pod_find(&pod, SHIM_EVENT_EXEC_DONE, "1"));
+        (void) pod_expect(&pod, SHIM_EVENT_EXEC_DONE, "1");
+        (void) pod_expect(&pod, SHIM_EVENT_EXEC_DONE, "2");
         free(first);
         first = read_text(file);
         EXPECT_STREQ(first, "one\ntwo\n");
@@ -233,8 +236,8 @@ TEST(a_teardown_waits_for_a_program_up_to_a_limit_and_starts_none)
         isolated_up(&pod, &world, "end");
         file = path_join(world.directory, "started");
         script = print_text("echo x >%s", file);
-        ask(&pod, "1", "sleep 1", NULL, true, 0);
-        ask(&pod, "2", script, NULL, true, 0);
+        start_program(&pod, "1", "sleep 1", NULL, true, 0);
+        start_program(&pod, "2", script, NULL, true, 0);
         pod_down(&pod);
         EXPECT(access(file, F_OK) < 0);
         world_done(&world);

@@ -26,7 +26,7 @@ TEST(a_missing_runtime_is_named)
 {
         TestContainer spec = { .name = "c", .script = "true" };
         cleanup_free char *id = NULL, *again = NULL, *path = NULL;
-        const SandboxEvent *event;
+        const ShimEvent *event;
         PodWorld world;
         TestPod pod;
 
@@ -34,12 +34,12 @@ TEST(a_missing_runtime_is_named)
         world.config.runtime_path = "no-such-runc";
         pod_up(&pod, &world, "missing");
         id = pod_run(&pod, &spec);
-        event = pod_expect(&pod, SANDBOX_START_FAILED, id);
+        event = pod_expect(&pod, SHIM_EVENT_START_FAILED, id);
         EXPECT_STREQ(event->message, "cannot run 'no-such-runc': No such file or directory");
         EXPECT(event->runtime_failed);
         /* A container that never ran may be started again with the same name. */
         again = pod_run(&pod, &spec);
-        EXPECT(pod_expect(&pod, SANDBOX_START_FAILED, again)->runtime_failed);
+        EXPECT(pod_expect(&pod, SHIM_EVENT_START_FAILED, again)->runtime_failed);
         pod_down(&pod);
 
         path = fake_runtime(&world, "");
@@ -47,7 +47,7 @@ TEST(a_missing_runtime_is_named)
         pod_up(&pod, &world, "forbidden");
         free(TAKE_PTR(id));
         id = pod_run(&pod, &spec);
-        event = pod_expect(&pod, SANDBOX_START_FAILED, id);
+        event = pod_expect(&pod, SHIM_EVENT_START_FAILED, id);
         EXPECT(strstr(event->message, "fake-runtime': Permission denied"));
         pod_down(&pod);
         world_done(&world);
@@ -84,7 +84,7 @@ TEST(a_failing_runtime_is_reported_and_its_messages_are_not_in_the_log)
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 TestContainer spec = { .name = "c", .script = "true" };
                 cleanup_free char *path = NULL, *id = NULL, *log = NULL;
-                const SandboxEvent *event;
+                const ShimEvent *event;
                 PodWorld world;
                 TestPod pod;
 
@@ -92,7 +92,7 @@ TEST(a_failing_runtime_is_reported_and_its_messages_are_not_in_the_log)
                 path = fake_runtime(&world, cases[i].script);
                 pod_up(&pod, &world, "fails");
                 id = pod_run(&pod, &spec);
-                event = pod_expect(&pod, SANDBOX_START_FAILED, id);
+                event = pod_expect(&pod, SHIM_EVENT_START_FAILED, id);
                 EXPECT(event->runtime_failed);
                 if (!strstr(event->message, cases[i].says))
                         EXPECT_STREQ(event->message, cases[i].says);
@@ -114,7 +114,7 @@ TEST(a_hanging_runtime_is_killed)
 {
         TestContainer spec = { .name = "c", .script = "true" };
         cleanup_free char *path = NULL, *id = NULL, *text = NULL, *child = NULL;
-        const SandboxEvent *event;
+        const ShimEvent *event;
         PodWorld world;
         TestPod pod;
 
@@ -123,7 +123,7 @@ TEST(a_hanging_runtime_is_killed)
         path = fake_runtime(&world, "sleep 3600 & echo $! >$bundle/child; wait");
         pod_up(&pod, &world, "hangs");
         id = pod_run(&pod, &spec);
-        event = pod_expect(&pod, SANDBOX_START_FAILED, id);
+        event = pod_expect(&pod, SHIM_EVENT_START_FAILED, id);
         EXPECT(event->runtime_failed);
         EXPECT(strstr(event->message, "fake-runtime' did not end within 1 s and was killed"));
         child = container_path(&pod, &spec, "child");
@@ -148,7 +148,7 @@ TEST(the_output_of_a_verbose_runtime_is_complete)
         path = fake_runtime(&world, "seq 1 200000; exec runc \"$@\"");
         pod_up(&pod, &world, "talks");
         id = pod_run(&pod, &spec);
-        (void) pod_expect(&pod, SANDBOX_EXITED, id);
+        (void) pod_expect(&pod, SHIM_EVENT_EXITED, id);
         log = pod_log(&pod, &spec);
         for (const char *p = log; (p = strchr(p, '\n')); p++)
                 lines++;
@@ -164,7 +164,7 @@ TEST(failures_before_the_runtime_are_reported_as_such)
         TestContainer no_log = { .name = "log", .script = "true" };
         cleanup_free char *fstab = NULL, *id = NULL, *log_id = NULL, *log = NULL;
         cleanup_free char *bundle = NULL, *early = NULL;
-        const SandboxEvent *event;
+        const ShimEvent *event;
         PodWorld world;
         TestPod pod;
 
@@ -172,7 +172,7 @@ TEST(failures_before_the_runtime_are_reported_as_such)
         pod_init(&pod, &world, "before");
         pod_start(&pod);
         early = pod_run(&pod, &mount_fails);
-        event = pod_expect(&pod, SANDBOX_START_FAILED, early);
+        event = pod_expect(&pod, SHIM_EVENT_START_FAILED, early);
         EXPECT_STREQ(event->message, "the sandbox is not set up");
         EXPECT(!event->runtime_failed);
         EXPECT_STREQ(pod_set_up(&pod, ""), "ready");
@@ -181,7 +181,7 @@ TEST(failures_before_the_runtime_are_reported_as_such)
         fstab = print_text("/no/such/source %s/data none bind 0 0\n", bundle);
         mount_fails.fstab = fstab;
         id = pod_run(&pod, &mount_fails);
-        event = pod_expect(&pod, SANDBOX_START_FAILED, id);
+        event = pod_expect(&pod, SHIM_EVENT_START_FAILED, id);
         EXPECT(!event->runtime_failed);
         EXPECT_STREQ(event->message, "cannot open '/no/such/source': No such file or directory");
         {
@@ -195,7 +195,7 @@ TEST(failures_before_the_runtime_are_reported_as_such)
                                                                                 .bundle = bundle,
                                                                                 .log = log }),
                   0);
-        event = pod_expect(&pod, SANDBOX_START_FAILED, log_id);
+        event = pod_expect(&pod, SHIM_EVENT_START_FAILED, log_id);
         EXPECT(!event->runtime_failed);
         EXPECT(strstr(event->message, "cannot open the log '"));
         pod_down(&pod);
@@ -206,7 +206,7 @@ TEST(a_stop_during_the_start_takes_effect)
 {
         TestContainer spec = { .name = "c", .script = "trap 'exit 8' TERM; sleep 3600 & wait" };
         cleanup_free char *path = NULL, *id = NULL;
-        const SandboxEvent *event;
+        const ShimEvent *event;
         PodWorld world;
         TestPod pod;
 
@@ -218,12 +218,12 @@ TEST(a_stop_during_the_start_takes_effect)
         EXPECT_EQ(sandbox_stop_container(pod.sandbox, id, SIGTERM, 500 * USEC_PER_MSEC), 0);
         pod_disconnect(&pod);
         pod_reconnect(&pod);
-        EXPECT(pod_expect(&pod, SANDBOX_STARTING, id)->replayed);
+        EXPECT(pod_expect(&pod, SHIM_EVENT_STARTING, id)->replayed);
         {
                 cleanup_free char *go = container_path(&pod, &spec, "go");
                 write_text(go, "");
         }
-        event = pod_expect(&pod, SANDBOX_EXITED, id);
+        event = pod_expect(&pod, SHIM_EVENT_EXITED, id);
         EXPECT(event->exit_code == 8 || event->signal == SIGKILL || event->signal == SIGTERM);
         pod_down(&pod);
         world_done(&world);
@@ -255,11 +255,11 @@ TEST(a_start_that_failed_can_be_deleted)
         world_init(&world);
         pod_up(&pod, &world, "failed");
         id = pod_run(&pod, &spec);
-        (void) pod_expect(&pod, SANDBOX_START_FAILED, id);
+        (void) pod_expect(&pod, SHIM_EVENT_START_FAILED, id);
         bundle = container_path(&pod, &spec, "");
         EXPECT(exists(bundle));
         pod_delete(&pod, &spec, id);
-        (void) pod_expect(&pod, SANDBOX_DELETED, id);
+        (void) pod_expect(&pod, SHIM_EVENT_DELETED, id);
         EXPECT(!exists(bundle));
         pod_down(&pod);
         world_done(&world);

@@ -25,13 +25,13 @@ TEST(a_closed_connection_is_restored_while_the_shim_runs)
         world_init(&world);
         pod_up(&pod, &world, "again");
         id = pod_run(&pod, &spec);
-        (void) pod_expect(&pod, SANDBOX_STARTED, id);
+        (void) pod_expect(&pod, SHIM_EVENT_STARTED, id);
         close_fd(connect_raw(&pod)); /* connects in our place, as a second agent would */
-        EXPECT(pod_expect(&pod, SANDBOX_STARTED, id)->replayed);
-        EXPECT(pod_expect(&pod, SANDBOX_SYNCED, NULL)->ready);
+        EXPECT(pod_expect(&pod, SHIM_EVENT_STARTED, id)->replayed);
+        EXPECT(pod_expect(&pod, SHIM_EVENT_SYNCED, NULL)->ready);
         EXPECT(sandbox_pid(pod.sandbox) > 0);
         for (size_t i = 0; i < pod.n_records; i++)
-                EXPECT(pod.records[i].event.type != SANDBOX_LOST);
+                EXPECT(pod.records[i].event.type != SHIM_EVENT_LOST);
         pod_down(&pod);
         world_done(&world);
 }
@@ -85,7 +85,7 @@ TEST(invalid_packets_are_dropped)
         EXPECT(send(fd, "{\"type\":\"hello\",\"version\":7,\"new\":{}}", 38, 0) >= 0);
         close_fd(fd);
         pod_reconnect(&pod);
-        EXPECT(pod_expect(&pod, SANDBOX_SYNCED, NULL)->ready);
+        EXPECT(pod_expect(&pod, SHIM_EVENT_SYNCED, NULL)->ready);
         pod_down(&pod);
         world_done(&world);
 }
@@ -108,9 +108,9 @@ TEST(an_agent_that_does_not_read_is_disconnected)
         EXPECT(hung_up);
         close_fd(fd);
         pod_reconnect(&pod);
-        EXPECT(pod_expect(&pod, SANDBOX_SYNCED, NULL)->ready);
+        EXPECT(pod_expect(&pod, SHIM_EVENT_SYNCED, NULL)->ready);
         id = pod_run(&pod, &spec);
-        (void) pod_expect(&pod, SANDBOX_EXITED, id);
+        (void) pod_expect(&pod, SHIM_EVENT_EXITED, id);
         pod_down(&pod);
         world_done(&world);
 }
@@ -168,5 +168,57 @@ TEST(a_run_directory_may_have_a_long_name)
         world.mounts_before = mounts_in(world.directory);
         pod_up(&pod, &world, "long");
         pod_down(&pod);
+        world_done(&world);
+}
+
+/* The socket of a shim that greets with this version of the protocol, and does nothing. */
+static int greet_as_shim(TestPod *pod, int listen_fd, const char *greeting) {
+        static const char synced[] = "{\"type\":\"synced\",\"ready\":true}";
+        int fd;
+
+        EXPECT_EQ(sandbox_connect(pod->sandbox, NULL), 1);
+        fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+        REQUIRE(fd >= 0);
+        EXPECT(send(fd, greeting, strlen(greeting), 0) >= 0);
+        EXPECT(send(fd, synced, strlen(synced), 0) >= 0);
+        (void) pod_expect(pod, SHIM_EVENT_SYNCED, NULL);
+        return fd;
+}
+
+TEST(older_shims_are_not_asked_for_what_they_cannot_do)
+{
+        const SandboxContainerConfig with_target = {
+                .id = "x", .name = "e", .bundle = "/b", .log = "/l", .target = "y"
+        };
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), fd, null_fd;
+        PodWorld world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_init(&pod, &world, "old");
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%.60s/shim.sock",
+                        pod.directory);
+        REQUIRE(bind(listen_fd, (const struct sockaddr *) &address, sizeof(address)) >= 0);
+        REQUIRE(listen(listen_fd, 1) >= 0);
+        null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        fd = greet_as_shim(&pod, listen_fd, "{\"type\":\"hello\",\"version\":3,\"pid\":1}");
+        EXPECT(!sandbox_can_attach(pod.sandbox));
+        EXPECT_EQ(sandbox_attach(pod.sandbox, &(SandboxAttach){ .container = "x" }, null_fd),
+                  -ENOTSUP);
+        EXPECT_EQ(sandbox_run_container(pod.sandbox, &with_target), -ENOTSUP);
+        pod_disconnect(&pod);
+        close_fd(fd);
+        REQUIRE(sandbox_new(&world.config, "old", on_pod_event, &pod, &pod.sandbox) >= 0);
+        fd = greet_as_shim(&pod, listen_fd, "{\"type\":\"hello\",\"version\":4,\"pid\":1}");
+        EXPECT(sandbox_can_attach(pod.sandbox));
+        EXPECT_EQ(sandbox_attach(pod.sandbox, &(SandboxAttach){ .container = "x" }, null_fd), 0);
+        EXPECT_EQ(sandbox_run_container(pod.sandbox, &with_target), 0);
+        EXPECT(receive_until(fd, "\"attach\""));
+        EXPECT(receive_until(fd, "\"target\":\"y\""));
+        close_fd(fd);
+        close_fd(listen_fd);
+        close_fd(null_fd);
+        pod_done(&pod);
         world_done(&world);
 }

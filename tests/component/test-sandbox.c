@@ -21,11 +21,11 @@ TEST(a_container_runs_and_its_exit_is_reported)
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 TestContainer spec = { .name = cases[i].name, .script = cases[i].script };
                 cleanup_free char *id = pod_run(&pod, &spec);
-                const SandboxEvent *event = pod_expect(&pod, SANDBOX_STARTED, id);
+                const ShimEvent *event = pod_expect(&pod, SHIM_EVENT_STARTED, id);
                 uint64_t started_at = event->started_at;
 
                 EXPECT(event->pid > 1);
-                event = pod_expect(&pod, SANDBOX_EXITED, id);
+                event = pod_expect(&pod, SHIM_EVENT_EXITED, id);
                 EXPECT_EQ(event->exit_code, cases[i].exit_code);
                 EXPECT_EQ(event->signal, 0);
                 EXPECT(!event->oom_killed);
@@ -56,8 +56,9 @@ TEST(a_container_that_runs_for_a_millisecond_is_not_missed)
                 if (i % AT_ONCE == AT_ONCE - 1)
                         for (unsigned j = i + 1 - AT_ONCE; j <= i; j++) {
                                 pod.cursor = 0;
-                                (void) pod_expect(&pod, SANDBOX_STARTED, ids[j]);
-                                EXPECT_EQ(pod_expect(&pod, SANDBOX_EXITED, ids[j])->exit_code, 0);
+                                (void) pod_expect(&pod, SHIM_EVENT_STARTED, ids[j]);
+                                EXPECT_EQ(pod_expect(&pod, SHIM_EVENT_EXITED, ids[j])->exit_code,
+                                          0);
                         }
         }
         for (unsigned i = 0; i < LIVES; i++)
@@ -77,7 +78,7 @@ TEST(output_is_in_the_log_before_the_exit_is_reported)
         world_init(&world);
         pod_up(&pod, &world, "logs");
         id = pod_run(&pod, &spec);
-        (void) pod_expect(&pod, SANDBOX_EXITED, id);
+        (void) pod_expect(&pod, SHIM_EVENT_EXITED, id);
         log = pod_log(&pod, &spec);
         EXPECT(strstr(log, "stderr F err\n"));
         EXPECT(strstr(log, "stdout F out\n"));
@@ -105,7 +106,7 @@ TEST(a_stop_is_a_signal_and_then_sigkill)
                                .script = "trap '' TERM; echo >/data/deaf; "
                                          "while true; do sleep 0.01; done" };
         cleanup_free char *polite_id = NULL, *deaf_id = NULL;
-        const SandboxEvent *event;
+        const ShimEvent *event;
         PodWorld world;
         TestPod pod;
 
@@ -113,20 +114,20 @@ TEST(a_stop_is_a_signal_and_then_sigkill)
         pod_up(&pod, &world, "stops");
         polite_id = pod_run(&pod, &polite);
         deaf_id = pod_run(&pod, &deaf);
-        (void) pod_expect(&pod, SANDBOX_STARTED, polite_id);
+        (void) pod_expect(&pod, SHIM_EVENT_STARTED, polite_id);
         pod.cursor = 0;
-        (void) pod_expect(&pod, SANDBOX_STARTED, deaf_id);
+        (void) pod_expect(&pod, SHIM_EVENT_STARTED, deaf_id);
         pod_wait_file(&pod, "polite");
         pod_wait_file(&pod, "deaf");
         /* The first call would wait for an hour; the second can only shorten that. */
         EXPECT_EQ(sandbox_stop_container(pod.sandbox, polite_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
-        event = pod_expect(&pod, SANDBOX_EXITED, polite_id);
+        event = pod_expect(&pod, SHIM_EVENT_EXITED, polite_id);
         EXPECT_EQ(event->exit_code, 7);
         EXPECT_EQ(event->signal, 0);
         EXPECT_EQ(sandbox_stop_container(pod.sandbox, deaf_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
         EXPECT_EQ(sandbox_stop_container(pod.sandbox, deaf_id, SIGTERM, 100 * USEC_PER_MSEC), 0);
         EXPECT_EQ(sandbox_stop_container(pod.sandbox, deaf_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
-        event = pod_expect(&pod, SANDBOX_EXITED, deaf_id);
+        event = pod_expect(&pod, SHIM_EVENT_EXITED, deaf_id);
         EXPECT_EQ(event->exit_code, 137);
         EXPECT_EQ(event->signal, SIGKILL);
         EXPECT(!event->oom_killed);
@@ -144,7 +145,7 @@ TEST(an_agent_that_reconnects_gets_the_complete_state)
                                .script = "while [ ! -e /data/go ]; do sleep 0.01; done; exit 42" };
         cleanup_free char *go = NULL;
         char *ids[4] = { NULL };
-        const SandboxEvent *event;
+        const ShimEvent *event;
         uint64_t before;
         pid_t shim, pid;
         PodWorld world;
@@ -154,15 +155,15 @@ TEST(an_agent_that_reconnects_gets_the_complete_state)
         pod_up(&pod, &world, "returns");
         shim = sandbox_pid(pod.sandbox);
         ids[0] = pod_run(&pod, &runs);
-        pid = pod_expect(&pod, SANDBOX_STARTED, ids[0])->pid;
+        pid = pod_expect(&pod, SHIM_EVENT_STARTED, ids[0])->pid;
         ids[1] = pod_run(&pod, &failed);
-        (void) pod_expect(&pod, SANDBOX_START_FAILED, ids[1]);
+        (void) pod_expect(&pod, SHIM_EVENT_START_FAILED, ids[1]);
         ids[2] = pod_run(&pod, &ended);
-        (void) pod_expect(&pod, SANDBOX_EXITED, ids[2]);
+        (void) pod_expect(&pod, SHIM_EVENT_EXITED, ids[2]);
         pod_delete(&pod, &ended, ids[2]);
-        (void) pod_expect(&pod, SANDBOX_DELETED, ids[2]);
+        (void) pod_expect(&pod, SHIM_EVENT_DELETED, ids[2]);
         ids[3] = pod_run(&pod, &ends);
-        (void) pod_expect(&pod, SANDBOX_STARTED, ids[3]);
+        (void) pod_expect(&pod, SHIM_EVENT_STARTED, ids[3]);
         pod_disconnect(&pod);
 
         /* It ends while no agent is connected. */
@@ -180,25 +181,25 @@ TEST(an_agent_that_reconnects_gets_the_complete_state)
         }
 
         pod_reconnect(&pod);
-        EXPECT(pod_expect(&pod, SANDBOX_SYNCED, NULL)->ready);
+        EXPECT(pod_expect(&pod, SHIM_EVENT_SYNCED, NULL)->ready);
         EXPECT_EQ(sandbox_pid(pod.sandbox), shim);
         EXPECT_EQ(pod.n_records, 5);
         event = &pod.records[0].event;
-        EXPECT_EQ(event->type, SANDBOX_STARTED);
+        EXPECT_EQ(event->type, SHIM_EVENT_STARTED);
         EXPECT_STREQ(event->id, ids[0]);
         EXPECT_STREQ(event->note, "a note");
         EXPECT_EQ(event->pid, pid);
         EXPECT(event->replayed);
         event = &pod.records[1].event;
-        EXPECT_EQ(event->type, SANDBOX_START_FAILED);
+        EXPECT_EQ(event->type, SHIM_EVENT_START_FAILED);
         EXPECT(event->runtime_failed);
         EXPECT(strstr(event->message, "/no/such/program"));
         event = &pod.records[2].event;
-        EXPECT_EQ(event->type, SANDBOX_EXITED);
+        EXPECT_EQ(event->type, SHIM_EVENT_EXITED);
         EXPECT_EQ(event->exit_code, 3);
         EXPECT(event->deleted);
         event = &pod.records[3].event;
-        EXPECT_EQ(event->type, SANDBOX_EXITED);
+        EXPECT_EQ(event->type, SHIM_EVENT_EXITED);
         EXPECT_EQ(event->exit_code, 42);
         EXPECT(!event->deleted);
         EXPECT(event->finished_at >= before);
@@ -220,11 +221,11 @@ TEST(a_stop_continues_without_an_agent)
         world_init(&world);
         pod_up(&pod, &world, "orphan");
         id = pod_run(&pod, &spec);
-        (void) pod_expect(&pod, SANDBOX_STARTED, id);
+        (void) pod_expect(&pod, SHIM_EVENT_STARTED, id);
         EXPECT_EQ(sandbox_stop_container(pod.sandbox, id, SIGTERM, 200 * USEC_PER_MSEC), 0);
         pod_disconnect(&pod);
         pod_reconnect(&pod);
-        EXPECT_EQ(pod_expect(&pod, SANDBOX_EXITED, id)->signal, SIGKILL);
+        EXPECT_EQ(pod_expect(&pod, SHIM_EVENT_EXITED, id)->signal, SIGKILL);
         pod_down(&pod);
         world_done(&world);
 }
@@ -241,9 +242,9 @@ TEST(requests_of_an_agent_that_died_are_handled)
         id = pod_run(&pod, &spec);
         pod_disconnect(&pod);
         pod_reconnect(&pod);
-        EXPECT_EQ(pod_expect(&pod, SANDBOX_EXITED, id)->exit_code, 9);
+        EXPECT_EQ(pod_expect(&pod, SHIM_EVENT_EXITED, id)->exit_code, 9);
         /* It was reported in its state at that moment, and not a second time. */
-        EXPECT(!pod_find(&pod, SANDBOX_STARTING, id) || pod_find(&pod, SANDBOX_STARTED, id));
+        EXPECT(!pod_find(&pod, SHIM_EVENT_STARTING, id) || pod_find(&pod, SHIM_EVENT_STARTED, id));
         pod_down(&pod);
         world_done(&world);
 }
@@ -259,12 +260,12 @@ TEST(an_id_runs_only_once)
         pod_up(&pod, &world, "once");
         first = pod_run(&pod, &spec);
         second = pod_run(&pod, &spec);
-        (void) pod_expect(&pod, SANDBOX_EXITED, first);
+        (void) pod_expect(&pod, SHIM_EVENT_EXITED, first);
         pod_delete(&pod, &spec, first);
-        (void) pod_expect(&pod, SANDBOX_DELETED, first);
+        (void) pod_expect(&pod, SHIM_EVENT_DELETED, first);
         third = pod_run(&pod, &spec);
         pod_delete(&pod, &spec, first); /* a repeated request is done again, after the run */
-        (void) pod_expect(&pod, SANDBOX_DELETED, first);
+        (void) pod_expect(&pod, SHIM_EVENT_DELETED, first);
         path = path_join(pod.directory, "ran");
         text = read_text(path);
         EXPECT_STREQ(text, "ran\n");
@@ -283,13 +284,13 @@ TEST(only_the_last_attempts_are_remembered)
                 TestContainer spec = { .name = "c", .attempt = i, .script = "exit 5" };
                 cleanup_free char *id = pod_run(&pod, &spec);
 
-                (void) pod_expect(&pod, SANDBOX_EXITED, id);
+                (void) pod_expect(&pod, SHIM_EVENT_EXITED, id);
                 pod_delete(&pod, &spec, id);
-                (void) pod_expect(&pod, SANDBOX_DELETED, id);
+                (void) pod_expect(&pod, SHIM_EVENT_DELETED, id);
         }
         pod_disconnect(&pod);
         pod_reconnect(&pod);
-        (void) pod_expect(&pod, SANDBOX_SYNCED, NULL);
+        (void) pod_expect(&pod, SHIM_EVENT_SYNCED, NULL);
         EXPECT_EQ(pod.n_records, 4);
         EXPECT_EQ(pod.records[0].event.attempt, 3);
         EXPECT_EQ(pod.records[2].event.attempt, 5);
@@ -312,11 +313,11 @@ TEST(two_pods_are_isolated_from_each_other)
                 files[i] = path_join(pods[i].directory, "mine");
                 ids[i] = pod_run(&pods[i], &spec);
         }
-        (void) pod_expect(&pods[0], SANDBOX_EXITED, ids[0]);
+        (void) pod_expect(&pods[0], SHIM_EVENT_EXITED, ids[0]);
         pod_down(&pods[0]);
-        EXPECT_EQ(pod_expect(&pods[1], SANDBOX_EXITED, ids[1])->exit_code, 4);
+        EXPECT_EQ(pod_expect(&pods[1], SHIM_EVENT_EXITED, ids[1])->exit_code, 4);
         EXPECT(exists(files[0]) && exists(files[1]));
-        EXPECT(!pod_find(&pods[1], SANDBOX_STARTED, ids[0]));
+        EXPECT(!pod_find(&pods[1], SHIM_EVENT_STARTED, ids[0]));
         for (size_t i = 0; i < 2; i++) {
                 free(ids[i]);
                 free(files[i]);
@@ -340,7 +341,7 @@ TEST(a_pod_has_one_shim)
                   -EEXIST);
         pod_disconnect(&pod);
         pod_reconnect(&pod);
-        EXPECT(pod_expect(&pod, SANDBOX_SYNCED, NULL)->ready);
+        EXPECT(pod_expect(&pod, SHIM_EVENT_SYNCED, NULL)->ready);
         pod_down(&pod);
         EXPECT_EQ(sandbox_connect(other, NULL), 0);
         world_done(&world);
@@ -359,7 +360,7 @@ TEST(a_container_in_the_hosts_pid_namespace_is_killed_as_a_whole)
         world_init(&world);
         pod_up(&pod, &world, "family");
         id = pod_run(&pod, &spec);
-        EXPECT_EQ(pod_expect(&pod, SANDBOX_EXITED, id)->exit_code, 6);
+        EXPECT_EQ(pod_expect(&pod, SHIM_EVENT_EXITED, id)->exit_code, 6);
         path = path_join(pod.directory, "child");
         text = read_text(path);
         child = (pid_t) strtol(text, NULL, 10);
@@ -380,18 +381,18 @@ TEST(an_oom_kill_is_reported)
                                  .memory_bytes = 64L * 1024 * 1024,
                                  .script = "kill -9 $$; exit 1" };
         cleanup_free char *id = NULL, *modest_id = NULL;
-        const SandboxEvent *event;
+        const ShimEvent *event;
         PodWorld world;
         TestPod pod;
 
         world_init(&world);
         pod_up(&pod, &world, "memory");
         id = pod_run(&pod, &spec);
-        event = pod_expect(&pod, SANDBOX_EXITED, id);
+        event = pod_expect(&pod, SHIM_EVENT_EXITED, id);
         EXPECT(event->oom_killed);
         EXPECT(event->exit_code != 0);
         modest_id = pod_run(&pod, &modest);
-        event = pod_expect(&pod, SANDBOX_EXITED, modest_id);
+        event = pod_expect(&pod, SHIM_EVENT_EXITED, modest_id);
         EXPECT(!event->oom_killed);
         pod_down(&pod);
         world_done(&world);
@@ -412,7 +413,7 @@ TEST(orphans_of_a_container_are_reaped)
         world_init(&world);
         pod_up(&pod, &world, "zombies");
         id = pod_run(&pod, &spec);
-        pid = pod_expect(&pod, SANDBOX_STARTED, id)->pid;
+        pid = pod_expect(&pod, SHIM_EVENT_STARTED, id)->pid;
         path = print_text("/proc/%d/task/%d/children", sandbox_pid(pod.sandbox),
                           sandbox_pid(pod.sandbox));
         for (unsigned i = 0; i < 1000 && !alone; i++) {

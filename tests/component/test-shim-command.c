@@ -88,7 +88,7 @@ TEST(a_sandbox_is_in_the_requested_namespaces)
                                                                 .host_ipc = host_ipc },
                                         NULL),
                           0);
-                (void) pod_expect(&pod, SANDBOX_SYNCED, NULL);
+                (void) pod_expect(&pod, SHIM_EVENT_SYNCED, NULL);
                 pid = sandbox_pid(pod.sandbox);
                 EXPECT_EQ(same_namespace(pid, "net"), host_network);
                 EXPECT_EQ(same_namespace(pid, "uts"), host_network);

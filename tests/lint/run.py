@@ -32,6 +32,7 @@ def checks(build, configured, with_analyzer):
         ("all code names its licence", lambda: shape.check_licences(TOP)),
         ("headers are guarded", lambda: shape.check_guards(TOP)),
         ("no function and no file is too long", lambda: shape.check_lengths(TOP)),
+        ("literals that join have a space between words", lambda: shape.check_literals(TOP)),
         ("a name is defined once", lambda: tools.check_names(TOP, build)),
         ("the code is formatted", lambda: tools.check_format(TOP)),
         ("scripts are shellcheck-clean", lambda: tools.check_shell(TOP)),

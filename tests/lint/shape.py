@@ -63,3 +63,18 @@ def check_lengths(root):
                 problems.append(f"{path}:{start}: {name}() has {length} lines, more than "
                                 f"{FUNCTION_LINES_MAX}")
     return problems
+
+
+def check_literals(root):
+    """Literals that follow each other are one text: a space between its words belongs to one of them."""
+    joined = re.compile(r'"((?:[^"\\\n]|\\.)*)"\s*\n\s*"([A-Za-z(%\'])')
+    problems = []
+    for path in tree.files(root, ".c", ".h"):
+        if path.startswith("tests/"):
+            continue  # words of values, some longer than a line
+        text = tree.read(root, path)
+        for match in joined.finditer(text):
+            if " " in match.group(1) and re.search(r"(?<!\\)[a-z,:.)]$", match.group(1)):
+                problems.append(f"{path}:{text.count(chr(10), 0, match.start(2)) + 1}: "
+                                "the text lacks a space where two literals join")
+    return problems

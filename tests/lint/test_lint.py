@@ -199,6 +199,12 @@ class Shape(Lint):
         self.put("common/a.c", "int g(int a,\n      int b);\n" + "\n" * 100 + "int h(void) {\n}\n")
         self.assertEqual(shape.check_lengths(self.root), [])
 
+    def test_literals_that_join_without_a_space(self):
+        self.put("common/a.c", 'f("see the"\n  "manual");\n')
+        self.expect(shape.check_literals(self.root), "common/a.c:2: the text lacks a space")
+        self.put("common/a.c", 'f("see the "\n  "manual\\n"\n  "key=a"\n  "b");\n')
+        self.assertEqual(shape.check_literals(self.root), [])
+
     def test_a_file_that_is_too_long(self):
         self.put("common/a.c", "int a;\n" * (shape.FILE_LINES_MAX + 1))
         self.expect(shape.check_lengths(self.root), "has 801 lines")

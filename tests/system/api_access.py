@@ -3,6 +3,8 @@
 
 import re
 
+from api_store import name_of
+
 MIRROR = "kubernetes.io/config.mirror"
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 LABEL_SENTENCE = ("a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start "
@@ -82,6 +84,33 @@ class User:
         return self.name[len(prefix):] if "system:nodes" in self.groups and self.name.startswith(prefix) else None
 
 
+def check_reviewer(request):
+    """Reviews are for nodes, and for administrators."""
+    if not (request.user.node or "system:masters" in request.user.groups):
+        raise Refusal(403, "Forbidden", f'User "{request.user.name}" cannot create reviews')
+
+
+def review_token(api, request):
+    check_reviewer(request)
+    user = api.tokens.get(request.body["spec"].get("token"))
+    if user is None:
+        return {**request.body, "status": {"user": {}, "error": "[invalid bearer token, Token has been invalidated]"}}
+    return {**request.body, "status": {"authenticated": True, "user": {"username": user.name, "groups": sorted(user.groups)}}}
+
+
+def review_access(api, request):
+    check_reviewer(request)
+    spec = request.body["spec"]
+    wanted = spec["resourceAttributes"]
+    resource = "/".join(filter(None, [wanted["resource"], wanted.get("subresource")]))
+    names = {spec.get("user"), *spec.get("groups", ())}
+    allowed = "system:masters" in names or any((name, wanted["verb"], resource) in api.grants for name in names)
+    return {**request.body, "status": {"allowed": allowed}}
+
+
+REVIEWS = {"/apis/authentication.k8s.io/v1/tokenreviews": review_token,
+           "/apis/authorization.k8s.io/v1/subjectaccessreviews": review_access}
+
 ANONYMOUS = User("system:anonymous", ["system:unauthenticated"])
 
 
@@ -94,7 +123,7 @@ NODE_RULES = {
     "services": READ, "events": {"create", "update", "patch"},
     "leases": {"get", "create", "update", "patch", "delete"}, "serviceaccounts/token": {"create"},
     "serviceaccounts": {"get"},
-    "configmaps": READ, "secrets": READ,
+    "configmaps": READ, "secrets": READ, "persistentvolumeclaims": {"get"}, "persistentvolumes": {"get"},
     "runtimeclasses": READ, "certificatesigningrequests": {"create"} | READ,
 }
 
@@ -112,6 +141,10 @@ def named_by(pod):
             found.update((plural, source[key]["name"]) for key, plural in (("configMapKeyRef", "configmaps"),
                                                                           ("secretKeyRef", "secrets")) if key in source)
     for volume in spec.get("volumes") or []:
+        if "persistentVolumeClaim" in volume:
+            found.add(("persistentvolumeclaims", volume["persistentVolumeClaim"]["claimName"]))
+        if "ephemeral" in volume:
+            found.add(("persistentvolumeclaims", f"{pod['metadata']['name']}-{volume['name']}"))
         for source in [volume, *((volume.get("projected") or {}).get("sources") or [])]:
             if "configMap" in source:
                 found.add(("configmaps", source["configMap"]["name"]))
@@ -122,6 +155,9 @@ def named_by(pod):
 
 def is_related(store, node, plural, namespace, name):
     pods = [pod for pod in store.all("pods", namespace) if pod["spec"].get("nodeName") == node]
+    if plural == "persistentvolumes":
+        claims = [claim for claim in store.all("persistentvolumeclaims") if claim["spec"].get("volumeName") == name]
+        return any(is_related(store, node, "persistentvolumeclaims", *name_of(claim)) for claim in claims)
     if plural == "serviceaccounts":
         return any(pod["spec"].get("serviceAccountName") == name for pod in pods)
     return any((plural, name) in named_by(pod) for pod in pods if MIRROR not in (pod["metadata"].get("annotations") or {}))
@@ -137,9 +173,9 @@ def authorize_node(store, user, request):
 
     if verb not in NODE_RULES.get(key, ()):
         refuse()
-    if kind.plural in ("configmaps", "secrets", "serviceaccounts"):
+    if kind.plural in ("configmaps", "secrets", "serviceaccounts", "persistentvolumeclaims", "persistentvolumes"):
         name = request.name or request.field("metadata.name")
-        if not name or not request.namespace:
+        if not name or (kind.namespaced and not request.namespace):
             refuse("No Object name found")
         if not is_related(store, node, kind.plural, request.namespace, name):
             refuse(f"no relationship found between node '{node}' and this object")

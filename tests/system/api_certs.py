@@ -55,11 +55,15 @@ def read(path):
 
 
 class Authority:
-    """Signs with a key of its own; everything is beside each other in 'directory'."""
+    """Signs with a key of its own; everything is beside each other in 'directory'. One that is there already is used."""
 
     def __init__(self, directory, name="ca", alt="IP:127.0.0.1,DNS:localhost,DNS:kubernetes"):
         self.directory, self.base = directory, os.path.join(directory, name)
         self.cert, self.key, self.config = self.base + ".crt", self.base + ".key", self.base + ".cnf"
+        if not os.path.exists(self.cert):
+            self.make(name, alt)
+
+    def make(self, name, alt):
         os.makedirs(self.base + ".certs", exist_ok=True)
         open(self.base + ".db", "w", encoding="utf-8").close()
         with open(self.config, "w", encoding="utf-8") as file:

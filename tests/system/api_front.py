@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands between a node and its API server: nghttpx, which speaks HTTP/2 over TLS to clients, HTTP/1.1 to the
 server; and a cable, on which packets get lost. The former shows its own certificate, so its clients authenticate by a
-token."""
+token. It sends TLS records of full size, as a Go server does after the first 128 KiB."""
 
 import ctypes
 import os
@@ -37,7 +37,7 @@ class Front:
         words = ["nghttpx", "--workers=1", "--no-ocsp", f"--frontend=127.0.0.1,{self.port}",
                  f"--backend=127.0.0.1,{self.api.port};;tls;proto=http/1.1;sni=localhost", f"--cacert={self.api.authority.cert}",
                  "--frontend-http2-read-timeout=1h", "--stream-read-timeout=1h", "--backend-read-timeout=1h",
-                 "--no-via", "--no-server-push", "--backend-connections-per-host=1000", "--conf=/dev/null",
+                 "--no-via", "--no-server-push", "--tls-dyn-rec-warmup-threshold=0", "--backend-connections-per-host=1000", "--conf=/dev/null",
                  f"--accesslog-file={self.log}", "--accesslog-format=$remote_port $alpn $status",
                  "--errorlog-file=/dev/null", "--log-level=FATAL", *self.more, key, cert]
         self.own.append(subprocess.Popen(words, stdin=subprocess.DEVNULL))
@@ -104,25 +104,25 @@ class Wire(Relay):
         self.holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
         self.space = f"/proc/{self.holder.pid}/ns/net"
         wait(lambda: os.readlink(self.space) != os.readlink("/proc/self/ns/net"), "a network namespace of the test's own")
-        run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "far", "netns", str(self.holder.pid))
-        run("ip", "address", "add", f"{own}/30", "dev", self.name)
-        run("ip", "link", "set", self.name, "up")
+        run_command("ip", "link", "add", self.name, "type", "veth", "peer", "name", "far", "netns", str(self.holder.pid))
+        run_command("ip", "address", "add", f"{own}/30", "dev", self.name)
+        run_command("ip", "link", "set", self.name, "up")
         self.inside("ip", "address", "add", f"{self.host}/30", "dev", "far")
         self.inside("ip", "link", "set", "far", "up")
         super().__init__(port)
 
     def inside(self, *words):
-        run("nsenter", f"--net={self.space}", *words)
+        run_command("nsenter", f"--net={self.space}", *words)
 
     def listen(self):
         """A socket stays in the namespace in which it was made; the thread that makes it does not come back."""
         made = []
 
-        def make():
+        def listen_in_namespace():
             with open(self.space, "rb") as space:
                 assert ctypes.CDLL(None, use_errno=True).setns(space.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
             made.append(socket.create_server((self.host, 0), backlog=100))
-        thread = threading.Thread(target=make)
+        thread = threading.Thread(target=listen_in_namespace)
         thread.start()
         thread.join()
         return made[0]
@@ -139,10 +139,10 @@ class Wire(Relay):
     def stop(self):
         self.heal()
         super().stop()
-        run("ip", "link", "delete", self.name)
+        run_command("ip", "link", "delete", self.name)
         self.holder.kill()
         self.holder.wait()
 
 
-def run(*words):
+def run_command(*words):
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL, timeout=30)

@@ -37,6 +37,8 @@ KINDS = {kind.plural: kind for kind in (
     Kind("", "v1", "secrets", "Secret"),
     Kind("", "v1", "services", "Service", True, True),
     Kind("", "v1", "serviceaccounts", "ServiceAccount"),
+    Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True, True),
+    Kind("", "v1", "persistentvolumes", "PersistentVolume", False, True),
     Kind("apps", "v1", "daemonsets", "DaemonSet", True, True, True),
     Kind("apps", "v1", "controllerrevisions", "ControllerRevision"),
     Kind("coordination.k8s.io", "v1", "leases", "Lease"),
@@ -100,7 +102,7 @@ class Store:
                 condition.setdefault("lastProbeTime", None)
         return {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, **shown}
 
-    def note(self, kind, what, obj, before):
+    def record_change(self, kind, what, obj, before):
         self.history[kind.plural].append(Change(self.version, what, obj, before))
         self.changed.notify_all()
 
@@ -112,7 +114,7 @@ class Store:
                 metadata["generation"] = 1
             new = self.complete(kind, {**obj, "metadata": metadata})
             self.objects[kind.plural][name_of(new)] = new
-            self.note(kind, "ADDED", new, None)
+            self.record_change(kind, "ADDED", new, None)
             return new
 
     def replace(self, kind, obj):
@@ -125,7 +127,7 @@ class Store:
             self.version += 1
             new = self.complete(kind, copy.deepcopy(obj))
             self.objects[kind.plural][name_of(new)] = new
-            self.note(kind, "MODIFIED", new, before)
+            self.record_change(kind, "MODIFIED", new, before)
             metadata = new["metadata"]
             if metadata.get("deletionTimestamp") and not metadata.get("finalizers") and \
                     not metadata.get("deletionGracePeriodSeconds"):
@@ -139,7 +141,7 @@ class Store:
                 return obj
             self.version += 1
             last = self.complete(kind, before)
-            self.note(kind, "DELETED", last, before)
+            self.record_change(kind, "DELETED", last, before)
             return last
 
     def compact(self):
@@ -152,7 +154,7 @@ class Store:
             self.snapshots.clear()
             self.changed.notify_all()
 
-    def after(self, plural, version):
+    def changes_after(self, plural, version):
         with self.lock:
             changes = self.history[plural]
             first = len(changes)

@@ -22,6 +22,7 @@ KUBERNETES_SERVICE = {
     "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
     "spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}]}}
 GENERATION = "deprecated.daemonset.template.generation"
+SYSTEM_CLASSES = {"system-node-critical": {"value": 2000001000}, "system-cluster-critical": {"value": 2000000000}}
 SUBRESOURCES = {"status", "token", "binding", "approval"}
 
 
@@ -83,6 +84,7 @@ class Api:
     def __init__(self, authority=None):
         self.store, self.authority = Store(), authority
         self.grants, self.tokens_issued = set(), []
+        self.tokens = {}  # by token: the users that reviews find
         self.injects_tokens = self.has_controllers = True
         self.token_life = None  # seconds, whatever is asked for
         for namespace in NAMESPACES:
@@ -109,6 +111,8 @@ class Api:
 
     def handle(self, request):
         """The code and the object. A watch is not for here."""
+        if request.method == "POST" and request.path in access.REVIEWS:
+            return 201, access.REVIEWS[request.path](self, request)
         if request.kind is None:
             raise access.Refusal(404, "NotFound", "the server could not find the requested resource", {})
         self.authorize(request)
@@ -204,6 +208,8 @@ class Api:
         kind = request.kind
         if kind.plural == "pods":
             access.validate_pod(kind, obj)
+            self.admit_priority(obj)
+            self.admit_overhead(obj)
             complete_pod(obj, self.injects_tokens)
         elif kind.plural == "nodes":
             obj.setdefault("spec", {}).setdefault("taints", [])
@@ -226,6 +232,28 @@ class Api:
             obj["data"] = {**obj.get("data", {}), **{key: base64.b64encode(text.encode()).decode()
                                                      for key, text in texts.items()}}
             obj.setdefault("type", "Opaque")
+
+    def admit_priority(self, pod):
+        """The admission of priorities: each pod has a priority, and the name of its class, the default one included."""
+        spec, classes = pod["spec"], self.store.all("priorityclasses")
+        default = min((one for one in classes if one.get("globalDefault")), key=lambda one: one["value"], default=None)
+        name = spec.get("priorityClassName") or (default["metadata"]["name"] if default else "")
+        found = next((one for one in classes if one["metadata"]["name"] == name), SYSTEM_CLASSES.get(name))
+        if name and found is None:
+            raise access.not_admitted(KINDS["pods"], pod["metadata"]["name"], f"no PriorityClass with name {name} was found")
+        value = found["value"] if found else 0
+        if spec.get("priority", value) != value:
+            raise access.not_admitted(
+                KINDS["pods"], pod["metadata"]["name"], f"the integer value of priority ({spec['priority']}) must not be "
+                f"provided in pod spec; priority admission controller computed {value} from the given PriorityClass name")
+        spec.update({"priority": value, "preemptionPolicy": (found or {}).get("preemptionPolicy", "PreemptLowerPriority")},
+                    **({"priorityClassName": name} if name else {}))
+
+    def admit_overhead(self, pod):
+        """The admission of runtime classes."""
+        found = self.store.get("runtimeclasses", None, pod["spec"].get("runtimeClassName"))
+        if found and found.get("overhead"):
+            pod["spec"]["overhead"] = found["overhead"]["podFixed"]
 
     def create_token(self, request):
         account = self.find(request)
@@ -262,7 +290,7 @@ class Api:
         if request.user.node and old is None:
             access.admit_node(self.store, request.user, request, None)
         old = self.find(request)
-        new = self.changed(request, old)
+        new = self.body_applied_to(request, old)
         metadata = new.setdefault("metadata", {})
         if metadata.get("uid") not in (None, old["metadata"]["uid"]):
             raise access.conflict(kind, request.name, f"Precondition failed: UID in precondition: {metadata['uid']}, "
@@ -291,7 +319,7 @@ class Api:
         return 200, new
 
     @staticmethod
-    def changed(request, old):
+    def body_applied_to(request, old):
         if request.method == "PUT":
             return copy.deepcopy(request.body)
         if request.content_type == STRATEGIC:
@@ -325,13 +353,13 @@ class Api:
         if kind.plural == "pods":
             return 200, self.delete_pod(kind, obj, None if grace is None else int(grace))
         if obj["metadata"].get("finalizers"):
-            return 200, self.store.replace(kind, self.marked(obj, 0))
+            return 200, self.store.replace(kind, self.marked_for_deletion(obj, 0))
         self.store.remove(kind, obj)
         return 200, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
                      "details": access.details(kind, request.name, uid=uid)}
 
     @staticmethod
-    def marked(obj, grace):
+    def marked_for_deletion(obj, grace):
         metadata = {**obj["metadata"], "deletionTimestamp": now(grace), "deletionGracePeriodSeconds": grace}
         if "generation" in metadata and "deletionTimestamp" not in obj["metadata"]:
             metadata["generation"] += 1
@@ -346,7 +374,7 @@ class Api:
         before = pod["metadata"].get("deletionGracePeriodSeconds")
         if before is not None and grace >= before and before:
             return pod
-        pod = self.marked(pod, grace)
+        pod = self.marked_for_deletion(pod, grace)
         if grace == 0 and before is not None and before == 0:
             return self.store.remove(kind, pod) if not pod["metadata"].get("finalizers") else pod
         return self.store.replace(kind, pod)  # which removes it where its grace period is 0
@@ -386,8 +414,18 @@ def complete_pod(pod, injects_tokens):
         return
     spec.setdefault("serviceAccountName", "default")
     spec.setdefault("serviceAccount", spec["serviceAccountName"])
+    add_tolerations(spec)
     if injects_tokens and spec.get("automountServiceAccountToken", True):
         inject_token(spec, containers)
+
+
+def add_tolerations(spec):
+    """The admission of tolerations: five minutes for a node that is not ready or not reachable, where a pod has none."""
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(one.get("key") in (key, None) and one.get("effect") in ("NoExecute", None)
+                   for one in spec.get("tolerations") or []):
+            spec.setdefault("tolerations", []).append(
+                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
 
 
 def inject_token(spec, containers):

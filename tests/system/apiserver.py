@@ -149,6 +149,7 @@ class ApiServer:
         self.api = Api(self.authority)
         self.store = self.api.store
         self.requests, self.faults, self.tokens = [], [], {"admin": ADMIN}
+        self.api.tokens = self.tokens
         self.clients = [self.authority.cert]  # whose certificates name a user
         self.bookmark_seconds = BOOKMARK_SECONDS
         self.watches = 0  # open now
@@ -471,13 +472,13 @@ class Watch:
 
     def wait(self):
         with self.store.lock:
-            if self.store.oldest > self.version and not self.store.after(self.plural, self.version):
+            if self.store.oldest > self.version and not self.store.changes_after(self.plural, self.version):
                 self.version = self.store.oldest  # compacted meanwhile: an open watch continues
-            changes = self.store.after(self.plural, self.version)
+            changes = self.store.changes_after(self.plural, self.version)
             if not changes:
                 due = min(self.end, self.next_bookmark if self.bookmarks else self.end) - time.monotonic()
                 self.store.changed.wait(max(due, 0))
-                changes = self.store.after(self.plural, self.version)
+                changes = self.store.changes_after(self.plural, self.version)
             if changes:
                 self.version = changes[-1].version
             return changes
@@ -497,7 +498,7 @@ class Watch:
     def bookmark(self):
         with self.store.lock:
             version = max(self.version, self.store.version)
-            if self.store.after(self.plural, self.version):
+            if self.store.changes_after(self.plural, self.version):
                 version = self.version
         kind = self.request.kind
         shown = {"Pod": {"spec": {"containers": None}, "status": {}}}.get(kind.kind, {})

@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items):
     """What took longest starts first, so that all workers end together."""
     seconds = {}
     for item in items:
-        seconds[group(item)] = seconds.get(group(item), 0) + durations.of(item.nodeid)
+        seconds[group(item)] = seconds.get(group(item), 0) + durations.duration_of(item.nodeid)
         if group(item) == item.path.stem:
             item.add_marker(pytest.mark.xdist_group(group(item)))
     items.sort(key=lambda item: seconds[group(item)], reverse=True)
@@ -115,7 +115,7 @@ def note_durations(reports):
             name = report.nodeid.rsplit("@", 1)[0] if "]@" in report.nodeid or "]" not in report.nodeid else report.nodeid
             seconds[name] = seconds.get(name, 0) + report.duration
     for name, duration in seconds.items():
-        durations.note(name, duration)
+        durations.record_duration(name, duration)
     durations.save()
 
 

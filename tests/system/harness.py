@@ -41,6 +41,8 @@ class SocketConnection(http.client.HTTPConnection):
 class Node:
     """One agent and its directories. Names of pods are taken with and without the node's suffix."""
 
+    node_name = NODE_NAME
+
     def __init__(self, archive=None, config=None, start=True):
         self.directory = tempfile.mkdtemp(prefix="mainstay-system-")
         os.chmod(self.directory, 0o711)  # pods with users of their own pass through here, as through /run
@@ -82,7 +84,7 @@ class Node:
     def command(self):
         return [program("mainstayd"), "--config", self.config, "--manifest-dir", self.manifests,
                 "--state-dir", self.state, "--run-dir", self.run, "--log-dir", self.log,
-                "--node-name", NODE_NAME]
+                "--node-name", self.node_name]
 
     def spawn(self):
         """A process of the agent's; the test's own business."""
@@ -96,13 +98,13 @@ class Node:
             wait(self.is_ready, lambda: f"the agent is ready; it said:\n{self.said()}")
 
     def is_ready(self):
-        assert self.agent.poll() is None, self.obituary()
+        assert self.agent.poll() is None, self.describe_agent_exit()
         try:
             return self.get("/readyz")[0] == 200
         except (OSError, http.client.HTTPException):
             return False
 
-    def obituary(self):
+    def describe_agent_exit(self):
         return "\n".join([f"the agent ended with {self.agent.returncode}; it said:", self.said()[-4000:],
                           *self.sanitizer_reports()])
 
@@ -177,7 +179,7 @@ class Node:
             response = connection.getresponse()
             return response.status, response.read().decode()
         except OSError:
-            assert self.agent.poll() is None, self.obituary()
+            assert self.agent.poll() is None, self.describe_agent_exit()
             raise
         finally:
             connection.close()
@@ -195,24 +197,25 @@ class Node:
     def pod(self, name, namespace="default"):
         for pod in self.pods():
             metadata = pod["metadata"]
-            if metadata["name"] in (name, f"{name}-{NODE_NAME}") and metadata["namespace"] == namespace:
+            if metadata["name"] in (name, f"{name}-{self.node_name}") and metadata["namespace"] == namespace:
                 return pod
         return None
 
     def status(self, name, container="main"):
-        """The status of a container, of init or not; {} while there is none."""
+        """The status of a container of any kind; {} while there is none."""
         pod = (self.pod(name) or {}).get("status", {})
-        for status in pod.get("containerStatuses", []) + pod.get("initContainerStatuses", []):
-            if status["name"] == container:
-                return status
+        for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+            for status in pod.get(kind, []):
+                if status["name"] == container:
+                    return status
         return {}
 
     def wait_pod(self, name, predicate, what, deadline=30.0):
         """Waits until the pod is there and as it should be; gives it."""
-        def look():
+        def find_pod():
             pod = self.pod(name)
             return pod if pod and predicate(pod) else None
-        return wait(look, lambda: f"{name}: {what}; it is:\n{json.dumps(self.pod(name), indent=1)}\n"
+        return wait(find_pod, lambda: f"{name}: {what}; it is:\n{json.dumps(self.pod(name), indent=1)}\n"
                                   f"the agent said:\n{self.said()[-4000:]}", deadline)
 
     def wait_running(self, name, deadline=30.0):

@@ -32,10 +32,10 @@ class Member(harness.Node):
 
     def wait_reported(self, name, predicate, what, deadline=30.0, namespace="default"):
         """Waits until the server knows the pod to be so; gives it."""
-        def look():
+        def find_reported_pod():
             pod = self.reported(name, namespace)
             return pod if pod and predicate(pod) else None
-        return wait(look, lambda: f"the server knows of {name}: {what}; it knows:\n{self.reported(name, namespace)}\n"
+        return wait(find_reported_pod, lambda: f"the server knows of {name}: {what}; it knows:\n{self.reported(name, namespace)}\n"
                                   f"the agent said:\n{self.said()[-4000:]}", deadline)
 
     def wait_reported_phase(self, name, phase, deadline=30.0):

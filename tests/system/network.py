@@ -38,12 +38,16 @@ class NetworkNode(harness.Node):
         self.holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
         wait(lambda: os.readlink(f"/proc/{self.holder.pid}/ns/net") != os.readlink("/proc/self/ns/net"),
              "a network namespace of the test's own")
+        self.connect()
+        self.plugins = plugins
+        super().__init__(archive, config, start)
+
+    def connect(self):
+        """Gives the namespace its interface."""
         self.run_inside("busybox", "ip", "link", "set", "lo", "up")
         self.run_inside("busybox", "ip", "link", "add", "host0", "type", "bridge")
         self.run_inside("busybox", "ip", "address", "add", f"{NODE_ADDRESS}/24", "dev", "host0")
         self.run_inside("busybox", "ip", "link", "set", "host0", "up")
-        self.plugins = plugins
-        super().__init__(archive, config, start)
 
     def write_config(self, **fields):
         self.ipam = os.path.join(self.directory, "ipam")

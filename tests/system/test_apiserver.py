@@ -440,3 +440,29 @@ def test_a_restored_backup_lacks_later_objects(api, admin):
     api.store.restore(backup)
     _, found = admin.ask("GET", "/api/v1/pods")
     assert found["items"] == [] and int(found["metadata"]["resourceVersion"]) == backup[0]
+
+
+# Reviews, which a node asks for
+
+def review(node, group, kind, spec):
+    path = f"/apis/{group}/v1/{kind.lower()}s"
+    return node.ask("POST", path, {"apiVersion": f"{group}/v1", "kind": kind, "spec": spec})
+
+
+def test_a_node_may_have_tokens_reviewed(api, node):
+    api.add_token("known", "jane", "readers")
+    code, found = review(node, "authentication.k8s.io", "TokenReview", {"token": "known"})
+    assert (code, found["status"]["authenticated"], found["status"]["user"]["username"]) == (201, True, "jane")
+    assert {"readers", "system:authenticated"} <= set(found["status"]["user"]["groups"])
+    code, found = review(node, "authentication.k8s.io", "TokenReview", {"token": "unknown"})
+    assert code == 201
+    assert "authenticated" not in found["status"] and "invalid bearer token" in found["status"]["error"]
+
+
+def test_a_node_may_have_access_reviewed(api, node):
+    api.api.grant("jane", "nodes/proxy", "get")
+    attributes = {"verb": "get", "version": "v1", "resource": "nodes", "subresource": "proxy", "name": NODE}
+    for user, allowed in (("jane", True), ("joe", False)):
+        code, found = review(node, "authorization.k8s.io", "SubjectAccessReview",
+                             {"user": user, "groups": ["system:authenticated"], "resourceAttributes": attributes})
+        assert (code, found["status"]["allowed"]) == (201, allowed)

@@ -76,7 +76,7 @@ class Handover:
     def goes_on(self):
         return world.is_alive(self.pid) and self.member.init(self.name) == self.pid
 
-    def end(self):
+    def delete_daemonset(self):
         """The set goes, and its pods."""
         self.api.delete("daemonsets", "default", "logd")
         for pod in self.api.all("pods"):
@@ -95,7 +95,7 @@ def fixture_make_handover(make_member):
 
     yield make
     for handover in made:
-        handover.end()
+        handover.delete_daemonset()
 
 
 @pytest.mark.parametrize("template", [{}, {"automountServiceAccountToken": False}, {"serviceAccountName": "default"}])

@@ -9,7 +9,7 @@ import pytest
 import specs
 from api_faults import Relay
 from harness import NODE_NAME
-from test_apiserver_faults import assert_untouched, behind, run
+from test_apiserver_faults import assert_untouched, behind, run_bound_pods
 from world import wait
 
 DAY = 86400
@@ -58,7 +58,7 @@ def test_long_partition_restarts_nothing_and_status_converges(relay, make_clocke
     member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"color": "red"}})
     member.bind("reads", specs.container(volumeMounts=[specs.mount("v", "/settings")]),
                 volumes=[{"name": "v", "configMap": {"name": "settings"}}])
-    inits = run(member, "web", "goes")
+    inits = run_bound_pods(member, "web", "goes")
     inits.update(run_bound(member, "reads"))
     wait(lambda: len(tokens(member)) >= 3, "tokens of all three")
     before = len(tokens(member))
@@ -109,14 +109,14 @@ def test_wrong_clock_is_reported_and_static_pods_run(make_clocked, shift):
     assert member.api.get("nodes", None, NODE_NAME) is None
     member.set_clock(0)
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 90)
-    inits.update(run(member, "web"))
+    inits.update(run_bound_pods(member, "web"))
     assert_untouched(member, inits)
 
 
 @pytest.mark.parametrize("shift", [YEARS, -YEARS])
 def test_clock_change_stops_no_pod(make_clocked, shift):
     member = make_clocked()
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     member.set_clock(shift)
     member.api.drop_connections()
     wait_for_the_year(member, shift)

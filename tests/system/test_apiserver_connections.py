@@ -11,7 +11,7 @@ import world
 from api_faults import Relay
 from api_front import Front, Wire
 from harness import NODE_NAME
-from test_apiserver_faults import assert_untouched, behind, lists, run
+from test_apiserver_faults import assert_untouched, behind, lists, run_bound_pods
 from world import wait
 
 TOKEN = "n0de-t0ken-of-the-test"
@@ -68,7 +68,7 @@ def test_http_2_uses_one_connection(front, make_member):
         member.api.create("configmaps", {"metadata": {"name": name}, "data": {name: "1"}})
     member.bind("web", specs.container(volumeMounts=[specs.mount("v", "/settings")]), volumes=[
         {"name": "v", "projected": {"sources": [{"configMap": {"name": name}} for name in names]}}])
-    inits = run(member, "other")
+    inits = run_bound_pods(member, "other")
     member.wait_reported_phase("web", "Running", 60)
     inits["web"] = member.init("web")
     root = f"/proc/{inits['web']}/root"
@@ -98,31 +98,53 @@ def test_excess_watches_share_a_few_connections(front, make_member):
     member.wait_reported_phase("web", "Running", 120)
     wait(lambda: watches(member) > len(names), lambda: f"{watches(member)} watches", 60)
     assert len(connections(member, "127.0.0.1", front.port)) <= 5
-    run(member, "late")
+    run_bound_pods(member, "late")
 
 
 def test_no_request_is_sent_after_goaway(front, make_member):
     member = through(front.port, make_member)
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     before = connections(member, "127.0.0.1", front.port)
     since = time.monotonic()
     front.replace()
-    inits.update(run(member, "late"))
+    inits.update(run_bound_pods(member, "late"))
     wait(lambda: connections(member, "127.0.0.1", front.port) - before, "another connection", 60)
     front.own[0].kill()
-    inits.update(run(member, "later"))
+    inits.update(run_bound_pods(member, "later"))
     assert_untouched(member, inits)
     assert not lists(member, since=since), lists(member, since=since)
 
 
+def assert_each_event_arrives(member):
+    """Of single events, whatever their size, nothing waits for what the server sends next: the Lease's answer, 10 s later."""
+    member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"text": "0"}})
+    member.bind("web", specs.container(volumeMounts=[specs.mount("v", "/settings")]), volumes=[
+        {"name": "v", "configMap": {"name": "settings"}}])
+    member.wait_reported_phase("web", "Running")
+    path = f"/proc/{member.init('web')}/root/settings/text"
+    for size in (512, 1000, 1500, 2500, 4096, 8192, 16384, 32768, 65536):
+        text = f"{size} ".ljust(size, "x")
+        member.api.patch("configmaps", "default", "settings", {"data": {"text": text}})
+        wait(lambda wanted=text: world.read(path) == wanted, f"the volume follows an event of {size} bytes", 4)
+
+
+def test_each_event_arrives_before_the_next_one(front, make_member):
+    assert_each_event_arrives(through(front.port, make_member))
+    assert {protocol for _, protocol, _ in front.asked()} <= {"h2"}
+
+
+def test_each_event_arrives_before_the_next_one_over_http_1(make_member):
+    assert_each_event_arrives(make_member())
+
+
 def test_reset_streams_are_resumed(front, make_member):
     member = through(front.port, make_member)
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     before = connections(member, "127.0.0.1", front.port)
     since = time.monotonic()
     for i in range(4):
         member.api.drop_connections()  # the front resets the stream of each
-        inits.update(run(member, f"late-{i}"))
+        inits.update(run_bound_pods(member, f"late-{i}"))
     assert_untouched(member, inits)
     assert connections(member, "127.0.0.1", front.port) == before, "the connection stands"
     assert not lists(member, since=since), lists(member, since=since)
@@ -130,7 +152,7 @@ def test_reset_streams_are_resumed(front, make_member):
 
 def test_restarted_front_causes_no_new_list(front, make_member):
     member = through(front.port, make_member)
-    inits = run(member, "web", "goes")
+    inits = run_bound_pods(member, "web", "goes")
     since = time.monotonic()
     front.kill()
     member.api.delete("pods", "default", "goes", grace=1)
@@ -145,7 +167,7 @@ def test_restarted_front_causes_no_new_list(front, make_member):
 
 def test_bad_gateway_is_reported_and_stops_no_pod(front, make_member):
     member = through(front.port, make_member)
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     member.api.stop()  # the front answers with 502
     wait(lambda: "502" in [status for _, _, status in front.asked()], "a refusal of the front's", 60)
     member.launch(specs.pod("own"))
@@ -157,7 +179,7 @@ def test_bad_gateway_is_reported_and_stops_no_pod(front, make_member):
 # Silent connections
 
 def assert_left_when_stranded(member, relay):
-    inits = run(member, "web", "goes")
+    inits = run_bound_pods(member, "web", "goes")
     since = time.monotonic()
     relay.strand()
     member.api.delete("pods", "default", "goes", grace=1)
@@ -186,7 +208,7 @@ def test_packet_loss_stops_no_pod_and_status_converges(wire, make_member):
     member = make_member(start=False)
     member.api.kubeconfig(member.kubeconfig, node=NODE_NAME, port=wire.port, host=wire.host, name="kubernetes")
     member.start()
-    inits = run(member, "web", "goes")
+    inits = run_bound_pods(member, "web", "goes")
     before, since = connections(member, wire.host, wire.port), time.monotonic()
     assert before
     wire.drop()

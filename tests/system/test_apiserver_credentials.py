@@ -120,7 +120,7 @@ def test_invalid_token_file_is_reported_and_the_last_token_stays_in_use(make_mem
     member = make_member(start=False)
     path = os.path.join(member.directory, "token")
     member.api.node_token(TOKEN, NODE_NAME)
-    put(path, TOKEN)
+    replace_file(path, TOKEN)
     member.api.kubeconfig(member.kubeconfig, tokenFile=path)
     member.start()
     wait(lambda: member.api.get("nodes", None, NODE_NAME), "the Node")
@@ -132,7 +132,7 @@ def test_invalid_token_file_is_reported_and_the_last_token_stays_in_use(make_mem
         os.mkfifo(path + ".new")
         os.rename(path + ".new", path)
     else:
-        put(path, {"nothing": "", "large": "x" * 1_000_000, "binary": "a\0b\nc"}[what])
+        replace_file(path, {"nothing": "", "large": "x" * 1_000_000, "binary": "a\0b\nc"}[what])
     wait(lambda: f"{path}: {message}" in member.said(), lambda: f"{path}: {message}; it said:\n{member.said()}")
     member.api.drop_connections()
     member.bind("web")
@@ -141,14 +141,14 @@ def test_invalid_token_file_is_reported_and_the_last_token_stays_in_use(make_mem
         os.rmdir(path)
     member.api.tokens.pop(TOKEN)
     member.api.node_token(TOKEN + "-2", NODE_NAME)
-    put(path, TOKEN + "-2")
+    replace_file(path, TOKEN + "-2")
     member.bind("late")
     member.wait_reported_phase("late", "Running", 60)
     assert member.said().count(f"{path}: {message}") == 1
     assert TOKEN not in member.said()
 
 
-def put(path, text):
+def replace_file(path, text):
     with open(path + ".new", "w", encoding="utf-8") as file:
         file.write(text)
     os.rename(path + ".new", path)

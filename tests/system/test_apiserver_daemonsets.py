@@ -122,3 +122,107 @@ def test_invalid_daemonset_does_not_affect_others(make_member, spec):
     assert "bad" in member.said()
     member.api.delete("daemonsets", "default", "good")
     wait(lambda: not pods_of(member, "good"), "the pod goes", 60)
+
+
+# Pods that the controller has bound, while it is away
+
+TOLERATED = [("not-ready", "NoExecute"), ("unreachable", "NoExecute"), ("disk-pressure", "NoSchedule"),
+             ("memory-pressure", "NoSchedule"), ("pid-pressure", "NoSchedule"), ("unschedulable", "NoSchedule"),
+             ("network-unavailable", "NoSchedule")]
+GENERATION = "deprecated.daemonset.template.generation"
+
+
+def bind_as_controller(member, made, generation=1, name="logd-abcde"):
+    """What the controller makes of the set, and the scheduler binds."""
+    template = made["spec"]["template"]
+    tolerations = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect} for key, effect in TOLERATED]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [NODE_NAME]}]}]}}}
+    return member.api.create("pods", {
+        "metadata": {"name": name, "namespace": "default",
+                     "labels": {**template["metadata"]["labels"], "pod-template-generation": str(generation)},
+                     "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logd",
+                                          "uid": made["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True}]},
+        "spec": {**template["spec"], "nodeName": NODE_NAME, "tolerations": tolerations, "affinity": affinity, "priority": 0}})
+
+
+def make_bound_set(make_member, **template):
+    """A node whose set has a pod of the controller, which is not there any longer."""
+    member = make_member(start=False)
+    may_place(member.api)
+    one = daemonset("logd", specs.container(env=[{"name": "V", "value": "1"}]), **template)
+    one["metadata"]["annotations"] = {GENERATION: "1"}
+    made = member.api.create("daemonsets", one)
+    bind_as_controller(member, made)
+    member.start()
+    member.wait_reported_phase("logd-abcde", "Running", 60)
+    wait(lambda: "No controller manager places DaemonSets" in member.said(), "the node places DaemonSets", 60)
+    return member, made
+
+
+def set_template(member, made, value, generation):
+    made = copy.deepcopy(member.api.get("daemonsets", "default", "logd"))
+    made["metadata"]["annotations"] = {GENERATION: str(generation)}
+    made["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "V", "value": value}]
+    return member.api.replace("daemonsets", made)
+
+
+def delete_sets(member):
+    for one in member.api.all("daemonsets"):
+        member.api.delete("daemonsets", "default", one["metadata"]["name"])
+    for pod in member.api.all("pods"):
+        if "kubernetes.io/config.mirror" not in pod["metadata"].get("annotations", {}):
+            member.api.delete("pods", "default", pod["metadata"]["name"], grace=1)
+    wait(lambda: not member.pods(), lambda: f"the pods go: {member.said()[-3000:]}", 60)
+
+
+def ours_of(member):
+    return [pod for pod in pods_of(member, "logd") if pod["metadata"]["name"] != "logd-abcde"]
+
+
+def variables_of(member, name):
+    return world.read(f"/proc/{member.init(name)}/environ").split("\0")
+
+
+@pytest.mark.quick
+def test_changed_template_replaces_a_pod_of_the_controller_and_is_handed_back(make_member):
+    member, made = make_bound_set(make_member)
+    pid = member.init("logd-abcde")
+    made = set_template(member, made, "2", 2)
+    member.wait_reported_gone("logd-abcde", 60)
+    assert not world.is_alive(pid)
+    ours = wait(lambda: ours_of(member), lambda: f"a pod of the node: {member.said()[-3000:]}", 60)[0]["metadata"]["name"]
+    member.wait_running(ours)
+    assert "V=2" in variables_of(member, ours)
+    (deletion,) = [one for one in member.api.asked("delete", "pods", "logd-abcde") if "gracePeriodSeconds" not in str(one.body)] or [None]
+    assert deletion
+    pid = member.init(ours)
+    bind_as_controller(member, made, 2, "logd-fghij")
+    member.wait_reported_phase("logd-fghij", "Running", 60)
+    assert world.is_alive(pid) and member.find_init(ours, "main") == pid, "the controller's pod adopts ours"
+    delete_sets(member)
+
+
+def test_template_that_was_changed_back_replaces_no_pod(make_member):
+    member, made = make_bound_set(make_member)
+    pid = member.init("logd-abcde")
+    set_template(member, made, "1", 3)
+    member.api.create("daemonsets", daemonset("other"))
+    wait_pod_of(member, "other")
+    assert world.is_alive(pid) and not member.api.asked("delete", "pods", "logd-abcde")
+    delete_sets(member)
+
+
+def test_label_that_a_set_selects_stops_and_starts_a_pod_of_the_controller(make_member):
+    member, _ = make_bound_set(make_member)
+    pid = member.init("logd-abcde")
+    made = copy.deepcopy(member.api.get("daemonsets", "default", "logd"))
+    made["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
+    made["metadata"]["annotations"] = {GENERATION: "2"}
+    member.api.replace("daemonsets", made)
+    member.wait_reported_gone("logd-abcde", 60)
+    assert not world.is_alive(pid) and not pods_of(member, "logd")
+    assert "no longer selects this node" in member.said()
+    member.api.patch("nodes", None, NODE_NAME, {"metadata": {"labels": {"disk": "ssd"}}})
+    wait_pod_of(member, "logd")
+    delete_sets(member)

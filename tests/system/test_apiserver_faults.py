@@ -31,7 +31,7 @@ def behind(relay, make_member, **options):
     return member
 
 
-def run(member, *names):
+def run_bound_pods(member, *names):
     """Bound pods that run, and the first process of each."""
     for name in names:
         member.bind(name)
@@ -53,13 +53,13 @@ def lists(member, plural="pods", since=0):
 
 def test_closed_watches_neither_lose_nor_repeat_events(make_member):
     member = make_member()
-    inits = run(member, "first")
+    inits = run_bound_pods(member, "first")
     member.api.misbehave(verb="watch", watch_seconds=1)
     member.api.drop_connections()
     since = time.monotonic()
     for i in range(4):
         name = f"pod-{i}"
-        inits.update(run(member, name))
+        inits.update(run_bound_pods(member, name))
         if i % 2:
             member.api.delete("pods", "default", name)
             member.wait_reported_gone(name)
@@ -74,36 +74,36 @@ def test_closed_watches_neither_lose_nor_repeat_events(make_member):
 @pytest.mark.parametrize("how", ["event", "http"])
 def test_expired_watch_lists_again_and_stops_no_pod(make_member, how):
     member = make_member()
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     since = time.monotonic()
     fault = member.api.misbehave(verb="watch", plural="pods", expire=how, times=2)
     member.api.drop_connections()
     wait(lambda: fault.struck == 2, "two watches that have expired", 60)
-    inits.update(run(member, "late"))
+    inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
     assert len(lists(member, since=since)) <= 2, f"one list for each: {lists(member, since=since)}"
 
 
 def test_compacted_history_causes_no_error(make_member):
     member = make_member()
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     member.api.stop()
     member.api.store.compact()
     member.api.start()
-    inits.update(run(member, "late"))
+    inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
 
 
 def test_restored_backup_stops_no_pod_that_it_contains(make_member):
     member = make_member()
-    inits = run(member, "web", "other")
+    inits = run_bound_pods(member, "web", "other")
     backup = member.api.store.dump()
     for i in range(30):
         member.api.create("configmaps", {"metadata": {"name": f"later-{i}"}})
     member.api.stop()
     member.api.store.restore(backup)
     member.api.start()
-    inits.update(run(member, "late"))
+    inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
 
 
@@ -115,7 +115,7 @@ def test_restored_backup_stops_no_pod_that_it_contains(make_member):
     {"status": 500, "after": True}], ids=lambda how: "-".join(str(value) for value in how.values()))
 def test_refusing_server_stops_no_pod(make_member, how):
     member = make_member()
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     member.launch(specs.pod("own"))
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     inits["own"] = member.init("own")
@@ -130,7 +130,7 @@ def test_refusing_server_stops_no_pod(make_member, how):
     assert asked <= 25 + 2 * passed, f"{asked} requests in {passed:.0f} s: {member.api.requests[before:]}"
     assert_untouched(member, inits)
     member.wait_reported_phase(f"during-{NODE_NAME}", "Running", 60)
-    run(member, "after")
+    run_bound_pods(member, "after")
     assert_untouched(member, inits)
 
 
@@ -149,7 +149,7 @@ def test_refused_status_is_reported_once_it_is_accepted(make_member, status):
 
 def test_partition_stops_no_pod_and_status_converges(relay, make_member):
     member = behind(relay, make_member)
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     member.bind("job", specs.container(script="sleep 3; exit 5"), restartPolicy="Never")
     member.wait_reported_phase("job", "Running")
     before = relay.n_accepted
@@ -169,7 +169,7 @@ def test_partition_stops_no_pod_and_status_converges(relay, make_member):
 
 def test_pod_deleted_during_a_partition_stops_after_it(relay, make_member):
     member = behind(relay, make_member)
-    inits = run(member, "goes", "stays")
+    inits = run_bound_pods(member, "goes", "stays")
     relay.freeze()
     member.api.delete("pods", "default", "goes", grace=1)
     relay.cut()
@@ -183,7 +183,7 @@ def test_pod_deleted_during_a_partition_stops_after_it(relay, make_member):
 
 def test_slow_server_delays_no_pod(make_member):
     member = make_member()
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     member.api.misbehave(verb="patch", plural="pods", latency=60)
     member.bind("crash", specs.container(script="sleep 1; exit 1"))
     member.wait_restarts("crash", 2)
@@ -197,7 +197,7 @@ def test_slow_server_delays_no_pod(make_member):
 def test_unanswered_request_is_retried(make_member, what):
     """After a minute; other requests do not wait for it."""
     member = make_member()
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     fault = member.api.misbehave(plural="pods", latency=3600, times=1, **what)
     member.api.store.compact()
     member.api.drop_connections()
@@ -210,7 +210,7 @@ def test_unanswered_request_is_retried(make_member, what):
 
 def test_slow_list_stops_no_pod(make_member):
     member = make_member()
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     for i in range(50):
         member.api.pod(f"other-{i}", "another", specs.IMAGE)
     fault = member.api.misbehave(verb="list", plural="pods", rate=1)
@@ -252,7 +252,7 @@ BODIES = {
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
 def test_invalid_list_stops_no_pod(make_member, body):
     member = make_member()
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     fault = member.api.misbehave(verb="list", plural="pods", body=body, times=2)
     member.api.store.compact()
     member.api.drop_connections()
@@ -261,7 +261,7 @@ def test_invalid_list_stops_no_pod(make_member, body):
     member.wait_running("own")
     assert_untouched(member, inits)
     member.api.behave()
-    run(member, "after")
+    run_bound_pods(member, "after")
     assert_untouched(member, inits)
 
 
@@ -270,13 +270,13 @@ def test_invalid_list_stops_no_pod(make_member, body):
                          ids=["surrogate", "utf-8", "huge-number", "huge-integer", "second-uid", "uid-of-wrong-type", "names"])
 def test_unreadable_pod_in_a_list_is_not_stopped(make_member, more):
     member = make_member()
-    inits = run(member, "web", "other", "third")
+    inits = run_bound_pods(member, "web", "other", "third")
     fault = member.api.misbehave(verb="list", plural="pods",
                                  change=lambda data: data.replace(b'"name": "web"', b'"name": "web", ' + more, 1))
     member.api.store.compact()
     member.api.drop_connections()
     wait(lambda: fault.struck >= 1, "a list", 60)
-    inits.update(run(member, "late"))
+    inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
     member.api.behave()
 
@@ -285,13 +285,13 @@ def test_unreadable_pod_in_a_list_is_not_stopped(make_member, more):
                          ids=["surrogate", "utf-8", "huge-number", "second-uid", "wrong-type", "deep"])
 def test_unreadable_watch_event_changes_nothing(make_member, more):
     member = make_member()
-    inits = run(member, "web", "other")
+    inits = run_bound_pods(member, "web", "other")
     fault = member.api.misbehave(verb="watch", plural="pods",
                                  change=lambda data: data.replace(b'"name":"web"', b'"name":"web",' + more, 1))
     member.api.drop_connections()
     wait(lambda: fault.struck >= 1, "a watch", 60)
     member.api.patch("pods", "default", "web", {"metadata": {"labels": {"color": "blue"}}})
-    inits.update(run(member, "late"))
+    inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
     member.api.behave()
 
@@ -300,7 +300,7 @@ def test_watch_event_may_arrive_byte_by_byte(make_member):
     member = make_member()
     member.api.misbehave(verb="watch", piece=1)
     member.api.drop_connections()
-    run(member, "web")
+    run_bound_pods(member, "web")
 
 
 def test_invalid_object_does_not_affect_others(make_member):
@@ -311,13 +311,13 @@ def test_invalid_object_does_not_affect_others(make_member):
         member.api.store.objects["pods"][("default", "bad")] = broken
     member.api.store.compact()
     member.api.drop_connections()
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     assert_untouched(member, inits)
 
 
 def test_list_of_200_megabytes_needs_little_memory(make_member):
     member = make_member()
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     fault = member.api.misbehave(verb="list", plural="pods", size=200 * 1024 * 1024, times=1)
     member.api.store.compact()
     member.api.drop_connections()
@@ -345,14 +345,14 @@ def test_configmap_is_mounted_up_to_the_size_limit(make_member, size):
         wait(lambda: str(size) in "".join(member.log_lines("reads")), lambda: member.log_lines("reads"))
     else:
         wait(lambda: "1 MiB" in member.said(), lambda: member.said()[-2000:])
-    run(member, "web")
+    run_bound_pods(member, "web")
 
 
 # A7
 
 def test_single_empty_list_stops_no_pod(make_member):
     member = make_member()
-    inits = run(member, "one", "two", "three")
+    inits = run_bound_pods(member, "one", "two", "three")
     member.launch(specs.pod("own"))
     member.wait_running("own")
     inits["own"] = member.init("own")
@@ -361,7 +361,7 @@ def test_single_empty_list_stops_no_pod(make_member):
     member.api.drop_connections()
     wait(lambda: fault.struck == 1, "an empty list", 60)
     wait(lambda: len(lists(member, since=fault_time(member))) >= 1, lambda: f"another one: {lists(member)}", 60)
-    run(member, "after")
+    run_bound_pods(member, "after")
     assert_untouched(member, inits)
 
 
@@ -371,7 +371,7 @@ def fault_time(member):
 
 def test_pods_missing_in_two_lists_stop_but_static_pods_do_not(make_member):
     member = make_member()
-    inits = run(member, "one", "two")
+    inits = run_bound_pods(member, "one", "two")
     member.launch(specs.pod("own"))
     member.wait_running("own")
     own = member.init("own")
@@ -390,7 +390,7 @@ def test_pods_missing_in_two_lists_stop_but_static_pods_do_not(make_member):
 
 def test_server_with_a_foreign_certificate_is_rejected(make_member, tmp_path):
     member = make_member()
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     os.makedirs(tmp_path / "other", exist_ok=True)
     right, other = member.api.context, Authority(str(tmp_path / "other"))
     member.api.use_certificate(*other.server())
@@ -403,13 +403,13 @@ def test_server_with_a_foreign_certificate_is_rejected(make_member, tmp_path):
     assert len(member.api.requests) == before
     assert_untouched(member, inits)
     member.api.context = right
-    run(member, "after")
+    run_bound_pods(member, "after")
     assert_untouched(member, inits)
 
 
 def test_expired_client_certificate_is_replaced_by_its_file(make_member):
     member = make_member()
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     old = member.api.authority.issue("old", f"/O=system:nodes/CN={NODE}", start=-7200, end=-60)
     member.api.kubeconfig(member.kubeconfig, node=NODE_NAME, cert=old[0], key=old[1])
     member.api.drop_connections()
@@ -417,7 +417,7 @@ def test_expired_client_certificate_is_replaced_by_its_file(make_member):
     member.wait_running("own")
     new = member.api.authority.node(NODE_NAME)
     member.api.kubeconfig(member.kubeconfig, node=NODE_NAME, cert=new[0], key=new[1])
-    inits.update(run(member, "after"))
+    inits.update(run_bound_pods(member, "after"))
     assert_untouched(member, inits)
 
 
@@ -433,14 +433,14 @@ def test_rotated_token_file_is_read_again_and_never_shown(make_member):
     member.api.node_token(SECRET + "-1", NODE_NAME)
     member.api.kubeconfig(member.kubeconfig, tokenFile=path)
     member.start()
-    inits = run(member, "web")
+    inits = run_bound_pods(member, "web")
     for text in ("", "x" * 1_000_000, SECRET + "-wrong"):
         write(path, text)
         member.api.drop_connections()
     member.api.tokens.pop(SECRET + "-1")
     write(path, SECRET + "-2")
     member.api.node_token(SECRET + "-2", NODE_NAME)
-    inits.update(run(member, "after"))
+    inits.update(run_bound_pods(member, "after"))
     assert_untouched(member, inits)
     assert SECRET not in member.said()
 
@@ -505,7 +505,7 @@ def test_pod_with_a_finalizer_stops_although_its_object_stays(make_member):
 
 def test_pod_with_an_expired_deletion_is_removed_at_once(make_member):
     member = make_member()
-    run(member, "late")
+    run_bound_pods(member, "late")
     pid = member.init("late")
     member.api.stop()
     member.api.delete("pods", "default", "late", grace=1)

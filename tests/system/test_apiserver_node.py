@@ -3,6 +3,7 @@
 
 import os
 import platform
+import socket
 import time
 
 import pytest
@@ -40,12 +41,28 @@ def memory_of_the_machine():
     return int(world.read("/proc/meminfo").split()[1])
 
 
+def test_the_port_of_the_api_is_reported_while_something_listens_there(make_member):
+    def endpoint(member):
+        return node_of(member)["status"].get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        member = make_member(config={"port": port}, daemonSets="controller")
+        wait_ready(member)
+        assert not endpoint(member), "it is bound, and does not listen"
+        listener.listen()
+        member.restart()
+        wait(lambda: endpoint(member) == port, lambda: f"the port is reported: {node_of(member)['status']}")
+    member.restart()
+    wait(lambda: not endpoint(member), "the port is no longer reported")
+
+
 @pytest.mark.quick
 def test_node_status_describes_the_machine(make_member):
     member = make_member(daemonSets="controller")
     node = wait_ready(member)
     labels, status = node["metadata"]["labels"], node["status"]
-    assert labels["kubernetes.io/os"] == "linux" and labels["kubernetes.io/hostname"] == platform.node()
+    assert labels["kubernetes.io/os"] == "linux" and labels["kubernetes.io/hostname"] == NODE_NAME
     assert status["capacity"]["cpu"] == str(os.cpu_count())
     assert status["capacity"]["memory"] == f"{memory_of_the_machine()}Ki" or memory_of_the_machine() % 1024 == 0
     assert status["capacity"]["pods"] == status["allocatable"]["pods"] == "110"
@@ -57,7 +74,11 @@ def test_node_status_describes_the_machine(make_member):
     types = [item["type"] for item in status["conditions"]]
     assert types == ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"]
     assert condition(member)["reason"] == "KubeletReady"
-    assert {"type": "Hostname", "address": platform.node()} in status["addresses"]
+    assert {"type": "Hostname", "address": NODE_NAME} in status["addresses"]
+    assert status["declaredFeatures"] == ["InPlacePodLevelResourcesVerticalScaling", "RestartAllContainersOnContainerExits"]
+    assert status["features"] == {"supplementalGroupsPolicy": True}
+    swap = int(next(line for line in world.read("/proc/meminfo").splitlines() if line.startswith("SwapTotal:")).split()[1])
+    assert info.get("swap", {"capacity": 0})["capacity"] == swap << 10
 
 
 def test_node_status_lists_images(make_member):
@@ -92,6 +113,78 @@ def test_mirror_pod_is_owned_by_the_current_node(make_member):
     member.api.delete("pods", "default", name, grace=0)  # as the garbage collector does
     reported = member.wait_reported_phase(name, "Running")
     assert reported["metadata"]["ownerReferences"][0]["uid"] == node_of(member)["metadata"]["uid"]
+
+
+def node_events(member, reason=None):
+    return [event for event in member.api.all("events", "default") if event["involvedObject"]["kind"] == "Node" and
+            reason in (None, event["reason"])]
+
+
+def wait_node_event(member, reason):
+    return wait(lambda: node_events(member, reason),
+                lambda: f"an event {reason}: {[event['reason'] for event in node_events(member)]}")[0]
+
+
+@pytest.mark.quick
+def test_start_of_a_node_has_the_events_of_the_kubelet(make_member):
+    member = make_member()
+    for reason in ("Starting", "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady",
+                   "NodeAllocatableEnforced"):
+        event = wait_node_event(member, reason)
+        assert event["type"] == "Normal" and event["source"] == {"component": "kubelet", "host": NODE_NAME}
+        assert event["involvedObject"]["name"] == event["involvedObject"]["uid"] == NODE_NAME
+    assert wait_node_event(member, "NodeReady")["message"] == f"Node {NODE_NAME} status is now: NodeReady"
+    assert not node_events(member, "InvalidDiskCapacity") and not node_events(member, "Rebooted")
+    wait_ready(member)
+    member.restart()
+    wait(lambda: len(node_events(member, "Starting")) == 2, lambda: f"another start: {node_events(member)}")
+    assert [event["count"] for event in node_events(member, "NodeReady")] == [1], "it was ready all the time"
+
+
+def test_other_boot_is_an_event_of_the_node(make_member):
+    member = make_member()
+    wait_ready(member)
+    member.stop()
+    member.api.patch("nodes", None, NODE_NAME, {"status": {"nodeInfo": {"bootID": "of-before"}}}, "status")
+    member.start()
+    event = wait_node_event(member, "Rebooted")
+    boot = world.read("/proc/sys/kernel/random/boot_id").strip()
+    assert event["type"] == "Warning" and event["message"] == f"Node {NODE_NAME} has been rebooted, boot id: {boot}"
+
+
+def test_node_that_was_given_up_becomes_ready_with_an_event(make_member):
+    member = make_member()
+    wait_ready(member)
+    before = wait_node_event(member, "NodeReady")["count"]
+    member.api.patch("nodes", None, NODE_NAME, {"status": {"conditions": [
+        {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}}, "status")
+    wait(lambda: sum(event["count"] for event in node_events(member, "NodeReady")) > before,
+         lambda: f"NodeReady once more: {node_events(member)}")
+    assert is_ready(member)
+
+
+def test_label_of_the_configuration_comes_back_and_an_event_says_why(make_member):
+    member = make_member(nodeLabels={"disk": "ssd"})
+    wait_ready(member)
+    member.api.patch("nodes", None, NODE_NAME, {"metadata": {"labels": {"disk": "hdd"}}})
+    event = wait_node_event(member, "LabelRestored")
+    assert event["type"] == "Warning" and event["message"].startswith("Label disk=hdd was set back to disk=ssd: ")
+    assert "mainstay.nodeLabels" in event["message"] and node_of(member)["metadata"]["labels"]["disk"] == "ssd"
+    member.api.patch("nodes", None, NODE_NAME, {"metadata": {"labels": {"rack": "r1"}}})
+    assert len(node_events(member, "LabelRestored")) == 1
+
+
+def test_images_of_archives_have_their_size(make_member):
+    member = make_member()
+    wait_ready(member)
+
+    def sizes():
+        return [image["sizeBytes"] for image in node_of(member)["status"].get("images", [])]
+    before = wait(sizes, lambda: f"the image: {node_of(member)}")
+    assert min(before) > 100_000
+    member.bind("web")
+    member.wait_reported_phase("web", "Running")
+    assert sizes() == before
 
 
 def test_lease_is_renewed(make_member):
@@ -131,9 +224,9 @@ def test_events_of_a_pod_reach_the_server(make_member):
     pod = member.bind("web")
     member.wait_reported_phase("web", "Running")
 
-    def find(reason):
+    def events_of_reason(reason):
         return [event for event in member.api.all("events", "default") if event["reason"] == reason]
-    (event,) = wait(lambda: find("Started"), lambda: f"the event: {member.api.all('events')}")
+    (event,) = wait(lambda: events_of_reason("Started"), lambda: f"the event: {member.api.all('events')}")
     assert event["involvedObject"]["uid"] == pod["metadata"]["uid"] and event["involvedObject"]["name"] == "web"
     assert event["involvedObject"]["fieldPath"] == "spec.containers{main}"
     assert event["type"] == "Normal" and event["count"] == 1

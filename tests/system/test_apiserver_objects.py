@@ -45,7 +45,7 @@ def test_objects_are_watched_by_name_and_volumes_follow_them(make_member):
     assert world.environ(member.init("web"))["KEY"] == "s3cr3t"
     assert "s3cr3t" not in member.said()
     member.api.patch("configmaps", "default", "settings", {"data": {"color": "blue"}})
-    wait(lambda: inside(member, "web", "/settings/color") == "blue", "the volume follows the ConfigMap")
+    wait(lambda: inside(member, "web", "/settings/color") == "blue", "the volume follows the ConfigMap", 60)
     assert not [one for one in member.api.asked("list", "secrets") + member.api.asked("list", "configmaps")
                 if "metadata.name" not in str(one.query)]
 
@@ -116,10 +116,10 @@ def test_token_is_refreshed_before_it_expires(make_member):
 
 def test_unsupported_pod_is_rejected_with_a_reason(make_member):
     member = make_member()
-    member.bind("claims", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
+    member.bind("claims", specs.container(resources={"limits": {"hugepages-64Ki": "64Ki", "cpu": "1"}}))
     reported = member.wait_reported_phase("claims", "Failed")
     assert reported["status"]["reason"] == "UnexpectedAdmissionError"
-    assert "persistentVolumeClaim" in reported["status"]["message"]
+    assert "hugepages-64Ki" in reported["status"]["message"]
     member.api.delete("pods", "default", "claims")
     member.wait_reported_gone("claims")
     assert json.dumps(member.pods()).count("claims") == 0

@@ -166,7 +166,7 @@ def test_token_needed_before_the_kubeconfig_is_requested(make_member):
     reboot(member)
     asked = len(member.api.requests)
     member.start()
-    wait(lambda: "failed to fetch token" in member.cli("describe", "pod", "web").stdout,
+    wait(lambda: "the API server has not given a token yet" in member.cli("describe", "pod", "web").stdout,
          lambda: f"it waits for its token:\n{member.cli('describe', 'pod', 'web').stdout}\n{member.said()[-3000:]}")
     assert len(member.api.requests) == asked and member.find_init("web") is None
     bring_kubeconfig_back(member)

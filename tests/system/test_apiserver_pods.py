@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods that an API server binds to this node, and what the node reports of them and of its own pods."""
 
+import os
+import signal
+
 import pytest
 import specs
 import world
@@ -43,7 +46,8 @@ def test_mirror_pod_is_recreated_and_removed_with_its_file(make_member):
     member.launch(specs.pod("own"))
     name = f"own-{NODE_NAME}"
     mirror = member.wait_reported_phase(name, "Running")
-    assert mirror["metadata"]["annotations"]["kubernetes.io/config.mirror"] == member.pod("own")["metadata"]["uid"]
+    annotations = mirror["metadata"]["annotations"]
+    assert annotations["kubernetes.io/config.mirror"] == annotations["kubernetes.io/config.hash"]
     assert mirror["metadata"]["ownerReferences"][0]["kind"] == "Node"
     pid = member.init("own")
 
@@ -56,6 +60,30 @@ def test_mirror_pod_is_recreated_and_removed_with_its_file(make_member):
 
     member.remove("own")
     member.wait_reported_gone(name)
+
+
+def test_label_of_a_manifest_reaches_the_mirror_pod_and_keeps_the_container(make_member):
+    member = make_member()
+    pod = specs.pod("own", metadata={"labels": {"tier": "one"}})
+    member.launch(pod)
+    name = f"own-{NODE_NAME}"
+    before = member.wait_reported_phase(name, "Running")
+    pid = member.init("own")
+    pod["metadata"]["labels"] = {"tier": "two"}
+    pod["spec"]["terminationGracePeriodSeconds"] = 7
+    member.drop(pod)
+    again = member.wait_reported(
+        name, lambda mirror: mirror["metadata"]["labels"] == {"tier": "two"} and
+        mirror["status"].get("phase") == "Running", "has the new label")
+    assert again["spec"]["terminationGracePeriodSeconds"] == 7
+    mirrors, statuses = ([one["metadata"]["annotations"][f"kubernetes.io/config.{word}"] for one in (before, again)]
+                         for word in ("hash", "mirror"))
+    assert mirrors[0] != mirrors[1] and statuses == mirrors
+    assert member.init("own") == pid and world.is_alive(pid)
+    assert again["status"]["containerStatuses"][0]["restartCount"] == 0
+    member.restart()
+    member.wait_running("own")
+    assert member.reported(name)["metadata"]["uid"] == again["metadata"]["uid"]
 
 
 def test_late_response_does_not_override_the_watch(make_member):
@@ -96,3 +124,69 @@ def test_many_bound_pods_run_and_are_reported(make_member):
         member.wait_reported_phase(name, "Running", 120)
     assert member.agent.poll() is None
     assert len({member.reported(name)["status"]["containerStatuses"][0]["containerID"] for name in names}) == len(names)
+
+
+def test_pod_runs_with_the_priority_that_admission_gave_it(make_member):
+    member = make_member()
+    for name, value, default in (("important", 5000, False), ("usual", 7, True)):
+        member.api.create("priorityclasses", {"metadata": {"name": name}, "value": value, "globalDefault": default,
+                                              "preemptionPolicy": "Never"})
+    member.bind("named", priorityClassName="important")
+    member.bind("plain")
+    for name, priority, priority_class in (("named", 5000, "important"), ("plain", 7, "usual")):
+        assert member.wait_reported_phase(name, "Running")["spec"]["priority"] == priority
+        spec = member.pod(name)["spec"]
+        assert (spec["priority"], spec["priorityClassName"]) == (priority, priority_class)
+
+
+def test_overhead_of_the_time_of_admission_counts(make_member):
+    member = make_member()
+    member.api.create("runtimeclasses", {"metadata": {"name": "plain"}, "handler": "runc",
+                                         "overhead": {"podFixed": {"cpu": "10m", "memory": "20Mi"}}})
+    member.bind("web", runtimeClassName="plain")
+    member.wait_reported_phase("web", "Running")
+    member.api.patch("runtimeclasses", None, "plain", {"overhead": {"podFixed": {"cpu": "50m", "memory": "90Mi"}}})
+    member.restart()
+    os.kill(member.init("web"), signal.SIGKILL)
+    member.wait_pod("web", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] == 1, "has restarted")
+    assert member.pod("web")["spec"]["overhead"] == {"cpu": "10m", "memory": "20Mi"}
+
+
+def test_readiness_gate_opens_with_the_condition_of_a_controller(make_member):
+    member = make_member()
+    gate = "example.com/in-balancer"
+    member.bind("web", readinessGates=[{"conditionType": gate}])
+
+    def ready(pod):
+        return {one["type"]: one for one in pod["status"]["conditions"]}["Ready"]
+
+    waiting = ready(member.wait_reported_phase("web", "Running"))
+    assert (waiting["status"], waiting["reason"]) == ("False", "ReadinessGatesNotReady")
+    for status, expected in (("True", "True"), ("False", "False"), ("True", "True")):
+        member.api.patch("pods", "default", "web", {"status": {"conditions": [
+            {"type": gate, "status": status, "lastTransitionTime": "2026-01-02T03:04:05Z"}]}}, "status")
+        pod = member.wait_reported("web", lambda pod, expected=expected: ready(pod)["status"] == expected,
+                                   f"is ready: {expected}")
+        assert {one["type"]: one["status"] for one in pod["status"]["conditions"]}[gate] == status
+    member.restart()
+    pid = member.init("web")
+    os.kill(pid, signal.SIGKILL)
+    pod = member.wait_reported("web", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] == 1 and
+                               ready(pod)["status"] == "True", "is ready again")
+    assert {one["type"]: one["status"] for one in pod["status"]["conditions"]}[gate] == "True"
+
+
+def test_status_says_which_generation_it_is_about(make_member):
+    member = make_member()
+    member.bind("web", specs.container(resources={"requests": {"cpu": "10m"}}))
+    pod = member.wait_reported_phase("web", "Running")
+    assert pod["metadata"]["generation"] == pod["status"]["observedGeneration"] == 1
+    assert {one.get("observedGeneration") for one in pod["status"]["conditions"]} == {1}
+    member.api.patch("pods", "default", "web", {"spec": {"containers": [
+        {"name": "main", "resources": {"requests": {"cpu": "20m"}}}]}})
+    pod = member.wait_reported("web", lambda pod: pod["status"].get("observedGeneration") == 2, "has observed the change")
+    assert {one.get("observedGeneration") for one in pod["status"]["conditions"]} == {2}
+    mirror = specs.pod("own")
+    member.launch(mirror)
+    name = f"own-{NODE_NAME}"
+    assert member.wait_reported_phase(name, "Running")["status"]["observedGeneration"] == 1

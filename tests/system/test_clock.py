@@ -9,7 +9,7 @@ import pytest
 import specs
 import world
 from clocked import Clocked
-from test_daemonset_taints import LEAVE, patient
+from test_daemonset_taints import LEAVE, daemonset_that_tolerates
 from test_daemonsets import init_of, pods_of, wait_daemon, wait_none
 from test_rollouts import logs, surge, run_cli, wait_version
 from world import wait
@@ -42,7 +42,7 @@ def think(node, name):
 
 @pytest.mark.parametrize("shift", [HOUR, -HOUR])
 def test_tolerated_seconds_are_seconds(clocked, shift):
-    clocked.drop(patient("patient", 8))
+    clocked.drop(daemonset_that_tolerates("patient", 8))
     pid = init_of(clocked, wait_daemon(clocked, "patient"))
     clocked.write_config(registerWithTaints=[LEAVE])
     wait(lambda: "Labels or taints of the node changed" in clocked.said(), "the taint is seen")

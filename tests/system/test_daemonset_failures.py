@@ -40,11 +40,11 @@ def locked(node, version, script, **fields):
 
 
 def wait_for(node, version, deadline=60):
-    def look():
+    def find_running_pod():
         found = pods_of(node, "logs")
         return len(found) == 1 and found[0]["status"]["phase"] == "Running" and \
             {"name": "VERSION", "value": version} in found[0]["spec"]["containers"][0]["env"] and found[0]
-    return wait(look, lambda: f"version {version} runs; there is {json.dumps(pods_of(node, 'logs'))[:3000]}\n"
+    return wait(find_running_pod, lambda: f"version {version} runs; there is {json.dumps(pods_of(node, 'logs'))[:3000]}\n"
                               f"the log:\n{node.said()[-3000:]}", deadline)
 
 

@@ -17,7 +17,7 @@ from world import wait
 LEAVE = {"key": "leave", "effect": "NoExecute"}
 
 
-def patient(name, seconds, *more):
+def daemonset_that_tolerates(name, seconds, *more):
     tolerations = [{"key": "leave", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}, *more]
     return specs.daemonset(name, tolerations=tolerations)
 
@@ -40,7 +40,7 @@ def time_added(node):
 
 
 def test_taint_removed_within_toleration_seconds_stops_no_pod(node):
-    node.drop(patient("patient", 4))
+    node.drop(daemonset_that_tolerates("patient", 4))
     node.drop(specs.daemonset("hasty"))
     pid = init_of(node, wait_daemon(node, "patient"))
     wait_daemon(node, "hasty")
@@ -59,8 +59,8 @@ def test_taint_removed_within_toleration_seconds_stops_no_pod(node):
 
 
 def test_longest_toleration_applies(node):
-    node.drop(patient("patient", 1, {"key": "leave", "operator": "Exists"}))
-    node.drop(patient("brief", 1))
+    node.drop(daemonset_that_tolerates("patient", 1, {"key": "leave", "operator": "Exists"}))
+    node.drop(daemonset_that_tolerates("brief", 1))
     pid = init_of(node, wait_daemon(node, "patient"))
     wait_daemon(node, "brief")
     node.write_config(registerWithTaints=[LEAVE])
@@ -72,7 +72,7 @@ def test_time_added_in_the_future_is_now(node):
     """The clock of the machine was set back while no agent ran."""
     node.write_config(registerWithTaints=[LEAVE])
     wait_changes(node, 1)
-    node.drop(patient("patient", 12))
+    node.drop(daemonset_that_tolerates("patient", 12))
     pid = init_of(node, wait_daemon(node, "patient"))
     node.kill9()
     stamp_taint(node, -1000000)
@@ -83,7 +83,7 @@ def test_time_added_in_the_future_is_now(node):
 
 
 def test_toleration_that_ended_while_no_agent_ran_stops_the_pod(node):
-    node.drop(patient("patient", 3600))
+    node.drop(daemonset_that_tolerates("patient", 3600))
     pid = init_of(node, wait_daemon(node, "patient"))
     node.write_config(registerWithTaints=[LEAVE])
     wait_changes(node, 1)
@@ -98,7 +98,7 @@ def test_toleration_that_ended_while_no_agent_ran_stops_the_pod(node):
 
 
 def test_damaged_taint_checkpoint_stops_no_pod(node):
-    node.drop(patient("patient", 3600))
+    node.drop(daemonset_that_tolerates("patient", 3600))
     pid = init_of(node, wait_daemon(node, "patient"))
     node.write_config(registerWithTaints=[LEAVE])
     wait_changes(node, 1)

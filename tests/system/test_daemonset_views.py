@@ -92,12 +92,12 @@ def wait_settled(pid):
     """Waits until a process has slept for half a second; returns its number of voluntary switches."""
     seen = []
 
-    def look():
+    def is_idle():
         seen.append((time.monotonic(), int(world.status(pid, "voluntary_ctxt_switches"))))
         start = min(at for at, switches in seen if switches == seen[-1][1])
         return seen[-1][0] - start > 0.5
 
-    wait(look, "it sleeps")
+    wait(is_idle, "it sleeps")
     return seen[-1][1]
 
 

@@ -24,10 +24,10 @@ def pods_of(node, name):
 
 def wait_daemon(node, name, predicate=is_running):
     """Waits until the set has exactly one pod, and returns it."""
-    def look():
+    def find_pod():
         found = pods_of(node, name)
         return found[0] if len(found) == 1 and predicate(found[0]) else None
-    return wait(look, lambda: f"{name} runs; there are {pods_of(node, name)}\nthe log:\n{node.said()[-3000:]}")
+    return wait(find_pod, lambda: f"{name} runs; there are {pods_of(node, name)}\nthe log:\n{node.said()[-3000:]}")
 
 
 def wait_none(node, name):

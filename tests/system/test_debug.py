@@ -121,12 +121,12 @@ def test_other_users_are_refused(crash_node):
         assert subprocess.run(["chmod", "o+x", path], check=False).returncode == 0
     subprocess.run(["chgrp", "65534", node.socket], check=True)
 
-    def ask(*words):
+    def run_as_nobody(*words):
         return subprocess.run([harness.program("mainstay"), "--socket", node.socket, *words], check=False, text=True,
                               capture_output=True, user=65534, group=65534, extra_groups=[], timeout=30)
-    assert ask("get", "pods").returncode == 0
+    assert run_as_nobody("get", "pods").returncode == 0
     for words in (("dump",), ("log-level",), ("log-level", "debug")):
-        answer = ask("debug", *words)
+        answer = run_as_nobody("debug", *words)
         assert (answer.returncode, answer.stdout) == (1, ""), words
         assert "only root" in answer.stderr
     assert node.cli("debug", "log-level").stdout == "info\n"

@@ -136,9 +136,9 @@ def test_only_root_may_delete(node):
              "c = http.client.HTTPConnection('x'); c.sock = socket.socket(socket.AF_UNIX); c.sock.connect(sys.argv[1])\n"
              "c.request(sys.argv[2], sys.argv[3]); print(c.getresponse().status)\n")
 
-    def ask(method, path):
+    def request_as_nobody(method, path):
         return subprocess.run(["/usr/bin/python3", "-c", asker, node.socket, method, path], check=True, text=True,
                               stdout=subprocess.PIPE, user=65534, group=65534, extra_groups=[], timeout=30).stdout.strip()
-    assert ask("GET", "/healthz") == "200"
-    assert ask("DELETE", "/api/v1/namespaces/default/pods/web-node1") == "403"
+    assert request_as_nobody("GET", "/healthz") == "200"
+    assert request_as_nobody("DELETE", "/api/v1/namespaces/default/pods/web-node1") == "403"
     assert node.init("web") == init

@@ -67,7 +67,8 @@ def writer(node, word, **spec):
 @pytest.mark.quick
 def test_edits_without_a_restart_apply_to_running_containers(node):
     pod = specs.pod("web", specs.container(resources=limits("100m", "32Mi")), metadata={"labels": {"tier": "one"}})
-    uid = node.launch(pod)["metadata"]["uid"]
+    started = node.launch(pod)
+    uid = started["metadata"]["uid"]
     before, shim = identity(node, "web"), node.shim("web")
     pod = edited(pod, resources=limits("200m", "48Mi"), terminationMessagePolicy="FallbackToLogsOnError")
     pod["metadata"]["labels"] = {"tier": "two"}
@@ -75,7 +76,8 @@ def test_edits_without_a_restart_apply_to_running_containers(node):
     node.drop(pod)
     now = node.wait_pod("web", lambda pod: pod["metadata"]["labels"] == {"tier": "two"}, "has the label")
     assert now["metadata"]["uid"] == uid
-    assert now["metadata"]["annotations"]["kubernetes.io/config.hash"] == uid
+    assert now["metadata"]["annotations"]["kubernetes.io/config.hash"] != started["metadata"]["annotations"][
+        "kubernetes.io/config.hash"]
     assert now["spec"]["terminationGracePeriodSeconds"] == 7
     assert now["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "200m", "memory": "48Mi"}
     assert limits_of(node.container_cgroup("web")) == ("20000", str(48 << 20))
@@ -340,16 +342,16 @@ def test_a_pod_that_never_started_is_replaced_immediately(node):
 
 
 def test_an_agent_killed_during_a_replacement_does_not_restart_the_old_pod(node, archive_of_other):
-    def deaf(word, **fields):
+    def pod_that_ignores_sigterm(word, **fields):
         made = writer(node, word, **fields.pop("spec", {}))
         made["spec"]["containers"][0].update(fields)
         made["spec"]["containers"].append(specs.container("deaf", "trap '' TERM; sleep 100000 & wait", **fields))
         return made
 
-    node.launch(deaf("one"))
+    node.launch(pod_that_ignores_sigterm("one"))
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has started")
     node.preload(archive_of_other, "other.tar")
-    node.drop(deaf("two", image=OTHER, spec={"hostIPC": True}))
+    node.drop(pod_that_ignores_sigterm("two", image=OTHER, spec={"hostIPC": True}))
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\n", "it got SIGTERM")
     world.wait(lambda: not node.find_init("web"), "it has ended")
     node.kill9()

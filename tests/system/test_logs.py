@@ -15,13 +15,13 @@ import world
 LINE = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z) (stdout|stderr) ([FP]) (.*)$")
 
 
-def say(name, script, **spec):
+def pod_that_logs(name, script, **spec):
     return specs.script_pod(name, script + "; " + specs.IDLE, **spec)
 
 
 @pytest.mark.quick
 def test_lines_are_in_the_cri_format_with_their_stream(node):
-    node.launch(say("talker", "echo out; echo err >&2; printf unfinished"))
+    node.launch(pod_that_logs("talker", "echo out; echo err >&2; printf unfinished"))
     world.wait(lambda: len(node.log_lines("talker")) >= 2, "two lines are written")
     lines = [LINE.match(line).groups() for line in node.log_lines("talker")]
     assert {line[1:] for line in lines[:2]} == {("stdout", "F", "out"), ("stderr", "F", "err")}
@@ -36,7 +36,7 @@ def test_incomplete_line_is_written_when_the_stream_ends(node):
 
 
 def test_long_line_is_split_into_parts(node):
-    node.launch(say("long", "head -c 100000 /dev/zero | tr '\\0' x; echo"))
+    node.launch(pod_that_logs("long", "head -c 100000 /dev/zero | tr '\\0' x; echo"))
     world.wait(lambda: node.log_lines("long") and LINE.match(node.log_lines("long")[-1]).group(3) == "F",
                "the line has ended")
     parts = [LINE.match(line).groups() for line in node.log_lines("long")]
@@ -46,7 +46,7 @@ def test_long_line_is_split_into_parts(node):
 
 
 def test_binary_output_is_unchanged(node):
-    node.launch(say("binary", r"printf '\377\000\001\n'"))
+    node.launch(pod_that_logs("binary", r"printf '\377\000\001\n'"))
     path = os.path.join(node.log_directory("binary"), "main", "0.log")
 
     def content():
@@ -56,7 +56,7 @@ def test_binary_output_is_unchanged(node):
 
 
 def test_each_attempt_has_a_file_and_the_link_points_to_the_latest(node):
-    node.launch(say("twice", "echo up"))
+    node.launch(pod_that_logs("twice", "echo up"))
     world.wait(lambda: node.logged("twice") == ["up"], "the first has written")
     world.kill_all([node.init("twice")])
     node.wait_restarts("twice", 1)
@@ -66,7 +66,7 @@ def test_each_attempt_has_a_file_and_the_link_points_to_the_latest(node):
 
 
 def test_file_modes_are_those_that_log_shippers_expect(node):
-    node.launch(say("modes", "echo x"))
+    node.launch(pod_that_logs("modes", "echo x"))
     for path in (f"{node.log}/pods", node.log_directory("modes"), node.log_directory("modes") + "/main"):
         assert os.stat(path).st_mode & 0o777 == 0o755
     assert os.stat(node.log_directory("modes") + "/main/0.log").st_mode & 0o777 == 0o640
@@ -74,7 +74,7 @@ def test_file_modes_are_those_that_log_shippers_expect(node):
 
 def test_log_is_rotated_at_its_maximum_size(make_node):
     node = make_node(config={"containerLogMaxSize": "16Ki", "containerLogMaxFiles": 3})
-    node.launch(say("chatty", "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; echo end"))
+    node.launch(pod_that_logs("chatty", "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; echo end"))
     world.wait(lambda: node.logged("chatty")[-1:] == ["end"], "all is written", 60)
     directory = node.log_directory("chatty") + "/main"
 
@@ -95,7 +95,7 @@ def test_log_is_rotated_at_its_maximum_size(make_node):
 
 def test_rotation_loses_no_line_between_files(make_node):
     node = make_node(config={"containerLogMaxSize": "16Ki", "containerLogMaxFiles": 100})
-    node.launch(say("chatty", "i=0; while [ $i -lt 1000 ]; do echo $i; i=$((i+1)); done"))
+    node.launch(pod_that_logs("chatty", "i=0; while [ $i -lt 1000 ]; do echo $i; i=$((i+1)); done"))
     world.wait(lambda: node.logged("chatty")[-1:] == ["999"], "all is written", 60)
     text = node.cli("logs", "chatty").stdout
     assert text.split() == [str(i) for i in range(1000)]
@@ -105,7 +105,7 @@ def test_rotation_loses_no_line_between_files(make_node):
 
 @pytest.mark.quick
 def test_logs_prints_the_messages(node):
-    node.launch(say("talker", "echo one; echo two; echo three"))
+    node.launch(pod_that_logs("talker", "echo one; echo two; echo three"))
     world.wait(lambda: len(node.log_lines("talker")) == 3, "all is written")
     assert node.cli("logs", "talker").stdout == "one\ntwo\nthree\n"
     assert node.cli("logs", "talker-node1").stdout == "one\ntwo\nthree\n"
@@ -115,20 +115,20 @@ def test_logs_prints_the_messages(node):
 
 
 def test_logs_since_skips_older_lines(node):
-    node.launch(say("talker", "echo old; sleep 2.2; echo new"))
+    node.launch(pod_that_logs("talker", "echo old; sleep 2.2; echo new"))
     world.wait(lambda: node.logged("talker") == ["old", "new"], "all is written")
     assert node.cli("logs", "talker", "--since=2s").stdout == "new\n"
     assert node.cli("logs", "talker", "--since=1h").stdout == "old\nnew\n"
 
 
 def test_logs_joins_the_parts_of_a_long_line(node):
-    node.launch(say("long", "head -c 50000 /dev/zero | tr '\\0' x; echo"))
+    node.launch(pod_that_logs("long", "head -c 50000 /dev/zero | tr '\\0' x; echo"))
     world.wait(lambda: node.log_lines("long") and " F " in node.log_lines("long")[-1][:50], "the line has ended")
     assert node.cli("logs", "long").stdout == "x" * 50000 + "\n"
 
 
 def test_logs_of_the_previous_attempt(node):
-    node.launch(say("twice", "cat /proc/sys/kernel/random/uuid"))
+    node.launch(pod_that_logs("twice", "cat /proc/sys/kernel/random/uuid"))
     world.wait(lambda: node.logged("twice"), "the first has written")
     first = node.logged("twice")[0]
     world.kill_all([node.init("twice")])
@@ -154,7 +154,7 @@ def test_logs_of_an_unknown_pod_is_an_error(node):
 
 
 def test_logs_follow_prints_new_lines(node):
-    node.launch(say("talker", "trap 'echo signalled' USR1; echo ready; "
+    node.launch(pod_that_logs("talker", "trap 'echo signalled' USR1; echo ready; "
                               "trap 'exit 0' TERM; while :; do sleep 100000 & wait; done"))
     world.wait(lambda: node.logged("talker") == ["ready"], "it is ready")
     with subprocess.Popen([harness.program("mainstay"), "--socket", node.socket, "logs", "-f", "talker"], text=True,

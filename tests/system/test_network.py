@@ -53,6 +53,23 @@ def wait_clean(net):
     wait(lambda: not net.network_leftovers(), lambda: f"nothing is left: {net.network_leftovers()}")
 
 
+def test_what_passes_a_pods_network_is_counted(net):
+    net.launch(listener("one", "I am one"))
+    net.launch(pod("two"))
+    one = net.address("one")
+    wait(lambda: "I am one" in net.exec("two", "/bin/nc", "-w", "2", one, "8080"), "a pod reaches another")
+
+    def received():
+        text = net.get("/metrics/cadvisor")[1]
+        lines = [line for line in text.splitlines() if line.startswith("container_network_receive_bytes_total{")]
+        return {line.split('pod="')[1].split('"')[0]: float(line.split("} ")[1].split(" ")[0])
+                for line in lines if 'interface="eth0"' in line}
+    wait(lambda: received().get("one-node1", 0) > 100 and received().get("two-node1", 0) > 100,
+         lambda: f"bytes of both pods: {received()}")
+    summary = json.loads(net.get("/stats/summary")[1])
+    assert all(entry["network"]["name"] == "eth0" and entry["network"]["txBytes"] > 100 for entry in summary["pods"])
+
+
 @pytest.mark.quick
 def test_pods_reach_each_other_and_the_node_reaches_them(net):
     net.launch(listener("one", "I am one"))
@@ -256,7 +273,7 @@ def test_masquerading_of_both_families_is_removed_after_shim_and_agent_were_lost
     wait_clean(net)
 
 
-def once(net, script):
+def run_once_in_bridge_plugin(net, script):
     """A bridge plugin that runs the script at its first run with a command."""
     net.install_plugin("bridge", f'if mkdir "$0.$CNI_COMMAND" 2>/dev/null; then {script}; fi; '
                        "exec /usr/lib/cni/bridge\n")
@@ -264,7 +281,7 @@ def once(net, script):
 
 @pytest.mark.parametrize("is_agent_running", [True, False])
 def test_shim_killed_during_delete_leaves_no_rule(net, is_agent_running):
-    once(net, '[ $CNI_COMMAND = DEL ] && busybox nsenter --net="$CNI_NETNS" busybox ip link delete eth0 && '
+    run_once_in_bridge_plugin(net, '[ $CNI_COMMAND = DEL ] && busybox nsenter --net="$CNI_NETNS" busybox ip link delete eth0 && '
          ": >$0.cut && exec sleep 1000")
     net.launch(pod("web"))
     shim = net.shim("web")
@@ -281,7 +298,7 @@ def test_shim_killed_during_delete_leaves_no_rule(net, is_agent_running):
 
 
 def test_interrupted_delete_is_completed(net):
-    once(net, '[ $CNI_COMMAND = DEL ] && busybox nsenter --net="$CNI_NETNS" busybox ip link delete eth0 && exit 1')
+    run_once_in_bridge_plugin(net, '[ $CNI_COMMAND = DEL ] && busybox nsenter --net="$CNI_NETNS" busybox ip link delete eth0 && exit 1')
     net.launch(pod("web"))
     net.remove("web")
     net.wait_gone("web")
@@ -290,7 +307,7 @@ def test_interrupted_delete_is_completed(net):
 
 @pytest.mark.parametrize("is_desired", [True, False], ids=["desired", "removed"])
 def test_interrupted_add_is_deleted(net, is_desired):
-    once(net, "if [ $CNI_COMMAND = ADD ]; then /usr/lib/cni/bridge >/dev/null; : >$0.cut; exec sleep 1000; fi")
+    run_once_in_bridge_plugin(net, "if [ $CNI_COMMAND = ADD ]; then /usr/lib/cni/bridge >/dev/null; : >$0.cut; exec sleep 1000; fi")
     net.drop(pod("web"))
     wait(lambda: os.path.exists(os.path.join(net.plugin_directory, "bridge.cut")), "the plugin has added")
     lost = net.chains()

@@ -37,7 +37,7 @@ def volume_pod(name, volume, **mount):
                      volumes=[{"name": "v", **volume}])
 
 
-def seen(node, name, path=""):
+def path_of_volume(node, name, path=""):
     return f"/proc/{node.init(name)}/root/v{path}"
 
 
@@ -132,7 +132,7 @@ def test_an_object_volume_has_read_only_files_for_each_key(node):
                                     binaryData={"bytes": base64.b64encode(b"\0\xff").decode()}),
                          volume_pod("reader", {"configMap": {"name": "map"}})), "reader.yaml")
     node.wait_running("reader")
-    at = seen(node, "reader")
+    at = path_of_volume(node, "reader")
     assert sorted(name for name in os.listdir(at) if not name.startswith("..")) == ["a", "b.txt", "bytes"]
     assert world.read(f"{at}/a") == "1" and world.read(f"{at}/b.txt") == "two\n"
     with open(f"{at}/bytes", "rb") as file:
@@ -149,7 +149,7 @@ def test_items_choose_names_and_modes_and_a_secret_stays_off_the_disk(node):
     node.launch(volume_pod("reader", {"secret": {
         "secretName": "secret", "defaultMode": 0o400,
         "items": [{"key": "a", "path": "dir/sub/x"}, {"key": "b", "path": "file", "mode": 0o640}]}}))
-    at = seen(node, "reader")
+    at = path_of_volume(node, "reader")
     assert world.read(f"{at}/dir/sub/x") == "1" and mode(f"{at}/dir/sub/x") == 0o400
     assert world.read(f"{at}/file") == "2" and mode(f"{at}/file") == 0o640
     assert not os.path.exists(f"{at}/c")
@@ -165,14 +165,14 @@ def test_a_secret_is_readable_for_the_group_of_its_pod(node):
     pod["spec"]["containers"][0]["command"][2] = "echo $(cat /v/key); " + specs.IDLE
     node.launch(pod)
     world.wait(lambda: node.logged("group") == ["1"], "the container can read it")
-    assert os.stat(seen(node, "group", "/key")).st_gid == 4711 and mode(seen(node, "group", "/key")) == 0o440
+    assert os.stat(path_of_volume(node, "group", "/key")).st_gid == 4711 and mode(path_of_volume(node, "group", "/key")) == 0o440
 
 
 @pytest.mark.quick
 def test_a_volume_follows_its_object_without_a_restart(node):
     node.drop(config_map("map", {"kept": "1", "gone": "g", "dir": "d"}))
     node.launch(volume_pod("reader", {"configMap": {"name": "map"}}))
-    at, pid = seen(node, "reader"), node.init("reader")
+    at, pid = path_of_volume(node, "reader"), node.init("reader")
     with open(f"{at}/kept", encoding="utf-8") as before:
         node.drop(config_map("map", {"kept": "2", "new": "word"}))
         world.wait(lambda: world.read(f"{at}/kept") == "2", "the new value is seen")
@@ -193,7 +193,7 @@ def test_a_volume_follows_its_object_without_a_restart(node):
 def test_a_volume_follows_an_object_that_changed_while_no_agent_ran(node):
     node.drop(config_map("map", {"key": "1"}))
     node.launch(volume_pod("reader", {"configMap": {"name": "map"}}))
-    at, pid = seen(node, "reader", "/key"), node.init("reader")
+    at, pid = path_of_volume(node, "reader", "/key"), node.init("reader")
     node.kill9()
     node.drop(config_map("map", {"key": "2"}))
     node.start()
@@ -214,18 +214,18 @@ def test_a_pod_waits_for_the_object_of_its_volume(node):
                "says that the key is missing")
     node.drop(secret("late", {"k": "1"}))
     node.wait_running("reader", 10)
-    assert world.read(seen(node, "reader", "/k")) == "1"
+    assert world.read(path_of_volume(node, "reader", "/k")) == "1"
 
 
 def test_an_optional_volume_is_empty_until_its_object_appears(node):
     node.launch(volume_pod("reader", {"configMap": {"name": "late", "optional": True}}))
-    assert os.listdir(seen(node, "reader")) == ["..data"] or not os.path.exists(seen(node, "reader", "/k"))
+    assert os.listdir(path_of_volume(node, "reader")) == ["..data"] or not os.path.exists(path_of_volume(node, "reader", "/k"))
     node.drop(config_map("late", {"k": "1"}))
-    world.wait(lambda: world.read(seen(node, "reader", "/k")) == "1", "the value is seen")
+    world.wait(lambda: world.read(path_of_volume(node, "reader", "/k")) == "1", "the value is seen")
 
 
 def test_the_pods_own_fields_are_files_and_follow_its_labels(node):
-    def drop(labels):
+    def write_pod_with_labels(labels):
         pod = specs.pod("fields", specs.container(
             resources={"limits": {"memory": "64Mi"}}, volumeMounts=[specs.mount("v", "/v")]),
             metadata={"labels": labels, "annotations": {"note": 'a "b"\n\\'}},
@@ -237,15 +237,15 @@ def test_the_pods_own_fields_are_files_and_follow_its_labels(node):
                 {"path": "memory", "mode": 0o440, "resourceFieldRef": {
                     "containerName": "main", "resource": "limits.memory", "divisor": "1Ki"}}]}}])
         node.drop(pod)
-    drop({"b": "2", "a": "1"})
+    write_pod_with_labels({"b": "2", "a": "1"})
     node.wait_running("fields")
-    at, pid = seen(node, "fields"), node.init("fields")
+    at, pid = path_of_volume(node, "fields"), node.init("fields")
     assert world.read(f"{at}/labels") == 'a="1"\nb="2"'
     assert world.read(f"{at}/one") == "1"
     assert world.read(f"{at}/note") == 'a "b"\n\\'
     assert 'note="a \\"b\\"\\n\\\\"' in world.read(f"{at}/notes").split("\n")
     assert world.read(f"{at}/memory") == "65536" and mode(f"{at}/memory") == 0o440
-    drop({"a": "3"})
+    write_pod_with_labels({"a": "3"})
     world.wait(lambda: world.read(f"{at}/labels") == 'a="3"', "the new label is seen")
     assert node.init("fields") == pid
 
@@ -255,7 +255,7 @@ def test_a_projected_volume_puts_several_sources_into_one_directory(node):
     node.launch(volume_pod("all", {"projected": {"defaultMode": 0o600, "sources": [
         {"configMap": {"name": "map"}}, {"secret": {"name": "secret", "items": [{"key": "b", "path": "dir/b"}]}},
         {"downwardAPI": {"items": [{"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]}}]}}))
-    at = seen(node, "all")
+    at = path_of_volume(node, "all")
     assert [world.read(f"{at}/{name}") for name in ("a", "b", "dir/b", "name")] == ["map", "map", "secret", "all-node1"]
     assert mode(f"{at}/dir/b") == 0o600
 
@@ -263,7 +263,7 @@ def test_a_projected_volume_puts_several_sources_into_one_directory(node):
 def test_one_key_is_mounted_by_its_sub_path(node):
     node.drop(config_map("map", {"app.conf": "setting\n"}))
     node.launch(volume_pod("conf", {"configMap": {"name": "map"}}, subPath="app.conf"))
-    assert os.path.isfile(seen(node, "conf")) and world.read(seen(node, "conf")) == "setting\n"
+    assert os.path.isfile(path_of_volume(node, "conf")) and world.read(path_of_volume(node, "conf")) == "setting\n"
     assert "ro" in world.mount_at(node.init("conf"), "/v")["options"]
 
 
@@ -274,8 +274,8 @@ def test_a_sub_path_is_made_with_the_mode_of_its_volume_and_named_by_variables(n
         volumes=[{"name": "v", "emptyDir": {}}]))
     uid = node.pod("sub")["metadata"]["uid"]
     volume = f"{node.state}/pods/{uid}/volumes/kubernetes.io~empty-dir/v"
-    assert os.path.samefile(f"{volume}/a #b/sub-node1", seen(node, "sub"))
-    assert os.path.samefile(f"{volume}/deep", seen(node, "sub", "/deep"))
+    assert os.path.samefile(f"{volume}/a #b/sub-node1", path_of_volume(node, "sub"))
+    assert os.path.samefile(f"{volume}/deep", path_of_volume(node, "sub", "/deep"))
     assert mode(f"{volume}/deep") == 0o777
 
 
@@ -293,7 +293,7 @@ def test_a_sub_path_does_not_lead_out_of_its_volume(node):
     os.mkdir(f"{node.data}/volume/inside")
     node.drop(volume_pod("out", {"hostPath": {"path": f"{node.data}/volume"}}, subPath="out"))
     node.launch(volume_pod("in", {"hostPath": {"path": f"{node.data}/volume"}}, subPath="in"))
-    assert os.path.samefile(seen(node, "in"), f"{node.data}/volume/inside")
+    assert os.path.samefile(path_of_volume(node, "in"), f"{node.data}/volume/inside")
     world.wait(lambda: "beneath" in str(node.pod("out")["status"]), "is refused")
     assert not node.find_init("out")
 
@@ -303,9 +303,9 @@ def test_the_same_object_in_two_files_belongs_to_the_first(node):
     node.launch(volume_pod("reader", {"configMap": {"name": "map"}}))
     node.drop(config_map("map", {"key": "second"}), "a.yaml")
     world.wait(lambda: "a.yaml: configmap default/map is already defined by b.yaml" in node.complaints(), "says so")
-    assert world.read(seen(node, "reader", "/key")) == "first"
+    assert world.read(path_of_volume(node, "reader", "/key")) == "first"
     node.remove("b")
-    world.wait(lambda: world.read(seen(node, "reader", "/key")) == "second", "the other one takes over")
+    world.wait(lambda: world.read(path_of_volume(node, "reader", "/key")) == "second", "the other one takes over")
 
 
 def test_a_broken_file_leaves_the_last_good_object(node):
@@ -324,7 +324,7 @@ def test_an_immutable_object_stays_as_it_is(node):
     node.launch(volume_pod("reader", {"configMap": {"name": "map"}}))
     node.drop(config_map("map", {"key": "2"}, immutable=True))
     world.wait(lambda: "map.yaml: configmap default/map: is immutable" in node.complaints(), "says so")
-    assert world.read(seen(node, "reader", "/key")) == "1"
+    assert world.read(path_of_volume(node, "reader", "/key")) == "1"
 
 
 @pytest.mark.parametrize("propagation,arrives", [(None, False), ("None", False), ("HostToContainer", True)])
@@ -339,7 +339,7 @@ def test_mounts_of_the_host_propagate_as_configured(node, propagation, arrives):
         world.run("mount", "-t", "tmpfs", "tmpfs", f"{shared}/inner")
         with open(f"{shared}/inner/file", "w", encoding="utf-8") as file:
             file.write("x")
-        assert os.path.exists(seen(node, "sees", "/inner/file")) == arrives
+        assert os.path.exists(path_of_volume(node, "sees", "/inner/file")) == arrives
     finally:
         world.run("umount", "--recursive", shared)
 

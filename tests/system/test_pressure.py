@@ -255,7 +255,7 @@ def reported_condition(member, kind):
 
 def test_the_api_server_gets_the_condition_and_its_pods_stay_evicted(make_member):
     member = make_member(config=pods_may_have(60))
-    member.bind("critical", *eater("critical", 90)["spec"]["containers"], priority=CRITICAL,
+    member.bind("critical", *eater("critical", 90)["spec"]["containers"], priorityClassName="system-cluster-critical",
                 volumes=eater("critical", 90)["spec"]["volumes"])
     member.wait_reported_phase("critical", "Running")
     world.wait(lambda: reported_condition(member, "MemoryPressure") == "True", "the server hears of it", 60)

@@ -17,7 +17,7 @@ from test_daemonsets import wait_daemon
 EXAMPLES = os.path.join(harness.TOP, "manifests")
 
 
-def run(name, *words, **options):
+def run_program(name, *words, **options):
     return subprocess.run([harness.program(name), *words], check=False, text=True, timeout=60,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
@@ -29,26 +29,26 @@ def version():
 
 @pytest.mark.parametrize("name", ["mainstayd", "mainstay"])
 def test_help_is_given_when_it_is_asked_for(name):
-    answer = run(name, "--help")
+    answer = run_program(name, "--help")
     assert answer.returncode == 0
     assert name in answer.stdout and "--help" in answer.stdout
     assert answer.stderr == ""
 
 
 def test_help_of_the_agent_lists_its_options():
-    answer = run("mainstayd", "--help")
+    answer = run_program("mainstayd", "--help")
     for option in ("--config", "--manifest-dir", "--state-dir", "--run-dir", "--log-dir", "--node-name", "--version"):
         assert option in answer.stdout
 
 
 def test_the_version_is_printed():
-    assert version() in run("mainstayd", "--version").stdout
-    assert version() in run("mainstay", "version").stdout
+    assert version() in run_program("mainstayd", "--version").stdout
+    assert version() in run_program("mainstay", "version").stdout
 
 
 @pytest.mark.parametrize("words", [("--no-such-option",), ("surplus",), ("--config",)])
 def test_the_agent_refuses_unknown_arguments(words):
-    answer = run("mainstayd", *words)
+    answer = run_program("mainstayd", *words)
     assert answer.returncode == 2
     assert answer.stderr
     assert answer.stdout == ""
@@ -57,14 +57,14 @@ def test_the_agent_refuses_unknown_arguments(words):
 @pytest.mark.parametrize("words,hint", [(("gett", "pods"), "get"), (("get", "podz"), "pods"),
                                         (("descrbe", "pod", "x"), "describe"), (("--no-such-option",), ""), ((), "")])
 def test_an_unknown_word_gets_a_hint_and_status_2(words, hint):
-    answer = run("mainstay", *words)
+    answer = run_program("mainstay", *words)
     assert answer.returncode == 2
     assert hint in answer.stderr and answer.stderr
 
 
 def test_no_agent_is_an_error_with_the_socket_s_name(tmp_path):
     path = str(tmp_path / "missing.sock")
-    answer = run("mainstay", "--socket", path, "get", "pods")
+    answer = run_program("mainstay", "--socket", path, "get", "pods")
     assert answer.returncode == 1
     assert path in answer.stderr
 
@@ -148,7 +148,7 @@ def test_describe_shows_the_pod(busy):
 
 
 def test_the_socket_is_read_from_the_environment(busy):
-    answer = run("mainstay", "get", "pods", env={**os.environ, "MAINSTAY_SOCKET": busy.socket})
+    answer = run_program("mainstay", "get", "pods", env={**os.environ, "MAINSTAY_SOCKET": busy.socket})
     assert "web-node1" in answer.stdout
 
 
@@ -171,7 +171,7 @@ def test_a_watch_shows_changes(node):
 
 def test_validate_is_silent_about_the_examples(busy):
     files = [os.path.join(EXAMPLES, name) for name in sorted(os.listdir(EXAMPLES)) if name.endswith(".yaml")]
-    answer = run("mainstay", "validate", *files)
+    answer = run_program("mainstay", "validate", *files)
     assert answer.returncode == 0, answer.stderr
     assert files
 
@@ -179,7 +179,7 @@ def test_validate_is_silent_about_the_examples(busy):
 def test_validate_calls_an_unknown_field_an_error(tmp_path):
     file = tmp_path / "typo.yaml"
     file.write_text(specs.text(specs.pod("typo")) + "  hostNetwrok: true\n")
-    answer = run("mainstay", "validate", str(file))
+    answer = run_program("mainstay", "validate", str(file))
     assert answer.returncode == 1
     assert re.search(r"typo\.yaml:\d+:3: spec\.hostNetwrok: ", answer.stdout + answer.stderr)
 

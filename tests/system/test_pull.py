@@ -32,7 +32,7 @@ class Puller:
         self.store = os.path.join(self.directory, "store")
         self.prefix = []
 
-    def sees(self, name, text):
+    def replace_etc_file(self, name, text):
         """Replaces a file of /etc for it."""
         path = os.path.join(self.directory, name)
         with open(path, "w", encoding="utf-8") as file:
@@ -100,7 +100,7 @@ def fixture_serve():
         server.stop()
 
 
-def refused(puller, result, *words):
+def expect_refused(puller, result, *words):
     status, message = result
     assert status != 0, "it was taken"
     for word in words:
@@ -109,7 +109,7 @@ def refused(puller, result, *words):
     assert puller.is_empty()
 
 
-def taken(puller, result):
+def expect_pulled(puller, result):
     assert result[0] == 0, result[1]
     assert puller.content("etc/hello") == b"hello\n"
 
@@ -118,9 +118,9 @@ def taken(puller, result):
 
 def test_an_image_is_pulled_by_its_tag_and_by_its_digest(puller, serve):
     registry = serve()
-    taken(puller, puller.pull(registry))
+    expect_pulled(puller, puller.pull(registry))
     before = len(registry.asked("/blobs/"))
-    taken(puller, puller.pull(registry, f"team/app@{registry.image.digest}"))
+    expect_pulled(puller, puller.pull(registry, f"team/app@{registry.image.digest}"))
     assert len(registry.asked("/blobs/")) == before, "what was here was fetched again"
 
 
@@ -132,7 +132,7 @@ def test_layers_in_any_compression_are_read(puller, serve):
         data = pack(gzip.decompress(image.blobs[row["digest"]]))
         row.update(digest=image.add(data), size=len(data), mediaType=LAYER_TYPE.replace("+gzip", ending))
     image.manifests["latest"] = (MANIFEST_TYPE, document(manifest))
-    taken(puller, puller.pull(serve(image)))
+    expect_pulled(puller, puller.pull(serve(image)))
     assert puller.content("a") == b"a" and len(puller.content("b")) == 100000
 
 
@@ -146,13 +146,13 @@ def test_an_index_gives_the_image_of_this_platform(puller, serve):
         {"mediaType": MANIFEST_TYPE, "digest": one.digest, "size": len(one.manifest),
          "platform": {"os": "linux", "architecture": what}} for one, what in ((other, "s390x"), (image, arch))]})
     image.manifests["latest"] = image.manifests[digest_of(index)] = (INDEX_TYPE, index)
-    taken(puller, puller.pull(serve(image)))
+    expect_pulled(puller, puller.pull(serve(image)))
     assert puller.content("etc/other") is None
-    taken(puller, puller.pull(serve(image), f"team/app@{digest_of(index)}"))
+    expect_pulled(puller, puller.pull(serve(image), f"team/app@{digest_of(index)}"))
 
 
 def test_an_image_for_a_different_platform_is_refused(puller, serve):
-    refused(puller, puller.pull(serve(Blobs([FILES], architecture="s390x"))), "linux/s390x", "this machine is")
+    expect_refused(puller, puller.pull(serve(Blobs([FILES], architecture="s390x"))), "linux/s390x", "this machine is")
 
 
 def test_twelve_overlapping_layers_are_unpacked_as_by_umoci(puller, serve, tmp_path):
@@ -179,7 +179,7 @@ def test_twelve_overlapping_layers_are_unpacked_as_by_umoci(puller, serve, tmp_p
     lower = ":".join(os.path.join(puller.store, "layers", name) for name in order)
     subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower}", merged], check=True)
     try:
-        assert listing(merged) == listing(os.path.join(bundle, "rootfs"))
+        assert list_tree(merged) == list_tree(os.path.join(bundle, "rootfs"))
     finally:
         subprocess.run(["umount", merged], check=True)
 
@@ -196,7 +196,7 @@ def layout_of(puller, tmp_path):
     return layout
 
 
-def listing(top):
+def list_tree(top):
     rows = {}
     for directory, names, files in os.walk(top):
         for name in names + files:
@@ -228,7 +228,7 @@ def test_a_slow_server_times_out(puller, serve, part):
         except OSError:
             return True
     started = time.monotonic()
-    refused(puller, puller.pull(serve(behave=drip), stallSeconds=1), "registry")
+    expect_refused(puller, puller.pull(serve(behave=drip), stallSeconds=1), "registry")
     assert time.monotonic() - started < 45
 
 
@@ -238,13 +238,13 @@ def test_redirects_are_followed_a_few_times(puller, serve):
     def lead(handler):
         n = handler.path.count("/x")
         return "/blobs/" in handler.path and n < 5 and handler.answer(307, Location="/x" + handler.path)
-    taken(puller, puller.pull(serve(behave=lead)))
+    expect_pulled(puller, puller.pull(serve(behave=lead)))
 
 
 def test_redirects_without_end_are_refused(puller, serve):
     registry = serve(behave=lambda handler: "/blobs/" in handler.path and
                      handler.answer(307, Location=handler.path + "x"))
-    refused(puller, puller.pull(registry), "redirects more than 5 times")
+    expect_refused(puller, puller.pull(registry), "redirects more than 5 times")
     assert len(registry.asked("/blobs/")) < 20
 
 
@@ -254,7 +254,7 @@ def test_redirects_to_anything_but_https_are_refused(puller, serve, tmp_path, ta
     registry = serve(behave=lambda handler: "/blobs/" in handler.path and handler.answer(307, Location=target),
                      tls=tls_server(cert, key))
     puller.trust(registry.host, cert)
-    refused(puller, puller.pull(registry), "not https")
+    expect_refused(puller, puller.pull(registry), "not https")
 
 
 def test_redirects_to_link_local_addresses_are_refused(puller, serve):
@@ -265,7 +265,7 @@ def test_redirects_to_link_local_addresses_are_refused(puller, serve):
     try:
         listener.bind(("169.254.169.254", 80))
         listener.listen()
-        refused(puller, puller.pull(registry), "169.254.169.254", "refused")
+        expect_refused(puller, puller.pull(registry), "169.254.169.254", "refused")
     finally:
         listener.close()
         subprocess.run(["ip", "address", "del", "169.254.169.254/32", "dev", "lo"], check=False, capture_output=True)
@@ -280,7 +280,7 @@ def test_a_password_is_not_sent_to_the_target_of_a_redirect(puller, serve):
         return "/blobs/" in handler.path and handler.answer(
             307, Location=f"http://localhost:{store.port}{handler.path}")
     registry = serve(store.image, behave)
-    taken(puller, puller.pull(registry, auths=[{"auths": {registry.host: {"username": "joe", "password": "secret"}}}]))
+    expect_pulled(puller, puller.pull(registry, auths=[{"auths": {registry.host: {"username": "joe", "password": "secret"}}}]))
     assert store.seen and not any("Authorization" in headers for _, _, headers in store.seen)
 
 
@@ -299,14 +299,14 @@ def bearer(realm, token="t0ken"):
 
 def test_a_token_is_requested_from_the_token_server(puller, serve):
     registry = serve(behave=bearer(None))
-    taken(puller, puller.pull(registry))
+    expect_pulled(puller, puller.pull(registry))
     assert "scope=repository%3Ax%3Apull" in registry.asked("/token")[0][1]
     assert "Authorization" not in registry.asked("/token")[0][2]
 
 
 def test_a_password_is_sent_to_the_registrys_own_token_server(puller, serve):
     registry = serve(behave=bearer(None))
-    taken(puller, puller.pull(registry, auths=[{"auths": {registry.host: {"username": "joe", "password": "pw"}}}]))
+    expect_pulled(puller, puller.pull(registry, auths=[{"auths": {registry.host: {"username": "joe", "password": "pw"}}}]))
     assert registry.asked("/token")[0][2]["Authorization"] == basic("joe", "pw")
 
 
@@ -323,7 +323,7 @@ def test_an_identity_token_is_exchanged(puller, serve):
             return handler.answer(200, document({"access_token": "t0ken"}))
         return bearer(None)(handler)
     registry = serve(behave=behave)
-    taken(puller, puller.pull(registry, auths=[{"auths": {registry.host: {"identitytoken": "refresh"}}}]))
+    expect_pulled(puller, puller.pull(registry, auths=[{"auths": {registry.host: {"identitytoken": "refresh"}}}]))
     form = registry.asked("/token")[0]
     assert form[0] == "POST" and "refresh_token=refresh" in form[2]["body"]
 
@@ -334,18 +334,18 @@ def test_challenges_without_end_are_refused(puller, serve):
             return handler.answer(200, document({"token": "x"}))
         return handler.answer(401, WWW_Authenticate=f'Bearer realm="http://{handler.headers["Host"]}/token"')
     registry = serve(behave=behave)
-    refused(puller, puller.pull(registry), "imagePullSecrets")
+    expect_refused(puller, puller.pull(registry), "imagePullSecrets")
     assert len(registry.asked("/token")) <= 2
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer realm=", 'Bearer realm="' + "x" * 60000 + '"', "\"\"\"", "Basic",
                                     'Digest realm="x"', 'Bearer realm="file:///etc/passwd"', 'Bearer realm="\\'])
 def test_invalid_challenges_are_refused(puller, serve, header):
-    refused(puller, puller.pull(serve(behave=lambda handler: handler.answer(401, WWW_Authenticate=header))), "registry")
+    expect_refused(puller, puller.pull(serve(behave=lambda handler: handler.answer(401, WWW_Authenticate=header))), "registry")
 
 
 def test_a_token_that_is_too_large_is_refused(puller, serve):
-    refused(puller, puller.pull(serve(behave=bearer(None, "x" * 10_000_000))), "larger than")
+    expect_refused(puller, puller.pull(serve(behave=bearer(None, "x" * 10_000_000))), "larger than")
 
 
 def test_a_token_that_expires_in_the_middle_is_renewed(puller, serve):
@@ -355,7 +355,7 @@ def test_a_token_that_expires_in_the_middle_is_renewed(puller, serve):
         if "/blobs/" in handler.path and current[0] == "t0":
             current[0] = "t1"
         return bearer(None, current[0])(handler)
-    taken(puller, puller.pull(serve(behave=behave)))
+    expect_pulled(puller, puller.pull(serve(behave=behave)))
 
 
 def test_the_nodes_auth_file_and_its_credential_helper_are_used(puller, serve, tmp_path, monkeypatch):
@@ -369,11 +369,11 @@ def test_the_nodes_auth_file_and_its_credential_helper_are_used(puller, serve, t
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     auth = tmp_path / "config.json"
     auth.write_text(json.dumps({"credHelpers": {registry.host: "test"}}))
-    taken(puller, puller.pull(registry, authFile=str(auth)))
+    expect_pulled(puller, puller.pull(registry, authFile=str(auth)))
 
 
 def test_a_missing_password_is_reported_with_advice(puller, serve):
-    refused(puller, puller.pull(serve(behave=lambda handler: handler.answer(401, WWW_Authenticate='Basic realm="x"'))),
+    expect_refused(puller, puller.pull(serve(behave=lambda handler: handler.answer(401, WWW_Authenticate='Basic realm="x"'))),
             "authentication is required", "imagePullSecrets")
 
 
@@ -392,17 +392,17 @@ def flaky(times, status, **headers):
 
 @pytest.mark.parametrize("status,headers", [(429, {"Retry_After": "0"}), (503, {}), (500, {}), (502, {})])
 def test_temporary_errors_are_retried(puller, serve, status, headers):
-    taken(puller, puller.pull(serve(behave=flaky(2, status, **headers))))
+    expect_pulled(puller, puller.pull(serve(behave=flaky(2, status, **headers))))
 
 
 def test_a_long_retry_after_is_not_waited_for(puller, serve):
     started = time.monotonic()
-    refused(puller, puller.pull(serve(behave=flaky(99, 429, Retry_After="99999"))), "too many requests")
+    expect_refused(puller, puller.pull(serve(behave=flaky(99, 429, Retry_After="99999"))), "too many requests")
     assert time.monotonic() - started < 60
 
 
 def test_a_missing_image_is_reported_with_the_registrys_message(puller, serve):
-    refused(puller, puller.pull(serve(), "team/app:nope"), "image 'nope' does not exist in repository 'team/app'", "no such thing")
+    expect_refused(puller, puller.pull(serve(), "team/app:nope"), "image 'nope' does not exist in repository 'team/app'", "no such thing")
 
 
 def cut(handler, data, start, length):
@@ -432,7 +432,7 @@ def test_an_interrupted_download_is_resumed(puller, serve):
         length = min(700_000, len(data) - start)
         sent[0] += length
         return cut(handler, data, start, length)
-    taken(puller, puller.pull(serve(image, behave)))
+    expect_pulled(puller, puller.pull(serve(image, behave)))
     assert sent[0] <= 1.1 * len(data)
 
 
@@ -450,7 +450,7 @@ def test_a_server_without_ranges_is_read_from_the_start(puller, serve, answer):
         if "Range" not in handler.headers or answer == "whole":
             return handler.answer(200, data)
         return handler.answer(416) if answer == "416" else handler.answer(206, data)
-    taken(puller, puller.pull(serve(image, behave)))
+    expect_pulled(puller, puller.pull(serve(image, behave)))
 
 
 def test_a_killed_pull_is_resumed(puller, serve):
@@ -478,7 +478,7 @@ def test_a_killed_pull_is_resumed(puller, serve):
     process.send_signal(signal.SIGKILL)
     process.communicate()
     hang.set()
-    taken(puller, puller.pull(registry))
+    expect_pulled(puller, puller.pull(registry))
     assert starts[-1] >= len(data) * 98 // 100
 
 
@@ -505,7 +505,7 @@ def test_a_pull_runs_at_low_priority_in_a_session_of_its_own(puller, serve, pref
         finally:
             hang.set()
         _, error = process.communicate(timeout=60)
-    taken(puller, (process.returncode, error))
+    expect_pulled(puller, (process.returncode, error))
 
 
 def families(random_source):
@@ -554,7 +554,7 @@ def test_a_blob_of_a_wrong_length_is_refused(puller, serve, length):
     image = big()
     data = image.blobs[image.layers[0]]
     image.blobs[image.layers[0]] = data[:length] if length < 0 else data + b"x" * length
-    refused(puller, puller.pull(serve(image)), "layer" if length < 0 else "larger than")
+    expect_refused(puller, puller.pull(serve(image)), "layer" if length < 0 else "larger than")
 
 
 def test_a_body_without_end_is_refused(puller, serve):
@@ -569,7 +569,7 @@ def test_a_body_without_end_is_refused(puller, serve):
                 handler.wfile.write(b"10000\r\n" + b" " * 65536 + b"\r\n")
         except OSError:
             return True
-    refused(puller, puller.pull(serve(behave=behave)), "larger than")
+    expect_refused(puller, puller.pull(serve(behave=behave)), "larger than")
 
 
 @pytest.mark.parametrize("headers", [[("X-Long", "x" * 1_000_000)], [(f"X-{i}", "x") for i in range(100_000)]])
@@ -580,7 +580,7 @@ def test_a_head_without_end_is_refused(puller, serve, headers):
             handler.wfile.write(f"{name}: {value}\r\n".encode())
         handler.wfile.write(b"Content-Length: 0\r\n\r\n")
         return True
-    refused(puller, puller.pull(serve(behave=behave)), "registry")
+    expect_refused(puller, puller.pull(serve(behave=behave)), "registry")
 
 
 def test_a_response_that_is_not_http_is_refused(puller, serve):
@@ -588,7 +588,7 @@ def test_a_response_that_is_not_http_is_refused(puller, serve):
         handler.wfile.write(b"hello, I am an old server\n")
         handler.close_connection = True
         return True
-    refused(puller, puller.pull(serve(behave=behave)), "registry")
+    expect_refused(puller, puller.pull(serve(behave=behave)), "registry")
 
 
 # R6: TLS
@@ -596,9 +596,9 @@ def test_a_response_that_is_not_http_is_refused(puller, serve):
 def test_a_certificate_of_an_authority_in_certs_d_is_trusted(puller, serve, tmp_path):
     cert, key = certificate(tmp_path)
     registry = serve(tls=tls_server(cert, key))
-    refused(puller, puller.pull(registry), "is not trusted", f"certs.d/{registry.host}/ca.crt")
+    expect_refused(puller, puller.pull(registry), "is not trusted", f"certs.d/{registry.host}/ca.crt")
     puller.trust(registry.host, cert)
-    taken(puller, puller.pull(registry))
+    expect_pulled(puller, puller.pull(registry))
 
 
 @pytest.mark.parametrize("fault", ["expired", "wrong-host", "wrong-authority", "old-tls"])
@@ -610,7 +610,7 @@ def test_a_server_with_an_invalid_certificate_is_refused(puller, serve, tmp_path
         settings = {"minimum_version": ssl.TLSVersion.TLSv1, "maximum_version": ssl.TLSVersion.TLSv1_1}
     registry = serve(tls=tls_server(cert, key, **settings))
     puller.trust(registry.host, certificate(tmp_path, "other")[0] if fault == "wrong-authority" else cert)
-    refused(puller, puller.pull(registry), "registry")
+    expect_refused(puller, puller.pull(registry), "registry")
     assert not registry.seen
 
 
@@ -622,26 +622,26 @@ def test_a_client_certificate_is_sent_and_its_key_is_readable_by_root_only(pulle
     context.load_verify_locations(client[0])
     registry = serve(tls=context)
     puller.trust(registry.host, cert)
-    refused(puller, puller.pull(registry), "registry")
+    expect_refused(puller, puller.pull(registry), "registry")
     puller.trust(registry.host, cert, client)
-    taken(puller, puller.pull(registry))
+    expect_pulled(puller, puller.pull(registry))
 
 
 # R7 and R8: unreachable registries
 
 def test_an_unknown_host_name_is_reported(puller):
-    refused(puller, puller.run("registry.invalid/team/app:latest"), "registry 'registry.invalid'", "cannot be resolved")
+    expect_refused(puller, puller.run("registry.invalid/team/app:latest"), "registry 'registry.invalid'", "cannot be resolved")
 
 
 def test_a_refused_connection_is_reported(puller):
-    refused(puller, puller.run("127.0.0.1:1/team/app:latest"), "registry '127.0.0.1:1'", "connect")
+    expect_refused(puller, puller.run("127.0.0.1:1/team/app:latest"), "registry '127.0.0.1:1'", "connect")
 
 
 def test_the_only_reachable_address_of_a_hundred_is_used(puller, serve):
     registry = serve()
-    puller.sees("hosts", "".join(f"127.0.1.{i} many.test\n" for i in range(1, 100)) + "127.0.0.1 many.test\n")
+    puller.replace_etc_file("hosts", "".join(f"127.0.1.{i} many.test\n" for i in range(1, 100)) + "127.0.0.1 many.test\n")
     host = f"many.test:{registry.port}"
-    taken(puller, puller.run(f"{host}/team/app:latest", insecureRegistries=[host]))
+    expect_pulled(puller, puller.run(f"{host}/team/app:latest", insecureRegistries=[host]))
 
 
 class BlackHole:
@@ -670,31 +670,31 @@ class BlackHole:
 
 def test_ipv4_is_used_if_ipv6_does_not_connect(puller, serve):
     registry = serve()
-    puller.sees("hosts", "::1 both.test\n127.0.0.1 both.test\n")
+    puller.replace_etc_file("hosts", "::1 both.test\n127.0.0.1 both.test\n")
     host = f"both.test:{registry.port}"
     with BlackHole(socket.AF_INET6, "::1", registry.port):
-        taken(puller, puller.run(f"{host}/team/app:latest", insecureRegistries=[host]))
+        expect_pulled(puller, puller.run(f"{host}/team/app:latest", insecureRegistries=[host]))
 
 
 def test_a_registry_that_drops_packets_times_out_and_is_reported(puller):
     with BlackHole(socket.AF_INET, "127.0.0.1") as hole:
         host = f"127.0.0.1:{hole.port}"
-        refused(puller, puller.run(f"{host}/team/app:latest"), f"registry '{host}'", "Failed to connect", "Timeout")
+        expect_refused(puller, puller.run(f"{host}/team/app:latest"), f"registry '{host}'", "Failed to connect", "Timeout")
 
 
 def test_a_silent_name_server_times_out_and_is_reported(puller):
     """The name server never reads its queries."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.53.1", 53))
-        puller.sees("resolv.conf", "nameserver 127.0.53.1\noptions timeout:1 attempts:1\n")
-        refused(puller, puller.run("registry.example.test/team/app:latest"), "registry 'registry.example.test'")
+        puller.replace_etc_file("resolv.conf", "nameserver 127.0.53.1\noptions timeout:1 attempts:1\n")
+        expect_refused(puller, puller.run("registry.example.test/team/app:latest"), "registry 'registry.example.test'")
         assert server.recv(512), "it was asked"
 
 
 def test_mirrors_are_tried_before_the_registry(puller, serve):
     registry, mirror = serve(), serve(Blobs([{"other": b""}]))
     mirror.image.manifests.clear()
-    taken(puller, puller.run(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host],
+    expect_pulled(puller, puller.run(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host],
                              mirrors=["http://127.0.0.1:1", f"http://{mirror.host}/cache"]))
     assert mirror.seen[0][1] == "/v2/cache/team/app/manifests/latest"
 
@@ -702,7 +702,7 @@ def test_mirrors_are_tried_before_the_registry(puller, serve):
 def test_only_the_configured_proxy_is_used(puller, serve, monkeypatch):
     registry = serve()
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    taken(puller, puller.pull(registry))
+    expect_pulled(puller, puller.pull(registry))
     refused_by = puller.run(f"{registry.host}/team/other:latest", insecureRegistries=[registry.host],
                             httpProxy="http://127.0.0.1:1", httpsProxy="http://127.0.0.1:1")
     assert refused_by[0] != 0 and "connect" in refused_by[1]
@@ -715,9 +715,9 @@ def test_a_damaged_layer_is_detected_and_pulled_again(puller, serve):
     data = image.blobs[image.layers[0]]
     image.blobs[image.layers[0]] = data[:2_000_000] + bytes([data[2_000_000] ^ 1]) + data[2_000_001:]
     registry = serve(image)
-    refused(puller, puller.pull(registry), image.layers[0], "damaged")
+    expect_refused(puller, puller.pull(registry), image.layers[0], "damaged")
     image.blobs[image.layers[0]] = data
-    taken(puller, puller.pull(registry))
+    expect_pulled(puller, puller.pull(registry))
 
 
 def change(image, **fields):
@@ -738,14 +738,14 @@ def change(image, **fields):
     ({"config": {"mediaType": CONFIG_TYPE, "digest": digest_of(b""), "size": 10**12}}, "larger than"),
 ])
 def test_invalid_manifests_are_refused(puller, serve, fields, words):
-    refused(puller, puller.pull(serve(change(Blobs([FILES]), **fields))), words)
+    expect_refused(puller, puller.pull(serve(change(Blobs([FILES]), **fields))), words)
 
 
 def test_an_image_with_a_wrong_digest_is_refused(puller, serve):
     image = Blobs([FILES])
     wrong = "sha256:" + "0" * 64
     image.manifests[wrong] = image.manifests["latest"]
-    refused(puller, puller.pull(serve(image), f"team/app@{wrong}"), "a different image")
+    expect_refused(puller, puller.pull(serve(image), f"team/app@{wrong}"), "a different image")
 
 
 # Confinement of the processes

@@ -432,7 +432,7 @@ def test_image_garbage_collection_removes_the_oldest_unused_images(registry, arc
                        capture_output=True)
         registry.push(f"oci:{layout}:x", f"team/{name}:1")
     node = make_node(archive=None, start=False, config={
-        "imageGCHighThresholdPercent": 60, "imageGCLowThresholdPercent": 45, "imageMinimumGCAge": "0s",
+        "imageGCHighThresholdPercent": 60, "imageGCLowThresholdPercent": 45, "imageMinimumGCAge": "1ms",
         "mainstay": {"insecureRegistries": [registry.host]}})
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", node.state], check=True)
     try:

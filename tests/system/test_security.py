@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 
 import pytest
 import specs
@@ -32,7 +33,7 @@ def own_capabilities():
     return int(world.status("self", "CapEff"), 16)
 
 
-def outcome(node, name):
+def log_when_done(node, name):
     """What a script that ends in "echo done" has logged."""
     world.wait(lambda: "done" in node.logged(name), f"{name} is done")
     return node.logged(name)
@@ -41,7 +42,7 @@ def outcome(node, name):
 def try_out(node, name, script, context=None, **fields):
     """Runs a script in a container and returns its output."""
     node.launch(secure(name, context, f"{{ {script}\n}} 2>&1; echo done; {specs.IDLE}", **fields))
-    return outcome(node, name)
+    return log_when_done(node, name)
 
 
 # Defaults
@@ -161,7 +162,7 @@ def test_runtime_default_seccomp_denies_system_calls(shared_node):
         container = specs.container(script=script, volumeMounts=[specs.mount("host", "/host", readOnly=True)],
                                     **({"securityContext": context} if context else {}))
         shared_node.launch(specs.pod(name, container, volumes=[specs.host_path("host", "/")]))
-        assert ("fixed" in outcome(shared_node, name)) is expected
+        assert ("fixed" in log_when_done(shared_node, name)) is expected
 
 
 def test_seccomp_allows_more_with_capabilities(shared_node):
@@ -187,7 +188,7 @@ def test_a_localhost_seccomp_profile_is_applied(node):
     with open(f"{node.state}/seccomp/mine/no-mkdir.json", "w", encoding="utf-8") as file:
         json.dump(profile, file)
     node.wait_running("local")
-    assert any("No space left on device" in line for line in outcome(node, "local"))
+    assert any("No space left on device" in line for line in log_when_done(node, "local"))
 
 
 @pytest.mark.parametrize("builtin", [False, True])
@@ -225,8 +226,8 @@ def test_an_empty_directory_belongs_to_the_pods_group(shared_node, medium):
                                 volumeMounts=[specs.mount("data", "/data")])
     shared_node.launch(specs.pod(name, container, securityContext={"fsGroup": 4321, "runAsUser": 1000},
                                  volumes=[{"name": "data", "emptyDir": {"medium": medium}}]))
-    directory, file = [line.split() for line in outcome(shared_node, name) if line != "done"]
-    assert directory[0].startswith("drwxrwsrwx") and directory[3] == "4321"
+    directory, file = [line.split() for line in log_when_done(shared_node, name) if line != "done"]
+    assert directory[0].startswith("drwxrwsrwt" if medium else "drwxrwsrwx") and directory[3] == "4321"
     assert file[2:4] == ["1000", "4321"]
 
 
@@ -286,7 +287,7 @@ def test_an_unsafe_sysctl_waits_for_the_nodes_permission(make_node):
     node.write_config(allowedUnsafeSysctls=["kernel.msg*"])
     node.start()
     node.wait_running("unsafe")
-    assert outcome(node, "unsafe")[0] == "12345"
+    assert log_when_done(node, "unsafe")[0] == "12345"
 
 
 # Priority
@@ -322,9 +323,10 @@ def test_children_of_a_container_end_with_it_in_a_shared_pid_namespace(shared_no
     def children():
         return [pid for pid in world.pids() if world.cmdline(pid) == ["sleep", "87654"]]
 
-    shared_node.launch(specs.pod("orphans", specs.container("main", "sleep 87654 & sleep 0.5; exit 3"),
+    shared_node.launch(specs.pod("orphans", specs.container("main", "trap 'exit 3' USR1; sleep 87654 & wait"),
                                  specs.container("other"), shareProcessNamespace=True, restartPolicy="Never"))
     assert world.wait(children, "it has a child")
+    os.kill(int(world.status(children()[0], "PPid")), signal.SIGUSR1)
     shared_node.wait_pod("orphans", lambda pod: any("terminated" in status["state"]
                                                     for status in pod["status"]["containerStatuses"]), "has ended")
     assert shared_node.status("orphans")["state"]["terminated"]["exitCode"] == 3

@@ -44,11 +44,11 @@ class Storm:
     def __init__(self, node, seed, has_network):
         self.node, self.random, self.has_network = node, random.Random(seed), has_network
         self.number = 0
-        self.states = {pod: self.calm() for pod in PODS}
+        self.states = {pod: self.default_settings() for pod in PODS}
         self.story = []
 
     @staticmethod
-    def calm():
+    def default_settings():
         return {"words": dict.fromkeys(CONTAINERS, 0), "label": 0, "memory": "64Mi", "ipc": False, "image": None,
                 "deaf": False, "volume": None, "hook": False, "probe": False, "ends": False}
 
@@ -150,7 +150,7 @@ class Storm:
         self.number += 1
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"k": str(self.number)}}
 
-    def look(self):
+    def check_pods(self):
         for pod in PODS:
             for container in CONTAINERS:
                 found = running(self.node, pod, container)
@@ -184,11 +184,11 @@ def test_edits_and_kills_converge_on_the_last_manifest(make_any_node, has_networ
         storm.step()
         end = time.monotonic() + storm.random.random() * storm.random.choice([0.05, 0.3, 1])
         while time.monotonic() < end:
-            storm.look()
+            storm.check_pods()
             time.sleep(0.02)
     node.drop(storm.settings(), "settings.yaml")
     for pod in PODS:
-        storm.states[pod] = {**storm.calm(), "words": dict.fromkeys(CONTAINERS, "last"),
+        storm.states[pod] = {**storm.default_settings(), "words": dict.fromkeys(CONTAINERS, "last"),
                              "ipc": storm.states[pod]["ipc"], "volume": "settings"}
         storm.write(pod)
     print("\n".join(storm.story))
@@ -198,7 +198,7 @@ def test_edits_and_kills_converge_on_the_last_manifest(make_any_node, has_networ
             world.wait(lambda: running(node, pod, container) == ["last"],
                        lambda: f"{pod}/{container} is the last one: {running(node, pod, container)}", 60)
         node.wait_pod(pod, lambda it: all(status["ready"] for status in it["status"]["containerStatuses"]), "is ready")
-    storm.look()
+    storm.check_pods()
     if has_network:
         world.wait(lambda: node.reserved() == sorted(node.address(pod) for pod in PODS),
                    lambda: f"only addresses of these pods are reserved: {node.reserved()}")

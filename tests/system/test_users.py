@@ -20,7 +20,7 @@ def fixture_net(archive):
     node.finish()
 
 
-def own(name, script=specs.IDLE, volumes=(), mounts=(), container=None, **spec):
+def pod_with_user_namespace(name, script=specs.IDLE, volumes=(), mounts=(), container=None, **spec):
     return specs.pod(name, specs.container(script=script, volumeMounts=list(mounts), **(container or {})),
                      hostNetwork=False, hostUsers=False, volumes=list(volumes), **spec)
 
@@ -37,7 +37,7 @@ def namespace(pid, kind):
 
 
 def test_root_of_the_pod_is_unprivileged_on_the_node(net):
-    net.launch(own("users", "id -u; touch /file; " + specs.IDLE))
+    net.launch(pod_with_user_namespace("users", "id -u; touch /file; " + specs.IDLE))
     world.wait(lambda: net.logged("users") == ["0"], lambda: f"root inside: {net.log_lines('users')}")
     init = net.init("users")
     first = first_id(init)
@@ -51,7 +51,7 @@ def test_root_of_the_pod_is_unprivileged_on_the_node(net):
 
 def test_the_namespaces_of_the_pod_belong_to_its_users(net):
     """Root of the pod may listen on a privileged port of the pod's network."""
-    net.launch(own("own", "sysctl -w net.ipv4.ip_unprivileged_port_start=1024 2>&1; "
+    net.launch(pod_with_user_namespace("own", "sysctl -w net.ipv4.ip_unprivileged_port_start=1024 2>&1; "
                           "(echo hello | nc -l -p 80) & " + specs.IDLE))
     world.wait(lambda: net.fetch(net.address("own"), 80) == "hello\n", "root listens at port 80")
     init = net.init("own")
@@ -62,31 +62,31 @@ def test_the_namespaces_of_the_pod_belong_to_its_users(net):
 
 def test_an_impassable_directory_is_an_error(net):
     os.chmod(net.directory, 0o700)
-    net.drop(own("shut"))
+    net.drop(pod_with_user_namespace("shut"))
     assert f"cannot pass through {net.directory}" in net.wait_waiting("shut", "CreateContainerError")
     os.chmod(net.directory, 0o711)
 
 
 def test_pods_have_distinct_ids_and_free_ids_are_reused(net):
     for name in ("one", "two"):
-        net.drop(own(name))
+        net.drop(pod_with_user_namespace(name))
     for name in ("one", "two"):
         net.wait_running(name)
     one, two = first_id(net.init("one")), first_id(net.init("two"))
     assert one != two
     net.restart()
-    net.launch(own("three"))
+    net.launch(pod_with_user_namespace("three"))
     assert first_id(net.init("three")) not in (one, two)
     uid = net.pod("one")["metadata"]["uid"]
     net.remove("one")
     net.wait_gone("one")
     world.wait(lambda: not os.path.exists(f"{net.state}/pods/{uid}"), "nothing is left")
-    net.launch(own("four"))
+    net.launch(pod_with_user_namespace("four"))
     assert first_id(net.init("four")) == one
 
 
 def test_a_pod_keeps_its_users_when_its_shim_dies(net):
-    net.launch(own("kept"))
+    net.launch(pod_with_user_namespace("kept"))
     first, init = first_id(net.init("kept")), net.init("kept")
     os.kill(net.shim("kept"), 9)
     world.wait(lambda: net.find_init("kept") not in (None, init), "it runs again")
@@ -106,7 +106,7 @@ def test_files_in_volumes_have_on_the_node_the_owner_that_they_have_in_the_pod(n
                {"name": "memory", "emptyDir": {"medium": "Memory"}}]
     mounts = [specs.mount(name, f"/{name}") for name in ("host", "scratch", "memory")] + \
         [specs.mount("scratch", "/part", subPath="a/b")]
-    net.launch(own("files", "stat -c %u:%g /host/mine; for d in /host /scratch /memory /part; do "
+    net.launch(pod_with_user_namespace("files", "stat -c %u:%g /host/mine; for d in /host /scratch /memory /part; do "
                             "touch $d/new && chown 5:6 $d/new && stat -c %u:%g $d/new; done; " + specs.IDLE,
                    volumes, mounts))
     world.wait(lambda: net.logged("files") == ["1000:1000"] + ["5:6"] * 4,
@@ -119,7 +119,7 @@ def test_files_in_volumes_have_on_the_node_the_owner_that_they_have_in_the_pod(n
 def test_config_maps_and_secrets_are_readable_inside_and_closed_outside(net):
     net.drop(specs.text({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "v"}}),
              "secret.yaml")
-    net.launch(own("secrets", volumes=[{"name": "s", "secret": {"secretName": "s", "defaultMode": 0o400}}],
+    net.launch(pod_with_user_namespace("secrets", volumes=[{"name": "s", "secret": {"secretName": "s", "defaultMode": 0o400}}],
                    mounts=[specs.mount("s", "/s")]))
     init = net.init("secrets")
     assert world.read(f"/proc/{init}/root/s/k") == "v"
@@ -129,7 +129,7 @@ def test_config_maps_and_secrets_are_readable_inside_and_closed_outside(net):
 
 
 def test_the_pod_s_root_may_write_its_hosts_file(net):
-    net.launch(own("hosts", "echo 192.0.2.1 x >> /etc/hosts && echo written; " + specs.IDLE))
+    net.launch(pod_with_user_namespace("hosts", "echo 192.0.2.1 x >> /etc/hosts && echo written; " + specs.IDLE))
     world.wait(lambda: net.logged("hosts") == ["written"], lambda: f"it may: {net.log_lines('hosts')}")
 
 
@@ -141,8 +141,8 @@ def test_a_shared_process_namespace_belongs_to_the_pod_s_users(net):
 
 
 def test_proc_mount_unmasked_works(net):
-    net.launch(own("unmasked", container={"securityContext": {"procMount": "Unmasked"}}))
-    net.launch(own("masked"))
+    net.launch(pod_with_user_namespace("unmasked", container={"securityContext": {"procMount": "Unmasked"}}))
+    net.launch(pod_with_user_namespace("masked"))
     over = {name: [m["at"] for m in world.mounts(net.init(name)) if m["at"].startswith("/proc/")]
             for name in ("masked", "unmasked")}
     assert not over["unmasked"]
@@ -150,13 +150,13 @@ def test_proc_mount_unmasked_works(net):
 
 
 def test_terminal_and_restart_work_in_a_user_namespace(net):
-    net.launch(own("again", "tty; sleep 1; exit 1", container={"tty": True}))
+    net.launch(pod_with_user_namespace("again", "tty; sleep 1; exit 1", container={"tty": True}))
     net.wait_restarts("again", 1)
     assert [line.rstrip("\r") for line in net.logged("again")] == ["/dev/pts/0"]
 
 
 def test_fs_group_and_run_as_user_are_ids_of_the_pod(net):
-    net.launch(own("ids", "id -u; touch /v/f && stat -c %u:%g /v/f; " + specs.IDLE,
+    net.launch(pod_with_user_namespace("ids", "id -u; touch /v/f && stat -c %u:%g /v/f; " + specs.IDLE,
                    [{"name": "v", "emptyDir": {}}], [specs.mount("v", "/v")],
                    securityContext={"runAsUser": 1234, "fsGroup": 4321}))
     world.wait(lambda: net.logged("ids") == ["1234", "1234:4321"], lambda: f"{net.log_lines('ids')}")

@@ -127,7 +127,17 @@ def test_an_empty_dir_in_memory_is_a_tmpfs_of_its_size(node):
     mount = world.mount_at(node.init("memory"), "/v")
     assert mount["type"] == "tmpfs"
     assert "size=1024k" in mount["super"]
-    assert stat.S_IMODE(os.stat(seen).st_mode) == 0o1777 or stat.S_IMODE(os.stat(seen).st_mode) == 0o777
+    assert stat.S_IMODE(os.stat(seen).st_mode) == 0o1777
+
+
+def test_a_part_of_an_empty_dir_in_memory_has_the_mode_of_the_volume(node):
+    mounts = [specs.mount("v", "/v"), specs.mount("v", "/part", subPath="part")]
+    node.launch(specs.pod("memory", specs.container(volumeMounts=mounts), securityContext={"fsGroup": 1234},
+                          volumes=[{"name": "v", "emptyDir": {"medium": "Memory"}}]))
+    root = f"/proc/{node.init('memory')}/root"
+    for path in ("/v", "/part"):
+        seen = os.stat(root + path)
+        assert (stat.S_IMODE(seen.st_mode), seen.st_gid) == (0o3777, 1234)
 
 
 def test_a_volume_mounted_at_etc_hosts_replaces_the_pods_file(node):

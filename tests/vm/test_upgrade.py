@@ -231,7 +231,7 @@ def assert_unchanged(before, machine):
     assert not changed, "\n".join(changed)
 
 
-def without(changed, *names):
+def differences_without(changed, *names):
     """The differences that do not mention any of these names."""
     return [line for line in changed if not any(name in line for name in names)]
 
@@ -336,7 +336,7 @@ def edit_image(machine, image, restarts):
                  "the edit is applied", DEADLINE)
     changed = differences(before, snapshot(machine))
     assert [line for line in changed if line.startswith("default/edited-machine/main: ")]
-    assert not without(changed, "default/edited-machine/main: ", f"file {uid}", f"edited-machine_{uid}"), changed
+    assert not differences_without(changed, "default/edited-machine/main: ", f"file {uid}", f"edited-machine_{uid}"), changed
 
 
 def remove(machine, name):
@@ -346,7 +346,7 @@ def remove(machine, name):
     machine.run(f"rm {MANIFESTS}/{name}.yaml")
     machine.wait(f"! mainstay get pods | grep -E '^{name}-machine '", f"pod {name} is removed", DEADLINE)
     machine.wait(f"! ls /var/lib/mainstay/pods | grep {pod}", f"the files of pod {name} are removed", DEADLINE)
-    assert not without(differences(before, snapshot(machine)), pod, f"default/{name}-machine"), name
+    assert not differences_without(differences(before, snapshot(machine)), pod, f"default/{name}-machine"), name
 
 
 def start_pods(machine):
@@ -418,7 +418,7 @@ def test_second_upgrade_rolls_the_daemonset_with_its_history(machine):
     new = [pod["metadata"]["uid"] for name, pod in list_pods(machine).items() if name.startswith("default/agent-")]
     assert len(old) == len(new) == 1 and old != new
     assert [cause for _, cause in history(machine)] == ["revision 1", "revision 2", "revision 3"]
-    assert not without(differences(before, snapshot(machine)), *old, *new, "default/agent-")
+    assert not differences_without(differences(before, snapshot(machine)), *old, *new, "default/agent-")
 
 
 def test_pods_of_both_versions_start_again_after_the_upgrade(machine):

@@ -30,18 +30,15 @@ static int set_decision(DaemonSetDecision *decision, DaemonSetVerdict verdict, c
 static int set_decision(DaemonSetDecision *decision, DaemonSetVerdict verdict, const char *rule,
                         const char *format, ...) {
         va_list ap;
-        int n;
 
         free(decision->why);
         decision->verdict = verdict;
         decision->rule = rule;
         va_start(ap, format);
-        n = vasprintf(&decision->why, format, ap);
+        decision->why = format_message(format, ap);
         va_end(ap);
-        if (n < 0) {
-                decision->why = NULL;
+        if (!decision->why)
                 return -ENOMEM;
-        }
         return 1;
 }
 

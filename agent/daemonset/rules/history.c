@@ -306,13 +306,17 @@ static int parse_history_lines(char *text, DaemonSetHistory *history) {
         char *line = strsep(&text, "\n");
         int r = streq(line, version_line) ? 0 : -EBADMSG;
 
-        while (r >= 0 && (line = strsep(&text, "\n"))) {
+        if (r < 0)
+                return r;
+        while ((line = strsep(&text, "\n"))) {
                 char *word = strsep(&line, " ");
 
                 if (line)
                         r = read_history_line(word, line, history);
+                if (r < 0)
+                        return r;
         }
-        if (r >= 0 && (!history->name || !history->namespace))
+        if (!history->name || !history->namespace)
                 return -EBADMSG;
         return r;
 }

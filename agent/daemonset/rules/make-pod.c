@@ -117,6 +117,7 @@ static bool has_toleration(const TolerationList *list, const Toleration *tolerat
         return false;
 }
 
+/* The list is in tolerations.c. */
 static int add_automatic_tolerations(Pod *pod, const DaemonSet *set) {
         TolerationList *list = &pod->spec.tolerations;
         const Toleration *toleration;

@@ -79,15 +79,12 @@ static int set_mismatch(PodAffinityMismatch *ret, const char *rule, const char *
 
 static int set_mismatch(PodAffinityMismatch *ret, const char *rule, const char *format, ...) {
         va_list ap;
-        int n;
 
         va_start(ap, format);
-        n = vasprintf(&ret->why, format, ap);
+        ret->why = format_message(format, ap);
         va_end(ap);
-        if (n < 0) {
-                ret->why = NULL;
+        if (!ret->why)
                 return -ENOMEM;
-        }
         ret->rule = rule;
         return 1;
 }

@@ -93,8 +93,8 @@ static void plan_surge_update(const DaemonSetPodStates *pods, size_t current, si
                 keep[old] = true;
 }
 
-/* The old pod is stopped first, but not before the new one could start. The new one starts after
- * it: both may use the same port. */
+/* maxUnavailable: the old pod is stopped first, but not before the new one could start. The new one
+ * starts after it: both may use the same port. */
 static void plan_in_place_update(const DaemonSetPodStates *pods, size_t current, size_t old,
                                  bool is_preflighted, bool keep[], DaemonSetPlan *plan) {
         plan->creates_pod = current == pods->n && !has_old_revision_pod(pods) &&

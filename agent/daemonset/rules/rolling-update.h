@@ -46,5 +46,5 @@ typedef struct DaemonSetPlanInput {
 void daemonset_plan_update(const DaemonSet *set, const DaemonSetPodStates *pods,
                            const DaemonSetPlanInput *input, bool ret_keep[], DaemonSetPlan *ret);
 
-/* A pod has failed or succeeded and must be replaced; see failed_pods_backoff_is_over(). */
+/* A pod has failed or succeeded and must be replaced; see failed_pods_back_off_is_over(). */
 bool daemonset_has_terminal_pod(const DaemonSet *set, const DaemonSetPodStates *pods);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adoption of a container by a restarted agent: the machine gets what is known of the present
- * attempt; what became of it follows as an event. */
+/* Adoption of a running container by a restarted agent: the machine gets what is known of the
+ * present attempt, whose number is restartCount; what became of it follows as an event. */
 
 #include "agent/pods/container/container-machine-private.h"
+#include "agent/pods/container/exit-reason.h"
 
 #include <assert.h>
 

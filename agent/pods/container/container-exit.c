@@ -4,6 +4,7 @@
 
 #include "agent/model/duration.h"
 #include "agent/pods/container/container-machine-private.h"
+#include "agent/pods/container/exit-reason.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"

@@ -74,6 +74,7 @@ static void enter_machine_queued(ContainerMachine *c) {
 
 static void enter_machine_creating(ContainerMachine *c) {
         cleanup_error Error error = ERROR_NULL;
+        bool is_reference;
         int r;
 
         c->started_at = 0;
@@ -82,12 +83,13 @@ static void enter_machine_creating(ContainerMachine *c) {
                 c->attempt_is_used = true;
                 return;
         }
+        is_reference = r == -CONTAINER_CONFIG_ERROR || r == -CONTAINER_AWAITED;
         container_machine_start_failed(c, /* by_runtime= */ false,
-                                       r == -CONTAINER_CONFIG_ERROR ? "CreateContainerConfigError"
-                                                                    : "CreateContainerError",
+                                       is_reference ? "CreateContainerConfigError"
+                                                    : "CreateContainerError",
                                        error_message(&error, r));
         /* A manifest may bring the object that it refers to. */
-        c->waits_for_reference = r == -CONTAINER_CONFIG_ERROR && c->state == MACHINE_BACK_OFF;
+        c->waits_for_reference = is_reference && c->state == MACHINE_BACK_OFF;
 }
 
 /* Removes what earlier attempts left; with 'and_present' the present one has ended too. */
@@ -405,6 +407,7 @@ void container_machine_on_image_ready(ContainerMachine *c) {
         container_machine_handle_event(c, MACHINE_EVENT_IMAGE_READY);
 }
 
+/* ImagePullBackOff. */
 void container_machine_on_image_failed(ContainerMachine *c, const char *reason,
                                        const char *message) {
         if (c->state != MACHINE_PULLING)

@@ -19,6 +19,7 @@ typedef struct ContainerMachine ContainerMachine;
 /* Result of run() where the spec does not fit what exists on the node: the reason is
  * CreateContainerConfigError, not CreateContainerError. */
 #define CONTAINER_CONFIG_ERROR BUNDLE_CONFIG_ERROR
+#define CONTAINER_AWAITED      BUNDLE_AWAITED /* likewise */
 
 typedef enum ContainerHook {
         HOOK_POST_START,

@@ -3,7 +3,9 @@
 
 /* The order in which a pod's containers start and stop: init containers one after another, each
  * until it has completed or, a sidecar, until it has started; then all main containers together.
- * Main containers stop first, then the sidecars in reverse order. Pure: facts in, actions out. */
+ * Main containers stop first, then the sidecars in reverse order. Ephemeral containers start at any
+ * time, stop with the main containers, and the others wait for none of them. Pure: facts in,
+ * actions out. */
 
 #include "agent/model/containers.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The status of a container (v1.ContainerStatus), as far as its state machine knows it. */
+/* The status of a container (v1.ContainerStatus), as far as its state machine knows it;
+ * restartCount is the number of the attempt. */
 
 #include "agent/bundle/paths.h"
 #include "agent/pods/container/container-machine-private.h"

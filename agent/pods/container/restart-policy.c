@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Decides by restartPolicy and restartPolicyRules, and computes the delay of CrashLoopBackOff. */
+
 #include "agent/pods/container/restart-policy.h"
 
 #include "agent/model/containers.h"
 
 ContainerRestartPolicy container_restart_policy(const PodSpec *spec, const Container *container) {
         bool is_own = container->restart_policy != RESTART_POLICY_UNSET;
+        ContainerRole role = container_role(spec, container);
         ContainerRestartPolicy terms = {
                 .policy = is_own ? container->restart_policy : spec->restart_policy,
                 .rules = container->restart_policy_rules.items,
                 .n_rules = is_own ? container->restart_policy_rules.n : 0,
-                .is_init = container_role(spec, container) == ROLE_INIT,
+                .is_init = role == ROLE_INIT,
         };
+
+        if (role == ROLE_EPHEMERAL)
+                terms.policy = RESTART_POLICY_NEVER;
 
         if (terms.is_init && terms.policy != RESTART_POLICY_NEVER)
                 terms.policy = RESTART_POLICY_ON_FAILURE;
@@ -82,10 +88,4 @@ RestartDecision decide_restart(const ContainerRestartPolicy *terms, int exit_cod
         else if (!should_restart_container(terms, action, exit_code))
                 return (RestartDecision){ RESTART_NOT, 0, next_delay_usec };
         return decision;
-}
-
-const char *container_exit_reason(int exit_code, bool oom_killed) {
-        if (oom_killed && exit_code != 0)
-                return "OOMKilled";
-        return exit_code == 0 ? "Completed" : "Error";
 }

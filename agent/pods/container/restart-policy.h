@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The restart policy of containers (restartPolicy, restartPolicyRules) and the crash back-off, by
- * Kubernetes' rules. Pure; time is an argument. */
+/* The restart policy of containers (restartPolicy, restartPolicyRules) and CrashLoopBackOff:
+ * whether and when a container that has exited is restarted, by Kubernetes' rules. The longest
+ * delay is the kubelet's MaxContainerBackOff, or crashLoopBackOff.maxContainerRestartPeriod of the
+ * configuration. Pure; time is an argument. */
 
 #include "agent/model/pod.h"
 #include "agent/model/status.h"
@@ -17,7 +19,8 @@ typedef struct ContainerRestartPolicy {
 } ContainerRestartPolicy;
 
 /* A sidecar always restarts, an init container after a failure, unless its policy or its pod's is
- * Never. The container is one of the spec's, and outlives the result. */
+ * Never; an ephemeral container never does. The container is one of the spec's, and outlives the
+ * result. */
 ContainerRestartPolicy container_restart_policy(const PodSpec *spec, const Container *container);
 
 /* Whether a rule of any container may restart all of them. */
@@ -39,12 +42,9 @@ typedef struct RestartDecision {
 /* An attempt that ran for ten minutes resets the back-off. */
 #define BACK_OFF_RESET_USEC (UINT64_C(600) * 1000 * 1000)
 
-/* The kubelet's crash back-off: the first restart is immediate, then 10 s, doubling to 300 s;
+/* The kubelet's CrashLoopBackOff: the first restart is immediate, then 10 s, doubling to 300 s;
  * a run of more than ten minutes resets it. 'next_delay_usec' is that of the last decision, 0 at
  * first. An exit code that was not observed counts as a failure: the caller passes 137. */
 RestartDecision decide_restart(const ContainerRestartPolicy *terms, int exit_code,
                                uint64_t ran_usec, uint64_t next_delay_usec,
                                const BackOffLimits *back_off);
-
-/* Kubernetes' reason of a terminated container: Completed, Error, OOMKilled. */
-const char *container_exit_reason(int exit_code, bool oom_killed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exec handler: a command in the container, run by its shim. */
+/* The exec handler of probes and hooks: a command in the container, run by its shim, which kills it
+ * after the probe's timeoutSeconds. */
 
 #include "agent/bundle/environment.h"
 #include "agent/pods/probe/handler-run-private.h"
@@ -13,12 +14,15 @@
 /* The literal values of the container's environment. As with the kubelet, variables with valueFrom
  * are empty here. */
 static int build_static_environment(const Container *container, char ***ret) {
-        int r = 0;
+        int r;
 
-        for (size_t i = 0; r >= 0 && i < container->env.n; i++)
+        for (size_t i = 0; i < container->env.n; i++) {
                 r = env_set(ret, container->env.items[i].name,
                             strna(container->env.items[i].value));
-        return r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 static int build_exec_command(const HandlerRun *run, char ***ret) {
@@ -29,15 +33,18 @@ static int build_exec_command(const HandlerRun *run, char ***ret) {
         if (run->spec.is_hook)
                 return strv_extend(ret, words);
         r = build_static_environment(run->target.container, &env);
-        for (size_t i = 0; r >= 0 && words[i]; i++) {
+        if (r < 0)
+                return r;
+        for (size_t i = 0; words[i]; i++) {
                 cleanup_free char *word = NULL;
 
                 r = expand_variables(words[i], env, &word, NULL);
-                if (r >= 0)
-                        r = strv_append(&argv, word);
+                if (r < 0)
+                        return r;
+                r = strv_append(&argv, word);
+                if (r < 0)
+                        return r;
         }
-        if (r < 0)
-                return r;
         *ret = TAKE_PTR(argv);
         return 0;
 }
@@ -64,7 +71,7 @@ void handler_begin_exec(HandlerRun *run) {
                                             strerror(-r));
 }
 
-bool handler_run_on_exec_done(HandlerRun *run, const SandboxEvent *event) {
+bool handler_run_on_exec_done(HandlerRun *run, const ShimEvent *event) {
         if (!run || !run->exec_id || !event->id || !streq(run->exec_id, event->id))
                 return false;
         if (event->timed_out)

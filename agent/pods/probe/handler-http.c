@@ -61,6 +61,10 @@ static void judge_http_response(HandlerRun *run, const HttpClientResponse *respo
         if (is_redirect_status(response->status) && response->location &&
             http_client_same_host(run->url, response->location))
                 follow_handler_redirect(run, response->location);
+        else if (!run->spec.is_hook && is_redirect_status(response->status) && response->location)
+                handler_run_finish(run, HANDLER_WARNING,
+                                   "Probe terminated redirects, Response body: %.*s",
+                                   HANDLER_OUTPUT_MAX, (const char *) response->body);
         else if (run->spec.is_hook || (response->status >= 200 && response->status < 400))
                 handler_run_finish(run, HANDLER_SUCCEEDED, "%.*s", HANDLER_OUTPUT_MAX,
                                    (const char *) response->body);
@@ -99,17 +103,21 @@ static int build_handler_headers(const HandlerRun *run, char ***ret) {
         const HttpGetAction *http = run->spec.handler->http_get;
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < http->http_headers.n; i++) {
+        for (size_t i = 0; i < http->http_headers.n; i++) {
                 const HttpHeader *header = &http->http_headers.items[i];
 
                 if (!run->is_downgraded || strcasecmp(header->name, "Authorization") != 0)
                         r = append_handler_header(ret, header);
+                if (r < 0)
+                        return r;
         }
-        if (r >= 0 && !has_handler_header(http, "User-Agent"))
+        if (!has_handler_header(http, "User-Agent"))
                 r = strv_append(ret, "User-Agent: " HANDLER_USER_AGENT);
-        if (r >= 0 && !has_handler_header(http, "Connection"))
-                r = strv_append(ret, "Connection: close");
-        return r;
+        if (r < 0)
+                return r;
+        if (!has_handler_header(http, "Connection"))
+                return strv_append(ret, "Connection: close");
+        return 0;
 }
 
 static void send_handler_request(HandlerRun *run) {

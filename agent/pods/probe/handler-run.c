@@ -35,8 +35,7 @@ void handler_run_finish(HandlerRun *run, HandlerResult result, const char *forma
         va_list ap;
 
         va_start(ap, format);
-        if (vasprintf(&message, format, ap) < 0)
-                message = NULL;
+        message = format_message(format, ap);
         va_end(ap);
         stop_handler_sources(run);
         run->done(result, strna(message), run->userdata);
@@ -55,8 +54,7 @@ void handler_run_finish_deferred(HandlerRun *run, HandlerResult result, const ch
 
         free(TAKE_PTR(run->message));
         va_start(ap, format);
-        if (vasprintf(&run->message, format, ap) < 0)
-                run->message = NULL;
+        run->message = format_message(format, ap);
         va_end(ap);
         run->result = result;
         if (!run->deferred)

@@ -13,7 +13,8 @@ typedef struct HandlerRun HandlerRun;
 typedef enum HandlerResult {
         HANDLER_SUCCEEDED,
         HANDLER_FAILED,
-        HANDLER_ERROR, /* could not be performed; not a result of the container */
+        HANDLER_ERROR,   /* could not be performed; not a result of the container */
+        HANDLER_WARNING, /* of a probe: it succeeded, but users may want to know how */
         N_HANDLER_RESULTS,
 } HandlerResult;
 
@@ -43,7 +44,7 @@ int handler_run_start(const HandlerTarget *target, const HandlerRunSpec *spec, h
                       void *userdata, HandlerRun **ret);
 
 /* A command in a container has ended. True where it is this run's. */
-bool handler_run_on_exec_done(HandlerRun *run, const SandboxEvent *event);
+bool handler_run_on_exec_done(HandlerRun *run, const ShimEvent *event);
 
 /* Cancels it without a report. NULL is allowed. */
 HandlerRun *handler_run_free(HandlerRun *run);

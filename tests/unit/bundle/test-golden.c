@@ -117,7 +117,7 @@ static char *translate(const char *file) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         cleanup_error Error error = ERROR_NULL;
         char *text = NULL;
-        size_t length, size;
+        size_t length = 0, size;
         FILE *out = open_memstream(&text, &size);
         int r;
 
@@ -193,5 +193,5 @@ TEST(blanks_in_a_host_path_are_escaped_for_fstab)
                 "/a\\040b\\011c\\134#d /run/mainstay/pods/u/volumes/v none "
                 "rbind,x-mainstay.volume=v,x-mainstay.hostpath=Directory 0 0\n"
                 "m /run/mainstay/pods/u/volumes/m tmpfs "
-                "mode=0777,x-mainstay.volume=m,size=1048576 0 0\n");
+                "mode=01777,x-mainstay.volume=m,size=1048576 0 0\n");
 }

@@ -59,7 +59,7 @@ TEST(every_huge_page_size_is_limited_and_unrequested_ones_to_zero)
         const unsigned both =
                 HUGE_PAGES_BIT(RESOURCE_HUGE_PAGES_1GI) | HUGE_PAGES_BIT(RESOURCE_HUGE_PAGES_2MI);
         CgroupValue values[N_RESOURCE_TYPES];
-        json_t *limits = huge_pages_limits(&containers[1], both);
+        json_t *limits = huge_pages_limits(&spec, &containers[1], both);
         cleanup_free char *text = json_dumps(limits, JSON_COMPACT);
 
         REQUIRE(huge_pages_cgroup_values(&spec, 2, both, values) == 2);
@@ -74,7 +74,23 @@ TEST(every_huge_page_size_is_limited_and_unrequested_ones_to_zero)
         EXPECT_STREQ(text, "[{\"pageSize\":\"1GB\",\"limit\":0},"
                            "{\"pageSize\":\"2MB\",\"limit\":2097152}]");
         json_decref(limits);
-        EXPECT(huge_pages_limits(&containers[0], 0) == NULL);
+        EXPECT(huge_pages_limits(&spec, &containers[0], 0) == NULL);
+}
+
+TEST(limit_of_the_pod_counts_for_its_group_and_for_containers_without_one)
+{
+        Container plain[] = { { .name = (char[]){ "c" } } };
+        const PodSpec whole = { .containers = { plain, 1 },
+                                .resources.limits.huge_pages_2mi = QUANTITY(8388608) };
+        const unsigned mask = HUGE_PAGES_BIT(RESOURCE_HUGE_PAGES_2MI);
+        CgroupValue values[N_RESOURCE_TYPES];
+        json_t *limits = huge_pages_limits(&whole, &plain[0], mask);
+        cleanup_free char *text = json_dumps(limits, JSON_COMPACT);
+
+        REQUIRE(huge_pages_cgroup_values(&whole, 2, mask, values) == 1);
+        EXPECT_STREQ(values[0].value, "8388608");
+        EXPECT_STREQ(text, "[{\"pageSize\":\"2MB\",\"limit\":8388608}]");
+        json_decref(limits);
 }
 
 TEST(empty_dir_in_huge_pages_has_the_requested_page_size)

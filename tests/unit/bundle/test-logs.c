@@ -14,7 +14,7 @@ static char namespace[] = "default", name[] = "web-node1", uid[] = "u1";
 static const Pod pod = { .metadata = { .namespace = namespace, .name = name, .uid = uid } };
 static const BundleConfig config = { .log_dir = root };
 
-static void put(const char *file) {
+static void create_log(const char *file) {
         cleanup_free char *log_dir = pod_log_dir(&config, &pod), *path = NULL;
         cleanup_close int fd = -EBADF;
 
@@ -53,9 +53,9 @@ TEST(only_logs_before_an_attempt_are_removed)
         present = link_of(10);
         REQUIRE(symlink("nowhere", old) >= 0 && symlink("nowhere", present) >= 0);
         for (size_t i = 0; i < N_ELEMENTS(gone); i++)
-                put(gone[i]);
+                create_log(gone[i]);
         for (size_t i = 0; i < N_ELEMENTS(kept); i++)
-                put(kept[i]);
+                create_log(kept[i]);
         EXPECT_EQ(bundle_last_logged_attempt(&config, &pod, "main"), 110);
         bundle_remove_logs_before(&config, &pod, "main", 10);
         for (size_t i = 0; i < N_ELEMENTS(gone); i++)

@@ -12,7 +12,7 @@ static const BundleConfig config = {
 };
 static const BundleConfig alone = { .hostname = "node1", .cluster_domain = "k.example" };
 
-static ManifestObjects parse(const char *name, const char *spec) {
+static ManifestObjects parse_pod(const char *name, const char *spec) {
         cleanup_free char *text = NULL;
         cleanup_error Error error = ERROR_NULL;
         ManifestObjects objects = { 0 };
@@ -50,7 +50,7 @@ TEST(host_name_follows_spec_and_network)
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                ManifestObjects objects = parse(cases[i].name, cases[i].spec);
+                ManifestObjects objects = parse_pod(cases[i].name, cases[i].spec);
                 cleanup_free char *hostname = NULL;
 
                 EXPECT_EQ(pod_hostname(&config, objects.pods.items[0], &hostname, NULL), 0);
@@ -62,7 +62,7 @@ TEST(host_name_follows_spec_and_network)
 TEST(too_long_fqdn_is_an_error)
 {
         ManifestObjects objects =
-                parse("web", ", hostname: " X63 ", subdomain: s, setHostnameAsFQDN: true");
+                parse_pod("web", ", hostname: " X63 ", subdomain: s, setHostnameAsFQDN: true");
         cleanup_error Error error = ERROR_NULL;
         char *hostname = NULL;
 
@@ -77,9 +77,9 @@ TEST(too_long_fqdn_is_an_error)
 TEST(hosts_file_has_pod_addresses_and_aliases)
 {
         static const char *const addresses[] = { "10.1.2.3", "fd00::3" };
-        ManifestObjects objects =
-                parse("web", ", subdomain: s, hostAliases: [{ip: 192.0.2.1, hostnames: [a, b.c]}, "
-                             "{ip: '::9', hostnames: [d]}]");
+        ManifestObjects objects = parse_pod(
+                "web", ", subdomain: s, hostAliases: [{ip: 192.0.2.1, hostnames: [a, b.c]}, "
+                       "{ip: '::9', hostnames: [d]}]");
         cleanup_free char *own = pod_hosts(&config, objects.pods.items[0], addresses, 2, NULL);
         cleanup_free char *node =
                 pod_hosts(&config, objects.pods.items[0], NULL, 0, "127.0.0.1\tx\n");
@@ -142,7 +142,7 @@ TEST(resolv_conf_follows_policy_and_configuration)
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                ManifestObjects objects = parse("web", cases[i].spec);
+                ManifestObjects objects = parse_pod("web", cases[i].spec);
                 cleanup_free char *text =
                         pod_resolv_conf(cases[i].config, objects.pods.items[0], cases[i].node);
 
@@ -153,7 +153,7 @@ TEST(resolv_conf_follows_policy_and_configuration)
 
 TEST(a_search_list_that_is_too_long_is_cut)
 {
-        ManifestObjects objects = parse("web", ", dnsPolicy: Default");
+        ManifestObjects objects = parse_pod("web", ", dnsPolicy: Default");
         char node[4096] = "search";
         cleanup_free char *text = NULL;
         size_t words = 0;

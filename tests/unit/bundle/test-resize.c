@@ -7,7 +7,7 @@
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-static ManifestObjects parse(const char *resources) {
+static ManifestObjects parse_pod_with_resources(const char *resources) {
         ManifestObjects objects = { 0 };
         char yaml[512];
 
@@ -19,7 +19,7 @@ static ManifestObjects parse(const char *resources) {
         return objects;
 }
 
-static char *print(const CgroupValue *values, size_t n) {
+static char *print_cgroup_values(const CgroupValue *values, size_t n) {
         char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
@@ -51,7 +51,7 @@ TEST(resized_cgroup_gets_new_limits_and_loses_removed_ones)
         const BundleConfig config = { .can_limit_swap = true };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                ManifestObjects objects = parse(cases[i].resources);
+                ManifestObjects objects = parse_pod_with_resources(cases[i].resources);
                 const PodSpec *spec = &objects.pods.items[0]->spec;
                 CgroupValue values[CGROUP_VALUES_MAX];
                 cleanup_free char *text = NULL;
@@ -59,7 +59,7 @@ TEST(resized_cgroup_gets_new_limits_and_loses_removed_ones)
                                                    cases[i].version, values);
 
                 n = cgroup_values_complete(values, n, cases[i].version);
-                text = print(values, n);
+                text = print_cgroup_values(values, n);
                 EXPECT_STREQ(text, cases[i].values);
                 manifest_objects_done(&objects);
         }

@@ -28,7 +28,7 @@ static void write_text(const char *path, const char *text) {
 }
 
 /* A pod of three containers on a node with SELinux. */
-static void begin(const char *uid) {
+static void world_init(const char *uid) {
         static char name[] = "c";
         cleanup_free char *directory = NULL;
 
@@ -49,7 +49,7 @@ static char *level_of(const char *uid) {
         cleanup_free char *path = NULL;
         char *text = NULL;
 
-        begin(uid);
+        world_init(uid);
         EXPECT_EQ(selinux_prepare_pod_level(&config, &pod, NULL), 0);
         REQUIRE(asprintf(&path, "%s/pods/%s/level", config.run_dir, uid) > 0);
         REQUIRE(read_file_at(AT_FDCWD, path, 64, &text, NULL) == 0);
@@ -98,7 +98,7 @@ TEST(no_two_pods_have_the_same_level)
         cleanup_free char *path = path_join(test_directory(), "pods/one/level");
         cleanup_free char *first = level_of("one"), *second = NULL;
 
-        begin("other");
+        world_init("other");
         set_level(first);
         REQUIRE(unlink(path) == 0);
         second = level_of("one");
@@ -107,7 +107,7 @@ TEST(no_two_pods_have_the_same_level)
 
 TEST(default_label_is_the_policys_with_the_pods_level)
 {
-        begin("one");
+        world_init("one");
         set_level("s0:c3,c700\n");
         expect_labels(&containers[0], "system_u:system_r:container_t:s0:c3,c700",
                       "system_u:object_r:container_file_t:s0:c3,c700");
@@ -118,7 +118,7 @@ TEST(policy_without_levels_gives_none)
         SeLinuxLabelDefaults plain = { .process = WORD("system_u:system_r:container_t"),
                                        .file = WORD("system_u:object_r:container_file_t") };
 
-        begin("one");
+        world_init("one");
         config.labels = &plain;
         set_level("s0:c3,c700\n");
         expect_labels(&containers[0], "system_u:system_r:container_t",
@@ -134,7 +134,7 @@ TEST(selinux_options_of_container_replace_the_pods)
         SeLinuxOptions of_second = { .level = WORD("s0:c8.c9"), .role = WORD("second_r") };
         SeLinuxOptions nothing = { .type = WORD("") };
 
-        begin("one");
+        world_init("one");
         set_level("s0:c3,c700\n");
         pod.spec.security_context.se_linux_options = &of_pod;
         containers[0].security_context.se_linux_options = &of_first;
@@ -150,7 +150,7 @@ TEST(selinux_options_of_container_replace_the_pods)
 
 TEST(privileged_container_is_unlabelled_but_its_files_are_labelled)
 {
-        begin("one");
+        world_init("one");
         set_level("s0:c3,c700\n");
         containers[0].security_context.privileged = true;
         expect_labels(&containers[0], "", "system_u:object_r:container_file_t:s0:c3,c700");
@@ -161,7 +161,7 @@ TEST(container_in_host_pid_or_ipc_is_labelled_only_on_request)
         SeLinuxOptions options = { .type = WORD("spc_t") };
 
         for (unsigned i = 0; i < 2; i++) {
-                begin("one");
+                world_init("one");
                 set_level("s0:c3,c700\n");
                 pod.spec.host_pid = i == 0;
                 pod.spec.host_ipc = i == 1;
@@ -176,7 +176,7 @@ TEST(selinux_options_are_ignored_without_selinux)
 {
         SeLinuxOptions options = { .level = WORD("nonsense") };
 
-        begin("one");
+        world_init("one");
         config = (BundleConfig){ .run_dir = test_directory() };
         containers[0].security_context.se_linux_options = &options;
         EXPECT_EQ(selinux_prepare_pod_level(&config, &pod, NULL), 0);
@@ -187,7 +187,7 @@ TEST(policy_without_container_contexts_labels_nothing_by_default)
 {
         SeLinuxOptions options = { .type = WORD("my_t") };
 
-        begin("one");
+        world_init("one");
         set_level("s0:c3,c700\n");
         config.has_selinux_labels = false;
         expect_labels(&containers[0], "", "");
@@ -205,7 +205,7 @@ TEST(pod_started_without_labels_stays_without)
 {
         SeLinuxOptions options = { .type = WORD("my_t") };
 
-        begin("unlabelled");
+        world_init("unlabelled");
         expect_labels(&containers[0], "", "");
         containers[1].security_context.se_linux_options = &options;
         expect_error(
@@ -229,7 +229,7 @@ TEST(selinux_level_is_checked_as_in_container_engines)
                 { "s0,c1", false },   { "x", false },          { "s0:c1,\"", false },
         };
 
-        begin("one");
+        world_init("one");
         set_level("s0:c3,c700\n");
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 cleanup_free char *level = strdup(cases[i].level);
@@ -254,7 +254,7 @@ TEST(label_unknown_to_the_kernel_is_an_error)
 {
         SeLinuxOptions options = { .type = WORD("alien_t") };
 
-        begin("one");
+        world_init("one");
         set_level("s0:c3,c700\n");
         config.check_selinux_label = knows_all_but_alien;
         expect_labels(&containers[0], "system_u:system_r:container_t:s0:c3,c700",
@@ -269,7 +269,7 @@ TEST(option_with_a_separator_is_refused)
 {
         static const char *const words[] = { "a,b", "a\"b", "a b", "a:b", "a\nb" };
 
-        begin("one");
+        world_init("one");
         set_level("s0:c3,c700\n");
         for (size_t i = 0; i < N_ELEMENTS(words); i++) {
                 cleanup_free char *word = strdup(words[i]);
@@ -298,7 +298,7 @@ TEST(shared_files_have_the_common_label_or_lack_categories)
         Volume nobodys = { .name = WORD("nobodys") };
         cleanup_free char *first = NULL, *second = NULL, *third = NULL, *fourth = NULL;
 
-        begin("one");
+        world_init("one");
         set_level("s0:c3,c700\n");
         first = shared(NULL);
         EXPECT_STREQ(first, "system_u:object_r:container_file_t:s0:c3,c700");
@@ -360,7 +360,7 @@ TEST(relabelling_is_requested_for_own_volumes_and_never_for_host_paths)
         cleanup_free char *labelled = NULL, *plain = NULL, *expected = NULL;
         RuntimeSpecInput input;
 
-        begin("one");
+        world_init("one");
         set_level("s0:c3,c700\n");
         write_text("pods/one/hosts", "");
         config.state_dir = "/state";
@@ -399,7 +399,7 @@ TEST(labelled_image_volume_of_one_layer_is_an_overlay)
         cleanup_free char *text = NULL;
         RuntimeSpecInput input;
 
-        begin("one");
+        world_init("one");
         config.run_dir = "/run";
         config.volume_images = images;
         pod.spec.volumes.items = &volume;
@@ -425,7 +425,7 @@ TEST(config_json_has_both_labels)
         cleanup_free char *text = NULL;
         json_t *document;
 
-        begin("one");
+        world_init("one");
         config.state_dir = "/state";
         config.cgroup_root = "/";
         pod.metadata.name = pod.metadata.namespace = WORD("p");

@@ -33,7 +33,7 @@ static char *directory_of(const World *world, const char *uid) {
         return path;
 }
 
-static unsigned get(const World *world, const char *uid) {
+static unsigned allocate_user_ids(const World *world, const char *uid) {
         cleanup_free char *path = directory_of(world, uid);
         Pod pod = pod_of(uid);
         unsigned id = 0;
@@ -52,7 +52,7 @@ TEST(pods_get_distinct_ids_and_keep_them)
         world_init(&world);
         for (unsigned i = 0; i < N_ELEMENTS(ids); i++) {
                 (void) snprintf(uid, sizeof(uid), "%u", i);
-                ids[i] = get(&world, uid);
+                ids[i] = allocate_user_ids(&world, uid);
                 EXPECT_EQ(ids[i] % USERNS_IDS_PER_POD, 0);
                 EXPECT(ids[i] >= USERNS_FIRST_ID && ids[i] < USERNS_END_ID);
                 for (unsigned j = 0; j < i; j++)
@@ -60,7 +60,7 @@ TEST(pods_get_distinct_ids_and_keep_them)
         }
         for (unsigned i = 0; i < N_ELEMENTS(ids); i++) {
                 (void) snprintf(uid, sizeof(uid), "%u", i);
-                EXPECT_EQ(get(&world, uid), ids[i]);
+                EXPECT_EQ(allocate_user_ids(&world, uid), ids[i]);
         }
         world_done(&world);
 }
@@ -72,12 +72,12 @@ TEST(ids_are_free_again_when_the_pod_directory_is_removed)
         World world;
 
         world_init(&world);
-        first = get(&world, "a");
-        second = get(&world, "b");
+        first = allocate_user_ids(&world, "a");
+        second = allocate_user_ids(&world, "b");
         path = directory_of(&world, "a");
         EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
-        EXPECT_EQ(get(&world, "c"), first);
-        EXPECT(get(&world, "d") > second);
+        EXPECT_EQ(allocate_user_ids(&world, "c"), first);
+        EXPECT(allocate_user_ids(&world, "d") > second);
         world_done(&world);
 }
 
@@ -94,8 +94,8 @@ TEST(damaged_id_link_is_replaced)
                 link = path_join(path, "user-ids");
                 REQUIRE(link && mkdir_parents_at(AT_FDCWD, path, 0700) == 0);
                 REQUIRE(symlink(targets[i], link) == 0);
-                EXPECT_EQ(get(&world, "b"), USERNS_FIRST_ID);
-                EXPECT_EQ(get(&world, "a"), USERNS_FIRST_ID + USERNS_IDS_PER_POD);
+                EXPECT_EQ(allocate_user_ids(&world, "b"), USERNS_FIRST_ID);
+                EXPECT_EQ(allocate_user_ids(&world, "a"), USERNS_FIRST_ID + USERNS_IDS_PER_POD);
                 world_done(&world);
         }
 }

@@ -108,7 +108,7 @@ static void expect_completed_options(const char *completion, const Command *comm
 /* Behind an option that takes a value comes its value, and no word of the command line. */
 static void expect_known_value(const char *completion, const Option *option) {
         cleanup_free char *word = NULL;
-        const char *list = strstr(completion, "local with_value='"), *end;
+        const char *list = strstr(completion, "local with_value='"), *end = NULL;
 
         if (!option->argument)
                 return;

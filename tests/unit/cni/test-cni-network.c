@@ -53,7 +53,7 @@ static Pod pod = {
 
 /* A directory with a program for each plugin of the chain. */
 static const char *make_plugins(void) {
-        static const char *const names[] = { "one", "two", "three" };
+        static const char *const names[] = { "one", "two", "three", "bandwidth" };
 
         for (size_t i = 0; i < N_ELEMENTS(names); i++) {
                 cleanup_free char *path = NULL;
@@ -66,7 +66,7 @@ static const char *make_plugins(void) {
         return test_directory();
 }
 
-static CniNetwork *make(const char *config) {
+static CniNetwork *load_network(const char *config) {
         cleanup_error Error error = ERROR_NULL;
         CniNetwork *network = NULL;
         int r = cni_network_new(config, make_plugins(), &pod, 7, &network, &error);
@@ -105,7 +105,7 @@ static int answer(CniNetwork *network, CniCommand command, size_t step, int exit
 
 TEST(add_chains_results_and_delete_runs_backwards_with_the_last_result)
 {
-        cleanup_with(cni_network_freep) CniNetwork *network = make(CONFIG);
+        cleanup_with(cni_network_freep) CniNetwork *network = load_network(CONFIG);
 
         EXPECT_EQ(cni_network_n_steps(network, CNI_ADD), 3);
         EXPECT_EQ(cni_network_n_steps(network, CNI_DEL), 0);
@@ -132,7 +132,7 @@ TEST(add_chains_results_and_delete_runs_backwards_with_the_last_result)
 
 TEST(environment_is_that_of_the_specification)
 {
-        cleanup_with(cni_network_freep) CniNetwork *network = make(CONFIG);
+        cleanup_with(cni_network_freep) CniNetwork *network = load_network(CONFIG);
         cleanup_with(cni_invocation_done) CniInvocation invocation = { 0 };
         cleanup_free char *program = NULL, *path = NULL;
         const char *id;
@@ -175,7 +175,7 @@ TEST(each_sandbox_of_a_pod_has_its_own_container_id)
 
 TEST(stored_attachment_is_read_back)
 {
-        cleanup_with(cni_network_freep) CniNetwork *network = make(CONFIG), *again = NULL;
+        cleanup_with(cni_network_freep) CniNetwork *network = load_network(CONFIG), *again = NULL;
         cleanup_free char *text = NULL, *twice = NULL;
 
         cni_network_note_add_step(network, 3);
@@ -202,7 +202,7 @@ static CniNetwork *make_masquerading(const char *ipam) {
                          "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":[{\"type\":\"one\","
                          "\"ipMasq\":true,\"ipam\":%s},{\"type\":\"two\"}]}",
                          ipam) > 0);
-        return make(config);
+        return load_network(config);
 }
 
 /* The steps of a command, each with the address of its dummy interface. */
@@ -338,7 +338,7 @@ TEST(error_messages_name_the_plugin)
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                cleanup_with(cni_network_freep) CniNetwork *network = make(CONFIG);
+                cleanup_with(cni_network_freep) CniNetwork *network = load_network(CONFIG);
                 cleanup_error Error error = ERROR_NULL;
 
                 EXPECT(answer(network, CNI_ADD, 2, cases[i].exit_code, cases[i].output, &error) <
@@ -350,7 +350,7 @@ TEST(error_messages_name_the_plugin)
 
 TEST(too_large_result_is_refused)
 {
-        cleanup_with(cni_network_freep) CniNetwork *network = make(CONFIG);
+        cleanup_with(cni_network_freep) CniNetwork *network = load_network(CONFIG);
         cleanup_error Error error = ERROR_NULL;
         cleanup_free char *large = malloc(CNI_RESULT_MAX + 2);
 
@@ -365,7 +365,7 @@ TEST(too_large_result_is_refused)
 TEST(old_version_deletes_without_prev_result_and_skips_check)
 {
         cleanup_with(cni_network_freep) CniNetwork *network =
-                make("{\"cniVersion\":\"0.3.1\",\"name\":\"n\",\"type\":\"one\"}");
+                load_network("{\"cniVersion\":\"0.3.1\",\"name\":\"n\",\"type\":\"one\"}");
 
         cni_network_note_add_step(network, 1);
         REQUIRE(answer(network, CNI_ADD, 0, 0, "{\"ips\":[{\"address\":\"10.0.0.2/8\"}]}", NULL) ==
@@ -374,6 +374,33 @@ TEST(old_version_deletes_without_prev_result_and_skips_check)
         EXPECT_EQ(cni_network_n_steps(network, CNI_CHECK), 0);
         expect_input(network, CNI_DEL, 0,
                      "{\"cniVersion\":\"0.3.1\",\"name\":\"n\",\"type\":\"one\"}");
+}
+
+/* The pod has a limit, which the plugin without the capability does not get. */
+TEST(bandwidth_plugin_without_a_limit_is_not_checked)
+{
+        static const struct {
+                const char *plugin;
+                size_t n_checks;
+        } cases[] = {
+                { "{\"type\":\"bandwidth\",\"capabilities\":{\"bandwidth\":true}}", 2 },
+                { "{\"type\":\"bandwidth\"}", 1 },
+                { "{\"type\":\"bandwidth\",\"ingressRate\":1000}", 2 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_free char *config = NULL;
+                cleanup_with(cni_network_freep) CniNetwork *network = NULL;
+
+                REQUIRE(asprintf(&config,
+                                 "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":[%s,"
+                                 "{\"type\":\"one\"}]}",
+                                 cases[i].plugin) > 0);
+                network = load_network(config);
+                cni_network_note_add_step(network, 2);
+                REQUIRE(answer(network, CNI_ADD, 1, 0, RESULT, NULL) == 0);
+                EXPECT_EQ(cni_network_n_steps(network, CNI_CHECK), cases[i].n_checks);
+        }
 }
 
 TEST(missing_plugin_is_reported_with_the_search_path)

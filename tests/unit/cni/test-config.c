@@ -113,7 +113,7 @@ TEST(default_network_is_the_packaged_one)
         EXPECT(answer[0] == '{');
 }
 
-static void put(const char *name, const char *text) {
+static void write_config_file(const char *name, const char *text) {
         cleanup_close int fd = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
         REQUIRE(fd >= 0 && write_file_atomic_at(fd, name, text, strlen(text), 0644) >= 0);
@@ -137,14 +137,14 @@ TEST(first_file_by_name_is_read_or_else_the_default)
         EXPECT_EQ(cni_config_load(nowhere, &text, &file, NULL), 0);
         EXPECT_STREQ(text, cni_default_config);
         EXPECT(!file);
-        put("README", "x");
-        put(".05-hidden.conf", "x");
-        put("05-old.conf.bak", "x");
+        write_config_file("README", "x");
+        write_config_file(".05-hidden.conf", "x");
+        write_config_file("05-old.conf.bak", "x");
         expect_read(cni_default_config, NULL);
-        put("87-last.conflist", "last");
-        put("20-middle.json", "middle");
+        write_config_file("87-last.conflist", "last");
+        write_config_file("20-middle.json", "middle");
         expect_read("middle", "20-middle.json");
-        put("10-first.conf", "first");
+        write_config_file("10-first.conf", "first");
         expect_read("first", "10-first.conf");
 }
 

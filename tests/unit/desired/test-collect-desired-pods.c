@@ -11,7 +11,7 @@ static char calls[256]; /* in their order */
 static char default_namespace[] = "default";
 static bool daemonsets_fail, apiserver_fails;
 
-static void note(const char *call) {
+static void record_call(const char *call) {
         size_t length = strlen(calls);
 
         REQUIRE(length + strlen(call) + 2 < sizeof(calls));
@@ -36,12 +36,12 @@ static int add_set_pods(const DesiredDaemonSets *sets, DesiredPods *desired, voi
                 (void) snprintf(text, sizeof(text), "%s:%s",
                                 pod_source_format(&sets->items[i].source),
                                 sets->items[i].set->metadata.name);
-                note(text);
+                record_call(text);
         }
-        note("daemonset-pods");
+        record_call("daemonset-pods");
         if (desired_pods_add(desired, &orphan, named_pod("web-n")) != 0 ||
             desired_pods_add(desired, &orphan, named_pod("left")) != 1)
-                note("unexpected");
+                record_call("unexpected");
         return daemonsets_fail ? -ENOMEM : 0;
 }
 
@@ -50,17 +50,17 @@ static int add_api_sets(DesiredDaemonSets *sets, void *userdata) {
         static char name[] = "logd";
         static const DaemonSet set = { .metadata.name = name };
 
-        note("api-daemonsets");
+        record_call("api-daemonsets");
         return desired_daemonsets_add(sets, &source, &set);
 }
 
 static int add_api_pods(DesiredPods *desired, void *userdata) {
         static const PodSource source = { .kind = POD_SOURCE_APISERVER };
 
-        note("api-pods");
+        record_call("api-pods");
         if (desired_pods_add(desired, &source, named_pod("left")) != 0 ||
             desired_pods_add(desired, &source, named_pod("api")) != 1)
-                note("unexpected");
+                record_call("unexpected");
         return apiserver_fails ? -ENOMEM : 0;
 }
 

@@ -37,16 +37,16 @@ static const PodSource orphan = { .kind = POD_SOURCE_ORPHAN };
 /* "edit default/web-n web.yaml; stop default/db-n: why", or "" */
 static char *diff(const DesiredPods *desired, ActualPod *pods, size_t n) {
         const ActualPods actual = { pods, n };
-        cleanup_with(pod_actions_done) PodActions actions = { 0 };
+        cleanup_with(pod_worker_actions_done) PodWorkerActions actions = { 0 };
         char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
 
         REQUIRE(out && diff_desired_pods(desired, &actual, &actions) == 0);
         for (size_t i = 0; i < actions.n; i++) {
-                const PodAction *action = &actions.items[i];
+                const PodWorkerAction *action = &actions.items[i];
 
-                fprintf(out, "%s%s %s", i > 0 ? "; " : "", pod_action_names[action->kind],
+                fprintf(out, "%s%s %s", i > 0 ? "; " : "", pod_worker_action_names[action->kind],
                         action->metadata->name);
                 if (action->source)
                         fprintf(out, " %s", pod_source_format(action->source));

@@ -12,8 +12,8 @@ static EvictionPolicy policy_of(size_t n, const EvictionThreshold *thresholds) {
         return policy;
 }
 
-static void see(ThresholdState *state, const EvictionPolicy *policy, int64_t available,
-                uint64_t now) {
+static void observe_signal(ThresholdState *state, const EvictionPolicy *policy, int64_t available,
+                           uint64_t now) {
         SignalObservations observed = { .of = { [EVICTION_MEMORY] = { true, available, 1000 },
                                                 [EVICTION_NODE_FS] = { true, available, 1000 } } };
 
@@ -30,10 +30,10 @@ TEST(a_threshold_is_met_below_its_quantity)
         EvictionPolicy policy = policy_of(1, &hard);
         ThresholdState state = { 0 };
 
-        see(&state, &policy, 100, 10 * SEC);
+        observe_signal(&state, &policy, 100, 10 * SEC);
         EXPECT(!threshold_state_is_short(&state, &policy));
         EXPECT_EQ(state.conditions, 0);
-        see(&state, &policy, 99, 11 * SEC);
+        observe_signal(&state, &policy, 99, 11 * SEC);
         EXPECT(threshold_state_is_short(&state, &policy));
         EXPECT(threshold_state_due(&state, &policy) == &policy.thresholds[0]);
         EXPECT_EQ(state.conditions, NODE_CONDITION_BIT(NODE_MEMORY_PRESSURE));
@@ -54,13 +54,13 @@ TEST(a_soft_threshold_sets_the_condition_at_once_and_is_due_after_its_grace_peri
         EvictionPolicy policy = policy_of(1, &soft);
         ThresholdState state = { 0 };
 
-        see(&state, &policy, 199, 10 * SEC);
+        observe_signal(&state, &policy, 199, 10 * SEC);
         EXPECT_EQ(state.conditions, NODE_CONDITION_BIT(NODE_MEMORY_PRESSURE));
         EXPECT(!threshold_state_due(&state, &policy));
         EXPECT_EQ(threshold_state_next_change(&state, &policy), 40 * SEC);
-        see(&state, &policy, 199, 39 * SEC);
+        observe_signal(&state, &policy, 199, 39 * SEC);
         EXPECT(!threshold_state_due(&state, &policy));
-        see(&state, &policy, 199, 40 * SEC);
+        observe_signal(&state, &policy, 199, 40 * SEC);
         EXPECT(threshold_state_due(&state, &policy) != NULL);
 }
 
@@ -69,10 +69,10 @@ TEST(a_grace_period_starts_over_when_the_threshold_was_not_met_in_between)
         EvictionPolicy policy = policy_of(1, &soft);
         ThresholdState state = { 0 };
 
-        see(&state, &policy, 199, 10 * SEC);
-        see(&state, &policy, 200, 20 * SEC);
-        see(&state, &policy, 199, 30 * SEC);
-        see(&state, &policy, 199, 45 * SEC);
+        observe_signal(&state, &policy, 199, 10 * SEC);
+        observe_signal(&state, &policy, 200, 20 * SEC);
+        observe_signal(&state, &policy, 199, 30 * SEC);
+        observe_signal(&state, &policy, 199, 45 * SEC);
         EXPECT(!threshold_state_due(&state, &policy));
 }
 
@@ -84,12 +84,12 @@ TEST(a_due_threshold_stays_met_until_its_minimum_reclaim)
 
         threshold.min_reclaim.quantity = 50;
         policy = policy_of(1, &threshold);
-        see(&state, &policy, 149, 1 * SEC);
+        observe_signal(&state, &policy, 149, 1 * SEC);
         EXPECT(!threshold_state_is_short(&state, &policy));
-        see(&state, &policy, 99, 2 * SEC);
-        see(&state, &policy, 149, 3 * SEC);
+        observe_signal(&state, &policy, 99, 2 * SEC);
+        observe_signal(&state, &policy, 149, 3 * SEC);
         EXPECT(threshold_state_due(&state, &policy) != NULL);
-        see(&state, &policy, 150, 4 * SEC);
+        observe_signal(&state, &policy, 150, 4 * SEC);
         EXPECT(!threshold_state_is_short(&state, &policy));
 }
 
@@ -98,14 +98,14 @@ TEST(a_condition_lasts_for_the_transition_period)
         EvictionPolicy policy = policy_of(1, &hard);
         ThresholdState state = { 0 };
 
-        see(&state, &policy, 50, 10 * SEC);
-        see(&state, &policy, 50, 20 * SEC);
-        see(&state, &policy, 500, 30 * SEC);
+        observe_signal(&state, &policy, 50, 10 * SEC);
+        observe_signal(&state, &policy, 50, 20 * SEC);
+        observe_signal(&state, &policy, 500, 30 * SEC);
         EXPECT_EQ(state.conditions, NODE_CONDITION_BIT(NODE_MEMORY_PRESSURE));
         EXPECT_EQ(threshold_state_next_change(&state, &policy), 320 * SEC);
-        see(&state, &policy, 500, 319 * SEC);
+        observe_signal(&state, &policy, 500, 319 * SEC);
         EXPECT(state.conditions != 0);
-        see(&state, &policy, 500, 320 * SEC);
+        observe_signal(&state, &policy, 500, 320 * SEC);
         EXPECT_EQ(state.conditions, 0);
         EXPECT_EQ(threshold_state_next_change(&state, &policy), UINT64_MAX);
 }
@@ -117,10 +117,10 @@ TEST(memory_is_reclaimed_before_disks_and_hard_thresholds_before_soft_ones)
         EvictionPolicy policy = policy_of(N_ELEMENTS(thresholds), thresholds);
         ThresholdState state = { 0 };
 
-        see(&state, &policy, 50, 10 * SEC);
-        see(&state, &policy, 50, 60 * SEC);
+        observe_signal(&state, &policy, 50, 10 * SEC);
+        observe_signal(&state, &policy, 50, 60 * SEC);
         EXPECT(threshold_state_due(&state, &policy) == &policy.thresholds[2]);
-        see(&state, &policy, 150, 61 * SEC);
+        observe_signal(&state, &policy, 150, 61 * SEC);
         EXPECT(threshold_state_due(&state, &policy) == &policy.thresholds[1]);
         EXPECT_EQ(state.conditions, NODE_CONDITION_BIT(NODE_MEMORY_PRESSURE) |
                                             NODE_CONDITION_BIT(NODE_DISK_PRESSURE));

@@ -25,8 +25,8 @@ static int on_item(const char *data, size_t length, void *userdata) {
 }
 
 /* In two pieces, split at 'at', the first of them byte by byte where 'is_slow'. */
-static int take(bool is_list, const char *json, size_t at, bool is_slow, Taken *taken,
-                char rest[1024]) {
+static int feed_framer(bool is_list, const char *json, size_t at, bool is_slow, Taken *taken,
+                       char rest[1024]) {
         JsonFramer *splitter = json_framer_new(is_list, on_item, taken);
         const char *said = NULL;
         size_t length = strlen(json);
@@ -61,7 +61,7 @@ static void expect_at_every_split(const Case *c) {
         printf("%s\n", c->json);
         for (size_t at = 0; at <= strlen(c->json); at++)
                 for (int slow = 0; slow < 2; slow++) {
-                        EXPECT_EQ(take(c->is_list, c->json, at, slow, &taken, rest), c->r);
+                        EXPECT_EQ(feed_framer(c->is_list, c->json, at, slow, &taken, rest), c->r);
                         EXPECT_STREQ(taken.text, c->items);
                         EXPECT_STREQ(rest, c->r == 0 ? strna(c->rest) : "");
                 }
@@ -119,7 +119,7 @@ TEST(callback_may_end_the_split)
         Taken taken = { .verdict = -ECANCELED };
         char rest[1024];
 
-        EXPECT_EQ(take(false, "{\"a\":1}{\"b\":2}", 0, false, &taken, rest), -ECANCELED);
+        EXPECT_EQ(feed_framer(false, "{\"a\":1}{\"b\":2}", 0, false, &taken, rest), -ECANCELED);
         EXPECT_STREQ(taken.text, "{\"a\":1}|");
 }
 

@@ -34,6 +34,7 @@ TEST(references_to_objects_are_left_out_with_their_mounts_and_variables)
                       "\"imagePullSecrets\":[{\"name\":\"x\"}],\"priority\":7,"
                       "\"priorityClassName\":\"mine\","
                       "\"runtimeClassName\":\"r\",\"serviceAccountName\":\"sa\","
+                      "\"ephemeralContainers\":[{\"name\":\"e\"}],"
                       "\"containers\":[{\"name\":\"c\",\"envFrom\":[{\"secretRef\":{}}],\"env\":["
                       "{\"name\":\"A\",\"value\":\"1\"},{\"name\":\"B\",\"valueFrom\":{"
                       "\"secretKeyRef\":{}}},"

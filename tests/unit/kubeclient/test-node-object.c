@@ -38,7 +38,7 @@ static void sample_done(Sample *sample) {
         node_status_done(&sample->status);
 }
 
-static json_t *get(json_t *json, const char *path) {
+static json_t *json_at_path(json_t *json, const char *path) {
         char copy[256], *rest = copy, *part;
 
         (void) snprintf(copy, sizeof(copy), "%s", path);
@@ -48,11 +48,11 @@ static json_t *get(json_t *json, const char *path) {
         return json;
 }
 
-static const char *text(json_t *json, const char *path) {
-        return json_string_value(get(json, path));
+static const char *text_at_path(json_t *json, const char *path) {
+        return json_string_value(json_at_path(json, path));
 }
 
-static json_t *make(const Sample *sample) {
+static json_t *make_node_object(const Sample *sample) {
         cleanup_free char *body = node_object_new(&sample->facts, &sample->status, NOW);
         json_t *json = body ? json_loads(body, 0, NULL) : NULL;
 
@@ -62,11 +62,12 @@ static json_t *make(const Sample *sample) {
 
 /* What the server answers to the body. */
 static char *known_of(const Sample *sample) {
-        json_t *json = make(sample);
+        json_t *json = make_node_object(sample);
         char *known;
 
-        (void) json_object_set_new(get(json, "metadata"), "uid", json_string("u-1"));
-        (void) json_object_set_new(get(json, "metadata"), "resourceVersion", json_string("7"));
+        (void) json_object_set_new(json_at_path(json, "metadata"), "uid", json_string("u-1"));
+        (void) json_object_set_new(json_at_path(json, "metadata"), "resourceVersion",
+                                   json_string("7"));
         known = json_dumps(json, JSON_COMPACT);
         json_decref(json);
         return known;
@@ -87,27 +88,31 @@ TEST(registration_uses_the_reasons_and_messages_of_the_kubelet)
         json_t *json;
 
         sample_init(&sample);
-        json = make(&sample);
-        EXPECT_STREQ(text(json, "kind"), "Node");
-        EXPECT_STREQ(text(json, "metadata|labels|kubernetes.io/hostname"), "node1");
-        EXPECT_STREQ(text(json, "status|capacity|cpu"), "2");
-        EXPECT_STREQ(text(json, "status|allocatable|cpu"), "1930m");
-        EXPECT_STREQ(text(json, "status|capacity|memory"), "24684092Ki");
-        EXPECT_STREQ(text(json, "status|allocatable|ephemeral-storage"), "243497856212");
-        EXPECT_STREQ(text(json, "status|capacity|hugepages-2Mi"), "0");
-        EXPECT(!get(json, "status|allocatable|hugepages-2Mi"));
-        EXPECT_STREQ(text(json, "status|conditions|0|type"), "MemoryPressure");
-        EXPECT_STREQ(text(json, "status|conditions|0|reason"), "KubeletHasSufficientMemory");
-        EXPECT_STREQ(text(json, "status|conditions|3|type"), "Ready");
-        EXPECT_STREQ(text(json, "status|conditions|3|status"), "True");
-        EXPECT_STREQ(text(json, "status|conditions|3|message"), "kubelet is posting ready status");
-        EXPECT_STREQ(text(json, "status|conditions|3|lastTransitionTime"), "2026-01-01T00:00:00Z");
-        EXPECT_STREQ(text(json, "status|addresses|0|type"), "InternalIP");
-        EXPECT_STREQ(text(json, "status|addresses|1|address"), "node1");
-        EXPECT_STREQ(text(json, "status|nodeInfo|operatingSystem"), "linux");
-        EXPECT_EQ(json_integer_value(get(json, "status|daemonEndpoints|kubeletEndpoint|Port")),
+        json = make_node_object(&sample);
+        EXPECT_STREQ(text_at_path(json, "kind"), "Node");
+        EXPECT_STREQ(text_at_path(json, "metadata|labels|kubernetes.io/hostname"), "node1");
+        EXPECT_STREQ(text_at_path(json, "status|capacity|cpu"), "2");
+        EXPECT_STREQ(text_at_path(json, "status|allocatable|cpu"), "1930m");
+        EXPECT_STREQ(text_at_path(json, "status|capacity|memory"), "24684092Ki");
+        EXPECT_STREQ(text_at_path(json, "status|allocatable|ephemeral-storage"), "243497856212");
+        EXPECT_STREQ(text_at_path(json, "status|capacity|hugepages-2Mi"), "0");
+        EXPECT(!json_at_path(json, "status|allocatable|hugepages-2Mi"));
+        EXPECT_STREQ(text_at_path(json, "status|conditions|0|type"), "MemoryPressure");
+        EXPECT_STREQ(text_at_path(json, "status|conditions|0|reason"),
+                     "KubeletHasSufficientMemory");
+        EXPECT_STREQ(text_at_path(json, "status|conditions|3|type"), "Ready");
+        EXPECT_STREQ(text_at_path(json, "status|conditions|3|status"), "True");
+        EXPECT_STREQ(text_at_path(json, "status|conditions|3|message"),
+                     "kubelet is posting ready status");
+        EXPECT_STREQ(text_at_path(json, "status|conditions|3|lastTransitionTime"),
+                     "2026-01-01T00:00:00Z");
+        EXPECT_STREQ(text_at_path(json, "status|addresses|0|type"), "InternalIP");
+        EXPECT_STREQ(text_at_path(json, "status|addresses|1|address"), "node1");
+        EXPECT_STREQ(text_at_path(json, "status|nodeInfo|operatingSystem"), "linux");
+        EXPECT_EQ(json_integer_value(
+                          json_at_path(json, "status|daemonEndpoints|kubeletEndpoint|Port")),
                   10250);
-        EXPECT(!get(json, "spec|taints"));
+        EXPECT(!json_at_path(json, "spec|taints"));
         json_decref(json);
         sample_done(&sample);
 }
@@ -132,13 +137,14 @@ TEST(heartbeat_has_the_conditions_only)
         sample_init(&sample);
         known = known_of(&sample);
         patch = patch_of(&sample, known, true, 1);
-        EXPECT_EQ(json_object_size(get(patch, "status")), 2);
-        EXPECT_EQ(json_array_size(get(patch, "status|conditions")), 4);
-        EXPECT_EQ(json_object_size(get(patch, "status|conditions|2")), 2);
-        EXPECT_STREQ(text(patch, "status|conditions|2|type"), "PIDPressure");
-        EXPECT_STREQ(text(patch, "status|conditions|2|lastHeartbeatTime"), "2026-01-01T00:01:00Z");
-        EXPECT_STREQ(text(patch, "status|$setElementOrder/conditions|3|type"), "Ready");
-        EXPECT(!get(patch, "metadata"));
+        EXPECT_EQ(json_object_size(json_at_path(patch, "status")), 2);
+        EXPECT_EQ(json_array_size(json_at_path(patch, "status|conditions")), 4);
+        EXPECT_EQ(json_object_size(json_at_path(patch, "status|conditions|2")), 2);
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|2|type"), "PIDPressure");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|2|lastHeartbeatTime"),
+                     "2026-01-01T00:01:00Z");
+        EXPECT_STREQ(text_at_path(patch, "status|$setElementOrder/conditions|3|type"), "Ready");
+        EXPECT(!json_at_path(patch, "metadata"));
         json_decref(patch);
         sample_done(&sample);
 }
@@ -153,10 +159,11 @@ TEST(changed_condition_has_its_transition_time)
         known = known_of(&sample);
         sample.status.pressure.set = NODE_CONDITION_BIT(NODE_DISK_PRESSURE);
         patch = patch_of(&sample, known, false, 1);
-        EXPECT_STREQ(text(patch, "status|conditions|1|status"), "True");
-        EXPECT_STREQ(text(patch, "status|conditions|1|reason"), "KubeletHasDiskPressure");
-        EXPECT_STREQ(text(patch, "status|conditions|1|lastTransitionTime"), "2026-01-01T00:01:00Z");
-        EXPECT(!get(patch, "status|conditions|3|status"));
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|1|status"), "True");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|1|reason"), "KubeletHasDiskPressure");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|1|lastTransitionTime"),
+                     "2026-01-01T00:01:00Z");
+        EXPECT(!json_at_path(patch, "status|conditions|3|status"));
         json_decref(patch);
         sample_done(&sample);
 }
@@ -173,9 +180,9 @@ TEST(changed_message_keeps_the_transition_time)
         free(sample.status.last_error);
         sample.status.last_error = strdup("another");
         patch = patch_of(&sample, known, false, 1);
-        EXPECT_STREQ(text(patch, "status|conditions|3|message"), "another");
-        EXPECT(!get(patch, "status|conditions|3|reason"));
-        EXPECT(!get(patch, "status|conditions|3|lastTransitionTime"));
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|3|message"), "another");
+        EXPECT(!json_at_path(patch, "status|conditions|3|reason"));
+        EXPECT(!json_at_path(patch, "status|conditions|3|lastTransitionTime"));
         json_decref(patch);
         sample_done(&sample);
 }
@@ -192,13 +199,13 @@ TEST(patch_has_only_what_differs)
         sample.status.capacity.huge_pages_2mi = NODE_RESOURCE_NONE;
         REQUIRE(strv_append(&sample.status.addresses, "2001:db8::1") == 0);
         patch = patch_of(&sample, known, false, 1);
-        EXPECT_EQ(json_object_size(get(patch, "status|capacity")), 2);
-        EXPECT(json_is_null(get(patch, "status|capacity|hugepages-2Mi")));
-        EXPECT(!get(patch, "status|allocatable"));
-        EXPECT(!get(patch, "status|nodeInfo"));
-        EXPECT_EQ(json_array_size(get(patch, "status|addresses")), 4);
-        EXPECT_STREQ(text(patch, "status|addresses|3|$patch"), "replace");
-        EXPECT_EQ(json_array_size(get(patch, "status|conditions")), 4);
+        EXPECT_EQ(json_object_size(json_at_path(patch, "status|capacity")), 2);
+        EXPECT(json_is_null(json_at_path(patch, "status|capacity|hugepages-2Mi")));
+        EXPECT(!json_at_path(patch, "status|allocatable"));
+        EXPECT(!json_at_path(patch, "status|nodeInfo"));
+        EXPECT_EQ(json_array_size(json_at_path(patch, "status|addresses")), 4);
+        EXPECT_STREQ(text_at_path(patch, "status|addresses|3|$patch"), "replace");
+        EXPECT_EQ(json_array_size(json_at_path(patch, "status|conditions")), 4);
         json_decref(patch);
         sample_done(&sample);
 }
@@ -213,9 +220,9 @@ TEST(refused_permission_is_a_condition)
         known = known_of(&sample);
         sample.status.refused = strdup("DaemonSets: it may not list them");
         patch = patch_of(&sample, known, false, 1);
-        EXPECT_STREQ(text(patch, "status|conditions|4|type"), "mainstay.io/Refused");
-        EXPECT_STREQ(text(patch, "status|conditions|4|status"), "True");
-        EXPECT_STREQ(text(patch, "status|conditions|4|message"),
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|4|type"), "mainstay.io/Refused");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|4|status"), "True");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|4|message"),
                      "DaemonSets: it may not list them");
         json_decref(patch);
 
@@ -224,8 +231,8 @@ TEST(refused_permission_is_a_condition)
         free(sample.status.refused);
         sample.status.refused = NULL;
         patch = patch_of(&sample, known, false, 1);
-        EXPECT_STREQ(text(patch, "status|conditions|4|status"), "False");
-        EXPECT_STREQ(text(patch, "status|conditions|4|reason"), "NothingRefused");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|4|status"), "False");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|4|reason"), "NothingRefused");
         json_decref(patch);
         sample_done(&sample);
 }
@@ -243,9 +250,10 @@ TEST(images_are_limited_to_what_the_API_accepts)
                         REQUIRE(strv_appendf(
                                         &sample.status.images.items[sample.status.images.n].names,
                                         "image:%u", i) == 0);
-        json = make(&sample);
-        EXPECT_EQ(json_array_size(get(json, "status|images")), NODE_IMAGES_MAX);
-        EXPECT_EQ(json_array_size(get(json, "status|images|0|names")), NODE_IMAGE_NAMES_MAX);
+        json = make_node_object(&sample);
+        EXPECT_EQ(json_array_size(json_at_path(json, "status|images")), NODE_IMAGES_MAX);
+        EXPECT_EQ(json_array_size(json_at_path(json, "status|images|0|names")),
+                  NODE_IMAGE_NAMES_MAX);
         json_decref(json);
         sample_done(&sample);
 }

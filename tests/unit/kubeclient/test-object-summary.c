@@ -30,6 +30,21 @@ TEST(object_is_identified_by_its_metadata)
         EXPECT_EQ(m.grace_seconds, -1);
 }
 
+TEST(conditions_and_generation_are_read)
+{
+        cleanup_with(kube_object_summary_done) KubeObjectSummary m = { 0 };
+
+        REQUIRE(read_json(
+                        "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"generation\":4},\"status\":"
+                        "{\"conditions\":[{\"type\":\"Warm\",\"status\":\"True\"},7,"
+                        "{\"type\":\"Cold\"},{\"type\":\"Dry\",\"status\":\"Unknown\"}]}}",
+                        &m) == 0);
+        EXPECT_EQ(m.generation, 4);
+        EXPECT_EQ(m.conditions.n, 2);
+        EXPECT_STREQ(string_map_get(&m.conditions, "Warm"), "True");
+        EXPECT_STREQ(string_map_get(&m.conditions, "Dry"), "Unknown");
+}
+
 TEST(deletion_has_its_grace_period)
 {
         cleanup_with(kube_object_summary_done) KubeObjectSummary m = { 0 };

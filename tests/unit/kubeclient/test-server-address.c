@@ -54,10 +54,3 @@ TEST(resource_versions_are_compared_as_numbers)
         EXPECT_EQ(resource_version_compare("", "1"), 0);
         EXPECT_EQ(resource_version_compare("1-2", "1"), 0);
 }
-
-TEST(reserved_characters_are_escaped_in_a_query)
-{
-        cleanup_free char *escaped = url_escape("aZ09-._~/+=&\xc3\xa4 ");
-
-        EXPECT_STREQ(escaped, "aZ09-._~%2F%2B%3D%26%C3%A4%20");
-}

@@ -126,27 +126,53 @@ TEST(a_short_maximum_shortens_the_first_back_off)
         config_done(&config);
 }
 
-TEST(settings_without_effect_get_a_warning_each)
+TEST(settings_without_effect_are_named_once)
 {
         cleanup_strv char **warnings = NULL;
         Config config = { 0 };
         const char *path = config_path();
         size_t n = strlen(path);
 
-        EXPECT_STREQ(load("maxPods: 10\nenforceNodeAllocatable: [pods]\nstaticPodPaht: /x\n"
+        EXPECT_STREQ(load("syncFrequency: 1m\nreservedMemory: [{numaNode: 0}]\nstaticPodPaht: /x\n"
                           "mainstay: {runtim: x}\nfoo: 1\n",
                           &config, &warnings),
                      "");
-        EXPECT_EQ(strv_length(warnings), 5);
-        REQUIRE(strv_length(warnings) == 5);
-        EXPECT_STREQ(warnings[0] + n, ":1:1: maxPods: is ignored");
-        EXPECT_STREQ(warnings[1] + n, ":2:1: enforceNodeAllocatable: is ignored");
-        EXPECT_STREQ(warnings[2] + n,
+        EXPECT_STREQ(config.without_effect, "syncFrequency, reservedMemory");
+        REQUIRE(strv_length(warnings) == 3);
+        EXPECT_STREQ(warnings[0] + n,
                      ":3:1: staticPodPaht: is not a field of KubeletConfiguration; "
                      "did you mean 'staticPodPath'?");
-        EXPECT_STREQ(warnings[3] + n, ":4:12: mainstay.runtim: is not a field of MainstayConfig; "
+        EXPECT_STREQ(warnings[1] + n, ":4:12: mainstay.runtim: is not a field of MainstayConfig; "
                                       "did you mean 'runtime'?");
-        EXPECT_STREQ(warnings[4] + n, ":5:1: foo: is not a field of KubeletConfiguration");
+        EXPECT_STREQ(warnings[2] + n, ":5:1: foo: is not a field of KubeletConfiguration");
+        config_done(&config);
+}
+
+TEST(zero_durations_are_the_defaults)
+{
+        cleanup_strv char **warnings = NULL;
+        Config config = { 0 };
+
+        /* What kubeadm writes of settings without a value. */
+        EXPECT_STREQ(load("syncFrequency: 0s\nimageMinimumGCAge: 0s\nimageMaximumGCAge: 0s\n"
+                          "memorySwap: {}\ncrashLoopBackOff: {}\nruntimeRequestTimeout: 0s\n"
+                          "logging: {flushFrequency: 0, options: {json: {infoBufferSize: \"0\"}}}\n"
+                          "authentication: {webhook: {cacheTTL: 0s}}\n"
+                          "authorization: {webhook: {cacheAuthorizedTTL: 0s, "
+                          "cacheUnauthorizedTTL: 0s}}\n"
+                          "rotateCertificates: true\nhealthzPort: 10248\n"
+                          "containerRuntimeEndpoint: unix:///run/x.sock\n",
+                          &config, &warnings),
+                     "");
+        EXPECT(warnings == NULL);
+        EXPECT_STREQ(config.without_effect, "logging, containerRuntimeEndpoint");
+        EXPECT_EQ(config.image_gc_min_age_usec, 120 * USEC_PER_SEC);
+        EXPECT(config.authentication.webhook.cache_ttl == NULL);
+        EXPECT(config.authorization.webhook.cache_authorized_ttl == NULL);
+        EXPECT(config.authorization.webhook.cache_unauthorized_ttl == NULL);
+        EXPECT(config.rotate_certificates);
+        EXPECT_EQ(config.healthz_port.value, 10248);
+        EXPECT_STREQ(config.healthz_bind_address, "127.0.0.1");
         config_done(&config);
 }
 
@@ -185,7 +211,13 @@ TEST(shutdown_grace_periods_are_sorted_by_priority)
                 ShutdownStage stages[2];
         } cases[] = {
                 { "{}", 2, { { 0, 20000000 }, { 2000000000, 10000000 } } },
-                { "shutdownGracePeriod: 0s", 0, { { 0, 0 } } },
+                { "shutdownGracePeriod: 0s\nshutdownGracePeriodCriticalPods: 0s",
+                  2,
+                  { { 0, 20000000 }, { 2000000000, 10000000 } } },
+                { "shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: "
+                  "0}]",
+                  1,
+                  { { 0, 0 } } },
                 { "shutdownGracePeriod: 5s", 2, { { 0, 5000000 }, { 2000000000, 0 } } },
                 { "shutdownGracePeriod: 5s\nshutdownGracePeriodCriticalPods: 2s",
                   2,
@@ -487,4 +519,57 @@ TEST(invalid_threshold_is_refused_with_its_place)
                 EXPECT_STREQ(load(cases[i].yaml, &config, &warnings), cases[i].message);
                 config_done(&config);
         }
+}
+
+/* The error of a configuration, "" where it is valid. */
+static const char *verdict_of(const char *yaml) {
+        cleanup_strv char **warnings = NULL;
+        Config config = { 0 };
+        const char *error = load(yaml, &config, &warnings);
+
+        EXPECT(warnings == NULL);
+        config_done(&config);
+        return error;
+}
+
+TEST(reservations_and_limits_of_the_node_are_read)
+{
+        cleanup_strv char **warnings = NULL;
+        Config config = { 0 };
+
+        EXPECT_STREQ(
+                load("maxPods: 50\npodsPerCore: 3\nsystemReserved: {cpu: 500m, memory: 1Gi, pid: "
+                     "'1000'}\nkubeReserved: {cpu: '1', ephemeral-storage: 2Gi}\n",
+                     &config, &warnings),
+                "");
+        EXPECT_EQ(config_max_pods(&config, 4), 12);
+        EXPECT_EQ(config_max_pods(&config, 64), 50);
+        EXPECT_EQ(config.system.cpu_milli, 500);
+        EXPECT_EQ(config.system.memory, INT64_C(1) << 30);
+        EXPECT_EQ(config.system.pids, 1000);
+        EXPECT_EQ(config.kube.cpu_milli, 1000);
+        EXPECT_EQ(config.kube.ephemeral_storage, INT64_C(2) << 30);
+        EXPECT(config_enforces(&config, "pods"));
+        EXPECT(!config_enforces(&config, "kube-reserved"));
+        config_done(&config);
+        EXPECT_STREQ(load("enforceNodeAllocatable: [none]\n", &config, &warnings), "");
+        EXPECT(!config_enforces(&config, "pods"));
+        EXPECT_EQ(config_max_pods(&config, 64), 110);
+        config_done(&config);
+}
+
+TEST(invalid_reservations_are_errors)
+{
+        EXPECT_STREQ(verdict_of("systemReserved: {disk: '1'}\n"),
+                     ":1:24: systemReserved[disk]: cannot be reserved; cpu, memory, "
+                     "ephemeral-storage and pid can");
+        EXPECT_STREQ(verdict_of("kubeReserved: {cpu: '-1'}\n"),
+                     ":1:21: kubeReserved[cpu]: must not be negative");
+        EXPECT(verdict_of("kubeReserved: {cpu: much}\n")[0]);
+        EXPECT(verdict_of("enforceNodeAllocatable: [all]\n")[0]);
+        EXPECT_STREQ(verdict_of("enforceNodeAllocatable: [system-reserved]\n"),
+                     ":1:25: enforceNodeAllocatable: system-reserved needs systemReservedCgroup");
+        EXPECT_STREQ(verdict_of("enforceNodeAllocatable: [system-reserved]\n"
+                                "systemReservedCgroup: /system\n"),
+                     "");
 }

@@ -462,8 +462,8 @@ TEST(specs_are_checked)
                   "set when AppArmor type is Localhost" },
                 { "initContainers: [{name: a, image: i}]", "" },
                 { "ephemeralContainers: [{name: a, image: i}]",
-                  "web.yaml:6:3: spec.ephemeralContainers: needs a cluster: only there are they "
-                  "added to a pod that runs" },
+                  "web.yaml:6:3: spec.ephemeralContainers: cannot be in a manifest; they are added "
+                  "to a pod that runs, by 'mainstay debug POD'" },
                 { "hostnetwork: true", "warning: web.yaml:6:3: spec.hostnetwork: is not a field of "
                                        "PodSpec; did you mean "
                                        "'hostNetwork'?" },

@@ -49,7 +49,7 @@ static const char *verdict(const char *yaml) {
 }
 
 /* Lines 1 to 3 are these; the cluster is line 4, the user line 5. */
-static const char *with(const char *cluster, const char *user) {
+static const char *kubeconfig_verdict(const char *cluster, const char *user) {
         char yaml[4096];
 
         (void) snprintf(yaml, sizeof(yaml),
@@ -163,7 +163,7 @@ TEST(unsupported_ways_to_log_in_are_refused)
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 printf("%s\n", cases[i].user);
-                EXPECT_STREQ(with("", cases[i].user), cases[i].verdict);
+                EXPECT_STREQ(kubeconfig_verdict("", cases[i].user), cases[i].verdict);
         }
 }
 
@@ -189,7 +189,7 @@ TEST(clusters_are_checked)
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 printf("%s\n", cases[i].cluster);
-                EXPECT_STREQ(with(cases[i].cluster, ""), cases[i].verdict);
+                EXPECT_STREQ(kubeconfig_verdict(cases[i].cluster, ""), cases[i].verdict);
         }
 }
 

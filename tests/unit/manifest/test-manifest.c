@@ -45,6 +45,7 @@ static ManifestObjects parse_everything(void) {
 static size_t row_size(const Field *field) {
         switch (field->type) {
         case FIELD_BOOL:
+        case FIELD_PRESENT:
                 return sizeof(bool);
         case FIELD_OPTIONAL_BOOL:
                 return sizeof(OptionalBool);
@@ -289,11 +290,48 @@ TEST(pod_from_a_file_has_the_identity_of_a_static_pod)
         EXPECT_STREQ(objects.pods.items[0]->spec.node_name, "Node.Example");
         EXPECT_EQ(strlen(metadata->uid), 32);
         EXPECT_EQ(strspn(metadata->uid, "0123456789abcdef"), 32);
-        EXPECT_STREQ(string_map_get(&metadata->annotations, "kubernetes.io/config.hash"),
-                     metadata->uid);
+        EXPECT_EQ(strlen(string_map_get(&metadata->annotations, "kubernetes.io/config.hash")), 32);
         EXPECT_STREQ(string_map_get(&metadata->annotations, "kubernetes.io/config.source"), "file");
         EXPECT(string_map_get(&metadata->annotations, "kubernetes.io/config.seen") != NULL);
         manifest_objects_done(&objects);
+}
+
+/* The pod's config.hash, for the caller to free. */
+static char *config_hash_of(const char *yaml) {
+        ManifestObjects objects = { 0 };
+        char *hash;
+
+        REQUIRE(manifest_parse("f", yaml, strlen(yaml), "n", &objects, NULL) == 0);
+        hash = strdup(string_map_get(&objects.pods.items[0]->metadata.annotations,
+                                     "kubernetes.io/config.hash"));
+        manifest_objects_done(&objects);
+        return hash;
+}
+
+TEST(config_hash_changes_with_all_that_a_manifest_says)
+{
+        static const char *const others[] = {
+                "{kind: Pod, apiVersion: v1, metadata: {name: web, labels: {a: c}}, "
+                "spec: {containers: [{name: c, image: i}]}}",
+                "{kind: Pod, apiVersion: v1, metadata: {name: web, labels: {a: b}, annotations: "
+                "{a: "
+                "b}}, spec: {containers: [{name: c, image: i}]}}",
+                "{kind: Pod, apiVersion: v1, metadata: {name: web, labels: {a: b}}, "
+                "spec: {containers: [{name: c, image: j}]}}",
+        };
+        static const char one[] = "{kind: Pod, apiVersion: v1, metadata: {name: web, labels: {a: "
+                                  "b}}, spec: {containers: [{name: c, image: i}]}}";
+        static const char same[] = "# a comment\napiVersion: v1\nkind: Pod\nmetadata:\n  name: "
+                                   "web\n  labels: {a: b}\nspec:\n  containers:\n  - {image: i, "
+                                   "name: c}\n";
+        cleanup_free char *hash = config_hash_of(one), *equal = config_hash_of(same);
+
+        EXPECT_STREQ(hash, equal);
+        for (size_t i = 0; i < N_ELEMENTS(others); i++) {
+                cleanup_free char *other = config_hash_of(others[i]);
+
+                EXPECT(!streq(hash, other));
+        }
 }
 
 TEST(uid_changes_with_node_name_and_spec_only)

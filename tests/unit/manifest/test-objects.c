@@ -134,6 +134,7 @@ TEST(references_of_a_pod_are_validated)
                 { CONTAINER("env: [{name: A, valueFrom: {}}]"),
                   "f:5:63: spec.containers[0].env[0].valueFrom: must specify one of: `fieldRef`, "
                   "`resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`" },
+                { CONTAINER("env: [{name: A, value: x}, {name: B}]"), "" },
                 { CONTAINER("env: [{name: A, value: x, valueFrom: {fieldRef: {fieldPath: "
                             "metadata.name}}}]"),
                   "f:5:73: spec.containers[0].env[0].valueFrom: may not be specified when `value` "

@@ -6,7 +6,7 @@
 #include "tests/test.h"
 
 /* Fields of a container: line 7, after four blanks. */
-static int parse(const char *fields, ManifestObjects *ret, Error *reterr) {
+static int parse_container_fields(const char *fields, ManifestObjects *ret, Error *reterr) {
         char yaml[2048];
 
         (void) snprintf(yaml, sizeof(yaml),
@@ -20,7 +20,7 @@ static int parse(const char *fields, ManifestObjects *ret, Error *reterr) {
 static void expect_verdict(const char *fields, const char *sentence) {
         ManifestObjects objects = { 0 };
         cleanup_error Error error = ERROR_NULL;
-        int r = parse(fields, &objects, &error);
+        int r = parse_container_fields(fields, &objects, &error);
 
         printf("%s\n", fields);
         EXPECT_STREQ(r < 0 ? error_message(&error, r) : "", sentence);
@@ -143,8 +143,8 @@ TEST(probe_defaults_are_those_of_kubernetes)
         ManifestObjects objects = { 0 };
         const Probe *probe;
 
-        REQUIRE(parse("readinessProbe: {httpGet: {port: web}, timeoutSeconds: 0}", &objects,
-                      NULL) >= 0);
+        REQUIRE(parse_container_fields("readinessProbe: {httpGet: {port: web}, timeoutSeconds: 0}",
+                                       &objects, NULL) >= 0);
         probe = first_container(&objects)->readiness_probe;
         EXPECT_STREQ(probe->handler.http_get->path, "/");
         EXPECT_EQ(probe->handler.http_get->scheme, URI_SCHEME_HTTP);

@@ -8,7 +8,7 @@
 #include <stdarg.h>
 
 /* Parses, and returns the error, else "". */
-static const char *parse(const char *data, size_t length, YamlTree *ret) {
+static const char *parse_yaml(const char *data, size_t length, YamlTree *ret) {
         static char sentence[512];
         cleanup_error Error error = ERROR_NULL;
         int r = yaml_tree_parse("f", data, length, ret, &error);
@@ -19,7 +19,7 @@ static const char *parse(const char *data, size_t length, YamlTree *ret) {
 
 static const char *sentence_of(const char *data, size_t length) {
         YamlTree tree = { 0 };
-        const char *sentence = parse(data, length, &tree);
+        const char *sentence = parse_yaml(data, length, &tree);
 
         yaml_tree_done(&tree);
         return sentence;
@@ -29,7 +29,7 @@ static const char *value_of(const char *yaml, const char *key, char buffer[128])
         YamlTree tree = { 0 };
         const YamlNode *node;
 
-        (void) snprintf(buffer, 128, "%.127s", parse(yaml, strlen(yaml), &tree));
+        (void) snprintf(buffer, 128, "%.127s", parse_yaml(yaml, strlen(yaml), &tree));
         if (tree.n_documents > 0) {
                 node = yaml_node_get(tree.documents[0], key);
                 if (node)
@@ -67,7 +67,7 @@ TEST(nodes_know_line_and_column)
         YamlTree tree = { 0 };
         const YamlNode *b, *map;
 
-        EXPECT_STREQ(parse(yaml, strlen(yaml), &tree), "");
+        EXPECT_STREQ(parse_yaml(yaml, strlen(yaml), &tree), "");
         REQUIRE(tree.n_documents == 1);
         b = yaml_node_get(tree.documents[0], "b");
         REQUIRE(b && b->kind == YAML_NODE_SEQUENCE && b->n == 2);
@@ -86,7 +86,7 @@ TEST(several_documents_and_a_byte_order_mark_are_read)
         static const char yaml[] = "\xef\xbb\xbf%YAML 1.1\n---\na: 1\n---\n---\r\nb: 2\r\n...\n";
         YamlTree tree = { 0 };
 
-        EXPECT_STREQ(parse(yaml, strlen(yaml), &tree), "");
+        EXPECT_STREQ(parse_yaml(yaml, strlen(yaml), &tree), "");
         EXPECT_EQ(tree.n_documents, 3);
         REQUIRE(tree.n_documents == 3);
         EXPECT_EQ(tree.documents[1]->kind, YAML_NODE_NULL);
@@ -147,7 +147,7 @@ TEST(aliases_and_merge_keys_work)
         YamlTree tree = { 0 };
         const YamlNode *root;
 
-        EXPECT_STREQ(parse(yaml, strlen(yaml), &tree), "");
+        EXPECT_STREQ(parse_yaml(yaml, strlen(yaml), &tree), "");
         REQUIRE(tree.n_documents == 1);
         root = tree.documents[0];
         /* Own pairs override merged ones, and the first merged one overrides the second. */

@@ -30,7 +30,7 @@ static void add_event(EventStore *events, const Pod *pod, const char *message, u
 }
 
 /* The event after the one with this number. */
-static json_t *next(const EventStore *events, uint64_t *number) {
+static json_t *next_event(const EventStore *events, uint64_t *number) {
         cleanup_free char *text = NULL;
         json_t *json;
 
@@ -41,11 +41,11 @@ static json_t *next(const EventStore *events, uint64_t *number) {
         return json;
 }
 
-static size_t count(const EventStore *events) {
+static size_t count_events(const EventStore *events) {
         uint64_t number = 0;
         size_t n = 0;
 
-        for (json_t *json = next(events, &number); json; json = next(events, &number)) {
+        for (json_t *json = next_event(events, &number); json; json = next_event(events, &number)) {
                 json_decref(json);
                 n++;
         }
@@ -63,10 +63,10 @@ TEST(repeated_event_is_counted_and_becomes_the_latest)
         add_event(events, &pod, "a", 1);
         add_event(events, &pod, "b", 2);
         add_event(events, &pod, "a", 5);
-        json = next(events, &number);
+        json = next_event(events, &number);
         EXPECT_STREQ(json_string_value(json_object_get(json, "message")), "b");
         json_decref(json);
-        json = next(events, &number);
+        json = next_event(events, &number);
         EXPECT_STREQ(json_string_value(json_object_get(json, "message")), "a");
         EXPECT_EQ(json_integer_value(json_object_get(json, "count")), 2);
         EXPECT_STREQ(json_string_value(json_object_get(json, "firstTimestamp")),
@@ -74,10 +74,10 @@ TEST(repeated_event_is_counted_and_becomes_the_latest)
         EXPECT_STREQ(json_string_value(json_object_get(json, "lastTimestamp")),
                      "1970-01-01T00:00:05Z");
         json_decref(json);
-        EXPECT(!next(events, &number));
+        EXPECT(!next_event(events, &number));
         /* A reader that has seen all events gets those that repeat. */
         add_event(events, &pod, "b", 6);
-        json = next(events, &number);
+        json = next_event(events, &number);
         EXPECT_STREQ(json_string_value(json_object_get(json, "message")), "b");
         json_decref(json);
 }
@@ -118,11 +118,11 @@ TEST(pod_with_many_events_loses_its_own_oldest_only)
                 (void) snprintf(message, sizeof(message), "%u", i);
                 add_event(events, &loud, message, 2);
         }
-        EXPECT_EQ(count(events), STORED_EVENTS_OF_POD_MAX + 1);
-        json = next(events, &number);
+        EXPECT_EQ(count_events(events), STORED_EVENTS_OF_POD_MAX + 1);
+        json = next_event(events, &number);
         EXPECT_STREQ(json_string_value(json_object_get(json, "message")), "x");
         json_decref(json);
-        json = next(events, &number);
+        json = next_event(events, &number);
         EXPECT_STREQ(json_string_value(json_object_get(json, "message")), "80");
         json_decref(json);
 }
@@ -137,7 +137,7 @@ TEST(number_of_events_is_limited)
                 (void) snprintf(uid, sizeof(uid), "%u", i);
                 add_event(events, &pod, "x", 1);
         }
-        EXPECT_EQ(count(events), STORED_EVENTS_MAX);
+        EXPECT_EQ(count_events(events), STORED_EVENTS_MAX);
 }
 
 TEST(message_is_truncated_between_characters_and_invalid_bytes_are_replaced)
@@ -152,7 +152,7 @@ TEST(message_is_truncated_between_characters_and_invalid_bytes_are_replaced)
         memcpy(message + EVENT_MESSAGE_MAX - 1, "\xc3\xa4", 3);
         message[0] = '\xff';
         add_event(events, &pod, message, 1);
-        json = next(events, &number);
+        json = next_event(events, &number);
         EXPECT_EQ(json_string_length(json_object_get(json, "message")), EVENT_MESSAGE_MAX - 1);
         EXPECT(json_string_value(json_object_get(json, "message"))[0] == '?');
         json_decref(json);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/containers.h"
+#include "agent/model/qos.h"
 
 #include "tests/test.h"
 
@@ -64,4 +65,24 @@ TEST(restartable_init_container_is_a_sidecar)
         EXPECT_EQ(container_role(&spec, pod_nth_container(&spec, 1)), ROLE_SIDECAR);
         EXPECT_EQ(container_role(&spec, pod_nth_container(&spec, 2)), ROLE_MAIN);
         EXPECT(pod_nth_container(&spec, 3) == NULL);
+}
+
+TEST(ephemeral_containers_come_last_and_request_nothing)
+{
+        char text[] = "1";
+        Container containers[] = { { .name = (char[]){ "a" } }, { .name = (char[]){ "b" } } };
+        Container ephemeral = { .name = (char[]){ "e" },
+                                .resources.requests.memory = { text, 1, 1000 } };
+        PodSpec spec = { .init_containers = { containers, 1 },
+                         .containers = { containers + 1, 1 },
+                         .ephemeral_containers = { &ephemeral, 1 } };
+        Pod pod = { .spec = spec };
+
+        EXPECT_EQ(pod_count_containers(&spec), 3);
+        EXPECT_EQ(container_role(&spec, pod_nth_container(&spec, 1)), ROLE_MAIN);
+        EXPECT_EQ(container_role(&spec, pod_nth_container(&spec, 2)), ROLE_EPHEMERAL);
+        EXPECT(pod_nth_container(&spec, 3) == NULL);
+        EXPECT(pod_find_container(&pod, "e") == &ephemeral);
+        EXPECT_EQ(pod_aggregate_amount(&spec, memory), -1);
+        EXPECT_EQ(pod_qos_class(&spec), QOS_BEST_EFFORT);
 }

@@ -21,7 +21,7 @@ static const char manifest[] =
         "    volumeMounts: [{name: v, mountPath: /v}]\n"
         "  - {name: db, image: 'x:1'}\n";
 
-static ManifestObjects parse(const char *yaml) {
+static ManifestObjects parse_manifest(const char *yaml) {
         ManifestObjects objects = { 0 };
         cleanup_error Error error = ERROR_NULL;
         int r = manifest_parse("f", yaml, strlen(yaml), "node1", &objects, &error);
@@ -33,7 +33,7 @@ static ManifestObjects parse(const char *yaml) {
 }
 
 /* The manifest with one part of its text replaced. */
-static ManifestObjects edit(const char *from, const char *to) {
+static ManifestObjects parse_edited_manifest(const char *from, const char *to) {
         const char *at = strstr(manifest, from);
         char *yaml;
         ManifestObjects objects;
@@ -41,13 +41,13 @@ static ManifestObjects edit(const char *from, const char *to) {
         REQUIRE(at != NULL);
         REQUIRE(asprintf(&yaml, "%.*s%s%s", (int) (at - manifest), manifest, to,
                          at + strlen(from)) > 0);
-        objects = parse(yaml);
+        objects = parse_manifest(yaml);
         free(yaml);
         return objects;
 }
 
 /* "live web: resources.limits.memory (8Mi -> 9Mi); …" */
-static char *print(const EditPlan *plan) {
+static char *print_edit_plan(const EditPlan *plan) {
         static const char *const names[N_EDIT_EFFECTS] = { "none", "live", "restart", "replace" };
         char *text = NULL;
         size_t length;
@@ -122,15 +122,15 @@ TEST(changed_fields_have_the_right_effect)
                 { "{name: i, image: 'x:1'}", "{name: i, image: 'x:1', imagePullPolicy: Never}",
                   "live i: imagePullPolicy (IfNotPresent -> Never)" },
         };
-        ManifestObjects before = parse(manifest);
+        ManifestObjects before = parse_manifest(manifest);
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                ManifestObjects after = edit(cases[i].from, cases[i].to);
+                ManifestObjects after = parse_edited_manifest(cases[i].from, cases[i].to);
                 cleanup_with(edit_plan_done) EditPlan plan = { 0 };
                 cleanup_free char *text = NULL;
 
                 EXPECT_EQ(edit_plan_make(before.pods.items[0], after.pods.items[0], &plan), 0);
-                text = print(&plan);
+                text = print_edit_plan(&plan);
                 EXPECT_STREQ(text, cases[i].plan);
                 manifest_objects_done(&after);
         }
@@ -152,7 +152,7 @@ TEST(resize_policy_restarts_a_container)
                   "live web: resources.requests.cpu ( -> 1)" },
                 { "RestartContainer", "NotRequired", "live web: resizePolicy" },
         };
-        ManifestObjects before = edit("command: [run]", with);
+        ManifestObjects before = parse_edited_manifest("command: [run]", with);
         cleanup_free char *yaml = NULL;
         const char *at = strstr(manifest, "command: [run]");
 
@@ -166,9 +166,9 @@ TEST(resize_policy_restarts_a_container)
 
                 REQUIRE(place && asprintf(&other, "%.*s%s%s", (int) (place - yaml), yaml,
                                           cases[i].to, place + strlen(cases[i].from)) > 0);
-                after = parse(other);
+                after = parse_manifest(other);
                 EXPECT_EQ(edit_plan_make(before.pods.items[0], after.pods.items[0], &plan), 0);
-                text = print(&plan);
+                text = print_edit_plan(&plan);
                 EXPECT_STREQ(text, cases[i].plan);
                 manifest_objects_done(&after);
         }
@@ -177,17 +177,17 @@ TEST(resize_policy_restarts_a_container)
 
 TEST(successor_keeps_identity_and_container_order)
 {
-        ManifestObjects before = parse(manifest);
+        ManifestObjects before = parse_manifest(manifest);
         ManifestObjects after =
-                parse("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"
-                      "  containers: [{name: db, image: i}, {name: web, image: i}]\n");
+                parse_manifest("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"
+                               "  containers: [{name: db, image: i}, {name: web, image: i}]\n");
         Pod *running = before.pods.items[0], *wanted = after.pods.items[0];
 
         EXPECT(!streq(running->metadata.uid, wanted->metadata.uid));
         EXPECT_EQ(edit_inherit_pod_identity(running, wanted), 0);
         EXPECT_STREQ(wanted->metadata.uid, running->metadata.uid);
-        EXPECT_STREQ(string_map_get(&wanted->metadata.annotations, "kubernetes.io/config.hash"),
-                     running->metadata.uid);
+        EXPECT(!streq(string_map_get(&wanted->metadata.annotations, "kubernetes.io/config.hash"),
+                      string_map_get(&running->metadata.annotations, "kubernetes.io/config.hash")));
         EXPECT_STREQ(string_map_get(&wanted->metadata.annotations, "kubernetes.io/config.seen"),
                      string_map_get(&running->metadata.annotations, "kubernetes.io/config.seen"));
         EXPECT_STREQ(wanted->spec.containers.items[0].name, "web");
@@ -198,7 +198,7 @@ TEST(successor_keeps_identity_and_container_order)
 
 TEST(successor_without_start_time_inherits_it)
 {
-        ManifestObjects before = parse(manifest);
+        ManifestObjects before = parse_manifest(manifest);
         const Pod *running = before.pods.items[0];
         cleanup_with(pod_freep) Pod *desired = calloc(1, sizeof(*desired)); /* of a DaemonSet */
 
@@ -221,8 +221,8 @@ TEST(successor_keeps_volume_order)
 
         REQUIRE(asprintf(&left, text, "a", "one", "b", "two") > 0);
         REQUIRE(asprintf(&right, text, "b", "two", "a", "one") > 0);
-        before = parse(left);
-        after = parse(right);
+        before = parse_manifest(left);
+        after = parse_manifest(right);
         wanted = after.pods.items[0];
         EXPECT_EQ(edit_inherit_pod_identity(before.pods.items[0], wanted), 0);
         EXPECT_STREQ(wanted->spec.volumes.items[0].name, "a");
@@ -234,9 +234,10 @@ TEST(successor_keeps_volume_order)
 
 TEST(edit_plan_is_printed_by_effect_and_container)
 {
-        ManifestObjects before = parse(manifest);
-        ManifestObjects after = edit("image: 'x:1'\n    command: [run]",
-                                     "image: 'x:2'\n    command: [go]\n    imagePullPolicy: Never");
+        ManifestObjects before = parse_manifest(manifest);
+        ManifestObjects after = parse_edited_manifest(
+                "image: 'x:1'\n    command: [run]",
+                "image: 'x:2'\n    command: [go]\n    imagePullPolicy: Never");
         cleanup_with(edit_plan_done) EditPlan plan = { 0 };
         cleanup_free char *restarts = NULL, *live = NULL, *pod = NULL;
 
@@ -252,4 +253,60 @@ TEST(edit_plan_is_printed_by_effect_and_container)
         EXPECT_EQ(edit_plan_container_effect(&plan, "db"), EDIT_NONE);
         manifest_objects_done(&after);
         manifest_objects_done(&before);
+}
+
+static Pod *with_ephemeral(const Pod *pod, const char *const *names) {
+        Pod *copy = NULL;
+        size_t n = 0;
+
+        REQUIRE(pod_copy(pod, &copy) == 0 && copy);
+        while (names[n])
+                n++;
+        copy->spec.ephemeral_containers.items = calloc(n + 1, sizeof(Container));
+        REQUIRE(copy->spec.ephemeral_containers.items);
+        for (copy->spec.ephemeral_containers.n = 0; copy->spec.ephemeral_containers.n < n;
+             copy->spec.ephemeral_containers.n++)
+                copy->spec.ephemeral_containers.items[copy->spec.ephemeral_containers.n] =
+                        (Container){ .name = strdup(names[copy->spec.ephemeral_containers.n]),
+                                     .image = strdup("x:1") };
+        return copy;
+}
+
+TEST(ephemeral_containers_are_added_in_place_and_never_removed)
+{
+        static const char *const none[] = { NULL }, *const old[] = { "a", "b", NULL },
+                                 *const new[] = { "c", "a", NULL };
+        static const struct {
+                const char *const *running, *const *desired;
+                const char *plan, *names;
+        } cases[] = {
+                { none, new, "live: spec.ephemeralContainers[c]; live: spec.ephemeralContainers[a]",
+                  "c a " },
+                { old, none, "", "a b " },
+                { old, old, "", "a b " },
+                { old, new, "live: spec.ephemeralContainers[c]", "a b c " },
+        };
+        ManifestObjects objects = parse_manifest(manifest);
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                Pod *running = with_ephemeral(objects.pods.items[0], cases[i].running);
+                Pod *desired = with_ephemeral(objects.pods.items[0], cases[i].desired);
+                cleanup_with(edit_plan_done) EditPlan plan = { 0 };
+                cleanup_free char *text = NULL;
+                char names[32] = "";
+                size_t length = 0;
+
+                EXPECT_EQ(edit_plan_make(running, desired, &plan), 0);
+                text = print_edit_plan(&plan);
+                EXPECT_STREQ(text, cases[i].plan);
+                EXPECT_EQ(edit_inherit_pod_identity(running, desired), 0);
+                for (size_t c = 0; c < desired->spec.ephemeral_containers.n; c++)
+                        length +=
+                                (size_t) snprintf(names + length, sizeof(names) - length, "%s ",
+                                                  desired->spec.ephemeral_containers.items[c].name);
+                EXPECT_STREQ(names, cases[i].names);
+                pod_free(running);
+                pod_free(desired);
+        }
+        manifest_objects_done(&objects);
 }

@@ -95,7 +95,7 @@ static void print_type(FILE *out, const Field *field) {
                 print_range(out, field);
         else if (field->type == FIELD_ENUM)
                 print_names(out, field);
-        else if (field->type == FIELD_REFUSED)
+        else if (field->type == FIELD_REFUSED || field->type == FIELD_PRESENT)
                 print_refusal(out, field);
         else if (field->schema)
                 fprintf(out, "%s%s", field->type == FIELD_LIST ? "list of " : "",
@@ -111,7 +111,9 @@ static char *describe_field(const Field *field) {
 
         REQUIRE(out);
         print_type(out, field);
-        if (field->is_api_only)
+        if (field->type == FIELD_PRESENT)
+                fputs("; from an API server: the pod waits", out);
+        else if (field->is_api_only)
                 fputs("; in a file: not supported", out);
         else if (field->is_required)
                 fputs(", required", out);
@@ -171,7 +173,8 @@ static char *print_field_tables(void) {
         add_schema(&list, &pod_schema, NULL);
         add_schema(&list, &daemonset_schema, NULL);
         for (ObjectKind kind = 0; kind < N_OBJECT_KINDS; kind++)
-                add_schema(&list, object_schemas[kind], NULL);
+                if (!object_kind_is_api_only(kind))
+                        add_schema(&list, object_schemas[kind], NULL);
         for (size_t i = 0; i < list.n; i++) {
                 fputs(i > 0 ? "\n" : "", out);
                 print_schema(out, &list, i);

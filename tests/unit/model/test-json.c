@@ -179,7 +179,8 @@ TEST(status_of_a_running_pod_has_the_api_format)
                      "{\"name\":\"b\",\"state\":{\"waiting\":{\"reason\":\"CreateContainerError\","
                      "\"message\":\"no ? here\"}},\"lastState\":{},\"ready\":false,"
                      "\"restartCount\":0,\"image\":\"i\",\"imageID\":\"\",\"started\":false}],"
-                     "\"qosClass\":\"Guaranteed\"}");
+                     "\"qosClass\":\"Guaranteed\",\"allocatedResources\":{\"cpu\":\"500m\"},"
+                     "\"resources\":{\"requests\":{\"cpu\":\"500m\"}}}");
         free(json);
 }
 
@@ -206,7 +207,8 @@ TEST(actual_resources_are_in_the_container_status)
                      "\"recursiveReadOnly\":\"Disabled\"}],"
                      "\"user\":{\"linux\":{\"uid\":1000,\"gid\":2000,"
                      "\"supplementalGroups\":[2000,3000]}},\"stopSignal\":\"SIGTERM\"}],"
-                     "\"qosClass\":\"Burstable\"}");
+                     "\"qosClass\":\"Burstable\",\"allocatedResources\":{\"cpu\":\"500m\"},"
+                     "\"resources\":{\"requests\":{\"cpu\":\"500m\"}}}");
         free(json);
         one.container_id = NULL;
         json = json_of(&status);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/pod-source.h"
 
-#include "agent/model/adoption.h"
+#include "agent/model/pod-adoption.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
 

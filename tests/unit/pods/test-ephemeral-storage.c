@@ -11,7 +11,7 @@ static const BundleConfig config = {
         .log_dir = "/log",
 };
 
-static ManifestObjects parse(const char *spec) {
+static ManifestObjects parse_pod_spec(const char *spec) {
         ManifestObjects objects = { 0 };
         cleanup_error Error error = ERROR_NULL;
         char yaml[2048];
@@ -51,7 +51,7 @@ TEST(only_pods_with_an_ephemeral_storage_limit_are_measured)
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                ManifestObjects objects = parse(cases[i].spec);
+                ManifestObjects objects = parse_pod_spec(cases[i].spec);
 
                 EXPECT_EQ(pod_has_storage_limit(&objects.pods.items[0]->spec), cases[i].is_limited);
                 manifest_objects_done(&objects);
@@ -60,7 +60,7 @@ TEST(only_pods_with_an_ephemeral_storage_limit_are_measured)
 
 TEST(storage_paths_are_volumes_then_layers_and_logs_of_each_container)
 {
-        ManifestObjects objects = parse(limited);
+        ManifestObjects objects = parse_pod_spec(limited);
         Pod *pod = objects.pods.items[0];
         cleanup_strv char **paths = NULL;
         cleanup_free char *first = NULL;
@@ -96,7 +96,7 @@ TEST(the_first_exceeded_limit_has_the_kubelets_message)
                 { { 0, UINT64_MAX, UINT64_MAX },
                   "Usage of EmptyDir volume \"small\" exceeds the limit \"2Ki\"." },
         };
-        ManifestObjects objects = parse(limited);
+        ManifestObjects objects = parse_pod_spec(limited);
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 cleanup_free char *verdict =

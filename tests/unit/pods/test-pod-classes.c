@@ -16,7 +16,7 @@ static const char classes_yaml[] =
         "none\n---\n"
         "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: plain}\nhandler: runc\n";
 
-static ManifestObjects parse(const char *yaml) {
+static ManifestObjects parse_manifest(const char *yaml) {
         ManifestObjects objects = { 0 };
 
         REQUIRE(manifest_parse("f", yaml, strlen(yaml), "n", &objects, NULL) >= 0);
@@ -30,11 +30,11 @@ static ManifestObjects parse_pod(const char *line) {
                         "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  %s\n"
                         "  containers: [{name: c, image: i}]\n",
                         line);
-        return parse(yaml);
+        return parse_manifest(yaml);
 }
 
-static const DataObject *find(ObjectKind kind, const char *namespace, const char *name,
-                              void *userdata) {
+static const DataObject *find_class(ObjectKind kind, const char *namespace, const char *name,
+                                    void *userdata) {
         const ManifestObjects *objects = userdata;
 
         for (size_t i = 0; i < objects->data.n; i++) {
@@ -59,8 +59,8 @@ TEST(a_pod_has_the_priority_of_its_class_or_of_the_default_one)
                 { "priority: 3", NULL, 3 },
                 { "priorityClassName: system-node-critical", "system-node-critical", 2000001000 },
         };
-        ManifestObjects objects = parse(classes_yaml);
-        const ObjectLookup lookup = { .find = find, .userdata = &objects };
+        ManifestObjects objects = parse_manifest(classes_yaml);
+        const ObjectLookup lookup = { .find = find_class, .userdata = &objects };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 ManifestObjects pods = parse_pod(cases[i].line);
@@ -76,10 +76,10 @@ TEST(a_pod_has_the_priority_of_its_class_or_of_the_default_one)
 
 TEST(a_removed_class_does_not_change_running_pods)
 {
-        ManifestObjects objects = parse(classes_yaml), none = { 0 };
+        ManifestObjects objects = parse_manifest(classes_yaml), none = { 0 };
         ManifestObjects before = parse_pod("priorityClassName: high\n  runtimeClassName: kata");
-        const ObjectLookup with = { .find = find, .userdata = &objects };
-        const ObjectLookup without = { .find = find, .userdata = &none };
+        const ObjectLookup with = { .find = find_class, .userdata = &objects };
+        const ObjectLookup without = { .find = find_class, .userdata = &none };
         Pod *running = before.pods.items[0];
         cleanup_with(pod_freep) Pod *again = NULL;
 
@@ -113,8 +113,8 @@ TEST(a_runtime_class_handler_selects_a_configured_runtime)
         KeyValue one = { .key = handler, .value = path };
         const StringMap handlers = { .items = &one, .n = 1 };
         const OciRuntimes runtimes = { .path = "/usr/sbin/runc", .handlers = &handlers };
-        ManifestObjects objects = parse(classes_yaml);
-        const ObjectLookup lookup = { .find = find, .userdata = &objects };
+        ManifestObjects objects = parse_manifest(classes_yaml);
+        const ObjectLookup lookup = { .find = find_class, .userdata = &objects };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 ManifestObjects pods = parse_pod(cases[i].line);

@@ -28,7 +28,7 @@ static ContainerState state_of(const char **text) {
         return state;
 }
 
-static void add(World *world, const char *word) {
+static void add_container(World *world, const char *word) {
         size_t n_init = world->spec.init_containers.n, i = n_init + world->spec.containers.n;
         ContainerStatus *status = &world->statuses[i];
         bool is_main = *word == 'm';
@@ -54,13 +54,13 @@ static void add(World *world, const char *word) {
 }
 
 /* Words apart by blanks, those of init first. */
-static void make(World *world, RestartPolicy policy, const char *pod) {
+static void make_pod(World *world, RestartPolicy policy, const char *pod) {
         char text[64], *rest = text, *word;
 
         *world = (World){ .spec.restart_policy = policy };
         (void) snprintf(text, sizeof(text), "%s", pod);
         while ((word = strsep(&rest, " ")))
-                add(world, word);
+                add_container(world, word);
 }
 
 TEST(the_phase_is_the_kubelets)
@@ -92,7 +92,7 @@ TEST(the_phase_is_the_kubelets)
                 World world;
                 PodPhase phase;
 
-                make(&world, (RestartPolicy) cases[i].policy, cases[i].pod);
+                make_pod(&world, (RestartPolicy) cases[i].policy, cases[i].pod);
                 phase = pod_phase(&world.spec, &world.status, false, false);
                 if (phase != cases[i].phase)
                         test_fail(__FILE__, __LINE__, cases[i].pod, "gives %s, not %s",
@@ -104,7 +104,7 @@ TEST(a_pod_does_not_complete_during_a_restart_of_all_containers)
 {
         World world;
 
-        make(&world, RESTART_POLICY_NEVER, "iT0 mT1 mT0");
+        make_pod(&world, RESTART_POLICY_NEVER, "iT0 mT1 mT0");
         EXPECT_EQ(pod_phase(&world.spec, &world.status, true, false), POD_RUNNING);
         EXPECT_EQ(pod_phase(&world.spec, &world.status, false, false), POD_FAILED);
 }
@@ -114,7 +114,7 @@ TEST(conditions_name_the_unready_containers)
         World world;
         char *text;
 
-        make(&world, RESTART_POLICY_ALWAYS, "iR sW mW mW");
+        make_pod(&world, RESTART_POLICY_ALWAYS, "iR sW mW mW");
         world.statuses[0].ready = false; /* it is so when it is done */
         text = list_incomplete_containers(&world.spec, &world.status);
         EXPECT_STREQ(text, "containers with incomplete status: [a b]");
@@ -123,7 +123,7 @@ TEST(conditions_name_the_unready_containers)
         EXPECT_STREQ(text, "containers with unready status: [b c d]");
         free(text);
         EXPECT(!pod_was_initialized(&world.status));
-        make(&world, RESTART_POLICY_ALWAYS, "sR mR");
+        make_pod(&world, RESTART_POLICY_ALWAYS, "sR mR");
         EXPECT(list_incomplete_containers(&world.spec, &world.status) == NULL);
         EXPECT(list_unready_containers(&world.spec, &world.status) == NULL);
         EXPECT(pod_was_initialized(&world.status));
@@ -134,19 +134,29 @@ TEST(readiness_gates_need_a_reported_condition)
         ReadinessGate gates[] = { { (char[]){ "PodScheduled" } },
                                   { (char[]){ "example.com/Warm" } },
                                   { (char[]){ "Initialized" } } };
+        KeyValue warm = { (char[]){ "example.com/Warm" }, (char[]){ "True" } };
+        StringMap external = { 0 };
         World world;
         char *text;
 
-        make(&world, RESTART_POLICY_ALWAYS, "mR");
-        EXPECT(list_unready_gates(&world.spec, &world.status) == NULL);
+        make_pod(&world, RESTART_POLICY_ALWAYS, "mR");
+        EXPECT(list_unready_gates(&world.spec, &world.status, &external) == NULL);
         world.status.conditions[CONDITION_SCHEDULED].is_true = true;
         world.spec.readiness_gates.items = gates;
         world.spec.readiness_gates.n = 1;
-        EXPECT(list_unready_gates(&world.spec, &world.status) == NULL);
+        EXPECT(list_unready_gates(&world.spec, &world.status, &external) == NULL);
         world.spec.readiness_gates.n = 3;
-        text = list_unready_gates(&world.spec, &world.status);
+        text = list_unready_gates(&world.spec, &world.status, &external);
         EXPECT_STREQ(text, "corresponding condition of pod readiness gate \"example.com/Warm\" "
                            "does not exist., the status of pod readiness gate \"Initialized\" is "
                            "not \"True\", but False");
+        free(text);
+        external = (StringMap){ &warm, 1 };
+        world.spec.readiness_gates.n = 2;
+        EXPECT(list_unready_gates(&world.spec, &world.status, &external) == NULL);
+        warm.value = (char[]){ "Unknown" };
+        text = list_unready_gates(&world.spec, &world.status, &external);
+        EXPECT_STREQ(text, "the status of pod readiness gate \"example.com/Warm\" is not \"True\", "
+                           "but Unknown");
         free(text);
 }

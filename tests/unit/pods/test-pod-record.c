@@ -22,7 +22,7 @@ static const char manifest[] =
 
 static const char web[] = "web.yaml";
 
-static Pod *parse(ManifestObjects *objects) {
+static Pod *parse_manifest(ManifestObjects *objects) {
         REQUIRE(manifest_parse("web.yaml", manifest, strlen(manifest), "n", objects, NULL) >= 0);
         REQUIRE(objects->pods.n == 1);
         return objects->pods.items[0];
@@ -38,7 +38,7 @@ static char *record_path(const char *uid) {
 TEST(a_stored_record_is_loaded_unchanged)
 {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
-        Pod *pod = parse(&objects);
+        Pod *pod = parse_manifest(&objects);
         cleanup_free char *path = record_path(pod->metadata.uid);
         cleanup_with(pod_record_done) PodRecord loaded = { 0 };
         const PodSource source = pod_source_of_file("a\nfile.yaml");
@@ -58,7 +58,7 @@ TEST(a_stored_record_is_loaded_unchanged)
 TEST(a_record_of_the_first_version_is_read)
 {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
-        const Pod *pod = parse(&objects);
+        const Pod *pod = parse_manifest(&objects);
         cleanup_free char *path = record_path(pod->metadata.uid), *json = pod_to_json(pod, NULL);
         cleanup_free char *text = NULL;
         cleanup_with(pod_record_done) PodRecord loaded = { 0 };
@@ -97,7 +97,7 @@ static void expect_refused(const char *uid, const char *good, size_t length, siz
 TEST(a_truncated_or_corrupted_record_is_rejected)
 {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
-        Pod *pod = parse(&objects);
+        Pod *pod = parse_manifest(&objects);
         cleanup_free char *path = record_path(pod->metadata.uid), *good = NULL;
         size_t length;
 
@@ -113,7 +113,7 @@ TEST(a_truncated_or_corrupted_record_is_rejected)
 TEST(a_file_that_is_not_a_record_is_set_aside_or_reported)
 {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
-        Pod *pod = parse(&objects);
+        Pod *pod = parse_manifest(&objects);
         cleanup_free char *path = record_path(pod->metadata.uid), *aside = NULL;
         cleanup_error Error error = ERROR_NULL;
         cleanup_with(pod_record_done) PodRecord loaded = { 0 };

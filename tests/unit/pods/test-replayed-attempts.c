@@ -3,20 +3,20 @@
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-static SandboxEvent event_of(unsigned attempt, SandboxEventType type) {
-        return (SandboxEvent){ .type = type, .attempt = attempt, .exit_code = 3, .note = "10 15" };
+static ShimEvent event_of(unsigned attempt, ShimEventType type) {
+        return (ShimEvent){ .type = type, .attempt = attempt, .exit_code = 3, .note = "10 15" };
 }
 
 TEST(the_last_two_replayed_attempts_are_kept_and_older_ones_removed)
 {
         cleanup_with(replayed_attempts_done) ReplayedAttempts attempts = { 0 };
-        SandboxEvent event = event_of(4, SANDBOX_EXITED);
+        ShimEvent event = event_of(4, SHIM_EVENT_EXITED);
         unsigned obsolete = 0;
 
         EXPECT(!replayed_attempts_add(&attempts, &event, &obsolete));
-        event = event_of(5, SANDBOX_EXITED);
+        event = event_of(5, SHIM_EVENT_EXITED);
         EXPECT(!replayed_attempts_add(&attempts, &event, &obsolete));
-        event = event_of(6, SANDBOX_STARTED);
+        event = event_of(6, SHIM_EVENT_STARTED);
         EXPECT(replayed_attempts_add(&attempts, &event, &obsolete));
         EXPECT_EQ(obsolete, 4);
         EXPECT_EQ(attempts.previous.attempt, 5);
@@ -28,25 +28,25 @@ TEST(the_last_two_replayed_attempts_are_kept_and_older_ones_removed)
 TEST(a_second_event_of_an_attempt_replaces_the_first)
 {
         cleanup_with(replayed_attempts_done) ReplayedAttempts attempts = { 0 };
-        SandboxEvent event = event_of(0, SANDBOX_STARTING);
+        ShimEvent event = event_of(0, SHIM_EVENT_STARTING);
         unsigned obsolete = 0;
 
         (void) replayed_attempts_add(&attempts, &event, &obsolete);
-        event = event_of(0, SANDBOX_STARTED);
+        event = event_of(0, SHIM_EVENT_STARTED);
         EXPECT(!replayed_attempts_add(&attempts, &event, &obsolete));
-        EXPECT(attempts.latest.type == SANDBOX_STARTED && !attempts.previous.is_known);
+        EXPECT(attempts.latest.type == SHIM_EVENT_STARTED && !attempts.previous.is_known);
 }
 
 TEST(an_attempt_that_is_removed_already_is_not_removed_again)
 {
         cleanup_with(replayed_attempts_done) ReplayedAttempts attempts = { 0 };
-        SandboxEvent event = event_of(0, SANDBOX_EXITED);
+        ShimEvent event = event_of(0, SHIM_EVENT_EXITED);
         unsigned obsolete = 0;
 
         event.deleted = true;
         (void) replayed_attempts_add(&attempts, &event, &obsolete);
-        event = event_of(1, SANDBOX_EXITED);
+        event = event_of(1, SHIM_EVENT_EXITED);
         (void) replayed_attempts_add(&attempts, &event, &obsolete);
-        event = event_of(2, SANDBOX_STARTED);
+        event = event_of(2, SHIM_EVENT_STARTED);
         EXPECT(!replayed_attempts_add(&attempts, &event, &obsolete));
 }

@@ -28,7 +28,14 @@ TEST(a_request_is_decoded_as_it_was_encoded)
                   .events_file = "/sys/fs/cgroup/x",
                   .note = "\"quoted\"\n",
                   .has_input = true,
-                  .has_terminal = true },
+                  .has_terminal = true,
+                  .target = "4567" },
+                { .type = SHIM_REQUEST_ATTACH,
+                  .id = "0123",
+                  .has_input = true,
+                  .has_output = true,
+                  .has_error = true,
+                  .is_input_once = true },
                 { .type = SHIM_REQUEST_STOP, .id = "x", .signal = 15, .grace_usec = 30000000 },
                 { .type = SHIM_REQUEST_DELETE, .id = "x", .directories = { directories, 3 } },
                 { .type = SHIM_REQUEST_TEARDOWN },
@@ -65,6 +72,9 @@ TEST(a_request_is_decoded_as_it_was_encoded)
                 EXPECT_STREQ(got.note, sent->note);
                 EXPECT_EQ(got.has_input, sent->has_input);
                 EXPECT_EQ(got.has_terminal, sent->has_terminal);
+                EXPECT_EQ(got.has_output, sent->has_output);
+                EXPECT_EQ(got.is_input_once, sent->is_input_once);
+                EXPECT_STREQ(got.target, sent->target);
                 EXPECT_EQ(got.signal, sent->signal);
                 EXPECT_EQ(got.grace_usec, sent->grace_usec);
                 EXPECT_STREQ(got.input, sent->input);

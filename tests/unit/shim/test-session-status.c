@@ -20,9 +20,8 @@ TEST(the_exit_status_is_reported_in_the_kubelets_words)
                       "with exit code 3\",\"reason\":\"NonZeroExitCode\",\"details\":{\"causes\":["
                       "{\"reason\":\"ExitCode\",\"message\":\"3\"}]}}");
         expect_status(0, "no \"x\"",
-                      "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"error executing "
-                      "command in container: no \\\"x\\\"\",\"reason\":\"InternalError\",\"code\":"
-                      "500}");
+                      "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"no \\\"x\\\"\","
+                      "\"reason\":\"InternalError\",\"code\":500}");
 }
 
 TEST(a_killed_command_has_the_exit_code_of_a_shell)

@@ -16,7 +16,7 @@
         "a}}\n"                                                                                    \
         "    spec:\n      containers: [{name: c, image: busybox}]\n"
 
-static ManifestObjects parse(const char *yaml) {
+static ManifestObjects parse_manifest(const char *yaml) {
         ManifestObjects objects = { 0 };
         cleanup_error Error error = ERROR_NULL;
         int r = manifest_parse("f", yaml, strlen(yaml), "node1", &objects, &error);
@@ -61,7 +61,7 @@ static char *verdict(const char *spec, const char *taints) {
         char *text;
 
         REQUIRE(asprintf(&yaml, HEAD "%s", spec) > 0);
-        objects = parse(yaml);
+        objects = parse_manifest(yaml);
         REQUIRE(daemonset_evaluate(objects.daemonsets.items[0], &node, NULL, 0, &decision) == 0);
         REQUIRE(asprintf(&text, "%s %s: %s", words[decision.verdict],
                          decision.rule ? decision.rule : "-", decision.why) > 0);
@@ -196,7 +196,7 @@ TEST(critical_pods_of_old_versions_tolerate_out_of_disk)
         cleanup_with(node_labels_taints_done) NodeLabelsTaints node =
                 make_node("node.kubernetes.io/out-of-disk:NoSchedule");
         cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
-        ManifestObjects objects = parse(yaml);
+        ManifestObjects objects = parse_manifest(yaml);
 
         REQUIRE(daemonset_evaluate(objects.daemonsets.items[0], &node, NULL, 0, &decision) == 0);
         EXPECT_EQ(decision.verdict, DAEMONSET_SHOULD_RUN);
@@ -215,9 +215,9 @@ TEST(toleration_seconds_end)
                 { 1030, DAEMONSET_SHOULD_STOP, 0 },
                 { 9999, DAEMONSET_SHOULD_STOP, 0 },
         };
-        ManifestObjects objects =
-                parse(HEAD "      tolerations: [{key: a, operator: Exists, effect: NoExecute, "
-                           "tolerationSeconds: 30}]\n");
+        ManifestObjects objects = parse_manifest(
+                HEAD "      tolerations: [{key: a, operator: Exists, effect: NoExecute, "
+                     "tolerationSeconds: 30}]\n");
         cleanup_with(node_labels_taints_done) NodeLabelsTaints node = make_node("a:NoExecute");
 
         node.taints.items[0].time_added = strdup("1970-01-01T00:16:40Z");
@@ -243,8 +243,8 @@ static char *verdict_beside(const char *affinity, const char *pods) {
         char *text;
 
         REQUIRE(asprintf(&yaml, HEAD "%s", affinity) > 0);
-        set = parse(yaml);
-        others = parse(pods);
+        set = parse_manifest(yaml);
+        others = parse_manifest(pods);
         for (; list.n < others.pods.n; list.n++)
                 peers[list.n] = others.pods.items[list.n];
         REQUIRE(daemonset_evaluate(set.daemonsets.items[0], &node, &list, 0, &decision) == 0);

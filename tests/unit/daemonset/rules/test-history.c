@@ -7,14 +7,14 @@
 
 #include <errno.h>
 
-static DaemonSetHistory make(void) {
+static DaemonSetHistory make_history(void) {
         DaemonSetHistory history = { .namespace = strdup("default"), .name = strdup("d") };
 
         REQUIRE(history.namespace && history.name);
         return history;
 }
 
-static void note(DaemonSetHistory *history, const char *hash) {
+static void add_revision(DaemonSetHistory *history, const char *hash) {
         REQUIRE(daemonset_history_set_template(history, hash, "{}", NULL, 5) >= 0);
 }
 
@@ -32,24 +32,24 @@ static void expect_revisions(const DaemonSetHistory *history, const char *expect
 
 TEST(new_template_is_a_revision_and_an_old_one_gets_the_next_number)
 {
-        cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
+        cleanup_with(daemonset_history_done) DaemonSetHistory history = make_history();
 
         EXPECT_EQ(daemonset_history_set_template(&history, "a", "{}", "why\nnot", 5), 1);
         EXPECT_EQ(daemonset_history_set_template(&history, "a", "{}", NULL, 6), 0);
         expect_revisions(&history, "1:a");
         EXPECT_STREQ(history.revisions.items[0].cause, "why not");
-        note(&history, "b");
-        note(&history, "a");
+        add_revision(&history, "b");
+        add_revision(&history, "a");
         expect_revisions(&history, "2:b 3:a");
         EXPECT_STREQ(daemonset_history_desired(&history), "a");
 }
 
 TEST(pinned_revision_is_desired_until_the_manifest_changes)
 {
-        cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
+        cleanup_with(daemonset_history_done) DaemonSetHistory history = make_history();
 
-        note(&history, "a");
-        note(&history, "b");
+        add_revision(&history, "a");
+        add_revision(&history, "b");
         EXPECT_EQ(daemonset_history_pin(&history, "x", NULL, "r", 7), -ENOENT);
         EXPECT_EQ(daemonset_history_pin(&history, "a", NULL, "Undone\nhere", 7), 0);
         EXPECT_STREQ(daemonset_history_desired(&history), "a");
@@ -57,17 +57,17 @@ TEST(pinned_revision_is_desired_until_the_manifest_changes)
         expect_revisions(&history, "2:b 3:a");
         EXPECT_EQ(daemonset_history_set_template(&history, "b", "{}", NULL, 8), 0);
         EXPECT_STREQ(daemonset_history_desired(&history), "a");
-        note(&history, "c");
+        add_revision(&history, "c");
         EXPECT_STREQ(daemonset_history_desired(&history), "c");
         EXPECT(!history.pin_reason);
 }
 
 TEST(pin_to_the_revision_of_the_manifest_unpins)
 {
-        cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
+        cleanup_with(daemonset_history_done) DaemonSetHistory history = make_history();
 
-        note(&history, "a");
-        note(&history, "b");
+        add_revision(&history, "a");
+        add_revision(&history, "b");
         REQUIRE(daemonset_history_pin(&history, "a", NULL, "x", 7) == 0);
         REQUIRE(daemonset_history_pin(&history, "b", NULL, "y", 8) == 0);
         EXPECT_STREQ(history.pinned, "");
@@ -78,14 +78,14 @@ TEST(pin_to_the_revision_of_the_manifest_unpins)
 
 TEST(rollout_lasts_until_the_desired_revision_is_available)
 {
-        cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
+        cleanup_with(daemonset_history_done) DaemonSetHistory history = make_history();
 
-        note(&history, "a");
+        add_revision(&history, "a");
         EXPECT_EQ(history.rollout_since, 5);
         EXPECT(daemonset_history_mark_available(&history));
         EXPECT(!daemonset_history_mark_available(&history));
         EXPECT_EQ(history.rollout_since, 0);
-        note(&history, "b");
+        add_revision(&history, "b");
         EXPECT_EQ(history.rollout_since, 5);
         REQUIRE(daemonset_history_pin(&history, history.last_available, NULL, "Rolled back", 9) ==
                 0);
@@ -95,13 +95,13 @@ TEST(rollout_lasts_until_the_desired_revision_is_available)
 
 TEST(oldest_revisions_beyond_the_limit_are_removed)
 {
-        cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
+        cleanup_with(daemonset_history_done) DaemonSetHistory history = make_history();
 
-        note(&history, "a");
+        add_revision(&history, "a");
         (void) daemonset_history_mark_available(&history);
-        note(&history, "b");
-        note(&history, "c");
-        note(&history, "d");
+        add_revision(&history, "b");
+        add_revision(&history, "c");
+        add_revision(&history, "d");
         EXPECT(!daemonset_history_truncate(&history, 3));
         EXPECT(daemonset_history_truncate(&history, 2));
         expect_revisions(&history, "1:a 3:c 4:d");
@@ -111,13 +111,14 @@ TEST(oldest_revisions_beyond_the_limit_are_removed)
 
 TEST(text_form_is_read_back)
 {
-        cleanup_with(daemonset_history_done) DaemonSetHistory history = make(), again = { 0 };
+        cleanup_with(daemonset_history_done) DaemonSetHistory history = make_history(),
+                                                              again = { 0 };
         cleanup_free char *text = NULL, *copy = NULL, *second = NULL;
 
         REQUIRE(daemonset_history_set_template(&history, "a", "{\"spec\":{}}", "cause and effect",
                                                5) == 1);
         (void) daemonset_history_mark_available(&history);
-        note(&history, "b");
+        add_revision(&history, "b");
         REQUIRE(daemonset_history_pin(&history, "a", NULL, "Undone by hand", 7) == 0);
         history.origin = strdup("some file.yaml");
         history.set = strdup("{\"metadata\":{}}");

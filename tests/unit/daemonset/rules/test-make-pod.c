@@ -20,7 +20,7 @@ static const char yaml[] =
         "{nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}\n"
         "      containers: [{name: c, image: busybox}]\n";
 
-static ManifestObjects parse(const char *text) {
+static ManifestObjects parse_manifest(const char *text) {
         ManifestObjects objects = { 0 };
 
         REQUIRE(manifest_parse("f", text, strlen(text), "node1", &objects, NULL) == 0);
@@ -28,7 +28,7 @@ static ManifestObjects parse(const char *text) {
         return objects;
 }
 
-static Pod *make(const DaemonSet *set, const char *node) {
+static Pod *make_daemon_pod(const DaemonSet *set, const char *node) {
         char hash[REVISION_HASH_SIZE];
         Pod *pod;
 
@@ -42,9 +42,9 @@ static Pod *make(const DaemonSet *set, const char *node) {
 
 TEST(pod_has_the_fields_that_the_controller_sets)
 {
-        ManifestObjects objects = parse(yaml);
+        ManifestObjects objects = parse_manifest(yaml);
         const DaemonSet *set = objects.daemonsets.items[0];
-        cleanup_with(pod_freep) Pod *pod = make(set, "node1");
+        cleanup_with(pod_freep) Pod *pod = make_daemon_pod(set, "node1");
         const OwnerReference *owner = object_controller(&pod->metadata);
         const NodeSelector *required = pod->spec.affinity->node_affinity->required;
 
@@ -75,10 +75,10 @@ TEST(pod_has_the_fields_that_the_controller_sets)
 TEST(pod_name_depends_on_revision_and_node)
 {
         cleanup_free char *changed = strdup(yaml);
-        ManifestObjects a = parse(yaml), b;
-        cleanup_with(pod_freep) Pod *first = make(a.daemonsets.items[0], "node1");
-        cleanup_with(pod_freep) Pod *again = make(a.daemonsets.items[0], "node1");
-        cleanup_with(pod_freep) Pod *elsewhere = make(a.daemonsets.items[0], "node2");
+        ManifestObjects a = parse_manifest(yaml), b;
+        cleanup_with(pod_freep) Pod *first = make_daemon_pod(a.daemonsets.items[0], "node1");
+        cleanup_with(pod_freep) Pod *again = make_daemon_pod(a.daemonsets.items[0], "node1");
+        cleanup_with(pod_freep) Pod *elsewhere = make_daemon_pod(a.daemonsets.items[0], "node2");
         cleanup_with(pod_freep) Pod *second = NULL;
 
         EXPECT_STREQ(again->metadata.name, first->metadata.name);
@@ -86,8 +86,8 @@ TEST(pod_name_depends_on_revision_and_node)
         EXPECT(!streq(elsewhere->metadata.name, first->metadata.name));
         REQUIRE(changed);
         memcpy(strstr(changed, "a: b"), "a: c", 4);
-        b = parse(changed);
-        second = make(b.daemonsets.items[0], "node1");
+        b = parse_manifest(changed);
+        second = make_daemon_pod(b.daemonsets.items[0], "node1");
         EXPECT(!streq(second->metadata.name, first->metadata.name));
         manifest_objects_done(&a);
         manifest_objects_done(&b);
@@ -95,8 +95,8 @@ TEST(pod_name_depends_on_revision_and_node)
 
 TEST(pod_is_read_back_from_its_record)
 {
-        ManifestObjects objects = parse(yaml);
-        cleanup_with(pod_freep) Pod *pod = make(objects.daemonsets.items[0], "node1");
+        ManifestObjects objects = parse_manifest(yaml);
+        cleanup_with(pod_freep) Pod *pod = make_daemon_pod(objects.daemonsets.items[0], "node1");
         cleanup_with(pod_freep) Pod *again = NULL;
         cleanup_free char *json = pod_to_json(pod, NULL);
 
@@ -120,8 +120,8 @@ TEST(long_names_are_truncated_to_host_names)
                          "    metadata: {labels: {app: d}}\n"
                          "    spec: {containers: [{name: c, image: busybox}]}\n",
                          name) > 0);
-        objects = parse(text);
-        pod = make(objects.daemonsets.items[0], "node1");
+        objects = parse_manifest(text);
+        pod = make_daemon_pod(objects.daemonsets.items[0], "node1");
         EXPECT_EQ(strlen(pod->metadata.name), 63);
         manifest_objects_done(&objects);
 }

@@ -24,14 +24,14 @@ typedef struct World {
 
 static World world;
 
-static void say(const char *what) {
+static void record_effect(const char *what) {
         size_t n = strlen(world.script);
 
         (void) snprintf(world.script + n, sizeof(world.script) - n, "%s%s", n > 0 ? " " : "", what);
 }
 
 static void get_image(void *userdata) {
-        say("image");
+        record_effect("image");
         if (world.image_is_here)
                 container_machine_on_image_ready(world.machine);
         else
@@ -51,8 +51,8 @@ static void leave_turn(void *userdata) {
         world.turn = false;
 }
 
-static int run(void *userdata, unsigned attempt, Error *reterr) {
-        say("run");
+static int driver_run(void *userdata, unsigned attempt, Error *reterr) {
+        record_effect("run");
         if (world.run_fails)
                 return error_setf(reterr, EIO, "no bundle");
         world.processes++;
@@ -61,7 +61,7 @@ static int run(void *userdata, unsigned attempt, Error *reterr) {
 }
 
 static void run_hook(void *userdata, ContainerHook hook, unsigned attempt, bool for_good) {
-        say(hook == HOOK_POST_START ? "post-start" : "pre-stop");
+        record_effect(hook == HOOK_POST_START ? "post-start" : "pre-stop");
         world.hook = true;
 }
 
@@ -69,21 +69,21 @@ static void drop_hook(void *userdata) {
         world.hook = false;
 }
 
-static void stop(void *userdata, unsigned attempt, bool for_good) {
-        say(for_good ? "stop" : "kill");
+static void driver_stop(void *userdata, unsigned attempt, bool for_good) {
+        record_effect(for_good ? "stop" : "kill");
 }
 
-static void hurry(void *userdata) {
-        say("hurry");
+static void driver_shorten_grace(void *userdata) {
+        record_effect("hurry");
 }
 
 static void remove_remains(void *userdata, unsigned attempt) {
-        say("remove");
+        record_effect("remove");
         world.n_removed[attempt % 512]++;
 }
 
 static void arm_retry(void *userdata, uint64_t delay_usec) {
-        say("wait");
+        record_effect("wait");
         world.retry = true;
         world.retry_delay_usec = delay_usec;
 }
@@ -100,11 +100,11 @@ static const ContainerDriver recorder = {
         .cancel_image_request = drop_image,
         .acquire_start_slot = ask_turn,
         .release_start_slot = leave_turn,
-        .run = run,
+        .run = driver_run,
         .run_hook = run_hook,
         .cancel_hook = drop_hook,
-        .stop = stop,
-        .shorten_grace = hurry,
+        .stop = driver_stop,
+        .shorten_grace = driver_shorten_grace,
         .remove_attempt = remove_remains,
         .arm_retry = arm_retry,
         .disarm_retry = disarm_retry,
@@ -113,7 +113,7 @@ static const ContainerDriver recorder = {
 
 static const BackOffLimits back_off = { 10 * USEC_PER_SEC, 300 * USEC_PER_SEC };
 
-static void begin_with(RestartPolicy policy, Lifecycle *lifecycle) {
+static void start_machine_with_hooks(RestartPolicy policy, Lifecycle *lifecycle) {
         static char name[] = "c", image[] = "i";
         static Container spec = { .name = name, .image = image };
         static char pod_name[] = "p", pod_namespace[] = "default", uid[] = "u";
@@ -126,15 +126,15 @@ static void begin_with(RestartPolicy policy, Lifecycle *lifecycle) {
                                       &world.machine) >= 0);
 }
 
-static void begin(RestartPolicy policy) {
-        begin_with(policy, NULL);
+static void start_machine(RestartPolicy policy) {
+        start_machine_with_hooks(policy, NULL);
 }
 
-static void end(void) {
+static void world_done(void) {
         world.machine = container_machine_free(world.machine);
 }
 
-static void exits(unsigned attempt, int exit_code) {
+static void process_exits(unsigned attempt, int exit_code) {
         uint64_t now = now_realtime_usec();
 
         world.processes--;
@@ -158,38 +158,38 @@ static void expect_state(ContainerStateKind kind, const char *reason, unsigned r
 
 TEST(a_container_restarts_before_its_last_attempt_is_removed)
 {
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         expect_state(STATE_WAITING, "ContainerCreating", 0);
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 0, 1);
         expect_state(STATE_RUNNING, NULL, 0);
-        exits(0, 1);
+        process_exits(0, 1);
         container_machine_on_started(world.machine, 1, 2);
         expect_state(STATE_RUNNING, NULL, 1);
         EXPECT_STREQ(world.script, "image run image run remove");
-        exits(1, 0);
+        process_exits(1, 0);
         expect_state(STATE_WAITING, "CrashLoopBackOff", 1);
         EXPECT(world.retry_delay_usec <= back_off.initial_usec);
         EXPECT(world.retry_delay_usec > back_off.initial_usec - USEC_PER_SEC);
-        end();
+        world_done();
 }
 
 TEST(a_completed_container_stays_completed)
 {
-        begin(RESTART_POLICY_NEVER);
+        start_machine(RESTART_POLICY_NEVER);
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 0, 1);
-        exits(0, 3);
+        process_exits(0, 3);
         EXPECT(container_machine_is_finished(world.machine));
         expect_state(STATE_TERMINATED, "Error", 0);
         container_machine_start(world.machine);
         EXPECT_STREQ(world.script, "image run remove");
-        end();
+        world_done();
 }
 
 TEST(a_missing_image_is_retried_with_back_off_and_at_once_when_it_appears)
 {
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         world.image_is_here = false;
         container_machine_start(world.machine);
         EXPECT(world.request);
@@ -204,12 +204,12 @@ TEST(a_missing_image_is_retried_with_back_off_and_at_once_when_it_appears)
         container_machine_on_started(world.machine, 0, 1);
         expect_state(STATE_RUNNING, NULL, 0);
         EXPECT(!world.retry);
-        end();
+        world_done();
 }
 
 TEST(a_start_refused_by_the_runtime_shows_its_message_and_counts_as_a_restart)
 {
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         container_machine_start(world.machine);
         world.processes--;
         container_machine_on_start_failed(world.machine, 0, true, "exec: no such file");
@@ -217,19 +217,19 @@ TEST(a_start_refused_by_the_runtime_shows_its_message_and_counts_as_a_restart)
         container_machine_on_retry(world.machine, true);
         container_machine_on_started(world.machine, 1, 1);
         expect_state(STATE_RUNNING, NULL, 1);
-        end();
+        world_done();
 
-        begin(RESTART_POLICY_NEVER);
+        start_machine(RESTART_POLICY_NEVER);
         container_machine_start(world.machine);
         world.processes--;
         container_machine_on_start_failed(world.machine, 0, true, "exec: no such file");
         expect_state(STATE_TERMINATED, "StartError", 0);
-        end();
+        world_done();
 }
 
 TEST(a_failed_bundle_does_not_use_up_an_attempt)
 {
-        begin(RESTART_POLICY_NEVER);
+        start_machine(RESTART_POLICY_NEVER);
         world.run_fails = true;
         container_machine_start(world.machine);
         expect_state(STATE_WAITING, "CreateContainerError", 0);
@@ -237,12 +237,12 @@ TEST(a_failed_bundle_does_not_use_up_an_attempt)
         container_machine_on_retry(world.machine, true);
         container_machine_on_started(world.machine, 0, 1);
         expect_state(STATE_RUNNING, NULL, 0);
-        end();
+        world_done();
 }
 
 TEST(a_lost_shim_gives_an_unknown_exit_code_and_a_failure)
 {
-        begin(RESTART_POLICY_ON_FAILURE);
+        start_machine(RESTART_POLICY_ON_FAILURE);
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 0, 1);
         world.processes--;
@@ -251,27 +251,27 @@ TEST(a_lost_shim_gives_an_unknown_exit_code_and_a_failure)
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 1, 3);
         expect_state(STATE_RUNNING, NULL, 1);
-        end();
+        world_done();
 
-        begin(RESTART_POLICY_NEVER);
+        start_machine(RESTART_POLICY_NEVER);
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 0, 1);
         world.processes--;
         container_machine_on_sandbox_lost(world.machine, 2);
         expect_state(STATE_TERMINATED, "ContainerStatusUnknown", 0);
-        end();
+        world_done();
 }
 
 TEST(a_stop_during_creation_takes_effect_when_it_runs)
 {
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         container_machine_start(world.machine);
         container_machine_stop(world.machine);
         container_machine_on_started(world.machine, 0, 1);
         EXPECT_STREQ(world.script, "image run stop stop");
-        exits(0, 143);
+        process_exits(0, 143);
         EXPECT(container_machine_is_finished(world.machine));
-        end();
+        world_done();
 }
 
 static Handler handler;
@@ -279,7 +279,7 @@ static Lifecycle with_hooks = { .post_start = &handler, .pre_stop = &handler };
 
 TEST(post_start_runs_before_running_and_pre_stop_before_the_stop)
 {
-        begin_with(RESTART_POLICY_ALWAYS, &with_hooks);
+        start_machine_with_hooks(RESTART_POLICY_ALWAYS, &with_hooks);
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 0, 1);
         expect_state(STATE_WAITING, "ContainerCreating", 0);
@@ -292,26 +292,26 @@ TEST(post_start_runs_before_running_and_pre_stop_before_the_stop)
         EXPECT(world.hook && container_machine_is_stopping(world.machine));
         container_machine_on_hook_done(world.machine, "it does not matter");
         EXPECT(!world.hook);
-        exits(0, 143);
+        process_exits(0, 143);
         EXPECT(container_machine_is_finished(world.machine));
         EXPECT_STREQ(world.script, "image run post-start pre-stop stop remove");
-        end();
+        world_done();
 }
 
 TEST(a_failed_post_start_hook_kills_the_container_and_shows_its_message)
 {
-        begin_with(RESTART_POLICY_ALWAYS, &with_hooks);
+        start_machine_with_hooks(RESTART_POLICY_ALWAYS, &with_hooks);
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 0, 1);
         container_machine_on_hook_done(world.machine, "PostStart hook failed: no");
         container_machine_on_hook_done(world.machine, NULL);
-        exits(0, 143);
+        process_exits(0, 143);
         expect_state(STATE_WAITING, "PostStartHookError", 0);
         EXPECT_STREQ(world.script, "image run post-start pre-stop kill remove wait");
         container_machine_on_retry(world.machine, true);
         container_machine_on_started(world.machine, 1, 2);
         EXPECT(world.hook);
-        end();
+        world_done();
 }
 
 TEST(a_checkpointed_termination_is_restored_unchanged)
@@ -320,7 +320,7 @@ TEST(a_checkpointed_termination_is_restored_unchanged)
         PodStatus all = { .containers = { status, 1 } };
 
         REQUIRE(status);
-        begin(RESTART_POLICY_ON_FAILURE);
+        start_machine(RESTART_POLICY_ON_FAILURE);
         container_machine_recover_exit(
                 world.machine, 2,
                 &(ContainerExit){
@@ -340,7 +340,7 @@ TEST(a_checkpointed_termination_is_restored_unchanged)
         EXPECT(!container_machine_terminated_state(world.machine));
         container_machine_start(world.machine);
         EXPECT_EQ(world.attempts_run[3], 1U);
-        end();
+        world_done();
 }
 
 TEST(a_final_stop_shortens_the_pre_stop_hook_of_a_kill)
@@ -348,7 +348,7 @@ TEST(a_final_stop_shortens_the_pre_stop_hook_of_a_kill)
         Handler hook = { 0 };
         Lifecycle lifecycle = { .pre_stop = &hook };
 
-        begin_with(RESTART_POLICY_ALWAYS, &lifecycle);
+        start_machine_with_hooks(RESTART_POLICY_ALWAYS, &lifecycle);
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 0, 1);
         EXPECT(container_machine_can_be_killed(world.machine));
@@ -363,7 +363,7 @@ TEST(a_final_stop_shortens_the_pre_stop_hook_of_a_kill)
                                     &(ContainerExit){ .exit_code = 143, .started_at = 1 });
         EXPECT_STREQ(world.script, "image run pre-stop hurry stop remove");
         EXPECT(container_machine_is_finished(world.machine));
-        end();
+        world_done();
 }
 
 TEST(a_killed_container_restarts_unless_the_policy_is_never)
@@ -376,69 +376,69 @@ TEST(a_killed_container_restarts_unless_the_policy_is_never)
                       { RESTART_POLICY_NEVER, false } };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                begin(cases[i].policy);
+                start_machine(cases[i].policy);
                 container_machine_start(world.machine);
                 container_machine_on_started(world.machine, 0, 1);
                 container_machine_kill(world.machine, "Container c failed liveness probe");
                 container_machine_kill(world.machine, "again");
-                exits(0, 0);
+                process_exits(0, 0);
                 EXPECT_EQ(container_machine_is_finished(world.machine), !cases[i].restarts);
                 EXPECT_STREQ(world.script, cases[i].restarts ? "image run kill image run"
                                                              : "image run kill remove");
-                end();
+                world_done();
         }
 }
 
 TEST(a_container_that_is_being_killed_can_be_stopped_for_good)
 {
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 0, 1);
         container_machine_kill(world.machine, "why");
         container_machine_stop(world.machine);
-        exits(0, 137);
+        process_exits(0, 137);
         EXPECT(container_machine_is_finished(world.machine));
         EXPECT_STREQ(world.script, "image run kill stop remove");
-        end();
+        world_done();
 }
 
 TEST(a_restarted_agent_does_not_repeat_a_post_start_hook)
 {
-        begin_with(RESTART_POLICY_ALWAYS, &with_hooks);
+        start_machine_with_hooks(RESTART_POLICY_ALWAYS, &with_hooks);
         container_machine_adopt(world.machine, 2, 0);
         container_machine_adopt_post_started(world.machine);
         container_machine_on_started(world.machine, 2, 1);
         expect_state(STATE_RUNNING, NULL, 2);
         EXPECT_STREQ(world.script, "");
-        end();
+        world_done();
 
-        begin_with(RESTART_POLICY_ALWAYS, &with_hooks);
+        start_machine_with_hooks(RESTART_POLICY_ALWAYS, &with_hooks);
         container_machine_adopt(world.machine, 2, 0);
         container_machine_on_started(world.machine, 2, 1);
         EXPECT_STREQ(world.script, "post-start");
-        end();
+        world_done();
 }
 
 TEST(a_restarted_agent_adopts_the_containers_state)
 {
         ContainerExit last = { .exit_code = 7, .started_at = 1, .finished_at = 2 };
 
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         container_machine_adopt(world.machine, 4, 40 * USEC_PER_SEC);
         container_machine_adopt_last(world.machine, 3, &last);
         container_machine_on_started(world.machine, 4, 5);
         expect_state(STATE_RUNNING, NULL, 4);
         EXPECT_STREQ(world.script, "");
         world.processes++;
-        exits(4, 1);
+        process_exits(4, 1);
         expect_state(STATE_WAITING, "CrashLoopBackOff", 4);
         EXPECT(world.retry_delay_usec > 39 * USEC_PER_SEC);
-        end();
+        world_done();
 }
 
 TEST(an_image_that_appears_without_a_sandbox_is_requested_with_the_next_sandbox)
 {
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         world.image_is_here = false;
         container_machine_start(world.machine);
         container_machine_on_image_failed(world.machine, "ImagePullBackOff", "no archive has it");
@@ -449,12 +449,12 @@ TEST(an_image_that_appears_without_a_sandbox_is_requested_with_the_next_sandbox)
         EXPECT(container_machine_is_waiting(world.machine));
         container_machine_start(world.machine);
         EXPECT_STREQ(world.script, "image wait image run");
-        end();
+        world_done();
 }
 
 TEST(a_container_known_only_by_its_log_has_an_unknown_exit_code)
 {
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         container_machine_recover(world.machine, 3, 1);
         expect_state(STATE_WAITING, "ContainerCreating", 3);
         container_machine_recover(world.machine, 9, 1); /* known already */
@@ -462,47 +462,47 @@ TEST(a_container_known_only_by_its_log_has_an_unknown_exit_code)
         container_machine_on_started(world.machine, 4, 2);
         expect_state(STATE_RUNNING, NULL, 4);
         EXPECT_STREQ(world.script, "image run remove");
-        end();
+        world_done();
 
-        begin(RESTART_POLICY_NEVER);
+        start_machine(RESTART_POLICY_NEVER);
         container_machine_recover(world.machine, 0, 1);
         expect_state(STATE_TERMINATED, "ContainerStatusUnknown", 0);
         container_machine_start(world.machine);
         EXPECT_STREQ(world.script, "remove");
-        end();
+        world_done();
 }
 
 TEST(a_retired_container_continues_and_is_not_restarted)
 {
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 0, 1);
         container_machine_disable_restart(world.machine);
         expect_state(STATE_RUNNING, NULL, 0);
-        exits(0, 1);
+        process_exits(0, 1);
         EXPECT(container_machine_is_finished(world.machine));
         EXPECT(!container_machine_has_succeeded(world.machine));
         EXPECT_STREQ(world.script, "image run remove");
-        end();
+        world_done();
 
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 0, 1);
-        exits(0, 1);
+        process_exits(0, 1);
         container_machine_on_started(world.machine, 1, 2);
-        exits(1, 1);
+        process_exits(1, 1);
         EXPECT(world.retry);
         container_machine_disable_restart(world.machine);
         EXPECT(container_machine_is_finished(world.machine) && !world.retry);
-        end();
+        world_done();
 }
 
 TEST(a_finished_container_can_run_again_as_a_new_attempt)
 {
-        begin(RESTART_POLICY_ON_FAILURE);
+        start_machine(RESTART_POLICY_ON_FAILURE);
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 0, 1);
-        exits(0, 0);
+        process_exits(0, 0);
         EXPECT(container_machine_has_succeeded(world.machine));
         container_machine_reset(world.machine);
         EXPECT(container_machine_is_waiting(world.machine));
@@ -511,7 +511,7 @@ TEST(a_finished_container_can_run_again_as_a_new_attempt)
         container_machine_on_started(world.machine, 1, 1);
         expect_state(STATE_RUNNING, NULL, 1);
         EXPECT_EQ(world.attempts_run[1], 1);
-        end();
+        world_done();
 }
 
 TEST(an_edited_container_restarts_whatever_its_policy)
@@ -519,13 +519,13 @@ TEST(an_edited_container_restarts_whatever_its_policy)
         static const RestartPolicy policies[] = { RESTART_POLICY_ALWAYS, RESTART_POLICY_NEVER };
 
         for (size_t i = 0; i < N_ELEMENTS(policies); i++) {
-                begin(policies[i]);
+                start_machine(policies[i]);
                 container_machine_start(world.machine);
                 container_machine_on_started(world.machine, 0, 1);
                 container_machine_restart_edited(world.machine);
                 container_machine_restart_edited(world.machine);
                 expect_state(STATE_RUNNING, NULL, 0);
-                exits(0, 0);
+                process_exits(0, 0);
                 EXPECT(container_machine_is_waiting(world.machine));
                 EXPECT(container_machine_has_run(world.machine, 0));
                 container_machine_start(world.machine);
@@ -533,13 +533,13 @@ TEST(an_edited_container_restarts_whatever_its_policy)
                 container_machine_on_started(world.machine, 1, 2);
                 expect_state(STATE_RUNNING, NULL, 1);
                 EXPECT_STREQ(world.script, "image run kill remove image run");
-                end();
+                world_done();
         }
 }
 
 TEST(an_edit_during_a_failing_creation_runs_it_again_once)
 {
-        begin(RESTART_POLICY_NEVER);
+        start_machine(RESTART_POLICY_NEVER);
         container_machine_start(world.machine);
         container_machine_restart_edited(world.machine);
         world.processes--;
@@ -548,48 +548,48 @@ TEST(an_edit_during_a_failing_creation_runs_it_again_once)
         EXPECT(container_machine_is_waiting(world.machine));
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 1, 1);
-        exits(1, 0);
+        process_exits(1, 0);
         EXPECT(container_machine_is_finished(world.machine));
         expect_state(STATE_TERMINATED, "Completed", 1);
-        end();
+        world_done();
 }
 
 TEST(an_edit_ends_the_back_off_of_a_waiting_container)
 {
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 0, 1);
-        exits(0, 1);
+        process_exits(0, 1);
         container_machine_on_started(world.machine, 1, 2);
-        exits(1, 1);
+        process_exits(1, 1);
         EXPECT(world.retry);
         container_machine_restart_edited(world.machine);
         EXPECT(container_machine_is_waiting(world.machine) && !world.retry);
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 2, 3);
-        exits(2, 1);
+        process_exits(2, 1);
         expect_state(STATE_WAITING, "ContainerCreating", 3); /* the back-off starts over */
-        end();
+        world_done();
 
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         world.image_is_here = false;
         container_machine_start(world.machine);
         container_machine_restart_edited(world.machine);
         EXPECT(container_machine_is_waiting(world.machine) && !world.request);
-        end();
+        world_done();
 }
 
 TEST(an_edit_does_not_restart_a_container_that_is_being_stopped)
 {
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 0, 1);
         container_machine_restart_edited(world.machine);
         container_machine_stop(world.machine);
         container_machine_restart_edited(world.machine);
-        exits(0, 0);
+        process_exits(0, 0);
         EXPECT(container_machine_is_finished(world.machine));
-        end();
+        world_done();
 }
 
 TEST(after_a_found_exit_the_pod_decides_about_a_restart)
@@ -598,21 +598,21 @@ TEST(after_a_found_exit_the_pod_decides_about_a_restart)
                 .exit_code = 1, .started_at = 1, .finished_at = 2, .is_found = true
         };
 
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         container_machine_adopt(world.machine, 0, 0);
         container_machine_on_started(world.machine, 0, 1);
         container_machine_on_exited(world.machine, 0, &found);
         EXPECT(container_machine_is_waiting(world.machine));
         EXPECT_STREQ(world.script, "");
-        end();
+        world_done();
 
-        begin(RESTART_POLICY_ALWAYS);
+        start_machine(RESTART_POLICY_ALWAYS);
         container_machine_adopt(world.machine, 3, 300 * USEC_PER_SEC);
         container_machine_on_started(world.machine, 3, 1);
         found.started_at = found.finished_at = now_realtime_usec();
         container_machine_on_exited(world.machine, 3, &found);
         expect_state(STATE_WAITING, "CrashLoopBackOff", 3);
-        end();
+        world_done();
 }
 
 /* Random events: never two processes, no resource that the state does not use, each attempt run at
@@ -637,7 +637,7 @@ static void random_event(unsigned dice) {
         case 4:
                 if (world.processes > 0 && container_machine_has_process(world.machine)) {
                         container_machine_on_started(world.machine, attempt, now_realtime_usec());
-                        exits(attempt, (int) (dice >> 8) % 3);
+                        process_exits(attempt, (int) (dice >> 8) % 3);
                 }
                 break;
         case 5:
@@ -671,7 +671,8 @@ TEST(no_order_of_events_duplicates_or_leaks_a_resource)
         uint32_t seed = 12345;
 
         for (unsigned round = 0; round < 400; round++) {
-                begin_with((RestartPolicy) (1 + round % 3), round % 2 ? &with_hooks : NULL);
+                start_machine_with_hooks((RestartPolicy) (1 + round % 3),
+                                         round % 2 ? &with_hooks : NULL);
                 for (unsigned i = 0; i < 60; i++) {
                         seed = seed * 1664525 + 1013904223;
                         random_event(seed >> 8);
@@ -683,11 +684,11 @@ TEST(no_order_of_events_duplicates_or_leaks_a_resource)
                 if (world.processes > 0) {
                         container_machine_on_started(world.machine,
                                                      container_machine_attempt(world.machine), 1);
-                        exits(container_machine_attempt(world.machine), 0);
+                        process_exits(container_machine_attempt(world.machine), 0);
                 }
                 EXPECT(container_machine_is_finished(world.machine));
                 EXPECT(!world.request && !world.turn && !world.retry && !world.hook);
-                end();
+                world_done();
                 if (test_failures > 0)
                         return; /* one report is enough */
         }

@@ -8,8 +8,8 @@ enum {
 };
 
 /* A pod as a word: a letter for each container. Of init: 'i' waits, 'r' runs, 'd' is done, 'x' has
- * failed; sidecars: 's' waits, 'u' is up, 'e' has ended; others: 'm' waits, 'M' runs, 'D' is done.
- */
+ * failed; sidecars: 's' waits, 'u' is up, 'e' has ended; others: 'm' waits, 'M' runs, 'D' is done;
+ * ephemeral ones: 'p' waits, 'P' runs. */
 static ContainerOrderEntry entry_of(char letter) {
         ContainerOrderEntry entry = { .role = ROLE_MAIN };
 
@@ -17,9 +17,11 @@ static ContainerOrderEntry entry_of(char letter) {
                 entry.role = ROLE_INIT;
         else if (strchr("sue", letter))
                 entry.role = ROLE_SIDECAR;
-        entry.is_waiting = strchr("ism", letter) != NULL;
+        else if (strchr("pP", letter))
+                entry.role = ROLE_EPHEMERAL;
+        entry.is_waiting = strchr("ismp", letter) != NULL;
         entry.has_run = !entry.is_waiting;
-        entry.has_started = strchr("ruM", letter) != NULL;
+        entry.has_started = strchr("ruMP", letter) != NULL;
         entry.is_finished = strchr("dxeD", letter) != NULL;
         entry.has_succeeded = letter == 'd' || letter == 'D';
         return entry;
@@ -86,6 +88,12 @@ TEST(init_containers_start_in_order_and_main_containers_together)
                 { "sdMm", "s..s" },
                 { "iM", ".." },
                 { "usrm", ".s.." },
+                /* An ephemeral container starts at any time, and nothing waits for it. */
+                { "imp", "s.s" },
+                { "rmp", "..s" },
+                { "dmp", ".ss" },
+                { "dmP", ".s." },
+                { "MP", ".." },
         };
 
         expect_plans(cases, N_ELEMENTS(cases), &(ContainerOrderInput){ 0 });
@@ -102,7 +110,8 @@ TEST(sidecars_stop_last_in_reverse_order)
 {
         static const Case cases[] = {
                 { "uuMM", "rrxx" }, { "uuMD", "rrx." }, { "uuDD", "rx.." }, { "ueDD", "x..." },
-                { "urm", "rxx" },   { "sim", "rxx" },   { "usDD", "rx.." },
+                { "urm", "rxx" },   { "sim", "rxx" },   { "usDD", "rx.." }, { "uMP", "rxx" },
+                { "uDP", "r.x" },   { "Dp", ".x" },
         };
         static const Case late[] = { { "uuMD", "xxx." }, { "urm", "xxx" } };
 

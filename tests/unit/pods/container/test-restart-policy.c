@@ -124,11 +124,3 @@ TEST(a_containers_restart_policy_overrides_its_pods)
                 EXPECT_EQ(container_restart_policy(&spec, &container).policy, cases[i].expected);
         }
 }
-
-TEST(a_terminated_container_has_kubernetes_reason)
-{
-        EXPECT_STREQ(container_exit_reason(0, false), "Completed");
-        EXPECT_STREQ(container_exit_reason(1, false), "Error");
-        EXPECT_STREQ(container_exit_reason(137, true), "OOMKilled");
-        EXPECT_STREQ(container_exit_reason(0, true), "Completed");
-}

@@ -5,7 +5,7 @@
 
 static unsigned order[16], n_served;
 
-static void served(void *userdata) {
+static void record_acquired(void *userdata) {
         order[n_served++] = *(unsigned *) userdata;
 }
 
@@ -18,7 +18,7 @@ TEST(start_slots_are_granted_in_order_up_to_the_limit)
         n_served = 0;
         start_limiter_init(&turns, 2);
         for (size_t i = 0; i < 5; i++) {
-                turn[i] = (StartSlot){ .on_acquired = served, .userdata = &names[i] };
+                turn[i] = (StartSlot){ .on_acquired = record_acquired, .userdata = &names[i] };
                 start_limiter_acquire(&turns, &turn[i]);
         }
         EXPECT_EQ(n_served, 2);

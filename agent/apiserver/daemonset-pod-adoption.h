@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Adoption of the running pod of a DaemonSet. When a controller manager returns, the pod of a
+ * DaemonSet that it binds to this node meets a pod of the same DaemonSet that this node has
+ * created. Where both have the same template, the running pod is adopted: it keeps its name and
+ * UID, its record names the API server as its source, and it is reported as the API server's pod
+ * (model/pod-adoption.h). Where they differ, the running pod stops before the other one starts.
+ * Only the adopted pod's record is persistent. */
+
+#include "agent/apiserver/pod-table.h"
+
+/* The search for a pod that an API pod can adopt. Pure: it is given all candidates. */
+typedef struct AdoptionSearch {
+        const Pod *desired;     /* the API pod */
+        const Pod *syncing_pod; /* its status is not known yet */
+        const Pod *serving_pod; /* its template differs, but it is Ready */
+        Pod *adopted;           /* the result, which the caller takes or frees */
+        bool is_blocked;        /* a pod of the same DaemonSet has to stop first */
+} AdoptionSearch;
+
+typedef struct AdoptionCandidate {
+        const Pod *pod;
+        const PodStatus *status;
+        bool is_evaluated_here;    /* this node created it for a DaemonSet of the API server */
+        bool is_adopted_elsewhere; /* by another API pod; its record may not show it yet */
+} AdoptionCandidate;
+
+/* 0 or -ENOMEM. */
+int adoption_search_check(AdoptionSearch *search, const AdoptionCandidate *candidate);
+
+/* Applies a changed spec of the API pod to the adopted pod. 1: it is still adopted; 0: there is
+ * none, or the change needs a new pod, so it is no longer adopted; -ENOMEM. */
+int adopted_pod_update(ApiServerPod *pod);
+
+/* The adopted pod of an earlier agent, by its record. 0 or -ENOMEM. */
+int adopted_pod_restore(PodTable *pods, const Pod *adopted);
+
+/* The entry that has adopted this pod, or NULL; and the UID by which the API server knows it. */
+ApiServerPod *adopted_pod_find_entry(const PodTable *pods, const Pod *local_pod);
+const char *adopted_pod_reported_uid(const ApiServerPod *pod, const Pod *local_pod);
+
+/* The v1.Event of an adopted pod as an event of the API server's pod, which the caller frees; NULL:
+ * it is not of an adopted pod, or on out of memory. */
+char *adopted_pod_rename_event(const PodTable *pods, const char *json);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Formats and parses service account tokens, and computes their refresh time. */
+
+#include "agent/apiserver/token-refresh.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+
+uint64_t token_refresh_delay(uint64_t now, uint64_t expires, int64_t seconds) {
+        uint64_t lifetime = expires > now ? expires - now : (uint64_t) seconds * USEC_PER_SEC;
+        uint64_t delay = MIN(lifetime / 10 * 8, TOKEN_REFRESH_MAX_SEC * USEC_PER_SEC);
+
+        return MAX(delay, TOKEN_REFRESH_MIN_SEC * USEC_PER_SEC);
+}
+
+char *token_request_to_json(const TokenIdentity *identity) {
+        json_t *audiences = identity->audience ? json_pack("[s]", identity->audience) : json_null();
+        cleanup_with(json_decrefp) json_t *request = json_pack(
+                "{s:s, s:s, s:{s:o, s:I, s:{s:s, s:s, s:s, s:s}}}", "kind", "TokenRequest",
+                "apiVersion", "authentication.k8s.io/v1", "spec", "audiences", audiences,
+                "expirationSeconds", (json_int_t) identity->seconds, "boundObjectRef", "kind",
+                "Pod", "apiVersion", "v1", "name", identity->pod, "uid", identity->pod_uid);
+
+        return request ? json_dumps(request, JSON_COMPACT) : NULL;
+}
+
+int token_response_parse(const char *json, size_t length, char **ret_token, uint64_t *ret_expires) {
+        cleanup_with(json_decrefp) json_t *object = json_loadb(json, length, 0, NULL);
+        json_t *status = json_object_get(object, "status");
+        const char *token = json_string_value(json_object_get(status, "token"));
+        const char *expires = json_string_value(json_object_get(status, "expirationTimestamp"));
+
+        if (!token || !token[0] || !expires || parse_rfc3339(expires, ret_expires) < 0)
+                return -EBADMSG;
+        *ret_token = strdup(token);
+        return *ret_token ? 0 : -ENOMEM;
+}
+
+char *token_cache_format(const char *token, uint64_t refresh_at) {
+        char *text;
+
+        return asprintf(&text, "%" PRIu64 "\n%s\n", refresh_at, token) < 0 ? NULL : text;
+}
+
+int token_cache_parse(const char *text, uint64_t now, char **ret_token, uint64_t *ret_delay) {
+        const char *start = strchr(text, '\n'), *end = start ? strchr(start + 1, '\n') : NULL;
+        uint64_t refresh_at = strtoull(text, NULL, 10);
+        bool is_plausible =
+                refresh_at > now && refresh_at - now <= TOKEN_REFRESH_MAX_SEC * USEC_PER_SEC;
+
+        if (!end)
+                return -EBADMSG;
+        *ret_token = strndup(start + 1, (size_t) (end - start - 1));
+        *ret_delay = is_plausible ? refresh_at - now : 0;
+        return *ret_token ? 0 : -ENOMEM;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/claim-volumes.h"
+
+#include "agent/bundle/huge-pages.h"
+#include "agent/model/containers.h"
+#include "agent/model/match.h"
+#include "common/cleanup.h"
+
+/* ---- claims ---- */
+
+/* The claim of a generic ephemeral volume belongs to the pod. */
+static bool is_claim_of_pod(const DataObject *claim, const Pod *pod) {
+        const OwnerReference *owner = object_controller(&claim->metadata);
+
+        return owner && streq(owner->uid, pod->metadata.uid);
+}
+
+static int find_bound_claim(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                            const DataObject **ret, Error *reterr) {
+        cleanup_free char *name = volume_claim_name(pod, volume);
+        const DataObject *claim;
+        int r;
+
+        if (!name)
+                return -ENOMEM;
+        r = object_lookup(&config->objects, OBJECT_VOLUME_CLAIM, pod->metadata.namespace, name,
+                          &claim, reterr);
+        if (r < 0)
+                return r;
+        if (volume->ephemeral && !is_claim_of_pod(claim, pod))
+                return error_setf(reterr, EINVAL,
+                                  "persistentvolumeclaim \"%s\" was not created for this pod",
+                                  name);
+        if (!volume_claim_is_bound(&claim->claim))
+                return error_setf(reterr, ENOENT,
+                                  "persistentvolumeclaim \"%s\" is not bound to a volume yet",
+                                  name);
+        *ret = claim;
+        return 0;
+}
+
+static int explain_unsupported_volume(const DataObject *object, Error *reterr) {
+        const PersistentVolume *volume = &object->volume;
+        const char *name = object->metadata.name;
+
+        if (volume->nfs)
+                return error_setf(reterr, EINVAL,
+                                  "no volume plugin matched: persistentvolume \"%s\" is on NFS "
+                                  "(%s:%s), which this node does not mount",
+                                  name, strna(volume->nfs->server), strna(volume->nfs->path));
+        if (volume->csi)
+                return error_setf(reterr, EINVAL,
+                                  "driver name %s not found in the list of registered CSI drivers: "
+                                  "persistentvolume \"%s\" needs it, and this node has none",
+                                  strna(volume->csi->driver), name);
+        return error_setf(reterr, EINVAL,
+                          "no volume plugin matched: persistentvolume \"%s\" is neither a hostPath "
+                          "nor a local volume",
+                          name);
+}
+
+/* The kubelet's words. */
+static int check_volume_node(const BundleConfig *config, const DataObject *object, Error *reterr) {
+        const VolumeNodeAffinity *affinity = object->volume.node_affinity;
+
+        if (!affinity || !affinity->required || !config->node ||
+            node_selector_matches(affinity->required, config->node))
+                return 0;
+        return error_setf(reterr, EINVAL,
+                          "persistentvolume \"%s\": no matching NodeSelectorTerms: its node "
+                          "affinity does not select this node",
+                          object->metadata.name);
+}
+
+static int check_persistent_volume(const BundleConfig *config, const DataObject *claim,
+                                   const DataObject *object, Error *reterr) {
+        if (object->volume.claim && !streq_ptr(object->volume.claim->uid, claim->metadata.uid))
+                return error_setf(reterr, EINVAL,
+                                  "persistentvolume \"%s\" is bound to another claim",
+                                  object->metadata.name);
+        if (object->volume.mode == VOLUME_MODE_BLOCK)
+                return error_setf(reterr, EINVAL,
+                                  "persistentvolume \"%s\" has volumeMode Block, which this node "
+                                  "does not map",
+                                  object->metadata.name);
+        return check_volume_node(config, object, reterr);
+}
+
+int find_claimed_directory(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                           HostPathVolumeSource *ret, Error *reterr) {
+        const DataObject *claim, *object;
+        int r = find_bound_claim(config, pod, volume, &claim, reterr);
+
+        if (r < 0)
+                return r;
+        r = object_lookup(&config->objects, OBJECT_PERSISTENT_VOLUME, "",
+                          claim->claim.spec.volume_name, &object, reterr);
+        if (r < 0)
+                return r;
+        r = check_persistent_volume(config, claim, object, reterr);
+        if (r < 0)
+                return r;
+        if (object->volume.host_path)
+                *ret = *object->volume.host_path;
+        else if (object->volume.local)
+                *ret = (HostPathVolumeSource){ .path = object->volume.local->path,
+                                               .type = HOST_PATH_DIRECTORY };
+        else
+                return explain_unsupported_volume(object, reterr);
+        return 0;
+}
+
+/* ---- all kinds ---- */
+
+static int check_projected_sources(const ProjectedVolumeSource *projected, Error *reterr) {
+        for (size_t i = 0; i < projected->sources.n; i++) {
+                if (projected->sources.items[i].cluster_trust_bundle)
+                        return error_setf(reterr, EINVAL,
+                                          "this node does not project a clusterTrustBundle");
+                if (projected->sources.items[i].pod_certificate)
+                        return error_setf(reterr, EINVAL,
+                                          "this node does not project a podCertificate");
+        }
+        return 0;
+}
+
+static int check_mountable(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                           Error *reterr) {
+        const char *kind = volume_unmountable_kind(volume);
+        HostPathVolumeSource source;
+
+        if (kind)
+                return error_setf(reterr, EINVAL,
+                                  "no volume plugin matched: this node does not mount volumes of "
+                                  "the kind %s",
+                                  kind);
+        if (volume->nfs)
+                return error_setf(reterr, EINVAL,
+                                  "no volume plugin matched: this node does not mount NFS (%s:%s); "
+                                  "mount it on the node, and name it by hostPath",
+                                  strna(volume->nfs->server), strna(volume->nfs->path));
+        if (volume->csi)
+                return error_setf(reterr, EINVAL,
+                                  "driver name %s not found in the list of registered CSI drivers: "
+                                  "this node has none",
+                                  strna(volume->csi->driver));
+        if (volume->persistent_volume_claim || volume->ephemeral)
+                return find_claimed_directory(config, pod, volume, &source, reterr);
+        if (volume->empty_dir && volume->empty_dir->medium >= MEDIUM_HUGE_PAGES &&
+            !huge_pages_mount_option(&pod->spec, volume->empty_dir->medium))
+                return error_setf(
+                        reterr, EINVAL,
+                        "medium %s: hugePages storage requested, but there is no resource "
+                        "request for huge pages",
+                        medium_names[volume->empty_dir->medium]);
+        return volume->projected ? check_projected_sources(volume->projected, reterr) : 0;
+}
+
+int check_pod_volumes(const BundleConfig *config, const Pod *pod, Error *reterr) {
+        const Container *container;
+
+        for (size_t i = 0; i < pod->spec.volumes.n; i++) {
+                const Volume *volume = &pod->spec.volumes.items[i];
+                int r = check_mountable(config, pod, volume, reterr);
+
+                if (r < 0)
+                        return error_prefixf(reterr, r,
+                                             "MountVolume.SetUp failed for volume \"%s\" ",
+                                             volume->name);
+        }
+        pod_foreach_container(container, &pod->spec)
+                if (container->has_volume_devices)
+                        return error_setf(reterr, EINVAL,
+                                          "MapVolume.SetUp failed: this node maps no block device "
+                                          "into container \"%s\"",
+                                          container->name);
+        return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Volumes that only pods of an API server have: claims, which are resolved to a directory of this
+ * node, and the kinds that it cannot mount. */
+
+#include "agent/bundle/config.h"
+
+/* The directory or file of the node that the claim of a volume is bound to, borrowed from the
+ * PersistentVolume. -ENOENT or -EINVAL with the reason; -EAGAIN where claim or volume have not been
+ * received yet. */
+int find_claimed_directory(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                           HostPathVolumeSource *ret, Error *reterr);
+
+/* Whether all volumes of the pod can be mounted here. 0, or the first error: MountVolume.SetUp
+ * failed for volume "x" : … */
+int check_pod_volumes(const BundleConfig *config, const Pod *pod, Error *reterr);

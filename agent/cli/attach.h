@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Attaches the local streams to a running container. */
+
+#include "agent/cli/cli.h"
+
+/* The container as the spec and the status of a pod have it, whatever its kind. NULL: none. */
+const json_t *find_container_spec(const json_t *pod, const char *name);
+const json_t *find_container_status_of(const json_t *pod, const char *name);
+
+/* Attaches the streams that the options request to a container of the pod, until the container ends
+ * or the user detaches. The exit status, after errors were printed. */
+int attach_to_container(const Options *options, const json_t *pod, const char *container);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `mainstay kubeconfig`. */
+
+#include "agent/cli/cli.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/words.h"
+#include "common/base64.h"
+#include "common/cleanup.h"
+
+#include <stdio.h>
+
+/* mainstay kubeconfig: for kubectl on a node that has joined no API server. */
+
+#define LOCAL_SERVER "https://127.0.0.1:10250"
+
+enum {
+        KUBECONFIG_PARTS_MAX = 256 * 1024,
+};
+
+typedef struct KubeconfigReply {
+        char *text;
+        size_t length;
+} KubeconfigReply;
+
+static void kubeconfig_reply_done(KubeconfigReply *reply) {
+        if (reply->text)
+                explicit_bzero(reply->text, reply->length);
+        free(reply->text);
+}
+
+static int on_kubeconfig_data(const char *data, size_t length, void *userdata) {
+        KubeconfigReply *reply = userdata;
+        char *longer;
+
+        if (length > KUBECONFIG_PARTS_MAX - reply->length)
+                return -EMSGSIZE;
+        longer = realloc(reply->text, reply->length + length + 1);
+        if (!longer)
+                return -ENOMEM;
+        memcpy(longer + reply->length, data, length);
+        reply->text = longer;
+        reply->length += length;
+        reply->text[reply->length] = '\0';
+        return 0;
+}
+
+/* "    <member>: <base64>" */
+static int print_kubeconfig_data(const char *member, const char *pem) {
+        size_t length = strlen(strna(pem));
+        cleanup_free char *digits = malloc((length + 2) / 3 * 4 + 1);
+
+        if (!digits)
+                return -ENOMEM;
+        base64_encode(strna(pem), length, digits);
+        printf("    %s: %s\n", member, digits);
+        return 0;
+}
+
+/* The certificate is for the node's name, by whatever address the server is reached. */
+static int print_kubeconfig(const json_t *parts, const char *server) {
+        const char *name = strna(json_text(parts, "nodeName"));
+        int r;
+
+        printf("apiVersion: v1\nkind: Config\nclusters:\n- name: %s\n  cluster:\n    server: %s\n"
+               "    tls-server-name: %s\n",
+               name, server, name);
+        r = print_kubeconfig_data("certificate-authority-data",
+                                  json_text(parts, "certificateAuthority"));
+        if (r < 0)
+                return r;
+        printf("users:\n- name: %s\n  user:\n", name);
+        r = print_kubeconfig_data("client-certificate-data", json_text(parts, "clientCertificate"));
+        if (r >= 0)
+                r = print_kubeconfig_data("client-key-data", json_text(parts, "clientKey"));
+        if (r < 0)
+                return r;
+        printf("contexts:\n- name: %s\n  context:\n    cluster: %s\n    user: %s\n"
+               "current-context: %s\n",
+               name, name, name, name);
+        return 0;
+}
+
+int run_kubeconfig(const Options *options) {
+        cleanup_with(kubeconfig_reply_done) KubeconfigReply reply = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *parts = NULL;
+        int r = client_request(options->socket, "POST", "/kubeconfig", on_kubeconfig_data, &reply,
+                               &error);
+
+        if (r >= 0) {
+                parts = json_loads(strna(reply.text), 0, NULL);
+                r = parts ? print_kubeconfig(parts,
+                                             options->server ? options->server : LOCAL_SERVER)
+                          : error_setf(&error, EBADMSG, "the agent's reply is not JSON");
+        }
+        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
+}

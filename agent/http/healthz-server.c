@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* On libmicrohttpd without threads, as http-server.c. The timer runs only while a client is
+ * connected: libmicrohttpd ends a connection that is idle too long when it runs. */
+
+#include "agent/http/healthz-server.h"
+
+#include "agent/http/http-reply.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+        HEALTHZ_BACKLOG = 16,
+        HEALTHZ_CONNECTIONS_MAX = 16,
+        HEALTHZ_IDLE_SEC = 10,
+        HEALTHZ_MEMORY = 8 * 1024, /* of a connection */
+};
+
+struct HealthzServer {
+        sd_event_source *mhd_source;
+        sd_event_source *timer;
+        struct MHD_Daemon *mhd;
+};
+
+static void run_healthz_server(HealthzServer *server) {
+        MHD_UNSIGNED_LONG_LONG timeout_msec;
+
+        (void) MHD_run(server->mhd);
+        (void) sd_event_source_set_enabled(server->timer, SD_EVENT_OFF);
+        if (MHD_get_timeout(server->mhd, &timeout_msec) != MHD_YES)
+                return;
+        if (sd_event_source_set_time_relative(server->timer, timeout_msec * USEC_PER_MSEC) >= 0)
+                (void) sd_event_source_set_enabled(server->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_healthz_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        run_healthz_server(userdata);
+        return 0;
+}
+
+static int on_healthz_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        run_healthz_server(userdata);
+        return 0;
+}
+
+/* "/healthz/ping", "/healthz/syncloop": the kubelet's single checks. */
+static bool is_healthz_path(const char *path) {
+        static const char prefix[] = "/healthz";
+        size_t n = strlen(prefix);
+
+        return strncmp(path, prefix, n) == 0 && (!path[n] || path[n] == '/');
+}
+
+static enum MHD_Result on_healthz_request(void *userdata, struct MHD_Connection *http,
+                                          const char *path, const char *method, const char *version,
+                                          const char *data, size_t *length, void **context) {
+        bool is_read = streq(method, MHD_HTTP_METHOD_GET) || streq(method, MHD_HTTP_METHOD_HEAD);
+
+        if (!is_read)
+                return http_reply_error(http, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET is served");
+        if (!is_healthz_path(path))
+                return http_reply_error(http, MHD_HTTP_NOT_FOUND, "only /healthz is served");
+        return http_reply_text(http, MHD_HTTP_OK, "text/plain", "ok");
+}
+
+static socklen_t fill_socket_address(const char *text, uint16_t port,
+                                     struct sockaddr_storage *ret) {
+        struct sockaddr_in *v4 = (struct sockaddr_in *) ret;
+        struct sockaddr_in6 *v6 = (struct sockaddr_in6 *) ret;
+
+        if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+                v4->sin_family = AF_INET;
+                v4->sin_port = htons(port);
+                return sizeof(*v4);
+        }
+        if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
+                v6->sin6_family = AF_INET6;
+                v6->sin6_port = htons(port);
+                return sizeof(*v6);
+        }
+        return 0;
+}
+
+/* A descriptor or -errno. */
+static int open_healthz_socket(const char *text, uint16_t port) {
+        struct sockaddr_storage address = { 0 };
+        socklen_t length = fill_socket_address(text, port, &address);
+        cleanup_close int fd = -EBADF;
+
+        if (length == 0)
+                return -EINVAL;
+        fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return -errno;
+        /* Connections of the agent before this one may not have timed out. */
+        if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)) < 0 ||
+            bind(fd, (struct sockaddr *) &address, length) < 0 || listen(fd, HEALTHZ_BACKLOG) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+static int start_healthz_daemon(HealthzServer *server, int fd) {
+        server->mhd = MHD_start_daemon(
+                MHD_USE_EPOLL, 0, NULL, NULL, on_healthz_request, server, MHD_OPTION_LISTEN_SOCKET,
+                fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned) HEALTHZ_CONNECTIONS_MAX,
+                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HEALTHZ_MEMORY,
+                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HEALTHZ_IDLE_SEC, MHD_OPTION_END);
+        return server->mhd ? 0 : -EIO;
+}
+
+static int add_healthz_sources(HealthzServer *server, sd_event *event) {
+        int epoll_fd = MHD_get_daemon_info(server->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+        int r = sd_event_add_io(event, &server->mhd_source, epoll_fd, EPOLLIN, on_healthz_readable,
+                                server);
+
+        if (r < 0)
+                return r;
+        r = sd_event_add_time(event, &server->timer, CLOCK_MONOTONIC, 0, 10 * USEC_PER_MSEC,
+                              on_healthz_timer, server);
+        if (r < 0)
+                return r;
+        return sd_event_source_set_enabled(server->timer, SD_EVENT_OFF);
+}
+
+int healthz_server_new(sd_event *event, const char *address, uint16_t port, HealthzServer **ret,
+                       Error *reterr) {
+        cleanup_with(healthz_server_freep) HealthzServer *server = calloc(1, sizeof(*server));
+        int fd, r;
+
+        if (!server)
+                return -ENOMEM;
+        fd = open_healthz_socket(address, port);
+        if (fd < 0)
+                return error_prefixf(reterr, fd, "cannot serve /healthz at %s port %u", address,
+                                     port);
+        r = start_healthz_daemon(server, fd);
+        if (r < 0) {
+                (void) close(fd);
+                return error_setf(reterr, -r, "cannot start libmicrohttpd for /healthz");
+        }
+        r = add_healthz_sources(server, event);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(server);
+        return 0;
+}
+
+HealthzServer *healthz_server_free(HealthzServer *server) {
+        if (!server)
+                return NULL;
+        sd_event_source_disable_unref(server->mhd_source);
+        sd_event_source_disable_unref(server->timer);
+        if (server->mhd)
+                MHD_stop_daemon(server->mhd); /* it closes the socket */
+        free(server);
+        return NULL;
+}

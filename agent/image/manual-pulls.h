@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Manual pulls (`mainstay images pull`): requests of the image store for which no pod waits, and
+ * the results of the last few. */
+
+#include "agent/image/image-store.h"
+
+typedef struct ManualPull ManualPull;
+
+typedef struct ManualPulls {
+        ManualPull *first; /* newest first */
+} ManualPulls;
+
+/* Pulls an image even if it is present. 0, or -EINVAL with a message. The store outlives the pull.
+ */
+int manual_pulls_start(ManualPulls *pulls, ImageStore *store, const char *reference, Error *reterr);
+
+/* Also the last few that have ended. */
+void manual_pulls_foreach(const ManualPulls *pulls,
+                          void (*each)(const ImagePull *pull, void *userdata), void *userdata);
+
+/* Cancels those that have not ended. */
+void manual_pulls_done(ManualPulls *pulls);

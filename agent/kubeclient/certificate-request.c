@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The steps: write the key to disk, create the CertificateSigningRequest, wait for its approval,
+ * write the new pair beside the old one, try it with a request, and replace the old pair. A failed
+ * step is repeated after a back-off; after a denied request it starts again with a new key. */
+
+#include "agent/kubeclient/certificate-request.h"
+
+#include "agent/kubeclient/csr.h"
+#include "agent/kubeclient/reflector.h"
+#include "agent/kubeclient/request-back-off.h"
+#include "agent/kubeclient/tls-config.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/durable-write.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+
+#define PENDING_FILE "kubelet-client-pending.pem" /* the key of the pending request */
+#define NEXT_FILE    "kubelet-client-next.pem"    /* the new pair, until it was tried */
+#define REQUESTS     "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+
+enum {
+        PAIR_BYTES_MAX = 256 * 1024,
+        TIMER_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20,
+};
+
+typedef void (*csr_step_t)(CertificateRequest *c);
+
+struct CertificateRequest {
+        CertificateRequestSpec spec; /* its strings are those below */
+        Kubeconfig kubeconfig;
+        char *node_name, *directory, *referring_path, *referring_text;
+        KubeClient *client, *trial;
+        KubeRequest *request;
+        KubeReflector *reflector;
+        ForkedTask *sync;
+        sd_event_source *timer;
+        csr_step_t step; /* run by the timer, or after a write to disk */
+        KubeBackOff back_off;
+        char *key, *pair;
+        char *name, *json; /* of the CertificateSigningRequest */
+        bool is_seen;      /* the server has created it */
+        char *last_error;
+        unsigned held;
+        bool is_doomed;
+};
+
+static void start_with_stored_key(CertificateRequest *c);
+static void prepare_csr(CertificateRequest *c);
+static void post_csr(CertificateRequest *c);
+static void watch_csr(CertificateRequest *c);
+static void try_issued_pair(CertificateRequest *c);
+static void install_issued_pair(CertificateRequest *c);
+
+/* ---- errors and retries ---- */
+
+static void release_certificate_request(CertificateRequest *c) {
+        if (--c->held == 0 && c->is_doomed)
+                certificate_request_free(c);
+}
+
+static void report_certificate_request_error(CertificateRequest *c, const char *error) {
+        if (c->is_doomed || streq_ptr(error, c->last_error))
+                return;
+        free(c->last_error);
+        c->last_error = error ? strdup(error) : NULL;
+        c->held++;
+        if (c->spec.on_error)
+                c->spec.on_error(error, c->spec.userdata);
+        release_certificate_request(c);
+}
+
+static void schedule_csr_step(CertificateRequest *c, csr_step_t step, const BackOffLimits *limits) {
+        c->step = step;
+        if (!c->timer)
+                return;
+        (void) sd_event_source_set_time_relative(
+                c->timer, kube_back_off_next(&c->back_off, limits, now_boottime_usec(), 0,
+                                             back_off_random()));
+        (void) sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_csr_step_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        CertificateRequest *c = userdata;
+
+        c->held++;
+        c->step(c);
+        release_certificate_request(c);
+        return 0;
+}
+
+static void retry_csr_step(CertificateRequest *c, const char *why, csr_step_t step,
+                           const BackOffLimits *limits) {
+        schedule_csr_step(c, step, limits);
+        report_certificate_request_error(c, why);
+}
+
+static void retry_csr_step_after_response(CertificateRequest *c, const KubeResponse *response,
+                                          csr_step_t step) {
+        cleanup_free char *why = kube_response_describe_error(response);
+        bool is_refused = !response->error && response->status >= 400 && response->status < 500 &&
+                          response->status != 429;
+
+        retry_csr_step(c, why ? why : "no memory", step,
+                       is_refused ? &kube_back_off_slow : &kube_back_off_default);
+}
+
+/* ---- the disk ---- */
+
+static char *pair_file_path(const CertificateRequest *c, const char *name) {
+        return path_join(c->directory, name);
+}
+
+static void remove_pair_file(const CertificateRequest *c, const char *name) {
+        cleanup_free char *path = pair_file_path(c, name);
+
+        if (path)
+                (void) unlink(path);
+}
+
+static void on_pair_file_synced(int r, void *userdata) {
+        CertificateRequest *c = userdata;
+        cleanup_error Error error = ERROR_NULL;
+
+        c->sync = NULL;
+        c->held++;
+        if (r >= 0) {
+                c->step(c);
+        } else {
+                r = error_prefixf(&error, r, "cannot write the certificate of this node to disk");
+                retry_csr_step(c, error_message(&error, r), start_with_stored_key,
+                               &kube_back_off_slow);
+        }
+        release_certificate_request(c);
+}
+
+static void write_file_then(CertificateRequest *c, const char *directory, const DurableFile *file,
+                            csr_step_t next) {
+        int r;
+
+        c->step = next;
+        r = durable_write_start(c->spec.event, directory, file, 1, on_pair_file_synced, c,
+                                &c->sync);
+        if (r < 0)
+                on_pair_file_synced(r, c);
+}
+
+/* ---- the key and the request ---- */
+
+static void clear_csr(CertificateRequest *c) {
+        c->key = secret_free(c->key);
+        c->pair = secret_free(c->pair);
+        free(c->name);
+        free(c->json);
+        c->name = c->json = NULL;
+}
+
+/* An earlier agent may have left a new pair that was not tried yet, or a key. */
+static void start_with_stored_key(CertificateRequest *c) {
+        cleanup_free char *next = pair_file_path(c, NEXT_FILE),
+                          *pending = pair_file_path(c, PENDING_FILE);
+        size_t length;
+
+        clear_csr(c);
+        if (next && read_file_at(AT_FDCWD, next, PAIR_BYTES_MAX, &c->pair, &length) >= 0) {
+                try_issued_pair(c);
+                return;
+        }
+        if (pending)
+                (void) read_file_at(AT_FDCWD, pending, PAIR_BYTES_MAX, &c->key, &length);
+        prepare_csr(c);
+}
+
+static void prepare_csr(CertificateRequest *c) {
+        cleanup_error Error error = ERROR_NULL;
+        bool is_old =
+                c->key && csr_build_object(c->node_name, c->key, &c->name, &c->json, NULL) >= 0;
+        int r = 0;
+
+        if (is_old) {
+                post_csr(c);
+                return;
+        }
+        c->key = secret_free(c->key);
+        r = csr_generate_key(&c->key, &error);
+        if (r >= 0)
+                r = csr_build_object(c->node_name, c->key, &c->name, &c->json, &error);
+        if (r < 0) {
+                retry_csr_step(c, error_message(&error, r), start_with_stored_key,
+                               &kube_back_off_slow);
+                return;
+        }
+        write_file_then(c, c->directory,
+                        &(DurableFile){ .name = PENDING_FILE, .text = c->key, .mode = 0600 },
+                        post_csr);
+}
+
+static void on_csr_posted(const KubeResponse *response, void *userdata) {
+        CertificateRequest *c = userdata;
+
+        c->request = NULL;
+        c->held++;
+        /* 409: it exists already, because it was created before this agent was restarted. */
+        if (!response->error && (response->status == 201 || response->status == 409)) {
+                kube_back_off_reset(&c->back_off);
+                watch_csr(c);
+        } else {
+                retry_csr_step_after_response(c, response, post_csr);
+        }
+        release_certificate_request(c);
+}
+
+static void post_csr(CertificateRequest *c) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = kube_client_start_request(c->client,
+                                          &(KubeRequestSpec){ .method = "POST",
+                                                              .path = REQUESTS,
+                                                              .body = c->json,
+                                                              .body_length = strlen(c->json),
+                                                              .on_done = on_csr_posted,
+                                                              .userdata = c },
+                                          &c->request, &error);
+
+        if (r < 0)
+                retry_csr_step(c, error_message(&error, r), post_csr, &kube_back_off_default);
+}
+
+/* ---- waiting for approval ---- */
+
+static void stop_csr_watch(CertificateRequest *c) {
+        c->reflector = kube_reflector_free(c->reflector);
+}
+
+static void store_issued_pair(CertificateRequest *c, const char *certificate) {
+        size_t n = strlen(certificate);
+        const char *newline = n > 0 && certificate[n - 1] == '\n' ? "" : "\n";
+
+        if (asprintf(&c->pair, "%s%s%s", certificate, newline, c->key) < 0) {
+                c->pair = NULL;
+                retry_csr_step(c, "no memory", start_with_stored_key, &kube_back_off_default);
+                return;
+        }
+        write_file_then(c, c->directory,
+                        &(DurableFile){ .name = NEXT_FILE, .text = c->pair, .mode = 0600 },
+                        try_issued_pair);
+}
+
+static void restart_with_new_key(CertificateRequest *c, const char *why) {
+        remove_pair_file(c, PENDING_FILE);
+        remove_pair_file(c, NEXT_FILE);
+        retry_csr_step(c, why, start_with_stored_key, &kube_back_off_slow);
+}
+
+static void on_csr_object(KubeWatchEvent change, const char *json, size_t length, void *userdata) {
+        CertificateRequest *c = userdata;
+        cleanup_free char *text = NULL;
+        CsrStatus verdict = csr_read_status(json, length, &text);
+
+        c->held++;
+        c->is_seen = change != KUBE_DELETED;
+        if (change == KUBE_DELETED) {
+                stop_csr_watch(c);
+                retry_csr_step(c, "the certificate signing request was deleted", post_csr,
+                               &kube_back_off_default);
+        } else if (verdict == CSR_ISSUED) {
+                stop_csr_watch(c);
+                store_issued_pair(c, text);
+        } else if (verdict == CSR_REFUSED) {
+                stop_csr_watch(c);
+                restart_with_new_key(c, text ? text : "the certificate signing request was denied");
+        }
+        release_certificate_request(c);
+}
+
+static void report_csr_pending(CertificateRequest *c) {
+        cleanup_free char *message = NULL;
+
+        if (asprintf(&message, "waiting for the approval of %s", c->name) < 0)
+                message = NULL;
+        else
+                report_certificate_request_error(c, message);
+}
+
+static void on_csr_list_end(bool is_complete, void *userdata) {
+        CertificateRequest *c = userdata;
+
+        if (!is_complete || !c->reflector)
+                return;
+        c->held++;
+        if (c->is_seen) {
+                report_csr_pending(c);
+        } else {
+                stop_csr_watch(c);
+                retry_csr_step(c, "the certificate signing request no longer exists", post_csr,
+                               &kube_back_off_default);
+        }
+        release_certificate_request(c);
+}
+
+static void on_csr_watch_error(const char *error, unsigned status, void *userdata) {
+        CertificateRequest *c = userdata;
+
+        if (error)
+                report_certificate_request_error(c, error);
+        else if (c->is_seen)
+                report_csr_pending(c);
+}
+
+static void watch_csr(CertificateRequest *c) {
+        cleanup_free char *query = NULL;
+        int r;
+
+        c->is_seen = false;
+        if (asprintf(&query, "fieldSelector=metadata.name%%3D%s", c->name) < 0) {
+                query = NULL;
+                retry_csr_step(c, "no memory", post_csr, &kube_back_off_default);
+                return;
+        }
+        r = kube_reflector_new(c->spec.event,
+                               &(KubeReflectorSpec){ .client = c->client,
+                                                     .path = REQUESTS,
+                                                     .query = query,
+                                                     .on_object = on_csr_object,
+                                                     .on_list_end = on_csr_list_end,
+                                                     .on_error = on_csr_watch_error,
+                                                     .userdata = c },
+                               &c->reflector);
+        if (r < 0)
+                retry_csr_step(c, strerror(-r), post_csr, &kube_back_off_default);
+}
+
+/* ---- trying the new pair ---- */
+
+static int trial_kubeconfig(const CertificateRequest *c, Kubeconfig *ret) {
+        Kubeconfig trial = { 0 };
+
+        if (kubeconfig_copy(&c->kubeconfig, &trial) < 0)
+                return -ENOMEM;
+        free(trial.certificate_data);
+        trial.key_data = secret_free(trial.key_data);
+        trial.token = secret_free(trial.token);
+        free(trial.token_file);
+        free(trial.certificate_file);
+        free(trial.key_file);
+        trial.certificate_data = trial.token_file = NULL;
+        trial.certificate_file = pair_file_path(c, NEXT_FILE);
+        trial.key_file = pair_file_path(c, NEXT_FILE);
+        if (trial.certificate_file && trial.key_file) {
+                *ret = trial;
+                return 0;
+        }
+        kubeconfig_done(&trial);
+        return -ENOMEM;
+}
+
+/* Any response but 401 shows that the server accepts the certificate. */
+static void on_issued_pair_tried(const KubeResponse *response, void *userdata) {
+        CertificateRequest *c = userdata;
+
+        c->request = NULL;
+        c->held++;
+        c->trial = kube_client_free(c->trial);
+        if (response->error || response->status >= 500 || response->status == 429)
+                retry_csr_step_after_response(c, response, try_issued_pair);
+        else if (response->status == 401)
+                restart_with_new_key(c, "the API server rejects the certificate that it has issued "
+                                        "(401 Unauthorized)");
+        else
+                install_issued_pair(c);
+        release_certificate_request(c);
+}
+
+static int send_request_with_pair(CertificateRequest *c, Error *reterr) {
+        cleanup_with(kubeconfig_done) Kubeconfig trial = { 0 };
+        cleanup_free char *path = NULL;
+        int r = trial_kubeconfig(c, &trial);
+
+        if (r < 0)
+                return r;
+        r = kube_client_new(c->spec.event, &trial, &c->trial, reterr);
+        if (r < 0)
+                return r;
+        if (asprintf(&path, "/api/v1/nodes/%s", c->node_name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        return kube_client_start_request(c->trial,
+                                         &(KubeRequestSpec){ .method = "GET",
+                                                             .path = path,
+                                                             .on_done = on_issued_pair_tried,
+                                                             .userdata = c },
+                                         &c->request, reterr);
+}
+
+static void try_issued_pair(CertificateRequest *c) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = send_request_with_pair(c, &error);
+
+        if (r >= 0)
+                return;
+        c->trial = kube_client_free(c->trial);
+        if (r == -EINVAL) /* not for this key, or not a certificate */
+                restart_with_new_key(c, error_message(&error, r));
+        else
+                retry_csr_step(c, error_message(&error, r), try_issued_pair,
+                               &kube_back_off_default);
+}
+
+/* ---- replacing the old pair ---- */
+
+static void finish_certificate_request(CertificateRequest *c) {
+        remove_pair_file(c, NEXT_FILE);
+        remove_pair_file(c, PENDING_FILE);
+        report_certificate_request_error(c, NULL);
+        if (!c->is_doomed && c->spec.on_done)
+                c->spec.on_done(c->spec.userdata);
+}
+
+static void write_referring_file(CertificateRequest *c) {
+        const char *slash = strrchr(c->referring_path, '/');
+        cleanup_free char *directory =
+                slash ? strndup(c->referring_path, (size_t) MAX(slash - c->referring_path, 1))
+                      : strdup(".");
+
+        if (!directory)
+                retry_csr_step(c, "no memory", start_with_stored_key, &kube_back_off_default);
+        else
+                write_file_then(c, directory,
+                                &(DurableFile){ .name = slash ? slash + 1 : c->referring_path,
+                                                .text = c->referring_text,
+                                                .mode = 0600 },
+                                finish_certificate_request);
+}
+
+static void install_issued_pair(CertificateRequest *c) {
+        write_file_then(c, c->directory,
+                        &(DurableFile){ .name = PAIR_FILE, .text = c->pair, .mode = 0600 },
+                        c->referring_path ? write_referring_file : finish_certificate_request);
+}
+
+/* ---- construction ---- */
+
+static int copy_certificate_request_spec(CertificateRequest *c,
+                                         const CertificateRequestSpec *spec) {
+        c->spec = *spec;
+        c->node_name = strdup(spec->node_name);
+        c->directory = strdup(spec->directory);
+        c->referring_path = spec->referring_path ? strdup(spec->referring_path) : NULL;
+        c->referring_text = spec->referring_path ? strdup(spec->referring_text) : NULL;
+        if (!c->node_name || !c->directory ||
+            (spec->referring_path && (!c->referring_path || !c->referring_text)))
+                return -ENOMEM;
+        return kubeconfig_copy(spec->kubeconfig, &c->kubeconfig);
+}
+
+int certificate_request_new(const CertificateRequestSpec *spec, CertificateRequest **ret,
+                            Error *reterr) {
+        cleanup_with(certificate_request_freep) CertificateRequest *c = calloc(1, sizeof(*c));
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        c->step = start_with_stored_key;
+        r = copy_certificate_request_spec(c, spec);
+        if (r < 0)
+                return r;
+        r = kube_client_new(spec->event, spec->kubeconfig, &c->client, reterr);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(spec->event, &c->timer, CLOCK_BOOTTIME, 0,
+                                       10 * USEC_PER_MSEC, on_csr_step_timer, c);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(c->timer, TIMER_PRIORITY);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+static void stop_certificate_request(CertificateRequest *c) {
+        c->timer = sd_event_source_disable_unref(c->timer);
+        c->request = kube_request_cancel(c->request);
+        c->sync = forked_task_free(c->sync);
+        stop_csr_watch(c);
+        c->trial = kube_client_free(c->trial);
+        c->client = kube_client_free(c->client);
+}
+
+CertificateRequest *certificate_request_free(CertificateRequest *c) {
+        if (!c)
+                return NULL;
+        if (!c->is_doomed)
+                stop_certificate_request(c);
+        c->is_doomed = true;
+        if (c->held > 0)
+                return NULL;
+        clear_csr(c);
+        kubeconfig_done(&c->kubeconfig);
+        free(c->node_name);
+        free(c->directory);
+        free(c->referring_path);
+        free(c->referring_text);
+        free(c->last_error);
+        free(c);
+        return NULL;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Obtains a client certificate for this node (kubelet: pkg/kubelet/certificate): creates a key and
+ * a CertificateSigningRequest (csr.h), waits for its approval, and tries the new pair before it
+ * replaces the old one. TLS bootstrap requests the first certificate so (bootstrap.h), the rotation
+ * each later one, with the current certificate (certificate-manager.h). The key is on disk, so a
+ * restarted agent continues with it. */
+
+#include "agent/kubeclient/client.h"
+
+#define PAIR_FILE "kubelet-client-current.pem" /* the certificate, then its key */
+
+typedef struct CertificateRequest CertificateRequest;
+
+typedef struct CertificateRequestSpec {
+        sd_event *event;
+        const Kubeconfig *kubeconfig; /* the server, and the credentials for the request */
+        const char *node_name;
+        const char *directory; /* of the pair: "<state>/pki" */
+        /* A file that refers to the pair, to be written once that is installed; NULL: none. */
+        const char *referring_path, *referring_text;
+
+        /* What it waits for, or why it retries; NULL: neither. */
+        void (*on_error)(const char *error, void *userdata);
+        /* Once: the pair was used with success, and is in its file. */
+        void (*on_done)(void *userdata);
+        void *userdata;
+} CertificateRequestSpec;
+
+/* All of it is copied. 0, or -errno with a message. */
+int certificate_request_new(const CertificateRequestSpec *spec, CertificateRequest **ret,
+                            Error *reterr);
+
+/* May be called from within its callbacks. */
+CertificateRequest *certificate_request_free(CertificateRequest *c);
+DEFINE_CLEANUP(CertificateRequest *, certificate_request_free)

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* /metrics/cadvisor: usage of containers, pods and the node under cAdvisor's names and labels,
+ * which dashboards know. */
+
+#include "agent/model/usage.h"
+
+typedef struct CadvisorMetrics CadvisorMetrics;
+
+/* NULL: out of memory. */
+CadvisorMetrics *cadvisor_metrics_new(void);
+CadvisorMetrics *cadvisor_metrics_free(CadvisorMetrics *metrics);
+DEFINE_CLEANUP(CadvisorMetrics *, cadvisor_metrics_free)
+
+/* Adds a container, a pod or the node. 0 or -ENOMEM. */
+int cadvisor_metrics_add(CadvisorMetrics *metrics, const UsageSample *sample);
+
+/* The Prometheus text, which the caller frees; NULL: out of memory. */
+char *cadvisor_metrics_format(const CadvisorMetrics *metrics, unsigned n_cpus,
+                              uint64_t memory_bytes);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* CPU usage as a rate, from two samples of a cgroup. Nothing is sampled without a request, so the
+ * first sample is kept until the next request; before that, the rate is the average since the
+ * start. */
+
+#include "common/cgroup-usage.h"
+
+typedef struct CpuRates CpuRates;
+
+/* NULL: out of memory. */
+CpuRates *cpu_rates_new(void);
+CpuRates *cpu_rates_free(CpuRates *rates);
+DEFINE_CLEANUP(CpuRates *, cpu_rates_free)
+
+/* Thousand-millionths of a CPU. 'started_at' is realtime. Samples less than a second apart give the
+ * rate of before. */
+uint64_t cpu_rates_update(CpuRates *rates, const char *cgroup, const CgroupUsage *usage,
+                          uint64_t started_at);
+
+/* Forgets the cgroups that were not updated since the last call. */
+void cpu_rates_forget_old(CpuRates *rates);

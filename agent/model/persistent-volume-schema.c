@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The tables of PersistentVolumeClaim and PersistentVolume. What they lack is ignored: these
+ * objects come from an API server only. */
+
+#include "agent/model/names.h"
+#include "agent/model/object.h"
+
+const char *const volume_mode_names[N_VOLUME_MODES] = {
+        [VOLUME_MODE_FILESYSTEM] = "Filesystem",
+        [VOLUME_MODE_BLOCK] = "Block",
+};
+
+bool volume_claim_is_bound(const VolumeClaim *claim) {
+        static const char bound[] = "Bound";
+
+        return claim->spec.volume_name && streq(strna(claim->status.phase), bound);
+}
+
+/* clang-format off */
+static const Field claim_spec_fields[] = {
+        FIELD("volumeName",             STRING,     VolumeClaimSpec, volume_name,
+              .check = check_dns_subdomain),
+};
+static const Schema claim_spec_schema = {
+        .name = "PersistentVolumeClaimSpec", .size = sizeof(VolumeClaimSpec),
+        .fields = claim_spec_fields, .n_fields = N_ELEMENTS(claim_spec_fields),
+};
+
+static const Field claim_status_fields[] = {
+        FIELD("phase",                  STRING,     VolumeClaimStatus, phase),
+};
+static const Schema claim_status_schema = {
+        .name = "PersistentVolumeClaimStatus", .size = sizeof(VolumeClaimStatus),
+        .fields = claim_status_fields, .n_fields = N_ELEMENTS(claim_status_fields),
+};
+
+static const Field claim_fields[] = {
+        IGNORED("kind"),
+        IGNORED("apiVersion"),
+        FIELD("metadata",               OBJECT,     DataObject, metadata, .is_required = true,
+              .schema = &object_meta_schema),
+        FIELD("spec",                   OBJECT,     DataObject, claim.spec,
+              .schema = &claim_spec_schema),
+        FIELD("status",                 OBJECT,     DataObject, claim.status,
+              .schema = &claim_status_schema),
+};
+const Schema persistent_volume_claim_schema = {
+        .name = "PersistentVolumeClaim", .size = sizeof(DataObject),
+        .fields = claim_fields, .n_fields = N_ELEMENTS(claim_fields),
+};
+
+static const Field local_volume_fields[] = {
+        FIELD("path",                   STRING,     LocalVolumeSource, path, .is_required = true,
+              .check = check_host_path),
+};
+static const Schema local_volume_schema = SCHEMA(LocalVolumeSource, local_volume_fields);
+
+static const Field claim_reference_fields[] = {
+        FIELD("namespace",              STRING,     ClaimReference, namespace),
+        FIELD("name",                   STRING,     ClaimReference, name),
+        FIELD("uid",                    STRING,     ClaimReference, uid),
+};
+static const Schema claim_reference_schema = {
+        .name = "ObjectReference", .size = sizeof(ClaimReference),
+        .fields = claim_reference_fields, .n_fields = N_ELEMENTS(claim_reference_fields),
+};
+
+static const Field volume_node_affinity_fields[] = {
+        FIELD("required",               OPTIONAL,   VolumeNodeAffinity, required,
+              .schema = &node_selector_schema),
+};
+static const Schema volume_node_affinity_schema =
+        SCHEMA(VolumeNodeAffinity, volume_node_affinity_fields);
+
+static const Field volume_spec_fields[] = {
+        FIELD("hostPath",               OPTIONAL,   PersistentVolume, host_path,
+              .schema = &host_path_schema),
+        FIELD("local",                  OPTIONAL,   PersistentVolume, local,
+              .schema = &local_volume_schema),
+        FIELD("nfs",                    OPTIONAL,   PersistentVolume, nfs,
+              .schema = &nfs_volume_schema),
+        FIELD("csi",                    OPTIONAL,   PersistentVolume, csi,
+              .schema = &csi_volume_schema),
+        FIELD("claimRef",               OPTIONAL,   PersistentVolume, claim,
+              .schema = &claim_reference_schema),
+        FIELD("nodeAffinity",           OPTIONAL,   PersistentVolume, node_affinity,
+              .schema = &volume_node_affinity_schema),
+        FIELD("volumeMode",             ENUM,       PersistentVolume, mode,
+              ENUM_NAMES(volume_mode_names)),
+};
+static const Schema volume_spec_schema = {
+        .name = "PersistentVolumeSpec", .size = sizeof(PersistentVolume),
+        .fields = volume_spec_fields, .n_fields = N_ELEMENTS(volume_spec_fields),
+};
+
+static const Field volume_fields[] = {
+        IGNORED("kind"),
+        IGNORED("apiVersion"),
+        FIELD("metadata",               OBJECT,     DataObject, metadata, .is_required = true,
+              .schema = &object_meta_schema),
+        FIELD("spec",                   OBJECT,     DataObject, volume,
+              .schema = &volume_spec_schema),
+        IGNORED("status"),
+};
+const Schema persistent_volume_schema = {
+        .name = "PersistentVolume", .size = sizeof(DataObject),
+        .fields = volume_fields, .n_fields = N_ELEMENTS(volume_fields),
+};
+/* clang-format on */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* core/v1 PersistentVolumeClaim and PersistentVolume, as far as a node needs them: which volume a
+ * claim is bound to, and where on the node it is. Only an API server has them. */
+
+#include "agent/model/pod.h"
+
+typedef enum VolumeMode {
+        VOLUME_MODE_UNSET,
+        VOLUME_MODE_FILESYSTEM,
+        VOLUME_MODE_BLOCK,
+        N_VOLUME_MODES,
+} VolumeMode;
+
+extern const char *const volume_mode_names[N_VOLUME_MODES];
+
+typedef struct VolumeClaimSpec {
+        char *volume_name; /* NULL: it is not bound yet */
+} VolumeClaimSpec;
+
+typedef struct VolumeClaimStatus {
+        char *phase; /* "Bound" */
+} VolumeClaimStatus;
+
+typedef struct VolumeClaim {
+        VolumeClaimSpec spec;
+        VolumeClaimStatus status;
+} VolumeClaim;
+
+bool volume_claim_is_bound(const VolumeClaim *claim);
+
+/* A directory of one node. */
+typedef struct LocalVolumeSource {
+        char *path;
+} LocalVolumeSource;
+
+/* The claim that a volume is bound to. */
+typedef struct ClaimReference {
+        char *namespace;
+        char *name;
+        char *uid;
+} ClaimReference;
+
+typedef struct VolumeNodeAffinity {
+        NodeSelector *required; /* or NULL */
+} VolumeNodeAffinity;
+
+/* At most one source is not NULL; none: it is of another kind. */
+typedef struct PersistentVolume {
+        HostPathVolumeSource *host_path;
+        LocalVolumeSource *local;
+        NfsVolumeSource *nfs;
+        CsiVolumeSource *csi;
+        ClaimReference *claim;
+        VolumeNodeAffinity *node_affinity; /* where it can be reached; NULL: everywhere */
+        VolumeMode mode;
+} PersistentVolume;

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a pod requests as a whole: for admission, and for its status. Pure. */
+
+#include "agent/model/resource.h"
+
+/* As Kubernetes computes it (PodRequests): of the pod where it says so, else of its containers,
+ * with the overhead of its runtime class. CPU in thousandths, the others in bytes; -1 where it is
+ * unset. */
+int64_t pod_total_request(const PodSpec *spec, ResourceType type);
+
+/* Likewise, of all limits that are set (PodLimits). */
+int64_t pod_total_limit(const PodSpec *spec, ResourceType type);
+
+/* All of them as quantities, in a zeroed list that the caller ends with schema_done(). 0 or
+ * -ENOMEM. */
+int pod_total_resources(const PodSpec *spec, ResourceRequirements *ret);

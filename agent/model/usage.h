@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the node, a pod or a container uses, for /stats/summary and /metrics/cadvisor: pods/
+ * collects it, metrics/ prints it. Strings are borrowed. */
+
+#include "common/cgroup-usage.h"
+#include "common/network-namespace.h"
+
+#include <stdbool.h>
+
+typedef struct UsageSample {
+        const char *namespace; /* NULL: of the node */
+        const char *pod;
+        const char *uid;
+        const char *container; /* NULL: of the pod */
+        const char *container_id;
+        const char *image;
+        const char *cgroup;
+        uint64_t started_at; /* realtime; 0: unknown */
+        CgroupStatistics statistics;
+
+        /* Of the node, and of a pod with a network of its own. */
+        const NetworkInterfaceUsage *interfaces;
+        size_t n_interfaces;
+} UsageSample;
+
+/* A file system, by statvfs(3). */
+typedef struct FilesystemUsage {
+        uint64_t capacity, available, used; /* bytes */
+        uint64_t inodes, inodes_free;
+} FilesystemUsage;
+
+/* What a directory of a container or a pod takes on its file system. */
+typedef enum StorageKind {
+        STORAGE_ROOTFS,    /* of a container: its writable layers */
+        STORAGE_LOGS,      /* of a container */
+        STORAGE_VOLUME,    /* of a pod: an emptyDir on disk */
+        STORAGE_EPHEMERAL, /* of a pod: all of these */
+} StorageKind;
+
+typedef struct StorageSample {
+        StorageKind kind;
+        const char *name; /* of the volume; else NULL */
+        bool is_measured; /* 'used' is known, at 'taken_at' (realtime) */
+        uint64_t used;
+        uint64_t taken_at;
+} StorageSample;

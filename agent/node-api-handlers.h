@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The handlers for mainstay-api, for the table of http-handlers.c. See http/http-server.h. */
+
+#include "agent/http/http-server.h"
+
+int agent_get_node_api_settings(void *userdata, char **ret_json, Error *reterr);
+int agent_make_kubeconfig(void *userdata, char **ret_json, Error *reterr);
+int agent_start_review(void *userdata, HttpReviewKind kind, const char *body, HttpReview *review,
+                       void **ret_request, Error *reterr);
+void agent_cancel_review(void *request);
+int agent_open_port(void *userdata, const char *namespace, const char *pod, const char *uid,
+                    unsigned port, bool is_ipv6, Error *reterr);

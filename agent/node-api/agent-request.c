@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node-api/agent-request.h"
+
+#include "agent/node-api/agent-reply.h"
+#include "agent/node-api/byte-queue.h"
+#include "common/channels.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/packet.h"
+#include "common/websocket-handshake.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define REPLY_USEC (60 * USEC_PER_SEC) /* for the head, or all of a collected reply */
+
+struct AgentRequest {
+        AgentRequestKind kind;
+        agent_reply_t on_reply;
+        void *userdata;
+        int fd;
+        int passed_fd;
+        size_t body_max;
+        sd_event_source *source, *deadline;
+        ByteQueue out;
+        ByteQueue in;
+        AgentReplyHead head;
+        bool has_head;
+        bool has_ended; /* the agent has closed the connection */
+};
+
+AgentRequest *agent_request_cancel(AgentRequest *request) {
+        if (!request)
+                return NULL;
+        sd_event_source_disable_unref(request->source);
+        sd_event_source_disable_unref(request->deadline);
+        close_fd(request->fd);
+        close_fd(request->passed_fd);
+        byte_queue_done(&request->out);
+        byte_queue_done(&request->in);
+        free(request);
+        return NULL;
+}
+
+static void agent_request_cancelp(AgentRequest **request) {
+        agent_request_cancel(*request);
+}
+
+/* ---- the reply ---- */
+
+static void report_agent_reply(AgentRequest *request, AgentReply *reply) {
+        request->source = sd_event_source_disable_unref(request->source);
+        request->deadline = sd_event_source_disable_unref(request->deadline);
+        request->on_reply(reply, request->userdata);
+        agent_request_cancel(request);
+}
+
+static void fail_agent_request(AgentRequest *request, int error) {
+        report_agent_reply(request, &(AgentReply){ .error = error, .fd = -EBADF });
+}
+
+/* 200 of a stream, 101 of an upgrade. */
+static bool has_agreed(const AgentRequest *request) {
+        return request->head.status == (request->kind == AGENT_STREAM ? 200U : 101U);
+}
+
+static int take_reply_fd(AgentRequest *request) {
+        if (request->kind == AGENT_COLLECT || !has_agreed(request))
+                return -EBADF;
+        return request->kind == AGENT_DESCRIPTOR ? TAKE_FD(request->passed_fd)
+                                                 : TAKE_FD(request->fd);
+}
+
+static void finish_agent_request(AgentRequest *request) {
+        AgentReply reply = { .status = request->head.status,
+                             .content_type = request->head.content_type };
+        size_t length = byte_queue_length(&request->in);
+        char *body;
+
+        if (byte_queue_append(&request->in, SIZE_MAX, "", 1) < 0) {
+                fail_agent_request(request, -ENOMEM);
+                return;
+        }
+        body = request->in.data + request->in.start;
+        if (reply.status >= 400 && length > 0 && body[length - 1] == '\n')
+                body[--length] = '\0';
+        reply.body = body;
+        reply.length = length;
+        reply.fd = take_reply_fd(request);
+        report_agent_reply(request, &reply);
+}
+
+static bool is_reply_complete(const AgentRequest *request) {
+        if (!request->has_head)
+                return false;
+        if (request->kind == AGENT_DESCRIPTOR && has_agreed(request))
+                return request->passed_fd >= 0;
+        if (request->kind != AGENT_COLLECT && has_agreed(request))
+                return true;
+        return request->head.body_length == SIZE_MAX
+                       ? request->has_ended
+                       : byte_queue_length(&request->in) >= request->head.body_length;
+}
+
+/* Reads once; 0, -EAGAIN, or another -errno. */
+static int read_agent_bytes(AgentRequest *request) {
+        union {
+                struct cmsghdr header;
+                char space[CMSG_SPACE(sizeof(int))];
+        } control;
+        char bytes[8192];
+        struct iovec part = { bytes, sizeof(bytes) };
+        struct msghdr message = { .msg_iov = &part,
+                                  .msg_iovlen = 1,
+                                  .msg_control = &control,
+                                  .msg_controllen = sizeof(control) };
+        ssize_t n = recvmsg(request->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        int fd;
+
+        if (n < 0)
+                return errno == EINTR ? -EAGAIN : -errno;
+        fd = message_take_fd(&message);
+        if (fd >= 0) {
+                close_fd(request->passed_fd);
+                request->passed_fd = fd;
+        }
+        request->has_ended = n == 0;
+        return byte_queue_append(&request->in, AGENT_HEAD_MAX + request->body_max, bytes,
+                                 (size_t) n);
+}
+
+static int parse_agent_head(AgentRequest *request) {
+        int r;
+
+        if (request->has_head)
+                return 0;
+        r = agent_reply_head_parse(
+                byte_queue_length(&request->in) > 0 ? byte_queue_bytes(&request->in) : "",
+                byte_queue_length(&request->in), &request->head);
+        if (r < 0)
+                return r;
+        if (r == 0)
+                return byte_queue_length(&request->in) > AGENT_HEAD_MAX ? -EBADMSG : 0;
+        request->has_head = true;
+        byte_queue_consume(&request->in, request->head.length);
+        return 0;
+}
+
+static void receive_agent_reply(AgentRequest *request) {
+        int r = read_agent_bytes(request);
+
+        if (r == -EAGAIN)
+                return;
+        if (r >= 0)
+                r = parse_agent_head(request);
+        if (r < 0)
+                fail_agent_request(request, r);
+        else if (is_reply_complete(request))
+                finish_agent_request(request);
+        else if (request->has_ended)
+                fail_agent_request(request, -ECONNRESET);
+}
+
+/* ---- the request ---- */
+
+static int send_agent_bytes(AgentRequest *request) {
+        size_t length = byte_queue_length(&request->out);
+        ssize_t n;
+
+        if (length == 0)
+                return 0;
+        n = send(request->fd, byte_queue_bytes(&request->out), length, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        byte_queue_consume(&request->out, (size_t) n);
+        if (byte_queue_length(&request->out) == 0)
+                (void) sd_event_source_set_io_events(request->source, EPOLLIN);
+        return 0;
+}
+
+static int on_agent_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        AgentRequest *request = userdata;
+        int r = send_agent_bytes(request);
+
+        if (r < 0)
+                fail_agent_request(request, r);
+        else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+                receive_agent_reply(request);
+        return 0;
+}
+
+static int on_agent_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
+        fail_agent_request(userdata, -ETIMEDOUT);
+        return 0;
+}
+
+/* HTTP/1.0 where the reply ends with the connection. */
+static int print_agent_request(const AgentRequestSpec *spec, AgentRequest *request) {
+        static const char *const upgrades[] = { [AGENT_COLLECT] = "",
+                                                [AGENT_STREAM] = "",
+                                                [AGENT_WEBSOCKET] = "Upgrade: websocket\r\n"
+                                                                    "Connection: Upgrade\r\n",
+                                                [AGENT_DESCRIPTOR] = "Upgrade: descriptor\r\n"
+                                                                     "Connection: Upgrade\r\n" };
+        bool is_upgrade = spec->kind == AGENT_WEBSOCKET || spec->kind == AGENT_DESCRIPTOR;
+        char key[WEBSOCKET_ACCEPT_SIZE], session[256] = "", length[64] = "";
+        cleanup_free char *text = NULL;
+        int n;
+
+        if (spec->kind == AGENT_WEBSOCKET)
+                (void) snprintf(session, sizeof(session),
+                                "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n"
+                                "Sec-WebSocket-Protocol: " CHANNELS_PROTOCOL "\r\n",
+                                websocket_new_key(key));
+        if (spec->body)
+                (void) snprintf(length, sizeof(length), "Content-Length: %zu\r\n",
+                                strlen(spec->body));
+        n = asprintf(&text, "%s %s HTTP/1.%c\r\nHost: mainstay\r\n%s%s%s\r\n%s",
+                     spec->method ? spec->method : "GET", spec->path, is_upgrade ? '1' : '0',
+                     upgrades[spec->kind], session, length, strna(spec->body));
+        if (n < 0) {
+                text = NULL;
+                return -ENOMEM;
+        }
+        return byte_queue_append(&request->out, AGENT_HEAD_MAX + AGENT_BODY_MAX, text, (size_t) n);
+}
+
+static int connect_agent_socket(const char *path) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        if (fd < 0)
+                return -errno;
+        if (strlen(path) >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        memcpy(address.sun_path, path, strlen(path) + 1);
+        if (connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+int agent_request_start(sd_event *event, const AgentRequestSpec *spec, agent_reply_t on_reply,
+                        void *userdata, AgentRequest **ret) {
+        cleanup_with(agent_request_cancelp) AgentRequest *request = calloc(1, sizeof(*request));
+        int r;
+
+        if (!request)
+                return -ENOMEM;
+        request->kind = spec->kind;
+        request->on_reply = on_reply;
+        request->userdata = userdata;
+        request->passed_fd = -EBADF;
+        request->body_max = spec->body_max > 0 ? spec->body_max : AGENT_BODY_MAX;
+        request->fd = connect_agent_socket(spec->socket_path);
+        if (request->fd < 0)
+                return request->fd;
+        r = print_agent_request(spec, request);
+        if (r >= 0)
+                r = sd_event_add_io(event, &request->source, request->fd, EPOLLIN | EPOLLOUT,
+                                    on_agent_socket, request);
+        if (r >= 0)
+                r = sd_event_add_time_relative(event, &request->deadline, CLOCK_MONOTONIC,
+                                               REPLY_USEC, 0, on_agent_deadline, request);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(request);
+        return 0;
+}

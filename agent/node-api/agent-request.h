@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A request to the agent on its local socket, from the event loop. The agent is trusted, but its
+ * replies have limits as well. */
+
+#include "common/error.h"
+
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+enum {
+        AGENT_HEAD_MAX = 16 * 1024,
+        AGENT_BODY_MAX = 1024 * 1024, /* of a reply that is collected */
+};
+
+typedef enum AgentRequestKind {
+        AGENT_COLLECT,    /* the whole reply */
+        AGENT_STREAM,     /* the head of the reply, and the socket for the rest */
+        AGENT_WEBSOCKET,  /* the socket, upgraded to a WebSocket session */
+        AGENT_DESCRIPTOR, /* a descriptor that the agent passes */
+} AgentRequestKind;
+
+/* The reply, or why there is none. Valid during the callback. */
+typedef struct AgentReply {
+        int error;                /* -errno: there is no reply */
+        unsigned status;          /* of HTTP */
+        const char *content_type; /* "" if it is not said */
+        const char *body; /* NUL-terminated: all of it, or what a stream's head came with; of an
+                             error its message without the newline */
+        size_t length;
+        int fd; /* of the kinds that have one, if status is 200 or 101: the callback owns it */
+} AgentReply;
+
+typedef void (*agent_reply_t)(const AgentReply *reply, void *userdata);
+
+typedef struct AgentRequestSpec {
+        const char *socket_path;
+        AgentRequestKind kind;
+        const char *method; /* NULL: GET */
+        const char *path;   /* with its query, escaped */
+        const char *body;   /* NULL: none */
+        size_t body_max;    /* of a reply; 0: AGENT_BODY_MAX */
+} AgentRequestSpec;
+
+typedef struct AgentRequest AgentRequest;
+
+/* Starts it; what 'spec' points to need not outlive the call. 'on_reply' is called once, from the
+ * loop; the request is freed afterwards. 0 or -errno. */
+int agent_request_start(sd_event *event, const AgentRequestSpec *spec, agent_reply_t on_reply,
+                        void *userdata, AgentRequest **ret);
+
+/* Ends it without a callback. NULL is fine; returns NULL. */
+AgentRequest *agent_request_cancel(AgentRequest *request);

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The paths of the kubelet. What the agent has under the same path is passed on; all else of a path
+ * below one of these is unknown there, and 404. */
+
+#include "agent/node-api/node-api-private.h"
+#include "agent/node-api/url.h"
+#include "common/cleanup.h"
+
+/* The path goes to the agent, escaped again, without the query. */
+static ApiStepResult pass_on(ApiRequest *request, const char *path) {
+        if (request->has_reply)
+                return request->reply_fd >= 0 ? api_reply_agent_stream(request)
+                                              : api_reply_agent_error(request);
+        return api_request_ask_agent(request,
+                                     &(AgentRequestSpec){ .kind = AGENT_STREAM, .path = path });
+}
+
+static ApiStepResult handle_pass_on(ApiRequest *request, const char *rest) {
+        cleanup_free char *path = NULL;
+        size_t size;
+        FILE *out = open_memstream(&path, &size);
+
+        if (!out)
+                return API_STEP_ABORT;
+        for (const char *c = request->path; *c; c++) {
+                const char character[] = { *c, '\0' };
+
+                if (*c == '/')
+                        fputc('/', out);
+                else
+                        url_write_escaped(out, character);
+        }
+        if (fclose(out) != 0)
+                return API_STEP_ABORT;
+        return pass_on(request, path);
+}
+
+/* The agent has one check; the kubelet's are names of it. */
+static ApiStepResult handle_healthz(ApiRequest *request, const char *rest) {
+        static const char *const checks[] = { "", "/", "/ping", "/log", "/syncloop" };
+
+        for (size_t i = 0; i < N_ELEMENTS(checks); i++)
+                if (streq(rest, checks[i]))
+                        return pass_on(request, "/healthz");
+        return api_reply_text(request, MHD_HTTP_NOT_FOUND, "404 page not found");
+}
+
+static ApiStepResult handle_pods(ApiRequest *request, const char *rest) {
+        return pass_on(request, "/pods");
+}
+
+static ApiStepResult handle_running_pods(ApiRequest *request, const char *rest) {
+        return pass_on(request, "/runningpods");
+}
+
+static ApiStepResult handle_stats(ApiRequest *request, const char *rest) {
+        const char *only = api_parameter(request->http, "only_cpu_and_memory");
+
+        if (!streq(rest, "summary"))
+                return api_reply_text(request, MHD_HTTP_NOT_FOUND, "404: Page Not Found");
+        return pass_on(request, only && streq(only, "true")
+                                        ? "/stats/summary?only_cpu_and_memory=true"
+                                        : "/stats/summary");
+}
+
+static ApiStepResult handle_checkpoint(ApiRequest *request, const char *rest) {
+        return api_reply_text(request, MHD_HTTP_NOT_FOUND,
+                              "containers cannot be checkpointed: Mainstay does not support it");
+}
+
+typedef enum ApiMethods {
+        API_GET = 1,
+        API_POST = 2,
+} ApiMethods;
+
+/* clang-format off */
+static const struct {
+        const char *path;
+        bool has_rest;     /* more follows; otherwise only a slash may */
+        bool is_debugging; /* off without enableDebuggingHandlers */
+        unsigned methods;
+        ApiStepResult (*handler)(ApiRequest *request, const char *rest);
+} api_routes[] = {
+        { "/healthz",        true,  false, API_GET,            handle_healthz            },
+        { "/pods",           false, false, API_GET,            handle_pods               },
+        { "/runningpods",    false, true,  API_GET,            handle_running_pods       },
+        { "/stats/",         true,  false, API_GET | API_POST, handle_stats              },
+        { "/metrics",        false, false, API_GET,            handle_pass_on            },
+        { "/metrics/",       true,  false, API_GET,            handle_pass_on            },
+        { "/configz",        false, false, API_GET,            handle_pass_on            },
+        { "/logs/",          true,  true,  API_GET,            handle_pass_on            },
+        { "/containerLogs/", true,  true,  API_GET,            api_handle_container_logs },
+        { "/exec/",          true,  true,  API_GET | API_POST, api_handle_exec           },
+        { "/attach/",        true,  true,  API_GET | API_POST, api_handle_attach         },
+        { "/run/",           true,  true,  API_POST,           api_handle_run            },
+        { "/portForward/",   true,  true,  API_GET | API_POST, api_handle_port_forward   },
+        { "/checkpoint/",    true,  false, API_POST,           handle_checkpoint         },
+};
+/* clang-format on */
+
+/* The rest of the path, or NULL. */
+static const char *match_api_route(size_t i, const char *path) {
+        size_t length = strlen(api_routes[i].path);
+
+        if (strncmp(path, api_routes[i].path, length) != 0)
+                return NULL;
+        path += length;
+        return api_routes[i].has_rest || streq(path, "") || streq(path, "/") ? path : NULL;
+}
+
+static bool has_api_method(size_t i, const char *method) {
+        return (streq(method, "GET") && api_routes[i].methods & API_GET) ||
+               (streq(method, "POST") && api_routes[i].methods & API_POST);
+}
+
+ApiStepResult api_route(ApiRequest *request) {
+        if (request->is_kubernetes)
+                return api_route_kubernetes(request);
+        for (size_t i = 0; i < N_ELEMENTS(api_routes); i++) {
+                const char *rest = match_api_route(i, request->path);
+
+                if (!rest)
+                        continue;
+                if (api_routes[i].is_debugging && !request->server->settings.has_debugging)
+                        return api_reply_text(request, MHD_HTTP_METHOD_NOT_ALLOWED,
+                                              "Debug endpoints are disabled.");
+                if (!has_api_method(i, request->method))
+                        return api_reply_text(request, MHD_HTTP_METHOD_NOT_ALLOWED,
+                                              "405: Method Not Allowed");
+                return api_routes[i].handler(request, rest);
+        }
+        return api_reply_text(request, MHD_HTTP_NOT_FOUND, "404: Page Not Found");
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node-api/api-settings.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <jansson.h>
+
+enum {
+        PERIOD_MSEC_MAX = 24 * 3600 * 1000
+};
+
+void api_settings_done(ApiSettings *settings) {
+        free(settings->node_name);
+        free(settings->certificate);
+        if (settings->key)
+                explicit_bzero(settings->key, strlen(settings->key));
+        free(settings->key);
+        free(settings->client_ca);
+        free(settings->version);
+        free(settings->manifest_directory);
+        *settings = (ApiSettings){ 0 };
+}
+
+static int copy_setting(const json_t *object, const char *name, char **ret) {
+        const char *text = json_string_value(json_object_get(object, name));
+
+        if (!text)
+                return 0;
+        *ret = strdup(text);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static uint64_t read_period(const json_t *object, const char *name) {
+        json_int_t msec = json_integer_value(json_object_get(object, name));
+
+        return msec < 0 ? 0 : (uint64_t) MIN(msec, PERIOD_MSEC_MAX) * USEC_PER_MSEC;
+}
+
+static bool read_setting_flag(const json_t *object, const char *name) {
+        return json_is_true(json_object_get(object, name));
+}
+
+int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
+        cleanup_with(json_decrefp) json_t *object = json_loads(json, 0, NULL);
+        cleanup_with(api_settings_done) ApiSettings settings = { 0 };
+        int r;
+
+        if (!json_is_string(json_object_get(object, "nodeName")))
+                return error_setf(reterr, EBADMSG, "the agent's settings lack nodeName");
+        r = copy_setting(object, "nodeName", &settings.node_name);
+        if (r >= 0)
+                r = copy_setting(object, "certificate", &settings.certificate);
+        if (r >= 0)
+                r = copy_setting(object, "key", &settings.key);
+        if (r >= 0)
+                r = copy_setting(object, "clientCA", &settings.client_ca);
+        if (r >= 0)
+                r = copy_setting(object, "kubernetesVersion", &settings.version);
+        if (r >= 0)
+                r = copy_setting(object, "manifestDirectory", &settings.manifest_directory);
+        if (r < 0)
+                return r;
+        settings.is_alone = read_setting_flag(object, "alone");
+        settings.has_anonymous = read_setting_flag(object, "anonymous");
+        settings.has_token_reviews = read_setting_flag(object, "tokenReviews");
+        settings.has_access_reviews = read_setting_flag(object, "accessReviews");
+        settings.has_debugging = read_setting_flag(object, "debuggingHandlers");
+        settings.token_usec = read_period(object, "tokenCacheMilliseconds");
+        settings.allowed_usec = read_period(object, "allowedCacheMilliseconds");
+        settings.denied_usec = read_period(object, "deniedCacheMilliseconds");
+        *ret = settings;
+        settings = (ApiSettings){ 0 };
+        return 0;
+}

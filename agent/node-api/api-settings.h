@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the agent lets this program know of its configuration, as JSON: it reads the files, which
+ * belong to root. */
+
+#include "common/error.h"
+
+#include <stdint.h>
+
+typedef struct ApiSettings {
+        char *node_name;
+        char *certificate, *key; /* PEM; NULL: a self-signed certificate */
+        char *client_ca;         /* PEM; NULL: clients show no certificates */
+        char *version;           /* of Kubernetes, such as "v1.36.0+mainstay.1.0" */
+        char *manifest_directory;
+        bool is_alone;           /* the node has joined no API server: it answers kubectl */
+        bool has_anonymous;      /* without certificate and token a user is system:anonymous */
+        bool has_token_reviews;  /* bearer tokens are reviewed by the API server */
+        bool has_access_reviews; /* else all authenticated users may do everything */
+        bool has_debugging;      /* exec, attach, run, logs and port-forward */
+        uint64_t token_usec;     /* for how long a result of a token is kept */
+        uint64_t allowed_usec;   /* of an access that was granted */
+        uint64_t denied_usec;
+} ApiSettings;
+
+/* 0, -EBADMSG with a message, -ENOMEM. */
+int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr);
+void api_settings_done(ApiSettings *settings);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node-api/confine.h"
+
+#include "common/cleanup.h"
+#include "common/seccomp-rules.h"
+
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+static int become_api_user(const char *name, Error *reterr) {
+        const struct passwd *user;
+
+        if (geteuid() != 0)
+                return 0;
+        user = getpwnam(name);
+        if (!user)
+                return error_setf(reterr, ENOENT, "there is no user '%s' to run as", name);
+        if (setgroups(0, NULL) < 0 || setresgid(user->pw_gid, user->pw_gid, user->pw_gid) < 0 ||
+            setresuid(user->pw_uid, user->pw_uid, user->pw_uid) < 0)
+                return error_setf(reterr, errno, "cannot become the user '%s': %s", name,
+                                  strerror(errno));
+        return 0;
+}
+
+static int drop_all_capabilities(Error *reterr) {
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, none) < 0)
+                return error_setf(reterr, errno, "cannot drop privileges: %s", strerror(errno));
+        return 0;
+}
+
+int confine_api_process(const char *user, Error *reterr) {
+        static const struct rlimit no_core = { 0, 0 };
+        int r = become_api_user(user, reterr);
+
+        if (r >= 0)
+                r = drop_all_capabilities(reterr);
+        if (r < 0)
+                return r;
+        (void) setrlimit(RLIMIT_CORE, &no_core);
+        if (!HAS_SANITIZER)
+                (void) prctl(PR_SET_DUMPABLE, 0);
+        return 0;
+}
+
+/* clang-format off */
+static const char *const api_calls[] = {
+        /* sockets and descriptors */
+        "accept4", "accept", "connect", "getsockopt", "setsockopt", "getsockname", "getpeername", "shutdown",
+        "recv", "recvfrom", "recvmsg", "send", "sendto", "sendmsg", "read", "readv", "write", "writev",
+        "close", "fcntl", "fcntl64", "ioctl", "fstat", "fstat64", "statx", "newfstatat", "fstatat64", "lseek",
+        /* the loop */
+        "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "eventfd2", "pipe2",
+        "timerfd_create", "timerfd_settime", "timerfd_settime64", "signalfd4", "poll", "ppoll",
+        "ppoll_time64",
+        /* memory, time, signals */
+        "mmap", "mmap2", "munmap", "mremap", "mprotect", "brk", "madvise", "rt_sigaction", "rt_sigprocmask",
+        "rt_sigreturn", "sigreturn", "sigaltstack", "restart_syscall", "clock_gettime", "clock_gettime64",
+        "clock_nanosleep", "clock_nanosleep_time64", "gettimeofday", "time", "getrandom", "futex",
+        "futex_time64", "sched_yield", "set_robust_list", "rseq", "uname", "sysinfo", "sched_getaffinity",
+        /* ourselves */
+        "getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getuid32", "geteuid32",
+        "getgid32", "getegid32", "exit", "exit_group", "kill", "tgkill", "getrusage", "prctl",
+#if HAS_SANITIZER
+        "open", "openat", "readlink", "readlinkat", "stat", "stat64", "prlimit64", "getrlimit", "ptrace",
+        "clone", "wait4", "getcwd", "fork", "vfork", "set_tid_address", "arch_prctl", "execve", "dup2",
+        "getdents", "getdents64", "access", "process_vm_readv", "dup", "pipe",
+#endif
+};
+/* clang-format on */
+
+static int add_local_sockets(scmp_filter_ctx filter) {
+        int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
+                                 SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+
+        return r < 0 ? r
+                     : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 1,
+                                        SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+}
+
+int confine_api_system_calls(Error *reterr) {
+        cleanup_with(seccomp_releasep) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+        int r;
+
+        if (!filter)
+                return -ENOMEM;
+        r = seccomp_add_calls(filter, SCMP_ACT_ALLOW, api_calls, N_ELEMENTS(api_calls));
+        if (r >= 0)
+                r = add_local_sockets(filter);
+        return seccomp_load_filter(filter, r, reterr);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Takes from this program what it does not need, before the first client is accepted: what clients
+ * send is parsed here so that it is parsed nowhere else. */
+
+#include "common/error.h"
+
+/* If started as root, becomes 'user'; drops all capabilities and gains none; no core dump holds
+ * keys. 0 or -errno with a message. */
+int confine_api_process(const char *user, Error *reterr);
+
+/* From now on system calls outside of a list fail: none opens a file, starts a program or makes a
+ * socket other than to the agent. 0 or -errno with a message. */
+int confine_api_system_calls(Error *reterr);

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The Kubernetes API of a node that has joined no API server: discovery, objects as the agent has
+ * them, and the subresources of pods, which are the kubelet's paths by other names. Files are the
+ * only source of objects, so nothing can be written but the deletion of a pod. */
+
+#include "agent/model/json-path.h"
+#include "agent/node-api/discovery.h"
+#include "agent/node-api/node-api-private.h"
+#include "agent/node-api/object-list.h"
+#include "agent/node-api/url.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#define cleanup_json cleanup_with(json_decrefp)
+
+enum {
+        LIST_BYTES_MAX = 64 * 1024 * 1024, /* of the agent's objects of one kind */
+};
+
+static ApiStepResult reply_json(ApiRequest *request, const char *type, json_t *json_consume) {
+        cleanup_json json_t *json = json_consume;
+        cleanup_free char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+
+        return text ? api_reply_typed(request, MHD_HTTP_OK, type, text) : API_STEP_ABORT;
+}
+
+static ApiStepResult reply_no_resource(ApiRequest *request) {
+        return api_reply_text(request, MHD_HTTP_NOT_FOUND,
+                              "the server could not find the requested resource");
+}
+
+/* Of a flag of the API: "true" and "1" are true. */
+static bool is_flag_true(const ApiRequest *request, const char *name) {
+        const char *value = api_parameter(request->http, name);
+
+        return value && (streq(value, "true") || streq(value, "1"));
+}
+
+/* ---- what the server says of itself ---- */
+
+static ApiStepResult reply_version(ApiRequest *request) {
+        const char *version = strna(request->server->settings.version);
+        unsigned major = 0, minor = 0;
+        char numbers[2][16];
+
+        (void) sscanf(version, "v%u.%u", &major, &minor);
+        (void) snprintf(numbers[0], sizeof(numbers[0]), "%u", major);
+        (void) snprintf(numbers[1], sizeof(numbers[1]), "%u", minor);
+        return reply_json(request, "application/json",
+                          json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "major",
+                                    numbers[0], "minor", numbers[1], "gitVersion", version,
+                                    "gitCommit", "", "gitTreeState", "", "buildDate", "",
+                                    "goVersion", "", "compiler", "", "platform", ""));
+}
+
+static ApiStepResult reply_discovery(ApiRequest *request) {
+        const char *accept = api_header(request->http, MHD_HTTP_HEADER_ACCEPT);
+        json_t *document = accept && strstr(accept, DISCOVERY_AGGREGATED_TYPE)
+                                   ? discovery_aggregated(request->path)
+                                   : NULL;
+
+        if (document)
+                return reply_json(request, DISCOVERY_AGGREGATED_TYPE, document);
+        document = discovery_document(request->path);
+        return document ? reply_json(request, "application/json", document)
+                        : reply_no_resource(request);
+}
+
+/* ---- objects ---- */
+
+/* The objects of the resource, once the agent has replied; NULL with the result of the step until
+ * then, and after an error. */
+static json_t *fetch_served_objects(ApiRequest *request, const ServedResource *resource,
+                                    ApiStepResult *ret) {
+        json_t *objects = NULL;
+
+        *ret = API_STEP_ABORT;
+        if (!resource->agent_path)
+                return json_array();
+        if (!request->has_reply) {
+                *ret = api_request_ask_agent(request,
+                                             &(AgentRequestSpec){ .kind = AGENT_COLLECT,
+                                                                  .path = resource->agent_path,
+                                                                  .body_max = LIST_BYTES_MAX });
+                return NULL;
+        }
+        if (request->reply_error < 0 || request->reply_status != MHD_HTTP_OK)
+                *ret = api_reply_agent_error(request);
+        else
+                (void) served_objects_parse(resource, request->reply_body, &objects);
+        return objects;
+}
+
+static json_t *find_object(const json_t *objects, const ResourcePath *path) {
+        ListQuery query = { .namespace = path->namespace, .name = path->name };
+        size_t i;
+        json_t *object;
+
+        json_array_foreach(objects, i, object)
+                if (list_query_matches(&query, object))
+                        return object;
+        return NULL;
+}
+
+static ApiStepResult reply_no_object(ApiRequest *request, const ServedResource *resource,
+                                     const char *name) {
+        return api_replyf(request, MHD_HTTP_NOT_FOUND, "%s%s%s \"%s\" not found", resource->plural,
+                          resource->group[0] ? "." : "", resource->group, name);
+}
+
+static int read_list_query(const ApiRequest *request, const ServedResource *resource,
+                           const ResourcePath *path, ListQuery *ret, Error *reterr) {
+        const char *limit = api_parameter(request->http, "limit");
+        int r = label_terms_parse(api_parameter(request->http, "labelSelector"), &ret->labels,
+                                  reterr);
+
+        if (r < 0)
+                return r;
+        r = field_terms_parse(api_parameter(request->http, "fieldSelector"), resource->fields,
+                              &ret->fields, reterr);
+        if (r < 0)
+                return r;
+        ret->namespace = path->namespace;
+        ret->after = api_parameter(request->http, "continue");
+        ret->limit = limit && limit[0] != '-' ? strtoul(limit, NULL, 10) : 0;
+        return 0;
+}
+
+static ApiStepResult handle_list(ApiRequest *request, const ServedResource *resource,
+                                 const ResourcePath *path, const ObjectForm *form) {
+        cleanup_with(list_query_done) ListQuery query = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *objects = NULL;
+        ApiStepResult result;
+        int r = read_list_query(request, resource, path, &query, &error);
+
+        if (r < 0)
+                return api_reply_text(request, MHD_HTTP_BAD_REQUEST, error_message(&error, r));
+        objects = fetch_served_objects(request, resource, &result);
+        if (!objects)
+                return result;
+        return reply_json(request, "application/json",
+                          object_list_format(resource, objects, &query, form, now_realtime_usec()));
+}
+
+static ApiStepResult handle_get(ApiRequest *request, const ServedResource *resource,
+                                const ResourcePath *path, const ObjectForm *form) {
+        cleanup_json json_t *objects = NULL;
+        ApiStepResult result;
+        json_t *object;
+
+        objects = fetch_served_objects(request, resource, &result);
+        if (!objects)
+                return result;
+        object = find_object(objects, path);
+        if (!object)
+                return reply_no_object(request, resource, path->name);
+        return reply_json(request, "application/json",
+                          object_format(resource, object, form, now_realtime_usec()));
+}
+
+static ApiStepResult handle_read(ApiRequest *request, const ServedResource *resource,
+                                 const ResourcePath *path) {
+        ObjectForm form = object_form_negotiate(api_header(request->http, MHD_HTTP_HEADER_ACCEPT),
+                                                api_parameter(request->http, "includeObject"));
+
+        if (path->name)
+                return handle_get(request, resource, path, &form);
+        if (is_flag_true(request, "watch"))
+                return api_replyf(request, MHD_HTTP_METHOD_NOT_ALLOWED,
+                                  "%s cannot be watched on this node", resource->plural);
+        return handle_list(request, resource, path, &form);
+}
+
+/* ---- subresources of pods ---- */
+
+static void write_container_names(const json_t *pod, FILE *out) {
+        size_t i;
+        const json_t *container;
+
+        json_array_foreach(json_at(pod, "spec", "containers"), i, container)
+                fprintf(out, "%s%s", i > 0 ? " " : "", strna(json_text(container, "name")));
+}
+
+static ApiStepResult reply_which_container(ApiRequest *request, const json_t *pod,
+                                           const char *name) {
+        cleanup_free char *names = NULL;
+        size_t size;
+        FILE *out = open_memstream(&names, &size);
+
+        if (!out)
+                return API_STEP_ABORT;
+        write_container_names(pod, out);
+        if (fclose(out) != 0)
+                return API_STEP_ABORT;
+        return api_replyf(request, MHD_HTTP_BAD_REQUEST,
+                          "a container name must be specified for pod %s, choose one of: [%s]",
+                          name, names);
+}
+
+/* Without a container in the query it is the only one of the pod, for which the agent is asked. */
+static ApiStepResult choose_container(ApiRequest *request, const ServedResource *pods,
+                                      const ResourcePath *path) {
+        const char *named = api_parameter(request->http, "container");
+        cleanup_json json_t *objects = NULL;
+        ApiStepResult result;
+        const json_t *pod, *containers;
+
+        if (request->container)
+                return API_STEP_NEXT;
+        if (named && *named) {
+                request->container = strdup(named);
+                return request->container ? API_STEP_NEXT : API_STEP_ABORT;
+        }
+        objects = fetch_served_objects(request, pods, &result);
+        if (!objects)
+                return result;
+        pod = find_object(objects, path);
+        if (!pod)
+                return reply_no_object(request, pods, path->name);
+        containers = json_at(pod, "spec", "containers");
+        if (json_array_size(containers) != 1)
+                return reply_which_container(request, pod, path->name);
+        request->container = strdup(strna(json_text(json_array_get(containers, 0), "name")));
+        api_request_clear_reply(request);
+        return request->container ? API_STEP_NEXT : API_STEP_ABORT;
+}
+
+static const struct {
+        const char *name;
+        ApiStepResult (*handler)(ApiRequest *request, const char *rest);
+        bool has_container;
+} pod_subresources[] = {
+        { "log", api_handle_container_logs, true },
+        { "exec", api_handle_exec, true },
+        { "attach", api_handle_attach, true },
+        { "portforward", api_handle_port_forward, false },
+};
+
+/* The kubelet's path of it: "<namespace>/<pod>[/<container>]". */
+static ApiStepResult run_pod_subresource(ApiRequest *request, size_t i, const ServedResource *pods,
+                                         const ResourcePath *path) {
+        bool has_container = pod_subresources[i].has_container;
+        ApiStepResult result =
+                has_container ? choose_container(request, pods, path) : API_STEP_NEXT;
+        cleanup_free char *rest = NULL;
+
+        if (result != API_STEP_NEXT)
+                return result;
+        if (asprintf(&rest, "%s/%s%s%s", path->namespace, path->name, has_container ? "/" : "",
+                     has_container ? request->container : "") < 0) {
+                rest = NULL;
+                return API_STEP_ABORT;
+        }
+        return pod_subresources[i].handler(request, rest);
+}
+
+static ApiStepResult handle_subresource(ApiRequest *request, const ServedResource *resource,
+                                        const ResourcePath *path) {
+        bool is_session = streq(request->method, "GET") || streq(request->method, "POST");
+
+        if (!streq(resource->plural, "pods") || !path->namespace)
+                return reply_no_resource(request);
+        for (size_t i = 0; i < N_ELEMENTS(pod_subresources); i++)
+                if (streq(path->subresource, pod_subresources[i].name) && is_session)
+                        return run_pod_subresource(request, i, resource, path);
+        return reply_no_resource(request);
+}
+
+/* ---- routes ---- */
+
+#define SOURCE_PREFIX "file "
+
+/* The name of an object's file; NULL: it is of none. */
+static const char *find_source_file(const json_t *object) {
+        const char *source = json_text(object, "metadata", "annotations", "mainstay.dev/source");
+
+        return source && strncmp(source, SOURCE_PREFIX, sizeof(SOURCE_PREFIX) - 1) == 0
+                       ? source + sizeof(SOURCE_PREFIX) - 1
+                       : NULL;
+}
+
+static ApiStepResult reply_read_only(ApiRequest *request, const char *file) {
+        return api_replyf(request, MHD_HTTP_METHOD_NOT_ALLOWED,
+                          "this node is without an API server: its objects are files; edit %s%s%s",
+                          strna(request->server->settings.manifest_directory), file ? "/" : "",
+                          strna(file));
+}
+
+/* Nothing is written; the reply names the file to edit. */
+static ApiStepResult handle_write(ApiRequest *request, const ServedResource *resource,
+                                  const ResourcePath *path) {
+        cleanup_json json_t *objects = NULL;
+        ApiStepResult result;
+
+        if (!path->name)
+                return reply_read_only(request, NULL);
+        objects = fetch_served_objects(request, resource, &result);
+        if (!objects)
+                return result;
+        return reply_read_only(request, find_source_file(find_object(objects, path)));
+}
+
+static bool is_beneath(const char *path, const char *parent) {
+        size_t length = strlen(parent);
+
+        return strncmp(path, parent, length) == 0 && (path[length] == '\0' || path[length] == '/');
+}
+
+bool api_is_kubernetes_path(const char *path) {
+        static const char *const parents[] = { "/api", "/apis", "/version", "/openapi" };
+
+        for (size_t i = 0; i < N_ELEMENTS(parents); i++)
+                if (is_beneath(path, parents[i]))
+                        return true;
+        return false;
+}
+
+ApiStepResult api_route_kubernetes(ApiRequest *request) {
+        cleanup_with(resource_path_done) ResourcePath path = { 0 };
+        bool is_read = streq(request->method, "GET");
+        const ServedResource *resource;
+
+        if (is_read && streq(request->path, "/version"))
+                return reply_version(request);
+        if (is_read && streq(request->path, "/openapi/v3"))
+                return reply_json(request, "application/json", json_pack("{s:{}}", "paths"));
+        if (resource_path_parse(request->path, &path) < 0 || !path.resource)
+                return is_read ? reply_discovery(request) : reply_read_only(request, NULL);
+        resource = find_served_resource(&path);
+        if (!resource)
+                return reply_no_resource(request);
+        if (path.subresource)
+                return handle_subresource(request, resource, &path);
+        return is_read ? handle_read(request, resource, &path)
+                       : handle_write(request, resource, &path);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of the server share: node-api.c (settings, accepting), api-http.c (HTTP),
+ * api-connection.c, api-request.c (steps and replies), api-access.c (permissions), api-routes.c
+ * (paths), api-upgrade.c (sessions). */
+
+#include "agent/node-api/agent-request.h"
+#include "agent/node-api/api-settings.h"
+#include "agent/node-api/node-api.h"
+#include "agent/node-api/request-attributes.h"
+#include "agent/node-api/review-cache.h"
+#include "agent/node-api/tls-stream.h"
+
+#include <microhttpd.h>
+#include <netinet/in.h>
+
+enum {
+        API_CONNECTIONS_MAX = 256,
+        API_CONNECTIONS_OF_ADDRESS_MAX = 192, /* an API server has one for each session */
+};
+
+typedef struct ApiConnection ApiConnection;
+typedef struct ApiRequest ApiRequest;
+typedef struct ApiRun ApiRun;
+typedef struct ApiUpgrade ApiUpgrade;
+
+struct NodeApi {
+        sd_event *event;
+        char *agent_socket;
+
+        ApiSettings settings;
+        TlsCredentials *credentials; /* NULL: there are no settings yet */
+        AgentRequest *settings_request;
+        uint64_t settings_at; /* when they were asked for last */
+        sd_event_source *settings_retry_timer;
+
+        int listen_fd;
+        sd_event_source *listen_source; /* a client connects; off while there are too many */
+        sd_event_source *accept_retry_timer;
+        uint64_t idle_usec;
+        sd_event_source *idle_timer;
+        ApiConnection *connections;
+        unsigned n_connections;
+
+        struct MHD_Daemon *mhd;
+        sd_event_source *mhd_source, *deferred_run;
+
+        ReviewCache *tokens;   /* ApiUser; without a name: the token is invalid */
+        ReviewCache *accesses; /* "yes" or "no" */
+};
+
+/* ---- node-api.c ---- */
+
+/* The agent may have changed its settings: they are asked for, unless they are new. */
+void node_api_refresh_settings(NodeApi *server);
+
+/* A connection has ended. */
+void node_api_connection_ended(NodeApi *server);
+
+/* ---- api-http.c ---- */
+
+int api_http_start(NodeApi *server);
+void api_http_stop(NodeApi *server);
+
+/* Runs in the next turn of the loop. */
+void api_http_schedule_run(NodeApi *server);
+
+/* ---- api-connection.c: TLS and, after its handshake, HTTP ---- */
+
+struct ApiConnection {
+        NodeApi *server;
+        ApiConnection *previous, *next;
+        struct in6_addr address; /* of the client; of IPv6 its network */
+        TlsStream *tls;          /* NULL: it has ended */
+        int http_fd;             /* the number of libmicrohttpd's descriptor; -EBADF: it has none */
+        sd_event_source *deadline;        /* for the client to send a request */
+        ApiUpgrade *upgrade;              /* NULL: it speaks HTTP */
+        struct MHD_Connection *suspended; /* NULL: it is not */
+        bool is_gone;                     /* the client has disconnected while it was suspended */
+        sd_event_source *hangup; /* while it is suspended libmicrohttpd does not watch its socket */
+};
+
+void api_connection_new(NodeApi *server, int fd_consume, const struct in6_addr *address);
+void api_connection_free(ApiConnection *connection);
+
+/* libmicrohttpd has opened or closed its descriptor. */
+ApiConnection *api_connection_find(const NodeApi *server, int http_fd);
+void api_connection_http_ended(ApiConnection *connection);
+void api_connection_set_deadline(ApiConnection *connection, uint64_t usec);
+
+/* The connection waits until it is resumed, or the client is gone. */
+void api_connection_suspend(ApiConnection *connection, struct MHD_Connection *http);
+void api_connection_resume(ApiConnection *connection);
+
+void api_connection_clear_deadline(ApiConnection *connection);
+ApiConnection *api_connection_of(struct MHD_Connection *http);
+
+/* ---- api-request.c ---- */
+
+typedef enum ApiStepResult {
+        API_STEP_NEXT,  /* done, without a reply yet */
+        API_STEP_WAIT,  /* for the agent; the step runs again */
+        API_STEP_REPLY, /* a reply was queued */
+        API_STEP_ABORT, /* it cannot even be replied to */
+} ApiStepResult;
+
+struct ApiRequest {
+        NodeApi *server;
+        ApiConnection *connection;
+        struct MHD_Connection *http;
+        char *method, *path; /* decoded */
+        bool is_upgrade;
+        unsigned step;
+        size_t n_body;      /* bytes, which are ignored */
+        bool is_kubernetes; /* of the Kubernetes API: errors are v1.Status */
+        char *container;    /* of a session or log, where the API has chosen it; NULL: not yet */
+
+        ApiUser user;
+        RequestAttributes attributes;
+        size_t n_denied; /* of the subresources */
+
+        /* The request to the agent, and what came of it. */
+        AgentRequest *agent_request;
+        bool has_reply;
+        int reply_error;
+        unsigned reply_status;
+        char *reply_type, *reply_body; /* the body has a NUL behind it, and may have some inside */
+        size_t reply_length;
+        int reply_fd;
+        ApiRun *run; /* of /run/; NULL: none */
+};
+
+enum MHD_Result api_request_handle(void *userdata, struct MHD_Connection *http, const char *url,
+                                   const char *method, const char *version, const char *upload,
+                                   size_t *upload_size, void **context);
+void api_request_free(ApiRequest *request);
+
+/* Asks the agent; the step returns API_STEP_WAIT and finds the reply when it runs again. */
+ApiStepResult api_request_ask_agent(ApiRequest *request, const AgentRequestSpec *spec);
+
+/* Makes the reply forgotten, so that a step can ask again. */
+void api_request_clear_reply(ApiRequest *request);
+
+/* Queue a reply: a text with the status; the agent's own, with its status. */
+ApiStepResult api_reply_text(ApiRequest *request, unsigned status, const char *text);
+ApiStepResult api_replyf(ApiRequest *request, unsigned status, const char *format, ...)
+        printf_like(3, 4);
+ApiStepResult api_reply_agent_error(ApiRequest *request);
+ApiStepResult api_reply_typed(ApiRequest *request, unsigned status, const char *type,
+                              const char *text);
+ApiStepResult api_queue_reply(ApiRequest *request, unsigned status,
+                              struct MHD_Response *response_consume);
+
+/* All values of a header, with commas in between; NULL: there is none, or no memory. */
+char *api_header_list(struct MHD_Connection *http, const char *name);
+const char *api_header(struct MHD_Connection *http, const char *name);
+
+/* A parameter of the query; NULL: there is none. */
+const char *api_parameter(struct MHD_Connection *http, const char *name);
+
+/* ---- the steps of a request ---- */
+
+ApiStepResult api_authenticate(ApiRequest *request);
+ApiStepResult api_authorize(ApiRequest *request);
+ApiStepResult api_route(ApiRequest *request);
+
+/* ---- kubernetes-api.c ---- */
+
+bool api_is_kubernetes_path(const char *path);
+ApiStepResult api_route_kubernetes(ApiRequest *request);
+
+/* ---- api-upgrade.c ---- */
+
+ApiStepResult api_handle_exec(ApiRequest *request, const char *rest);
+ApiStepResult api_handle_attach(ApiRequest *request, const char *rest);
+ApiStepResult api_handle_port_forward(ApiRequest *request, const char *rest);
+void api_upgrade_free(ApiUpgrade *upgrade);
+
+/* ---- api-stream.c ---- */
+
+/* Passes on what the agent sends on the request's descriptor, as a reply with status 200. */
+ApiStepResult api_reply_agent_stream(ApiRequest *request);
+
+/* ---- api-run.c ---- */
+
+ApiStepResult api_handle_run(ApiRequest *request, const char *rest);
+void api_run_free(ApiRun *run);
+
+/* ---- api-logs.c ---- */
+
+ApiStepResult api_handle_container_logs(ApiRequest *request, const char *rest);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The kubelet's API over TLS. Connections are accepted once the agent has given its settings, and
+ * the loop ends when there has been none for some time. */
+
+#include "common/error.h"
+
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+typedef struct NodeApi NodeApi;
+
+typedef struct NodeApiConfig {
+        sd_event *event;
+        int listen_fd;            /* borrowed */
+        const char *agent_socket; /* the agent's local socket */
+        uint64_t idle_usec;       /* without a connection, before the loop ends; 0: never */
+} NodeApiConfig;
+
+/* 0 or -errno with a message. */
+int node_api_new(const NodeApiConfig *config, NodeApi **ret, Error *reterr);
+NodeApi *node_api_free(NodeApi *server);
+DEFINE_CLEANUP(NodeApi *, node_api_free)

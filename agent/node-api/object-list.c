@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node-api/object-list.h"
+
+#include "agent/model/json-path.h"
+#include "common/cleanup.h"
+
+#define cleanup_json cleanup_with(json_decrefp)
+
+void list_query_done(ListQuery *query) {
+        label_terms_done(&query->labels);
+        field_terms_done(&query->fields);
+        *query = (ListQuery){ 0 };
+}
+
+/* ---- the form ---- */
+
+static bool accepts_table(const char *accept, const char *version) {
+        const char *end;
+        size_t length = strlen(version);
+
+        for (const char *media = strstr(accept, "as=Table"); media;
+             media = strstr(media + 1, "as=Table")) {
+                const char *start = media;
+
+                while (start > accept && start[-1] != ',')
+                        start--;
+                end = media + strcspn(media, ",");
+                for (const char *c = start; c + length <= end; c++)
+                        if (memcmp(c, version, length) == 0 &&
+                            (c + length == end || strchr("; ", c[length])))
+                                return true;
+        }
+        return false;
+}
+
+ObjectForm object_form_negotiate(const char *accept, const char *include_object) {
+        ObjectForm form = { 0 };
+
+        if (accept && accepts_table(accept, "v=v1"))
+                form.table_version = "v1";
+        else if (accept && accepts_table(accept, "v=v1beta1"))
+                form.table_version = "v1beta1";
+        if (streq_ptr(include_object, "Object"))
+                form.included = TABLE_OBJECT_WHOLE;
+        else if (streq_ptr(include_object, "None"))
+                form.included = TABLE_OBJECT_NONE;
+        return form;
+}
+
+/* ---- the agent's objects ---- */
+
+static int compare_texts(const char *a, const char *b) {
+        return strcmp(strna(a), strna(b));
+}
+
+static int compare_object_places(const json_t *a, const json_t *b) {
+        int r = compare_texts(json_text(a, "metadata", "namespace"),
+                              json_text(b, "metadata", "namespace"));
+
+        return r != 0 ? r
+                      : compare_texts(json_text(a, "metadata", "name"),
+                                      json_text(b, "metadata", "name"));
+}
+
+static int compare_sorted_objects(const void *a, const void *b) {
+        return compare_object_places(*(json_t *const *) a, *(json_t *const *) b);
+}
+
+static int sort_objects(const json_t *objects, json_t **ret) {
+        size_t n = json_array_size(objects);
+        cleanup_free json_t **pointers = calloc(n + 1, sizeof(json_t *));
+        json_t *sorted = json_array();
+
+        if (!pointers || !sorted) {
+                json_decref(sorted);
+                return -ENOMEM;
+        }
+        for (size_t i = 0; i < n; i++)
+                pointers[i] = json_array_get(objects, i);
+        qsort(pointers, n, sizeof(json_t *), compare_sorted_objects);
+        for (size_t i = 0; i < n; i++)
+                (void) json_array_append(sorted, pointers[i]);
+        *ret = sorted;
+        return 0;
+}
+
+static void append_namespace(json_t *namespaces, const char *name) {
+        size_t i;
+        json_t *namespace;
+
+        json_array_foreach(namespaces, i, namespace)
+                if (streq_ptr(json_text(namespace, "metadata", "name"), name))
+                        return;
+        (void) json_array_append_new(
+                namespaces, json_pack("{s:{s:s, s:{s:s}}, s:{s:[s]}, s:{s:s}}", "metadata", "name",
+                                      name, "labels", "kubernetes.io/metadata.name", name, "spec",
+                                      "finalizers", "kubernetes", "status", "phase", "Active"));
+}
+
+/* There are no objects of namespaces: those that pods are in exist, and those that always do. */
+static json_t *namespaces_of(const json_t *pods) {
+        json_t *namespaces = json_array();
+        size_t i;
+        json_t *pod;
+
+        append_namespace(namespaces, "default");
+        append_namespace(namespaces, "kube-system");
+        json_array_foreach(pods, i, pod)
+                append_namespace(namespaces, strna(json_text(pod, "metadata", "namespace")));
+        return namespaces;
+}
+
+static json_t *objects_of_reply(const ServedResource *resource, json_t *reply) {
+        json_t *items = json_object_get(reply, "items");
+
+        if (streq(resource->plural, "namespaces"))
+                return namespaces_of(items);
+        return items ? json_incref(items) : json_pack("[O]", reply);
+}
+
+int served_objects_parse(const ServedResource *resource, const char *body, json_t **ret) {
+        cleanup_json json_t *reply = json_loads(body, 0, NULL), *objects = NULL;
+        char version[API_VERSION_SIZE];
+        size_t i;
+        json_t *object;
+
+        if (!json_is_object(reply))
+                return -EBADMSG;
+        objects = objects_of_reply(resource, reply);
+        if (!objects)
+                return -ENOMEM;
+        served_api_version(resource, version);
+        json_array_foreach(objects, i, object) {
+                (void) json_object_set_new(object, "kind", json_string(resource->kind));
+                (void) json_object_set_new(object, "apiVersion", json_string(version));
+        }
+        return sort_objects(objects, ret);
+}
+
+/* ---- lists ---- */
+
+bool list_query_matches(const ListQuery *query, const json_t *object) {
+        const char *namespace = strna(json_text(object, "metadata", "namespace"));
+
+        return (!query->namespace || streq(query->namespace, namespace)) &&
+               (!query->name || streq_ptr(query->name, json_text(object, "metadata", "name"))) &&
+               label_terms_match(&query->labels, json_at(object, "metadata", "labels")) &&
+               field_terms_match(&query->fields, object);
+}
+
+/* True where the object is behind the place where the last part of the list has ended. */
+static bool is_after(const ListQuery *query, const json_t *object) {
+        const char *slash = query->after ? strchr(query->after, '/') : NULL;
+        const char *namespace = strna(json_text(object, "metadata", "namespace"));
+        size_t length;
+        int r;
+
+        if (!slash)
+                return true;
+        length = (size_t) (slash - query->after);
+        r = strncmp(namespace, query->after, length);
+        if (r == 0 && strlen(namespace) > length)
+                r = 1;
+        return r > 0 ||
+               (r == 0 && compare_texts(json_text(object, "metadata", "name"), slash + 1) > 0);
+}
+
+/* The objects of this part, and where it ends if it is not the last. */
+static json_t *take_part(const json_t *objects, const ListQuery *query, json_t *metadata) {
+        json_t *part = json_array(), *object;
+        const json_t *last = NULL;
+        size_t i, n_more = 0;
+
+        json_array_foreach(objects, i, object) {
+                if (!list_query_matches(query, object) || !is_after(query, object))
+                        continue;
+                if (query->limit > 0 && json_array_size(part) == query->limit) {
+                        n_more++;
+                        continue;
+                }
+                (void) json_array_append(part, object);
+                last = object;
+        }
+        if (n_more == 0)
+                return part;
+        (void) json_object_set_new(metadata, "continue",
+                                   json_sprintf("%s/%s",
+                                                strna(json_text(last, "metadata", "namespace")),
+                                                strna(json_text(last, "metadata", "name"))));
+        (void) json_object_set_new(metadata, "remainingItemCount",
+                                   json_integer((json_int_t) n_more));
+        return part;
+}
+
+static json_t *format_table(const ServedResource *resource, const json_t *objects,
+                            const ObjectForm *form, uint64_t now_usec) {
+        cleanup_json json_t *table = table_new(resource->table, form->table_version, true);
+        size_t i;
+        json_t *object;
+
+        json_array_foreach(objects, i, object)
+                if (!table || table_add_row(table, resource->table, form->table_version, object,
+                                            form->included, now_usec) < 0)
+                        return NULL;
+        return json_incref(table);
+}
+
+json_t *object_list_format(const ServedResource *resource, const json_t *objects,
+                           const ListQuery *query, const ObjectForm *form, uint64_t now_usec) {
+        cleanup_json json_t *metadata = json_object();
+        cleanup_json json_t *part = take_part(objects, query, metadata);
+        char version[API_VERSION_SIZE];
+        json_t *table;
+
+        if (!form->table_version)
+                return json_pack("{s:s+, s:s, s:O, s:O}", "kind", resource->kind, "List",
+                                 "apiVersion", served_api_version(resource, version), "metadata",
+                                 metadata, "items", part);
+        table = format_table(resource, part, form, now_usec);
+        (void) json_object_set(table, "metadata", metadata);
+        return table;
+}
+
+json_t *object_format(const ServedResource *resource, json_t *object, const ObjectForm *form,
+                      uint64_t now_usec) {
+        cleanup_json json_t *one = NULL;
+
+        if (!form->table_version)
+                return json_incref(object);
+        one = json_pack("[O]", object);
+        return one ? format_table(resource, one, form, now_usec) : NULL;
+}

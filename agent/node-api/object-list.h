@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a list of objects asks for, and the reply made of the agent's. Pure. */
+
+#include "agent/node-api/field-terms.h"
+#include "agent/node-api/label-terms.h"
+#include "agent/node-api/served-resources.h"
+
+typedef struct ListQuery {
+        const char *namespace; /* NULL: all; borrowed, as is what follows */
+        const char *name;      /* NULL: all */
+        const char *after;     /* "<namespace>/<name>" where the last part ended, or NULL */
+        size_t limit;          /* 0: none */
+        LabelTerms labels;
+        FieldTerms fields;
+} ListQuery;
+
+void list_query_done(ListQuery *query);
+
+/* The form of a reply, by the Accept header. */
+typedef struct ObjectForm {
+        const char *table_version; /* "v1" or "v1beta1"; NULL: no table */
+        TableObject included;
+} ObjectForm;
+
+/* 'accept' and 'include_object' may be NULL. */
+ObjectForm object_form_negotiate(const char *accept, const char *include_object);
+
+/* The objects of the agent's reply as an array, sorted by namespace and name, each with kind and
+ * apiVersion. 0; -EBADMSG, -ENOMEM. */
+int served_objects_parse(const ServedResource *resource, const char *body, json_t **ret);
+
+bool list_query_matches(const ListQuery *query, const json_t *object);
+
+/* A list, or a table, of the objects that match. NULL: out of memory. */
+json_t *object_list_format(const ServedResource *resource, const json_t *objects,
+                           const ListQuery *query, const ObjectForm *form, uint64_t now_usec);
+
+/* One object, or a table with it; 'object' is borrowed. */
+json_t *object_format(const ServedResource *resource, json_t *object, const ObjectForm *form,
+                      uint64_t now_usec);

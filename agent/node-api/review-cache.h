@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Results of reviews by the API server, for a while. The keys are hashed, so that no token is kept.
+ * The number is limited: a new result replaces an old one. Pure: time is an argument. */
+
+#include "common/macros.h"
+
+#include <stdint.h>
+
+typedef struct ReviewCache ReviewCache;
+
+/* Frees a value. */
+typedef void (*review_value_free_t)(void *value);
+
+/* 0 or -ENOMEM. */
+int review_cache_new(review_value_free_t free_value, ReviewCache **ret);
+ReviewCache *review_cache_free(ReviewCache *cache);
+DEFINE_CLEANUP(ReviewCache *, review_cache_free)
+
+/* The value, or NULL. It is the cache's, until the next change. */
+const void *review_cache_find(const ReviewCache *cache, const char *key, uint64_t now);
+
+/* Keeps the value, which is owned from the call on, until 'expires'. */
+void review_cache_put(ReviewCache *cache, const char *key, void *value_consume, uint64_t now,
+                      uint64_t expires);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node-api/session-result.h"
+
+#include "common/cleanup.h"
+
+#include <jansson.h>
+
+#define cleanup_json cleanup_with(json_decrefp)
+
+char *session_result_failure(const char *status) {
+        cleanup_json json_t *json = json_loads(status, 0, NULL);
+        const char *word = json_string_value(json_object_get(json, "status"));
+        const char *message = json_string_value(json_object_get(json, "message"));
+
+        if (word && streq(word, "Success"))
+                return NULL;
+        return strdup(message ? message : "the command failed");
+}
+
+char *session_result_of_error(const char *message) {
+        cleanup_free char *text = NULL;
+        cleanup_json json_t *json = NULL;
+
+        if (asprintf(&text, "Internal error occurred: error executing command in container: %s",
+                     message) < 0) {
+                text = NULL;
+                return NULL;
+        }
+        json = json_pack("{s:{}, s:s, s:s, s:s, s:i}", "metadata", "status", "Failure", "message",
+                         text, "reason", "InternalError", "code", 500);
+        return json ? json_dumps(json, JSON_COMPACT) : NULL;
+}

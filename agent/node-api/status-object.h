@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* v1.Status: what the Kubernetes API says of a failure. Pure. */
+
+/* The reason that goes with a status of HTTP, such as "NotFound". */
+const char *status_reason(unsigned code);
+
+/* Its JSON, which the caller frees; NULL: out of memory, or the message is not UTF-8. */
+char *status_object_format(unsigned code, const char *message);

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node-api/stream-socket.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+enum {
+        READ_MAX = 16 * 1024, /* of one turn of the loop */
+};
+
+struct StreamSocket {
+        int fd;
+        const StreamSocketHandlers *handlers;
+        void *userdata;
+        sd_event_source *source;
+        ByteQueue queue;
+        bool is_paused;
+        bool has_peer_ended;
+        bool is_shutting; /* once the queue is empty */
+        bool is_broken;
+};
+
+static void break_stream_socket(StreamSocket *socket, int error) {
+        socket->is_broken = true;
+        socket->handlers->on_error(error, socket->userdata);
+}
+
+static void write_stream_queue(StreamSocket *socket) {
+        ssize_t n;
+
+        if (socket->is_broken || byte_queue_length(&socket->queue) == 0)
+                return;
+        n = send(socket->fd, byte_queue_bytes(&socket->queue), byte_queue_length(&socket->queue),
+                 MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return;
+        if (n < 0) {
+                break_stream_socket(socket, -errno);
+                return;
+        }
+        byte_queue_consume(&socket->queue, (size_t) n);
+        socket->handlers->on_written(socket->userdata);
+}
+
+static void read_stream_socket(StreamSocket *socket) {
+        char bytes[READ_MAX];
+        ssize_t n;
+
+        if (socket->is_broken || socket->is_paused || socket->has_peer_ended)
+                return;
+        n = recv(socket->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return;
+        if (n < 0) {
+                break_stream_socket(socket, -errno);
+        } else if (n > 0) {
+                socket->handlers->on_data(bytes, (size_t) n, socket->userdata);
+        } else {
+                socket->has_peer_ended = true;
+                socket->handlers->on_end(socket->userdata);
+        }
+}
+
+static int on_stream_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        StreamSocket *socket = userdata;
+
+        write_stream_queue(socket);
+        read_stream_socket(socket);
+        stream_socket_update(socket);
+        return 0;
+}
+
+int stream_socket_new(sd_event *event, int fd, const StreamSocketHandlers *handlers, void *userdata,
+                      StreamSocket **ret) {
+        StreamSocket *socket = calloc(1, sizeof(*socket));
+        int r;
+
+        if (!socket)
+                return -ENOMEM;
+        socket->fd = fd;
+        socket->handlers = handlers;
+        socket->userdata = userdata;
+        r = sd_event_add_io(event, &socket->source, fd, EPOLLIN, on_stream_socket, socket);
+        if (r < 0) {
+                free(socket);
+                return r;
+        }
+        *ret = socket;
+        return 0;
+}
+
+StreamSocket *stream_socket_free(StreamSocket *socket) {
+        if (!socket)
+                return NULL;
+        sd_event_source_disable_unref(socket->source);
+        byte_queue_done(&socket->queue);
+        free(socket);
+        return NULL;
+}
+
+ByteQueue *stream_socket_queue(StreamSocket *socket) {
+        return &socket->queue;
+}
+
+void stream_socket_update(StreamSocket *socket) {
+        bool reads = !socket->is_paused && !socket->has_peer_ended && !socket->is_broken;
+        bool writes = byte_queue_length(&socket->queue) > 0 && !socket->is_broken;
+        uint32_t events = (reads ? EPOLLIN : 0U) | (writes ? EPOLLOUT : 0U);
+
+        if (socket->is_shutting && !writes && !socket->is_broken) {
+                socket->is_shutting = false;
+                (void) shutdown(socket->fd, SHUT_WR);
+        }
+        /* Off without interest, because a hang-up would be reported all the time. */
+        (void) sd_event_source_set_io_events(socket->source, events);
+        (void) sd_event_source_set_enabled(socket->source, events ? SD_EVENT_ON : SD_EVENT_OFF);
+}
+
+void stream_socket_pause_reading(StreamSocket *socket, bool is_paused) {
+        socket->is_paused = is_paused;
+        stream_socket_update(socket);
+}
+
+void stream_socket_shut_when_written(StreamSocket *socket) {
+        socket->is_shutting = true;
+        stream_socket_update(socket);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A stream socket on the event loop with a queue of what is to be written. A consumer that cannot
+ * take more data pauses the reading; a producer looks at the length of the queue. */
+
+#include "agent/node-api/byte-queue.h"
+
+#include <systemd/sd-event.h>
+
+enum {
+        STREAM_QUEUE_HIGH = 64 * 1024,  /* bytes: producers stop */
+        STREAM_QUEUE_MAX = 1024 * 1024, /* a limit that replies to a client may reach */
+};
+
+typedef struct StreamSocket StreamSocket;
+
+/* They may call all functions below but stream_socket_free(). */
+typedef struct StreamSocketHandlers {
+        void (*on_data)(const char *data, size_t length, void *userdata);
+        void (*on_end)(void *userdata);     /* the peer writes no more */
+        void (*on_written)(void *userdata); /* some of the queue, so that there may be space */
+        void (*on_error)(int error, void *userdata); /* nothing more can be read or written; what
+                                                        was not written is still in the queue */
+} StreamSocketHandlers;
+
+/* The descriptor is borrowed, and non-blocking. 0 or -errno. */
+int stream_socket_new(sd_event *event, int fd, const StreamSocketHandlers *handlers, void *userdata,
+                      StreamSocket **ret);
+StreamSocket *stream_socket_free(StreamSocket *socket);
+DEFINE_CLEANUP(StreamSocket *, stream_socket_free)
+
+/* The queue, for protocols to append to; stream_socket_update() is called afterwards. */
+ByteQueue *stream_socket_queue(StreamSocket *socket);
+void stream_socket_update(StreamSocket *socket);
+
+static inline bool stream_queue_is_full(const ByteQueue *queue) {
+        return byte_queue_length(queue) >= STREAM_QUEUE_HIGH;
+}
+
+void stream_socket_pause_reading(StreamSocket *socket, bool is_paused);
+
+/* Nothing more is written once the queue is empty. */
+void stream_socket_shut_when_written(StreamSocket *socket);

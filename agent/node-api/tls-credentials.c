@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node-api/tls-credentials.h"
+
+#include "agent/node-api/self-signed.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/strv.h"
+
+#include <gnutls/x509.h>
+
+enum {
+        CHAIN_MAX = 8,   /* certificates of a client */
+        GROUPS_MAX = 64, /* in the subject of one */
+        NAME_SIZE_MAX = 1024,
+};
+
+struct TlsCredentials {
+        unsigned n_refs;
+        gnutls_certificate_credentials_t certificate;
+        gnutls_priority_t priority;
+        gnutls_x509_trust_list_t authorities; /* NULL: none */
+        uint64_t renew_at;
+};
+
+TlsCredentials *tls_credentials_ref(TlsCredentials *credentials) {
+        credentials->n_refs++;
+        return credentials;
+}
+
+TlsCredentials *tls_credentials_unref(TlsCredentials *credentials) {
+        if (!credentials || --credentials->n_refs > 0)
+                return NULL;
+        if (credentials->certificate)
+                gnutls_certificate_free_credentials(credentials->certificate);
+        if (credentials->priority)
+                gnutls_priority_deinit(credentials->priority);
+        if (credentials->authorities)
+                gnutls_x509_trust_list_deinit(credentials->authorities, 1);
+        free(credentials);
+        return NULL;
+}
+
+uint64_t tls_credentials_renew_at(const TlsCredentials *credentials) {
+        return credentials->renew_at;
+}
+
+static gnutls_datum_t datum_of_text(const char *text) {
+        /* Not written to. */
+        return (gnutls_datum_t){ (unsigned char *) (uintptr_t) text, (unsigned) strlen(text) };
+}
+
+static int set_server_certificate(TlsCredentials *credentials, const TlsMaterial *material,
+                                  Error *reterr) {
+        gnutls_datum_t certificate, key;
+        int code;
+
+        if (!material->certificate || !material->key)
+                return self_signed_set(credentials->certificate, material->host_name,
+                                       &credentials->renew_at, reterr);
+        certificate = datum_of_text(material->certificate);
+        key = datum_of_text(material->key);
+        code = gnutls_certificate_set_x509_key_mem(credentials->certificate, &certificate, &key,
+                                                   GNUTLS_X509_FMT_PEM);
+        if (code < 0)
+                return error_setf(reterr, EINVAL, "the serving certificate and its key: %s",
+                                  gnutls_strerror(code));
+        return 0;
+}
+
+static int set_client_authorities(TlsCredentials *credentials, const char *pem, Error *reterr) {
+        gnutls_datum_t data = datum_of_text(pem);
+        int n;
+
+        if (gnutls_x509_trust_list_init(&credentials->authorities, 0) < 0)
+                return -ENOMEM;
+        n = gnutls_x509_trust_list_add_trust_mem(credentials->authorities, &data, NULL,
+                                                 GNUTLS_X509_FMT_PEM, 0, 0);
+        /* The same in the credentials, for the names that clients choose a certificate by. */
+        if (n > 0)
+                n = gnutls_certificate_set_x509_trust_mem(credentials->certificate, &data,
+                                                          GNUTLS_X509_FMT_PEM);
+        if (n <= 0)
+                return error_setf(reterr, EINVAL, "the certificate authorities of clients: %s",
+                                  n < 0 ? gnutls_strerror(n) : "there is no certificate");
+        return 0;
+}
+
+int tls_credentials_new(const TlsMaterial *material, TlsCredentials **ret, Error *reterr) {
+        cleanup_with(tls_credentials_unrefp) TlsCredentials *credentials =
+                calloc(1, sizeof(*credentials));
+        int r;
+
+        if (!credentials)
+                return -ENOMEM;
+        credentials->n_refs = 1;
+        credentials->renew_at = USEC_INFINITY;
+        if (gnutls_certificate_allocate_credentials(&credentials->certificate) < 0 ||
+            gnutls_priority_init(&credentials->priority,
+                                 "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2", NULL) < 0)
+                return -ENOMEM;
+        r = set_server_certificate(credentials, material, reterr);
+        if (r >= 0 && material->client_ca)
+                r = set_client_authorities(credentials, material->client_ca, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(credentials);
+        return 0;
+}
+
+int tls_credentials_start_session(const TlsCredentials *credentials, int fd,
+                                  gnutls_session_t *ret) {
+        static const char protocol[] = "http/1.1";
+        const gnutls_datum_t name = datum_of_text(protocol);
+        gnutls_session_t session;
+
+        if (gnutls_init(&session, GNUTLS_SERVER | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL) < 0)
+                return -ENOMEM;
+        if (gnutls_priority_set(session, credentials->priority) < 0 ||
+            gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, credentials->certificate) < 0 ||
+            gnutls_alpn_set_protocols(session, &name, 1, 0) < 0) {
+                gnutls_deinit(session);
+                return -ENOMEM;
+        }
+        gnutls_certificate_server_set_request(
+                session, credentials->authorities ? GNUTLS_CERT_REQUEST : GNUTLS_CERT_IGNORE);
+        gnutls_transport_set_int(session, fd);
+        *ret = session;
+        return 0;
+}
+
+/* ---- clients ---- */
+
+typedef struct ClientChain {
+        gnutls_x509_crt_t items[CHAIN_MAX];
+        unsigned n;
+} ClientChain;
+
+static void client_chain_done(ClientChain *chain) {
+        for (unsigned i = 0; i < chain->n; i++)
+                gnutls_x509_crt_deinit(chain->items[i]);
+}
+
+static int import_client_chain(const gnutls_datum_t *certificates, unsigned n, ClientChain *chain,
+                               Error *reterr) {
+        if (n > CHAIN_MAX)
+                return error_setf(reterr, EACCES, "the client certificate has more than %d others",
+                                  CHAIN_MAX - 1);
+        for (; chain->n < n; chain->n++) {
+                gnutls_x509_crt_t certificate;
+                int code;
+
+                if (gnutls_x509_crt_init(&certificate) < 0)
+                        return -ENOMEM;
+                code = gnutls_x509_crt_import(certificate, &certificates[chain->n],
+                                              GNUTLS_X509_FMT_DER);
+                if (code < 0) {
+                        gnutls_x509_crt_deinit(certificate);
+                        return error_setf(reterr, EACCES, "the client certificate: %s",
+                                          gnutls_strerror(code));
+                }
+                chain->items[chain->n] = certificate;
+        }
+        return 0;
+}
+
+static int verify_client_chain(const TlsCredentials *credentials, ClientChain *chain,
+                               Error *reterr) {
+        static char purpose[] = GNUTLS_KP_TLS_WWW_CLIENT;
+        gnutls_typed_vdata_st data = { .type = GNUTLS_DT_KEY_PURPOSE_OID,
+                                       .data = (unsigned char *) purpose };
+        unsigned status;
+        int code = gnutls_x509_trust_list_verify_crt2(credentials->authorities, chain->items,
+                                                      chain->n, &data, 1, 0, &status, NULL);
+        gnutls_datum_t text = { 0 };
+
+        if (code >= 0 && status == 0)
+                return 0;
+        if (code >= 0)
+                (void) gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &text,
+                                                                    0);
+        (void) error_setf(reterr, EACCES, "the client certificate: %s",
+                          code < 0    ? gnutls_strerror(code)
+                          : text.data ? (const char *) text.data
+                                      : "it is not valid");
+        gnutls_free(text.data);
+        return -EACCES;
+}
+
+/* The n-th value of a part of the subject; NULL if there are fewer, or it has a NUL inside. */
+static char *read_subject_part(gnutls_x509_crt_t certificate, const char *oid, unsigned n) {
+        char text[NAME_SIZE_MAX];
+        size_t size = sizeof(text);
+
+        if (gnutls_x509_crt_get_dn_by_oid(certificate, oid, n, 0, text, &size) < 0 ||
+            memchr(text, '\0', size))
+                return NULL;
+        return strndup(text, size);
+}
+
+static int read_client_subject(gnutls_x509_crt_t certificate, ApiUser *user, Error *reterr) {
+        char *group;
+
+        user->name = read_subject_part(certificate, GNUTLS_OID_X520_COMMON_NAME, 0);
+        if (!user->name || !user->name[0])
+                return error_setf(reterr, EACCES, "the client certificate lacks a common name");
+        for (unsigned i = 0; i < GROUPS_MAX; i++) {
+                int r;
+
+                group = read_subject_part(certificate, GNUTLS_OID_X520_ORGANIZATION_NAME, i);
+                if (!group)
+                        return 0;
+                r = strv_append(&user->groups, group);
+                free(group);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int tls_credentials_authenticate(const TlsCredentials *credentials, gnutls_session_t session,
+                                 ApiUser *ret, Error *reterr) {
+        cleanup_with(client_chain_done) ClientChain chain = { 0 };
+        cleanup_with(api_user_done) ApiUser user = { 0 };
+        unsigned n = 0;
+        const gnutls_datum_t *certificates = gnutls_certificate_get_peers(session, &n);
+        int r;
+
+        if (!certificates || n == 0 || !credentials->authorities)
+                return 0;
+        r = import_client_chain(certificates, n, &chain, reterr);
+        if (r >= 0)
+                r = verify_client_chain(credentials, &chain, reterr);
+        if (r >= 0)
+                r = read_client_subject(chain.items[0], &user, reterr);
+        if (r < 0)
+                return r;
+        *ret = user;
+        user = (ApiUser){ 0 };
+        return 1;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The certificate that the server shows and the certificate authorities whose clients it believes.
+ * A set of them does not change: a new one replaces it, and connections keep theirs. */
+
+#include "agent/node-api/api-user.h"
+#include "common/error.h"
+
+#include <gnutls/gnutls.h>
+#include <stdint.h>
+
+typedef struct TlsCredentials TlsCredentials;
+
+/* PEM. */
+typedef struct TlsMaterial {
+        const char *certificate, *key; /* NULL: a new self-signed certificate */
+        const char *client_ca;         /* NULL: no client is asked for a certificate */
+        const char *host_name;         /* of a self-signed certificate */
+} TlsMaterial;
+
+/* 0 with one reference; -EINVAL with a message; -ENOMEM. */
+int tls_credentials_new(const TlsMaterial *material, TlsCredentials **ret, Error *reterr);
+TlsCredentials *tls_credentials_ref(TlsCredentials *credentials);
+TlsCredentials *tls_credentials_unref(TlsCredentials *credentials);
+DEFINE_CLEANUP(TlsCredentials *, tls_credentials_unref)
+
+/* When a self-signed certificate should be replaced, in realtime; USEC_INFINITY: never. */
+uint64_t tls_credentials_renew_at(const TlsCredentials *credentials);
+
+/* The server's end of a connection on a non-blocking socket; to be freed with gnutls_deinit(). 0 or
+ * -ENOMEM. */
+int tls_credentials_start_session(const TlsCredentials *credentials, int fd, gnutls_session_t *ret);
+
+/* The user that the client's certificate names: CN and O of its subject, where one of the
+ * authorities has signed it for clients and it is valid now. 1; 0: the client has shown none;
+ * -EACCES with a message; -ENOMEM. */
+int tls_credentials_authenticate(const TlsCredentials *credentials, gnutls_session_t session,
+                                 ApiUser *ret, Error *reterr);

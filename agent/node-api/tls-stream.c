@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node-api/tls-stream.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#define HANDSHAKE_USEC (10 * USEC_PER_SEC)
+#define LINGER_USEC    (60 * USEC_PER_SEC) /* for a client to read some of the last bytes */
+
+enum {
+        RECORD_MAX = 16 * 1024, /* the longest of TLS: GnuTLS keeps no rest of one */
+        ROUNDS_MAX = 8,         /* of one turn of the loop */
+};
+
+/* One direction. */
+typedef struct TlsDirection {
+        char bytes[RECORD_MAX];
+        size_t length, sent;
+        bool has_ended;  /* no more is read */
+        bool is_refused; /* the receiver is gone: what is read is dropped */
+} TlsDirection;
+
+struct TlsStream {
+        const TlsStreamHandlers *handlers;
+        void *userdata;
+        TlsCredentials *credentials;
+        gnutls_session_t session;
+        int client_fd;
+        int plain_fd; /* our end of the socket; -EBADF until the handshake is done */
+        sd_event *event;
+        sd_event_source *client_source, *plain_source;
+        sd_event_source *deadline; /* of the handshake, and of the end */
+        TlsDirection inward, outward;
+        bool is_inward_shut; /* the end of the client's bytes was passed on */
+        bool is_closed;
+};
+
+static void set_io_interest(sd_event_source *source, uint32_t events) {
+        /* Without interest it is off, because an error or hang-up would be reported all the time.
+         */
+        (void) sd_event_source_set_io_events(source, events);
+        (void) sd_event_source_set_enabled(source, events ? SD_EVENT_ON : SD_EVENT_OFF);
+}
+
+static void close_tls_stream(TlsStream *stream) {
+        if (stream->is_closed)
+                return;
+        stream->is_closed = true;
+        stream->client_source = sd_event_source_disable_unref(stream->client_source);
+        stream->plain_source = sd_event_source_disable_unref(stream->plain_source);
+        stream->deadline = sd_event_source_disable_unref(stream->deadline);
+        stream->plain_fd = close_fd(stream->plain_fd);
+        stream->client_fd = close_fd(stream->client_fd);
+        stream->handlers->on_closed(stream, stream->userdata);
+}
+
+static int on_tls_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
+        close_tls_stream(userdata);
+        return 0;
+}
+
+static int set_tls_deadline(TlsStream *stream, uint64_t usec) {
+        return sd_event_add_time_relative(stream->event, &stream->deadline, CLOCK_MONOTONIC, usec,
+                                          0, on_tls_deadline, stream);
+}
+
+/* ---- after the handshake ---- */
+
+/* Each returns true if it got further. */
+static bool read_from_client(TlsStream *stream) {
+        TlsDirection *inward = &stream->inward;
+        ssize_t n;
+
+        if (inward->has_ended || inward->length > 0)
+                return false;
+        n = gnutls_record_recv(stream->session, inward->bytes, sizeof(inward->bytes));
+        if (n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED)
+                return false;
+        /* Any other error ends it like an orderly end: HTTP and its successors know whether they
+         * have all they need. */
+        if (n <= 0)
+                inward->has_ended = true;
+        else
+                inward->length = (size_t) n;
+        return true;
+}
+
+static bool write_to_plain(TlsStream *stream) {
+        TlsDirection *inward = &stream->inward;
+        ssize_t n;
+
+        if (inward->length == 0) {
+                if (!inward->has_ended || stream->is_inward_shut)
+                        return false;
+                stream->is_inward_shut = true;
+                (void) shutdown(stream->plain_fd, SHUT_WR);
+                return true;
+        }
+        n = inward->is_refused ? (ssize_t) (inward->length - inward->sent)
+                               : send(stream->plain_fd, inward->bytes + inward->sent,
+                                      inward->length - inward->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return false;
+        if (n < 0)
+                inward->is_refused = true;
+        else
+                inward->sent += (size_t) n;
+        if (inward->sent == inward->length)
+                inward->length = inward->sent = 0;
+        return true;
+}
+
+static bool read_from_plain(TlsStream *stream) {
+        TlsDirection *outward = &stream->outward;
+        ssize_t n;
+
+        if (outward->has_ended || outward->length > 0)
+                return false;
+        n = recv(stream->plain_fd, outward->bytes, sizeof(outward->bytes), MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return false;
+        if (n <= 0)
+                outward->has_ended = true; /* also if it was closed with something unread */
+        else
+                outward->length = (size_t) n;
+        return true;
+}
+
+static bool write_to_client(TlsStream *stream) {
+        TlsDirection *outward = &stream->outward;
+        ssize_t n;
+
+        if (outward->length == 0)
+                return false;
+        n = gnutls_record_send(stream->session, outward->bytes + outward->sent,
+                               outward->length - outward->sent);
+        if (n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED)
+                return false;
+        if (n < 0) {
+                outward->is_refused = true;
+                return false;
+        }
+        outward->sent += (size_t) n;
+        if (outward->sent == outward->length)
+                outward->length = outward->sent = 0;
+        if (stream->deadline)
+                (void) sd_event_source_set_time_relative(stream->deadline, LINGER_USEC);
+        return true;
+}
+
+static void set_stream_interests(TlsStream *stream) {
+        const TlsDirection *inward = &stream->inward, *outward = &stream->outward;
+        bool can_read_client = !inward->has_ended && inward->length == 0;
+        bool can_read_plain = !outward->has_ended && outward->length == 0;
+
+        set_io_interest(stream->client_source,
+                        (can_read_client ? EPOLLIN : 0U) | (outward->length > 0 ? EPOLLOUT : 0U));
+        set_io_interest(stream->plain_source,
+                        (can_read_plain ? EPOLLIN : 0U) | (inward->length > 0 ? EPOLLOUT : 0U));
+}
+
+static void step_tls_stream(TlsStream *stream) {
+        bool goes_on = true;
+
+        for (unsigned i = 0; i < ROUNDS_MAX && goes_on; i++) {
+                bool has_read = read_from_client(stream);
+                bool has_passed = write_to_plain(stream);
+                bool has_answer = read_from_plain(stream);
+
+                goes_on = write_to_client(stream) || has_read || has_passed || has_answer;
+        }
+        if (stream->outward.is_refused ||
+            (stream->outward.has_ended && stream->outward.length == 0)) {
+                (void) gnutls_bye(stream->session, GNUTLS_SHUT_WR);
+                close_tls_stream(stream);
+                return;
+        }
+        if (stream->outward.has_ended && !stream->deadline)
+                (void) set_tls_deadline(stream, LINGER_USEC);
+        set_stream_interests(stream);
+}
+
+/* ---- the handshake ---- */
+
+static int on_tls_plain(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        step_tls_stream(userdata);
+        return 0;
+}
+
+static void finish_handshake(TlsStream *stream) {
+        int fds[2];
+
+        stream->deadline = sd_event_source_disable_unref(stream->deadline);
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0) {
+                close_tls_stream(stream);
+                return;
+        }
+        stream->plain_fd = fds[0];
+        if (sd_event_add_io(stream->event, &stream->plain_source, fds[0], EPOLLIN, on_tls_plain,
+                            stream) < 0) {
+                close_fd(fds[1]);
+                close_tls_stream(stream);
+                return;
+        }
+        set_stream_interests(stream);
+        stream->handlers->on_open(stream, fds[1], stream->userdata);
+}
+
+static void continue_handshake(TlsStream *stream) {
+        int code = gnutls_handshake(stream->session);
+
+        if (code == GNUTLS_E_SUCCESS)
+                finish_handshake(stream);
+        else if (gnutls_error_is_fatal(code))
+                close_tls_stream(stream);
+        else
+                set_io_interest(stream->client_source,
+                                gnutls_record_get_direction(stream->session) ? EPOLLOUT : EPOLLIN);
+}
+
+static int on_tls_client(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        TlsStream *stream = userdata;
+
+        if (stream->plain_fd < 0)
+                continue_handshake(stream);
+        else
+                step_tls_stream(stream);
+        return 0;
+}
+
+int tls_stream_new(sd_event *event, int fd_consume, TlsCredentials *credentials,
+                   const TlsStreamHandlers *handlers, void *userdata, TlsStream **ret) {
+        cleanup_with(tls_stream_freep) TlsStream *stream = calloc(1, sizeof(*stream));
+        int r;
+
+        if (!stream) {
+                close_fd(fd_consume);
+                return -ENOMEM;
+        }
+        stream->client_fd = fd_consume;
+        stream->plain_fd = -EBADF;
+        stream->event = sd_event_ref(event);
+        stream->credentials = tls_credentials_ref(credentials);
+        stream->handlers = handlers;
+        stream->userdata = userdata;
+        r = tls_credentials_start_session(credentials, stream->client_fd, &stream->session);
+        if (r >= 0)
+                r = sd_event_add_io(event, &stream->client_source, stream->client_fd, EPOLLIN,
+                                    on_tls_client, stream);
+        if (r >= 0)
+                r = set_tls_deadline(stream, HANDSHAKE_USEC);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(stream);
+        return 0;
+}
+
+TlsStream *tls_stream_free(TlsStream *stream) {
+        if (!stream)
+                return NULL;
+        sd_event_source_disable_unref(stream->client_source);
+        sd_event_source_disable_unref(stream->plain_source);
+        sd_event_source_disable_unref(stream->deadline);
+        sd_event_unref(stream->event);
+        close_fd(stream->plain_fd);
+        close_fd(stream->client_fd);
+        if (stream->session)
+                gnutls_deinit(stream->session);
+        tls_credentials_unref(stream->credentials);
+        free(stream);
+        return NULL;
+}
+
+int tls_stream_authenticate(const TlsStream *stream, const TlsCredentials *credentials,
+                            ApiUser *ret, Error *reterr) {
+        return tls_credentials_authenticate(credentials, stream->session, ret, reterr);
+}

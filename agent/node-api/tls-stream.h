@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* TLS between a client's connection and a socket of our own, on which the rest of the program reads
+ * and writes what was encrypted. Each direction holds one record at most: a side that does not read
+ * stops the other side's reading, and nothing else. */
+
+#include "agent/node-api/tls-credentials.h"
+
+#include <systemd/sd-event.h>
+
+typedef struct TlsStream TlsStream;
+
+typedef struct TlsStreamHandlers {
+        /* The handshake is done. 'fd' is the other end of the socket, for the callback to own. */
+        void (*on_open)(TlsStream *stream, int fd, void *userdata);
+
+        /* Nothing more passes. The stream is to be freed, here or later. */
+        void (*on_closed)(TlsStream *stream, void *userdata);
+} TlsStreamHandlers;
+
+/* 'fd' is a connected non-blocking socket, which is owned from the call on. 'credentials' get a
+ * reference. 0 or -errno. */
+int tls_stream_new(sd_event *event, int fd_consume, TlsCredentials *credentials,
+                   const TlsStreamHandlers *handlers, void *userdata, TlsStream **ret);
+TlsStream *tls_stream_free(TlsStream *stream);
+DEFINE_CLEANUP(TlsStream *, tls_stream_free)
+
+/* The user by the client's certificate, as tls_credentials_authenticate(), against these
+ * credentials: those of now, not of when the connection started. */
+int tls_stream_authenticate(const TlsStream *stream, const TlsCredentials *credentials,
+                            ApiUser *ret, Error *reterr);

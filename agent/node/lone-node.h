@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A node that has joined no API server: its own certificate authority, the certificate that
+ * mainstay-api serves with, and kubeconfigs. The authority is made when it is needed first, and
+ * kept in <state>/pki. */
+
+#include "common/error.h"
+
+#include <jansson.h>
+#include <systemd/sd-event.h>
+
+typedef struct LoneNode LoneNode;
+
+typedef struct LoneNodeSpec { /* all is borrowed */
+        sd_event *event;
+        const char *state_dir;
+        const char *node_name;
+} LoneNodeSpec;
+
+/* 0 or -ENOMEM. */
+int lone_node_new(const LoneNodeSpec *spec, LoneNode **ret);
+LoneNode *lone_node_free(LoneNode *lone);
+
+/* Adds the authority of clients to the settings of mainstay-api, and the serving certificate with
+ * its key unless they have one. 0, or -errno with a message. */
+int lone_node_add_settings(LoneNode *lone, json_t *settings, Error *reterr);
+
+/* What a kubeconfig is made of, with a new client certificate: an object of JSON that the caller
+ * frees. 'serving_certificate' is the file of a configured one, NULL or "": none. 0, or -errno with
+ * a message. */
+int lone_node_make_kubeconfig(LoneNode *lone, const char *serving_certificate, char **ret_json,
+                              Error *reterr);

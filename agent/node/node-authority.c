@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node/node-authority.h"
+
+#include "agent/kubeclient/tls-config.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <arpa/inet.h>
+#include <gnutls/crypto.h>
+#include <gnutls/x509.h>
+#include <time.h>
+
+enum {
+        DAY_SEC = 24 * 3600,
+        AUTHORITY_VALID_DAYS = 3650,
+        PEM_MAX = 64 * 1024,
+};
+
+/* A key and its certificate. */
+typedef struct CertifiedKey {
+        gnutls_x509_privkey_t key;
+        gnutls_x509_crt_t certificate;
+} CertifiedKey;
+
+struct NodeAuthority {
+        CertifiedKey pair;
+        char *certificate; /* PEM */
+};
+
+static void certified_key_done(CertifiedKey *pair) {
+        if (pair->key)
+                gnutls_x509_privkey_deinit(pair->key);
+        if (pair->certificate)
+                gnutls_x509_crt_deinit(pair->certificate);
+        *pair = (CertifiedKey){ 0 };
+}
+
+NodeAuthority *node_authority_free(NodeAuthority *authority) {
+        if (!authority)
+                return NULL;
+        certified_key_done(&authority->pair);
+        free(authority->certificate);
+        free(authority);
+        return NULL;
+}
+
+static int fail_authority(int code, const char *what, Error *reterr) {
+        return error_setf(reterr, EIO, "%s: %s", what, gnutls_strerror(code));
+}
+
+/* ---- making ---- */
+
+static int init_certified_key(CertifiedKey *pair) {
+        int code = gnutls_x509_privkey_init(&pair->key);
+
+        if (code < 0)
+                return code;
+        return gnutls_x509_crt_init(&pair->certificate);
+}
+
+static int generate_certified_key(CertifiedKey *pair) {
+        int code = init_certified_key(pair);
+
+        if (code < 0)
+                return code;
+        return gnutls_x509_privkey_generate(pair->key, GNUTLS_PK_ECDSA,
+                                            GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0);
+}
+
+static int set_subject(gnutls_x509_crt_t certificate, const char *name, const char *organization) {
+        int code = gnutls_x509_crt_set_dn_by_oid(certificate, GNUTLS_OID_X520_COMMON_NAME, 0, name,
+                                                 (unsigned) strlen(name));
+
+        if (code < 0 || !organization)
+                return code;
+        return gnutls_x509_crt_set_dn_by_oid(certificate, GNUTLS_OID_X520_ORGANIZATION_NAME, 0,
+                                             organization, (unsigned) strlen(organization));
+}
+
+/* It is valid from a day ago, for clocks that differ. */
+static int set_serial_and_times(gnutls_x509_crt_t certificate, uint64_t now_usec, unsigned days) {
+        time_t now = (time_t) (now_usec / USEC_PER_SEC);
+        unsigned char serial[16], id[32];
+        size_t id_size = sizeof(id);
+        int code = gnutls_rnd(GNUTLS_RND_NONCE, serial, sizeof(serial));
+
+        serial[0] &= 0x7f; /* a positive number */
+        if (code >= 0)
+                code = gnutls_x509_crt_set_serial(certificate, serial, sizeof(serial));
+        if (code >= 0)
+                code = gnutls_x509_crt_set_version(certificate, 3);
+        if (code >= 0)
+                code = gnutls_x509_crt_set_activation_time(certificate, now - DAY_SEC);
+        if (code >= 0)
+                code = gnutls_x509_crt_set_expiration_time(certificate,
+                                                           now + (time_t) days * DAY_SEC);
+        if (code >= 0)
+                code = gnutls_x509_crt_get_key_id(certificate, GNUTLS_KEYID_USE_SHA1, id, &id_size);
+        return code < 0 ? code : gnutls_x509_crt_set_subject_key_id(certificate, id, id_size);
+}
+
+static int sign_authority(CertifiedKey *pair, const char *node_name, uint64_t now_usec) {
+        int code = gnutls_x509_crt_set_key(pair->certificate, pair->key);
+
+        if (code >= 0)
+                code = set_subject(pair->certificate, node_name, "mainstay");
+        if (code >= 0)
+                code = set_serial_and_times(pair->certificate, now_usec, AUTHORITY_VALID_DAYS);
+        if (code >= 0)
+                code = gnutls_x509_crt_set_basic_constraints(pair->certificate, 1, 0);
+        if (code >= 0)
+                code = gnutls_x509_crt_set_key_usage(pair->certificate, GNUTLS_KEY_KEY_CERT_SIGN);
+        return code < 0 ? code
+                        : gnutls_x509_crt_sign2(pair->certificate, pair->certificate, pair->key,
+                                                GNUTLS_DIG_SHA256, 0);
+}
+
+static int add_server_names(gnutls_x509_crt_t certificate, const NodeCertificateSpec *spec) {
+        unsigned char address[sizeof(struct in6_addr)];
+        int code = 0;
+
+        for (const char *const *name = spec->dns_names; *name && code >= 0; name++)
+                code = gnutls_x509_crt_set_subject_alt_name(certificate, GNUTLS_SAN_DNSNAME, *name,
+                                                            (unsigned) strlen(*name),
+                                                            GNUTLS_FSAN_APPEND);
+        for (const char *const *text = spec->addresses; text && *text && code >= 0; text++) {
+                bool is_ipv6 = strchr(*text, ':');
+
+                if (inet_pton(is_ipv6 ? AF_INET6 : AF_INET, *text, address) == 1)
+                        code = gnutls_x509_crt_set_subject_alt_name(
+                                certificate, GNUTLS_SAN_IPADDRESS, address, is_ipv6 ? 16 : 4,
+                                GNUTLS_FSAN_APPEND);
+        }
+        return code;
+}
+
+static int sign_certificate(const NodeAuthority *authority, CertifiedKey *pair,
+                            const NodeCertificateSpec *spec, uint64_t now_usec) {
+        int code = gnutls_x509_crt_set_key(pair->certificate, pair->key);
+
+        if (code >= 0)
+                code = set_subject(pair->certificate, spec->common_name, spec->organization);
+        if (code >= 0)
+                code = set_serial_and_times(pair->certificate, now_usec, spec->valid_days);
+        if (code >= 0)
+                code = gnutls_x509_crt_set_basic_constraints(pair->certificate, 0, -1);
+        if (code >= 0)
+                code = gnutls_x509_crt_set_key_usage(pair->certificate,
+                                                     GNUTLS_KEY_DIGITAL_SIGNATURE);
+        if (code >= 0)
+                code = gnutls_x509_crt_set_key_purpose_oid(
+                        pair->certificate,
+                        spec->dns_names ? GNUTLS_KP_TLS_WWW_SERVER : GNUTLS_KP_TLS_WWW_CLIENT, 0);
+        if (code >= 0 && spec->dns_names)
+                code = add_server_names(pair->certificate, spec);
+        return code < 0 ? code
+                        : gnutls_x509_crt_sign2(pair->certificate, authority->pair.certificate,
+                                                authority->pair.key, GNUTLS_DIG_SHA256, 0);
+}
+
+/* ---- PEM ---- */
+
+static char *take_pem(gnutls_datum_t *pem) {
+        char *text = strndup((const char *) pem->data, pem->size);
+
+        explicit_bzero(pem->data, pem->size);
+        gnutls_free(pem->data);
+        return text;
+}
+
+static char *format_pem_certificate(gnutls_x509_crt_t certificate) {
+        gnutls_datum_t pem = { 0 };
+
+        return gnutls_x509_crt_export2(certificate, GNUTLS_X509_FMT_PEM, &pem) < 0 ? NULL
+                                                                                   : take_pem(&pem);
+}
+
+static char *format_pem_key(gnutls_x509_privkey_t key) {
+        gnutls_datum_t pem = { 0 };
+
+        return gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN,
+                                                 &pem) < 0
+                       ? NULL
+                       : take_pem(&pem);
+}
+
+static int import_certified_key(CertifiedKey *pair, const char *text) {
+        gnutls_datum_t pem = { (unsigned char *) (uintptr_t) text,
+                               (unsigned) strnlen(text, PEM_MAX) };
+        int code = init_certified_key(pair);
+
+        if (code >= 0)
+                code = gnutls_x509_privkey_import2(pair->key, &pem, GNUTLS_X509_FMT_PEM, NULL,
+                                                   GNUTLS_PKCS_PLAIN);
+        return code < 0 ? code
+                        : gnutls_x509_crt_import(pair->certificate, &pem, GNUTLS_X509_FMT_PEM);
+}
+
+/* ---- the authority ---- */
+
+static int finish_authority(NodeAuthority *authority, NodeAuthority **ret) {
+        authority->certificate = format_pem_certificate(authority->pair.certificate);
+        if (!authority->certificate)
+                return -ENOMEM;
+        *ret = authority;
+        return 0;
+}
+
+int node_authority_new(const char *node_name, uint64_t now_usec, NodeAuthority **ret,
+                       Error *reterr) {
+        cleanup_with(node_authority_freep) NodeAuthority *authority = calloc(1, sizeof(*authority));
+        int code, r;
+
+        if (!authority)
+                return -ENOMEM;
+        code = generate_certified_key(&authority->pair);
+        if (code >= 0)
+                code = sign_authority(&authority->pair, node_name, now_usec);
+        if (code < 0)
+                return fail_authority(code, "cannot make a certificate authority", reterr);
+        r = finish_authority(authority, ret);
+        if (r >= 0)
+                authority = NULL;
+        return r;
+}
+
+int node_authority_parse(const char *pem, uint64_t now_usec, NodeAuthority **ret, Error *reterr) {
+        cleanup_with(node_authority_freep) NodeAuthority *authority = calloc(1, sizeof(*authority));
+        int code, r;
+
+        if (!authority)
+                return -ENOMEM;
+        code = import_certified_key(&authority->pair, pem);
+        if (code < 0)
+                return error_setf(reterr, EINVAL, "it is not a certificate and its key: %s",
+                                  gnutls_strerror(code));
+        if (gnutls_x509_crt_get_expiration_time(authority->pair.certificate) <
+            (time_t) (now_usec / USEC_PER_SEC))
+                return error_setf(reterr, EINVAL, "the certificate has expired");
+        r = finish_authority(authority, ret);
+        if (r >= 0)
+                authority = NULL;
+        return r;
+}
+
+char *node_authority_format(const NodeAuthority *authority) {
+        char *key = format_pem_key(authority->pair.key), *text;
+
+        if (!key || asprintf(&text, "%s%s", authority->certificate, key) < 0)
+                text = NULL;
+        secret_free(key);
+        return text;
+}
+
+const char *node_authority_certificate(const NodeAuthority *authority) {
+        return authority->certificate;
+}
+
+int node_authority_issue(const NodeAuthority *authority, const NodeCertificateSpec *spec,
+                         uint64_t now_usec, char **ret_certificate, char **ret_key, Error *reterr) {
+        cleanup_with(certified_key_done) CertifiedKey pair = { 0 };
+        int code = generate_certified_key(&pair);
+        char *certificate, *key;
+
+        if (code >= 0)
+                code = sign_certificate(authority, &pair, spec, now_usec);
+        if (code < 0)
+                return fail_authority(code, "cannot issue a certificate", reterr);
+        certificate = format_pem_certificate(pair.certificate);
+        key = format_pem_key(pair.key);
+        if (!certificate || !key) {
+                free(certificate);
+                secret_free(key);
+                return -ENOMEM;
+        }
+        *ret_certificate = certificate;
+        *ret_key = key;
+        return 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The certificate authority of a node that has joined no API server: it issues the certificate that
+ * mainstay-api serves with, and those of kubeconfigs. Only this node believes it. */
+
+#include "common/error.h"
+
+#include <stdint.h>
+
+typedef struct NodeAuthority NodeAuthority;
+
+/* A new key on P-256 and its certificate, for ten years. 'now_usec' is realtime. */
+int node_authority_new(const char *node_name, uint64_t now_usec, NodeAuthority **ret,
+                       Error *reterr);
+
+/* The one that node_authority_format() wrote. -EINVAL with a message, also where it has expired. */
+int node_authority_parse(const char *pem, uint64_t now_usec, NodeAuthority **ret, Error *reterr);
+NodeAuthority *node_authority_free(NodeAuthority *authority);
+DEFINE_CLEANUP(NodeAuthority *, node_authority_free)
+
+/* The certificate and the key in PEM, to be freed by secret_free(); NULL: out of memory. */
+char *node_authority_format(const NodeAuthority *authority);
+
+/* The certificate in PEM, borrowed. */
+const char *node_authority_certificate(const NodeAuthority *authority);
+
+typedef struct NodeCertificateSpec {
+        const char *common_name;
+        const char *organization;     /* the user's group; NULL: none */
+        const char *const *dns_names; /* of a server; end with NULL; NULL: it is a client's */
+        const char *const *addresses; /* likewise, numeric */
+        unsigned valid_days;
+} NodeCertificateSpec;
+
+/* A new key and its certificate in PEM; the key is to be freed by secret_free(). 0, or -errno with
+ * a message. */
+int node_authority_issue(const NodeAuthority *authority, const NodeCertificateSpec *spec,
+                         uint64_t now_usec, char **ret_certificate, char **ret_key, Error *reterr);

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The reason of a terminated container. */
+
+#include <stdbool.h>
+
+/* OOMKilled, Completed or Error, as the kubelet says it. A container that ended with 0 is Completed
+ * although the kernel killed one of its processes. */
+const char *container_exit_reason(int exit_code, bool oom_killed);

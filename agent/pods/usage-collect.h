@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Walks over the node, its pods and their running containers with what each uses, for
+ * /stats/summary and /metrics/cadvisor. Printing is metrics/'s. */
+
+#include "agent/model/usage.h"
+#include "agent/pods/pod-manager.h"
+#include "agent/pods/storage-usage.h"
+
+/* Samples are borrowed during the call. */
+typedef struct UsageVisitor {
+        /* The node; then each pod, and behind it its containers. */
+        void (*on_usage)(const UsageSample *sample, void *userdata);
+        /* Of the container or the pod that was the last. NULL: storage is not asked for. */
+        void (*on_storage)(const StorageSample *sample, const FilesystemUsage *filesystem,
+                           void *userdata);
+        const StorageUsage *storage; /* NULL without on_storage */
+        bool has_network;
+        void *userdata;
+} UsageVisitor;
+
+/* What cannot be read is left out. 0 or -ENOMEM. */
+int collect_usage(PodManager *pods, const BundleConfig *config, const UsageVisitor *visitor);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* One HTTP request on an easy handle of libcurl: the options that all requests share, the limit of
+ * the header, and why a transfer failed. No redirect is followed; what the environment says of
+ * proxies is ignored. What else a request needs, its owner sets on the handle. */
+
+#include "common/curl-library.h"
+
+/* PEM files by their descriptors; negative: none, and the authorities of the system. */
+typedef struct CurlTls {
+        int authority_fd, certificate_fd, key_fd;
+        bool is_unverified;
+} CurlTls;
+
+typedef struct CurlTransferSpec {
+        const char *url;
+        const char *protocols;   /* "http,https" */
+        const char *unix_socket; /* where to connect, whatever the URL's host; or NULL */
+        const char *method;      /* NULL: GET, or POST where there is a body */
+        const char *user_agent;  /* or NULL */
+        const char *proxy;       /* NULL: none */
+        const char *no_proxy;    /* hosts that are reached without it; NULL: none */
+        const char *body;        /* copied; NULL: none */
+        size_t body_length;
+        CurlTls tls;
+        long http_version;         /* CURL_HTTP_VERSION_… */
+        long connect_timeout_msec; /* 0: libcurl's own */
+        long buffer_size;          /* 0: libcurl's own */
+        size_t header_max;         /* bytes of the header and the trailer */
+
+        /* With each line of the header and the trailer, which ends with a line break, and each
+         * piece of the body; neither is terminated. A result < 0 ends the transfer. */
+        int (*on_header)(const char *line, size_t length, void *userdata); /* may be NULL */
+        int (*on_data)(const char *data, size_t length, void *userdata);
+        void *userdata;
+} CurlTransferSpec;
+
+typedef struct CurlTransfer {
+        CURL *easy; /* borrowed */
+        struct curl_slist *headers;
+        int (*on_header)(const char *line, size_t length, void *userdata);
+        int (*on_data)(const char *data, size_t length, void *userdata);
+        void *userdata;
+        size_t header_length, header_max;
+        int result; /* of the callback that ended it; -EMSGSIZE: the header was too long */
+        char error[CURL_ERROR_SIZE];
+} CurlTransfer;
+
+/* Sets the options of an easy handle that is new or reset; it must be performed while the transfer
+ * exists. curl_library() must have loaded libcurl. 0 or -ENOMEM; in any case curl_transfer_done()
+ * follows. */
+int curl_transfer_init(CurlTransfer *transfer, CURL *easy, const CurlTransferSpec *spec);
+
+/* Erases and frees the headers, after the handle has been reset or freed. */
+void curl_transfer_done(CurlTransfer *transfer);
+
+/* "Name: value"; "Name;" for an empty one; "Name:" for none where libcurl would send one. 0 or
+ * -ENOMEM. */
+int curl_transfer_add_header(CurlTransfer *transfer, const char *line);
+
+void curl_transfer_set_tls(const CurlTransfer *transfer, const CurlTls *tls);
+
+/* Of HTTP; 0: there is no response yet. */
+long curl_transfer_status(const CurlTransfer *transfer);
+
+/* Why it failed, without what differs between two equal failures. Valid as long as the transfer. */
+const char *curl_transfer_explain(CurlTransfer *transfer, CURLcode code);
+
+/* A body that is kept, NUL-terminated. */
+typedef struct CurlBody {
+        char *data; /* NULL: nothing was received */
+        size_t length, room;
+} CurlBody;
+
+/* 0; -EFBIG: it would be larger than 'max', and is as it was; or -ENOMEM. */
+int curl_body_append(CurlBody *body, const char *data, size_t length, size_t max);
+void curl_body_done(CurlBody *body);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Connections from within another network namespace, and what passed its interfaces. Only for
+ * programs with one thread, because the namespace is entered for an instant. */
+
+/* Connects to a TCP port of the loopback address of a network namespace, with IPv6, or with IPv4
+ * and then, if that is refused at once, IPv6; 'namespace_fd' < 0: the own one. Does not wait: the
+ * connection may still be in progress, and be refused later. A non-blocking socket; or -errno. */
+int connect_to_loopback(int namespace_fd, unsigned port, bool is_ipv6);
+
+enum {
+        NETWORK_INTERFACES_MAX = 32
+};
+
+/* What an interface has received and sent since it was made. */
+typedef struct NetworkInterfaceUsage {
+        char name[IFNAMSIZ];
+        uint64_t rx_bytes, rx_packets, rx_errors, rx_dropped;
+        uint64_t tx_bytes, tx_packets, tx_errors, tx_dropped;
+} NetworkInterfaceUsage;
+
+/* The interfaces of a network namespace (< 0: the own one) but "lo", at most
+ * NETWORK_INTERFACES_MAX. Their number, or -errno. */
+int network_usage(int namespace_fd, NetworkInterfaceUsage *ret);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Filters of system calls by libseccomp, for processes that parse what strangers send. */
+
+#include "common/error.h"
+
+#include <seccomp.h>
+
+/* For a variable: the filter is released at the end of its scope. */
+static inline void seccomp_releasep(scmp_filter_ctx *filter) {
+        if (*filter)
+                seccomp_release(*filter);
+}
+
+/* Adds 'action' for calls by their names; one that is unknown to this machine or kernel needs no
+ * rule. 0 or -errno. */
+int seccomp_add_calls(scmp_filter_ctx filter, uint32_t action, const char *const *names, size_t n);
+
+/* Loads the filter, after what adds its rules returned 'r'. 0, or -errno with a message. */
+int seccomp_load_filter(scmp_filter_ctx filter, int r, Error *reterr);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Text in paths and queries of URLs, and in forms. */
+
+#include <stdio.h>
+
+/* Escapes all but letters, digits and "-._~" as %XX. The caller frees it; NULL on out of memory. */
+char *url_escape(const char *text);
+
+/* Writes the same to a stream. */
+void url_write_escaped(FILE *out, const char *text);

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Kubernetes control plane in a network namespace of its own: etcd, kube-apiserver, kube-controller-manager and
+kube-scheduler of MAINSTAY_KUBERNETES, each of which can be stopped, and the links of the nodes that join it."""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+import world
+from api_certs import Authority, kubeconfig, openssl
+from client import Client, Refused
+from world import wait
+
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+NEEDED = (*PROGRAMS, "kubeadm", "kubectl", "agnhost")
+ADDRESS = "10.77.0.1"
+NETWORK = 16  # bits of the nodes' network
+SERVICE = "10.96.0.1"  # of the service "kubernetes"
+URL = f"https://{ADDRESS}:443"
+ETCD = "http://127.0.0.1:2379"
+BRIDGE = "nodes0"
+READY_SECONDS = 120
+NOT_READY_SECONDS = 25  # a node that has not renewed its Lease for so long is not ready; it does so every 10 s
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CLUSTER_ROLE = os.path.join(TOP, "packaging", "cluster-role.yaml")
+
+
+class Missing(Exception):
+    """The programs are not there."""
+
+
+def programs():
+    """The directory of the programs."""
+    given = os.environ.get("MAINSTAY_KUBERNETES")
+    if not given:
+        raise Missing("The cluster suite needs MAINSTAY_KUBERNETES=DIR; DIR/bin has the programs of Kubernetes 1.36, "
+                      "see tests/README.md.")
+    directory = os.path.join(os.path.abspath(given), "bin")
+    missing = [name for name in NEEDED if not os.access(os.path.join(directory, name), os.X_OK)]
+    if missing:
+        raise Missing(f"MAINSTAY_KUBERNETES={given}: {directory} has not got {', '.join(missing)}; see tests/README.md.")
+    return directory
+
+
+def with_parent(*words):
+    """A command that is killed when this process is, however that ends."""
+    return ["setpriv", "--pdeathsig", "KILL", *words]
+
+
+def make_namespace():
+    """A network namespace that lasts as long as the process that is given."""
+    holder = subprocess.Popen(with_parent("unshare", "--net", "sleep", "infinity"), stdin=subprocess.DEVNULL)
+    wait(lambda: os.readlink(f"/proc/{holder.pid}/ns/net") != os.readlink("/proc/self/ns/net") and
+         world.cmdline(holder.pid)[:1] == ["sleep"], "a network namespace of the test's own")
+    return holder
+
+
+class ControlPlane:
+    """Started whole. One that another process has started is attached to by its directory: everything but start and
+    stop works there as well."""
+
+    def __init__(self, directory=None):
+        self.bin = programs()
+        self.is_owner = directory is None
+        self.directory = directory or tempfile.mkdtemp(prefix="mainstay-cluster-")
+        self.running = {}
+        if self.is_owner:
+            try:
+                self.set_up()
+            except BaseException:
+                self.remove()
+                raise
+        with open(self.path("state.json"), encoding="utf-8") as file:
+            self.net = json.load(file)["net"]
+        self.authority = Authority(self.directory)
+        self.client = self.make_client("admin")
+        if self.is_owner:
+            try:
+                self.come_up()
+            except BaseException:
+                self.remove()
+                raise
+
+    def path(self, *names):
+        return os.path.join(self.directory, *names)
+
+    # The namespace and the credentials
+
+    def set_up(self):
+        os.chmod(self.directory, 0o711)
+        self.holder = make_namespace()
+        self.net = f"/proc/{self.holder.pid}/ns/net"
+        with open(self.path("state.json"), "w", encoding="utf-8") as file:
+            json.dump({"net": self.net}, file)
+        for words in (("link", "set", "lo", "up"), ("address", "add", f"{SERVICE}/32", "dev", "lo"),
+                      ("link", "add", BRIDGE, "type", "bridge"),
+                      ("address", "add", f"{ADDRESS}/{NETWORK}", "dev", BRIDGE), ("link", "set", BRIDGE, "up"),
+                      ("route", "add", "default", "dev", BRIDGE)):
+            self.inside("ip", *words)
+        self.authority = Authority(self.directory, alt=f"IP:{ADDRESS},IP:127.0.0.1,IP:{SERVICE},DNS:localhost,"
+                                                       "DNS:kubernetes.default.svc")
+        self.authority.server("apiserver")
+        self.authority.issue("kubelet-client", "/CN=kube-apiserver-kubelet-client")
+        self.make_kubeconfig("admin", "/O=system:masters/CN=admin")
+        self.make_kubeconfig("kube-controller-manager", "/CN=system:kube-controller-manager")
+        self.make_kubeconfig("kube-scheduler", "/CN=system:kube-scheduler")
+        openssl("genrsa", "-out", self.path("sa.key"), "2048")
+        openssl("rsa", "-in", self.path("sa.key"), "-pubout", "-out", self.path("sa.pub"))
+
+    @contextlib.contextmanager
+    def lock(self):
+        """One process at a time: the authority keeps files, and numbers are given out."""
+        with open(self.path("lock"), "w", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def make_kubeconfig(self, name, subject, path=None):
+        """For a user with a certificate of its own."""
+        with self.lock():
+            cert, key = self.authority.issue(name, subject)
+        return kubeconfig(path or self.path(f"{name}.kubeconfig"), URL, self.authority.cert, cert, key)
+
+    def make_client(self, name):
+        return Client(self.net, ADDRESS, self.authority.cert, self.path(f"{name}.crt"), self.path(f"{name}.key"))
+
+    def next_number(self):
+        """For a node: no other one has it, also in other processes."""
+        with self.lock():
+            number = int(world.read(self.path("number")) or "1") + 1
+            with open(self.path("number"), "w", encoding="utf-8") as file:
+                file.write(str(number))
+        return number
+
+    # The programs
+
+    def commands(self):
+        name = self.path
+        leader = ["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"]
+        return {
+            "etcd": ["--data-dir", name("etcd"), "--unsafe-no-fsync", "--listen-client-urls", ETCD,
+                     "--advertise-client-urls", ETCD, "--listen-peer-urls", "http://127.0.0.1:2380",
+                     "--initial-advertise-peer-urls", "http://127.0.0.1:2380",
+                     "--initial-cluster", "default=http://127.0.0.1:2380"],
+            "kube-apiserver": [
+                f"--etcd-servers={ETCD}", "--bind-address=0.0.0.0", "--secure-port=443", f"--advertise-address={ADDRESS}",
+                f"--tls-cert-file={name('apiserver.crt')}", f"--tls-private-key-file={name('apiserver.key')}",
+                f"--client-ca-file={self.authority.cert}", f"--service-account-key-file={name('sa.pub')}",
+                f"--service-account-signing-key-file={name('sa.key')}",
+                "--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.96.0.0/16",
+                "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+                "--enable-bootstrap-token-auth", "--allow-privileged=true",
+                f"--kubelet-client-certificate={name('kubelet-client.crt')}",
+                f"--kubelet-client-key={name('kubelet-client.key')}",
+                "--kubelet-preferred-address-types=InternalIP,Hostname"],
+            "kube-controller-manager": [
+                f"--kubeconfig={name('kube-controller-manager.kubeconfig')}", f"--root-ca-file={self.authority.cert}",
+                f"--service-account-private-key-file={name('sa.key')}",
+                f"--cluster-signing-cert-file={self.authority.cert}", f"--cluster-signing-key-file={self.authority.key}",
+                "--use-service-account-credentials", "--controllers=*,bootstrapsigner,tokencleaner",
+                "--bind-address=127.0.0.1", f"--node-monitor-grace-period={NOT_READY_SECONDS}s",
+                "--node-monitor-period=2s", *leader],
+            "kube-scheduler": [f"--kubeconfig={name('kube-scheduler.kubeconfig')}", "--bind-address=127.0.0.1",
+                               "--leader-elect=false"],
+        }
+
+    def start(self, *names):
+        """Starts programs; without names all of them. Gives control back before they are ready."""
+        for name in names or PROGRAMS:
+            if name in self.running:
+                continue
+            with open(self.path(f"{name}.log"), "a", encoding="utf-8") as log:
+                self.running[name] = subprocess.Popen(
+                    with_parent("nsenter", f"--net={self.net}", os.path.join(self.bin, name), *self.commands()[name]),
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory, start_new_session=True)
+
+    def stop(self, *names, kill=False):
+        """Stops programs; without names all of them, in the order in which none waits for another."""
+        for name in names or reversed(PROGRAMS):
+            process = self.running.pop(name, None)
+            if not process:
+                continue
+            if not kill:
+                process.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(10)  # without etcd an API server does not end by itself
+            process.kill()
+            process.wait()
+
+    def restart(self, *names):
+        self.stop(*names)
+        self.start(*names)
+
+    def revive(self):
+        """Some programs end when they do not reach the one before them; elsewhere a node agent starts them again."""
+        ended = [name for name, process in self.running.items() if process.poll() is not None]
+        for name in ended:
+            del self.running[name]
+        if ended:
+            time.sleep(1)
+            self.start(*ended)
+
+    def is_ready(self):
+        self.revive()
+        try:
+            return self.client.do("GET", "/readyz", parse=False) == b"ok"
+        except (OSError, Refused):
+            self.client.close()
+            return False
+
+    def wait_ready(self):
+        wait(self.is_ready, lambda: f"the API server is ready; it said:\n{self.said('kube-apiserver')}", READY_SECONDS)
+
+    def come_up(self):
+        self.start()
+        self.wait_ready()
+        self.kubectl("apply", "-f", CLUSTER_ROLE)
+        self.kubectl("create", "clusterrolebinding", "kubelet-api-admin", "--clusterrole=system:kubelet-api-admin",
+                     "--user=kube-apiserver-kubelet-client")
+        self.wait_manager()
+
+    def wait_manager(self):
+        """The controller manager makes this account in each namespace."""
+        wait(lambda: self.revive() or self.client.get("serviceaccounts", "default", "default"), "a controller manager that works",
+             READY_SECONDS)
+
+    def said(self, name):
+        return (world.read(self.path(f"{name}.log")) or "")[-4000:]
+
+    # What etcd holds
+
+    def snapshot(self, name="snapshot"):
+        """A copy of etcd's data. The API server waits meanwhile."""
+        self.stop("etcd")
+        shutil.rmtree(self.path(name), ignore_errors=True)
+        shutil.copytree(self.path("etcd"), self.path(name))
+        self.start("etcd")
+        self.wait_ready()
+
+    def restore(self, name="snapshot"):
+        """Everything is as it was then: objects, and the versions that are given out next."""
+        names = list(self.running)
+        self.stop()
+        shutil.rmtree(self.path("etcd"))
+        shutil.copytree(self.path(name), self.path("etcd"))
+        self.start(*[one for one in PROGRAMS if one in names])
+        self.wait_ready()
+
+    # Administration
+
+    def inside(self, *words, check=True):
+        """Runs a program in the network namespace; gives its output."""
+        done = subprocess.run(["nsenter", f"--net={self.net}", *words], check=False, text=True, timeout=120,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert not check or done.returncode == 0, f"{words} ended with {done.returncode}: {done.stderr}"
+        return done.stdout
+
+    def kubectl(self, *words, check=True):
+        return self.inside(os.path.join(self.bin, "kubectl"), f"--kubeconfig={self.path('admin.kubeconfig')}",
+                           f"--cache-dir={self.path('kubectl-cache')}", *words, check=check)
+
+    def link(self, pid, number):
+        """Connects the network namespace of a process as that of a node; gives its address."""
+        address = f"10.77.{number // 250}.{number % 250 + 1}"
+        name = f"node{number}"
+        self.inside("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
+        self.inside("ip", "link", "set", name, "master", BRIDGE, "up")
+        node = ["nsenter", f"--net=/proc/{pid}/ns/net", "ip"]
+        for words in (("link", "set", "lo", "up"), ("address", "add", f"{address}/{NETWORK}", "dev", "eth0"),
+                      ("link", "set", "eth0", "up"), ("route", "add", "default", "via", ADDRESS)):
+            subprocess.run([*node, *words], check=True)
+        return address
+
+    # The end
+
+    def finish(self):
+        """Stops everything; fails if something is left."""
+        self.remove()
+        problems = [f"process {pid} {world.cmdline(pid)}" for pid in world.pids()
+                     if any(self.directory in word for word in world.cmdline(pid)) and world.is_alive(pid)]
+        if os.path.exists(self.directory):
+            problems.append(f"directory {self.directory}")
+        assert not problems, "\n".join(problems)
+
+    def remove(self):
+        self.stop()
+        if hasattr(self, "holder"):
+            self.holder.kill()
+            self.holder.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`mainstay validate` accepts and refuses what an API server accepts and refuses; the program beside it does the same with
+as many manifests as it is asked for."""
+
+import os
+import random
+
+import differential
+import pytest
+
+COUNT = 1500
+
+
+def check(plane, directory, count, seed):
+    groups = differential.compare(plane, count, seed, str(directory))
+    left = differential.unexpected(groups)
+    assert not left, f"seed {seed}:\n{differential.describe(left)}"
+
+
+def test_random_manifests_are_judged_as_by_the_server(plane, tmp_path):
+    check(plane, tmp_path, COUNT, "0")
+
+
+@pytest.mark.long
+def test_other_random_manifests_are_judged_as_by_the_server(plane, tmp_path):
+    check(plane, tmp_path, 20 * COUNT, os.environ.get("MAINSTAY_SEED") or str(random.randrange(10**6)))
+
+
+def test_generated_manifests_are_neither_all_good_nor_all_bad(tmp_path):
+    names = []
+    for number in range(300):
+        name, text = differential.generate.make("0", number)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        names.append(name)
+    refused = differential.validate(str(tmp_path), names)
+    assert 100 < len(refused) < 230, len(refused)

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of the control plane stop, return, and return with an older state. Pods run."""
+
+import specs
+import world
+from node import is_ready
+from world import wait
+
+
+def local_pods(node):
+    return [pod for pod in node.pods() if "deletionTimestamp" not in pod["metadata"]]
+
+
+def wait_local(node, predicate, what, deadline=90.0):
+    """For the only pod of the node."""
+    def look():
+        pods = local_pods(node)
+        return pods[0] if len(pods) == 1 and predicate(pods[0]) else None
+    return wait(look, lambda: f"{what}; there are {local_pods(node)}\nthe agent said:\n{node.said()[-4000:]}", deadline)
+
+
+def variable(pod):
+    return pod["spec"]["containers"][0].get("env", [{}])[0].get("value")
+
+
+def set_variable(node, value):
+    node.client.patch("daemonsets", node.namespace, "logd", node.template_patch(
+        containers=[{"name": "main", "env": [{"name": "V", "value": value}]}]))
+
+
+def runs_locally(pod):
+    return pod["status"].get("phase") == "Running" and any(one["type"] == "Ready" and one["status"] == "True"
+                                                           for one in pod["status"]["conditions"])
+
+
+def test_pods_run_while_the_server_is_away_and_after_its_return(own_plane, make_own_node):
+    node = make_own_node()
+    node.place("web", specs.container(script="trap 'exit 0' TERM; while :; do sleep 1; done"))
+    node.wait_api_running("web")
+    pid = node.init("web")
+    own_plane.stop("kube-apiserver")
+    wait(lambda: "Cannot reach the API server" in node.said(), "the agent notices")
+    world.kill_all([pid])
+    node.wait_restarts("web", 1)
+    own_plane.start("kube-apiserver")
+    own_plane.wait_ready()
+    node.wait_api("web", lambda pod: is_ready(pod) and pod["status"]["containerStatuses"][0]["restartCount"] == 1,
+                  "the restart is reported", 120)
+
+
+def test_node_starts_its_pods_while_the_server_is_away(own_plane, make_own_node):
+    node = make_own_node()
+    node.place("web")
+    node.wait_api_running("web")
+    pid = node.init("web")
+    own_plane.stop("kube-apiserver")
+    node.restart()
+    node.drop(node.static("own"))
+    node.wait_running("own")
+    assert node.init("web") == pid
+    own_plane.start("kube-apiserver")
+    own_plane.wait_ready()
+    node.wait_api_running(f"own-{node.node_name}", 120)
+
+
+def test_deletion_during_an_outage_of_the_node_is_acted_on(own_plane, make_own_node):
+    node = make_own_node()
+    node.place("web")
+    node.wait_api_running("web")
+    node.kill9()
+    own_plane.client.delete("pods", node.namespace, "web")
+    node.start()
+    node.wait_api_gone("web")
+
+
+def test_pods_run_while_etcd_is_away(own_plane, make_own_node):
+    node = make_own_node()
+    node.place("web")
+    node.wait_api_running("web")
+    pid = node.init("web")
+    own_plane.stop("etcd")
+    node.drop(node.static("own"))
+    node.wait_running("own")
+    own_plane.start("etcd")
+    own_plane.wait_ready()
+    node.wait_api_running(f"own-{node.node_name}", 120)
+    assert node.init("web") == pid
+
+
+def test_older_state_of_etcd_is_reconciled(own_plane, make_own_node):
+    """Pods that the older state has not got end, what it has that is gone is started again."""
+    node = make_own_node()
+    node.place("kept")
+    node.place("old")
+    node.wait_api_running("kept")
+    node.wait_api_running("old")
+    kept = node.init("kept")
+    own_plane.snapshot()
+    node.client.delete("pods", node.namespace, "old")
+    node.wait_api_gone("old")
+    node.place("new")
+    node.wait_api_running("new")
+    own_plane.restore()
+    node.wait_gone("new", 120)
+    node.wait_api("old", is_ready, "runs again or is replaced", 120)
+    node.wait_api_running("kept", 120)
+    assert node.init("kept") == kept
+    node.place("after")
+    node.wait_api_running("after", 120)
+
+
+def test_agent_that_restarts_on_an_older_state_reconciles(own_plane, make_own_node):
+    node = make_own_node()
+    node.place("kept")
+    node.wait_api_running("kept")
+    kept = node.init("kept")
+    own_plane.snapshot()
+    node.place("new")
+    node.wait_api_running("new")
+    node.kill9()
+    own_plane.restore()
+    node.start()
+    node.wait_gone("new", 120)
+    node.wait_api_running("kept", 120)
+    assert node.init("kept") == kept
+
+
+def test_scheduler_that_returns_places_what_waits(own_plane, make_own_node):
+    node = make_own_node()
+    own_plane.stop("kube-scheduler")
+    node.place("web")
+    own_plane.start("kube-scheduler")
+    node.wait_api_running("web", 120)
+
+
+# DaemonSets without their controller
+
+def start_set(node, **template):
+    node.workload("DaemonSet", "logd", specs.container(env=[{"name": "V", "value": "1"}]), template=template)
+    return node.wait_pods("logd", 1)[0]
+
+
+def wait_without_manager(node):
+    wait(lambda: "No controller manager places DaemonSets" in node.said(),
+         lambda: f"the node places DaemonSets:\n{node.said()[-3000:]}", 120)
+
+
+def hand_back(own_plane, node, pid):
+    """The controller manager returns, and takes the pod over as it runs."""
+    own_plane.start("kube-controller-manager")
+    pods = wait(lambda: [pod for pod in node.api_pods("logd") if is_ready(pod) and
+                         pod["metadata"].get("ownerReferences", [{}])[0].get("kind") == "DaemonSet"],
+                lambda: f"a pod of the controller: {node.api_pods()}\n{node.said()[-4000:]}", 150)
+    wait_local(node, runs_locally, "one pod")
+    assert len(pods) == 1 and world.is_alive(pid)
+    return pods[0]
+
+
+def find_pid(node):
+    return node.init(local_pods(node)[0]["metadata"]["name"])
+
+
+def test_daemon_pod_runs_without_the_controller_manager(own_plane, make_own_node):
+    node = make_own_node()
+    start_set(node)
+    pid = find_pid(node)
+    own_plane.stop("kube-controller-manager")
+    wait_without_manager(node)
+    wait_local(node, runs_locally, "the pod runs")
+    assert find_pid(node) == pid
+    hand_back(own_plane, node, pid)
+
+
+def test_new_daemon_set_is_placed_without_the_controller_manager_and_handed_back(own_plane, make_own_node):
+    node = make_own_node()
+    own_plane.stop("kube-controller-manager")
+    wait_without_manager(node)
+    node.workload("DaemonSet", "logd", specs.container(env=[{"name": "V", "value": "1"}]))
+    wait_local(node, runs_locally, "the node places it")
+    hand_back(own_plane, node, find_pid(node))
+
+
+def test_changed_template_is_rolled_out_without_the_controller_manager_and_handed_back(own_plane, make_own_node):
+    node = make_own_node()
+    start_set(node)
+    own_plane.stop("kube-controller-manager")
+    wait_without_manager(node)
+    set_variable(node, "2")
+    wait_local(node, lambda pod: variable(pod) == "2" and runs_locally(pod), "the new template")
+    pod = hand_back(own_plane, node, find_pid(node))
+    assert variable(pod) == "2"
+
+
+def test_label_of_the_node_moves_a_daemon_without_the_controller_manager(own_plane, make_own_node):
+    node = make_own_node()
+    own_plane.client.patch("nodes", None, node.node_name, {"metadata": {"labels": {"disk": "ssd"}}})
+    start_set(node, nodeSelector={"disk": "ssd"})
+    own_plane.stop("kube-controller-manager")
+    wait_without_manager(node)
+    own_plane.client.patch("nodes", None, node.node_name, {"metadata": {"labels": {"disk": None}}})
+    wait(lambda: not local_pods(node), lambda: f"the pod stops: {local_pods(node)}\n{node.said()[-4000:]}", 60)
+    own_plane.client.patch("nodes", None, node.node_name, {"metadata": {"labels": {"disk": "ssd"}}})
+    wait_local(node, runs_locally, "the pod is back")
+    hand_back(own_plane, node, find_pid(node))
+
+
+def test_changed_selector_of_a_daemon_set_is_acted_on_without_the_controller_manager(own_plane, make_own_node):
+    node = make_own_node()
+    start_set(node)
+    own_plane.stop("kube-controller-manager")
+    wait_without_manager(node)
+    node.client.patch("daemonsets", node.namespace, "logd", node.template_patch(nodeSelector={"disk": "none"}))
+    wait(lambda: not local_pods(node), lambda: f"the pod stops: {local_pods(node)}\n{node.said()[-4000:]}", 60)
+
+
+def test_deleted_daemon_set_stops_without_the_controller_manager(own_plane, make_own_node):
+    node = make_own_node()
+    own_plane.stop("kube-controller-manager")
+    wait_without_manager(node)
+    node.workload("DaemonSet", "logd")
+    wait_local(node, runs_locally, "the node places it")
+    node.client.delete("daemonsets", node.namespace, "logd", propagation="Background")
+    wait(lambda: not node.pods(), lambda: f"the pod stops: {local_pods(node)}\n{node.said()[-4000:]}", 60)
+
+
+# What changes for all pods
+
+def test_pods_run_with_a_global_default_of_priority(own_plane, make_own_node):
+    node = make_own_node()
+    own_plane.client.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                             "metadata": {"name": "everyone"}, "value": 7, "globalDefault": True})
+    try:
+        def place():
+            node.client.delete("pods", node.namespace, "web", grace=0)
+            return node.place("web")["spec"].get("priority") == 7
+        wait(place, "the server gives the default")
+        node.wait_api_running("web", 30)
+    finally:
+        own_plane.client.delete("priorityclasses", None, "everyone")

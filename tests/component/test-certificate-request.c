@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TLS bootstrap and certificate rotation. */
+
+#include "agent/kubeclient/bootstrap.h"
+#include "agent/kubeclient/certificate-manager.h"
+#include "agent/kubeclient/json-view.h"
+#include "agent/manifest/kubeconfig.h"
+#include "common/strv.h"
+#include "tests/component/kube-server.h"
+
+#include <sys/stat.h>
+
+typedef struct Node {
+        World world;
+        CertificateRequest *request;
+        CertificateManager *manager;
+        char *directory, *kubeconfig;
+        char *last_error;
+        unsigned n_done;
+} Node;
+
+static void on_error(const char *error, void *userdata) {
+        Node *node = userdata;
+
+        printf("%s\n", error ? error : "no error");
+        EXPECT(!error || !strstr(error, "boot.5tr4p"));
+        free(node->last_error);
+        node->last_error = error ? strdup(error) : NULL;
+}
+
+static void on_done(void *userdata) {
+        Node *node = userdata;
+
+        node->n_done++;
+        node->request = certificate_request_free(node->request);
+}
+
+static void start_tls_bootstrap(Node *node, const char *name) {
+        cleanup_error Error error = ERROR_NULL;
+
+        REQUIRE(tls_bootstrap_start(
+                        &(TlsBootstrapSpec){ .request = { .event = node->world.event,
+                                                          .kubeconfig = &node->world.config,
+                                                          .node_name = name,
+                                                          .directory = node->directory,
+                                                          .on_error = on_error,
+                                                          .on_done = on_done,
+                                                          .userdata = node },
+                                             .kubeconfig_to_write = node->kubeconfig },
+                        &node->request, &error) >= 0);
+}
+
+static void node_init(Node *node) {
+        sigset_t child;
+
+        memset(node, 0, sizeof(*node));
+        world_init(&node->world, NULL);
+        REQUIRE(sigemptyset(&child) == 0 && sigaddset(&child, SIGCHLD) == 0);
+        REQUIRE(sigprocmask(SIG_BLOCK, &child, NULL) == 0); /* as the loop wants it */
+        node->world.config.token = strdup("boot.5tr4p");
+        node->directory = world_path("pki");
+        node->kubeconfig = world_path("etc/kubeconfig");
+}
+
+static void node_done(Node *node) {
+        node->request = certificate_request_free(node->request);
+        node->manager = certificate_manager_free(node->manager);
+        free(node->directory);
+        free(node->kubeconfig);
+        free(node->last_error);
+        world_done(&node->world);
+}
+
+static bool pair_file_exists(const Node *node, const char *name) {
+        cleanup_free char *path = path_join(node->directory, name);
+        struct stat st;
+
+        return stat(path, &st) == 0 && (st.st_mode & 07777) == 0600;
+}
+
+/* The user name for the server by the kubeconfig that was written. */
+static void expect_peer(Node *node, const char *expected) {
+        cleanup_free char *peer = NULL;
+        cleanup_strv char **warnings = NULL;
+        cleanup_answer Answer answer = { 0 };
+        Kubeconfig config = { 0 };
+        int r = kubeconfig_load(node->kubeconfig, &config, &warnings, NULL);
+
+        REQUIRE(r >= 0);
+        EXPECT(warnings == NULL);
+        kubeconfig_done(&node->world.config);
+        node->world.config = config;
+        node->world.client = kube_client_free(node->world.client);
+        world_connect(&node->world);
+        ask(&node->world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
+        peer = json_view_dup(json_view_member((JsonView){ answer.body, answer.length }, "peer"));
+        EXPECT_STREQ(peer, expected);
+        EXPECT(!strstr(answer.body, "authorization"));
+}
+
+TEST(bootstrap_token_is_exchanged_for_a_certificate)
+{
+        Node node;
+
+        node_init(&node);
+        start_tls_bootstrap(&node, "new");
+        WAIT_UNTIL(&node.world, node.n_done == 1);
+        EXPECT(pair_file_exists(&node, PAIR_FILE));
+        EXPECT(!pair_file_exists(&node, "kubelet-client-next.pem"));
+        EXPECT(!pair_file_exists(&node, "kubelet-client-pending.pem"));
+        EXPECT_STREQ(node.last_error, NULL);
+        expect_peer(&node, "system:node:new");
+        node_done(&node);
+}
+
+TEST(restarted_agent_continues_with_the_same_request)
+{
+        cleanup_free char *approved = NULL, *said = NULL;
+        Node node;
+
+        node_init(&node);
+        approved = world_path("approved");
+        start_tls_bootstrap(&node, "patient");
+        WAIT_UNTIL(&node.world,
+                   node.last_error && strstr(node.last_error, "waiting for the approval"));
+        said = strdup(node.last_error);
+        EXPECT(pair_file_exists(&node, "kubelet-client-pending.pem"));
+        node.request = certificate_request_free(node.request);
+        free(node.last_error);
+        node.last_error = NULL;
+        start_tls_bootstrap(&node, "patient");
+        WAIT_UNTIL(&node.world, node.last_error != NULL);
+        EXPECT_STREQ(node.last_error, said);
+        REQUIRE(write_file_atomic_at(AT_FDCWD, approved, "", 0, 0600) >= 0);
+        WAIT_UNTIL(&node.world, node.n_done == 1);
+        expect_peer(&node, "system:node:patient");
+        node_done(&node);
+}
+
+TEST(denied_request_is_reported_with_its_reason)
+{
+        Node node;
+
+        node_init(&node);
+        start_tls_bootstrap(&node, "denied");
+        WAIT_UNTIL(&node.world, node.last_error && strstr(node.last_error, "denied"));
+        EXPECT_STREQ(node.last_error, "the certificate signing request was denied: No: not you");
+        EXPECT(!pair_file_exists(&node, "kubelet-client-pending.pem"));
+        EXPECT(!pair_file_exists(&node, PAIR_FILE));
+        node.request = certificate_request_free(node.request);
+        free(node.world.config.token);
+        node.world.config.token = strdup("wrong");
+        start_tls_bootstrap(&node, "new");
+        WAIT_UNTIL(&node.world, node.last_error && strstr(node.last_error, "Unauthorized"));
+        node_done(&node);
+}
+
+TEST(certificate_for_a_different_key_is_not_installed)
+{
+        cleanup_free char *current = NULL, *text = NULL;
+        size_t length;
+        Node node;
+
+        node_init(&node);
+        REQUIRE(mkdir(node.directory, 0700) == 0);
+        current = path_join(node.directory, PAIR_FILE);
+        REQUIRE(write_file_atomic_at(AT_FDCWD, current, "the old one", 11, 0600) >= 0);
+        start_tls_bootstrap(&node, "stranger");
+        WAIT_UNTIL(&node.world,
+                   node.last_error && strstr(node.last_error, "the key is not that of"));
+        REQUIRE(read_file_at(AT_FDCWD, current, MIB, &text, &length) >= 0);
+        EXPECT_STREQ(text, "the old one");
+        node_done(&node);
+}
+
+TEST(expiring_certificate_is_rotated_with_itself)
+{
+        uint64_t now = now_realtime_usec();
+        KubeClientState before, after;
+        Node node;
+
+        node_init(&node);
+        start_tls_bootstrap(&node, "new");
+        WAIT_UNTIL(&node.world, node.n_done == 1);
+        expect_peer(&node, "system:node:new");
+        before = kube_client_state(node.world.client);
+        REQUIRE(certificate_manager_new(&(CertificateManagerSpec){ .event = node.world.event,
+                                                                   .node_name = "new",
+                                                                   .directory = node.directory,
+                                                                   .on_error = on_error,
+                                                                   .userdata = &node },
+                                        &node.manager) >= 0);
+        EXPECT_EQ(certificate_manager_set_certificate(node.manager, &node.world.config,
+                                                      before.begins, before.expires),
+                  0);
+        EXPECT_STREQ(node.last_error, NULL);
+        /* As if it had been issued long ago. */
+        EXPECT_EQ(certificate_manager_set_certificate(node.manager, &node.world.config,
+                                                      now - 97 * USEC_PER_SEC,
+                                                      now + 3 * USEC_PER_SEC),
+                  0);
+        EXPECT(node.last_error && strstr(node.last_error, "is about to expire"));
+        do
+                REQUIRE(sd_event_run(node.world.event, USEC_PER_SEC) >= 0);
+        while (kube_client_reload(node.world.client, &node.world.config, NULL) != 1 &&
+               now_realtime_usec() < now + PATIENCE_SEC * USEC_PER_SEC);
+        after = kube_client_state(node.world.client);
+        EXPECT(after.expires > 0);
+        EXPECT_EQ(certificate_manager_set_certificate(node.manager, &node.world.config,
+                                                      after.begins, after.expires),
+                  0);
+        WAIT_UNTIL(&node.world, node.last_error == NULL);
+        expect_peer(&node, "system:node:new");
+        node_done(&node);
+}
+
+TEST(expiry_of_a_foreign_certificate_is_only_reported)
+{
+        uint64_t now = now_realtime_usec();
+        Node node;
+
+        node_init(&node);
+        REQUIRE(certificate_manager_new(&(CertificateManagerSpec){ .event = node.world.event,
+                                                                   .node_name = "new",
+                                                                   .on_error = on_error,
+                                                                   .userdata = &node },
+                                        &node.manager) >= 0);
+        EXPECT_EQ(certificate_manager_set_certificate(node.manager, &node.world.config,
+                                                      now - 98 * USEC_PER_SEC,
+                                                      now + 2 * USEC_PER_SEC),
+                  0);
+        EXPECT(node.last_error && strstr(node.last_error, "is about to expire"));
+        WAIT_UNTIL(&node.world, node.last_error && strstr(node.last_error, "has expired"));
+        EXPECT(!pair_file_exists(&node, "kubelet-client-pending.pem"));
+        EXPECT_EQ(certificate_manager_set_certificate(node.manager, &node.world.config, 0, 0), 0);
+        EXPECT_STREQ(node.last_error, NULL);
+        node_done(&node);
+}

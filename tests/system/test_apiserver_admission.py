@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods of an API server that the node does not admit: the kubelet's reasons and messages, in the status and as an event."""
+
+import os
+
+import pytest
+import specs
+import world
+from world import wait
+
+NOT_ENOUGH = "Node didn't have enough resource: "
+
+
+def requests(**amounts):
+    return specs.container(resources={"requests": {key.replace("_", "-"): value for key, value in amounts.items()}})
+
+
+def rejected(member, name, reason):
+    """Its message, which is that of the event too."""
+    status = member.wait_reported_phase(name, "Failed")["status"]
+    assert status["reason"] == reason and status["message"].startswith("Pod was rejected: ")
+    event = wait(lambda: [one for one in member.api.all("events") if one["involvedObject"]["name"] == name and
+                          one["reason"] == reason], lambda: f"there is an event: {member.api.all('events')}")[0]
+    assert event["type"] == "Warning" and "Pod was rejected: " + event["message"] == status["message"]
+    assert not status.get("containerStatuses")
+    member.api.delete("pods", "default", name)
+    member.wait_reported_gone(name)
+    return event["message"]
+
+
+@pytest.mark.quick
+def test_pods_beyond_the_resources_of_the_node_are_rejected(make_member):
+    member = make_member()
+    cpus = os.cpu_count()
+    member.bind("small", requests(cpu="100m", memory="16Mi"))
+    member.wait_reported_phase("small", "Running")
+    member.bind("cpu", requests(cpu=str(cpus)))
+    assert rejected(member, "cpu", "OutOfcpu") == \
+        f"{NOT_ENOUGH}cpu, requested: {cpus}000, used: 100, capacity: {cpus}000"
+    member.bind("memory", requests(memory="100Ti"))
+    assert rejected(member, "memory", "OutOfmemory").startswith(f"{NOT_ENOUGH}memory, requested: 109951162777600, used: 16777216, ")
+    member.bind("storage", requests(ephemeral_storage="1Pi"))
+    assert rejected(member, "storage", "OutOfephemeral-storage").startswith(f"{NOT_ENOUGH}ephemeral-storage, ")
+    member.bind("pages", specs.container(resources={"limits": {"cpu": "1m", "hugepages-1Gi": "512Gi"}}))
+    assert rejected(member, "pages", "OutOfhugepages-1Gi").startswith(f"{NOT_ENOUGH}hugepages-1Gi, ")
+    member.bind("critical", requests(cpu=str(cpus)), priorityClassName="system-node-critical")
+    member.wait_reported_phase("critical", "Running")
+    member.launch(specs.pod("own", requests(cpu=str(cpus))))
+    member.wait_running("own")
+
+
+def test_other_rejections_have_the_reasons_of_the_kubelet(make_member):
+    member = make_member()
+    member.bind("windows", os={"name": "windows"})
+    assert rejected(member, "windows", "PodOSNotSupported") == "Failed to admit pod as the OS field doesn't match node OS"
+    member.bind("sysctl", hostNetwork=False, securityContext={"sysctls": [{"name": "kernel.msgmax", "value": "65536"}]})
+    assert rejected(member, "sysctl", "SysctlForbidden") == 'forbidden sysctl: "kernel.msgmax" not allowlisted'
+    member.bind("elsewhere", nodeSelector={"disk": "fast"})
+    assert rejected(member, "elsewhere", "NodeAffinity") == \
+        "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
+
+
+def test_configuration_limits_pods_and_keeps_resources(make_member):
+    member = make_member(config={"maxPods": 50, "podsPerCore": 1, "systemReserved": {"cpu": "300m", "memory": "100Mi"},
+                                 "kubeReserved": {"cpu": "200m", "memory": "28Mi", "ephemeral-storage": "1Gi"}})
+    cpus = os.cpu_count()
+    node = wait(lambda: member.api.get("nodes", None, "node1"), "the node is there")["status"]
+    assert node["capacity"]["cpu"] == str(cpus) and node["allocatable"]["cpu"] == f"{cpus * 1000 - 500}m"
+    memory = [int(node[which]["memory"][:-2]) for which in ("capacity", "allocatable")]
+    pages = sum(int(node["capacity"].get(f"hugepages-{size}", "0").rstrip("KMGi")) for size in ("1Gi", "2Mi"))
+    assert pages or memory[0] - memory[1] == (128 + 100) << 10  # with the threshold of evictions
+    assert node["allocatable"]["pods"] == str(min(50, cpus))
+    for i in range(min(50, cpus)):
+        member.bind(f"web{i}")
+        member.wait_reported_phase(f"web{i}", "Running")
+    member.bind("more")
+    assert rejected(member, "more", "OutOfpods") == \
+        f"{NOT_ENOUGH}pods, requested: 1, used: {min(50, cpus)}, capacity: {min(50, cpus)}"
+    parent = os.path.dirname(os.path.dirname(member.pod_cgroup("web0")))
+    limit = wait(lambda: world.cgroup_value(parent, "memory", "memory.limit_in_bytes" if world.cgroup_version() == 1
+                                            else "memory.max"), "the group of all pods has a limit")
+    total = int(world.read("/proc/meminfo").split()[1]) << 10
+    assert abs(int(limit) - (total - (128 << 20))) < 1 << 20
+
+
+def test_status_has_the_resources_of_the_whole_pod(make_member):
+    member = make_member()
+    member.bind("web", specs.container("a", resources={"requests": {"cpu": "10m", "memory": "8Mi"}, "limits": {"memory": "16Mi"}}),
+                specs.container("b", resources={"requests": {"cpu": "20m"}, "limits": {"cpu": "1"}}))
+    status = member.wait_reported_phase("web", "Running")["status"]
+    assert status["allocatedResources"] == {"cpu": "30m", "memory": "8Mi"}
+    assert status["resources"] == {"limits": {"cpu": "1", "memory": "16Mi"}, "requests": status["allocatedResources"]}
+
+
+def test_label_may_arrive_after_the_pod_that_selects_it(make_member):
+    member = make_member()
+    wait(lambda: member.api.get("nodes", None, "node1"), "the node is there")
+    member.bind("web", nodeSelector={"disk": "fast"})
+    wait(lambda: member.pod("web"), "the node knows the pod")
+    assert member.reported("web")["status"]["phase"] == "Pending"
+    member.api.patch("nodes", None, "node1", {"metadata": {"labels": {"disk": "fast"}}})
+    member.wait_reported_phase("web", "Running")
+
+
+def bind_with_port(member, name, port):
+    return member.bind(name, specs.container(ports=[{"containerPort": port, "hostPort": port}]))
+
+
+PORTS_TAKEN = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+
+
+@pytest.mark.quick
+def test_port_of_the_host_belongs_to_the_pod_that_runs(make_member):
+    member = make_member()
+    bind_with_port(member, "first", 40801)
+    member.wait_reported_phase("first", "Running")
+    pid = member.init("first")
+    bind_with_port(member, "second", 40801)
+    assert rejected(member, "second", "NodePorts") == PORTS_TAKEN
+    bind_with_port(member, "other", 40802)
+    member.wait_reported_phase("other", "Running")
+    member.restart()
+    wait(lambda: member.pod("first"), "the pod is there after a restart")
+    assert world.is_alive(pid) and member.reported("first")["status"]["phase"] == "Running"
+
+
+def test_pod_of_a_file_starts_once_its_port_of_the_host_is_free(make_member):
+    member = make_member()
+    bind_with_port(member, "first", 40803)
+    member.wait_reported_phase("first", "Running")
+    member.drop(specs.pod("own", specs.container(ports=[{"containerPort": 40803, "hostPort": 40803}])))
+    wait(lambda: "spec.containers[0].ports[0].hostPort: port 40803/TCP of the host is in use by pod 'default/first'" in member.said(),
+         lambda: f"the log says so: {member.said()[-3000:]}")
+    status = member.wait_phase("own", "Failed")["status"]
+    assert status["reason"] == "NodePorts" and PORTS_TAKEN in status["message"]
+    member.api.delete("pods", "default", "first", grace=1)
+    member.wait_running("own")
+
+
+def test_edit_that_needs_a_taken_port_leaves_the_pod_running(make_member):
+    member = make_member()
+    bind_with_port(member, "first", 40804)
+    member.wait_reported_phase("first", "Running")
+    member.launch(specs.pod("own", specs.container(ports=[{"containerPort": 40805, "hostPort": 40805}])))
+    member.wait_running("own")
+    pid = member.init("own")
+    member.drop(specs.pod("own", specs.container(ports=[{"containerPort": 40804, "hostPort": 40804}], env=[{"name": "A", "value": "1"}]),
+                          hostPID=True))
+    wait(lambda: "port 40804 of the host is in use by pod default/first" in str(member.pod("own")),
+         lambda: f"the pod says what it waits for: {member.pod('own')}")
+    assert world.is_alive(pid)

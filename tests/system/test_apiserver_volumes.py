@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Volumes of API pods that are on this node by way of a claim, and those that it cannot mount."""
+
+import os
+
+import pytest
+import specs
+import world
+from harness import NODE_NAME
+from world import wait
+
+MOUNT = "/data"
+
+
+def events_of(member, name, reason):
+    return [one for one in member.api.all("events") if one["involvedObject"]["name"] == name and one["reason"] == reason]
+
+
+def bind(member, name, volume, **spec):
+    return member.bind(name, specs.container(volumeMounts=[specs.mount("v", MOUNT)]), volumes=[{"name": "v", **volume}], **spec)
+
+
+def claim(member, name, volume=None, **metadata):
+    """A claim, bound to a volume or not."""
+    return member.api.create("persistentvolumeclaims", {
+        "metadata": {"name": name, **metadata}, "spec": {"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem",
+                                                         **({"volumeName": volume} if volume else {})},
+        "status": {"phase": "Bound" if volume else "Pending"}})
+
+
+def volume(member, name, owner=None, **source):
+    uid = owner["metadata"]["uid"] if owner else "00000000-0000-0000-0000-000000000000"
+    return member.api.create("persistentvolumes", {
+        "metadata": {"name": name}, "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem",
+            "claimRef": {"namespace": "default", "name": "c", "uid": uid}, **source}, "status": {"phase": "Bound"}})
+
+
+def inside(member, name, path):
+    return world.read(f"/proc/{member.init(name)}/root{path}")
+
+
+@pytest.mark.parametrize("kind, word", [
+    ({"nfs": {"server": "192.0.2.1", "path": "/export"}}, "192.0.2.1:/export"),
+    ({"csi": {"driver": "disk.csi.example.com", "volumeAttributes": {"a": "b"}}}, "disk.csi.example.com"),
+    ({"iscsi": {"targetPortal": "192.0.2.1:3260", "iqn": "iqn.2001-04.com.example:x", "lun": 0}}, "iscsi"),
+    ({"persistentVolumeClaim": {"claimName": "missing"}}, 'persistentvolumeclaim "missing" not found'),
+    ({"projected": {"sources": [{"clusterTrustBundle": {"name": "x", "path": "ca"}}]}}, "clusterTrustBundle"),
+])
+def test_pod_waits_for_a_volume_that_cannot_be_mounted(make_member, kind, word):
+    member = make_member()
+    bind(member, "web", kind)
+    event = wait(lambda: events_of(member, "web", "FailedMount"), lambda: f"it says so: {member.api.all('events')}")[0]
+    assert event["type"] == "Warning" and event["message"].startswith('MountVolume.SetUp failed for volume "v" : ')
+    assert word in event["message"]
+    status = member.reported("web")["status"]
+    assert status["phase"] == "Pending" and "reason" not in status
+    assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
+    assert not events_of(member, "web", "FailedCreatePodSandBox")
+    member.restart()
+    wait(lambda: member.pod("web"), "the pod is there after a restart")
+    assert member.reported("web")["status"]["phase"] == "Pending"
+    member.api.delete("pods", "default", "web")
+    member.wait_reported_gone("web")
+
+
+@pytest.mark.quick
+def test_claim_is_mounted_from_the_directory_of_its_volume(make_member):
+    member = make_member()
+    path = os.path.join(member.data, "disk")
+    os.makedirs(path)
+    with open(os.path.join(path, "word"), "w", encoding="utf-8") as file:
+        file.write("kept")
+    bound = claim(member, "c", "pv")
+    volume(member, "pv", bound, local={"path": path}, nodeAffinity={"required": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [NODE_NAME]}]}]}})
+    bind(member, "web", {"persistentVolumeClaim": {"claimName": "c"}})
+    member.wait_reported_phase("web", "Running")
+    assert inside(member, "web", f"{MOUNT}/word") == "kept"
+    assert member.api.asked("get", "persistentvolumeclaims", "c") and not member.api.asked("list", "persistentvolumeclaims")
+    wait(lambda: os.path.exists(os.path.join(member.state, "cluster", "services")), "the services are kept")
+    member.api.stop()
+    member.restart()
+    pid = member.init("web")
+    os.kill(pid, 9)
+    wait(lambda: member.find_init("web", "main") not in (None, pid) and inside(member, "web", f"{MOUNT}/word") == "kept",
+         lambda: f"its next container has it while the server is unreachable: {member.said()}")
+
+
+def test_pod_starts_once_its_claim_is_bound(make_member):
+    member = make_member()
+    path = os.path.join(member.data, "made")
+    claim(member, "c")
+    bind(member, "web", {"persistentVolumeClaim": {"claimName": "c", "readOnly": True}})
+    event = wait(lambda: events_of(member, "web", "FailedMount"), "it waits for the claim")[0]
+    assert 'persistentvolumeclaim "c" is not bound to a volume yet' in event["message"]
+    volume(member, "pv", member.api.get("persistentvolumeclaims", "default", "c"),
+           hostPath={"path": path, "type": "DirectoryOrCreate"})
+    member.api.patch("persistentvolumeclaims", "default", "c", {"spec": {"volumeName": "pv"}})
+    member.api.patch("persistentvolumeclaims", "default", "c", {"status": {"phase": "Bound"}}, "status")
+    member.wait_reported_phase("web", "Running", 90)
+    assert os.path.isdir(path)
+    mounts = world.read(f"/proc/{member.init('web')}/mountinfo").splitlines()
+    assert [line for line in mounts if line.split()[4] == MOUNT][0].split()[5].startswith("ro")
+
+
+def test_volumes_of_other_claims_and_kinds_are_not_mounted(make_member):
+    member = make_member()
+    bound = {name: claim(member, name, f"pv-{name}") for name in ("far", "stolen", "elsewhere")}
+    volume(member, "pv-far", bound["far"], csi={"driver": "disk.csi.example.com"})
+    volume(member, "pv-stolen", None, hostPath={"path": member.data})
+    volume(member, "pv-elsewhere", bound["elsewhere"], local={"path": member.data}, nodeAffinity={"required": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node2"]}]}]}})
+    for name, word in (("far", "disk.csi.example.com"), ("stolen", 'persistentvolume "pv-stolen" is bound to another claim'),
+                       ("elsewhere", 'persistentvolume "pv-elsewhere": no matching NodeSelectorTerms')):
+        bind(member, name, {"persistentVolumeClaim": {"claimName": name}})
+        event = wait(lambda name=name: events_of(member, name, "FailedMount"), "it says why")[0]
+        assert word in event["message"]
+
+
+def test_token_that_is_on_its_way_is_not_a_failure(make_member):
+    member = make_member()
+    member.api.misbehave(verb="create", plural="serviceaccounts", subresource="token", latency=1.5, times=1)
+    member.bind("web")
+    member.wait_reported_phase("web", "Running")
+    assert [one["reason"] for one in member.api.all("events")
+            if one["involvedObject"]["name"] == "web" and one["type"] == "Warning"] == []
+    assert "token" not in member.complaints()
+
+
+def test_refused_token_is_reported_with_the_reason_of_the_server(make_member):
+    member = make_member()
+    fault = member.api.misbehave(verb="create", plural="serviceaccounts", subresource="token", status=403)
+    member.bind("web")
+    event = wait(lambda: events_of(member, "web", "FailedMount"), "it says so")[0]
+    assert "failed to fetch token: 403 Forbidden" in event["message"]
+    assert not events_of(member, "web", "FailedCreatePodSandBox")
+    member.api.faults.remove(fault)
+    member.wait_reported_phase("web", "Running", 90)
+
+
+def test_pod_with_device_claims_waits(make_member):
+    member = make_member()
+    member.bind("web", specs.container(resources={"claims": [{"name": "gpu"}]}),
+                resourceClaims=[{"name": "gpu", "resourceClaimName": "one"}])
+    event = wait(lambda: events_of(member, "web", "FailedPrepareDynamicResources"), "it says so")[0]
+    assert "lacks a driver for the devices" in event["message"]
+    assert member.reported("web")["status"]["phase"] == "Pending"

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In the kubelet's place: the program 'kubelet' with the kubelet's flags, and what kubeadm asks of a node."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+
+from harness import NODE_NAME, program
+from world import wait
+
+
+def run(*words, **environment):
+    return subprocess.run(words, check=False, text=True, timeout=30, env={**os.environ, **environment},
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def ask(port, path, method="GET"):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request(method, path)
+    reply = connection.getresponse()
+    body = reply.read().decode()
+    connection.close()
+    return reply.status, body
+
+
+def with_options(node, *options):
+    """Starts the agent with more options."""
+    command = node.command()
+    node.command = lambda: [*command, *options]
+    node.start()
+
+
+def test_version_is_that_of_kubernetes():
+    done = run(program("kubelet"), "--version")
+    assert done.returncode == 0
+    assert re.fullmatch(r"Kubernetes v1\.36\.\d+[-+.\w]*\n", done.stdout)
+
+
+def test_flags_start_mainstayd(tmp_path):
+    shutil.copy(program("kubelet"), tmp_path / "kubelet")
+    (tmp_path / "mainstayd").write_text('#!/bin/sh\nprintf "%s\\n" "debug=$MAINSTAY_DEBUG" "$@"\n')
+    (tmp_path / "mainstayd").chmod(0o755)
+    done = run(str(tmp_path / "kubelet"), "--config=/c.yaml", "--kubeconfig", "/k.conf", "--hostname-override=web",
+               "--bootstrap-kubeconfig=/b.conf", "--node-ip=10.0.0.1", "--pod-manifest-path=/m", "-v", "4",
+               "--root-dir=/r", "--container-runtime-endpoint", "unix:///x", "--nonsense")
+    assert done.returncode == 0
+    assert done.stdout.split() == ["debug=1", "--config=/c.yaml", "--kubeconfig=/k.conf", "--node-name=web",
+                                   "--bootstrap-kubeconfig=/b.conf", "--node-ip=10.0.0.1", "--manifest-dir=/m",
+                                   "--cert-dir=/var/lib/kubelet/pki"]
+    assert "without effect here: --root-dir, --container-runtime-endpoint, --nonsense" in done.stderr
+    assert run(str(tmp_path / "kubelet"), "stray").returncode == 2
+
+
+def test_labels_and_taints_of_the_command_line_are_the_nodes(make_node):
+    node = make_node(start=False, config={"registerWithTaints": [{"key": "other", "effect": "NoSchedule"}],
+                                          "mainstay": {"nodeLabels": {"zone": "a", "rack": "1"}}})
+    with_options(node, "--node-labels=zone=b,disk=", "--register-with-taints=dedicated=db:NoSchedule,cold:NoExecute")
+    status, body = node.get("/node")
+    assert status == 200
+    reported = json.loads(body)
+    labels = reported["metadata"]["labels"]
+    assert (labels["zone"], labels["rack"], labels["disk"]) == ("b", "1", "")
+    assert [(one["key"], one["effect"]) for one in reported["spec"]["taints"]] == \
+        [("dedicated", "NoSchedule"), ("cold", "NoExecute")]
+
+
+def test_wrong_label_address_and_taint_are_refused(make_node):
+    node = make_node()
+    for option, place in (("--node-labels=web", "--node-labels: 'web': must be key=value"),
+                          ("--register-with-taints=a=b:Never", "--register-with-taints: 'a=b:Never': must have the effect"),
+                          ("--node-ip=10.0.0", "--node-ip: must be an IP address")):
+        done = run(*[word.replace(node.run, f"{node.directory}/data") for word in node.command()], option)
+        assert done.returncode == 1
+        assert place in done.stderr
+
+
+def test_healthz_is_served_at_the_configured_port(make_node):
+    port = free_port()
+    node = make_node(config={"healthzPort": port})
+    assert ask(port, "/healthz") == (200, "ok")
+    assert ask(port, "/healthz/syncloop") == (200, "ok")
+    assert ask(port, "/pods")[0] == 404
+    assert ask(port, "/healthz", "POST")[0] == 405
+    # Silent clients keep no other client out, and a new agent has the port at once.
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(4)]
+    assert ask(port, "/healthz") == (200, "ok")
+    node.restart()
+    assert ask(port, "/healthz") == (200, "ok")
+    for one in silent:
+        one.close()
+
+
+def test_port_of_healthz_that_is_taken_is_reported(make_node):
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        node = make_node(config={"healthzPort": port})
+        assert f"cannot serve /healthz at 127.0.0.1 port {port}: Address already in use" in node.said()
+
+
+def test_settings_without_effect_are_named_in_one_line(make_node):
+    node = make_node(config={"syncFrequency": "0s", "fileCheckFrequency": "20s", "failSwapOn": False, "imageMinimumGCAge": "0s"})
+    lines = [line for line in node.said().splitlines() if "without effect here" in line]
+    assert len(lines) == 1
+    assert lines[0].endswith("settings of the kubelet without effect here: fileCheckFrequency, failSwapOn")
+
+
+def test_embedded_certificate_is_renewed_at_once(make_member):
+    member = make_member(start=False, config={"rotateCertificates": True})
+    cert, key = member.api.authority.node(NODE_NAME)
+    member.api.kubeconfig(member.kubeconfig, cert=cert, key=key, inline=True)
+    with open(member.kubeconfig, encoding="utf-8") as file:
+        written = file.read()
+    assert "client-certificate-data" in written
+    directory = os.path.join(member.directory, "certificates")
+    with_options(member, "--cert-dir", directory)
+    request = wait(lambda: member.api.all("certificatesigningrequests"), lambda: f"a request\n{member.said()}")[0]
+    member.api.approve(request["metadata"]["name"])
+    pair = os.path.join(directory, "kubelet-client-current.pem")
+    wait(lambda: os.path.exists(pair), lambda: f"the renewed certificate\n{member.said()}")
+    wait(lambda: "is rotated in time" in member.cli("debug", "dump").stdout, member.said)
+    with open(member.kubeconfig, encoding="utf-8") as file:
+        assert file.read() == written
+    member.restart()
+    member.bind("web")
+    member.wait_reported_phase("web", "Running")
+    assert len(member.api.all("certificatesigningrequests")) == 1

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/curl-transfer.h"
+
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+TEST(body_ends_at_its_limit_and_is_terminated)
+{
+        cleanup_with(curl_body_done) CurlBody body = { 0 };
+
+        EXPECT_EQ(curl_body_append(&body, "abc", 3, 5), 0);
+        EXPECT_EQ(curl_body_append(&body, "def", 3, 5), -EFBIG);
+        EXPECT_STREQ(body.data, "abc");
+        EXPECT_EQ(curl_body_append(&body, "de", 2, 5), 0);
+        EXPECT_EQ(curl_body_append(&body, "", 0, 5), 0);
+        EXPECT_STREQ(body.data, "abcde");
+        EXPECT_EQ(body.length, 5);
+}
+
+TEST(body_grows_with_what_it_gets)
+{
+        cleanup_with(curl_body_done) CurlBody body = { 0 };
+
+        for (size_t i = 0; i < 5000; i++)
+                EXPECT_EQ(curl_body_append(&body, "x", 1, SIZE_MAX), 0);
+        EXPECT_EQ(body.length, 5000);
+        EXPECT(body.room < 10000);
+}
+
+TEST(equal_failures_have_equal_explanations)
+{
+        static const struct {
+                CURLcode code;
+                int result;
+                const char *message, *expected;
+        } cases[] = {
+                { CURLE_COULDNT_CONNECT, 0, "Failed to connect to a port 1 after 12 ms: Refused",
+                  "Failed to connect to a port 1: Refused" },
+                { CURLE_COULDNT_CONNECT, 0, "The port after 9 is busy.\n",
+                  "The port after 9 is busy" },
+                { CURLE_PEER_FAILED_VERIFICATION, 0,
+                  "It is unknown. CAfile: /proc/self/fd/7 CRLfile: none", "It is unknown" },
+                { CURLE_GOT_NOTHING, 0, "Empty reply from server",
+                  "the server closed the connection without a response" },
+                { CURLE_COULDNT_CONNECT, 0, "", "Couldn't connect to server" },
+                { CURLE_WRITE_ERROR, -EFBIG, "Failure writing", "the response is too long" },
+                { CURLE_WRITE_ERROR, -ENOSPC, "Failure writing", "No space left on device" },
+                { CURLE_WRITE_ERROR, -EMSGSIZE, "Failure writing",
+                  "the header of the response is larger than 64 KiB" },
+        };
+
+        REQUIRE(curl_library(NULL));
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                CurlTransfer transfer = { .result = cases[i].result, .header_max = 64 * KIB };
+
+                (void) snprintf(transfer.error, sizeof(transfer.error), "%s", cases[i].message);
+                EXPECT_STREQ(curl_transfer_explain(&transfer, cases[i].code), cases[i].expected);
+        }
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/attachments.h"
+
+#include "agent/shim/epoll-loop.h"
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+enum {
+        BLOCK = 64 * 1024,
+        BLOCKS = 40, /* more than a pipe takes */
+};
+
+static Attachments attachments_new(void) {
+        Attachments attachments = { .epoll_fd = epoll_create1(EPOLL_CLOEXEC) };
+
+        REQUIRE(attachments.epoll_fd >= 0);
+        (void) signal(SIGPIPE, SIG_IGN);
+        return attachments;
+}
+
+static void attachments_done(Attachments *attachments) {
+        attachments_end(attachments);
+        close_fd(attachments->epoll_fd);
+}
+
+/* All that is in the pipe, as text of at most 'size'; the number of bytes. */
+static size_t drain(int fd, char *ret, size_t size) {
+        char chunk[BLOCK];
+        size_t total = 0;
+        ssize_t n;
+
+        while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
+                size_t kept = MIN((size_t) n, size - 1);
+
+                memcpy(ret, chunk + (size_t) n - kept, kept);
+                ret[kept] = '\0';
+                total += (size_t) n;
+        }
+        return total;
+}
+
+static uint64_t notice_of(const AttachmentStreams *streams) {
+        uint64_t value = 0;
+
+        return read(streams->notice_fd, &value, sizeof(value)) == sizeof(value) ? value : 0;
+}
+
+static size_t write_blocks(Attachments *attachments) {
+        static char block[BLOCK];
+
+        memset(block, 'x', sizeof(block));
+        for (unsigned i = 0; i < BLOCKS; i++)
+                attachments_write(attachments, false, block, sizeof(block));
+        return (size_t) BLOCK * BLOCKS;
+}
+
+TEST(each_client_gets_the_streams_that_it_wants)
+{
+        cleanup_with(attachments_done) Attachments attachments = attachments_new();
+        AttachmentStreams both, output;
+        char text[64] = "";
+
+        REQUIRE(attachments_add(&attachments,
+                                &(AttachmentOptions){ .has_output = true, .has_error = true },
+                                &both) > 0);
+        REQUIRE(attachments_add(&attachments, &(AttachmentOptions){ .has_output = true }, &output) >
+                0);
+        attachments_write(&attachments, false, "out", 3);
+        attachments_write(&attachments, true, "err", 3);
+        EXPECT_EQ(drain(both.output_fd, text, sizeof(text)), 3);
+        EXPECT_STREQ(text, "out");
+        EXPECT_EQ(drain(both.error_fd, text, sizeof(text)), 3);
+        EXPECT_STREQ(text, "err");
+        EXPECT_EQ(drain(output.output_fd, text, sizeof(text)), 3);
+        EXPECT_EQ(drain(output.error_fd, text, sizeof(text)), 0);
+        attachments_end(&attachments);
+        EXPECT(!attachments.first);
+        EXPECT_EQ(notice_of(&both), ATTACHMENT_ENDED);
+        EXPECT_EQ(read(both.output_fd, text, 1), 0);
+        attachment_streams_close(&both);
+        attachment_streams_close(&output);
+}
+
+TEST(a_client_that_does_not_read_is_dropped_and_others_lose_nothing)
+{
+        cleanup_with(attachments_done) Attachments attachments = attachments_new();
+        AttachmentStreams slow, fast;
+        char text[64] = "";
+        int id;
+
+        REQUIRE(attachments_add(&attachments, &(AttachmentOptions){ .has_output = true }, &slow) >
+                0);
+        id = attachments_add(&attachments, &(AttachmentOptions){ .has_error = true }, &fast);
+        REQUIRE(id > 0);
+        (void) write_blocks(&attachments);
+        EXPECT(notice_of(&slow) >= ATTACHMENT_DROPPED);
+        EXPECT(drain(slow.output_fd, text, sizeof(text)) > 0);
+        attachments_write(&attachments, true, "err", 3);
+        EXPECT_EQ(drain(fast.error_fd, text, sizeof(text)), 3);
+        EXPECT_EQ(notice_of(&fast), 0);
+        attachments_remove(&attachments, (unsigned) id);
+        attachments_remove(&attachments, 12345); /* unknown: ignored */
+        EXPECT(!attachments.first);
+        attachment_streams_close(&slow);
+        attachment_streams_close(&fast);
+}
+
+TEST(a_terminal_that_does_not_read_misses_output_and_shows_how_much)
+{
+        cleanup_with(attachments_done) Attachments attachments = attachments_new();
+        AttachmentStreams streams;
+        char text[128] = "", expected[128];
+        size_t written, in_pipe;
+
+        REQUIRE(attachments_add(&attachments,
+                                &(AttachmentOptions){ .has_output = true, .has_terminal = true },
+                                &streams) > 0);
+        written = write_blocks(&attachments);
+        EXPECT_EQ(notice_of(&streams), 0);
+        in_pipe = drain(streams.output_fd, text, sizeof(text));
+        EXPECT(in_pipe > 0 && in_pipe < written);
+        attachment_report_read(&streams, streams.output_fd);
+        EXPECT_EQ(epoll_loop_run_once(attachments.epoll_fd, 0), 0);
+        (void) snprintf(expected, sizeof(expected), "\r\n[%zu bytes were not read in time]\r\n",
+                        written - in_pipe);
+        (void) drain(streams.output_fd, text, sizeof(text));
+        EXPECT_STREQ(text, expected);
+        attachments_write(&attachments, false, "again", 5);
+        (void) drain(streams.output_fd, text, sizeof(text));
+        EXPECT_STREQ(text, "again");
+        attachment_streams_close(&streams);
+}
+
+TEST(a_session_that_is_gone_harms_nothing)
+{
+        cleanup_with(attachments_done) Attachments attachments = attachments_new();
+        AttachmentStreams streams;
+
+        REQUIRE(attachments_add(&attachments, &(AttachmentOptions){ .has_output = true },
+                                &streams) > 0);
+        attachment_streams_close(&streams);
+        attachments_write(&attachments, false, "x", 1);
+        EXPECT(!attachments.first);
+}
