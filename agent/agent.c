@@ -283,7 +283,6 @@ static int load_agent_config(Agent *agent, const AgentOptions *options, Error *r
 
         agent->config_path = strdup(path);
         r = agent->config_path ? config_load(path, &agent->config, &warnings, reterr) : -ENOMEM;
-
         if (r < 0)
                 return r;
         strv_foreach(warning, warnings)
@@ -445,6 +444,7 @@ static int build_apiserver_sync(Agent *agent, bool drain) {
                         .bootstrap_kubeconfig = agent->bootstrap_kubeconfig,
                         .certificate_dir = agent->certificate_dir,
                         .rotates_embedded = agent->config.rotate_certificates,
+                        .has_serving_certificate = agent->config.server_tls_bootstrap,
                         .node_name = agent->node.name,
                         .state_dir = agent->state_dir,
                         .run_dir = agent->run_dir,
@@ -682,8 +682,7 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
                 return r;
         fill_shared_configs(agent);
         agent_reserve_resources(agent);
-        /* A service has a mount namespace of its own, where a unit that ran before has prepared it.
-         */
+        /* A service has a mount namespace that a unit which ran before has prepared. */
         if (!agent->systemd || !getenv("INVOCATION_ID"))
                 r = sandbox_prepare(&agent->sandbox_config, reterr);
         if (r < 0)
@@ -765,6 +764,7 @@ static void agent_done(Agent *agent) {
         service_notifier_free(agent->notifier);
         event_store_free(agent->events);
         lone_node_free(agent->lone);
+        self_signed_free(agent->self_signed);
         sd_event_source_disable_unref(agent->status_source);
         sd_event_source_disable_unref(agent->memory_trim_timer);
         sd_event_unref(agent->event);

@@ -66,6 +66,51 @@ static json_t *list_plain_settings(const Agent *agent) {
                 read_cache_msec(authorization->webhook.cache_unauthorized_ttl, 30 * USEC_PER_SEC));
 }
 
+/* The certificate that the API server has issued; the settings contain one only. */
+static int add_issued_certificate(const Agent *agent, json_t *settings) {
+        const char *pair = agent->apiserver ? apiserver_serving_pair(agent->apiserver) : NULL;
+
+        if (!pair)
+                return 0;
+        if (json_object_set_new(settings, "certificate", json_string(pair)) < 0 ||
+            json_object_set_new(settings, "key", json_string(pair)) < 0)
+                return -ENOMEM;
+        return 1;
+}
+
+static int add_configured_certificate(const Agent *agent, json_t *settings, Error *reterr) {
+        int r = add_pem_file(settings, "certificate", agent->config.tls_cert_file, reterr);
+
+        return r < 0 ? r
+                     : add_pem_file(settings, "key", agent->config.tls_private_key_file, reterr);
+}
+
+/* Made by the first request that needs it. */
+static int find_self_signed(Agent *agent) {
+        if (!agent->certificate_dir)
+                agent->certificate_dir = path_join(agent->state_dir, "pki");
+        if (!agent->certificate_dir)
+                return -ENOMEM;
+        return agent->self_signed
+                       ? 0
+                       : self_signed_new(
+                                 &(SelfSignedSpec){ .event = agent->event,
+                                                    .directory = agent->certificate_dir,
+                                                    .node_name = agent->node.name,
+                                                    .hostname = agent->node.reported_hostname,
+                                                    .address = agent->node.address },
+                                 &agent->self_signed);
+}
+
+static int add_self_signed_certificate(Agent *agent, json_t *settings, Error *reterr) {
+        int r;
+
+        if (json_object_get(settings, "certificate"))
+                return 0;
+        r = find_self_signed(agent);
+        return r < 0 ? r : self_signed_add_settings(agent->self_signed, settings, reterr);
+}
+
 /* Made by the first request that needs it. */
 static int find_lone_node(Agent *agent) {
         const LoneNodeSpec spec = { .event = agent->event,
@@ -107,14 +152,16 @@ int agent_get_node_api_settings(void *userdata, char **ret_json, Error *reterr) 
 
         if (!settings)
                 return -ENOMEM;
-        r = add_pem_file(settings, "certificate", config->tls_cert_file, reterr);
-        if (r >= 0)
-                r = add_pem_file(settings, "key", config->tls_private_key_file, reterr);
+        r = add_issued_certificate(agent, settings);
+        if (r == 0)
+                r = add_configured_certificate(agent, settings, reterr);
         if (r >= 0)
                 r = add_pem_file(settings, "clientCA", config->authentication.x509.client_ca_file,
                                  reterr);
         if (r >= 0)
                 r = add_lone_node_settings(agent, settings, reterr);
+        if (r >= 0)
+                r = add_self_signed_certificate(agent, settings, reterr);
         if (r < 0)
                 return r;
         *ret_json = json_dumps(settings, JSON_COMPACT);

@@ -26,6 +26,7 @@
 #include "agent/node/lone-node.h"
 #include "agent/node/machine-info.h"
 #include "agent/node/node-labels.h"
+#include "agent/node/self-signed.h"
 #include "agent/pods/node-shutdown-manager.h"
 #include "agent/pods/pod-manager.h"
 #include "agent/pods/storage-usage.h"
@@ -74,7 +75,8 @@ typedef struct Agent {
         DaemonSetController *daemonset_controller;
         ApiServerSync *apiserver; /* NULL: there is no API server to join */
         ConfigWatch *config_watch;
-        LoneNode *lone; /* NULL: it has joined an API server, or was not asked for yet */
+        LoneNode *lone;          /* NULL: it has joined an API server, or was not asked for yet */
+        SelfSigned *self_signed; /* NULL: it was not asked for yet */
         HttpServer *http_server;
         HealthzServer *healthz_server; /* NULL: none is configured */
         ServiceNotifier *notifier;

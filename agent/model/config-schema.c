@@ -298,7 +298,7 @@ static const Field config_fields[] = {
         REFUSED("tlsCurvePreferences"),
         REFUSED("tlsMinVersion"),
         FIELD("rotateCertificates", BOOL, Config, rotate_certificates),
-        REFUSED("serverTLSBootstrap"),
+        FIELD("serverTLSBootstrap", BOOL, Config, server_tls_bootstrap),
         FIELD("authentication", OBJECT, Config, authentication, .schema = &authentication_schema),
         FIELD("authorization", OBJECT, Config, authorization, .schema = &authorization_schema),
         REFUSED("registryPullQPS"),

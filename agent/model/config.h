@@ -150,6 +150,7 @@ typedef struct Config {
         AuthenticationConfig authentication;
         AuthorizationConfig authorization;
         bool rotate_certificates;   /* also where the kubeconfig contains the certificate itself */
+        bool server_tls_bootstrap;  /* the API server issues that of the kubelet's API */
         OptionalInt healthz_port;   /* of /healthz over TCP; 0: none */
         char *healthz_bind_address; /* "127.0.0.1" */
         OptionalBool enable_debugging_handlers; /* true */

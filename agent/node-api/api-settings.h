@@ -10,7 +10,7 @@
 
 typedef struct ApiSettings {
         char *node_name;
-        char *certificate, *key; /* PEM; NULL: a self-signed certificate */
+        char *certificate, *key; /* PEM */
         char *client_ca;         /* PEM; NULL: clients show no certificates */
         char *version;           /* of Kubernetes, such as "v1.36.0+mainstay.1.0" */
         char *manifest_directory;
