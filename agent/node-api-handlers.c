@@ -52,13 +52,15 @@ static json_t *list_plain_settings(const Agent *agent) {
         const AuthorizationConfig *authorization = &agent->config.authorization;
 
         return json_pack(
-                "{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I}", "nodeName",
+                "{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I}", "nodeName",
                 agent->node.name, "kubernetesVersion", NODE_KUBELET_VERSION, "manifestDirectory",
                 agent->manifest_dir, "alone", !agent->kubeconfig, "anonymous",
                 authentication->anonymous.enabled, "tokenReviews",
                 is_on_unless_off(authentication->webhook.enabled), "accessReviews",
                 authorization->mode != AUTHORIZATION_ALWAYS_ALLOW, "debuggingHandlers",
-                is_on_unless_off(agent->config.enable_debugging_handlers), "tokenCacheMilliseconds",
+                is_on_unless_off(agent->config.enable_debugging_handlers), "systemLogs",
+                is_on_unless_off(agent->config.enable_system_log_handler), "systemLogQuery",
+                agent->config.enable_system_log_query, "tokenCacheMilliseconds",
                 read_cache_msec(authentication->webhook.cache_ttl, 120 * USEC_PER_SEC),
                 "allowedCacheMilliseconds",
                 read_cache_msec(authorization->webhook.cache_authorized_ttl, 300 * USEC_PER_SEC),
@@ -221,4 +223,30 @@ int agent_open_port(void *userdata, const char *namespace, const char *pod, cons
 
         return pod_manager_open_port(agent->pod_manager, namespace, pod, uid, port, is_ipv6,
                                      reterr);
+}
+
+/* ---- logs of the node ---- */
+
+int agent_open_system_log(void *userdata, const char *path, const SystemLogQuery *query,
+                          const char **ret_type, Error *reterr) {
+        Agent *agent = userdata;
+        int r = 0;
+
+        if (!is_on_unless_off(agent->config.enable_system_log_handler) ||
+            (query && !agent->config.enable_system_log_query))
+                return error_setf(reterr, EPERM, "logs endpoint is disabled.");
+        if (!agent->system_logs) /* made by the first request */
+                r = system_logs_new(agent->event, agent->log_dir, &agent->system_logs);
+        if (r < 0)
+                return r;
+        if (!query)
+                return system_logs_open(agent->system_logs, path, ret_type);
+        *ret_type = "text/plain; charset=utf-8";
+        return system_logs_query(agent->system_logs, query, reterr);
+}
+
+void agent_free_node_api(Agent *agent) {
+        lone_node_free(agent->lone);
+        self_signed_free(agent->self_signed);
+        system_logs_free(agent->system_logs);
 }

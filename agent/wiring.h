@@ -27,6 +27,7 @@
 #include "agent/node/machine-info.h"
 #include "agent/node/node-labels.h"
 #include "agent/node/self-signed.h"
+#include "agent/node/system-logs.h"
 #include "agent/pods/node-shutdown-manager.h"
 #include "agent/pods/pod-manager.h"
 #include "agent/pods/storage-usage.h"
@@ -77,6 +78,7 @@ typedef struct Agent {
         ConfigWatch *config_watch;
         LoneNode *lone;          /* NULL: it has joined an API server, or was not asked for yet */
         SelfSigned *self_signed; /* NULL: it was not asked for yet */
+        SystemLogs *system_logs; /* likewise */
         HttpServer *http_server;
         HealthzServer *healthz_server; /* NULL: none is configured */
         ServiceNotifier *notifier;
@@ -119,3 +121,6 @@ void agent_enforce_reservations(Agent *agent);
 /* http-handlers.c: the second serves /healthz at the configured port; a failure is logged. */
 extern const HttpServerHandlers agent_http_handlers;
 void agent_start_healthz_server(Agent *agent);
+
+/* node-api-handlers.c: frees what was made for mainstay-api. */
+void agent_free_node_api(Agent *agent);

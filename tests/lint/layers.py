@@ -26,7 +26,7 @@ LAYERS = {
 PROGRAMS = {
     "shim": ["agent/sandbox/protocol.h"],
     "image-helper": [],
-    "node-api": ["agent/model/age.h", "agent/model/json-path.h", "agent/model/pod-summary.h"],
+    "node-api": ["agent/model/system-log-query.h", "agent/model/age.h", "agent/model/json-path.h", "agent/model/pod-summary.h"],
     "kubelet": ["agent/model/node-status.h"],
     "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/daemonset/rules/rules.h"],
 }
@@ -38,7 +38,7 @@ LIBRARIES = {
                  "agent/eviction/eviction-manager.h", "agent/eviction/pod-evictor.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
                  "agent/sandbox/shutdown-inhibitor.[ch]", "agent/sandbox/sandbox.h",
                  "agent/sandbox/systemd-client.[ch]", "agent/node-api/*.h", "agent/node-api/main.c", "agent/http/http-connection.h", "agent/http/http-server.h", "agent/http/healthz-server.h",
-                 "agent/node/lone-node.h", "agent/node/self-signed.h",
+                 "agent/node/lone-node.h", "agent/node/self-signed.h", "agent/node/system-logs.h",
                  "common/child.h",
                  "common/curl-loop.h", "common/dump.h", "common/fsync-queue.h", "common/file-watch.h", "common/forked-task.h", "common/http-client.h", "common/process-dump.h",
                  "common/socket-proxy.h"],
