@@ -391,6 +391,9 @@ static void on_pod_sandbox_event(Sandbox *sandbox, const ShimEvent *event, void 
         case N_SHIM_EVENT_TYPES:
                 break;
         }
+        /* Before any status says it: what has completed does not run again. */
+        if (event->type == SHIM_EVENT_EXITED || event->type == SHIM_EVENT_SYNCED)
+                pod_worker_store_terminated_containers(worker);
         pod_instance_mark_dirty(&worker->instance);
 }
 
