@@ -70,7 +70,7 @@ struct PodWorker {
         PodResize resize;
         PodVolumes volumes;
         TerminatedContainers terminated;
-        ReportedPodConditions conditions;
+        ReportedPodStatus reported;
         char *last_error; /* why the sandbox is not ready, for the status */
         char *edit_error; /* why the edited pod cannot start */
         bool is_selinux_warned;

@@ -340,7 +340,7 @@ int pod_worker_status(PodWorker *worker, PodStatus *ret) {
                                        (sandbox->state == WORKER_SYNCING && sandbox->needs_cleanup),
                         .is_sandbox_ready = is_ready,
                 },
-                &worker->conditions, ret);
+                &worker->reported, ret);
 }
 
 void pod_worker_for_each_probe(const PodWorker *worker, probe_sample_t each, void *userdata) {
