@@ -109,7 +109,8 @@ void pod_worker_restore_slices(PodWorker *worker);
 void pod_worker_recover_containers(PodWorker *worker);
 
 /* Writes the checkpoint of the terminated containers; only of pods whose containers may complete,
- * and once it is known what an earlier agent left. A failure is logged; the next step tries again. */
+ * and once it is known what an earlier agent left. A failure is logged; the next step tries again.
+ */
 void pod_worker_store_terminated_containers(PodWorker *worker);
 
 /* ---- pod-worker-sandbox.c ---- */

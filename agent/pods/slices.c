@@ -148,8 +148,8 @@ static void remove_empty_groups(const PodContext *context, bool are_slices, bool
         for (size_t i = 0; i < N_ELEMENTS(classes); i++) {
                 cleanup_free char *group = cgroup_of_qos_class(&config, classes[i]);
 
-                if (group && (cgroup_remove_if_empty(group) >= 0 ||
-                              (all && !cgroup_has_processes(group))))
+                if (group &&
+                    (cgroup_remove_if_empty(group) >= 0 || (all && !cgroup_has_processes(group))))
                         slices_stop(context, group);
         }
 }
