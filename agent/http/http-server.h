@@ -184,10 +184,6 @@ typedef struct HttpServerHandlers {
 
         /* The dump of the agent's state as text that the server frees, or NULL. */
         char *(*dump)(void *userdata);
-
-        /* The name of the log level; the second sets it: 0, -EINVAL with a message. */
-        const char *(*log_level)(void *userdata);
-        int (*set_log_level)(void *userdata, const char *level, Error *reterr);
 } HttpServerHandlers;
 
 typedef struct HttpServerConfig {
