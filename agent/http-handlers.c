@@ -252,6 +252,7 @@ const HttpServerHandlers agent_http_handlers = {
         .exec = agent_exec,
         .attach = agent_attach,
         .add_ephemeral_container = agent_add_ephemeral_container,
+        .check_pod = agent_check_pod,
         .open_port = agent_open_port,
         .node_api_settings = agent_get_node_api_settings,
         .start_review = agent_start_review,

@@ -79,6 +79,13 @@ void agent_cancel_review(void *request) {
 
 /* ---- ports ---- */
 
+int agent_check_pod(void *userdata, const char *namespace, const char *pod, const char *uid,
+                    Error *reterr) {
+        Agent *agent = userdata;
+
+        return pod_manager_check_pod(agent->pod_manager, namespace, pod, uid, reterr);
+}
+
 int agent_open_port(void *userdata, const char *namespace, const char *pod, const char *uid,
                     unsigned port, bool is_ipv6, Error *reterr) {
         Agent *agent = userdata;
