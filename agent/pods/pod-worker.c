@@ -369,19 +369,24 @@ int pod_worker_attach(PodWorker *worker, const char *name, const SandboxAttach *
                                          reterr);
 }
 
-int pod_worker_open_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
-                         Error *reterr) {
+int pod_worker_check_instance(const PodWorker *worker, const char *uid, Error *reterr) {
         const Pod *pod = worker->instance.pod;
-        cleanup_close int namespace_fd = -EBADF;
-        int fd;
 
         if (uid && !streq(uid, pod->metadata.uid))
                 return error_setf(reterr, ENOENT, "pod not found");
         if (!worker->instance.sandbox || !sandbox_is_connected(worker->instance.sandbox))
                 return error_setf(reterr, ENXIO, "pod not found (\"%s_%s\")", pod->metadata.name,
                                   pod->metadata.namespace);
-        if (port == 0)
-                return 0;
+        return 0;
+}
+
+int pod_worker_open_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
+                         Error *reterr) {
+        cleanup_close int namespace_fd = -EBADF;
+        int fd, r = pod_worker_check_instance(worker, uid, reterr);
+
+        if (r < 0)
+                return r;
         namespace_fd = sandbox_open_network_namespace(worker->instance.sandbox);
         if (namespace_fd < 0 && namespace_fd != -ENOENT) /* -ENOENT: it is the node's */
                 return error_prefixf(reterr, namespace_fd, "the pod's network namespace");
