@@ -19,7 +19,7 @@ def read(path):
         return None
 
 
-def wait(predicate, what, deadline=30.0):
+def wait(predicate, what, deadline=60.0):
     """Asks again and again until the answer is true, and gives it; fails when the time is over. The longer it takes, the
     less often it asks, so that waiting tests leave the processors to the others."""
     start = time.monotonic()
@@ -76,6 +76,12 @@ def is_container_init(pid):
     container started in the moment in which its own init is about to become that."""
     inner = (status(pid, "NSpid") or "").split()
     return len(inner) == 2 and inner[1] == "1" and not status(pid, "Name").startswith("runc")
+
+
+def handles(pid, number):
+    """Whether a process catches or ignores a signal. A shell does so once it has executed its 'trap'."""
+    masks = [int(status(pid, field) or "0", 16) for field in ("SigCgt", "SigIgn")]
+    return any(mask >> (number - 1) & 1 for mask in masks)
 
 
 def kill_all(found):
