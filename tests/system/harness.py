@@ -257,8 +257,11 @@ class Node:
         if not spec.get("hostPID") and not spec.get("shareProcessNamespace"):
             for container in spec["containers"]:
                 if specs.sets_trap(container):
-                    wait(lambda container=container: self.has_trap(name, container["name"]),
-                         lambda: f"{name} has set its traps; the agent said:\n{self.said()[-4000:]}")
+                    self.wait_trap(name, container["name"])
+
+    def wait_trap(self, name, container="main"):
+        wait(lambda: self.has_trap(name, container),
+             lambda: f"{name}/{container} has set its trap; the agent said:\n{self.said()[-4000:]}")
 
     def has_trap(self, name, container="main"):
         """Whether the container's script handles SIGTERM; one that does not run has nothing to set."""

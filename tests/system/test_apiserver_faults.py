@@ -36,7 +36,7 @@ def run_bound_pods(member, *names):
     for name in names:
         member.bind(name)
     for name in names:
-        member.wait_reported_phase(name, "Running")
+        member.wait_reported_phase(name, "Running", 150)  # what failed is tried again slowly
     return {name: member.init(name) for name in names}
 
 

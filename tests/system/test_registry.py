@@ -338,6 +338,15 @@ DAMAGE = {
 }
 
 
+def wait_idle(node, name):
+    """The shell and its sleep need no file any more."""
+    def is_idle():
+        pids = world.cgroup_pids(node.container_cgroup(name))
+        return [world.cmdline(pid)[:1] for pid in pids].count(["sleep"]) == 1 and \
+            all((world.status(pid, "State") or "").startswith("S") for pid in pids)
+    world.wait(is_idle, f"{name} waits")
+
+
 @pytest.mark.parametrize("way", ["registry", "archive"])
 def test_damage_in_a_layer_is_found_and_repaired(registry, pulling_node, make_node, way):
     if way == "registry":
@@ -346,6 +355,7 @@ def test_damage_in_a_layer_is_found_and_repaired(registry, pulling_node, make_no
     else:
         node = make_node()
         node.launch(specs.pod("web"))
+    wait_idle(node, "web")
     assert_images_are_sound(node)
     top = layer_with(node, "bin/busybox")
     before = {name: os.lstat(f"{top}/{name}") for name in DAMAGE if os.path.lexists(f"{top}/{name}")}

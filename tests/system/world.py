@@ -4,6 +4,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 
@@ -90,6 +91,14 @@ def kill_all(found):
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
+
+
+def is_listening(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 60).close()
+        return True
+    except ConnectionRefusedError:
+        return False
 
 
 # Control groups
