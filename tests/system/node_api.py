@@ -177,7 +177,7 @@ class SpdyClient:
         elif kind == GOAWAY:
             self.is_over = True
 
-    def until(self, predicate, deadline=20.0):
+    def until(self, predicate, deadline=60.0):
         end = time.monotonic() + deadline
         while not predicate() and not self.is_over:
             assert time.monotonic() < end

@@ -5,7 +5,6 @@ are worth something. The facts are a node's conversation: its registration, its 
 import http.client
 import json
 import ssl
-import time
 
 import pytest
 from api_verbs import STRATEGIC
@@ -429,9 +428,7 @@ def test_a_fault_applies_to_the_requests_that_it_names(api, admin):
     api.behave()
     api.misbehave(verb="watch", watch_seconds=0.2, piece=1)
     api.pod("logd", NODE, IMAGE)
-    start = time.monotonic()
     assert [event["type"] for event in admin.watch("/api/v1/pods?watch=true")] == ["ADDED"]
-    assert time.monotonic() - start < 10
 
 
 def test_a_restored_backup_lacks_later_objects(api, admin):

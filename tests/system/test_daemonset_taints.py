@@ -40,7 +40,7 @@ def time_added(node):
 
 
 def test_taint_removed_within_toleration_seconds_stops_no_pod(node):
-    node.drop(daemonset_that_tolerates("patient", 4))
+    node.drop(daemonset_that_tolerates("patient", 15))
     node.drop(specs.daemonset("hasty"))
     pid = init_of(node, wait_daemon(node, "patient"))
     wait_daemon(node, "hasty")
@@ -50,11 +50,10 @@ def test_taint_removed_within_toleration_seconds_stops_no_pod(node):
     wait_daemon(node, "hasty")
     assert world.is_alive(pid)
     # The seconds start again with the next taint.
-    node.write_config(registerWithTaints=[LEAVE])
-    wait_changes(node, 3)
     start = time.monotonic()
+    node.write_config(registerWithTaints=[LEAVE])
     wait_none(node, "patient")
-    assert time.monotonic() - start >= 2, "not from the first taint on"
+    assert time.monotonic() - start >= 14, "not from the first taint on"
     assert not world.is_alive(pid)
 
 

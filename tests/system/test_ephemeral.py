@@ -22,7 +22,7 @@ def statuses(node, name):
     return {one["name"]: one for one in node.pod(name)["status"].get("ephemeralContainerStatuses", [])}
 
 
-def wait_state(node, name, container, state, deadline=30.0):
+def wait_state(node, name, container, state, deadline=60.0):
     """Waits until the ephemeral container is running, waiting or terminated; gives that state."""
     return wait(lambda: statuses(node, name).get(container, {}).get("state", {}).get(state),
                 lambda: f"{container} of {name} is {state}; there is {statuses(node, name)}\n{node.said()[-3000:]}", deadline)

@@ -50,7 +50,7 @@ def events(node):
     return (world.read(os.path.join(node.data, "events")) or "").splitlines()
 
 
-def wait_events(node, expected, deadline=30.0):
+def wait_events(node, expected, deadline=60.0):
     wait(lambda: events(node)[:len(expected)] == expected,
          lambda: f"{expected}; it is {events(node)}; the agent said:\n{node.said()[-4000:]}", deadline)
 

@@ -87,8 +87,9 @@ def test_an_exit_while_the_agent_is_dead_is_known_exactly(node):
     node.kill9()
     with open(f"{node.data}/go", "w", encoding="utf-8"):
         pass
-    world.wait(lambda: not world.is_alive(pid), "the container has ended")
+    world.wait(lambda: world.start_time(pid) is None, "the shim knows that the container has ended")
     time_of_end = time.time()
+    world.wait(lambda: time.time() > time_of_end + 1, "what the next agent sees is later")
     node.start()
     node.wait_phase("quits", "Failed")
     status = node.status("quits")
