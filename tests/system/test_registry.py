@@ -339,7 +339,7 @@ DAMAGE = {
 
 
 def wait_idle(node, name):
-    """The shell and its sleep need no file any more."""
+    """The shell and its sleep no longer need a file."""
     def is_idle():
         pids = world.cgroup_pids(node.container_cgroup(name))
         return [world.cmdline(pid)[:1] for pid in pids].count(["sleep"]) == 1 and \
