@@ -356,7 +356,7 @@ class Node:
                 shutil.rmtree(entry.path)
             else:
                 os.unlink(entry.path)
-        wait(lambda: not self.pods(), lambda: f"all pods are gone; there are {json.dumps(self.pods())[:4000]}")
+        wait(lambda: not self.pods(), lambda: f"all pods are gone; there are {json.dumps(self.pods())[:4000]}", 180)
         return self.wait_no_leftovers()
 
     def wait_no_leftovers(self):

@@ -321,7 +321,7 @@ def test_pod_that_is_not_ready_is_replaced_by_the_api_pod(make_handover):
 
 def test_old_pod_serves_until_the_new_image_is_pulled(make_handover):
     released = threading.Event()
-    registry = BadRegistry(Blobs([{"etc/hello": b"hello\n"}]), lambda handler: released.wait(60) and False)
+    registry = BadRegistry(Blobs([{"etc/hello": b"hello\n"}]), lambda handler: released.wait(600) and False)
     try:
         handover = make_handover(settings={"insecureRegistries": [registry.host]})
         pod = handover.bind(containers=[{**specs.container(), "image": f"{registry.host}/team/app:latest"}])

@@ -165,7 +165,7 @@ def test_agent_does_not_start_with_an_empty_configuration(make_node):
     node = make_node(start=False)
     os.truncate(node.config, 0)
     node.agent = node.spawn()
-    assert node.agent.wait(30) != 0
+    assert node.agent.wait(60) != 0
     assert "config.yaml: the file is empty" in node.said()
     node.write_config()
     node.start()
@@ -176,7 +176,7 @@ def test_agent_does_not_start_with_a_malformed_configuration(make_node, fields, 
     node = make_node(start=False)
     node.write_config(**fields)
     node.agent = node.spawn()
-    assert node.agent.wait(30) != 0
+    assert node.agent.wait(60) != 0
     assert place in node.said() and "config.yaml:" in node.said()
     node.write_config()
     node.start()

@@ -40,7 +40,7 @@ class Program:
     def stop(self):
         """It must end well: no report of a sanitizer."""
         self.send_line("quit")
-        assert self.process.wait(30) == 0, self.process.stderr.read()
+        assert self.process.wait(60) == 0, self.process.stderr.read()
 
 
 @pytest.fixture(name="run")

@@ -175,7 +175,7 @@ def test_one_pull_serves_all_waiting_pods(pulling_node):
             node.drop(pod(f"web{i}", f"{registry.host}/team/app:latest"))
         for i in range(50):
             # There is no /bin/sh in it: the image is here once the runtime refuses the command.
-            wait(lambda name=f"web{i}": "bin/sh" in json.dumps(node.status(name)), f"web{i} has its image")
+            wait(lambda name=f"web{i}": "bin/sh" in json.dumps(node.status(name)), f"web{i} has its image", 180)
         assert len(registry.asked("/manifests/")) == 1
         assert len(registry.asked("/blobs/")) == 2
     finally:
@@ -199,7 +199,7 @@ def test_a_hanging_registry_delays_no_other_pod(pulling_node, archive):
 def test_parallel_image_pulls_are_limited_by_the_setting(make_node):
     """The registry delays each request until it has seen the others."""
     end = threading.Event()
-    registry = BadRegistry(Blobs([{"file": b"x"}]), lambda handler: end.wait(60) and False)
+    registry = BadRegistry(Blobs([{"file": b"x"}]), lambda handler: end.wait(600) and False)
     try:
         node = make_node(config={"serializeImagePulls": False, "maxParallelImagePulls": 2,
                                  "mainstay": {"insecureRegistries": [registry.host]}})
