@@ -20,6 +20,7 @@ enum {
 
 struct SelfSigned {
         SelfSignedSpec spec;
+        char *directory;
         char *certificate, *key; /* PEM; NULL: not read yet */
         uint64_t renew_at;       /* realtime */
         ForkedTask *write;
@@ -31,6 +32,12 @@ int self_signed_new(const SelfSignedSpec *spec, SelfSigned **ret) {
         if (!self)
                 return -ENOMEM;
         self->spec = *spec;
+        self->directory = spec->certificate_dir ? strdup(spec->certificate_dir)
+                                                : path_join(spec->state_dir, "pki");
+        if (!self->directory) {
+                free(self);
+                return -ENOMEM;
+        }
         *ret = self;
         return 0;
 }
@@ -46,6 +53,7 @@ SelfSigned *self_signed_free(SelfSigned *self) {
                 return NULL;
         forked_task_free(self->write);
         forget_self_signed(self);
+        free(self->directory);
         free(self);
         return NULL;
 }
@@ -53,7 +61,7 @@ SelfSigned *self_signed_free(SelfSigned *self) {
 /* ---- the files ---- */
 
 static int read_certificate_file(const SelfSigned *self, const char *name, char **ret) {
-        cleanup_free char *path = path_join(self->spec.directory, name);
+        cleanup_free char *path = path_join(self->directory, name);
         size_t length;
 
         return path ? read_file_at(AT_FDCWD, path, TLS_FILE_MAX, ret, &length) : -ENOMEM;
@@ -92,8 +100,8 @@ static int read_self_signed(SelfSigned *self) {
         if (r >= 0)
                 return 0;
         if (r != -ENOENT)
-                log_warning("%s/" CERTIFICATE_FILE ": %s; another one is made",
-                            self->spec.directory, error_message(&error, r));
+                log_warning("%s/" CERTIFICATE_FILE ": %s; another one is made", self->directory,
+                            error_message(&error, r));
         forget_self_signed(self);
         return r;
 }
@@ -105,7 +113,7 @@ static void on_self_signed_written(int r, void *userdata) {
         if (r < 0)
                 log_warning("Cannot write %s/" CERTIFICATE_FILE
                             ": %s; it is valid until the agent restarts",
-                            self->spec.directory, strerror(-r));
+                            self->directory, strerror(-r));
 }
 
 static int make_self_signed(SelfSigned *self, uint64_t now, Error *reterr) {
@@ -130,7 +138,7 @@ static int make_self_signed(SelfSigned *self, uint64_t now, Error *reterr) {
         if (r < 0)
                 return r;
         self->write = forked_task_free(self->write);
-        return durable_write_start(self->spec.event, self->spec.directory,
+        return durable_write_start(self->spec.event, self->directory,
                                    (DurableFile[]){ { KEY_FILE, self->key, 0600 },
                                                     { CERTIFICATE_FILE, self->certificate, 0644 } },
                                    2, on_self_signed_written, self, &self->write);

@@ -16,7 +16,8 @@ typedef struct SelfSigned SelfSigned;
 
 typedef struct SelfSignedSpec { /* borrowed */
         sd_event *event;
-        const char *directory;
+        const char *state_dir;
+        const char *certificate_dir; /* NULL: "<state>/pki" */
         const char *node_name;
         const char *hostname; /* NULL: none */
         const char *address;  /* numeric; NULL: none */

@@ -113,7 +113,7 @@ def test_a_session_whose_client_does_not_read_stalls_no_other(served):
 
 
 class Pump:
-    """Sends to stdin while it reads stdout, on one TLS connection, which is no thread's business."""
+    """Sends to stdin while it reads stdout, on one TLS connection, without a thread."""
 
     def __init__(self, session):
         self.session, self.stream = session, session.client.stream
