@@ -49,6 +49,8 @@ static int on_response_header(const char *line, size_t length, void *userdata) {
                         request->idle_timer = sd_event_source_disable_unref(request->idle_timer);
                 kube_connections_note_response(request->connections, request->easy);
                 kube_client_mark_reachable(request->connections->client);
+                if (request->connections->is_multiplexed)
+                        curl_loop_drain(request->connections->loop);
         }
         /* An empty line ends the headers. */
         if (length <= 2 && request->spec.on_open && get_response_status(request) == 200)
@@ -119,7 +121,7 @@ static void record_request_end(KubeRequest *request, CURLcode code, const char *
 
         if (get_response_status(request) == 401)
                 kube_client_refresh_token(client, true);
-        if (code == CURLE_OK || request->has_response)
+        if (code == CURLE_OK || request->has_response || connections->is_failing)
                 return;
         kube_client_mark_unreachable(client, error);
         /* A connection that does not answer is not used again: the next request gets a new one. */
@@ -128,7 +130,7 @@ static void record_request_end(KubeRequest *request, CURLcode code, const char *
         if (connections == client->connections)
                 kube_client_renew_connections(client);
         if (connections->received_at < request->started_at)
-                kube_connections_fail_streams(connections);
+                kube_connections_fail_requests(connections);
 }
 
 KubeRequestName kube_request_name(const KubeRequest *request) {
@@ -209,7 +211,7 @@ static void remove_from_connection(const KubeRequest *request) {
         const KubeConnections *connections = request->connections;
 
         curl_loop_remove(connections->loop, request->easy);
-        if (!request->is_complete && connections->is_multiplexed)
+        if (connections->is_multiplexed)
                 curl_loop_drain(connections->loop);
 }
 
