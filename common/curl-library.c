@@ -19,8 +19,8 @@ static const struct {
         SYMBOL(easy_setopt),         SYMBOL(easy_getinfo),        SYMBOL(easy_strerror),
         SYMBOL(multi_init),          SYMBOL(multi_cleanup),       SYMBOL(multi_setopt),
         SYMBOL(multi_add_handle),    SYMBOL(multi_remove_handle), SYMBOL(multi_assign),
-        SYMBOL(multi_socket_action), SYMBOL(multi_socket_all),    SYMBOL(multi_info_read),
-        SYMBOL(slist_append),        SYMBOL(slist_free_all),
+        SYMBOL(multi_socket_action), SYMBOL(multi_info_read),     SYMBOL(slist_append),
+        SYMBOL(slist_free_all),
 };
 
 _Static_assert(N_ELEMENTS(symbols) * sizeof(void *) == sizeof(CurlLibrary),

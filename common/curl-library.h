@@ -28,8 +28,6 @@ typedef struct CurlLibrary {
         __typeof__(curl_multi_remove_handle) *multi_remove_handle;
         __typeof__(curl_multi_assign) *multi_assign;
         __typeof__(curl_multi_socket_action) *multi_socket_action;
-        /* Not __typeof__(), as its use is discouraged. */
-        CURLMcode (*multi_socket_all)(CURLM *multi, int *running);
         __typeof__(curl_multi_info_read) *multi_info_read;
         __typeof__(curl_slist_append) *slist_append;
         __typeof__(curl_slist_free_all) *slist_free_all;

@@ -59,9 +59,7 @@ static CurlSocket *find_undrained_socket(const CurlLoop *loop) {
 
 /* Of a stream of HTTP/2 libcurl 7.88 gives two pieces of CURLOPT_BUFFERSIZE at most, and keeps the
  * rest until more arrives on the connection, which may be much later. So libcurl is called as if
- * the socket is readable until it gives nothing more. That is seen by one transfer of the socket
- * only, and while it is not the one with the rest, no transfer of the connection gets anything. So
- * each transfer is run. */
+ * the socket is readable until it gives nothing more. */
 static void drain_curl_sockets(CurlLoop *loop) {
         CurlSocket *watched;
         int running;
@@ -71,7 +69,6 @@ static void drain_curl_sockets(CurlLoop *loop) {
                 watched->may_have_data = false;
                 (void) loop->curl->multi_socket_action(loop->multi, watched->fd, CURL_CSELECT_IN,
                                                        &running);
-                (void) loop->curl->multi_socket_all(loop->multi, &running);
         }
 }
 

@@ -49,8 +49,6 @@ static int on_response_header(const char *line, size_t length, void *userdata) {
                         request->idle_timer = sd_event_source_disable_unref(request->idle_timer);
                 kube_connections_note_response(request->connections, request->easy);
                 kube_client_mark_reachable(request->connections->client);
-                if (request->connections->is_multiplexed)
-                        curl_loop_drain(request->connections->loop);
         }
         /* An empty line ends the headers. */
         if (length <= 2 && request->spec.on_open && get_response_status(request) == 200)
@@ -211,7 +209,7 @@ static void remove_from_connection(const KubeRequest *request) {
         const KubeConnections *connections = request->connections;
 
         curl_loop_remove(connections->loop, request->easy);
-        if (connections->is_multiplexed)
+        if (!request->is_complete && connections->is_multiplexed)
                 curl_loop_drain(connections->loop);
 }
 
