@@ -5,12 +5,9 @@
 #include "agent/agent.h"
 
 #include "agent/bundle/bundle.h"
-#include "agent/bundle/huge-pages.h"
 #include "agent/bundle/seccomp.h"
-#include "agent/bundle/swap.h"
 #include "agent/daemonset/controller.h"
 #include "agent/http/http-server.h"
-#include "agent/image-handlers.h"
 #include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
 #include "agent/metrics/event-store.h"
@@ -18,9 +15,12 @@
 #include "agent/metrics/metrics.h"
 #include "agent/metrics/service-notifier.h"
 #include "agent/model/json.h"
+#include "agent/node/bundle-config.h"
+#include "agent/node/cgroup-driver.h"
 #include "agent/node/config-watch.h"
 #include "agent/node/machine-info.h"
 #include "agent/node/paths.h"
+#include "agent/node/reserved-resources.h"
 #include "agent/pods/metrics-collect.h"
 #include "agent/pods/node-shutdown-manager.h"
 #include "agent/pods/pod-manager.h"
@@ -34,7 +34,6 @@
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/message-ids.h"
-#include "common/selinux.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
@@ -47,18 +46,6 @@ enum {
 };
 
 /* ---- events ---- */
-
-/* All events that were added or counted since. */
-static void report_events_to_apiserver(Agent *agent) {
-        while (agent->apiserver && apiserver_accepts_events(agent->apiserver)) {
-                cleanup_free char *json = NULL;
-
-                if (event_store_next(agent->events, agent->last_reported_event,
-                                     &agent->last_reported_event, &json) <= 0)
-                        return;
-                apiserver_record_event(agent->apiserver, json);
-        }
-}
 
 void agent_on_event(const PodEvent *event, void *userdata) {
         Agent *agent = userdata;
@@ -88,7 +75,7 @@ static void on_daemonsets_changed(void *userdata) {
                 http_server_notify_daemonsets(agent->http_server);
 }
 
-static void apply_node_labels(Agent *agent) {
+void agent_apply_node_labels(Agent *agent) {
         log_info("Labels or taints of the node changed; DaemonSets are evaluated again");
         pod_manager_on_node_changed(agent->pod_manager);
         if (agent->apiserver)
@@ -106,25 +93,14 @@ static void on_config_changed(void *userdata) {
         service_notifier_begin_reload(notifier);
         if (agent->apiserver)
                 apiserver_reload_kubeconfig(agent->apiserver);
-        r = node_labels_reload(&agent->node_labels, agent->config_path, &agent->config, &error);
+        r = node_labels_reload(&agent->node_labels, agent->paths.config, &agent->config, &error);
         if (r < 0) {
                 log_set_message_id(MESSAGE_CONFIG_INVALID);
                 log_error("%s; continuing with the previous configuration",
                           error_message(&error, r));
         }
         if (r > 0)
-                apply_node_labels(agent);
-}
-
-/* The Node object of the API server has other labels or taints. */
-static void on_external_node_labels(const NodeLabelsTaints *external, void *userdata) {
-        Agent *agent = userdata;
-        int r = node_labels_set_external(&agent->node_labels, external);
-
-        if (r < 0)
-                (void) log_error_errno(r, "Cannot apply the labels and taints of the Node object");
-        if (r > 0)
-                apply_node_labels(agent);
+                agent_apply_node_labels(agent);
 }
 
 static void on_images_changed(void *userdata) {
@@ -225,157 +201,32 @@ static int on_status_update_due(sd_event_source *source, void *userdata) {
 
 /* ---- setup ---- */
 
-/* An existing directory, such as /var/log, keeps its mode. The path is absolute, since shims and
- * symbolic links use it too. */
-static int make_log_directories(Agent *agent, const char *path, Error *reterr) {
-        int r = paths_make_subdirectory(path, "pods", reterr);
-
-        if (r < 0)
-                return r;
-        r = paths_make_subdirectory(path, "containers", reterr);
-        if (r < 0)
-                return r;
-        agent->log_dir = realpath(path, NULL);
-        return agent->log_dir ? 0
-                              : error_setf(reterr, errno, "cannot use the directory %s: %s", path,
-                                           strerror(errno));
-}
-
-static int make_agent_directories(Agent *agent, const AgentOptions *options, Error *reterr) {
-        int r;
-
-        r = paths_make_directory(options->state_dir ? options->state_dir : "/var/lib/mainstay",
-                                 0700, &agent->state_dir, reterr);
-        if (r < 0)
-                return r;
-        r = paths_make_directory(options->run_dir ? options->run_dir : "/run/mainstay", 0700,
-                                 &agent->run_dir, reterr);
-        if (r < 0)
-                return r;
-        return make_log_directories(agent, options->log_dir ? options->log_dir : "/var/log",
-                                    reterr);
-}
-
-/* One agent per run directory. The kernel releases the lock when its holder dies. */
-static int lock_run_directory(Agent *agent, Error *reterr) {
-        cleanup_free char *path = path_join(agent->run_dir, "lock");
-        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-
-        if (!path)
-                return -ENOMEM;
-        agent->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (agent->lock_fd < 0)
-                return error_setf(reterr, errno, "cannot open %s: %s", path, strerror(errno));
-        /* A lock of the process, not of the open file: a child that is between fork() and exec()
-         * when we are killed holds our descriptors a moment longer, and must not hold the lock. */
-        if (fcntl(agent->lock_fd, F_SETLK, &lock) < 0)
-                return error_setf(reterr, errno == EAGAIN || errno == EACCES ? EBUSY : errno,
-                                  "another mainstayd uses the run directory %s", agent->run_dir);
-        return 0;
-}
-
 static int load_agent_config(Agent *agent, const AgentOptions *options, Error *reterr) {
-        const char *path =
-                options->config_path ? options->config_path : "/etc/mainstay/config.yaml";
         cleanup_strv char **warnings = NULL;
-        const char *manifest_dir = options->manifest_dir, *kubeconfig, *bootstrap;
-        int r;
-
-        agent->config_path = strdup(path);
-        r = agent->config_path ? config_load(path, &agent->config, &warnings, reterr) : -ENOMEM;
+        int r = config_load(options->config_path, &agent->config, &warnings, reterr);
 
         if (r < 0)
                 return r;
         strv_foreach(warning, warnings)
                 log_warning("%s", *warning);
         if (agent->config.without_effect)
-                log_info("%s: settings of the kubelet without effect here: %s", path,
-                         agent->config.without_effect);
-        kubeconfig = options->kubeconfig ? options->kubeconfig : agent->config.mainstay.kubeconfig;
-        bootstrap = options->bootstrap_kubeconfig ? options->bootstrap_kubeconfig
-                                                  : agent->config.mainstay.bootstrap_kubeconfig;
-        if (bootstrap && !kubeconfig)
-                return error_setf(
-                        reterr, EINVAL,
-                        "%s: a bootstrap kubeconfig needs the path of a kubeconfig to write",
-                        bootstrap);
-        if (!manifest_dir)
-                manifest_dir = agent->config.static_pod_path;
-        if (kubeconfig && !(agent->kubeconfig = strdup(kubeconfig)))
-                return -ENOMEM;
-        if (bootstrap && !(agent->bootstrap_kubeconfig = strdup(bootstrap)))
-                return -ENOMEM;
-        if (options->cert_dir && !(agent->certificate_dir = strdup(options->cert_dir)))
-                return -ENOMEM;
-        agent->manifest_dir = strdup(manifest_dir ? manifest_dir : "/etc/kubernetes/manifests");
-        if (!agent->manifest_dir ||
-            asprintf(&agent->shim_cgroup, "%s/mainstay",
-                     streq(agent->config.cgroup_root, "/") ? "" : agent->config.cgroup_root) < 0)
-                return -ENOMEM;
-        return 0;
-}
-
-/* The seccomp profile of RuntimeDefault: that of the configuration, else the distribution's, else
- * the built-in one. */
-static int load_default_seccomp(Agent *agent, Error *reterr) {
-        const char *path = agent->config.mainstay.seccomp_profile;
-        cleanup_error Error error = ERROR_NULL;
-        int r;
-
-        if (path && streq(path, "builtin"))
-                return seccomp_profile_builtin(&agent->seccomp);
-        if (path)
-                return seccomp_profile_load(AT_FDCWD, path, &agent->seccomp, reterr);
-        r = seccomp_profile_load(AT_FDCWD, "/usr/share/containers/seccomp.json", &agent->seccomp,
-                                 &error);
-        if (r < 0 && r != -ENOENT)
-                log_warning("%s; using the built-in seccomp profile", error_message(&error, r));
-        return r < 0 ? seccomp_profile_builtin(&agent->seccomp) : 0;
+                log_info("%s: settings of the kubelet without effect here: %s",
+                         options->config_path, agent->config.without_effect);
+        return agent_paths_choose(&agent->paths, options, &agent->config, reterr);
 }
 
 static void fill_shared_configs(Agent *agent) {
-        agent->bundle_config = (BundleConfig){
-                .node = &agent->node_labels.effective,
-                .run_dir = agent->run_dir,
-                .state_dir = agent->state_dir,
-                .log_dir = agent->log_dir,
-                .hostname = agent->node.hostname,
-                .cluster_domain = agent->config.cluster_domain,
-                .cluster_dns = agent->config.cluster_dns,
-                .resolv_conf = agent->config.resolv_conf,
-                .cgroup_root = agent->config.cgroup_root,
-                .has_slices = agent->has_slices,
-                .memory_capacity = agent->node.memory_capacity,
-                .swap_capacity = agent->node.swap_capacity,
-                .has_limited_swap = agent->config.memory_swap.swap_behavior == SWAP_LIMITED,
-                .can_limit_swap = swap_is_limitable(cgroup_version()),
-                .storage_capacity = machine_storage_capacity(agent->state_dir),
-                .pids_limit = agent->config.pod_pids_limit.is_set
-                                      ? agent->config.pod_pids_limit.value
-                                      : -1,
-                .oom_score_adj_min = agent->node.oom_score_adj_min,
-                .cpu_capacity_milli = (int64_t) agent->node.n_cpus * 1000,
-                .host_ip = agent->node.address,
-                .seccomp = agent->seccomp,
-                .allowed_sysctls = agent->config.allowed_unsafe_sysctls,
-                .missing_capabilities = agent->node.missing_capabilities,
-                .huge_pages = huge_pages_limitable(HUGE_PAGES_DIRECTORY),
-                .has_x32 = agent->node.has_x32,
-                .has_app_armor = agent->node.has_app_armor,
-                .app_armor_default = agent->node.app_armor_default,
-                .has_se_linux = agent->node.has_se_linux,
-                .has_selinux_labels = agent->node.has_selinux_labels,
-                .labels = agent->node.labels.process ? &agent->node.labels : NULL,
-                .check_selinux_label = selinux_check_label,
-                .has_journal = agent->config.mainstay.journal_container_logs,
-        };
+        agent->bundle_config =
+                make_bundle_config(&agent->config, &agent->node, &agent->paths, agent->has_slices);
+        agent->bundle_config.node = &agent->node_labels.effective;
+        agent->bundle_config.seccomp = agent->seccomp;
         set_bundle_resolvers(&agent->resolvers, &agent->bundle_config);
         agent->sandbox_config = (SandboxConfig){
                 .event = agent->event,
-                .shim_path = agent->shim_path,
+                .shim_path = agent->paths.shim,
                 .runtime_path = agent->config.mainstay.runtime,
-                .run_dir = agent->run_dir,
-                .shim_cgroup = agent->shim_cgroup,
+                .run_dir = agent->paths.run_dir,
+                .shim_cgroup = agent->paths.shim_cgroup,
                 .systemd = agent->systemd,
         };
         agent->cni_paths = (CniPaths){
@@ -413,7 +264,7 @@ static int build_pod_manager(Agent *agent) {
 static int build_daemonset_controller(Agent *agent) {
         int r = daemonset_controller_new(
                 &(DaemonSetControllerConfig){ .event = agent->event,
-                                              .state_dir = agent->state_dir,
+                                              .state_dir = agent->paths.state_dir,
                                               .node_labels = &agent->node_labels.effective,
                                               .pod_access = &pod_manager_access,
                                               .pods = agent->pod_manager,
@@ -426,70 +277,8 @@ static int build_daemonset_controller(Agent *agent) {
 
         if (r < 0)
                 return r;
-        return config_watch_new(agent->event, agent->config_path, on_config_changed, agent,
+        return config_watch_new(agent->event, agent->paths.config, on_config_changed, agent,
                                 &agent->config_watch);
-}
-
-static void on_apiserver_state_changed(void *userdata) {
-        report_events_to_apiserver(userdata);
-        agent_schedule_status_update(userdata);
-}
-
-static int build_apiserver_sync(Agent *agent, bool drain) {
-        if (!agent->kubeconfig || drain)
-                return 0;
-        return apiserver_new(
-                &(ApiServerConfig){
-                        .event = agent->event,
-                        .kubeconfig = agent->kubeconfig,
-                        .bootstrap_kubeconfig = agent->bootstrap_kubeconfig,
-                        .certificate_dir = agent->certificate_dir,
-                        .rotates_embedded = agent->config.rotate_certificates,
-                        .node_name = agent->node.name,
-                        .state_dir = agent->state_dir,
-                        .run_dir = agent->run_dir,
-                        .pod_manager = agent->pod_manager,
-                        .daemonsets_by = agent->config.mainstay.daemonsets_by,
-                        .node = &agent->node_labels.effective,
-                        .node_inputs = { .local = &agent->node_labels.local,
-                                         .hostname = agent->node.reported_hostname,
-                                         .address = agent->node.address,
-                                         .machine = &agent->node,
-                                         .storage = agent->bundle_config.storage_capacity,
-                                         .max_pods = config_max_pods(&agent->config,
-                                                                     agent->node.n_cpus),
-                                         .node_api_port = config_node_api_port(&agent->config),
-                                         .system = &agent->config.system,
-                                         .kube = &agent->config.kube,
-                                         .eviction = &agent->config.eviction,
-                                         .conditions = eviction_manager_conditions(
-                                                 agent->eviction_manager),
-                                         .images = agent->images,
-                                         .runtimes = &agent->config.mainstay.runtimes },
-                        .on_recompute_due = agent_request_recompute,
-                        .on_node = on_external_node_labels,
-                        .on_event = agent_on_event,
-                        .on_state_changed = on_apiserver_state_changed,
-                        .userdata = agent },
-                &agent->apiserver);
-}
-
-static void plug_in_apiserver(Agent *agent, ApiServerPodSource *source) {
-        ApiServerSync *api = agent->apiserver;
-
-        *source = (ApiServerPodSource){ .add_daemonsets = apiserver_add_daemonsets,
-                                        .add_pods = apiserver_add_desired_pods,
-                                        .explain_stop = apiserver_explain_stop,
-                                        .restore_pod = apiserver_restore_pod,
-                                        .restore_daemonset = apiserver_restore_daemonset,
-                                        .userdata = api };
-        agent->resolvers.apiserver_objects =
-                (ObjectLookup){ apiserver_find_object, apiserver_is_object_pending, api };
-        agent->resolvers.apiserver_services =
-                (ServiceLookup){ .add_variables = apiserver_add_service_variables,
-                                 .userdata = api };
-        agent->resolvers.apiserver_tokens =
-                (TokenLookup){ .find = apiserver_find_token, .userdata = api };
 }
 
 static void on_desired_pods_recomputed(void *userdata) {
@@ -500,7 +289,7 @@ static void on_desired_pods_recomputed(void *userdata) {
 static int build_desired_state(Agent *agent) {
         DesiredStateConfig config = {
                 .event = agent->event,
-                .manifest_dir = agent->manifest_dir,
+                .manifest_dir = agent->paths.manifest_dir,
                 .node_name = agent->node.name,
                 .objects = &agent->bundle_config.objects,
                 .pod_manager = agent->pod_manager,
@@ -554,14 +343,33 @@ static int build_node_shutdown_manager(Agent *agent) {
                 &agent->shutdown_manager);
 }
 
+/* While there is no pod manager it is not known which pods there are. */
+static bool is_image_used_by_pods(const char *reference, void *userdata) {
+        PodManager *pod_manager = ((Agent *) userdata)->pod_manager;
+
+        return !pod_manager || pod_manager_uses_image(pod_manager, reference);
+}
+
+static int open_image_store(Agent *agent, Error *reterr) {
+        return image_store_new(
+                &(ImageStoreConfig){ .event = agent->event,
+                                     .helper_path = agent->paths.image_helper,
+                                     .state_dir = agent->paths.state_dir,
+                                     .config = &agent->config.mainstay,
+                                     .is_wanted = is_image_used_by_pods,
+                                     .gc_high_percent = agent->config.image_gc_high_percent,
+                                     .gc_low_percent = agent->config.image_gc_low_percent,
+                                     .gc_min_age_usec = agent->config.image_gc_min_age_usec },
+                on_images_changed, agent, &agent->images, reterr);
+}
+
 static int build_modules(Agent *agent, bool drain, Error *reterr) {
         int r;
 
         agent->events = event_store_new(agent->node.name);
         if (!agent->events)
                 return -ENOMEM;
-        r = open_image_store(agent, agent->event, agent->image_helper_path, agent->state_dir,
-                             &agent->config, on_images_changed, &agent->images, reterr);
+        r = open_image_store(agent, reterr);
         if (r < 0)
                 return r;
         r = build_eviction_manager(agent);
@@ -570,6 +378,11 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
         r = build_pod_manager(agent);
         if (r < 0)
                 return r;
+        agent->stats = (StatsProvider){ .event = agent->event,
+                                        .pods = agent->pod_manager,
+                                        .bundle = &agent->bundle_config,
+                                        .shim_path = agent->paths.shim,
+                                        .node_name = agent->node.name };
         r = build_daemonset_controller(agent);
         if (r < 0)
                 return r;
@@ -579,10 +392,8 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
         r = build_desired_state(agent);
         if (r < 0)
                 return r;
-        if (asprintf(&agent->socket_path, "%s/mainstay.sock", agent->run_dir) < 0)
-                return -ENOMEM;
         r = http_server_new(&(HttpServerConfig){ .event = agent->event,
-                                                 .socket_path = agent->socket_path,
+                                                 .socket_path = agent->paths.socket,
                                                  .handlers = &agent_http_handlers,
                                                  .userdata = agent },
                             &agent->http_server, reterr);
@@ -618,16 +429,15 @@ static int build_event_loop(Agent *agent) {
 
 /* Where systemd is PID 1 it starts the shims, and, on cgroup v2, it can be the cgroup driver. */
 static int detect_service_manager(Agent *agent, Error *reterr) {
-        bool is_there = systemd_is_init(), can_keep = is_there && cgroup_version() == 2;
-        const char *driver = agent->config.cgroup_driver;
+        bool is_there = systemd_is_init();
         int r = cgroup_check_hierarchies(reterr);
 
         if (r < 0)
                 return r;
-        if (driver && streq(driver, "systemd") && !can_keep)
-                return error_setf(reterr, EOPNOTSUPP,
-                                  "cgroupDriver: systemd needs systemd as PID 1 and cgroup v2");
-        agent->has_slices = driver ? streq(driver, "systemd") : can_keep;
+        r = choose_cgroup_driver(agent->config.cgroup_driver, is_there, cgroup_version(),
+                                 &agent->has_slices, reterr);
+        if (r < 0)
+                return r;
         return is_there ? systemd_client_new(agent->event, &agent->systemd) : 0;
 }
 
@@ -636,13 +446,13 @@ static int load_node_labels(Agent *agent, const AgentOptions *options, Error *re
 
         agent->node_labels = (MergedNodeLabels){ .node_name = agent->node.name,
                                                  .hostname = agent->node.reported_hostname,
-                                                 .state_dir = agent->state_dir,
+                                                 .state_dir = agent->paths.state_dir,
                                                  .clock = &agent->clock };
         r = node_labels_set_given(&agent->node_labels, options->node_labels,
                                   options->register_with_taints, reterr);
         if (r < 0)
                 return r;
-        return node_labels_load(&agent->node_labels, &agent->config, agent->kubeconfig);
+        return node_labels_load(&agent->node_labels, &agent->config, agent->paths.kubeconfig);
 }
 
 static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr) {
@@ -650,10 +460,10 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
 
         if (r < 0)
                 return r;
-        r = make_agent_directories(agent, options, reterr);
+        r = agent_paths_make_directories(&agent->paths, options, reterr);
         if (r < 0)
                 return r;
-        r = lock_run_directory(agent, reterr);
+        r = agent_paths_lock(&agent->paths, reterr);
         if (r < 0)
                 return r;
         r = machine_info_discover(options->node_name, systemd_is_init(), &agent->node, reterr);
@@ -665,23 +475,22 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
         r = load_node_labels(agent, options, reterr);
         if (r < 0)
                 return r;
-        r = paths_find_program("mainstay-shim", &agent->shim_path);
-        if (r < 0)
-                return r;
-        r = paths_find_program("mainstay-image", &agent->image_helper_path);
+        r = agent_paths_find_programs(&agent->paths);
         if (r < 0)
                 return r;
         r = build_event_loop(agent);
         if (r < 0)
                 return r;
-        r = load_default_seccomp(agent, reterr);
+        r = seccomp_profile_load_default(agent->config.mainstay.seccomp_profile, &agent->seccomp,
+                                         reterr);
         if (r < 0)
                 return r;
         r = detect_service_manager(agent, reterr);
         if (r < 0)
                 return r;
         fill_shared_configs(agent);
-        agent_reserve_resources(agent);
+        agent->allocatable = find_allocatable_resources(&agent->config, &agent->node,
+                                                        agent->bundle_config.storage_capacity);
         /* A service has a mount namespace of its own, where a unit that ran before has prepared it.
          */
         if (!agent->systemd || !getenv("INVOCATION_ID"))
@@ -731,7 +540,10 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
         r = desired_state_start(agent->desired, reterr);
         if (r < 0)
                 return r;
-        agent_enforce_reservations(agent);
+        if (agent->apiserver)
+                report_node_start(&agent->config, agent->bundle_config.storage_capacity,
+                                  agent_on_event, agent);
+        enforce_reservations(&agent->config, agent_on_event, agent);
         if (agent->apiserver)
                 apiserver_start(agent->apiserver);
         r = node_shutdown_manager_start(agent->shutdown_manager);
@@ -741,15 +553,14 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
         agent_schedule_status_update(agent);
         log_set_message_id(MESSAGE_AGENT_STARTED);
         log_info("Version %s on node '%s' watches %s", MAINSTAY_VERSION, agent->node.name,
-                 agent->manifest_dir);
+                 agent->paths.manifest_dir);
         return 0;
 }
 
 static void agent_done(Agent *agent) {
         healthz_server_free(agent->healthz_server);
         http_server_free(agent->http_server);
-        cpu_rates_free(agent->cpu_rates);
-        storage_usage_free(agent->storage_usage);
+        stats_provider_done(&agent->stats);
         config_watch_free(agent->config_watch);
         node_shutdown_manager_free(agent->shutdown_manager);
         apiserver_free(agent->apiserver);
@@ -771,24 +582,13 @@ static void agent_done(Agent *agent) {
         config_done(&agent->config);
         machine_info_done(&agent->node);
         node_labels_done(&agent->node_labels);
-        free(agent->config_path);
-        free(agent->kubeconfig);
-        free(agent->bootstrap_kubeconfig);
-        free(agent->certificate_dir);
         seccomp_profile_free(agent->seccomp);
-        close_fd(agent->lock_fd);
-        free(agent->manifest_dir);
-        free(agent->state_dir);
-        free(agent->run_dir);
-        free(agent->log_dir);
-        free(agent->shim_path);
-        free(agent->image_helper_path);
-        free(agent->shim_cgroup);
-        free(agent->socket_path);
+        agent_paths_done(&agent->paths);
 }
 
 int agent_run(const AgentOptions *options, Error *reterr) {
-        cleanup_with(agent_done) Agent agent = { .lock_fd = -EBADF, .clock = steady_clock_start() };
+        cleanup_with(agent_done)
+                Agent agent = { .paths = AGENT_PATHS_NULL, .clock = steady_clock_start() };
         int r = build_agent(&agent, options, reterr);
 
         if (r < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Handlers of /debug/…: each module prints its own part of the dump; only what no module has is
- * printed here. */
+/* The handler of /debug/dump: each module prints its own part of the dump; only what no module has
+ * is printed here. */
 
 #include "agent/debug-handlers.h"
 
@@ -19,12 +19,13 @@ static void dump_agent(const Agent *agent, FILE *out) {
         dump_line(out, 1, "node: %s", agent->node.name);
         dump_line(out, 1, "ready: %s", agent->is_ready ? "yes" : "no");
         dump_line(out, 1, "log level: %s", log_level_name(log_level()));
-        dump_line(out, 1, "manifest directory: %s", agent->manifest_dir);
-        dump_line(out, 1, "state directory: %s", agent->state_dir);
-        dump_line(out, 1, "run directory: %s", agent->run_dir);
-        dump_line(out, 1, "log directory: %s", agent->log_dir);
-        dump_line(out, 1, "configuration: %s", agent->config_path);
-        dump_line(out, 1, "kubeconfig: %s", agent->kubeconfig ? agent->kubeconfig : "none");
+        dump_line(out, 1, "manifest directory: %s", agent->paths.manifest_dir);
+        dump_line(out, 1, "state directory: %s", agent->paths.state_dir);
+        dump_line(out, 1, "run directory: %s", agent->paths.run_dir);
+        dump_line(out, 1, "log directory: %s", agent->paths.log_dir);
+        dump_line(out, 1, "configuration: %s", agent->paths.config);
+        dump_line(out, 1, "kubeconfig: %s",
+                  agent->paths.kubeconfig ? agent->paths.kubeconfig : "none");
         dump_line(out, 1, "cgroup driver: %s", agent->has_slices ? "systemd" : "cgroupfs");
         dump_timer(out, 1, "memory is released", agent->memory_trim_timer);
 }
@@ -54,24 +55,4 @@ char *agent_dump(void *userdata) {
         if (dump_is_full(out))
                 (void) fputs("The dump is cut here\n", out);
         return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
-}
-
-const char *agent_get_log_level(void *userdata) {
-        return log_level_name(log_level());
-}
-
-int agent_set_log_level(void *userdata, const char *level, Error *reterr) {
-        int priority = log_level_parse(level);
-
-        if (priority < 0)
-                return error_setf(reterr, EINVAL,
-                                  "the log level must be error, warning, info or debug, not '%s'",
-                                  level);
-        if (priority == log_level())
-                return 0;
-        /* Logged at whichever level shows more, so that the journal has both changes. */
-        log_set_level(MAX(priority, log_level()));
-        log_info("Log level set to %s until the agent restarts", level);
-        log_set_level(priority);
-        return 0;
 }

@@ -72,10 +72,9 @@ static void on_resource_shortage(const ResourceShortage *shortage, void *userdat
 
         log_set_message_id(MESSAGE_NODE_PRESSURE);
         log_warning("The node is short of %s, reclaiming %s", info->name, info->resource);
-        if (asprintf(&message, "Attempting to reclaim %s", info->resource) < 0) {
-                message = NULL;
+        message = format_reclaim_message(shortage);
+        if (!message)
                 return;
-        }
         agent_on_event(&(PodEvent){ .kind = POD_EVENT_WARNING,
                                     .reason = "EvictionThresholdMet",
                                     .message = message },
@@ -90,7 +89,7 @@ static int build_pod_evictor(Agent *agent) {
         };
 
         return pod_evictor_new(&(PodEvictorConfig){ .event = agent->event,
-                                                    .shim_path = agent->shim_path,
+                                                    .shim_path = agent->paths.shim,
                                                     .callbacks = &callbacks,
                                                     .userdata = agent },
                                &agent->pod_evictor);
@@ -119,7 +118,7 @@ int build_eviction_manager(Agent *agent) {
                         .event = agent->event,
                         .policy = &agent->config.eviction,
                         .paths = { .pods_group = agent->pods_group,
-                                   .state_dir = agent->state_dir,
+                                   .state_dir = agent->paths.state_dir,
                                    .images_dir = image_store_path(agent->images) },
                         .callbacks = &callbacks,
                         .userdata = agent },

@@ -2,21 +2,20 @@
 
 /* The handlers of requests on the local socket: each calls the module that answers. */
 
+#include "agent/daemonset/daemonset-action.h"
 #include "agent/debug-handlers.h"
 #include "agent/desired/manifest-status.h"
-#include "agent/image-handlers.h"
+#include "agent/eviction/signal-observations.h"
+#include "agent/image/images-json.h"
+#include "agent/model/config-json.h"
 #include "agent/model/json.h"
 #include "agent/node-api-handlers.h"
 #include "agent/pods/metrics-collect.h"
-#include "agent/stats-handlers.h"
 #include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/strv.h"
-
-#include <stdlib.h>
-#include <unistd.h>
 
 static int agent_get_next_pod(void *userdata, const char *after, char **ret_key, char **ret_json) {
         Agent *agent = userdata;
@@ -47,14 +46,14 @@ static int agent_get_next_object(void *userdata, ObjectKind kind, const char *af
                                  char **ret_json) {
         Agent *agent = userdata;
 
-        return find_next_manifest_object(agent->manifests, agent->manifest_dir, kind, after,
+        return find_next_manifest_object(agent->manifests, agent->paths.manifest_dir, kind, after,
                                          ret_key, ret_json);
 }
 
 static void agent_report_manifests(void *userdata, HttpManifestReport *report) {
         Agent *agent = userdata;
 
-        report_manifest_status(agent->manifests, agent->manifest_dir, agent->pod_manager,
+        report_manifest_status(agent->manifests, agent->paths.manifest_dir, agent->pod_manager,
                                agent->images, report);
 }
 
@@ -74,7 +73,8 @@ static int agent_delete_pod(void *userdata, const char *namespace, const char *p
         int r;
 
         if (!desired_state_is_computed(agent->desired))
-                return error_setf(reterr, EAGAIN, "%s has not been read yet", agent->manifest_dir);
+                return error_setf(reterr, EAGAIN, "%s has not been read yet",
+                                  agent->paths.manifest_dir);
         r = pod_manager_delete_pod(agent->pod_manager, namespace, pod, grace_seconds,
                                    "it was deleted", reterr);
         if (r < 0)
@@ -117,64 +117,19 @@ static char *agent_get_node(void *userdata) {
                             eviction_manager_conditions(agent->eviction_manager), &connection);
 }
 
-static const Manifest *find_manifest_of_file(const Agent *agent, const char *file) {
-        const Manifest *const *manifests;
-        size_t n = manifest_directory_list(agent->manifests, &manifests);
-
-        for (size_t i = 0; i < n; i++)
-                if (streq(manifests[i]->file, file))
-                        return manifests[i];
-        return NULL;
-}
-
-/* Deleting a DaemonSet removes its file, unless that contains other objects. */
-static int delete_daemonset_manifest(Agent *agent, const char *namespace, const char *name,
-                                     bool orphan, Error *reterr) {
-        const PodSource *source = daemonset_controller_find_source(agent->daemonset_controller,
-                                                                   namespace, name, reterr);
-        const char *file = source ? pod_source_format(source) : NULL;
-        const Manifest *manifest = file ? find_manifest_of_file(agent, file) : NULL;
-        cleanup_free char *path = NULL;
-        int r = file ? 0 : -ENOENT;
-
-        if (r < 0)
-                return r;
-        if (!manifest || manifest->error ||
-            manifest->pods.n + manifest->data.n + manifest->daemonsets.n != 1)
-                return error_setf(reterr, EINVAL,
-                                  "%s does not hold this set alone; remove it from there by hand",
-                                  file);
-        path = path_join(agent->manifest_dir, file);
-        if (!path)
-                return -ENOMEM;
-        if (orphan) {
-                r = daemonset_controller_orphan_pods(agent->daemonset_controller, namespace, name,
-                                                     reterr);
-                if (r < 0)
-                        return r;
-                agent_request_recompute(agent);
-        }
-        if (unlink(path) >= 0)
-                return 0;
-        r = error_setf(reterr, errno, "cannot remove %s: %s", path, strerror(errno));
-        if (orphan)
-                daemonset_controller_readopt_pods(agent->daemonset_controller, namespace, name);
-        return r;
-}
-
 static int agent_act_on_daemonset(void *userdata, const char *namespace, const char *name,
                                   const char *verb, int64_t revision, Error *reterr) {
         Agent *agent = userdata;
 
         if (!desired_state_is_computed(agent->desired))
-                return error_setf(reterr, EAGAIN, "%s has not been read yet", agent->manifest_dir);
-        if (streq(verb, "undo"))
-                return daemonset_controller_undo_rollout(agent->daemonset_controller, namespace,
-                                                         name, revision, reterr);
-        if (streq(verb, "restart"))
-                return daemonset_controller_restart_rollout(agent->daemonset_controller, namespace,
-                                                            name, reterr);
-        return delete_daemonset_manifest(agent, namespace, name, streq(verb, "orphan"), reterr);
+                return error_setf(reterr, EAGAIN, "%s has not been read yet",
+                                  agent->paths.manifest_dir);
+        return daemonset_action_run(&(DaemonSetAction){ .controller = agent->daemonset_controller,
+                                                        .manifests = agent->manifests,
+                                                        .manifest_dir = agent->paths.manifest_dir,
+                                                        .on_recompute_due = agent_request_recompute,
+                                                        .userdata = agent },
+                                    namespace, name, verb, revision, reterr);
 }
 
 static int agent_exec(void *userdata, const char *namespace, const char *pod, const char *container,
@@ -216,26 +171,71 @@ static int agent_is_ready(void *userdata, Error *reterr) {
         if (agent->is_ready)
                 return 0;
         return error_setf(reterr, EAGAIN, "the first scan of %s has not been acted on yet",
-                          agent->manifest_dir);
+                          agent->paths.manifest_dir);
 }
 
 static char *agent_get_metrics(void *userdata) {
         Agent *agent = userdata;
-        AgentMetrics counts = agent_collect_counts(agent);
-        ProbeSampleList samples = agent_collect_probe_samples(agent);
-        char *text;
 
-        counts.probes = samples.items;
-        counts.n_probes = samples.n;
-        text = agent_metrics_format(&counts);
-        free(samples.items);
-        return text;
+        return collect_agent_metrics(agent->pod_manager, agent_collect_counts(agent));
+}
+
+static char *agent_get_probe_metrics(void *userdata) {
+        return collect_probe_metrics(((Agent *) userdata)->pod_manager);
 }
 
 static char *agent_get_resource_metrics(void *userdata) {
         Agent *agent = userdata;
 
         return collect_resource_usage(agent->pod_manager, &agent->bundle_config);
+}
+
+static char *agent_get_cadvisor_metrics(void *userdata) {
+        return stats_provider_cadvisor_metrics(&((Agent *) userdata)->stats);
+}
+
+static char *agent_get_stats_summary(void *userdata, bool only_cpu_and_memory) {
+        Agent *agent = userdata;
+        SignalObservations observed;
+        NodeStats node;
+
+        if (only_cpu_and_memory)
+                return stats_provider_summary(&agent->stats, NULL);
+        observe_eviction_signals(&(ObservedPaths){ .state_dir = agent->paths.state_dir,
+                                                   .images_dir = image_store_path(agent->images) },
+                                 &observed);
+        node = node_stats_of_observations(&observed);
+        return stats_provider_summary(&agent->stats, &node);
+}
+
+static char *agent_list_running_pods(void *userdata) {
+        return stats_provider_running_pods(&((Agent *) userdata)->stats);
+}
+
+static char *agent_print_configuration(void *userdata) {
+        return config_to_configz_json(&((Agent *) userdata)->config);
+}
+
+/* ---- images ---- */
+
+static char *agent_list_images(void *userdata) {
+        const Agent *agent = userdata;
+
+        return images_to_json(agent->images, &agent->manual_pulls);
+}
+
+static int agent_pull_image(void *userdata, const char *image, Error *reterr) {
+        Agent *agent = userdata;
+
+        return manual_pulls_start(&agent->manual_pulls, agent->images, image, reterr);
+}
+
+static int agent_remove_image(void *userdata, const char *image, Error *reterr) {
+        return image_store_remove(((Agent *) userdata)->images, image, reterr);
+}
+
+static int agent_prune_images(void *userdata, const char *image, Error *reterr) {
+        return image_store_prune(((Agent *) userdata)->images);
 }
 
 const HttpServerHandlers agent_http_handlers = {
@@ -252,6 +252,7 @@ const HttpServerHandlers agent_http_handlers = {
         .exec = agent_exec,
         .attach = agent_attach,
         .add_ephemeral_container = agent_add_ephemeral_container,
+        .check_pod = agent_check_pod,
         .open_port = agent_open_port,
         .node_api_settings = agent_get_node_api_settings,
         .start_review = agent_start_review,
@@ -270,8 +271,6 @@ const HttpServerHandlers agent_http_handlers = {
         .running_pods = agent_list_running_pods,
         .configuration = agent_print_configuration,
         .dump = agent_dump,
-        .log_level = agent_get_log_level,
-        .set_log_level = agent_set_log_level,
 };
 
 /* It shows that the agent runs; pods do not depend on it. */

@@ -176,7 +176,10 @@ static void raise_descriptor_limit(void) {
 }
 
 int main(int argc, char **argv) {
-        AgentOptions options = { 0 };
+        AgentOptions options = { .config_path = "/etc/mainstay/config.yaml",
+                                 .state_dir = "/var/lib/mainstay",
+                                 .run_dir = "/run/mainstay",
+                                 .log_dir = "/var/log" };
         cleanup_error Error error = ERROR_NULL;
         int r;
 

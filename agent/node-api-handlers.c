@@ -1,98 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What mainstay-api asks for on the local socket: settings, reviews by the API server, connections
- * to ports of pods. It is without the key of the node and reads no file: it gets what it needs
- * here. */
+/* The handlers of what mainstay-api asks for on the local socket: settings, kubeconfigs, reviews by
+ * the API server, connections to ports of pods. */
 
 #include "agent/node-api-handlers.h"
 
-#include "agent/model/duration.h"
+#include "agent/kubeclient/review-request.h"
+#include "agent/node/node-api-settings.h"
 #include "agent/wiring.h"
-#include "common/cleanup.h"
-#include "common/clock.h"
-#include "common/file.h"
 
-#include <fcntl.h>
-#include <jansson.h>
-
-enum {
-        PEM_BYTES_MAX = 512 * 1024,
-};
-
-/* ---- settings ---- */
-
-static int add_pem_file(json_t *settings, const char *name, const char *path, Error *reterr) {
-        cleanup_free char *text = NULL;
-        size_t length;
-        int r;
-
-        if (!path || !path[0])
-                return 0;
-        r = read_file_at(AT_FDCWD, path, PEM_BYTES_MAX, &text, &length);
-        if (r < 0)
-                return error_prefixf(reterr, r, "%s", path);
-        r = json_object_set_new(settings, name, json_string(text));
-        explicit_bzero(text, length);
-        return r < 0 ? error_setf(reterr, EINVAL, "%s is not a PEM file", path) : 0;
-}
-
-/* A duration of the configuration, which has been checked. */
-static json_int_t read_cache_msec(const char *text, uint64_t usec) {
-        if (text)
-                (void) duration_parse(text, &usec);
-        return (json_int_t) (usec / USEC_PER_MSEC);
-}
-
-static bool is_on_unless_off(OptionalBool value) {
-        return !value.is_set || value.value;
-}
-
-static json_t *list_plain_settings(const Agent *agent) {
-        const AuthenticationConfig *authentication = &agent->config.authentication;
-        const AuthorizationConfig *authorization = &agent->config.authorization;
-
-        return json_pack(
-                "{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I}", "nodeName",
-                agent->node.name, "kubernetesVersion", NODE_KUBELET_VERSION, "manifestDirectory",
-                agent->manifest_dir, "alone", !agent->kubeconfig, "anonymous",
-                authentication->anonymous.enabled, "tokenReviews",
-                is_on_unless_off(authentication->webhook.enabled), "accessReviews",
-                authorization->mode != AUTHORIZATION_ALWAYS_ALLOW, "debuggingHandlers",
-                is_on_unless_off(agent->config.enable_debugging_handlers), "tokenCacheMilliseconds",
-                read_cache_msec(authentication->webhook.cache_ttl, 120 * USEC_PER_SEC),
-                "allowedCacheMilliseconds",
-                read_cache_msec(authorization->webhook.cache_authorized_ttl, 300 * USEC_PER_SEC),
-                "deniedCacheMilliseconds",
-                read_cache_msec(authorization->webhook.cache_unauthorized_ttl, 30 * USEC_PER_SEC));
-}
+#include <errno.h>
 
 /* Made by the first request that needs it. */
 static int find_lone_node(Agent *agent) {
         const LoneNodeSpec spec = { .event = agent->event,
-                                    .state_dir = agent->state_dir,
+                                    .state_dir = agent->paths.state_dir,
                                     .node_name = agent->node.name };
 
         return agent->lone ? 0 : lone_node_new(&spec, &agent->lone);
-}
-
-static int add_lone_node_settings(Agent *agent, json_t *settings, Error *reterr) {
-        int r;
-
-        if (agent->kubeconfig)
-                return 0;
-        r = find_lone_node(agent);
-        return r < 0 ? r : lone_node_add_settings(agent->lone, settings, reterr);
 }
 
 int agent_make_kubeconfig(void *userdata, char **ret_json, Error *reterr) {
         Agent *agent = userdata;
         int r;
 
-        if (agent->kubeconfig)
+        if (agent->paths.kubeconfig)
                 return error_setf(reterr, EINVAL,
                                   "this node belongs to an API server (%s); use a kubeconfig of "
                                   "the cluster",
-                                  agent->kubeconfig);
+                                  agent->paths.kubeconfig);
         r = find_lone_node(agent);
         return r < 0 ? r
                      : lone_node_make_kubeconfig(agent->lone, agent->config.tls_cert_file, ret_json,
@@ -101,61 +37,36 @@ int agent_make_kubeconfig(void *userdata, char **ret_json, Error *reterr) {
 
 int agent_get_node_api_settings(void *userdata, char **ret_json, Error *reterr) {
         Agent *agent = userdata;
-        const Config *config = &agent->config;
-        cleanup_with(json_decrefp) json_t *settings = list_plain_settings(agent);
-        int r;
+        int r = agent->paths.kubeconfig ? 0 : find_lone_node(agent);
 
-        if (!settings)
-                return -ENOMEM;
-        r = add_pem_file(settings, "certificate", config->tls_cert_file, reterr);
-        if (r >= 0)
-                r = add_pem_file(settings, "key", config->tls_private_key_file, reterr);
-        if (r >= 0)
-                r = add_pem_file(settings, "clientCA", config->authentication.x509.client_ca_file,
-                                 reterr);
-        if (r >= 0)
-                r = add_lone_node_settings(agent, settings, reterr);
         if (r < 0)
                 return r;
-        *ret_json = json_dumps(settings, JSON_COMPACT);
-        return *ret_json ? 0 : -ENOMEM;
+        return node_api_settings_to_json(
+                &(NodeApiSettingsSpec){ .config = &agent->config,
+                                        .node_name = agent->node.name,
+                                        .manifest_dir = agent->paths.manifest_dir,
+                                        .lone = agent->lone },
+                ret_json, reterr);
 }
 
 /* ---- reviews ---- */
 
-static char *format_review_error(const KubeResponse *response) {
-        cleanup_free char *message = kube_response_describe_error(response);
-        cleanup_with(json_decrefp) json_t *json =
-                json_pack("{s:s}", "error", message ? message : "out of memory");
-
-        return json ? json_dumps(json, JSON_COMPACT) : NULL;
-}
-
 static void on_review_response(const KubeResponse *response, void *userdata) {
-        bool is_good = !response->error && response->status / 100 == 2;
-
-        http_review_done(userdata,
-                         is_good ? strdup(response->body) : format_review_error(response));
+        http_review_done(userdata, kube_review_result(response));
 }
 
 int agent_start_review(void *userdata, HttpReviewKind kind, const char *body, HttpReview *review,
                        void **ret_request, Error *reterr) {
         Agent *agent = userdata;
-        KubeRequestSpec spec = { .method = "POST",
-                                 .path = kind == HTTP_TOKEN_REVIEW
-                                                 ? "/apis/authentication.k8s.io/v1/tokenreviews"
-                                                 : "/apis/authorization.k8s.io/v1/"
-                                                   "subjectaccessreviews",
-                                 .body = body,
-                                 .body_length = strlen(body),
-                                 .deadline_usec = 10 * USEC_PER_SEC,
-                                 .on_done = on_review_response,
-                                 .userdata = review };
+        KubeRequestSpec spec = kind == HTTP_TOKEN_REVIEW ? kube_token_review_request(body)
+                                                         : kube_access_review_request(body);
         KubeRequest *request = NULL;
         int r;
 
         if (!agent->apiserver)
                 return error_setf(reterr, EAGAIN, "this node has joined no API server");
+        spec.on_done = on_review_response;
+        spec.userdata = review;
         r = apiserver_start_request(agent->apiserver, &spec, &request, reterr);
         if (r >= 0)
                 *ret_request = request;
@@ -167,6 +78,13 @@ void agent_cancel_review(void *request) {
 }
 
 /* ---- ports ---- */
+
+int agent_check_pod(void *userdata, const char *namespace, const char *pod, const char *uid,
+                    Error *reterr) {
+        Agent *agent = userdata;
+
+        return pod_manager_check_pod(agent->pod_manager, namespace, pod, uid, reterr);
+}
 
 int agent_open_port(void *userdata, const char *namespace, const char *pod, const char *uid,
                     unsigned port, bool is_ipv6, Error *reterr) {

@@ -10,5 +10,7 @@ int agent_make_kubeconfig(void *userdata, char **ret_json, Error *reterr);
 int agent_start_review(void *userdata, HttpReviewKind kind, const char *body, HttpReview *review,
                        void **ret_request, Error *reterr);
 void agent_cancel_review(void *request);
+int agent_check_pod(void *userdata, const char *namespace, const char *pod, const char *uid,
+                    Error *reterr);
 int agent_open_port(void *userdata, const char *namespace, const char *pod, const char *uid,
                     unsigned port, bool is_ipv6, Error *reterr);

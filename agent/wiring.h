@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of the wiring share: agent.c builds the modules, eviction-wiring.c connects the
- * eviction manager, http-handlers.c, image-handlers.c, stats-handlers.c and debug-handlers.c answer
- * requests on the local socket. */
+/* What the files of the wiring share: agent.c builds the modules, apiserver-wiring.c
+ * and eviction-wiring.c connect two of them, http-handlers.c, node-api-handlers.c and
+ * debug-handlers.c answer requests on the local socket. */
 
 #include "agent/apiserver/apiserver.h"
 #include "agent/bundle/bundle.h"
@@ -18,7 +18,6 @@
 #include "agent/image/image-store.h"
 #include "agent/image/manual-pulls.h"
 #include "agent/manifest/manifest.h"
-#include "agent/metrics/cpu-rates.h"
 #include "agent/metrics/event-store.h"
 #include "agent/metrics/metrics.h"
 #include "agent/metrics/service-notifier.h"
@@ -26,27 +25,14 @@
 #include "agent/node/lone-node.h"
 #include "agent/node/machine-info.h"
 #include "agent/node/node-labels.h"
+#include "agent/node/paths.h"
 #include "agent/pods/node-shutdown-manager.h"
 #include "agent/pods/pod-manager.h"
-#include "agent/pods/storage-usage.h"
+#include "agent/pods/stats-provider.h"
 #include "agent/sandbox/systemd-client.h"
 
 typedef struct Agent {
-        /* Absolute paths. */
-        char *manifest_dir;
-        char *state_dir;
-        char *run_dir;
-        char *log_dir;
-        char *shim_path;
-        char *image_helper_path;
-        char *shim_cgroup;
-        char *socket_path;
-        int lock_fd;
-
-        char *config_path;
-        char *kubeconfig;
-        char *bootstrap_kubeconfig; /* NULL: none */
-        char *certificate_dir;      /* NULL: the default one */
+        AgentPaths paths;
         Config config;
         MachineInfo node;
         NodeResources allocatable;    /* to pods */
@@ -80,8 +66,7 @@ typedef struct Agent {
         ServiceNotifier *notifier;
         NodeShutdownManager *shutdown_manager;
         EventStore *events;
-        CpuRates *cpu_rates;              /* of /stats/summary; NULL before the first request */
-        StorageUsage *storage_usage;      /* likewise */
+        StatsProvider stats;
         uint64_t last_containers_started; /* when the counts were read last */
         uint64_t last_reported_event;     /* its number; to the API server */
 
@@ -103,16 +88,19 @@ AgentMetrics agent_collect_counts(Agent *agent);
 /* Records the event, and passes it on to the journal, watchers and the API server. */
 void agent_on_event(const PodEvent *event, void *userdata);
 
+/* Labels or taints of the node have changed. */
+void agent_apply_node_labels(Agent *agent);
+
+/* apiserver-wiring.c: without an API server to join, or to drain, 'apiserver' stays NULL. */
+int build_apiserver_sync(Agent *agent, bool drain);
+void plug_in_apiserver(Agent *agent, ApiServerPodSource *source);
+
+/* Reports all events that were added or counted since. */
+void report_events_to_apiserver(Agent *agent);
+
 /* eviction-wiring.c: before the pod manager is built, and after it has loaded records. */
 int build_eviction_manager(Agent *agent);
 void restore_eviction_conditions(Agent *agent);
-
-/* reserved-resources.c: what pods may have together, for their admission and of their control
- * group, after the configuration and the bundle's have been filled. Without a reservation, that is
- * what the machine has, and their group is without a limit. And, when the agent starts, the groups
- * that the reservations are for, and the events of a node that starts. */
-void agent_reserve_resources(Agent *agent);
-void agent_enforce_reservations(Agent *agent);
 
 /* http-handlers.c: the second serves /healthz at the configured port; a failure is logged. */
 extern const HttpServerHandlers agent_http_handlers;

@@ -7,7 +7,9 @@
 #include "agent/model/capability.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/log.h"
 
+#include <fcntl.h>
 #include <sys/utsname.h>
 
 enum {
@@ -225,4 +227,18 @@ json_t *seccomp_profile_resolve(const SeccompProfile *profile, uint64_t capabili
                 return NULL;
         }
         return result;
+}
+
+int seccomp_profile_load_default(const char *path, SeccompProfile **ret, Error *reterr) {
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (path && streq(path, "builtin"))
+                return seccomp_profile_builtin(ret);
+        if (path)
+                return seccomp_profile_load(AT_FDCWD, path, ret, reterr);
+        r = seccomp_profile_load(AT_FDCWD, "/usr/share/containers/seccomp.json", ret, &error);
+        if (r < 0 && r != -ENOENT)
+                log_warning("%s; using the built-in seccomp profile", error_message(&error, r));
+        return r < 0 ? seccomp_profile_builtin(ret) : 0;
 }

@@ -21,6 +21,10 @@ int seccomp_profile_load(int dir_fd, const char *path, SeccompProfile **ret, Err
 /* The built-in profile. */
 int seccomp_profile_builtin(SeccompProfile **ret);
 
+/* The profile of RuntimeDefault: that of 'path' ("builtin": the built-in one), else, where it is
+ * NULL, the distribution's, else the built-in one. 0, or -errno with a message. */
+int seccomp_profile_load_default(const char *path, SeccompProfile **ret, Error *reterr);
+
 SeccompProfile *seccomp_profile_free(SeccompProfile *profile);
 DEFINE_CLEANUP(SeccompProfile *, seccomp_profile_free)
 

@@ -38,3 +38,12 @@ char *format_eviction_message(const ResourceShortage *shortage, const ContainerU
         }
         return memstream_finish(out, &text);
 }
+
+char *format_reclaim_message(const ResourceShortage *shortage) {
+        char *text;
+
+        return asprintf(&text, "Attempting to reclaim %s",
+                        eviction_signals[shortage->signal].resource) < 0
+                       ? NULL
+                       : text;
+}

@@ -24,3 +24,6 @@ typedef struct ContainerUsage {
  * caller frees, or NULL. */
 char *format_eviction_message(const ResourceShortage *shortage, const ContainerUsage *containers,
                               size_t n);
+
+/* That resources are reclaimed, as the kubelet's event EvictionThresholdMet has it. Likewise. */
+char *format_reclaim_message(const ResourceShortage *shortage);

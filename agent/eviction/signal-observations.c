@@ -101,3 +101,25 @@ bool has_dedicated_image_fs(const ObservedPaths *paths) {
         return stat(paths->state_dir, &state) >= 0 && stat(paths->images_dir, &images) >= 0 &&
                state.st_dev != images.st_dev;
 }
+
+static FilesystemUsage filesystem_usage_of_signals(const SignalObservation *bytes,
+                                                   const SignalObservation *inodes) {
+        return (FilesystemUsage){ .capacity = (uint64_t) bytes->capacity,
+                                  .available = (uint64_t) bytes->available,
+                                  .used = (uint64_t) (bytes->capacity - bytes->available),
+                                  .inodes = (uint64_t) inodes->capacity,
+                                  .inodes_free = (uint64_t) inodes->available };
+}
+
+NodeStats node_stats_of_observations(const SignalObservations *observed) {
+        const SignalObservation *of = observed->of, *pids = &of[EVICTION_PIDS];
+
+        return (NodeStats){
+                .filesystem = filesystem_usage_of_signals(&of[EVICTION_NODE_FS],
+                                                          &of[EVICTION_NODE_FS_INODES]),
+                .image_filesystem = filesystem_usage_of_signals(&of[EVICTION_IMAGE_FS],
+                                                                &of[EVICTION_IMAGE_FS_INODES]),
+                .pids_max = (uint64_t) pids->capacity,
+                .pids = (uint64_t) (pids->capacity - pids->available),
+        };
+}

@@ -5,6 +5,7 @@
  * available. */
 
 #include "agent/eviction/thresholds.h"
+#include "agent/model/usage.h"
 
 typedef struct ObservedPaths {
         const char *pods_group; /* the cgroup of all pods; NULL: unknown */
@@ -17,3 +18,6 @@ void observe_eviction_signals(const ObservedPaths *paths, SignalObservations *re
 
 /* Whether images have a file system of their own, which pods do not write to. */
 bool has_dedicated_image_fs(const ObservedPaths *paths);
+
+/* The file systems and process IDs in observations, for /stats/summary. */
+NodeStats node_stats_of_observations(const SignalObservations *observed);

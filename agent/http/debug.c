@@ -5,6 +5,7 @@
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"
 #include "common/cleanup.h"
+#include "common/log.h"
 
 static const char debug_text_type[] = "text/plain; charset=utf-8";
 
@@ -18,19 +19,35 @@ enum MHD_Result http_handle_get_dump(HttpServer *server, struct MHD_Connection *
                                        http_handlers_of(server)->dump(http_userdata_of(server)));
 }
 
-static enum MHD_Result reply_log_level(HttpServer *server, struct MHD_Connection *http) {
-        const char *level = http_handlers_of(server)->log_level(http_userdata_of(server));
+static enum MHD_Result reply_log_level(struct MHD_Connection *http) {
         char *line;
 
-        return http_reply_text_consume(http, debug_text_type,
-                                       asprintf(&line, "%s\n", level) < 0 ? NULL : line);
+        return http_reply_text_consume(
+                http, debug_text_type,
+                asprintf(&line, "%s\n", log_level_name(log_level())) < 0 ? NULL : line);
 }
 
 enum MHD_Result http_handle_get_log_level(HttpServer *server, struct MHD_Connection *http,
                                           const char *rest) {
         enum MHD_Result result;
 
-        return http_require_root(http, &result) ? reply_log_level(server, http) : result;
+        return http_require_root(http, &result) ? reply_log_level(http) : result;
+}
+
+static int set_log_level_until_restart(const char *level, Error *reterr) {
+        int priority = log_level_parse(level);
+
+        if (priority < 0)
+                return error_setf(reterr, EINVAL,
+                                  "the log level must be error, warning, info or debug, not '%s'",
+                                  level);
+        if (priority == log_level())
+                return 0;
+        /* Logged at whichever level shows more, so that the journal has both changes. */
+        log_set_level(MAX(priority, log_level()));
+        log_info("Log level set to %s until the agent restarts", level);
+        log_set_level(priority);
+        return 0;
 }
 
 enum MHD_Result http_handle_set_log_level(HttpServer *server, struct MHD_Connection *http,
@@ -42,8 +59,8 @@ enum MHD_Result http_handle_set_log_level(HttpServer *server, struct MHD_Connect
 
         if (!http_require_root(http, &result))
                 return result;
-        r = http_handlers_of(server)->set_log_level(http_userdata_of(server), level, &error);
+        r = set_log_level_until_restart(level, &error);
         if (r < 0)
                 return http_reply_errno(http, r, &error);
-        return reply_log_level(server, http);
+        return reply_log_level(http);
 }

@@ -86,14 +86,15 @@ static int open_requested_session(const ExecUpgrade *upgrade, int socket_fd, Err
 }
 
 /* A client may say which instance of the pod it means. */
-static int check_pod_uid(const ExecUpgrade *upgrade, struct MHD_Connection *http, Error *reterr) {
+static int check_requested_uid(const ExecUpgrade *upgrade, struct MHD_Connection *http,
+                               Error *reterr) {
         const char *uid = http_query_parameter(http, "uid");
 
         if (!uid)
                 return 0;
         return http_handlers_of(upgrade->server)
-                ->open_port(http_userdata_of(upgrade->server), upgrade->names[0], upgrade->names[1],
-                            uid, /* port= */ 0, /* is_ipv6= */ false, reterr);
+                ->check_pod(http_userdata_of(upgrade->server), upgrade->names[0], upgrade->names[1],
+                            uid, reterr);
 }
 
 static bool request_header_has(struct MHD_Connection *http, const char *name, const char *word) {
@@ -173,7 +174,7 @@ static enum MHD_Result handle_session_request(HttpServer *server, struct MHD_Con
                                         attaches ? "attach" : "exec");
         r = parse_exec_request(upgrade, http, &error);
         if (r >= 0)
-                r = check_pod_uid(upgrade, http, &error);
+                r = check_requested_uid(upgrade, http, &error);
         if (r >= 0)
                 r = open_requested_session(upgrade, -EBADF, &error);
         if (r < 0)

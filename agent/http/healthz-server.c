@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/* On libmicrohttpd without threads, as http-server.c. The timer runs only while a client is
- * connected: libmicrohttpd ends a connection that is idle too long when it runs. */
-
 #include "agent/http/healthz-server.h"
 
 #include "agent/http/http-reply.h"
 #include "common/cleanup.h"
-#include "common/clock.h"
+#include "common/mhd-loop.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,31 +21,8 @@ enum {
 };
 
 struct HealthzServer {
-        sd_event_source *mhd_source;
-        sd_event_source *timer;
-        struct MHD_Daemon *mhd;
+        MhdLoop mhd;
 };
-
-static void run_healthz_server(HealthzServer *server) {
-        MHD_UNSIGNED_LONG_LONG timeout_msec;
-
-        (void) MHD_run(server->mhd);
-        (void) sd_event_source_set_enabled(server->timer, SD_EVENT_OFF);
-        if (MHD_get_timeout(server->mhd, &timeout_msec) != MHD_YES)
-                return;
-        if (sd_event_source_set_time_relative(server->timer, timeout_msec * USEC_PER_MSEC) >= 0)
-                (void) sd_event_source_set_enabled(server->timer, SD_EVENT_ONESHOT);
-}
-
-static int on_healthz_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        run_healthz_server(userdata);
-        return 0;
-}
-
-static int on_healthz_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        run_healthz_server(userdata);
-        return 0;
-}
 
 /* "/healthz/ping", "/healthz/syncloop": the kubelet's single checks. */
 static bool is_healthz_path(const char *path) {
@@ -108,27 +80,12 @@ static int open_healthz_socket(const char *text, uint16_t port) {
         return TAKE_FD(fd);
 }
 
-static int start_healthz_daemon(HealthzServer *server, int fd) {
-        server->mhd = MHD_start_daemon(
+static struct MHD_Daemon *start_healthz_daemon(HealthzServer *server, int fd) {
+        return MHD_start_daemon(
                 MHD_USE_EPOLL, 0, NULL, NULL, on_healthz_request, server, MHD_OPTION_LISTEN_SOCKET,
                 fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned) HEALTHZ_CONNECTIONS_MAX,
                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HEALTHZ_MEMORY,
                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HEALTHZ_IDLE_SEC, MHD_OPTION_END);
-        return server->mhd ? 0 : -EIO;
-}
-
-static int add_healthz_sources(HealthzServer *server, sd_event *event) {
-        int epoll_fd = MHD_get_daemon_info(server->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
-        int r = sd_event_add_io(event, &server->mhd_source, epoll_fd, EPOLLIN, on_healthz_readable,
-                                server);
-
-        if (r < 0)
-                return r;
-        r = sd_event_add_time(event, &server->timer, CLOCK_MONOTONIC, 0, 10 * USEC_PER_MSEC,
-                              on_healthz_timer, server);
-        if (r < 0)
-                return r;
-        return sd_event_source_set_enabled(server->timer, SD_EVENT_OFF);
 }
 
 int healthz_server_new(sd_event *event, const char *address, uint16_t port, HealthzServer **ret,
@@ -142,14 +99,11 @@ int healthz_server_new(sd_event *event, const char *address, uint16_t port, Heal
         if (fd < 0)
                 return error_prefixf(reterr, fd, "cannot serve /healthz at %s port %u", address,
                                      port);
-        r = start_healthz_daemon(server, fd);
-        if (r < 0) {
+        r = mhd_loop_start(&server->mhd, event, start_healthz_daemon(server, fd));
+        if (!server->mhd.mhd)
                 (void) close(fd);
-                return error_setf(reterr, -r, "cannot start libmicrohttpd for /healthz");
-        }
-        r = add_healthz_sources(server, event);
         if (r < 0)
-                return r;
+                return error_prefixf(reterr, r, "cannot start libmicrohttpd for /healthz");
         *ret = TAKE_PTR(server);
         return 0;
 }
@@ -157,10 +111,7 @@ int healthz_server_new(sd_event *event, const char *address, uint16_t port, Heal
 HealthzServer *healthz_server_free(HealthzServer *server) {
         if (!server)
                 return NULL;
-        sd_event_source_disable_unref(server->mhd_source);
-        sd_event_source_disable_unref(server->timer);
-        if (server->mhd)
-                MHD_stop_daemon(server->mhd); /* it closes the socket */
+        mhd_loop_stop(&server->mhd); /* it closes the socket */
         free(server);
         return NULL;
 }

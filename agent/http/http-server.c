@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The socket and the connections of the HTTP server, on libmicrohttpd without threads: its epoll
- * descriptor is a source of the event loop, and it runs when that is readable or when it has more
- * to do. Clients are accepted here, to check their credentials and to leave them in the queue of
- * the socket while there are too many. There is no timer while no client is connected. */
+/* The socket and the connections of the HTTP server. Clients are accepted here, to check their
+ * credentials and to leave them in the queue of the socket while there are too many. There is no
+ * timer while no client is connected. */
 
 #include "agent/http/http-server.h"
 
@@ -12,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/mhd-loop.h"
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -41,9 +41,7 @@ struct HttpServer {
 
         sd_event_source *listen_source;      /* a client connects; off while there are too many */
         sd_event_source *accept_retry_timer; /* after descriptors have run out */
-        sd_event_source *mhd_source;         /* libmicrohttpd's epoll descriptor */
-        sd_event_source *deferred_run;       /* libmicrohttpd or a stream has more to do */
-        struct MHD_Daemon *mhd;
+        MhdLoop mhd;
 
         bool has_api_user; /* mainstay-api's */
         uid_t api_uid;
@@ -70,28 +68,13 @@ ResponseStreams *http_streams_of(HttpServer *server) {
 }
 
 void http_server_schedule_run(HttpServer *server) {
-        (void) sd_event_source_set_enabled(server->deferred_run, SD_EVENT_ONESHOT);
+        mhd_loop_schedule_run(&server->mhd);
 }
 
-static void run_mhd(HttpServer *server) {
-        MHD_UNSIGNED_LONG_LONG timeout_msec;
-
-        (void) MHD_run(server->mhd);
-        if (MHD_get_timeout(server->mhd, &timeout_msec) == MHD_YES && timeout_msec == 0)
-                http_server_schedule_run(server);
-}
-
-static int on_mhd_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        run_mhd(userdata);
-        return 0;
-}
-
-static int on_mhd_deferred_run(sd_event_source *source, void *userdata) {
+static void resume_yielding_streams(void *userdata) {
         HttpServer *server = userdata;
 
         response_streams_resume_yielding(&server->streams);
-        run_mhd(server);
-        return 0;
 }
 
 /* ---- connections ---- */
@@ -122,17 +105,6 @@ static void on_mhd_request_completed(void *userdata, struct MHD_Connection *http
                 return;
         http_connection_clear_body(connection);
         http_connection_set_deadline(connection);
-}
-
-/* A NUL that was sent as %00 would end the path early: a path other than the requested one would be
- * compared. */
-static size_t unescape_request_path(void *userdata, struct MHD_Connection *http, char *text) {
-        size_t length = MHD_http_unescape(text);
-
-        for (size_t i = 0; i < length; i++)
-                if (text[i] == '\0')
-                        text[i] = '?';
-        return length;
 }
 
 /* ---- accepting clients ---- */
@@ -218,7 +190,8 @@ static int accept_http_client(HttpServer *server, int listen_fd) {
         if (!is_peer_allowed(server, fd))
                 refuse_peer(fd);
         else
-                (void) MHD_add_connection(server->mhd, fd, (struct sockaddr *) &address, length);
+                (void) MHD_add_connection(server->mhd.mhd, fd, (struct sockaddr *) &address,
+                                          length);
         return 0;
 }
 
@@ -233,7 +206,7 @@ static int on_http_listen_socket(sd_event_source *source, int fd, uint32_t event
                 pause_accepting_clients(server);
         if (server->n_connections >= HTTP_CONNECTIONS_MAX)
                 (void) sd_event_source_set_enabled(server->listen_source, SD_EVENT_OFF);
-        run_mhd(server);
+        mhd_loop_run(&server->mhd);
         return 0;
 }
 
@@ -284,36 +257,22 @@ static int open_http_socket(HttpServer *server, int *ret, Error *reterr) {
         return 0;
 }
 
-static int start_mhd(HttpServer *server, Error *reterr) {
-        server->mhd = MHD_start_daemon(
-                MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
-                        MHD_ALLOW_UPGRADE,
-                0, NULL, NULL, http_route_request, server, MHD_OPTION_NOTIFY_CONNECTION,
-                on_mhd_connection, server, MHD_OPTION_NOTIFY_COMPLETED, on_mhd_request_completed,
-                server, MHD_OPTION_UNESCAPE_CALLBACK, unescape_request_path, server,
-                MHD_OPTION_CONNECTION_LIMIT, (unsigned) HTTP_CONNECTIONS_MAX,
-                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HTTP_CONNECTION_MEMORY,
-                MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_END);
-        if (!server->mhd)
-                return error_setf(reterr, EIO, "cannot start libmicrohttpd");
-        return 0;
+static struct MHD_Daemon *start_http_daemon(HttpServer *server) {
+        return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET |
+                                        MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE,
+                                0, NULL, NULL, http_route_request, server,
+                                MHD_OPTION_NOTIFY_CONNECTION, on_mhd_connection, server,
+                                MHD_OPTION_NOTIFY_COMPLETED, on_mhd_request_completed, server,
+                                MHD_OPTION_UNESCAPE_CALLBACK, mhd_unescape_path, server,
+                                MHD_OPTION_CONNECTION_LIMIT, (unsigned) HTTP_CONNECTIONS_MAX,
+                                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HTTP_CONNECTION_MEMORY,
+                                MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_END);
 }
 
 static int add_http_event_sources(HttpServer *server, int listen_fd_consume) {
         cleanup_close int listen_fd = listen_fd_consume;
-        int epoll_fd = MHD_get_daemon_info(server->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
         int r;
 
-        r = sd_event_add_io(server->event, &server->mhd_source, epoll_fd, EPOLLIN, on_mhd_readable,
-                            server);
-        if (r < 0)
-                return r;
-        r = sd_event_add_defer(server->event, &server->deferred_run, on_mhd_deferred_run, server);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(server->deferred_run, SD_EVENT_OFF);
-        if (r < 0)
-                return r;
         r = sd_event_add_time(server->event, &server->accept_retry_timer, CLOCK_MONOTONIC, 0, 0,
                               on_accept_retry_timer, server);
         if (r < 0)
@@ -352,9 +311,11 @@ int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *ret
         if (!server->socket_path)
                 return -ENOMEM;
 
-        r = start_mhd(server, reterr);
+        server->mhd.on_deferred_run = resume_yielding_streams;
+        server->mhd.userdata = server;
+        r = mhd_loop_start(&server->mhd, server->event, start_http_daemon(server));
         if (r < 0)
-                return r;
+                return error_prefixf(reterr, r, "cannot start libmicrohttpd");
         find_api_user(server);
         r = open_http_socket(server, &fd, reterr);
         if (r < 0)
@@ -377,16 +338,13 @@ static void remove_http_socket(const HttpServer *server) {
 HttpServer *http_server_free(HttpServer *server) {
         if (!server)
                 return NULL;
-        if (server->mhd) {
+        if (server->mhd.mhd)
                 response_streams_abort_all(&server->streams);
-                MHD_stop_daemon(server->mhd);
-        }
+        mhd_loop_stop(&server->mhd);
         if (server->socket_path)
                 remove_http_socket(server);
         sd_event_source_disable_unref(server->listen_source);
         sd_event_source_disable_unref(server->accept_retry_timer);
-        sd_event_source_disable_unref(server->mhd_source);
-        sd_event_source_disable_unref(server->deferred_run);
         sd_event_unref(server->event);
         free(server->socket_path);
         free(server);

@@ -117,9 +117,13 @@ typedef struct HttpServerHandlers {
         int (*add_ephemeral_container)(void *userdata, const char *namespace, const char *pod,
                                        const char *json, char **ret_name, Error *reterr);
 
-        /* Connects to a TCP port of the pod's loopback address, for port-forward; 0: only checks
-         * that the pod runs. 'uid' may be NULL. A descriptor, or 0 for a check; -ENOENT (404),
+        /* Checks that the pod runs, and that its UID is this one; NULL: any. 0; -ENOENT (404),
          * another -errno (500), with a message. */
+        int (*check_pod)(void *userdata, const char *namespace, const char *pod, const char *uid,
+                         Error *reterr);
+
+        /* The same, and connects to a TCP port of the pod's loopback address, for port-forward. A
+         * descriptor or -errno. */
         int (*open_port)(void *userdata, const char *namespace, const char *pod, const char *uid,
                          unsigned port, bool is_ipv6, Error *reterr);
 
@@ -184,10 +188,6 @@ typedef struct HttpServerHandlers {
 
         /* The dump of the agent's state as text that the server frees, or NULL. */
         char *(*dump)(void *userdata);
-
-        /* The name of the log level; the second sets it: 0, -EINVAL with a message. */
-        const char *(*log_level)(void *userdata);
-        int (*set_log_level)(void *userdata, const char *level, Error *reterr);
 } HttpServerHandlers;
 
 typedef struct HttpServerConfig {

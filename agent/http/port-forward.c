@@ -64,10 +64,13 @@ static enum MHD_Result reply_port_upgrade(HttpServer *server, struct MHD_Connect
 
 static int open_requested_port(HttpServer *server, struct MHD_Connection *http, const char *rest,
                                bool only_check, Error *reterr) {
+        const HttpServerHandlers *handlers = http_handlers_of(server);
+        void *userdata = http_userdata_of(server);
+        const char *uid = http_query_parameter(http, "uid");
         cleanup_free char *path = strdup(rest);
         char *pod = path ? strchr(path, '/') : NULL;
         int64_t port = 0;
-        int r = 0;
+        int r;
 
         if (!path)
                 return -ENOMEM;
@@ -75,15 +78,15 @@ static int open_requested_port(HttpServer *server, struct MHD_Connection *http, 
                 return error_setf(reterr, ENOENT,
                                   "the path must be /portForward/<namespace>/<pod>");
         *pod++ = '\0';
-        if (!only_check)
-                r = http_query_number(http, "port", 1, &port, reterr);
+        if (only_check)
+                return handlers->check_pod(userdata, path, pod, uid, reterr);
+        r = http_query_number(http, "port", 1, &port, reterr);
         if (r < 0)
                 return r;
-        if (!only_check && (port < 1 || port > PORT_MAX))
+        if (port < 1 || port > PORT_MAX)
                 return error_setf(reterr, EINVAL, "port must be between 1 and %d", PORT_MAX);
-        return http_handlers_of(server)->open_port(
-                http_userdata_of(server), path, pod, http_query_parameter(http, "uid"),
-                (unsigned) port, streq_ptr(http_query_parameter(http, "family"), "6"), reterr);
+        return handlers->open_port(userdata, path, pod, uid, (unsigned) port,
+                                   streq_ptr(http_query_parameter(http, "family"), "6"), reterr);
 }
 
 enum MHD_Result http_handle_port_forward(HttpServer *server, struct MHD_Connection *http,

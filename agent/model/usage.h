@@ -31,6 +31,13 @@ typedef struct FilesystemUsage {
         uint64_t inodes, inodes_free;
 } FilesystemUsage;
 
+/* What the node as a whole has and uses. */
+typedef struct NodeStats {
+        FilesystemUsage filesystem;       /* of pods and containers */
+        FilesystemUsage image_filesystem; /* may be the same */
+        uint64_t pids_max, pids;
+} NodeStats;
+
 /* What a directory of a container or a pod takes on its file system. */
 typedef enum StorageKind {
         STORAGE_ROOTFS,    /* of a container: its writable layers */

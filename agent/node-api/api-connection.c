@@ -25,7 +25,7 @@ static void on_connection_tls_open(TlsStream *stream, int fd, void *userdata) {
         ApiConnection *connection = userdata;
 
         connection->http_fd = fd;
-        if (MHD_add_connection(connection->server->mhd, fd, (const struct sockaddr *) &address,
+        if (MHD_add_connection(connection->server->http.mhd, fd, (const struct sockaddr *) &address,
                                sizeof(address.sun_family)) != MHD_YES)
                 connection->http_fd = -EBADF; /* it was closed, which TLS will notice */
         api_http_schedule_run(connection->server);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* libmicrohttpd without threads and without TLS: its connections are socket pairs, whose other ends
+/* HTTP by libmicrohttpd, without TLS: its connections are socket pairs, whose other ends
  * belong to TlsStream. */
 
 #include "agent/node-api/node-api-private.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
-
-#include <sys/epoll.h>
 
 #define REQUEST_USEC (10 * USEC_PER_SEC) /* for the first request */
 #define IDLE_USEC    (90 * USEC_PER_SEC) /* until the next one, as the kubelet has it */
@@ -17,25 +15,7 @@ enum {
 };
 
 void api_http_schedule_run(NodeApi *server) {
-        (void) sd_event_source_set_enabled(server->deferred_run, SD_EVENT_ONESHOT);
-}
-
-static void run_api_http(NodeApi *server) {
-        MHD_UNSIGNED_LONG_LONG timeout_msec;
-
-        (void) MHD_run(server->mhd);
-        if (MHD_get_timeout(server->mhd, &timeout_msec) == MHD_YES && timeout_msec == 0)
-                api_http_schedule_run(server);
-}
-
-static int on_api_http_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        run_api_http(userdata);
-        return 0;
-}
-
-static int on_api_http_deferred_run(sd_event_source *source, void *userdata) {
-        run_api_http(userdata);
-        return 0;
+        mhd_loop_schedule_run(&server->http);
 }
 
 static void on_api_http_connection(void *userdata, struct MHD_Connection *http, void **context,
@@ -65,37 +45,20 @@ static void on_api_http_completed(void *userdata, struct MHD_Connection *http, v
                 api_connection_set_deadline(connection, IDLE_USEC);
 }
 
-/* A NUL that was sent as %00 would end the path early, and another one would be compared. */
-static size_t unescape_api_path(void *userdata, struct MHD_Connection *http, char *text) {
-        size_t length = MHD_http_unescape(text);
-
-        for (size_t i = 0; i < length; i++)
-                if (text[i] == '\0')
-                        text[i] = '?';
-        return length;
+static struct MHD_Daemon *start_api_daemon(NodeApi *server) {
+        return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET |
+                                        MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE,
+                                0, NULL, NULL, api_request_handle, server,
+                                MHD_OPTION_NOTIFY_CONNECTION, on_api_http_connection, server,
+                                MHD_OPTION_NOTIFY_COMPLETED, on_api_http_completed, server,
+                                MHD_OPTION_UNESCAPE_CALLBACK, mhd_unescape_path, server,
+                                MHD_OPTION_CONNECTION_LIMIT, (unsigned) API_CONNECTIONS_MAX,
+                                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HTTP_CONNECTION_MEMORY,
+                                MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_END);
 }
 
 int api_http_start(NodeApi *server) {
-        int r, fd;
-
-        server->mhd = MHD_start_daemon(
-                MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
-                        MHD_ALLOW_UPGRADE,
-                0, NULL, NULL, api_request_handle, server, MHD_OPTION_NOTIFY_CONNECTION,
-                on_api_http_connection, server, MHD_OPTION_NOTIFY_COMPLETED, on_api_http_completed,
-                server, MHD_OPTION_UNESCAPE_CALLBACK, unescape_api_path, server,
-                MHD_OPTION_CONNECTION_LIMIT, (unsigned) API_CONNECTIONS_MAX,
-                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HTTP_CONNECTION_MEMORY,
-                MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_END);
-        if (!server->mhd)
-                return -ENOMEM;
-        fd = MHD_get_daemon_info(server->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
-        r = sd_event_add_io(server->event, &server->mhd_source, fd, EPOLLIN, on_api_http_readable,
-                            server);
-        if (r >= 0)
-                r = sd_event_add_defer(server->event, &server->deferred_run,
-                                       on_api_http_deferred_run, server);
-        return r < 0 ? r : sd_event_source_set_enabled(server->deferred_run, SD_EVENT_OFF);
+        return mhd_loop_start(&server->http, server->event, start_api_daemon(server));
 }
 
 /* It insists that no connection is suspended or upgraded. */
@@ -111,9 +74,5 @@ static void release_api_connections(NodeApi *server) {
 
 void api_http_stop(NodeApi *server) {
         release_api_connections(server);
-        if (server->mhd)
-                MHD_stop_daemon(server->mhd);
-        server->mhd = NULL;
-        server->mhd_source = sd_event_source_disable_unref(server->mhd_source);
-        server->deferred_run = sd_event_source_disable_unref(server->deferred_run);
+        mhd_loop_stop(&server->http);
 }

@@ -11,8 +11,8 @@
 #include "agent/node-api/request-attributes.h"
 #include "agent/node-api/review-cache.h"
 #include "agent/node-api/tls-stream.h"
+#include "common/mhd-loop.h"
 
-#include <microhttpd.h>
 #include <netinet/in.h>
 
 enum {
@@ -43,8 +43,7 @@ struct NodeApi {
         ApiConnection *connections;
         unsigned n_connections;
 
-        struct MHD_Daemon *mhd;
-        sd_event_source *mhd_source, *deferred_run;
+        MhdLoop http;
 
         ReviewCache *tokens;   /* ApiUser; without a name: the token is invalid */
         ReviewCache *accesses; /* "yes" or "no" */

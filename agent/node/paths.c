@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories and programs of the agent. */
-
 #include "agent/node/paths.h"
 
 #include "common/cleanup.h"
@@ -13,6 +11,61 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+void agent_paths_done(AgentPaths *paths) {
+        free(paths->config);
+        free(paths->manifest_dir);
+        free(paths->kubeconfig);
+        free(paths->bootstrap_kubeconfig);
+        free(paths->certificate_dir);
+        free(paths->shim_cgroup);
+        free(paths->state_dir);
+        free(paths->run_dir);
+        free(paths->log_dir);
+        free(paths->socket);
+        close_fd(paths->lock_fd);
+        free(paths->shim);
+        free(paths->image_helper);
+}
+
+/* ---- options and configuration ---- */
+
+static const char *find_given_path(const char *path, const char *otherwise) {
+        return path ? path : otherwise;
+}
+
+/* NULL stays NULL. */
+static int copy_path(const char *path, char **ret) {
+        if (path && !(*ret = strdup(path)))
+                return -ENOMEM;
+        return 0;
+}
+
+int agent_paths_choose(AgentPaths *paths, const AgentOptions *options, const Config *config,
+                       Error *reterr) {
+        const char *kubeconfig = find_given_path(options->kubeconfig, config->mainstay.kubeconfig);
+        const char *bootstrap = find_given_path(options->bootstrap_kubeconfig,
+                                                config->mainstay.bootstrap_kubeconfig);
+        const char *manifest_dir = find_given_path(options->manifest_dir, config->static_pod_path);
+
+        if (bootstrap && !kubeconfig)
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s: a bootstrap kubeconfig needs the path of a kubeconfig to write",
+                        bootstrap);
+        if (copy_path(options->config_path, &paths->config) < 0 ||
+            copy_path(kubeconfig, &paths->kubeconfig) < 0 ||
+            copy_path(bootstrap, &paths->bootstrap_kubeconfig) < 0 ||
+            copy_path(options->cert_dir, &paths->certificate_dir) < 0 ||
+            copy_path(find_given_path(manifest_dir, "/etc/kubernetes/manifests"),
+                      &paths->manifest_dir) < 0 ||
+            asprintf(&paths->shim_cgroup, "%s/mainstay",
+                     streq(config->cgroup_root, "/") ? "" : config->cgroup_root) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+/* ---- directories ---- */
+
 /* Overlayfs takes a list of paths, which cannot contain its separators. */
 static int check_mountable_path(const char *path, Error *reterr) {
         if (strpbrk(path, ",:\\\n\t \"'"))
@@ -23,7 +76,8 @@ static int check_mountable_path(const char *path, Error *reterr) {
         return 0;
 }
 
-int paths_make_directory(const char *path, mode_t mode, char **ret, Error *reterr) {
+/* Makes the directory with its parents, sets its mode, and gives its real path. */
+static int make_agent_directory(const char *path, mode_t mode, char **ret, Error *reterr) {
         char real[PATH_MAX];
         int r = mkdir_parents_at(AT_FDCWD, path, 0755);
 
@@ -40,7 +94,8 @@ int paths_make_directory(const char *path, mode_t mode, char **ret, Error *reter
         return *ret ? 0 : -ENOMEM;
 }
 
-int paths_make_subdirectory(const char *parent, const char *name, Error *reterr) {
+/* Makes "<parent>/<name>" with its parents; an existing directory stays as it is. */
+static int make_subdirectory(const char *parent, const char *name, Error *reterr) {
         cleanup_free char *path = path_join(parent, name);
         int r = path ? mkdir_parents_at(AT_FDCWD, path, 0755) : -ENOMEM;
 
@@ -50,7 +105,56 @@ int paths_make_subdirectory(const char *parent, const char *name, Error *reterr)
         return 0;
 }
 
-int paths_find_program(const char *name, char **ret) {
+/* An existing directory, such as /var/log, keeps its mode. The path is absolute, since shims and
+ * symbolic links use it too. */
+static int make_log_directories(const char *path, char **ret, Error *reterr) {
+        int r = make_subdirectory(path, "pods", reterr);
+
+        if (r < 0)
+                return r;
+        r = make_subdirectory(path, "containers", reterr);
+        if (r < 0)
+                return r;
+        *ret = realpath(path, NULL);
+        return *ret ? 0
+                    : error_setf(reterr, errno, "cannot use the directory %s: %s", path,
+                                 strerror(errno));
+}
+
+int agent_paths_make_directories(AgentPaths *paths, const AgentOptions *options, Error *reterr) {
+        int r = make_agent_directory(options->state_dir, 0700, &paths->state_dir, reterr);
+
+        if (r < 0)
+                return r;
+        r = make_agent_directory(options->run_dir, 0700, &paths->run_dir, reterr);
+        if (r < 0)
+                return r;
+        paths->socket = path_join(paths->run_dir, "mainstay.sock");
+        if (!paths->socket)
+                return -ENOMEM;
+        return make_log_directories(options->log_dir, &paths->log_dir, reterr);
+}
+
+int agent_paths_lock(AgentPaths *paths, Error *reterr) {
+        cleanup_free char *path = path_join(paths->run_dir, "lock");
+        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+        if (!path)
+                return -ENOMEM;
+        paths->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (paths->lock_fd < 0)
+                return error_setf(reterr, errno, "cannot open %s: %s", path, strerror(errno));
+        /* A lock of the process, not of the open file: a child that is between fork() and exec()
+         * when we are killed holds our descriptors a moment longer, and must not hold the lock. */
+        if (fcntl(paths->lock_fd, F_SETLK, &lock) < 0)
+                return error_setf(reterr, errno == EAGAIN || errno == EACCES ? EBUSY : errno,
+                                  "another mainstayd uses the run directory %s", paths->run_dir);
+        return 0;
+}
+
+/* ---- programs ---- */
+
+static int find_program(const char *name, char **ret) {
         char self[PATH_MAX], *path, *slash;
         ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
@@ -67,4 +171,10 @@ int paths_find_program(const char *name, char **ret) {
         }
         *ret = path_join(MAINSTAY_LIBEXEC_DIR, name);
         return *ret ? 0 : -ENOMEM;
+}
+
+int agent_paths_find_programs(AgentPaths *paths) {
+        int r = find_program("mainstay-shim", &paths->shim);
+
+        return r < 0 ? r : find_program("mainstay-image", &paths->image_helper);
 }

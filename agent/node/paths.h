@@ -1,20 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The directories of the agent, which are made where they do not exist, and the paths of the
- * programs that it starts. */
+/* Where everything is: the files and directories of the agent, by its options and configuration,
+ * the programs that it starts, and the lock of the run directory. */
 
+#include "agent/model/agent-options.h"
+#include "agent/model/config.h"
 #include "common/error.h"
 
-#include <sys/types.h>
+/* Directories are absolute. */
+typedef struct AgentPaths {
+        char *config;
+        char *manifest_dir;
+        char *kubeconfig;           /* NULL: there is no API server to join */
+        char *bootstrap_kubeconfig; /* NULL: none */
+        char *certificate_dir;      /* NULL: the default one */
+        char *shim_cgroup;
 
-/* Makes the directory with its parents, sets its mode, and gives its real path. -EINVAL for a path
- * that a mount option cannot hold. */
-int paths_make_directory(const char *path, mode_t mode, char **ret, Error *reterr);
+        char *state_dir;
+        char *run_dir;
+        char *log_dir;
+        char *socket; /* of the HTTP server */
+        int lock_fd;  /* -EBADF: not locked */
 
-/* Makes "<parent>/<name>" with its parents; an existing directory stays as it is. */
-int paths_make_subdirectory(const char *parent, const char *name, Error *reterr);
+        char *shim;
+        char *image_helper;
+} AgentPaths;
 
-/* The path of another program of Mainstay: beside this one in a build directory, else where it is
- * installed. */
-int paths_find_program(const char *name, char **ret);
+#define AGENT_PATHS_NULL ((AgentPaths){ .lock_fd = -EBADF })
+
+void agent_paths_done(AgentPaths *paths);
+
+/* Sets the first group; an option has precedence over the configuration. Pure. 0, -EINVAL with a
+ * message, -ENOMEM. */
+int agent_paths_choose(AgentPaths *paths, const AgentOptions *options, const Config *config,
+                       Error *reterr);
+
+/* Makes the directories where they do not exist, and sets their paths. -EINVAL for a path that a
+ * mount option cannot hold; with a message. */
+int agent_paths_make_directories(AgentPaths *paths, const AgentOptions *options, Error *reterr);
+
+/* One agent per run directory: -EBUSY with a message where another holds it. The kernel releases
+ * the lock when its holder dies. */
+int agent_paths_lock(AgentPaths *paths, Error *reterr);
+
+/* Finds the other programs of Mainstay: beside this one in a build directory, else where they are
+ * installed. 0 or -ENOMEM. */
+int agent_paths_find_programs(AgentPaths *paths);

@@ -89,6 +89,42 @@ AgentMetrics collect_agent_counts(const char *node_name, PodManager *pod_manager
         return counts;
 }
 
+/* ---- probes ---- */
+
+typedef LIST_OF(ProbeSample) ProbeSampleList;
+
+static void collect_probe_sample(const ProbeSample *sample, void *userdata) {
+        ProbeSampleList *list = userdata;
+        ProbeSample *more = reallocarray(list->items, list->n + 1, sizeof(*more));
+
+        if (!more)
+                return;
+        list->items = more;
+        list->items[list->n++] = *sample;
+}
+
+char *collect_probe_metrics(const PodManager *pod_manager) {
+        ProbeSampleList samples = { 0 };
+        char *text;
+
+        pod_manager_for_each_probe(pod_manager, collect_probe_sample, &samples);
+        text = probe_metrics_format(samples.items, samples.n);
+        free(samples.items);
+        return text;
+}
+
+char *collect_agent_metrics(const PodManager *pod_manager, AgentMetrics counts) {
+        ProbeSampleList samples = { 0 };
+        char *text;
+
+        pod_manager_for_each_probe(pod_manager, collect_probe_sample, &samples);
+        counts.probes = samples.items;
+        counts.n_probes = samples.n;
+        text = agent_metrics_format(&counts);
+        free(samples.items);
+        return text;
+}
+
 /* ---- resource usage ---- */
 
 static void add_container_usage(ResourceMetrics *usage, const Pod *pod, const char *pod_group,

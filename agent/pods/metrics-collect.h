@@ -17,6 +17,12 @@ AgentMetrics collect_agent_counts(const char *node_name, PodManager *pod_manager
  * which the caller frees; NULL: out of memory. */
 char *collect_resource_usage(PodManager *pod_manager, const BundleConfig *config);
 
+/* The results of all probes as Prometheus text (/metrics/probes), likewise. */
+char *collect_probe_metrics(const PodManager *pod_manager);
+
+/* /metrics: these counts and the results of all probes, likewise. */
+char *collect_agent_metrics(const PodManager *pod_manager, AgentMetrics counts);
+
 /* "<namespace>/<name>/<uid>", the order of pod_manager_next_pod(). The caller frees it; NULL: out
  * of memory. */
 char *format_pod_key(const Pod *pod);

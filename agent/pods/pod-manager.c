@@ -670,6 +670,13 @@ int pod_manager_attach(PodManager *manager, const char *namespace, const char *p
                      : -ENOENT;
 }
 
+int pod_manager_check_pod(PodManager *manager, const char *namespace, const char *pod,
+                          const char *uid, Error *reterr) {
+        PodEntry *entry = pod_manager_find_running(manager, namespace, pod, reterr);
+
+        return entry ? pod_worker_check_instance(entry->worker, uid, reterr) : -ENOENT;
+}
+
 int pod_manager_open_port(PodManager *manager, const char *namespace, const char *pod,
                           const char *uid, unsigned port, bool is_ipv6, Error *reterr) {
         PodEntry *entry = pod_manager_find_running(manager, namespace, pod, reterr);

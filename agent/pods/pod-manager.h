@@ -99,6 +99,10 @@ void pod_manager_remove_leftovers(PodManager *manager);
 int pod_manager_delete_pod(PodManager *manager, const char *namespace, const char *pod,
                            int64_t grace_seconds, const char *reason, Error *reterr);
 
+/* Whether the pod runs; see pod_worker_check_instance(). */
+int pod_manager_check_pod(PodManager *manager, const char *namespace, const char *pod,
+                          const char *uid, Error *reterr);
+
 /* A connection to a port of a pod; see pod_worker_open_port(). */
 int pod_manager_open_port(PodManager *manager, const char *namespace, const char *pod,
                           const char *uid, unsigned port, bool is_ipv6, Error *reterr);

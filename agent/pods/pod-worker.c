@@ -340,7 +340,7 @@ int pod_worker_status(PodWorker *worker, PodStatus *ret) {
                                        (sandbox->state == WORKER_SYNCING && sandbox->needs_cleanup),
                         .is_sandbox_ready = is_ready,
                 },
-                &worker->conditions, ret);
+                &worker->reported, ret);
 }
 
 void pod_worker_for_each_probe(const PodWorker *worker, probe_sample_t each, void *userdata) {
@@ -369,19 +369,24 @@ int pod_worker_attach(PodWorker *worker, const char *name, const SandboxAttach *
                                          reterr);
 }
 
-int pod_worker_open_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
-                         Error *reterr) {
+int pod_worker_check_instance(const PodWorker *worker, const char *uid, Error *reterr) {
         const Pod *pod = worker->instance.pod;
-        cleanup_close int namespace_fd = -EBADF;
-        int fd;
 
         if (uid && !streq(uid, pod->metadata.uid))
                 return error_setf(reterr, ENOENT, "pod not found");
         if (!worker->instance.sandbox || !sandbox_is_connected(worker->instance.sandbox))
                 return error_setf(reterr, ENXIO, "pod not found (\"%s_%s\")", pod->metadata.name,
                                   pod->metadata.namespace);
-        if (port == 0)
-                return 0;
+        return 0;
+}
+
+int pod_worker_open_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
+                         Error *reterr) {
+        cleanup_close int namespace_fd = -EBADF;
+        int fd, r = pod_worker_check_instance(worker, uid, reterr);
+
+        if (r < 0)
+                return r;
         namespace_fd = sandbox_open_network_namespace(worker->instance.sandbox);
         if (namespace_fd < 0 && namespace_fd != -ENOENT) /* -ENOENT: it is the node's */
                 return error_prefixf(reterr, namespace_fd, "the pod's network namespace");
@@ -624,8 +629,7 @@ void pod_worker_recover_containers(PodWorker *worker) {
                 pod_container_recover(worker->containers.items[i], &worker->terminated);
 }
 
-/* Only of pods whose containers may complete, and once it is known what an earlier agent left. */
-static void store_terminated_containers(PodWorker *worker) {
+void pod_worker_store_terminated_containers(PodWorker *worker) {
         const PodContainers *containers = &worker->containers;
         cleanup_free TerminatedContainer *terminated = NULL;
         size_t n = 0;
@@ -665,7 +669,7 @@ void pod_worker_step(PodWorker *worker) {
         storage_monitor_step(&worker->storage, !pod_worker_is_terminating(worker) &&
                                                        pod_worker_sandbox_is_ready(worker) &&
                                                        pod_worker_has_processes(worker));
-        store_terminated_containers(worker);
+        pod_worker_store_terminated_containers(worker);
         for (size_t i = 0; i < worker->containers.n; i++)
                 pod_container_step(worker->containers.items[i]);
 }

@@ -118,9 +118,12 @@ int pod_worker_open_session(PodWorker *worker, const char *name, const SandboxSe
 int pod_worker_attach(PodWorker *worker, const char *name, const SandboxAttach *attach,
                       int socket_fd, Error *reterr);
 
-/* Connects to a TCP port of the loopback address in the pod's network; does not wait. Port 0 only
- * checks that there is a sandbox. A descriptor, or 0 for a check; -ENOENT: 'uid' is not NULL and
- * not the pod's; another -errno; with a message. */
+/* Checks that there is a sandbox, and that 'uid' is the pod's or NULL. 0; -ENOENT, -ENXIO with a
+ * message. */
+int pod_worker_check_instance(const PodWorker *worker, const char *uid, Error *reterr);
+
+/* The same, and connects to a TCP port of the loopback address in the pod's network; does not wait.
+ * A descriptor, or -errno with a message. */
 int pod_worker_open_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
                          Error *reterr);
 

@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/log.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -41,7 +42,6 @@ typedef struct FakeAgent {
         char deleted[64]; /* "namespace/pod/grace" */
         char ordered[64];
         bool is_ready;
-        const char *log_level;
         bool is_live; /* of the only log */
 } FakeAgent;
 
@@ -142,17 +142,6 @@ static char *dump_agent(void *userdata) {
         return strdup("Agent:\n  version: 1\n");
 }
 
-static const char *log_level_name_of_agent(void *userdata) {
-        return fake_agent.log_level ? fake_agent.log_level : "info";
-}
-
-static int set_log_level_of_agent(void *userdata, const char *level, Error *reterr) {
-        if (!streq(level, "debug"))
-                return error_setf(reterr, EINVAL, "unknown level '%s'", level);
-        fake_agent.log_level = "debug";
-        return 0;
-}
-
 static char *print_metrics(void *userdata) {
         return strdup("kubelet_running_pods 3\n");
 }
@@ -201,9 +190,7 @@ static const HttpServerHandlers handlers = { .next_pod = next_pod,
                                              .is_ready = is_ready,
                                              .metrics = print_metrics,
                                              .resource_metrics = print_metrics,
-                                             .dump = dump_agent,
-                                             .log_level = log_level_name_of_agent,
-                                             .set_log_level = set_log_level_of_agent };
+                                             .dump = dump_agent };
 
 static void start_http_server(void) {
         cleanup_error Error error = ERROR_NULL;

@@ -40,13 +40,19 @@ static void expect_put(const char *path, const char *head, const char *body) {
 
 TEST(dump_and_log_level_are_served_to_root)
 {
+        int level = log_level();
+
+        log_set_level(log_level_parse("info"));
         start_http_server();
         expect_answer("/debug/dump", "HTTP/1.1 200", "Agent:\n  version: 1\n");
         expect_answer("/debug/loglevel", "HTTP/1.1 200", "info\n");
-        expect_put("/debug/loglevel?level=loud", "HTTP/1.1 400", "unknown level 'loud'\n");
-        expect_put("/debug/loglevel", "HTTP/1.1 400", "unknown level ''\n");
+        expect_put("/debug/loglevel?level=loud", "HTTP/1.1 400",
+                   "the log level must be error, warning, info or debug, not 'loud'\n");
+        expect_put("/debug/loglevel", "HTTP/1.1 400",
+                   "the log level must be error, warning, info or debug, not ''\n");
         expect_put("/debug/loglevel?level=debug", "HTTP/1.1 200", "debug\n");
         expect_answer("/debug/loglevel", "HTTP/1.1 200", "debug\n");
+        log_set_level(level);
         expect_put("/debug/dump", "HTTP/1.1 405", "/debug/dump takes the method GET only\n");
         expect_idle();
         stop_http_server();
@@ -527,6 +533,8 @@ TEST(socket_is_for_root_and_its_group)
         EXPECT_EQ(stat(socket_path, &st), 0);
         EXPECT_EQ(st.st_mode & 07777, 0660);
         if (geteuid() == 0) {
+                int level = log_level();
+
                 EXPECT_EQ(chmod(test_directory(), 0755), 0);
                 EXPECT_EQ(chmod(socket_path, 0666), 0);
                 EXPECT_EQ(ask_as_nobody("GET /pods HTTP/1.0\r\n\r\n"), 403);
@@ -535,7 +543,7 @@ TEST(socket_is_for_root_and_its_group)
                 EXPECT_EQ(ask_as_nobody("GET /debug/dump HTTP/1.0\r\n\r\n"), 403);
                 EXPECT_EQ(ask_as_nobody("GET /debug/loglevel HTTP/1.0\r\n\r\n"), 403);
                 EXPECT_EQ(ask_as_nobody("PUT /debug/loglevel?level=debug HTTP/1.0\r\n\r\n"), 403);
-                EXPECT(!fake_agent.log_level);
+                EXPECT_EQ(log_level(), level);
         }
         stop_http_server();
 }

@@ -145,4 +145,4 @@ class Wire(Relay):
 
 
 def run_command(*words):
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, timeout=30)
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, timeout=60)

@@ -112,7 +112,7 @@ class Listener(http.server.ThreadingHTTPServer):
         with self.lock:
             self.connections.add(request)
         try:
-            request.settimeout(30)
+            request.settimeout(60)
             with self.api_server.context.wrap_socket(request, server_side=True) as wrapped:
                 with self.lock:
                     self.connections.add(wrapped)

@@ -29,7 +29,7 @@ def program(name):
 
 class SocketConnection(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("localhost", timeout=10)
+        super().__init__("localhost", timeout=60)
         self.path = path
 
     def connect(self):
@@ -120,7 +120,7 @@ class Node:
     def stop(self):
         """SIGTERM; gives the exit status."""
         self.agent.terminate()
-        return self.agent.wait(30)
+        return self.agent.wait(60)
 
     def said(self):
         return world.read(self.stderr) or ""
@@ -210,7 +210,7 @@ class Node:
                     return status
         return {}
 
-    def wait_pod(self, name, predicate, what, deadline=30.0):
+    def wait_pod(self, name, predicate, what, deadline=60.0):
         """Waits until the pod is there and as it should be; gives it."""
         def find_pod():
             pod = self.pod(name)
@@ -218,16 +218,16 @@ class Node:
         return wait(find_pod, lambda: f"{name}: {what}; it is:\n{json.dumps(self.pod(name), indent=1)}\n"
                                   f"the agent said:\n{self.said()[-4000:]}", deadline)
 
-    def wait_running(self, name, deadline=30.0):
+    def wait_running(self, name, deadline=60.0):
         return self.wait_pod(name, is_running, "is running", deadline)
 
-    def wait_phase(self, name, phase, deadline=30.0):
+    def wait_phase(self, name, phase, deadline=60.0):
         return self.wait_pod(name, lambda pod: pod["status"].get("phase") == phase, f"is {phase}", deadline)
 
-    def wait_gone(self, name, deadline=30.0):
+    def wait_gone(self, name, deadline=60.0):
         wait(lambda: not self.pod(name), lambda: f"{name} is gone; it is {self.pod(name)}", deadline)
 
-    def wait_waiting(self, name, reason, container="main", deadline=30.0):
+    def wait_waiting(self, name, reason, container="main", deadline=60.0):
         """Waits for a waiting state with a reason; gives its message."""
         def is_so(pod):
             return any(status["name"] == container and
@@ -236,7 +236,7 @@ class Node:
         self.wait_pod(name, is_so, f"waits, {reason}", deadline)
         return self.status(name, container)["state"].get("waiting", {}).get("message", "")
 
-    def wait_restarts(self, name, count, container="main", deadline=30.0):
+    def wait_restarts(self, name, count, container="main", deadline=60.0):
         """Waits for a container that runs with at least so many restarts; gives its status."""
         self.wait_pod(name, lambda pod: any(
             status["name"] == container and status["restartCount"] >= count and "running" in status["state"]
@@ -244,9 +244,31 @@ class Node:
         return self.status(name, container)
 
     def launch(self, pod):
-        """Drops a pod and waits until it runs; gives it as reported."""
+        """Drops a pod and waits until it runs and has set its traps; gives it as reported."""
         self.drop(pod)
-        return self.wait_running(pod["metadata"]["name"])
+        reported = self.wait_running(pod["metadata"]["name"])
+        self.wait_traps(pod)
+        return reported
+
+    def wait_traps(self, pod):
+        """Waits until the scripts of a pod that runs have set their traps for SIGTERM: until then a shell that is PID 1 does
+        not hear the signal."""
+        name, spec = pod["metadata"]["name"], pod["spec"]
+        if not spec.get("hostPID") and not spec.get("shareProcessNamespace"):
+            for container in spec["containers"]:
+                if specs.sets_trap(container):
+                    self.wait_trap(name, container["name"])
+
+    def wait_trap(self, name, container="main"):
+        wait(lambda: self.has_trap(name, container),
+             lambda: f"{name}/{container} has set its trap; the agent said:\n{self.said()[-4000:]}")
+
+    def has_trap(self, name, container="main"):
+        """Whether the container's script handles SIGTERM; one that does not run has nothing to set."""
+        if "running" not in self.status(name, container).get("state", {}):
+            return True
+        pid = self.find_init(name, container)
+        return pid is not None and world.handles(pid, signal.SIGTERM)
 
     # What the world says
 
@@ -264,6 +286,8 @@ class Node:
 
     def find_init(self, name, container="main"):
         """The first process of a container, by its control group; None where there is none."""
+        if "containerID" not in self.status(name, container):
+            return None
         inits = [pid for pid in world.cgroup_pids(self.container_cgroup(name, container))
                  if world.is_container_init(pid)]
         assert len(inits) <= 1, f"{name} has more than one first process: {inits}"
@@ -315,8 +339,7 @@ class Node:
         """Removes all pods, stops the agent, and fails unless nothing is left. Cleans up in any case."""
         problems = []
         try:
-            self.remove_all()
-            problems += self.leftovers()
+            problems += self.remove_all()
         except (AssertionError, OSError, http.client.HTTPException) as error:
             problems.append(str(error))
         problems += self.end_agent()
@@ -333,8 +356,22 @@ class Node:
                 shutil.rmtree(entry.path)
             else:
                 os.unlink(entry.path)
-        wait(lambda: not self.pods(), lambda: f"all pods are gone; there are {json.dumps(self.pods())[:4000]}", 60)
-        wait(lambda: not any(self.find_leftovers()), lambda: "nothing is left; there is\n" + "\n".join(self.leftovers()), 20)
+        wait(lambda: not self.pods(), lambda: f"all pods are gone; there are {json.dumps(self.pods())[:4000]}", 180)
+        return self.wait_no_leftovers()
+
+    def wait_no_leftovers(self):
+        """Waits until nothing is left; gives what the last look found. What a look finds may end the next moment, so that no
+        second look describes it."""
+        left = []
+
+        def is_clean():
+            left[:] = self.find_leftovers()
+            return not left
+        try:
+            wait(is_clean, "nothing is left")
+        except AssertionError:
+            pass
+        return left
 
     def leftovers(self):
         return list(self.find_leftovers())

@@ -52,7 +52,7 @@ class NodeApi:
 
     def stop(self):
         self.process.terminate()
-        status = self.process.wait(30)
+        status = self.process.wait(60)
         assert status == 0, f"mainstay-api ended with {status}; it said:\n{self.said()}{self.node.sanitizer_reports()}"
 
     def connect(self, certificate=None):
@@ -63,7 +63,7 @@ class NodeApi:
         if certificate:
             context.load_cert_chain(certificate, certificate.replace(".crt", ".key"))
         plain = wait(self._dial, lambda: f"mainstay-api listens; it said:\n{self.said()}")
-        plain.settimeout(20)
+        plain.settimeout(60)
         return context.wrap_socket(plain)
 
     def _dial(self):
@@ -177,7 +177,7 @@ class SpdyClient:
         elif kind == GOAWAY:
             self.is_over = True
 
-    def until(self, predicate, deadline=20.0):
+    def until(self, predicate, deadline=60.0):
         end = time.monotonic() + deadline
         while not predicate() and not self.is_over:
             assert time.monotonic() < end

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manifests, built of a few words."""
 
+import re
+
 import yaml
 
 IMAGE = "docker.io/library/busybox:1"
@@ -12,6 +14,11 @@ IDLE = "trap 'exit 0' TERM; sleep 100000 & wait"
 def container(name="main", script=IDLE, **fields):
     return {"name": name, "image": IMAGE, "imagePullPolicy": "IfNotPresent",
             "command": ["/bin/sh", "-c", script], **fields}
+
+
+def sets_trap(spec):
+    """Whether the script of a container sets a trap for SIGTERM, in a line that starts with it."""
+    return any(re.search(r"^trap .*\bTERM", word, re.M) for word in spec.get("command") or [])
 
 
 def pod(name, *containers, metadata=None, **spec):

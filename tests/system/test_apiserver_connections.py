@@ -125,7 +125,7 @@ def assert_each_event_arrives(member):
     for size in (512, 1000, 1500, 2500, 4096, 8192, 16384, 32768, 65536):
         text = f"{size} ".ljust(size, "x")
         member.api.patch("configmaps", "default", "settings", {"data": {"text": text}})
-        wait(lambda wanted=text: world.read(path) == wanted, f"the volume follows an event of {size} bytes", 4)
+        wait(lambda wanted=text: world.read(path) == wanted, f"the volume follows an event of {size} bytes", 8)
 
 
 def test_each_event_arrives_before_the_next_one(front, make_member):

@@ -95,10 +95,9 @@ def test_deleted_node_is_registered_again_and_pods_keep_running(make_member):
     member.bind("web")
     member.wait_reported_phase("web", "Running")
     node, pid = wait_ready(member), member.init("web")
-    start = time.monotonic()
     member.api.delete("nodes", None, NODE_NAME)
-    wait(lambda: node_of(member), "another Node", 10)
-    assert time.monotonic() - start < 10 and node_of(member)["metadata"]["uid"] != node["metadata"]["uid"]
+    wait(lambda: node_of(member), "another Node")
+    assert node_of(member)["metadata"]["uid"] != node["metadata"]["uid"]
     wait_ready(member)
     assert world.is_alive(pid) and member.reported("web")["status"]["phase"] == "Running"
 
@@ -191,7 +190,7 @@ def test_lease_is_renewed(make_member):
     member = make_member()
     wait(lambda: lease_of(member), "a Lease")
     first = lease_of(member)
-    wait(lambda: lease_of(member)["spec"]["renewTime"] > first["spec"]["renewTime"], "a renewal", 25)
+    wait(lambda: lease_of(member)["spec"]["renewTime"] > first["spec"]["renewTime"], "a renewal")
     assert first["metadata"]["ownerReferences"][0]["uid"] == node_of(member)["metadata"]["uid"]
 
 
@@ -306,16 +305,16 @@ def test_conflicting_lease_is_read_and_renewed(make_member):
     fault = member.api.misbehave(verb="update", plural="leases", status=409, times=3)
     wait(lambda: fault.struck == 3, "three conflicts", 60)
     first = lease_of(member)["spec"]["renewTime"]
-    wait(lambda: lease_of(member)["spec"]["renewTime"] > first, "a renewal", 30)
+    wait(lambda: lease_of(member)["spec"]["renewTime"] > first, "a renewal")
     lease = lease_of(member)
     skewed = "2099-01-01T00:00:00.000000Z"  # of a clock that was wrong: the time only advances
     member.api.replace("leases", {**lease, "spec": {**lease["spec"], "renewTime": skewed}})
-    wait(lambda: lease_of(member)["spec"]["renewTime"] > skewed, lambda: f"a renewal: {lease_of(member)}", 30)
+    wait(lambda: lease_of(member)["spec"]["renewTime"] > skewed, lambda: f"a renewal: {lease_of(member)}")
 
 
 def test_deleted_lease_is_created_again(make_member):
     member = make_member()
     wait(lambda: lease_of(member), "a Lease")
     member.api.delete("leases", "kube-node-lease", NODE_NAME)
-    wait(lambda: lease_of(member), "another Lease", 30)
+    wait(lambda: lease_of(member), "another Lease")
     wait_ready(member)

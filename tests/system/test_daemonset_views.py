@@ -116,7 +116,7 @@ def test_rollout_status_sleeps_while_it_waits(node):
             assert int(world.status(watching.pid, "voluntary_ctxt_switches")) <= switches + 2
             node.remove("logs")
             assert watching.stdout.readline() == "error: object has been deleted\n"
-            assert watching.wait(30) == 1
+            assert watching.wait(60) == 1
         finally:
             watching.kill()
 

@@ -74,7 +74,7 @@ def test_log_level_is_switched_while_the_agent_runs(crash_node):
     assert node.cli("debug", "log-level", "debug").returncode == 0
     assert node.cli("debug", "log-level").stdout == "debug\n"
     assert node.cli("delete", "pod", "crash").returncode == 0
-    wait(lambda: TRANSITION in node.said(), "state changes of the container are logged", 30)
+    wait(lambda: TRANSITION in node.said(), "state changes of the container are logged")
     wait(lambda: "Pod worker 'default/crash-node1': " in node.said(), "state changes of the pod worker are logged")
     assert re.search(r"Recomputed the desired pods: 1 desired; actions: .*0 stop", node.said())
     assert node.cli("debug", "log-level", "info").returncode == 0
@@ -123,7 +123,7 @@ def test_other_users_are_refused(crash_node):
 
     def run_as_nobody(*words):
         return subprocess.run([harness.program("mainstay"), "--socket", node.socket, *words], check=False, text=True,
-                              capture_output=True, user=65534, group=65534, extra_groups=[], timeout=30)
+                              capture_output=True, user=65534, group=65534, extra_groups=[], timeout=60)
     assert run_as_nobody("get", "pods").returncode == 0
     for words in (("dump",), ("log-level",), ("log-level", "debug")):
         answer = run_as_nobody("debug", *words)
@@ -209,4 +209,4 @@ def test_dump_shows_what_waits_for_an_unreachable_api_server(make_member):
                "the dump has the lost connection", 60)
     assert "last error: " in api
     pattern = r"work queue: pod status, length \d+, .*\n(    .*\n)*    item: default/local-node1, (due|in flight)"
-    wait(lambda: re.search(pattern, section(dump(member), "API server")), "the mirror pod waits in the queue", 30)
+    wait(lambda: re.search(pattern, section(dump(member), "API server")), "the mirror pod waits in the queue")

@@ -3,7 +3,6 @@
 
 import os
 import subprocess
-import time
 
 import pytest
 import specs
@@ -39,12 +38,10 @@ def test_a_deletion_ends_the_back_off(make_node):
     node.drop(specs.pod("crash", specs.container(
         script=f"[ -e {gate} ] || exit 1; " + specs.IDLE, volumeMounts=[specs.mount("d", node.data)]),
         volumes=[specs.host_path("d", node.data)]))
-    assert "back-off 10s" in node.wait_waiting("crash", "CrashLoopBackOff")
+    wait(lambda: "back-off 20s" in node.wait_waiting("crash", "CrashLoopBackOff"), "it waits for 20 seconds")
     os.close(os.open(gate, os.O_CREAT))
-    asked = time.monotonic()
     assert node.cli("delete", "pod", "crash").returncode == 0
-    node.wait_running("crash", deadline=8)
-    assert time.monotonic() - asked < 8
+    node.wait_running("crash", deadline=18)
     assert node.status("crash")["restartCount"] == 0
 
 
@@ -56,7 +53,7 @@ def test_a_deletion_has_the_requested_grace_period(node):
     node.wait_pod("deaf", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
     assert world.is_alive(init), "it has ten minutes"
     assert node.cli("delete", "pod", "deaf", "--now").returncode == 0
-    wait(lambda: not world.is_alive(init), "the shorter grace counts", 20)
+    wait(lambda: not world.is_alive(init), "the shorter grace counts")
     node.wait_running("deaf")
     node.remove("deaf")
     node.wait_pod("deaf", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
@@ -90,7 +87,7 @@ def test_a_deletion_shortens_the_grace_period_of_a_failed_pod(node):
     node.wait_phase("late", "Failed")
     assert world.is_alive(init), "it has ten minutes"
     assert node.cli("delete", "pod", "late", "--now").returncode == 0
-    wait(lambda: not world.is_alive(init), "the shorter grace counts", 20)
+    wait(lambda: not world.is_alive(init), "the shorter grace counts")
     node.wait_pod("late", lambda pod: "deletionTimestamp" not in pod["metadata"], "starts again")
     node.remove("late")
     node.wait_pod("late", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
@@ -138,7 +135,7 @@ def test_only_root_may_delete(node):
 
     def request_as_nobody(method, path):
         return subprocess.run(["/usr/bin/python3", "-c", asker, node.socket, method, path], check=True, text=True,
-                              stdout=subprocess.PIPE, user=65534, group=65534, extra_groups=[], timeout=30).stdout.strip()
+                              stdout=subprocess.PIPE, user=65534, group=65534, extra_groups=[], timeout=60).stdout.strip()
     assert request_as_nobody("GET", "/healthz") == "200"
     assert request_as_nobody("DELETE", "/api/v1/namespaces/default/pods/web-node1") == "403"
     assert node.init("web") == init

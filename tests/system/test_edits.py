@@ -194,9 +194,9 @@ def test_an_edited_container_has_its_grace_period_before_it_restarts(node):
 def test_an_edit_ends_the_back_off(make_node):
     node = make_node(config={"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
     node.drop(specs.script_pod("web", "exit 1"))
-    node.wait_waiting("web", "CrashLoopBackOff")
+    world.wait(lambda: "back-off 20s" in node.wait_waiting("web", "CrashLoopBackOff"), "it waits for 20 seconds")
     node.drop(specs.script_pod("web", specs.IDLE))
-    pod = node.wait_running("web", 8)
+    pod = node.wait_running("web", 18)
     assert pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 1
 
 

@@ -22,7 +22,7 @@ def statuses(node, name):
     return {one["name"]: one for one in node.pod(name)["status"].get("ephemeralContainerStatuses", [])}
 
 
-def wait_state(node, name, container, state, deadline=30.0):
+def wait_state(node, name, container, state, deadline=60.0):
     """Waits until the ephemeral container is running, waiting or terminated; gives that state."""
     return wait(lambda: statuses(node, name).get(container, {}).get("state", {}).get(state),
                 lambda: f"{container} of {name} is {state}; there is {statuses(node, name)}\n{node.said()[-3000:]}", deadline)
@@ -202,7 +202,7 @@ def test_interactive_debug_attaches_until_the_shell_ends(node):
         session.stdin.write(b"hello\n12345")
         session.stdin.close()
         out = session.stdout.read().decode()
-        assert session.wait(30) == 0
+        assert session.wait(60) == 0
     assert "hello" in out and "trap 'exit 0' TERM" in out and out.splitlines()[-1].strip() == "5", out
     assert wait_state(node, "web", "dbg", "terminated")["exitCode"] == 0
 
@@ -275,7 +275,7 @@ def test_an_unprivileged_user_may_not_debug(node):
              "c = http.client.HTTPConnection('x'); c.sock = socket.socket(socket.AF_UNIX); c.sock.connect(sys.argv[1])\n"
              "c.request('POST', '/api/v1/namespaces/default/pods/web-node1/ephemeralcontainers?container=x')\n"
              "print(c.getresponse().status)\n")
-    answer = subprocess.run(["/usr/bin/python3", "-c", asker, node.socket], check=True, text=True, timeout=30,
+    answer = subprocess.run(["/usr/bin/python3", "-c", asker, node.socket], check=True, text=True, timeout=60,
                             stdout=subprocess.PIPE, user=65534, group=65534, extra_groups=[])
     assert answer.stdout == "403\n"
 

@@ -32,6 +32,7 @@ def release(node):
         pass
 
 
+AWAIT_START = "until grep -qs started /v/story; do sleep 0.05; done; "
 AWAIT = "while [ ! -e /v/go ]; do sleep 0.05; done; "
 
 
@@ -50,7 +51,7 @@ def test_a_container_does_not_run_before_its_hook_is_done(node):
 
 
 def test_a_failed_post_start_hook_kills_the_container_with_its_message(node):
-    node.drop(hooked(node, "fails", lifecycle={"postStart": shell("echo no way; exit 3")}))
+    node.drop(hooked(node, "fails", lifecycle={"postStart": shell(AWAIT_START + "echo no way; exit 3")}))
     message = node.wait_waiting("fails", "PostStartHookError")
     assert re.match(r"PostStart hook failed: command '/bin/sh' exited with 3: no way", message)
     assert "term" in hook_records(node), "it was ended politely"
@@ -100,7 +101,7 @@ def test_pod_termination_shortens_the_pre_stop_hook_of_a_kill(node):
     probe = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1,
              "terminationGracePeriodSeconds": 600}
     node.launch(hooked(node, "killed", livenessProbe=probe, grace=1,
-                       lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
+                       lifecycle={"preStop": shell(AWAIT_START + "echo hook >> /v/story; sleep 1000")}))
     world.wait(lambda: hook_records(node) == ["started", "hook"], "its hook runs, which may take ten minutes")
     node.remove("killed")
     node.wait_gone("killed")
@@ -110,6 +111,7 @@ def test_pod_termination_shortens_the_pre_stop_hook_of_a_kill(node):
 def test_the_shim_stops_a_container_without_an_agent(node):
     """The hook hangs, the agent dies: the shim keeps the time."""
     node.launch(hooked(node, "orphan", grace=2, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
+    world.wait(lambda: hook_records(node) == ["started"], "it has started")
     pid = node.init("orphan")
     node.remove("orphan")
     world.wait(lambda: "hook" in hook_records(node), "the hook has started")
@@ -155,6 +157,7 @@ def test_any_http_status_passes_a_hook(node):
     serve = "mkdir /tmp/www; httpd -f -p 18241 -h /tmp/www & trap 'exit 0' TERM; while :; do sleep 0.05; done"
     container = specs.container(script=serve, lifecycle={"preStop": {"httpGet": {"port": 18241, "path": "/bye"}}})
     node.launch(specs.pod("asked", container))
+    world.wait(lambda: world.is_listening(18241), "the server listens")
     node.remove("asked")
     node.wait_gone("asked")
     assert "hook failed" not in node.said()

@@ -14,8 +14,8 @@ from world import wait
 
 # Records in the pod's list of events: "NAME start", and on SIGTERM "NAME end".
 RECORD = """
-record() { echo "$1 $2" >> /v/events; }
 trap 'record $NAME end; exit ${CODE:-0}' TERM
+record() { echo "$1 $2" >> /v/events; }
 """
 
 
@@ -26,9 +26,14 @@ def recorder(name, script="", code=0, **fields):
                            volumeMounts=[specs.mount("v", "/v")], **fields)
 
 
-def step(name, script="exit 0", **fields):
+def after(*records):
+    """A script that waits for what other containers record. That a sidecar runs does not mean that it has recorded its start."""
+    return "".join(f'until grep -qs "{record}" /v/events; do sleep 0.02; done\n' for record in records)
+
+
+def step(name, script="exit 0", before="", **fields):
     """A container that records its start and exits."""
-    return specs.container(name, f"echo {name} start >> /v/events\n{script}",
+    return specs.container(name, f"{before}echo {name} start >> /v/events\n{script}",
                            volumeMounts=[specs.mount("v", "/v")], **fields)
 
 
@@ -45,7 +50,7 @@ def events(node):
     return (world.read(os.path.join(node.data, "events")) or "").splitlines()
 
 
-def wait_events(node, expected, deadline=30.0):
+def wait_events(node, expected, deadline=60.0):
     wait(lambda: events(node)[:len(expected)] == expected,
          lambda: f"{expected}; it is {events(node)}; the agent said:\n{node.said()[-4000:]}", deadline)
 
@@ -108,7 +113,7 @@ def test_a_failed_init_container_restarts(node, policy):
     node.drop(init_pod(node, "again", [step("one", "[ -e /v/tried ] || { touch /v/tried; exit 3; }")],
                        restartPolicy=policy))
     node.wait_running("again")
-    assert events(node) == ["one start", "one start", "main start"]
+    wait_events(node, ["one start", "one start", "main start"])
     status = node.status("again", "one")
     assert status["restartCount"] == 1
     assert status["lastState"]["terminated"]["exitCode"] == 3
@@ -123,7 +128,8 @@ def test_an_init_container_that_always_fails_is_in_back_off(node):
 
 @pytest.mark.parametrize("spec,own", [({"restartPolicy": "Never"}, {}), ({}, {"restartPolicy": "Never"})])
 def test_a_failed_init_container_with_policy_never_fails_the_pod(node, spec, own):
-    node.drop(init_pod(node, "failed", [sidecar("side"), step("one", "exit 3", **own)], **spec))
+    node.drop(init_pod(node, "failed", [sidecar("side"), step("one", "exit 3", after("side start"), **own)],
+                       **spec))
     node.wait_phase("failed", "Failed")
     wait_events(node, ["side start", "one start", "side end"])
     wait(lambda: row(node, "failed") == ["0/2", "Init:Error"], lambda: f"its row says so: {row(node, 'failed')}")
@@ -135,8 +141,8 @@ def test_a_failed_init_container_with_policy_never_fails_the_pod(node, spec, own
 
 @pytest.mark.quick
 def test_a_sidecar_runs_beside_the_next_containers_and_counts_as_ready(node):
-    node.launch(init_pod(node, "beside", [sidecar("side"), step("one")]))
-    assert [event for event in events(node) if event != "side start"] == ["one start", "main start"]
+    node.launch(init_pod(node, "beside", [sidecar("side"), step("one", before=after("side start"))]))
+    wait_events(node, ["side start", "one start", "main start"])
     assert world.is_alive(node.init("beside", "side"))
     wait(lambda: row(node, "beside") == ["2/2", "Running"], lambda: f"both are ready: {row(node, 'beside')}")
 
@@ -152,8 +158,11 @@ def test_a_sidecar_restarts_whatever_the_policy_of_the_pod(node):
 
 
 def test_sidecars_stop_in_reverse_order_after_all_others(node):
-    node.launch(init_pod(node, "orderly", [sidecar("first"), sidecar("second")],
-                         recorder("main", "trap 'sleep 0.3; record main end; exit 0' TERM"), recorder("other")))
+    last = f"trap '{after('other end')}record main end; exit 0' TERM; record main ready"
+    node.launch(init_pod(node, "orderly", [sidecar("first"), sidecar("second")], recorder("main", last), recorder("other"),
+                         terminationGracePeriodSeconds=30))
+    ready = {"first start", "second start", "main ready", "other start"}
+    wait(lambda: ready <= set(events(node)), lambda: f"all are ready: {events(node)}")
     node.remove("orderly")
     node.wait_gone("orderly")
     ends = [event for event in events(node) if event.endswith(" end")]
@@ -161,8 +170,8 @@ def test_sidecars_stop_in_reverse_order_after_all_others(node):
 
 
 def test_sidecars_stop_when_the_pod_completes_and_their_exit_codes_do_not_count(node):
-    node.drop(init_pod(node, "job", [sidecar("first", code=7), sidecar("second")], step("main", "sleep 0.2"),
-                       restartPolicy="Never"))
+    node.drop(init_pod(node, "job", [sidecar("first", code=7), sidecar("second")], step("main", after("first start", "second start")),
+                       restartPolicy="Never", terminationGracePeriodSeconds=30))
     node.wait_phase("job", "Succeeded")
     wait(lambda: "first end" in events(node), lambda: f"the sidecars end: {events(node)}")
     assert events(node)[-2:] == ["second end", "first end"]
@@ -175,9 +184,10 @@ def test_sidecars_stop_when_the_pod_completes_and_their_exit_codes_do_not_count(
 
 def test_sidecars_have_the_rest_of_the_grace_period(node):
     """No container handles SIGTERM: a grace period of two seconds, and two more for the last, not three times two."""
-    deaf = "trap '' TERM"
+    deaf = "trap '' TERM; record $NAME deaf"
     node.launch(init_pod(node, "deaf", [sidecar("first", deaf), sidecar("second", deaf)], recorder("main", deaf),
                          terminationGracePeriodSeconds=2))
+    wait(lambda: len([event for event in events(node) if event.endswith(" deaf")]) == 3, lambda: f"all are deaf: {events(node)}")
     start = time.monotonic()
     node.remove("deaf")
     node.wait_gone("deaf")
@@ -186,7 +196,8 @@ def test_sidecars_have_the_rest_of_the_grace_period(node):
 
 
 def test_a_restarted_agent_continues_in_the_middle_of_init(node):
-    node.drop(init_pod(node, "midway", [step("one"), sidecar("side"), step("two", WAIT_FOR_GATE), step("three")]))
+    node.drop(init_pod(node, "midway", [step("one"), sidecar("side"), step("two", WAIT_FOR_GATE, after("side start")),
+                                        step("three")]))
     wait_events(node, ["one start", "side start", "two start"])
     side = node.init("midway", "side")
     for _ in range(3):
@@ -195,7 +206,7 @@ def test_a_restarted_agent_continues_in_the_middle_of_init(node):
     touch(node, "gate")
     node.start()
     node.wait_running("midway")
-    assert events(node) == ["one start", "side start", "two start", "three start", "main start"]
+    wait_events(node, ["one start", "side start", "two start", "three start", "main start"])
     assert node.init("midway", "side") == side
     node.restart()
     node.wait_running("midway")
@@ -247,7 +258,7 @@ def test_resource_field_references_include_init_containers(node):
 
 
 def test_a_pod_removed_in_the_middle_of_init_starts_no_container(node):
-    node.drop(init_pod(node, "aborted", [sidecar("side"), step("one", "trap 'exit 0' TERM\n" + WAIT_FOR_GATE),
+    node.drop(init_pod(node, "aborted", [sidecar("side"), step("one", "trap 'exit 0' TERM\n" + WAIT_FOR_GATE, after("side start")),
                                          step("two")]))
     wait_events(node, ["side start", "one start"])
     node.remove("aborted")
@@ -294,6 +305,7 @@ def test_agent_kills_at_random_moments_run_each_init_container_once(node):
         node.restart(ready=False)
     wait(node.is_ready, "the agent is ready")
     node.wait_running("chain")
+    wait(lambda: {"side start", "main start"} <= set(events(node)), lambda: f"all have started: {events(node)}")
     assert [event for event in events(node) if event != "side start"] == [
         *[f"{name} start" for name in names], "main start"]
     assert events(node).count("side start") == 1
@@ -322,7 +334,7 @@ def test_without_a_matching_restart_rule_the_policy_applies(node):
 
 def test_a_rule_restarts_all_containers_including_init(node):
     node.drop(init_pod(node, "all", [step("one"), sidecar("side")], recorder("main"),
-                       recorder("judge", "[ -e /v/tried ] || { touch /v/tried; sleep 0.2; exit 88; }",
+                       recorder("judge", f"[ -e /v/tried ] || {{ touch /v/tried; {after('main start', 'side start')} exit 88; }}",
                               **restarts_on(88, "RestartAllContainers")), restartPolicy="Never"))
     wait(lambda: events(node).count("one start") == 2, lambda: f"init runs again: {events(node)}")
     node.wait_running("all")
@@ -358,6 +370,7 @@ def test_a_killed_agent_restarts_all_containers_only_once(node):
     node.launch(init_pod(node, "cut", [step("one")], recorder("main", "trap '' TERM"),
                          recorder("judge", f"[ -e /v/tried ] || {{ touch /v/tried; {WAIT_FOR_GATE}; exit 88; }}",
                                 **restarts_on(88, "RestartAllContainers")), restartPolicy="Never"))
+    wait(lambda: "main start" in events(node), "the main container has started")
     touch(node, "gate")
     node.wait_pod("cut", lambda pod: condition(pod, "AllContainersRestarting")["status"] == "True", "is restarting")
     node.restart()
@@ -370,7 +383,7 @@ def test_a_killed_agent_restarts_all_containers_only_once(node):
 def test_a_restart_of_all_containers_skips_pre_stop_hooks(node):
     hook = {"preStop": {"exec": {"command": ["sh", "-c", "echo main hook >> /v/events"]}}}
     node.drop(init_pod(node, "quick", [], recorder("main", lifecycle=hook),
-                       recorder("judge", "[ -e /v/tried ] || { touch /v/tried; sleep 0.2; exit 88; }",
+                       recorder("judge", f"[ -e /v/tried ] || {{ touch /v/tried; {after('main start')} exit 88; }}",
                               **restarts_on(88, "RestartAllContainers"))))
     wait(lambda: events(node).count("main start") == 2, lambda: f"all are restarted: {events(node)}")
     assert "main hook" not in events(node)
@@ -383,18 +396,19 @@ def test_a_restart_of_all_containers_skips_pre_stop_hooks(node):
 # Deadlines
 
 def test_active_deadline_survives_a_restart_of_the_agent(node):
-    node.launch(init_pod(node, "late", [sidecar("side")], recorder("main"), activeDeadlineSeconds=12))
+    node.launch(init_pod(node, "late", [sidecar("side"), step("one", before=after("side start"))], recorder("main"),
+                         activeDeadlineSeconds=12))
     node.restart()
     pod = node.wait_phase("late", "Failed")
     assert pod["status"]["reason"] == "DeadlineExceeded"
     assert pod["status"]["message"] == "Pod was active on the node longer than the specified deadline"
-    wait_events(node, ["side start", "main start", "main end", "side end"])
+    wait_events(node, ["side start", "one start", "main start", "main end", "side end"])
     wait(lambda: not [pid for pid in world.cgroup_pids(node.pod_cgroup("late")) if world.is_alive(pid)],
          lambda: "no process is left")
     node.restart()
     pod = node.pod("late")
     assert pod["status"]["phase"] == "Failed" and pod["status"]["reason"] == "DeadlineExceeded"
-    assert len(events(node)) == 4, "nothing is started again"
+    assert len(events(node)) == 5, "nothing is started again"
 
 
 def test_an_active_deadline_that_passes_without_an_agent_applies(node):

@@ -14,7 +14,7 @@ from world import wait
 
 
 def run(*words, **environment):
-    return subprocess.run(words, check=False, text=True, timeout=30, env={**os.environ, **environment},
+    return subprocess.run(words, check=False, text=True, timeout=60, env={**os.environ, **environment},
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -25,7 +25,7 @@ def free_port():
 
 
 def ask(port, path, method="GET"):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request(method, path)
     reply = connection.getresponse()
     body = reply.read().decode()

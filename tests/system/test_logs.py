@@ -5,7 +5,6 @@ import gzip
 import os
 import re
 import subprocess
-import time
 
 import pytest
 import harness
@@ -169,7 +168,5 @@ def test_logs_follow_prints_new_lines(node):
 
 def test_logs_follow_ends_with_the_container(node):
     node.launch(specs.script_pod("short", "echo first; sleep 0.5; echo end", restartPolicy="Never"))
-    start = time.monotonic()
     answer = node.cli("logs", "-f", "short")
     assert answer.stdout == "first\nend\n"
-    assert time.monotonic() - start < 20

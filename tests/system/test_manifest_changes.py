@@ -178,8 +178,7 @@ def test_the_last_removed_pod_leaves_no_resources(node):
             specs.host_path("host", node.data)]))
     node.wait_waiting("full", "CrashLoopBackOff", "b")
     assert node.leftovers(), "while it runs there is something"
-    node.remove_all()
-    assert node.leftovers() == []
+    assert node.remove_all() == []
 
 
 def test_two_files_that_swap_their_pods_converge(node):

@@ -104,7 +104,7 @@ def test_a_container_waits_for_objects_of_its_variables(node, kind, word):
     world.wait(lambda: node.status("waits")["state"]["waiting"]["message"] ==
                f"couldn't find key key in {kind} default/late", "says that the key is missing")
     node.drop({**document, "data": {"key": "dmFsdWU="}}, "late.yaml")
-    node.wait_running("waits", 10)
+    node.wait_running("waits")
     assert environ(node, "waits")["KEY"] == ("dmFsdWU=" if kind == "ConfigMap" else "value")
     assert node.status("waits")["restartCount"] == 0
 
@@ -213,7 +213,7 @@ def test_a_pod_waits_for_the_object_of_its_volume(node):
                'MountVolume.SetUp failed for volume "v" : secret references non-existent secret key: k',
                "says that the key is missing")
     node.drop(secret("late", {"k": "1"}))
-    node.wait_running("reader", 10)
+    node.wait_running("reader")
     assert world.read(path_of_volume(node, "reader", "/k")) == "1"
 
 

@@ -192,7 +192,7 @@ def test_a_soft_threshold_leaves_the_pods_grace_period(make_node):
         specs.IDLE, "while :; do sleep 0.1; done")
     node.drop(pod)
     wait_evicted(node, "polite")
-    world.wait(lambda: node.logged("polite") == ["ate", "bye"], "it was let end", 40)
+    world.wait(lambda: node.logged("polite") == ["ate", "bye"], "it was let end")
 
 
 @pytest.fixture(name="small_disk")

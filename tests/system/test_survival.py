@@ -27,6 +27,11 @@ def starts(node):
     return (world.read(f"{node.data}/starts") or "").split()
 
 
+def wait_starts(node, *names):
+    """That a container runs does not mean that it has written its line."""
+    world.wait(lambda: sorted(starts(node)) == sorted(names), lambda: f"{names} have started; it is {starts(node)}")
+
+
 @pytest.mark.quick
 def test_a_killed_agent_s_pods_run_on_and_its_successor_finds_them(node):
     names = [f"p{i}" for i in range(5)]
@@ -45,7 +50,7 @@ def test_a_killed_agent_s_pods_run_on_and_its_successor_finds_them(node):
         assert after["status"]["startTime"] == pods[name]["status"]["startTime"]
         assert after["status"]["containerStatuses"] == pods[name]["status"]["containerStatuses"]
     assert identities(node, names) == before
-    assert sorted(starts(node)) == names
+    wait_starts(node, *names)
 
 
 def test_a_stopped_agent_leaves_its_pods_running(node):
@@ -82,8 +87,9 @@ def test_an_exit_while_the_agent_is_dead_is_known_exactly(node):
     node.kill9()
     with open(f"{node.data}/go", "w", encoding="utf-8"):
         pass
-    world.wait(lambda: not world.is_alive(pid), "the container has ended")
+    world.wait(lambda: world.start_time(pid) is None, "the shim knows that the container has ended")
     time_of_end = time.time()
+    world.wait(lambda: time.time() > time_of_end + 1, "what the next agent sees is later")
     node.start()
     node.wait_phase("quits", "Failed")
     status = node.status("quits")
@@ -95,6 +101,7 @@ def test_an_exit_while_the_agent_is_dead_is_known_exactly(node):
 @pytest.mark.quick
 def test_an_exit_while_the_agent_is_dead_is_followed_by_a_restart(node):
     node.launch(starter(node, "again"))
+    wait_starts(node, "again")
     pid = node.init("again")
     node.kill9()
     world.kill_all([pid])
@@ -103,7 +110,7 @@ def test_an_exit_while_the_agent_is_dead_is_followed_by_a_restart(node):
     status = node.wait_restarts("again", 1)
     assert status["restartCount"] == 1
     assert status["lastState"]["terminated"]["exitCode"] == 137
-    assert starts(node) == ["again", "again"]
+    wait_starts(node, "again", "again")
 
 
 def test_restart_counts_and_back_off_survive_the_agent(node):
@@ -189,6 +196,7 @@ def test_a_second_agent_on_the_same_directories_refuses(node):
 
 def test_a_killed_shim_restarts_its_pod_with_an_unknown_exit(node):
     node.launch(starter(node, "orphan"))
+    wait_starts(node, "orphan")
     pid, shim = node.init("orphan"), node.shim("orphan")
     world.kill_all([shim])
     world.wait(lambda: not world.is_alive(pid), "its container is ended")
@@ -196,18 +204,19 @@ def test_a_killed_shim_restarts_its_pod_with_an_unknown_exit(node):
     assert status["restartCount"] == 1
     ended = status["lastState"]["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (137, "ContainerStatusUnknown")
-    assert starts(node) == ["orphan", "orphan"]
+    wait_starts(node, "orphan", "orphan")
     assert node.shim("orphan") != shim
 
 
 def test_a_shim_killed_while_the_agent_is_dead_is_noticed(node):
     node.launch(starter(node, "orphan"))
+    wait_starts(node, "orphan")
     pid, shim = node.init("orphan"), node.shim("orphan")
     node.kill9()
     world.kill_all([shim])
     node.start()
     world.wait(lambda: not world.is_alive(pid), "its container is ended")
-    world.wait(lambda: starts(node) == ["orphan", "orphan"], "it is started again")
+    wait_starts(node, "orphan", "orphan")
     node.wait_running("orphan")
     assert node.find_init("orphan") != pid
 
@@ -325,6 +334,7 @@ def test_kills_while_pods_are_added_and_removed(node, kills):
         assert ended["exitCode"] == code, (name, ended)
     for name in chaos.removed:
         node.wait_gone(name)
+    world.wait(lambda: set(chaos.steady) <= set(starts(node)), lambda: f"all have started; it is {starts(node)}")
     started = starts(node)
     for name in chaos.steady + list(chaos.enders):
         assert started.count(name) == 1, f"{name} was started {started.count(name)} times"

@@ -114,7 +114,8 @@ def test_an_empty_dir_outlives_a_restart_of_the_container_and_not_the_pod(node):
         script="echo x >> /v/f; [ $(wc -l < /v/f) -gt 1 ] || exit 1; " + specs.IDLE,
         volumeMounts=[specs.mount("v", "/v")]), volumes=[{"name": "v", "emptyDir": {}}]))
     node.wait_restarts("keeper", 1)
-    assert world.read(f"/proc/{node.init('keeper')}/root/v/f") == "x\nx\n"
+    content = f"/proc/{node.init('keeper')}/root/v/f"
+    world.wait(lambda: world.read(content) == "x\nx\n", lambda: f"both have written: {world.read(content)}")
     uid = node.pod("keeper")["metadata"]["uid"]
     assert os.path.isdir(f"{node.state}/pods/{uid}/volumes/kubernetes.io~empty-dir/v")
     node.remove("keeper")

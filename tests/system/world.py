@@ -4,6 +4,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 
@@ -19,7 +20,7 @@ def read(path):
         return None
 
 
-def wait(predicate, what, deadline=30.0):
+def wait(predicate, what, deadline=60.0):
     """Asks again and again until the answer is true, and gives it; fails when the time is over. The longer it takes, the
     less often it asks, so that waiting tests leave the processors to the others."""
     start = time.monotonic()
@@ -78,12 +79,26 @@ def is_container_init(pid):
     return len(inner) == 2 and inner[1] == "1" and not status(pid, "Name").startswith("runc")
 
 
+def handles(pid, number):
+    """Whether a process catches or ignores a signal. A shell does so once it has executed its 'trap'."""
+    masks = [int(status(pid, field) or "0", 16) for field in ("SigCgt", "SigIgn")]
+    return any(mask >> (number - 1) & 1 for mask in masks)
+
+
 def kill_all(found):
     for pid in found:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
+
+
+def is_listening(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 60).close()
+        return True
+    except ConnectionRefusedError:
+        return False
 
 
 # Control groups

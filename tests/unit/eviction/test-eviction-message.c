@@ -30,6 +30,14 @@ TEST(inodes_and_processes_are_printed_as_decimal_quantities)
                            "available: 1234.");
 }
 
+TEST(reclaiming_is_reported_by_the_resource)
+{
+        const ResourceShortage shortage = { .signal = EVICTION_NODE_FS_INODES };
+        cleanup_free char *text = format_reclaim_message(&shortage);
+
+        EXPECT_STREQ(text, "Attempting to reclaim inodes");
+}
+
 TEST(conditions_are_printed_in_brackets)
 {
         cleanup_free char *text = format_condition_list(NODE_CONDITION_BIT(NODE_PID_PRESSURE) |

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The actions on a DaemonSet that users request: rollout undo and restart, and the deletion of its
+ * file, with or without its pods. */
+
+#include "agent/daemonset/controller.h"
+#include "agent/manifest/manifest.h"
+
+/* What the actions need; borrowed. */
+typedef struct DaemonSetAction {
+        DaemonSetController *controller;
+        const ManifestDirectory *manifests;
+        const char *manifest_dir;
+        void (*on_recompute_due)(void *userdata); /* pods are orphans from now on */
+        void *userdata;
+} DaemonSetAction;
+
+/* "undo" (to a revision; 0: the previous one), "restart", "delete", "orphan" (delete it and keep
+ * its pods). 0; 1: there is nothing to do; -ENOENT, or -EINVAL where the set's file has other
+ * objects, with a message. */
+int daemonset_action_run(const DaemonSetAction *action, const char *namespace, const char *name,
+                         const char *verb, int64_t revision, Error *reterr);

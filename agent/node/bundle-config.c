@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node/bundle-config.h"
+
+#include "agent/bundle/huge-pages.h"
+#include "agent/bundle/swap.h"
+#include "agent/node/reserved-resources.h"
+#include "common/cgroup.h"
+#include "common/selinux.h"
+
+BundleConfig make_bundle_config(const Config *config, const MachineInfo *machine,
+                                const AgentPaths *paths, bool has_slices) {
+        return (BundleConfig){
+                .run_dir = paths->run_dir,
+                .state_dir = paths->state_dir,
+                .log_dir = paths->log_dir,
+                .hostname = machine->hostname,
+                .cluster_domain = config->cluster_domain,
+                .cluster_dns = config->cluster_dns,
+                .resolv_conf = config->resolv_conf,
+                .cgroup_root = config->cgroup_root,
+                .has_slices = has_slices,
+                .memory_capacity = machine->memory_capacity,
+                .swap_capacity = machine->swap_capacity,
+                .has_limited_swap = config->memory_swap.swap_behavior == SWAP_LIMITED,
+                .can_limit_swap = swap_is_limitable(cgroup_version()),
+                .storage_capacity = machine_storage_capacity(paths->state_dir),
+                .pids_limit = config->pod_pids_limit.is_set ? config->pod_pids_limit.value : -1,
+                .oom_score_adj_min = machine->oom_score_adj_min,
+                .cpu_capacity_milli = (int64_t) machine->n_cpus * 1000,
+                .host_ip = machine->address,
+                .allowed_sysctls = config->allowed_unsafe_sysctls,
+                .missing_capabilities = machine->missing_capabilities,
+                .huge_pages = huge_pages_limitable(HUGE_PAGES_DIRECTORY),
+                .has_x32 = machine->has_x32,
+                .has_app_armor = machine->has_app_armor,
+                .app_armor_default = machine->app_armor_default,
+                .has_se_linux = machine->has_se_linux,
+                .has_selinux_labels = machine->has_selinux_labels,
+                .labels = machine->labels.process ? &machine->labels : NULL,
+                .check_selinux_label = selinux_check_label,
+                .reserved = find_enforced_reservation(config),
+                .has_journal = config->mainstay.journal_container_logs,
+        };
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What all bundles share, by the configuration and the machine. */
+
+#include "agent/bundle/config.h"
+#include "agent/node/machine-info.h"
+#include "agent/node/paths.h"
+
+/* All is borrowed. The caller sets the labels of the node, the seccomp profile and the lookups. */
+BundleConfig make_bundle_config(const Config *config, const MachineInfo *machine,
+                                const AgentPaths *paths, bool has_slices);

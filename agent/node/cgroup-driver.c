@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node/cgroup-driver.h"
+
+#include "common/macros.h"
+
+#include <errno.h>
+
+int choose_cgroup_driver(const char *configured, bool has_systemd, int cgroup_version,
+                         bool *ret_has_slices, Error *reterr) {
+        bool can_be_systemd = has_systemd && cgroup_version == 2;
+        bool is_systemd = configured ? streq(configured, "systemd") : can_be_systemd;
+
+        if (is_systemd && !can_be_systemd)
+                return error_setf(reterr, EOPNOTSUPP,
+                                  "cgroupDriver: systemd needs systemd as PID 1 and cgroup v2");
+        *ret_has_slices = is_systemd;
+        return 0;
+}

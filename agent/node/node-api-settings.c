@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node/node-api-settings.h"
+
+#include "agent/model/duration.h"
+#include "agent/model/node-status.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+
+enum {
+        PEM_BYTES_MAX = 512 * 1024,
+};
+
+static int add_pem_file(json_t *settings, const char *name, const char *path, Error *reterr) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        int r;
+
+        if (!path || !path[0])
+                return 0;
+        r = read_file_at(AT_FDCWD, path, PEM_BYTES_MAX, &text, &length);
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s", path);
+        r = json_object_set_new(settings, name, json_string(text));
+        explicit_bzero(text, length);
+        return r < 0 ? error_setf(reterr, EINVAL, "%s is not a PEM file", path) : 0;
+}
+
+/* A duration of the configuration, which has been checked. */
+static json_int_t read_cache_msec(const char *text, uint64_t usec) {
+        if (text)
+                (void) duration_parse(text, &usec);
+        return (json_int_t) (usec / USEC_PER_MSEC);
+}
+
+static bool is_on_unless_off(OptionalBool value) {
+        return !value.is_set || value.value;
+}
+
+static json_t *list_plain_settings(const NodeApiSettingsSpec *spec) {
+        const AuthenticationConfig *authentication = &spec->config->authentication;
+        const AuthorizationConfig *authorization = &spec->config->authorization;
+
+        return json_pack(
+                "{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I}", "nodeName",
+                spec->node_name, "kubernetesVersion", NODE_KUBELET_VERSION, "manifestDirectory",
+                spec->manifest_dir, "alone", spec->lone != NULL, "anonymous",
+                authentication->anonymous.enabled, "tokenReviews",
+                is_on_unless_off(authentication->webhook.enabled), "accessReviews",
+                authorization->mode != AUTHORIZATION_ALWAYS_ALLOW, "debuggingHandlers",
+                is_on_unless_off(spec->config->enable_debugging_handlers), "tokenCacheMilliseconds",
+                read_cache_msec(authentication->webhook.cache_ttl, 120 * USEC_PER_SEC),
+                "allowedCacheMilliseconds",
+                read_cache_msec(authorization->webhook.cache_authorized_ttl, 300 * USEC_PER_SEC),
+                "deniedCacheMilliseconds",
+                read_cache_msec(authorization->webhook.cache_unauthorized_ttl, 30 * USEC_PER_SEC));
+}
+
+int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, Error *reterr) {
+        const Config *config = spec->config;
+        cleanup_with(json_decrefp) json_t *settings = list_plain_settings(spec);
+        int r;
+
+        if (!settings)
+                return -ENOMEM;
+        r = add_pem_file(settings, "certificate", config->tls_cert_file, reterr);
+        if (r >= 0)
+                r = add_pem_file(settings, "key", config->tls_private_key_file, reterr);
+        if (r >= 0)
+                r = add_pem_file(settings, "clientCA", config->authentication.x509.client_ca_file,
+                                 reterr);
+        if (r >= 0 && spec->lone)
+                r = lone_node_add_settings(spec->lone, settings, reterr);
+        if (r < 0)
+                return r;
+        *ret_json = json_dumps(settings, JSON_COMPACT);
+        return *ret_json ? 0 : -ENOMEM;
+}

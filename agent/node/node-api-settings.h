@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The settings of mainstay-api, which it asks for on the local socket: it is without the key of the
+ * node and reads no file. */
+
+#include "agent/model/config.h"
+#include "agent/node/lone-node.h"
+
+typedef struct NodeApiSettingsSpec { /* all is borrowed */
+        const Config *config;
+        const char *node_name;
+        const char *manifest_dir;
+        LoneNode *lone; /* NULL: the node has joined an API server */
+} NodeApiSettingsSpec;
+
+/* JSON that the caller frees, and that holds the key of the serving certificate. 0, or -errno with
+ * a message. */
+int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, Error *reterr);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/pods/stats-provider.h"
+
+#include "agent/metrics/cadvisor-metrics.h"
+#include "agent/metrics/running-pods.h"
+#include "agent/metrics/stats-summary.h"
+#include "agent/pods/usage-collect.h"
+#include "common/cleanup.h"
+
+void stats_provider_done(StatsProvider *stats) {
+        cpu_rates_free(stats->cpu_rates);
+        storage_usage_free(stats->storage_usage);
+}
+
+/* ---- the summary ---- */
+
+static void add_summary_usage(const UsageSample *sample, void *userdata) {
+        stats_summary_add(userdata, sample);
+}
+
+static void add_summary_storage(const StorageSample *sample, const FilesystemUsage *filesystem,
+                                void *userdata) {
+        stats_summary_add_storage(userdata, sample, filesystem);
+}
+
+/* What outlives a request is made by the first one. */
+static int prepare_summary(StatsProvider *stats, bool has_all) {
+        if (!stats->cpu_rates)
+                stats->cpu_rates = cpu_rates_new();
+        if (!stats->cpu_rates)
+                return -ENOMEM;
+        if (has_all && !stats->storage_usage &&
+            storage_usage_new(stats->event, stats->bundle, stats->shim_path,
+                              &stats->storage_usage) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+char *stats_provider_summary(StatsProvider *stats, const NodeStats *node) {
+        cleanup_with(stats_summary_freep) StatsSummary *summary = NULL;
+        UsageVisitor visitor = { .on_usage = add_summary_usage,
+                                 .on_storage = node ? add_summary_storage : NULL,
+                                 .has_network = node };
+
+        if (prepare_summary(stats, node) < 0)
+                return NULL;
+        visitor.storage = stats->storage_usage;
+        summary = stats_summary_new(stats->node_name, stats->cpu_rates, node);
+        visitor.userdata = summary;
+        if (!summary || collect_usage(stats->pods, stats->bundle, &visitor) < 0)
+                return NULL;
+        cpu_rates_forget_old(stats->cpu_rates);
+        if (node) {
+                stats_summary_set_filesystems(summary, &node->filesystem, &node->image_filesystem);
+                stats_summary_set_pids(summary, node->pids_max, node->pids);
+                storage_usage_refresh(stats->storage_usage, stats->pods);
+        }
+        return stats_summary_format(summary);
+}
+
+/* ---- cAdvisor's metrics ---- */
+
+static void add_cadvisor_sample(const UsageSample *sample, void *userdata) {
+        (void) cadvisor_metrics_add(userdata, sample);
+}
+
+char *stats_provider_cadvisor_metrics(const StatsProvider *stats) {
+        cleanup_with(cadvisor_metrics_freep) CadvisorMetrics *metrics = cadvisor_metrics_new();
+
+        if (!metrics || collect_usage(stats->pods, stats->bundle,
+                                      &(UsageVisitor){ .on_usage = add_cadvisor_sample,
+                                                       .has_network = true,
+                                                       .userdata = metrics }) < 0)
+                return NULL;
+        return cadvisor_metrics_format(metrics,
+                                       (unsigned) (stats->bundle->cpu_capacity_milli / 1000),
+                                       (uint64_t) stats->bundle->memory_capacity);
+}
+
+/* ---- running pods ---- */
+
+char *stats_provider_running_pods(const StatsProvider *stats) {
+        cleanup_with(running_pods_freep) RunningPods *running = running_pods_new();
+
+        if (!running || pod_manager_for_each_pod(stats->pods, running_pods_add, running) < 0)
+                return NULL;
+        return running_pods_format(running);
+}
