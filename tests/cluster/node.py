@@ -198,6 +198,8 @@ class ClusterNode(network.NetworkNode):
             self.start()
         self.delete_all()
         super().remove_all()
+        # A control plane that nothing stops answers each request.
+        assert self.plane.is_owner or "Cannot reach the API server" not in self.said(), self.said()[-4000:]
 
     def clean_up(self):
         super().clean_up()
