@@ -85,14 +85,13 @@ static void on_daemonsets_changed(void *userdata) {
         Agent *agent = userdata;
 
         if (agent->http_server)
-                http_server_notify_daemonsets(agent->http_server);
+                http_server_notify_objects(agent->http_server, HTTP_DAEMONSETS);
 }
 
 static void apply_node_labels(Agent *agent) {
         log_info("Labels or taints of the node changed; DaemonSets are evaluated again");
         pod_manager_on_node_changed(agent->pod_manager);
-        if (agent->apiserver)
-                apiserver_node_changed(agent->apiserver);
+        agent_report_node_change(agent);
         agent_request_recompute(agent);
 }
 
@@ -134,8 +133,7 @@ static void on_images_changed(void *userdata) {
                 pod_manager_on_images_changed(agent->pod_manager);
         if (agent->daemonset_controller)
                 daemonset_controller_images_changed(agent->daemonset_controller);
-        if (agent->apiserver)
-                apiserver_node_changed(agent->apiserver);
+        agent_report_node_change(agent);
 }
 
 /* ---- changes of pods ---- */
@@ -201,8 +199,8 @@ static int on_status_update_due(sd_event_source *source, void *userdata) {
         PodManagerCounts pods = pod_manager_counts(agent->pod_manager);
         bool is_computed = desired_state_is_computed(agent->desired);
 
-        if (!agent->is_ready && is_computed && pod_manager_is_synced(agent->pod_manager)) {
-                agent->is_ready = true;
+        if (agent->ready_since == 0 && is_computed && pod_manager_is_synced(agent->pod_manager)) {
+                agent->ready_since = now_realtime_usec();
                 service_notifier_ready(agent->notifier);
                 if (agent->apiserver)
                         apiserver_set_synced(agent->apiserver);
@@ -439,38 +437,23 @@ static int build_apiserver_sync(Agent *agent, bool drain) {
         if (!agent->kubeconfig || drain)
                 return 0;
         return apiserver_new(
-                &(ApiServerConfig){
-                        .event = agent->event,
-                        .kubeconfig = agent->kubeconfig,
-                        .bootstrap_kubeconfig = agent->bootstrap_kubeconfig,
-                        .certificate_dir = agent->certificate_dir,
-                        .rotates_embedded = agent->config.rotate_certificates,
-                        .node_name = agent->node.name,
-                        .state_dir = agent->state_dir,
-                        .run_dir = agent->run_dir,
-                        .pod_manager = agent->pod_manager,
-                        .daemonsets_by = agent->config.mainstay.daemonsets_by,
-                        .node = &agent->node_labels.effective,
-                        .node_inputs = { .local = &agent->node_labels.local,
-                                         .hostname = agent->node.reported_hostname,
-                                         .address = agent->node.address,
-                                         .machine = &agent->node,
-                                         .storage = agent->bundle_config.storage_capacity,
-                                         .max_pods = config_max_pods(&agent->config,
-                                                                     agent->node.n_cpus),
-                                         .node_api_port = config_node_api_port(&agent->config),
-                                         .system = &agent->config.system,
-                                         .kube = &agent->config.kube,
-                                         .eviction = &agent->config.eviction,
-                                         .conditions = eviction_manager_conditions(
-                                                 agent->eviction_manager),
-                                         .images = agent->images,
-                                         .runtimes = &agent->config.mainstay.runtimes },
-                        .on_recompute_due = agent_request_recompute,
-                        .on_node = on_external_node_labels,
-                        .on_event = agent_on_event,
-                        .on_state_changed = on_apiserver_state_changed,
-                        .userdata = agent },
+                &(ApiServerConfig){ .event = agent->event,
+                                    .kubeconfig = agent->kubeconfig,
+                                    .bootstrap_kubeconfig = agent->bootstrap_kubeconfig,
+                                    .certificate_dir = agent->certificate_dir,
+                                    .rotates_embedded = agent->config.rotate_certificates,
+                                    .node_name = agent->node.name,
+                                    .state_dir = agent->state_dir,
+                                    .run_dir = agent->run_dir,
+                                    .pod_manager = agent->pod_manager,
+                                    .daemonsets_by = agent->config.mainstay.daemonsets_by,
+                                    .node = &agent->node_labels.effective,
+                                    .node_inputs = agent_node_status_inputs(agent),
+                                    .on_recompute_due = agent_request_recompute,
+                                    .on_node = on_external_node_labels,
+                                    .on_event = agent_on_event,
+                                    .on_state_changed = on_apiserver_state_changed,
+                                    .userdata = agent },
                 &agent->apiserver);
 }
 
@@ -493,6 +476,10 @@ static void plug_in_apiserver(Agent *agent, ApiServerPodSource *source) {
 }
 
 static void on_desired_pods_recomputed(void *userdata) {
+        const Agent *agent = userdata;
+
+        if (agent->http_server)
+                http_server_notify_objects(agent->http_server, HTTP_DATA_OBJECTS);
         agent_schedule_status_update(userdata);
         agent_schedule_memory_trim(userdata);
 }

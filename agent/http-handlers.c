@@ -5,8 +5,8 @@
 #include "agent/debug-handlers.h"
 #include "agent/desired/manifest-status.h"
 #include "agent/image-handlers.h"
-#include "agent/model/json.h"
 #include "agent/node-api-handlers.h"
+#include "agent/node-handlers.h"
 #include "agent/pods/metrics-collect.h"
 #include "agent/stats-handlers.h"
 #include "agent/wiring.h"
@@ -106,17 +106,6 @@ static char *agent_get_revisions(void *userdata) {
         return daemonset_controller_list_revisions(((Agent *) userdata)->daemonset_controller);
 }
 
-static char *agent_get_node(void *userdata) {
-        const Agent *agent = userdata;
-        cleanup_free char *refused = NULL;
-        NodeApiServerConnection connection = { 0 };
-
-        if (agent->apiserver)
-                apiserver_connection_status(agent->apiserver, &connection, &refused);
-        return node_to_json(&agent->node_labels.effective,
-                            eviction_manager_conditions(agent->eviction_manager), &connection);
-}
-
 static const Manifest *find_manifest_of_file(const Agent *agent, const char *file) {
         const Manifest *const *manifests;
         size_t n = manifest_directory_list(agent->manifests, &manifests);
@@ -213,7 +202,7 @@ static int agent_add_ephemeral_container(void *userdata, const char *namespace, 
 static int agent_is_ready(void *userdata, Error *reterr) {
         Agent *agent = userdata;
 
-        if (agent->is_ready)
+        if (agent->ready_since > 0)
                 return 0;
         return error_setf(reterr, EAGAIN, "the first scan of %s has not been acted on yet",
                           agent->manifest_dir);

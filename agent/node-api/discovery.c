@@ -17,7 +17,7 @@ static json_t *list_words(const char *const *words) {
 }
 
 static json_t *list_verbs(void) {
-        return json_pack("[s, s]", "get", "list");
+        return json_pack("[s, s, s]", "get", "list", "watch");
 }
 
 static json_t *list_subresource_verbs(const char *name) {

@@ -14,10 +14,6 @@
 
 #define cleanup_json cleanup_with(json_decrefp)
 
-enum {
-        LIST_BYTES_MAX = 64 * 1024 * 1024, /* of the agent's objects of one kind */
-};
-
 static ApiStepResult reply_json(ApiRequest *request, const char *type, json_t *json_consume) {
         cleanup_json json_t *json = json_consume;
         cleanup_free char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
@@ -31,7 +27,7 @@ static ApiStepResult reply_no_resource(ApiRequest *request) {
 }
 
 /* Of a flag of the API: "true" and "1" are true. */
-static bool is_flag_true(const ApiRequest *request, const char *name) {
+bool api_is_flag_true(const ApiRequest *request, const char *name) {
         const char *value = api_parameter(request->http, name);
 
         return value && (streq(value, "true") || streq(value, "1"));
@@ -74,6 +70,7 @@ static ApiStepResult reply_discovery(ApiRequest *request) {
 static json_t *fetch_served_objects(ApiRequest *request, const ServedResource *resource,
                                     ApiStepResult *ret) {
         json_t *objects = NULL;
+        ObjectVersions *versions;
 
         *ret = API_STEP_ABORT;
         if (!resource->agent_path)
@@ -82,13 +79,16 @@ static json_t *fetch_served_objects(ApiRequest *request, const ServedResource *r
                 *ret = api_request_ask_agent(request,
                                              &(AgentRequestSpec){ .kind = AGENT_COLLECT,
                                                                   .path = resource->agent_path,
-                                                                  .body_max = LIST_BYTES_MAX });
+                                                                  .body_max = API_LIST_BYTES_MAX });
                 return NULL;
         }
         if (request->reply_error < 0 || request->reply_status != MHD_HTTP_OK)
                 *ret = api_reply_agent_error(request);
         else
                 (void) served_objects_parse(resource, request->reply_body, &objects);
+        versions = objects ? api_object_versions(request->server, resource) : NULL;
+        if (versions)
+                object_versions_observe_all(versions, objects);
         return objects;
 }
 
@@ -109,16 +109,21 @@ static ApiStepResult reply_no_object(ApiRequest *request, const ServedResource *
                           resource->group[0] ? "." : "", resource->group, name);
 }
 
+int api_read_selectors(const ApiRequest *request, const ServedResource *resource, ListQuery *query,
+                       Error *reterr) {
+        int r = label_terms_parse(api_parameter(request->http, "labelSelector"), &query->labels,
+                                  reterr);
+
+        return r < 0 ? r
+                     : field_terms_parse(api_parameter(request->http, "fieldSelector"),
+                                         resource->fields, &query->fields, reterr);
+}
+
 static int read_list_query(const ApiRequest *request, const ServedResource *resource,
                            const ResourcePath *path, ListQuery *ret, Error *reterr) {
         const char *limit = api_parameter(request->http, "limit");
-        int r = label_terms_parse(api_parameter(request->http, "labelSelector"), &ret->labels,
-                                  reterr);
+        int r = api_read_selectors(request, resource, ret, reterr);
 
-        if (r < 0)
-                return r;
-        r = field_terms_parse(api_parameter(request->http, "fieldSelector"), resource->fields,
-                              &ret->fields, reterr);
         if (r < 0)
                 return r;
         ret->namespace = path->namespace;
@@ -132,6 +137,7 @@ static ApiStepResult handle_list(ApiRequest *request, const ServedResource *reso
         cleanup_with(list_query_done) ListQuery query = { 0 };
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *objects = NULL;
+        const ObjectVersions *versions = api_object_versions(request->server, resource);
         ApiStepResult result;
         int r = read_list_query(request, resource, path, &query, &error);
 
@@ -141,7 +147,9 @@ static ApiStepResult handle_list(ApiRequest *request, const ServedResource *reso
         if (!objects)
                 return result;
         return reply_json(request, "application/json",
-                          object_list_format(resource, objects, &query, form, now_realtime_usec()));
+                          object_list_format(resource, objects, &query, form,
+                                             versions ? object_versions_latest(versions) : 0,
+                                             now_realtime_usec()));
 }
 
 static ApiStepResult handle_get(ApiRequest *request, const ServedResource *resource,
@@ -165,12 +173,10 @@ static ApiStepResult handle_read(ApiRequest *request, const ServedResource *reso
         ObjectForm form = object_form_negotiate(api_header(request->http, MHD_HTTP_HEADER_ACCEPT),
                                                 api_parameter(request->http, "includeObject"));
 
-        if (path->name)
-                return handle_get(request, resource, path, &form);
-        if (is_flag_true(request, "watch"))
-                return api_replyf(request, MHD_HTTP_METHOD_NOT_ALLOWED,
-                                  "%s cannot be watched on this node", resource->plural);
-        return handle_list(request, resource, path, &form);
+        if (api_is_flag_true(request, "watch"))
+                return api_handle_watch(request, resource, path, &form);
+        return path->name ? handle_get(request, resource, path, &form)
+                          : handle_list(request, resource, path, &form);
 }
 
 /* ---- subresources of pods ---- */

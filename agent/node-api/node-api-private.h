@@ -8,7 +8,10 @@
 #include "agent/node-api/agent-request.h"
 #include "agent/node-api/api-settings.h"
 #include "agent/node-api/node-api.h"
+#include "agent/node-api/object-list.h"
+#include "agent/node-api/object-versions.h"
 #include "agent/node-api/request-attributes.h"
+#include "agent/node-api/resource-path.h"
 #include "agent/node-api/review-cache.h"
 #include "agent/node-api/tls-stream.h"
 
@@ -17,7 +20,8 @@
 
 enum {
         API_CONNECTIONS_MAX = 256,
-        API_CONNECTIONS_OF_ADDRESS_MAX = 192, /* an API server has one for each session */
+        API_CONNECTIONS_OF_ADDRESS_MAX = 192,  /* an API server has one for each session */
+        API_LIST_BYTES_MAX = 64 * 1024 * 1024, /* of the agent's objects of one kind */
 };
 
 typedef struct ApiConnection ApiConnection;
@@ -48,6 +52,8 @@ struct NodeApi {
 
         ReviewCache *tokens;   /* ApiUser; without a name: the token is invalid */
         ReviewCache *accesses; /* "yes" or "no" */
+
+        ObjectVersions *versions[SERVED_RESOURCES_MAX]; /* by resource; NULL: not asked for yet */
 };
 
 /* ---- node-api.c ---- */
@@ -169,6 +175,20 @@ ApiStepResult api_route(ApiRequest *request);
 
 bool api_is_kubernetes_path(const char *path);
 ApiStepResult api_route_kubernetes(ApiRequest *request);
+
+/* "true" and "1" are true. */
+bool api_is_flag_true(const ApiRequest *request, const char *name);
+
+/* The selectors of the query. 0; -EINVAL with a message, -ENOMEM. */
+int api_read_selectors(const ApiRequest *request, const ServedResource *resource, ListQuery *query,
+                       Error *reterr);
+
+/* ---- api-watch.c ---- */
+
+/* NULL: out of memory. */
+ObjectVersions *api_object_versions(NodeApi *server, const ServedResource *resource);
+ApiStepResult api_handle_watch(ApiRequest *request, const ServedResource *resource,
+                               const ResourcePath *path, const ObjectForm *form);
 
 /* ---- api-upgrade.c ---- */
 

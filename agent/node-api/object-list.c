@@ -4,6 +4,8 @@
 #include "agent/model/json-path.h"
 #include "common/cleanup.h"
 
+#include <inttypes.h>
+
 #define cleanup_json cleanup_with(json_decrefp)
 
 void list_query_done(ListQuery *query) {
@@ -148,6 +150,19 @@ bool list_query_matches(const ListQuery *query, const json_t *object) {
                field_terms_match(&query->fields, object);
 }
 
+bool list_query_may_match(const ListQuery *query, const json_t *object) {
+        ListQuery known = *query;
+
+        known.fields.n = 0;
+        if (!list_query_matches(&known, object))
+                return false;
+        for (size_t i = 0; i < query->fields.n; i++)
+                if (strncmp(query->fields.items[i].path, "metadata.", 9) == 0 &&
+                    !field_terms_match(&(FieldTerms){ &query->fields.items[i], 1 }, object))
+                        return false;
+        return true;
+}
+
 /* True where the object is behind the place where the last part of the list has ended. */
 static bool is_after(const ListQuery *query, const json_t *object) {
         const char *slash = query->after ? strchr(query->after, '/') : NULL;
@@ -206,8 +221,10 @@ static json_t *format_table(const ServedResource *resource, const json_t *object
 }
 
 json_t *object_list_format(const ServedResource *resource, const json_t *objects,
-                           const ListQuery *query, const ObjectForm *form, uint64_t now_usec) {
-        cleanup_json json_t *metadata = json_object();
+                           const ListQuery *query, const ObjectForm *form, uint64_t list_version,
+                           uint64_t now_usec) {
+        cleanup_json json_t *metadata =
+                json_pack("{s:o}", "resourceVersion", json_sprintf("%" PRIu64, list_version));
         cleanup_json json_t *part = take_part(objects, query, metadata);
         char version[API_VERSION_SIZE];
         json_t *table;

@@ -11,34 +11,36 @@ const ServedResource served_resources[] = {
         { "", "v1", "pods", "pod", "Pod", NAMES("po"), NAMES("all"),
           NAMES("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
                 "spec.hostNetwork", "status.phase", "status.podIP", "status.nominatedNodeName"),
-          NAMES("attach", "exec", "log", "portforward"), true, "/pods", &pod_table_kind },
+          NAMES("attach", "exec", "log", "portforward"), true, "/pods", true, &pod_table_kind },
         { "", "v1", "nodes", "node", "Node", NAMES("no"), NO_NAMES, NAMES("spec.unschedulable"), NULL,
-          false, "/node", &node_table_kind },
+          false, "/node", true, &node_table_kind },
         { "", "v1", "events", "event", "Event", NAMES("ev"), NO_NAMES,
           NAMES("involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
                 "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
                 "reason", "reportingComponent", "source", "type"),
-          NULL, true, "/events", &event_table_kind },
+          NULL, true, "/events", true, &event_table_kind },
         { "", "v1", "namespaces", "namespace", "Namespace", NAMES("ns"), NO_NAMES, NAMES("status.phase"), NULL,
-          false, "/pods", &namespace_table_kind },
+          false, "/pods", false, &namespace_table_kind },
         { "", "v1", "configmaps", "configmap", "ConfigMap", NAMES("cm"), NO_NAMES, NULL, NULL,
-          true, "/configmaps", &config_map_table_kind },
+          true, "/configmaps", true, &config_map_table_kind },
         { "", "v1", "secrets", "secret", "Secret", NO_NAMES, NO_NAMES, NAMES("type"), NULL,
-          true, "/secrets", &secret_table_kind },
+          true, "/secrets", true, &secret_table_kind },
         { "apps", "v1", "daemonsets", "daemonset", "DaemonSet", NAMES("ds"), NAMES("all"), NULL, NULL,
-          true, "/daemonsets", &daemonset_table_kind },
+          true, "/daemonsets", true, &daemonset_table_kind },
         { "apps", "v1", "controllerrevisions", "controllerrevision", "ControllerRevision", NO_NAMES, NO_NAMES, NULL, NULL,
-          true, "/revisions", &controller_revision_table_kind },
+          true, "/revisions", false, &controller_revision_table_kind },
         { "scheduling.k8s.io", "v1", "priorityclasses", "priorityclass", "PriorityClass", NAMES("pc"), NO_NAMES, NULL, NULL,
-          false, "/priorityclasses", &priority_class_table_kind },
+          false, "/priorityclasses", true, &priority_class_table_kind },
         { "node.k8s.io", "v1", "runtimeclasses", "runtimeclass", "RuntimeClass", NO_NAMES, NO_NAMES, NULL, NULL,
-          false, "/runtimeclasses", &runtime_class_table_kind },
+          false, "/runtimeclasses", true, &runtime_class_table_kind },
         { "coordination.k8s.io", "v1", "leases", "lease", "Lease", NO_NAMES, NO_NAMES, NULL, NULL,
-          true, NULL, &lease_table_kind },
+          true, NULL, false, &lease_table_kind },
 };
 /* clang-format on */
 
 const size_t n_served_resources = N_ELEMENTS(served_resources);
+_Static_assert(N_ELEMENTS(served_resources) <= SERVED_RESOURCES_MAX,
+               "more than SERVED_RESOURCES_MAX");
 
 const ServedResource *find_served_resource(const ResourcePath *path) {
         for (size_t i = 0; i < n_served_resources; i++)

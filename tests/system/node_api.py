@@ -83,6 +83,14 @@ class NodeApi:
         connection.close()
         return response.status, body
 
+    def open(self, path, certificate=None, headers=None):
+        """A response whose body is read as it arrives."""
+        connection = http.client.HTTPConnection("127.0.0.1")
+        connection.sock = self.connect(certificate)
+        connection.sock.settimeout(60)
+        connection.request("GET", path, headers=headers or {})
+        return connection.getresponse()
+
     def upgrade(self, path, headers, method="GET", certificate=None):
         """A socket after status 101, and the headers of the reply; or the status and the body."""
         stream = self.connect(certificate)

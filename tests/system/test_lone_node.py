@@ -19,6 +19,22 @@ pytestmark = pytest.mark.xdist_group("lone_node")
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
 AGGREGATED = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"}
+MANY = """apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: every}
+spec:
+  selector: {matchLabels: {app: every}}
+  template:
+    metadata: {labels: {app: every}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: main, image: "docker.io/library/busybox:1", command: [sleep, "100000"]}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: words}
+data: {one: two}
+"""
 PODS = "/api/v1/namespaces/default/pods"
 
 
@@ -153,6 +169,140 @@ def test_the_node_says_its_version(lone):
     cells = lone.get("/api/v1/nodes", headers=TABLE)["rows"][0]["cells"]
     assert cells[:3] == ["node1", "Ready", "<none>"]
     assert cells[4] == lone.get("/version")["gitVersion"]
+
+
+# Watches
+
+class Watch:
+    """The events of a watch as they arrive."""
+
+    def __init__(self, lone, path, headers=None):
+        self.response = lone.api.open(path, certificate=lone.admin, headers=headers)
+        assert self.response.status == 200
+
+    def event(self):
+        line = self.response.readline()
+        return json.loads(line) if line else None
+
+    def until(self, predicate):
+        """The types of the events up to the one that is waited for, and its object."""
+        types = []
+        while True:
+            event = self.event()
+            assert event, f"the watch ended after {types}"
+            types.append(event["type"])
+            if predicate(event):
+                return types, event["object"]
+
+    def close(self):
+        self.response.close()
+
+
+@pytest.fixture(name="watch")
+def fixture_watch(lone):
+    watches = []
+
+    def start(path, **options):
+        watches.append(Watch(lone, path, **options))
+        return watches[-1]
+    yield start
+    for watch in watches:
+        watch.close()
+
+
+def version(lone, path):
+    return lone.get(path)["metadata"]["resourceVersion"]
+
+
+def name_is(name, kind):
+    return lambda event: event["type"] == kind and event["object"]["metadata"]["name"] == name
+
+
+def is_ready(event):
+    conditions = event["object"].get("status", {}).get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def test_a_pod_is_watched_from_its_file_to_its_end(lone, watch):
+    events = watch(f"{PODS}?watch=1&resourceVersion={version(lone, PODS)}")
+    lone.node.launch(specs.pod("brief", specs.container(script=specs.IDLE)))
+    name = lone.node.pod("brief")["metadata"]["name"]
+    types, pod = events.until(lambda event: event["object"]["metadata"]["name"] == name and is_ready(event))
+    assert types[0] == "ADDED" and set(types[1:]) == {"MODIFIED"}
+    assert (pod["kind"], pod["apiVersion"]) == ("Pod", "v1")
+    lone.node.remove("brief")
+    types, gone = events.until(lambda event: event["type"] == "DELETED")
+    assert gone["metadata"]["name"] == name
+    assert int(gone["metadata"]["resourceVersion"]) > int(pod["metadata"]["resourceVersion"])
+    assert int(version(lone, PODS)) >= int(gone["metadata"]["resourceVersion"])
+
+
+def test_a_watch_without_a_version_starts_with_what_exists(lone, watch):
+    events = watch("/api/v1/pods?watch=1&allowWatchBookmarks=true&sendInitialEvents=true"
+                   "&resourceVersionMatch=NotOlderThan")
+    assert [events.event()["object"]["metadata"]["name"] for _ in range(2)] == [lone.pods["solo"], lone.pods["web"]]
+    bookmark = events.event()
+    assert bookmark["type"] == "BOOKMARK"
+    assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+def test_a_watch_ends_after_its_timeout_with_a_bookmark(lone, watch):
+    events = watch(f"{PODS}?watch=1&resourceVersion={version(lone, PODS)}&allowWatchBookmarks=true&timeoutSeconds=1")
+    assert events.event()["type"] == "BOOKMARK"
+    assert events.event() is None
+
+
+def test_a_watch_selects(lone, watch):
+    events = watch(f"{PODS}?watch=1&fieldSelector=metadata.name%3D{lone.pods['web']}&sendInitialEvents=true")
+    assert events.event()["object"]["metadata"]["name"] == lone.pods["web"]
+    assert events.event()["type"] == "BOOKMARK"
+
+
+def test_a_table_is_watched_by_rows(lone, watch):
+    events = watch(f"{PODS}?watch=1", headers=TABLE)
+    first, second = events.event()["object"], events.event()["object"]
+    assert [column["name"] for column in first["columnDefinitions"]][:2] == ["Name", "Ready"]
+    assert second["columnDefinitions"] == []
+    assert [row["cells"][0] for row in first["rows"] + second["rows"]] == [lone.pods["solo"], lone.pods["web"]]
+
+
+def test_what_changed_between_a_list_and_a_watch_is_sent(lone, watch):
+    lone.node.launch(specs.pod("between", specs.container(script=specs.IDLE)))
+    name = lone.node.pod("between")["metadata"]["name"]
+    before = version(lone, PODS)
+    lone.node.remove("between")
+    lone.node.wait_gone("between")
+    events = watch(f"{PODS}?watch=1&resourceVersion={before}")
+    _, gone = events.until(lambda event: event["type"] == "DELETED")
+    assert gone["metadata"]["name"] == name
+
+
+def test_events_and_daemonsets_and_configmaps_are_watched(lone, watch):
+    paths = {"events": "/api/v1/events", "sets": "/apis/apps/v1/daemonsets", "maps": "/api/v1/configmaps"}
+    watches = {name: watch(f"{path}?watch=1&resourceVersion={version(lone, path)}") for name, path in paths.items()}
+    lone.node.drop(MANY, "many.yaml")
+    assert watches["events"].event()["type"] == "ADDED"
+    assert name_is("every", "ADDED")(watches["sets"].event())
+    assert name_is("words", "ADDED")(watches["maps"].event())
+    lone.node.remove("many")
+    watches["sets"].until(name_is("every", "DELETED"))
+    watches["maps"].until(name_is("words", "DELETED"))
+
+
+def test_labels_of_the_node_are_watched(lone, watch):
+    events = watch(f"/api/v1/nodes?watch=1&resourceVersion={version(lone, '/api/v1/nodes')}")
+    lone.node.write_config(mainstay={"nodeLabels": {"tests/colour": "blue"}})
+    _, node = events.until(lambda event: event["object"]["metadata"]["labels"].get("tests/colour") == "blue")
+    assert node["kind"] == "Node"
+    lone.node.write_config()
+    events.until(lambda event: "tests/colour" not in event["object"]["metadata"]["labels"])
+
+
+def test_a_version_that_is_not_known_is_gone(lone):
+    for number in "17", "99999999999999999":
+        status, answer = lone.ask(f"{PODS}?watch=1&resourceVersion={number}")
+        assert (status, answer["reason"]) == (410, "Expired")
+    assert lone.ask(f"{PODS}?watch=1&resourceVersion=x")[0] == 400
 
 
 # Subresources of pods

@@ -262,11 +262,12 @@ static void expect_list(ListQuery *query, const char *names, const char *next) {
         cleanup_free char *got = NULL;
 
         EXPECT_EQ(served_objects_parse(resource, pods, &objects), 0);
-        list = object_list_format(resource, objects, query, &(ObjectForm){ 0 }, NOW);
+        list = object_list_format(resource, objects, query, &(ObjectForm){ 0 }, 7, NOW);
         got = list_names(list);
         EXPECT_STREQ(got, names);
         EXPECT_STREQ(json_text(list, "kind"), "PodList");
         EXPECT_STREQ(json_text(list, "apiVersion"), "v1");
+        EXPECT_STREQ(json_text(list, "metadata", "resourceVersion"), "7");
         EXPECT(streq_ptr(json_text(list, "metadata", "continue"), next));
 }
 
@@ -305,7 +306,7 @@ TEST(namespaces_are_those_of_pods)
         cleanup_free char *got = NULL;
 
         EXPECT_EQ(served_objects_parse(resource, pods, &objects), 0);
-        list = object_list_format(resource, objects, &(ListQuery){ 0 }, &(ObjectForm){ 0 }, NOW);
+        list = object_list_format(resource, objects, &(ListQuery){ 0 }, &(ObjectForm){ 0 }, 7, NOW);
         got = list_names(list);
         EXPECT_STREQ(got, " a b default kube-system");
 }
