@@ -82,6 +82,11 @@ static bool is_daemonset_action(const char *word) {
         return false;
 }
 
+/* They remove its file. */
+static bool removes_daemonset(const char *verb) {
+        return streq(verb, "delete") || streq(verb, "orphan");
+}
+
 static enum MHD_Result run_daemonset_action(HttpServer *server, struct MHD_Connection *http,
                                             const char *namespace, const char *name,
                                             const char *verb) {
@@ -108,9 +113,10 @@ enum MHD_Result http_handle_daemonset_action(HttpServer *server, struct MHD_Conn
 
         if (!path)
                 return MHD_NO;
-        if (!http_require_root(http, &result))
-                return result;
         if (!verb || words || !is_daemonset_action(verb))
                 return http_reply_unknown_path(http);
+        if (removes_daemonset(verb) ? !http_require_root(http, &result)
+                                    : !http_require_api_peer(server, http, &result))
+                return result;
         return run_daemonset_action(server, http, namespace, name, verb);
 }

@@ -167,13 +167,10 @@ static void finish_first_list(ClientWatch *watch, uint64_t now_usec, FILE *out) 
 static int take_agent_object(ClientWatch *watch, const char *type, json_t *object,
                              uint64_t now_usec, FILE *out) {
         cleanup_free char *key = object_key(object);
-        char version[API_VERSION_SIZE];
 
         if (!key)
                 return -ENOMEM;
-        (void) json_object_set_new(object, "kind", json_string(watch->resource->kind));
-        (void) json_object_set_new(object, "apiVersion",
-                                   json_string(served_api_version(watch->resource, version)));
+        complete_served_object(watch->resource, object);
         if (streq(type, "DELETED")) {
                 (void) json_object_del(watch->present, key);
                 return take_deleted_object(watch, key, object, now_usec, out);

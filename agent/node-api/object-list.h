@@ -31,6 +31,9 @@ ObjectForm object_form_negotiate(const char *accept, const char *include_object)
  * apiVersion. 0; -EBADMSG, -ENOMEM. */
 int served_objects_parse(const ServedResource *resource, const char *body, json_t **ret);
 
+/* Adds to an object of the agent what an API server's has: kind, apiVersion and a default. */
+void complete_served_object(const ServedResource *resource, json_t *object);
+
 bool list_query_matches(const ListQuery *query, const json_t *object);
 
 /* Likewise, where no more than the metadata is known. */

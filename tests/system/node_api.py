@@ -73,15 +73,15 @@ class NodeApi:
         except ConnectionRefusedError:
             return None
 
-    def request(self, path, method="GET", certificate=None, headers=None):
+    def request(self, path, method="GET", certificate=None, headers=None, body=None):
         """Status and body as text."""
         connection = http.client.HTTPConnection("127.0.0.1")
         connection.sock = self.connect(certificate)
-        connection.request(method, path, headers=headers or {})
+        connection.request(method, path, body=body, headers=headers or {})
         response = connection.getresponse()
-        body = response.read().decode()
+        text = response.read().decode()
         connection.close()
-        return response.status, body
+        return response.status, text
 
     def open(self, path, certificate=None, headers=None):
         """A response whose body is read as it arrives."""
