@@ -89,7 +89,8 @@ def test_a_pod_is_waited_for(kubectl, lone):
     gone = kubectl.start("wait", "--for=delete", f"pod/{name}", "--timeout=60s")
     lone.node.remove("late")
     out, error = gone.communicate(timeout=120)
-    assert gone.returncode == 0, out + error
+    # Earlier ones say so where the pod was gone first.
+    assert gone.returncode == 0 or (kubectl.minor < 23 and "no matching resources" in error), out + error
 
 
 def test_objects_are_described_and_tabled(kubectl, lone):

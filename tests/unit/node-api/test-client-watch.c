@@ -16,8 +16,23 @@ static json_t *make_pod(const char *name, const char *label, const char *phase) 
                          "phase", phase);
 }
 
+static const ServedResource *pods_resource(void) {
+        cleanup_with(resource_path_done) ResourcePath path = { 0 };
+
+        EXPECT_EQ(resource_path_parse("/api/v1/pods", &path), 0);
+        return find_served_resource(&path);
+}
+
+/* As served_objects_parse() and a watch give it. */
+static json_t *make_served_pod(const char *name, const char *label, const char *phase) {
+        json_t *pod = make_pod(name, label, phase);
+
+        complete_served_object(pods_resource(), pod);
+        return pod;
+}
+
 static uint64_t observe(ObjectVersions *versions, const char *name, const char *phase) {
-        cleanup_json json_t *pod = make_pod(name, "web", phase);
+        cleanup_json json_t *pod = make_served_pod(name, "web", phase);
 
         return object_versions_observe(versions, pod, NULL);
 }
@@ -27,8 +42,9 @@ static uint64_t observe(ObjectVersions *versions, const char *name, const char *
 TEST(an_object_has_a_new_version_when_its_content_changes)
 {
         ObjectVersions *versions = object_versions_new(100);
-        cleanup_json json_t *pod = make_pod("a", "web", "Pending");
+        cleanup_json json_t *pod = make_served_pod("a", "web", "Pending");
         uint64_t created;
+
 
         EXPECT_EQ(object_versions_observe(versions, pod, &created), 101);
         EXPECT_EQ(created, 101);
@@ -56,7 +72,7 @@ TEST(versions_before_the_start_and_of_the_future_are_out_of_reach)
 TEST(objects_that_a_list_lacks_are_gone)
 {
         ObjectVersions *versions = object_versions_new(100);
-        cleanup_json json_t *list = json_pack("[o]", make_pod("b", "web", "Running")), *gone = NULL;
+        cleanup_json json_t *list = json_pack("[o]", make_served_pod("b", "web", "Running")), *gone = NULL;
 
         (void) observe(versions, "a", "Running");
         (void) observe(versions, "b", "Running");
@@ -76,7 +92,7 @@ TEST(objects_that_a_list_lacks_are_gone)
 TEST(a_client_does_not_learn_of_what_came_and_went_while_it_was_away)
 {
         ObjectVersions *versions = object_versions_new(100);
-        cleanup_json json_t *pod = make_pod("a", "web", "Running"), *gone = NULL;
+        cleanup_json json_t *pod = make_served_pod("a", "web", "Running"), *gone = NULL;
 
         (void) object_versions_observe(versions, pod, NULL);
         EXPECT_EQ(object_versions_observe_deleted(versions, pod), 102);
@@ -102,13 +118,6 @@ TEST(the_oldest_versions_are_forgotten)
 }
 
 /* ---- a watch ---- */
-
-static const ServedResource *pods_resource(void) {
-        cleanup_with(resource_path_done) ResourcePath path = { 0 };
-
-        EXPECT_EQ(resource_path_parse("/api/v1/pods", &path), 0);
-        return find_served_resource(&path);
-}
 
 static void start_watch(ClientWatch *watch, ObjectVersions *versions, uint64_t since,
                         const char *labels) {

@@ -416,11 +416,11 @@ TEST(discovery_lists_groups_and_resources)
 
         EXPECT_STREQ(json_string_value(json_array_get(json_object_get(versions, "versions"), 0)),
                      "v1");
-        EXPECT_EQ(json_array_size(json_object_get(groups, "groups")), 4);
+        EXPECT_EQ(json_array_size(json_object_get(groups, "groups")), 6);
         EXPECT_STREQ(json_text(group, "preferredVersion", "groupVersion"), "apps/v1");
         EXPECT_STREQ(json_text(first, "name"), "pods");
         EXPECT_STREQ(json_text(core, "groupVersion"), "v1");
-        EXPECT_EQ(json_array_size(json_object_get(all, "items")), 4);
+        EXPECT_EQ(json_array_size(json_object_get(all, "items")), 6);
         EXPECT(!discovery_document("/apis/none"));
         EXPECT(!discovery_document("/apis/none/v1"));
         EXPECT(!discovery_document("/api/v1/pods"));
