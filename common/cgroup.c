@@ -300,6 +300,10 @@ static int is_cgroup_empty(int parent_fd, const char *name) {
         return read(fd, &byte, 1) > 0 ? -EBUSY : 0;
 }
 
+bool cgroup_has_processes(const char *path) {
+        return for_each_hierarchy(path, is_cgroup_empty) == -EBUSY;
+}
+
 int cgroup_kill(const char *path) {
         int r = 0;
 

@@ -9,6 +9,8 @@
 
 #include "common/error.h"
 
+#include <stdbool.h>
+
 /* 2 if /sys/fs/cgroup is a cgroup2 file system, else 1. */
 int cgroup_version(void);
 
@@ -43,3 +45,6 @@ int cgroup_remove(const char *path);
 
 /* Removes only the cgroup itself, in every hierarchy in which it is empty. */
 int cgroup_remove_if_empty(const char *path);
+
+/* Whether a process is in the cgroup or below, in any hierarchy. */
+bool cgroup_has_processes(const char *path);

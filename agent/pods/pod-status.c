@@ -83,7 +83,7 @@ static uint64_t first_transition_time(const PodStatusInput *input, const PodStat
         return latest > 0 ? latest : input->pod->start_time;
 }
 
-static uint64_t update_transition_time(const PodStatusInput *input, ReportedPodConditions *reported,
+static uint64_t update_transition_time(const PodStatusInput *input, ReportedPodStatus *reported,
                                        const PodStatus *status, PodConditionType type,
                                        bool is_true) {
         uint64_t last = reported->types[type].last_transition;
@@ -100,7 +100,7 @@ static uint64_t update_transition_time(const PodStatusInput *input, ReportedPodC
         return last;
 }
 
-static void set_pod_condition(const PodStatusInput *input, ReportedPodConditions *reported,
+static void set_pod_condition(const PodStatusInput *input, ReportedPodStatus *reported,
                               PodStatus *status, PodConditionType type, bool is_true,
                               const char *reason, const char *message) {
         status->conditions[type] = (PodCondition){
@@ -112,7 +112,7 @@ static void set_pod_condition(const PodStatusInput *input, ReportedPodConditions
 }
 
 /* A condition that is reported only while it is true. */
-static void set_transient_condition(const PodStatusInput *input, ReportedPodConditions *reported,
+static void set_transient_condition(const PodStatusInput *input, ReportedPodStatus *reported,
                                     PodStatus *status, PodConditionType type, const char *reason,
                                     const char *message) {
         set_pod_condition(input, reported, status, type, message != NULL, NULL, NULL);
@@ -122,7 +122,7 @@ static void set_transient_condition(const PodStatusInput *input, ReportedPodCond
         status->conditions[type].message = strdup(message);
 }
 
-static void fill_initialized_condition(const PodStatusInput *input, ReportedPodConditions *reported,
+static void fill_initialized_condition(const PodStatusInput *input, ReportedPodStatus *reported,
                                        PodStatus *status) {
         cleanup_free char *incomplete = list_incomplete_containers(&input->pod->pod->spec, status);
         bool is_done = !incomplete || pod_was_initialized(status);
@@ -134,7 +134,7 @@ static void fill_initialized_condition(const PodStatusInput *input, ReportedPodC
 }
 
 /* A pod is ready when its containers are, unless a readiness gate is not true. */
-static void fill_ready_condition(const PodStatusInput *input, ReportedPodConditions *reported,
+static void fill_ready_condition(const PodStatusInput *input, ReportedPodStatus *reported,
                                  PodStatus *status, const char *reason, const char *message) {
         bool is_ready = status->conditions[CONDITION_CONTAINERS_READY].is_true;
         cleanup_free char *unready_gates =
@@ -150,7 +150,7 @@ static void fill_ready_condition(const PodStatusInput *input, ReportedPodConditi
                                   message);
 }
 
-static void fill_transient_conditions(const PodStatusInput *input, ReportedPodConditions *reported,
+static void fill_transient_conditions(const PodStatusInput *input, ReportedPodStatus *reported,
                                       PodStatus *status) {
         const PodFailure *failure = input->failure;
 
@@ -163,7 +163,7 @@ static void fill_transient_conditions(const PodStatusInput *input, ReportedPodCo
                                 failure->evicted_at > 0 ? failure->message : NULL);
 }
 
-static void fill_pod_conditions(const PodStatusInput *input, ReportedPodConditions *reported,
+static void fill_pod_conditions(const PodStatusInput *input, ReportedPodStatus *reported,
                                 PodStatus *status) {
         cleanup_free char *unready = list_unready_containers(&input->pod->pod->spec, status);
         bool ready = !unready && status->phase == POD_RUNNING;
@@ -213,7 +213,17 @@ static void fill_pod_phase(const PodStatusInput *input, PodStatus *status) {
                                   !input->pod->is_desired && pod_is_of_api(pod));
 }
 
-static void fill_pod_addresses(const PodStatusInput *input, PodStatus *status) {
+static char *report_pod_address(const char *address, char *reported, bool has_terminated) {
+        if (address)
+                (void) snprintf(reported, INET6_ADDRSTRLEN, "%s", address);
+        else if (!has_terminated)
+                reported[0] = '\0';
+        return reported[0] ? strdup(reported) : NULL;
+}
+
+static void fill_pod_addresses(const PodStatusInput *input, ReportedPodStatus *reported,
+                               PodStatus *status) {
+        bool has_terminated = status->phase == POD_SUCCEEDED || status->phase == POD_FAILED;
         const PodInstance *pod = input->pod;
         const char *host_ip = pod->context->host_ip, *first = NULL, *second = NULL;
 
@@ -225,12 +235,11 @@ static void fill_pod_addresses(const PodStatusInput *input, PodStatus *status) {
                 first = network_attachment_address(pod->attachment, 0);
                 second = network_attachment_address(pod->attachment, 1);
         }
-        status->pod_ip = first ? strdup(first) : NULL;
-        status->other_pod_ip = second ? strdup(second) : NULL;
+        status->pod_ip = report_pod_address(first, reported->addresses[0], has_terminated);
+        status->other_pod_ip = report_pod_address(second, reported->addresses[1], has_terminated);
 }
 
-int compute_pod_status(const PodStatusInput *input, ReportedPodConditions *reported,
-                       PodStatus *ret) {
+int compute_pod_status(const PodStatusInput *input, ReportedPodStatus *reported, PodStatus *ret) {
         const PodSpec *spec = &input->pod->pod->spec;
         PodStatus status = {
                 .is_syncing = input->is_syncing,
@@ -246,7 +255,7 @@ int compute_pod_status(const PodStatusInput *input, ReportedPodConditions *repor
                 return r;
         }
         fill_pod_phase(input, &status);
-        fill_pod_addresses(input, &status);
+        fill_pod_addresses(input, reported, &status);
         fill_pod_conditions(input, reported, &status);
         *ret = status;
         return 0;

@@ -7,6 +7,8 @@
 #include "agent/pods/pod-containers.h"
 #include "agent/pods/pod-failure.h"
 
+#include <netinet/in.h>
+
 /* What the status is computed from. */
 typedef struct PodStatusInput {
         const PodInstance *pod;
@@ -23,14 +25,15 @@ typedef struct PodStatusInput {
         bool is_sandbox_ready;
 } PodStatusInput;
 
-/* The conditions as they were reported last, for their transition times. Zeroed at first. */
-typedef struct ReportedPodConditions {
+/* What was reported last: conditions, for their transition times, and addresses, which a pod that
+ * has terminated keeps without a sandbox. Zeroed at first. */
+typedef struct ReportedPodStatus {
         struct {
                 bool is_true;
                 uint64_t last_transition; /* 0: never reported */
         } types[N_POD_CONDITIONS];
-} ReportedPodConditions;
+        char addresses[2][INET6_ADDRSTRLEN]; /* "": none */
+} ReportedPodStatus;
 
 /* 0 with a status that the caller ends with pod_status_done(), or -ENOMEM. */
-int compute_pod_status(const PodStatusInput *input, ReportedPodConditions *reported,
-                       PodStatus *ret);
+int compute_pod_status(const PodStatusInput *input, ReportedPodStatus *reported, PodStatus *ret);

@@ -70,7 +70,7 @@ struct PodWorker {
         PodResize resize;
         PodVolumes volumes;
         TerminatedContainers terminated;
-        ReportedPodConditions conditions;
+        ReportedPodStatus reported;
         char *last_error; /* why the sandbox is not ready, for the status */
         char *edit_error; /* why the edited pod cannot start */
         bool is_selinux_warned;
@@ -107,6 +107,10 @@ void pod_worker_restore_slices(PodWorker *worker);
 
 /* Of containers that no shim knows: what logs and checkpoints say of them. */
 void pod_worker_recover_containers(PodWorker *worker);
+
+/* Writes the checkpoint of the terminated containers; only of pods whose containers may complete,
+ * and once it is known what an earlier agent left. A failure is logged; the next step tries again. */
+void pod_worker_store_terminated_containers(PodWorker *worker);
 
 /* ---- pod-worker-sandbox.c ---- */
 

@@ -117,17 +117,28 @@ static bool has_pod_network(const PodWorker *worker) {
                network_attachment_is_known(worker->instance.attachment);
 }
 
+/* A pod of an API server that has completed never runs again: it releases its addresses, as with
+ * the kubelet. One of a file runs again after an edit. */
+static bool has_completed_for_good(PodWorker *worker) {
+        return pod_is_of_api(worker->instance.pod) && !pod_worker_is_terminating(worker) &&
+               !pod_worker_should_run(worker) && pod_containers_are_finished(&worker->containers);
+}
+
 /* The shim was started only to detach the network of a lost one. */
 static bool has_teardown_sandbox(const PodWorker *worker) {
         return worker->instance.attachment && !sandbox_has_network(worker->instance.sandbox);
 }
 
+static void detach_pod_network(PodWorker *worker) {
+        pod_worker_set_state(worker, WORKER_DETACHING);
+        network_attachment_detach(worker->instance.attachment, worker->instance.sandbox);
+}
+
 /* The network first: the shim runs its plugins. */
 static void tear_down_sandbox(PodWorker *worker) {
-        if (has_pod_network(worker)) {
-                pod_worker_set_state(worker, WORKER_DETACHING);
-                network_attachment_detach(worker->instance.attachment, worker->instance.sandbox);
-        } else {
+        if (has_pod_network(worker))
+                detach_pod_network(worker);
+        else {
                 pod_worker_set_state(worker, WORKER_TEARING_DOWN);
                 (void) sandbox_teardown(worker->instance.sandbox);
         }
@@ -192,7 +203,10 @@ static void on_pod_network_done(int r, const Error *error, void *userdata) {
                                   error_message(error, r));
         else if (was_attaching)
                 enter_worker_ready(worker);
-        else
+        else if (has_completed_for_good(worker) && !has_teardown_sandbox(worker)) {
+                pod_worker_set_state(worker, WORKER_READY);
+                pod_worker_set_last_error(worker, NULL);
+        } else
                 tear_down_sandbox(worker);
         pod_instance_mark_dirty(&worker->instance);
 }
@@ -391,6 +405,9 @@ static void on_pod_sandbox_event(Sandbox *sandbox, const ShimEvent *event, void 
         case N_SHIM_EVENT_TYPES:
                 break;
         }
+        /* Before any status says it: what has completed does not run again. */
+        if (event->type == SHIM_EVENT_EXITED || event->type == SHIM_EVENT_SYNCED)
+                pod_worker_store_terminated_containers(worker);
         pod_instance_mark_dirty(&worker->instance);
 }
 
@@ -665,6 +682,10 @@ static void step_terminating_pod(PodWorker *worker) {
 static void step_ready_pod(PodWorker *worker) {
         if (pod_worker_is_terminating(worker)) {
                 step_terminating_pod(worker);
+                return;
+        }
+        if (has_completed_for_good(worker) && has_pod_network(worker)) {
+                detach_pod_network(worker);
                 return;
         }
         if (worker->last_error && !pod_worker_must_stop_containers(worker)) { /* a retry is due */

@@ -340,7 +340,7 @@ int pod_worker_status(PodWorker *worker, PodStatus *ret) {
                                        (sandbox->state == WORKER_SYNCING && sandbox->needs_cleanup),
                         .is_sandbox_ready = is_ready,
                 },
-                &worker->conditions, ret);
+                &worker->reported, ret);
 }
 
 void pod_worker_for_each_probe(const PodWorker *worker, probe_sample_t each, void *userdata) {
@@ -624,8 +624,7 @@ void pod_worker_recover_containers(PodWorker *worker) {
                 pod_container_recover(worker->containers.items[i], &worker->terminated);
 }
 
-/* Only of pods whose containers may complete, and once it is known what an earlier agent left. */
-static void store_terminated_containers(PodWorker *worker) {
+void pod_worker_store_terminated_containers(PodWorker *worker) {
         const PodContainers *containers = &worker->containers;
         cleanup_free TerminatedContainer *terminated = NULL;
         size_t n = 0;
@@ -665,7 +664,7 @@ void pod_worker_step(PodWorker *worker) {
         storage_monitor_step(&worker->storage, !pod_worker_is_terminating(worker) &&
                                                        pod_worker_sandbox_is_ready(worker) &&
                                                        pod_worker_has_processes(worker));
-        store_terminated_containers(worker);
+        pod_worker_store_terminated_containers(worker);
         for (size_t i = 0; i < worker->containers.n; i++)
                 pod_container_step(worker->containers.items[i]);
 }

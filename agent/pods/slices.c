@@ -139,14 +139,17 @@ void slices_set_qos(const PodContext *context) {
         }
 }
 
-static void remove_empty_groups(const PodContext *context, bool are_slices) {
+/* systemd stops the slices of pods some time after it is asked to: those of the classes are stopped
+ * with them when no pod is left. */
+static void remove_empty_groups(const PodContext *context, bool are_slices, bool all) {
         BundleConfig config = *context->bundle;
 
         config.has_slices = are_slices;
         for (size_t i = 0; i < N_ELEMENTS(classes); i++) {
                 cleanup_free char *group = cgroup_of_qos_class(&config, classes[i]);
 
-                if (group && cgroup_remove_if_empty(group) >= 0)
+                if (group && (cgroup_remove_if_empty(group) >= 0 ||
+                              (all && !cgroup_has_processes(group))))
                         slices_stop(context, group);
         }
 }
@@ -156,9 +159,9 @@ void slices_remove_empty(const PodContext *context, bool all) {
 
         /* Those of the former cgroup driver. */
         if (context->sandbox->systemd)
-                remove_empty_groups(context, !are_slices);
+                remove_empty_groups(context, !are_slices, /* all= */ false);
         if (!all)
                 return;
-        remove_empty_groups(context, are_slices);
+        remove_empty_groups(context, are_slices, /* all= */ true);
         (void) cgroup_remove_if_empty(context->sandbox->shim_cgroup);
 }

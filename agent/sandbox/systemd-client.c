@@ -62,6 +62,8 @@ static void disconnect_from_systemd(SystemdClient *systemd) {
 SystemdClient *systemd_client_free(SystemdClient *systemd) {
         if (!systemd)
                 return NULL;
+        if (systemd->bus) /* the last units to stop */
+                (void) sd_bus_flush(systemd->bus);
         disconnect_from_systemd(systemd);
         sd_event_unref(systemd->event);
         free(systemd);

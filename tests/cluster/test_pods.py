@@ -194,3 +194,17 @@ def test_resources_of_a_running_pod_are_resized(node):
         assert world.cgroup_value(node.container_cgroup("web"), "cpu", "cpu.cfs_quota_us") == "30000"
     else:
         assert world.cgroup_value(node.container_cgroup("web"), "cpu", "cpu.max") == "30000 100000"
+
+
+def test_completed_pod_releases_its_address(node):
+    node.place("job", specs.container(script="echo done"), restartPolicy="Never")
+    status = node.wait_api("job", lambda pod: pod["status"]["phase"] == "Succeeded", "has succeeded")["status"]
+    assert status["podIP"].startswith("10.213.0.")
+    wait(lambda: not node.reserved() and not node.veths(), lambda: f"the address is free: {node.reserved()} {node.veths()}")
+    node.restart()
+    node.place("web")
+    node.wait_api_running("web")
+    again = node.read("pods", "job")["status"]
+    assert again["phase"] == "Succeeded" and again["containerStatuses"][0]["state"] == status["containerStatuses"][0]["state"]
+    assert node.reserved() == [node.read("pods", "web")["status"]["podIP"]]
+    assert "trying again" not in node.said()

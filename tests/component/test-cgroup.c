@@ -157,7 +157,9 @@ TEST(a_cgroup_with_a_process_is_busy_until_the_process_is_killed)
         pid_t pid;
 
         EXPECT_EQ(cgroup_create(inner, NULL), 0);
+        EXPECT(!cgroup_has_processes(test_group()));
         pid = start_in_group(inner);
+        EXPECT(cgroup_has_processes(test_group()));
         EXPECT_EQ(cgroup_remove(test_group()), -EBUSY);
 
         /* From here on only we reap it: a zombie is not in any cgroup. */
