@@ -294,7 +294,7 @@ static bool is_restart_patch(const json_t *patch) {
         return expected && json_equal(expected, patch);
 }
 
-static bool is_revision_of(const json_t *revision, const json_t *set) {
+static bool is_owned_revision(const json_t *revision, const json_t *set) {
         const json_t *owner = json_array_get(json_at(revision, "metadata", "ownerReferences"), 0);
         const char *uid = json_text(owner, "uid");
 
@@ -309,7 +309,7 @@ static json_int_t find_patched_revision(const json_t *set, const json_t *patch,
         const json_t *revision;
 
         json_array_foreach(json_object_get(list, "items"), i, revision)
-                if (is_revision_of(revision, set) &&
+                if (is_owned_revision(revision, set) &&
                     json_equal(json_object_get(revision, "data"), patch))
                         return json_integer_value(json_object_get(revision, "revision"));
         return 0;
@@ -328,8 +328,8 @@ static ApiStepResult act_on_daemonset(ApiRequest *request, const ResourcePath *p
         return ask_agent_to_write(request, "POST", agent_path);
 }
 
-static ApiStepResult undo_rollout(ApiRequest *request, const ResourcePath *path,
-                                  const json_t *patch) {
+static ApiStepResult undo_patched_rollout(ApiRequest *request, const ResourcePath *path,
+                                          const json_t *patch) {
         json_int_t revision;
 
         if (!request->has_reply)
@@ -357,7 +357,7 @@ static ApiStepResult patch_daemonset(ApiRequest *request, const ServedResource *
         if (request->is_acting)
                 return reply_written_object(request, sets, path);
         return is_restart_patch(patch) ? act_on_daemonset(request, path, "restart", 0)
-                                       : undo_rollout(request, path, patch);
+                                       : undo_patched_rollout(request, path, patch);
 }
 
 /* ---- all ---- */

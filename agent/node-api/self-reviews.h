@@ -3,7 +3,7 @@
 
 /* What clients ask of themselves: SelfSubjectAccessReview (kubectl auth can-i),
  * SelfSubjectRulesReview and SelfSubjectReview (whoami). A lone node lets its users do all that it
- * can do; the answer to the rest is no, and why. Pure. */
+ * can do; the rest is not allowed, with the reason. Pure. */
 
 #include "agent/node-api/api-user.h"
 

@@ -45,7 +45,6 @@ TEST(an_object_has_a_new_version_when_its_content_changes)
         cleanup_json json_t *pod = make_served_pod("a", "web", "Pending");
         uint64_t created;
 
-
         EXPECT_EQ(object_versions_observe(versions, pod, &created), 101);
         EXPECT_EQ(created, 101);
         EXPECT_STREQ(json_text(pod, "metadata", "resourceVersion"), "101");
@@ -72,7 +71,8 @@ TEST(versions_before_the_start_and_of_the_future_are_out_of_reach)
 TEST(objects_that_a_list_lacks_are_gone)
 {
         ObjectVersions *versions = object_versions_new(100);
-        cleanup_json json_t *list = json_pack("[o]", make_served_pod("b", "web", "Running")), *gone = NULL;
+        cleanup_json json_t *list = json_pack("[o]", make_served_pod("b", "web", "Running")),
+                            *gone = NULL;
 
         (void) observe(versions, "a", "Running");
         (void) observe(versions, "b", "Running");

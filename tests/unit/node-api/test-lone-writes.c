@@ -194,7 +194,7 @@ TEST(metrics_have_the_labels_of_what_they_are_of)
         EXPECT_STREQ(json_text(json_array_get(metrics, 0), "metadata", "labels", "app"), "web");
 }
 
-TEST(an_empty_summary_has_no_metrics)
+TEST(an_empty_summary_gives_an_empty_list)
 {
         cleanup_json json_t *empty = json_object();
         cleanup_json json_t *pods = pod_metrics_of_summary(empty);
