@@ -51,6 +51,8 @@ LIBRARIES = {
                   "agent/image/pull-settings.c", "agent/image/image-record.c", "agent/image/images-json.c",
                   "agent/node/lone-node.c", "agent/node/lone-node.h", "agent/node-api/api-settings.c",
                   "agent/node-api/discovery.h", "agent/node-api/field-terms.h", "agent/node-api/label-terms.h",
+                  "agent/apiserver/node-object.c", "agent/node-api/object-versions.h", "agent/node-api/protobuf-body.h",
+                  "agent/node-api/resource-metrics.h", "agent/node-api/self-reviews.h",
                   "agent/node-api/review-objects.c", "agent/node-api/session-result.c", "agent/node-api/status-object.c", "agent/node-api/table.h",
                   "agent/kubeclient/bootstrap.c", "agent/kubeclient/event-object.c", "agent/kubeclient/lease-object.c",
                   "agent/kubeclient/review-request.c", "agent/kubeclient/json-string.h", "agent/kubeclient/mirror-pod.h", "agent/kubeclient/node-status-json.h",
