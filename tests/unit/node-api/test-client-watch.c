@@ -248,7 +248,7 @@ TEST(only_the_first_table_has_columns)
                 "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"%c\"}}}";
 
         start_watch(&watch, versions, 0, "");
-        for (char name = 'a'; name <= 'b'; name++) {
+        for (int name = 'a'; name <= 'b'; name++) {
                 cleanup_free char *lines = NULL, *text = NULL;
                 cleanup_json json_t *event = NULL;
                 size_t size;
