@@ -72,14 +72,13 @@ static void on_daemonsets_changed(void *userdata) {
         Agent *agent = userdata;
 
         if (agent->http_server)
-                http_server_notify_daemonsets(agent->http_server);
+                http_server_notify_objects(agent->http_server, HTTP_DAEMONSETS);
 }
 
 void agent_apply_node_labels(Agent *agent) {
         log_info("Labels or taints of the node changed; DaemonSets are evaluated again");
         pod_manager_on_node_changed(agent->pod_manager);
-        if (agent->apiserver)
-                apiserver_node_changed(agent->apiserver);
+        agent_report_node_change(agent);
         agent_request_recompute(agent);
 }
 
@@ -110,8 +109,7 @@ static void on_images_changed(void *userdata) {
                 pod_manager_on_images_changed(agent->pod_manager);
         if (agent->daemonset_controller)
                 daemonset_controller_images_changed(agent->daemonset_controller);
-        if (agent->apiserver)
-                apiserver_node_changed(agent->apiserver);
+        agent_report_node_change(agent);
 }
 
 /* ---- changes of pods ---- */
@@ -177,8 +175,8 @@ static int on_status_update_due(sd_event_source *source, void *userdata) {
         PodManagerCounts pods = pod_manager_counts(agent->pod_manager);
         bool is_computed = desired_state_is_computed(agent->desired);
 
-        if (!agent->is_ready && is_computed && pod_manager_is_synced(agent->pod_manager)) {
-                agent->is_ready = true;
+        if (agent->ready_since == 0 && is_computed && pod_manager_is_synced(agent->pod_manager)) {
+                agent->ready_since = now_realtime_usec();
                 service_notifier_ready(agent->notifier);
                 if (agent->apiserver)
                         apiserver_set_synced(agent->apiserver);
@@ -282,6 +280,10 @@ static int build_daemonset_controller(Agent *agent) {
 }
 
 static void on_desired_pods_recomputed(void *userdata) {
+        const Agent *agent = userdata;
+
+        if (agent->http_server)
+                http_server_notify_objects(agent->http_server, HTTP_DATA_OBJECTS);
         agent_schedule_status_update(userdata);
         agent_schedule_memory_trim(userdata);
 }

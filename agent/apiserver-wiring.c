@@ -17,6 +17,31 @@ void report_events_to_apiserver(Agent *agent) {
         }
 }
 
+NodeStatusInputs agent_node_status_inputs(const Agent *agent) {
+        return (NodeStatusInputs){
+                .local = &agent->node_labels.local,
+                .hostname = agent->node.reported_hostname,
+                .address = agent->node.address,
+                .machine = &agent->node,
+                .storage = agent->bundle_config.storage_capacity,
+                .max_pods = config_max_pods(&agent->config, agent->node.n_cpus),
+                .node_api_port = config_node_api_port(&agent->config),
+                .system = &agent->config.system,
+                .kube = &agent->config.kube,
+                .eviction = &agent->config.eviction,
+                .conditions = eviction_manager_conditions(agent->eviction_manager),
+                .images = agent->images,
+                .runtimes = &agent->config.mainstay.runtimes,
+        };
+}
+
+void agent_report_node_change(const Agent *agent) {
+        if (agent->apiserver)
+                apiserver_node_changed(agent->apiserver);
+        if (agent->http_server)
+                http_server_notify_objects(agent->http_server, HTTP_NODE);
+}
+
 /* The Node object of the API server has other labels or taints. */
 static void on_external_node_labels(const NodeLabelsTaints *external, void *userdata) {
         Agent *agent = userdata;
@@ -37,39 +62,24 @@ int build_apiserver_sync(Agent *agent, bool drain) {
         if (!agent->paths.kubeconfig || drain)
                 return 0;
         return apiserver_new(
-                &(ApiServerConfig){
-                        .event = agent->event,
-                        .kubeconfig = agent->paths.kubeconfig,
-                        .bootstrap_kubeconfig = agent->paths.bootstrap_kubeconfig,
-                        .certificate_dir = agent->paths.certificate_dir,
-                        .rotates_embedded = agent->config.rotate_certificates,
-                        .has_serving_certificate = agent->config.server_tls_bootstrap,
-                        .node_name = agent->node.name,
-                        .state_dir = agent->paths.state_dir,
-                        .run_dir = agent->paths.run_dir,
-                        .pod_manager = agent->pod_manager,
-                        .daemonsets_by = agent->config.mainstay.daemonsets_by,
-                        .node = &agent->node_labels.effective,
-                        .node_inputs = { .local = &agent->node_labels.local,
-                                         .hostname = agent->node.reported_hostname,
-                                         .address = agent->node.address,
-                                         .machine = &agent->node,
-                                         .storage = agent->bundle_config.storage_capacity,
-                                         .max_pods = config_max_pods(&agent->config,
-                                                                     agent->node.n_cpus),
-                                         .node_api_port = config_node_api_port(&agent->config),
-                                         .system = &agent->config.system,
-                                         .kube = &agent->config.kube,
-                                         .eviction = &agent->config.eviction,
-                                         .conditions = eviction_manager_conditions(
-                                                 agent->eviction_manager),
-                                         .images = agent->images,
-                                         .runtimes = &agent->config.mainstay.runtimes },
-                        .on_recompute_due = agent_request_recompute,
-                        .on_node = on_external_node_labels,
-                        .on_event = agent_on_event,
-                        .on_state_changed = on_apiserver_state_changed,
-                        .userdata = agent },
+                &(ApiServerConfig){ .event = agent->event,
+                                    .kubeconfig = agent->paths.kubeconfig,
+                                    .bootstrap_kubeconfig = agent->paths.bootstrap_kubeconfig,
+                                    .certificate_dir = agent->paths.certificate_dir,
+                                    .rotates_embedded = agent->config.rotate_certificates,
+                                    .has_serving_certificate = agent->config.server_tls_bootstrap,
+                                    .node_name = agent->node.name,
+                                    .state_dir = agent->paths.state_dir,
+                                    .run_dir = agent->paths.run_dir,
+                                    .pod_manager = agent->pod_manager,
+                                    .daemonsets_by = agent->config.mainstay.daemonsets_by,
+                                    .node = &agent->node_labels.effective,
+                                    .node_inputs = agent_node_status_inputs(agent),
+                                    .on_recompute_due = agent_request_recompute,
+                                    .on_node = on_external_node_labels,
+                                    .on_event = agent_on_event,
+                                    .on_state_changed = on_apiserver_state_changed,
+                                    .userdata = agent },
                 &agent->apiserver);
 }
 

@@ -17,7 +17,7 @@ static void dump_agent(const Agent *agent, FILE *out) {
         dump_section(out, "Agent");
         dump_line(out, 1, "version: %s", MAINSTAY_VERSION);
         dump_line(out, 1, "node: %s", agent->node.name);
-        dump_line(out, 1, "ready: %s", agent->is_ready ? "yes" : "no");
+        dump_line(out, 1, "ready: %s", agent->ready_since > 0 ? "yes" : "no");
         dump_line(out, 1, "log level: %s", log_level_name(log_level()));
         dump_line(out, 1, "manifest directory: %s", agent->paths.manifest_dir);
         dump_line(out, 1, "state directory: %s", agent->paths.state_dir);

@@ -61,8 +61,7 @@ static void on_node_conditions_changed(void *userdata) {
         if (r < 0)
                 (void) log_error_errno(r, "Cannot update the taints of the node's conditions");
         pod_manager_on_node_changed(agent->pod_manager);
-        if (agent->apiserver)
-                apiserver_node_changed(agent->apiserver);
+        agent_report_node_change(agent);
         agent_request_recompute(agent);
 }
 

@@ -2,13 +2,13 @@
 
 /* The handlers of requests on the local socket: each calls the module that answers. */
 
+#include "agent/apiserver/node-object.h"
 #include "agent/daemonset/daemonset-action.h"
 #include "agent/debug-handlers.h"
 #include "agent/desired/manifest-status.h"
 #include "agent/eviction/signal-observations.h"
 #include "agent/image/images-json.h"
 #include "agent/model/config-json.h"
-#include "agent/model/json.h"
 #include "agent/node-api-handlers.h"
 #include "agent/pods/metrics-collect.h"
 #include "agent/wiring.h"
@@ -108,13 +108,18 @@ static char *agent_get_revisions(void *userdata) {
 
 static char *agent_get_node(void *userdata) {
         const Agent *agent = userdata;
+        const NodeStatusInputs inputs = agent_node_status_inputs(agent);
         cleanup_free char *refused = NULL;
         NodeApiServerConnection connection = { 0 };
 
         if (agent->apiserver)
                 apiserver_connection_status(agent->apiserver, &connection, &refused);
-        return node_to_json(&agent->node_labels.effective,
-                            eviction_manager_conditions(agent->eviction_manager), &connection);
+        return node_object_to_json(
+                &(NodeObjectSpec){ .inputs = &inputs,
+                                   .labels_taints = &agent->node_labels.effective,
+                                   .connection = &connection,
+                                   .state_dir = agent->paths.state_dir,
+                                   .ready_since = agent->ready_since });
 }
 
 static int agent_act_on_daemonset(void *userdata, const char *namespace, const char *name,
@@ -168,7 +173,7 @@ static int agent_add_ephemeral_container(void *userdata, const char *namespace, 
 static int agent_is_ready(void *userdata, Error *reterr) {
         Agent *agent = userdata;
 
-        if (agent->is_ready)
+        if (agent->ready_since > 0)
                 return 0;
         return error_setf(reterr, EAGAIN, "the first scan of %s has not been acted on yet",
                           agent->paths.manifest_dir);

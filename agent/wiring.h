@@ -74,11 +74,16 @@ typedef struct Agent {
         uint64_t last_containers_started; /* when the counts were read last */
         uint64_t last_reported_event;     /* its number; to the API server */
 
-        bool is_ready;
+        uint64_t ready_since; /* realtime; 0: not yet */
 } Agent;
 
 /* Desired pods may be different. 'userdata' is the Agent. */
 void agent_request_recompute(void *userdata);
+
+/* apiserver-wiring.c: what the Node's status is collected from, for the API server; and that the
+ * Node is different: its labels, taints, conditions or images. */
+NodeStatusInputs agent_node_status_inputs(const Agent *agent);
+void agent_report_node_change(const Agent *agent);
 
 /* Counts may have changed: systemd's status line, and readiness, are updated once a turn of the
  * loop. */

@@ -163,10 +163,10 @@ static int poll_exec_client(ExecClientSession *s) {
                 r = on_exec_client_signal(s);
         if (r < 0)
                 return r;
-        r = channels_write(s->channels);
-        if (r < 0)
-                return r;
-        return s->error;
+        /* A write fails where the shim has exited. What it sent before is still to be read. */
+        if (channels_write(s->channels) < 0)
+                r = channels_read(s->channels);
+        return r < 0 ? r : s->error;
 }
 
 static int run_exec_client_loop(ExecClientSession *s, int *ret_exit_code, Error *reterr) {

@@ -16,6 +16,7 @@ typedef struct EventCursor {
         bool has_started;
         bool has_ended;
         size_t n; /* that were sent */
+        WatchBookmark bookmark;
         StreamText text;
 } EventCursor;
 
@@ -56,9 +57,11 @@ static int next_event_watch_text(void *userdata) {
         cleanup_free char *json = NULL;
         int r = next_event_json(cursor, &json);
 
-        return r <= 0 ? r
-                      : stream_text_format(&cursor->text, "{\"type\":\"ADDED\",\"object\":", json,
-                                           "}\n");
+        if (r == 0)
+                return watch_bookmark_format(&cursor->bookmark, &cursor->text);
+        return r < 0 ? r
+                     : stream_text_format(&cursor->text, "{\"type\":\"ADDED\",\"object\":", json,
+                                          "}\n");
 }
 
 static ssize_t read_event_list(void *source, char *buffer, size_t size) {
@@ -92,6 +95,7 @@ enum MHD_Result http_handle_get_events(HttpServer *server, struct MHD_Connection
         if (!cursor)
                 return MHD_NO;
         cursor->server = server;
+        cursor->bookmark.is_due = http_query_flag(http, "bookmark");
         return response_stream_start(http_streams_of(server), http,
                                      http_query_flag(http, "watch") ? &event_watch_kind
                                                                     : &event_list_kind,

@@ -238,8 +238,15 @@ void http_server_notify_pod(HttpServer *server, HttpWatchEventType change, const
 /* next_event() has a new event, for the watches of events. */
 void http_server_notify_event(HttpServer *server);
 
-/* foreach_daemonset() may give other results now, for the watches of DaemonSets. */
-void http_server_notify_daemonsets(HttpServer *server);
+/* Objects that are compared with what a watch has sent. */
+typedef enum HttpObjects {
+        HTTP_DAEMONSETS,   /* of foreach_daemonset() */
+        HTTP_NODE,         /* of node() */
+        HTTP_DATA_OBJECTS, /* of next_object() */
+} HttpObjects;
+
+/* They may be different now, for the watches of them. */
+void http_server_notify_objects(HttpServer *server, HttpObjects kind);
 
 /* The attempt has ended and its log is complete: streams that follow it read the rest and end.
  * 'directory' and 'attempt' are those of find_log(); unknown ones are ignored. Also called when the

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /configmaps, /secrets, /priorityclasses and /runtimeclasses: the objects of the manifests, one at
- * a time. The values of Secrets are not included. */
+/* /configmaps, /secrets, /priorityclasses and /runtimeclasses: the objects of the manifests, as a
+ * list, one at a time, or a watch. The values of Secrets are not included. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"
+#include "agent/http/object-watch.h"
 #include "agent/http/stream-text.h"
 
 #include "common/cleanup.h"
@@ -66,10 +67,53 @@ static void object_cursor_free(void *source) {
 static const ResponseStreamKind object_list_kind = { "application/json", false, read_object_list,
                                                      object_cursor_free };
 
-static enum MHD_Result reply_object_list(HttpServer *server, struct MHD_Connection *http,
-                                         ObjectKind kind) {
-        ObjectCursor *cursor = calloc(1, sizeof(*cursor));
+/* ---- the watch ---- */
 
+static int each_object(HttpServer *server, ObjectKind kind, http_each_object_t each,
+                       void *context) {
+        cleanup_free char *after = NULL;
+
+        for (;;) {
+                cleanup_free char *json = NULL;
+                char *key;
+                int r = http_handlers_of(server)->next_object(http_userdata_of(server), kind, after,
+                                                              &key, &json);
+
+                if (r <= 0)
+                        return r;
+                free(after);
+                after = key;
+                r = each(key, json, context);
+                if (r < 0)
+                        return r;
+        }
+}
+
+static int each_config_map(HttpServer *server, http_each_object_t each, void *context) {
+        return each_object(server, OBJECT_CONFIG_MAP, each, context);
+}
+
+static int each_secret(HttpServer *server, http_each_object_t each, void *context) {
+        return each_object(server, OBJECT_SECRET, each, context);
+}
+
+static int each_priority_class(HttpServer *server, http_each_object_t each, void *context) {
+        return each_object(server, OBJECT_PRIORITY_CLASS, each, context);
+}
+
+static int each_runtime_class(HttpServer *server, http_each_object_t each, void *context) {
+        return each_object(server, OBJECT_RUNTIME_CLASS, each, context);
+}
+
+/* ---- replies ---- */
+
+static enum MHD_Result reply_object_list(HttpServer *server, struct MHD_Connection *http,
+                                         ObjectKind kind, http_objects_t each) {
+        ObjectCursor *cursor;
+
+        if (http_query_flag(http, "watch"))
+                return reply_object_watch(server, http, HTTP_DATA_OBJECTS, each);
+        cursor = calloc(1, sizeof(*cursor));
         if (!cursor)
                 return MHD_NO;
         cursor->server = server;
@@ -80,20 +124,20 @@ static enum MHD_Result reply_object_list(HttpServer *server, struct MHD_Connecti
 
 enum MHD_Result http_handle_get_config_maps(HttpServer *server, struct MHD_Connection *http,
                                             const char *rest) {
-        return reply_object_list(server, http, OBJECT_CONFIG_MAP);
+        return reply_object_list(server, http, OBJECT_CONFIG_MAP, each_config_map);
 }
 
 enum MHD_Result http_handle_get_secrets(HttpServer *server, struct MHD_Connection *http,
                                         const char *rest) {
-        return reply_object_list(server, http, OBJECT_SECRET);
+        return reply_object_list(server, http, OBJECT_SECRET, each_secret);
 }
 
 enum MHD_Result http_handle_get_priority_classes(HttpServer *server, struct MHD_Connection *http,
                                                  const char *rest) {
-        return reply_object_list(server, http, OBJECT_PRIORITY_CLASS);
+        return reply_object_list(server, http, OBJECT_PRIORITY_CLASS, each_priority_class);
 }
 
 enum MHD_Result http_handle_get_runtime_classes(HttpServer *server, struct MHD_Connection *http,
                                                 const char *rest) {
-        return reply_object_list(server, http, OBJECT_RUNTIME_CLASS);
+        return reply_object_list(server, http, OBJECT_RUNTIME_CLASS, each_runtime_class);
 }

@@ -113,6 +113,7 @@ typedef struct PodWatch {
         PodCursor cursor;
         QueuedPodWatchEvent *first, *last;
         size_t queued_bytes;
+        WatchBookmark bookmark;
 } PodWatch;
 
 enum {
@@ -196,6 +197,9 @@ static int next_pod_watch_text(void *userdata) {
                                                   "{\"type\":\"ADDED\",\"object\":", json, "}\n");
                 watch->cursor.is_over = true;
         }
+        r = watch_bookmark_format(&watch->bookmark, &watch->cursor.text);
+        if (r != 0)
+                return r;
         event = pod_watch_dequeue_event(watch);
         if (!event)
                 return 0;
@@ -229,6 +233,7 @@ static enum MHD_Result reply_pod_watch(HttpServer *server, struct MHD_Connection
         if (!watch)
                 return MHD_NO;
         watch->cursor.server = server;
+        watch->bookmark.is_due = http_query_flag(http, "bookmark");
         return response_stream_start(http_streams_of(server), http, &pod_watch_kind, watch, NULL);
 }
 

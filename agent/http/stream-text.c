@@ -49,3 +49,10 @@ void stream_text_done(StreamText *text) {
         free(text->text);
         *text = (StreamText){ 0 };
 }
+
+int watch_bookmark_format(WatchBookmark *bookmark, StreamText *text) {
+        if (!bookmark->is_due)
+                return 0;
+        bookmark->is_due = false;
+        return stream_text_format(text, "", "{\"type\":\"BOOKMARK\"}", "\n");
+}

@@ -4,6 +4,7 @@
 /* The text of a response that is made piece by piece: a list or a watch never lies in memory as a
  * whole. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -20,3 +21,11 @@ int stream_text_format(StreamText *text, const char *before, const char *json, c
 ssize_t stream_text_read(StreamText *text, int (*next)(void *), void *userdata, char *buffer,
                          size_t size);
 void stream_text_done(StreamText *text);
+
+/* A watch that was asked for it says once when it has sent what exists: {"type":"BOOKMARK"}. */
+typedef struct WatchBookmark {
+        bool is_due;
+} WatchBookmark;
+
+/* 1 with the line as the next piece; 0: it is not due; -ENOMEM. */
+int watch_bookmark_format(WatchBookmark *bookmark, StreamText *text);

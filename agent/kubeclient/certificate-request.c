@@ -35,6 +35,10 @@ static const PairFiles client_files = { "kubelet-client-pending.pem", "kubelet-c
 static const PairFiles server_files = { "kubelet-server-pending.pem", "kubelet-server-next.pem",
                                         SERVER_PAIR_FILE };
 
+/* A refusal may end within a second: while a control plane starts, its roles are missing at first.
+ */
+static const BackOffLimits csr_back_off_refused = { 1 * USEC_PER_SEC, 300 * USEC_PER_SEC };
+
 typedef void (*csr_step_t)(CertificateRequest *c);
 
 struct CertificateRequest {
@@ -116,7 +120,7 @@ static void retry_csr_step_after_response(CertificateRequest *c, const KubeRespo
                           response->status != 429;
 
         retry_csr_step(c, why ? why : "no memory", step,
-                       is_refused ? &kube_back_off_slow : &kube_back_off_default);
+                       is_refused ? &csr_back_off_refused : &kube_back_off_default);
 }
 
 /* ---- the disk ---- */

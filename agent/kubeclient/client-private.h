@@ -25,6 +25,7 @@ struct KubeConnections {
         bool is_multiplexed;  /* HTTP/2 was seen, so requests share a connection */
         bool has_goaway;      /* the server sent GOAWAY on one of its connections */
         bool is_draining;     /* no new request starts here */
+        bool is_failing;      /* its requests are being ended */
         bool is_held;         /* its list is being walked: nothing may be freed */
         uint64_t received_at; /* of the last byte, boot time */
 };
@@ -91,8 +92,9 @@ int kube_connections_start_request(KubeRequest *request);
 /* A response arrived. */
 void kube_connections_note_response(KubeConnections *connections, CURL *easy);
 
-/* Ends its streams, as their connection no longer answers. Only while it is held. */
-void kube_connections_fail_streams(KubeConnections *connections);
+/* Ends its requests that were sent, as their connection no longer answers: they are repeated on a
+ * new one. Only while it is held. */
+void kube_connections_fail_requests(KubeConnections *connections);
 
 /* Whether starting and freeing have to wait. */
 bool kube_connections_are_held(const KubeConnections *connections);

@@ -105,20 +105,22 @@ static KubeRequest *find_unstarted_request(const KubeConnections *connections) {
         return NULL;
 }
 
-static KubeRequest *find_open_stream(const KubeConnections *connections) {
+static KubeRequest *find_sent_request(const KubeConnections *connections) {
         for (KubeRequest *request = connections->requests; request; request = request->next)
-                if (request->spec.on_data && request->has_response && !request->is_cancelled)
+                if (request->is_started && !request->is_cancelled && !request->is_complete)
                         return request;
         return NULL;
 }
 
-void kube_connections_fail_streams(KubeConnections *connections) {
+void kube_connections_fail_requests(KubeConnections *connections) {
         KubeRequest *request;
 
-        while ((request = find_open_stream(connections))) {
+        connections->is_failing = true;
+        while ((request = find_sent_request(connections))) {
                 request->abort_reason = "the server no longer answers on this connection";
                 kube_request_finish(request, CURLE_OPERATION_TIMEDOUT);
         }
+        connections->is_failing = false;
 }
 
 bool kube_connections_are_held(const KubeConnections *connections) {

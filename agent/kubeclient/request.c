@@ -119,7 +119,7 @@ static void record_request_end(KubeRequest *request, CURLcode code, const char *
 
         if (get_response_status(request) == 401)
                 kube_client_refresh_token(client, true);
-        if (code == CURLE_OK || request->has_response)
+        if (code == CURLE_OK || request->has_response || connections->is_failing)
                 return;
         kube_client_mark_unreachable(client, error);
         /* A connection that does not answer is not used again: the next request gets a new one. */
@@ -128,7 +128,7 @@ static void record_request_end(KubeRequest *request, CURLcode code, const char *
         if (connections == client->connections)
                 kube_client_renew_connections(client);
         if (connections->received_at < request->started_at)
-                kube_connections_fail_streams(connections);
+                kube_connections_fail_requests(connections);
 }
 
 KubeRequestName kube_request_name(const KubeRequest *request) {

@@ -173,8 +173,8 @@ static StoredEvent *stored_event_new(const EventStore *events, const PodEvent *e
                 return NULL;
         stored->kind_of_object = event->pod ? "Pod" : event->daemonset ? "DaemonSet" : "Node";
         stored->api_version = event->daemonset && !event->pod ? "apps/v1" : "v1";
-        /* Tools look for the events of a node by the kubelet's name. */
-        stored->component = event->pod || event->daemonset ? "mainstay" : "kubelet";
+        /* Tools look for events by this name. */
+        stored->component = "kubelet";
         stored->uid = strdup(strna(object->uid));
         stored->namespace = strdup(strna(object->namespace));
         stored->object = strdup(strna(object->name));

@@ -84,24 +84,37 @@ char *daemonset_to_json(const DaemonSet *set, const DaemonSetStatus *status) {
         return json_dumps(json, JSON_COMPACT);
 }
 
+/* The template's, by which kubectl finds the revisions of a DaemonSet. */
+static json_t *revision_labels(const json_t *template, const char *hash) {
+        json_t *labels =
+                json_deep_copy(json_object_get(json_object_get(template, "metadata"), "labels"));
+
+        if (!labels)
+                labels = json_object();
+        (void) json_object_set_new(labels, "controller-revision-hash", json_string(hash));
+        return labels;
+}
+
 char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, uint64_t created,
                        const char *cause, const char *template) {
-        cleanup_with(json_decrefp) json_t *json = NULL;
+        cleanup_with(json_decrefp) json_t *json = NULL, *data = json_loads(template, 0, NULL);
         cleanup_free char *name = NULL;
 
+        if (!data || json_object_set_new(data, "$patch", json_string("replace")) < 0)
+                return NULL;
         if (asprintf(&name, "%s-%s", set->metadata.name, hash) < 0) {
                 name = NULL;
                 return NULL;
         }
-        json = json_pack("{s:s, s:s, s:{s:s, s:s, s:o, s:{s:s}, s:{s:s*}, s:[{s:s, s:s, s:s, s:s, "
-                         "s:b}]}, s:{s:{s:o}}, s:I}",
+        json = json_pack("{s:s, s:s, s:{s:s, s:s, s:o, s:o, s:{s:s*}, s:[{s:s, s:s, s:s, s:s, "
+                         "s:b}]}, s:{s:{s:O}}, s:I}",
                          "kind", "ControllerRevision", "apiVersion", "apps/v1", "metadata", "name",
                          name, "namespace", set->metadata.namespace, "creationTimestamp",
-                         rfc3339_to_json(created), "labels", "controller-revision-hash", hash,
+                         rfc3339_to_json(created), "labels", revision_labels(data, hash),
                          "annotations", "kubernetes.io/change-cause", cause, "ownerReferences",
                          "apiVersion", "apps/v1", "kind", "DaemonSet", "name", set->metadata.name,
                          "uid", set->metadata.uid, "controller", 1, "data", "spec", "template",
-                         json_loads(template, 0, NULL), "revision", (json_int_t) number);
+                         data, "revision", (json_int_t) number);
         return json ? json_dumps(json, JSON_COMPACT) : NULL;
 }
 

@@ -13,7 +13,8 @@
 #define BODY_USEC (10 * USEC_PER_SEC)
 
 enum {
-        BODY_MAX = 1024 * 1024, /* of a request; no body is looked at */
+        BODY_MAX = 1024 * 1024,          /* of a request */
+        KUBERNETES_BODY_MAX = 64 * 1024, /* that is looked at, of the Kubernetes API */
 };
 
 static ApiStepResult (*const api_steps[])(ApiRequest *request) = {
@@ -63,6 +64,9 @@ void api_request_free(ApiRequest *request) {
         free(request->method);
         free(request->path);
         free(request->container);
+        free(request->body);
+        json_decref(request->object);
+        json_decref(request->labels);
         free(request);
 }
 
@@ -81,10 +85,30 @@ static enum MHD_Result run_api_request(ApiRequest *request) {
         return result == API_STEP_WAIT || result == API_STEP_REPLY ? MHD_YES : MHD_NO;
 }
 
+/* A body that is too large is read to its end, so that the client gets the reply. */
+static int take_body_bytes(ApiRequest *request, const char *bytes, size_t length) {
+        size_t n = request->n_body + length;
+        char *larger;
+
+        if (n > BODY_MAX)
+                return -EMSGSIZE;
+        if (request->is_kubernetes && n <= KUBERNETES_BODY_MAX) {
+                larger = realloc(request->body, n);
+                if (!larger)
+                        return -ENOMEM;
+                memcpy(larger + request->n_body, bytes, length);
+                request->body = larger;
+        }
+        request->is_body_too_large = request->is_kubernetes && n > KUBERNETES_BODY_MAX;
+        request->n_body = n;
+        return 0;
+}
+
 enum MHD_Result api_request_handle(void *userdata, struct MHD_Connection *http, const char *url,
                                    const char *method, const char *version, const char *upload,
                                    size_t *upload_size, void **context) {
         ApiRequest *request = *context;
+        int r;
 
         if (!request) {
                 *context = request = api_request_new(userdata, http, url, method);
@@ -93,9 +117,9 @@ enum MHD_Result api_request_handle(void *userdata, struct MHD_Connection *http, 
                 return request ? MHD_YES : MHD_NO;
         }
         if (*upload_size > 0) {
-                request->n_body += *upload_size;
+                r = take_body_bytes(request, upload, *upload_size);
                 *upload_size = 0;
-                return request->n_body <= BODY_MAX ? MHD_YES : MHD_NO;
+                return r < 0 ? MHD_NO : MHD_YES;
         }
         api_connection_clear_deadline(request->connection);
         return run_api_request(request);

@@ -52,10 +52,11 @@ static void on_run_message(unsigned char channel, const char *data, size_t lengt
 
 static int on_run_shim(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         ApiRun *run = userdata;
-        int r = channels_write(run->shim);
+        int r = channels_read(run->shim);
 
+        /* A write fails where the shim has exited. What it sent before is still to be read. */
         if (r >= 0)
-                r = channels_read(run->shim);
+                (void) channels_write(run->shim);
         if (r < 0 && run->error == 0)
                 run->error = r;
         (void) sd_event_source_set_io_events(

@@ -16,14 +16,6 @@ static json_t *list_words(const char *const *words) {
         return list;
 }
 
-static json_t *list_verbs(void) {
-        return json_pack("[s, s]", "get", "list");
-}
-
-static json_t *list_subresource_verbs(const char *name) {
-        return streq(name, "log") ? json_pack("[s]", "get") : json_pack("[s, s]", "create", "get");
-}
-
 /* Resources of a group stand together in the table. */
 static bool is_first_of_group(size_t i) {
         return i == 0 || !streq(served_resources[i].group, served_resources[i - 1].group);
@@ -64,13 +56,29 @@ static json_t *describe_one_group(const char *name) {
         return NULL;
 }
 
+/* The kind that a subresource takes, where it is not that of its resource: kubectl drain looks for
+ * it. */
+typedef struct SubresourceKind {
+        const char *group, *version, *kind;
+} SubresourceKind;
+
+static SubresourceKind find_subresource_kind(const ServedResource *resource, const char *name) {
+        if (streq(name, "eviction"))
+                return (SubresourceKind){ "policy", "v1", "Eviction" };
+        return (SubresourceKind){ resource->group, resource->version, resource->kind };
+}
+
 static void list_subresources(const ServedResource *resource, json_t *list) {
-        for (const char *const *name = resource->subresources; name && *name; name++)
+        for (const char *const *name = resource->subresources; name && *name; name++) {
+                SubresourceKind kind = find_subresource_kind(resource, *name);
+
                 (void) json_array_append_new(
-                        list,
-                        json_pack("{s:s++, s:s, s:b, s:s, s:o}", "name", resource->plural, "/",
-                                  *name, "singularName", "", "namespaced", resource->is_namespaced,
-                                  "kind", resource->kind, "verbs", list_subresource_verbs(*name)));
+                        list, json_pack("{s:s++, s:s, s:b, s:s, s:s, s:s, s:o}", "name",
+                                        resource->plural, "/", *name, "singularName", "",
+                                        "namespaced", resource->is_namespaced, "group", kind.group,
+                                        "version", kind.version, "kind", kind.kind, "verbs",
+                                        list_words(served_verbs(resource, *name))));
+        }
 }
 
 static json_t *list_resources(const ResourcePath *path) {
@@ -89,8 +97,9 @@ static json_t *list_resources(const ResourcePath *path) {
                         json_pack("{s:s, s:s, s:b, s:s, s:o, s:o, s:o}", "name", resource->plural,
                                   "singularName", resource->singular, "namespaced",
                                   resource->is_namespaced, "kind", resource->kind, "verbs",
-                                  list_verbs(), "shortNames", list_words(resource->short_names),
-                                  "categories", list_words(resource->categories)));
+                                  list_words(served_verbs(resource, NULL)), "shortNames",
+                                  list_words(resource->short_names), "categories",
+                                  list_words(resource->categories)));
                 list_subresources(resource, list);
         }
         if (version[0])
@@ -122,28 +131,30 @@ json_t *discovery_document(const char *path) {
 
 /* ---- all groups in one document ---- */
 
-static json_t *describe_kind(const ServedResource *resource) {
-        return json_pack("{s:s, s:s, s:s}", "group", resource->group, "version", resource->version,
-                         "kind", resource->kind);
+static json_t *describe_kind(SubresourceKind kind) {
+        return json_pack("{s:s, s:s, s:s}", "group", kind.group, "version", kind.version, "kind",
+                         kind.kind);
 }
 
 static json_t *aggregate_subresources(const ServedResource *resource) {
         json_t *list = json_array();
 
         for (const char *const *name = resource->subresources; name && *name; name++)
-                (void) json_array_append_new(list,
-                                             json_pack("{s:s, s:o, s:o}", "subresource", *name,
-                                                       "responseKind", describe_kind(resource),
-                                                       "verbs", list_subresource_verbs(*name)));
+                (void) json_array_append_new(
+                        list, json_pack("{s:s, s:o, s:o}", "subresource", *name, "responseKind",
+                                        describe_kind(find_subresource_kind(resource, *name)),
+                                        "verbs", list_words(served_verbs(resource, *name))));
         return list;
 }
 
 static json_t *aggregate_resource(const ServedResource *resource) {
+        SubresourceKind kind = { resource->group, resource->version, resource->kind };
+
         return json_pack("{s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o}", "resource", resource->plural,
-                         "responseKind", describe_kind(resource), "scope",
+                         "responseKind", describe_kind(kind), "scope",
                          resource->is_namespaced ? "Namespaced" : "Cluster", "singularResource",
-                         resource->singular, "verbs", list_verbs(), "shortNames",
-                         list_words(resource->short_names), "categories",
+                         resource->singular, "verbs", list_words(served_verbs(resource, NULL)),
+                         "shortNames", list_words(resource->short_names), "categories",
                          list_words(resource->categories), "subresources",
                          aggregate_subresources(resource));
 }

@@ -2,21 +2,18 @@
 
 /* The Kubernetes API of a node that has joined no API server: discovery, objects as the agent has
  * them, and the subresources of pods, which are the kubelet's paths by other names. Files are the
- * only source of objects, so nothing can be written but the deletion of a pod. */
+ * only source of objects; api-write.c has what can be written. */
 
 #include "agent/model/json-path.h"
 #include "agent/node-api/discovery.h"
 #include "agent/node-api/node-api-private.h"
 #include "agent/node-api/object-list.h"
+#include "agent/node-api/resource-metrics.h"
 #include "agent/node-api/url.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
 #define cleanup_json cleanup_with(json_decrefp)
-
-enum {
-        LIST_BYTES_MAX = 64 * 1024 * 1024, /* of the agent's objects of one kind */
-};
 
 static ApiStepResult reply_json(ApiRequest *request, const char *type, json_t *json_consume) {
         cleanup_json json_t *json = json_consume;
@@ -31,7 +28,7 @@ static ApiStepResult reply_no_resource(ApiRequest *request) {
 }
 
 /* Of a flag of the API: "true" and "1" are true. */
-static bool is_flag_true(const ApiRequest *request, const char *name) {
+bool api_is_flag_true(const ApiRequest *request, const char *name) {
         const char *value = api_parameter(request->http, name);
 
         return value && (streq(value, "true") || streq(value, "1"));
@@ -69,26 +66,61 @@ static ApiStepResult reply_discovery(ApiRequest *request) {
 
 /* ---- objects ---- */
 
+static ApiStepResult ask_agent_for_list(ApiRequest *request, const char *path) {
+        return api_request_ask_agent(request,
+                                     &(AgentRequestSpec){ .kind = AGENT_COLLECT,
+                                                          .path = path,
+                                                          .body_max = API_LIST_BYTES_MAX });
+}
+
+static bool has_agent_failed(const ApiRequest *request) {
+        return request->reply_error < 0 || request->reply_status != MHD_HTTP_OK;
+}
+
+/* Metrics are selected by the labels of what they are of. */
+static ApiStepResult fetch_labels(ApiRequest *request, const ServedResource *resource) {
+        cleanup_json json_t *reply = NULL, *objects = NULL;
+
+        if (!request->has_reply)
+                return ask_agent_for_list(request, resource->labels_path);
+        if (has_agent_failed(request))
+                return api_reply_agent_error(request);
+        reply = json_loads(request->reply_body, 0, NULL);
+        objects = json_incref(json_object_get(reply, "items"));
+        if (!objects)
+                objects = json_pack("[O*]", reply);
+        request->labels = list_labels(objects);
+        api_request_clear_reply(request);
+        return request->labels ? API_STEP_NEXT : API_STEP_ABORT;
+}
+
 /* The objects of the resource, once the agent has replied; NULL with the result of the step until
  * then, and after an error. */
 static json_t *fetch_served_objects(ApiRequest *request, const ServedResource *resource,
                                     ApiStepResult *ret) {
         json_t *objects = NULL;
+        ObjectVersions *versions;
 
         *ret = API_STEP_ABORT;
         if (!resource->agent_path)
                 return json_array();
+        if (resource->labels_path && !request->labels) {
+                *ret = fetch_labels(request, resource);
+                if (*ret != API_STEP_NEXT)
+                        return NULL;
+        }
         if (!request->has_reply) {
-                *ret = api_request_ask_agent(request,
-                                             &(AgentRequestSpec){ .kind = AGENT_COLLECT,
-                                                                  .path = resource->agent_path,
-                                                                  .body_max = LIST_BYTES_MAX });
+                *ret = ask_agent_for_list(request, resource->agent_path);
                 return NULL;
         }
-        if (request->reply_error < 0 || request->reply_status != MHD_HTTP_OK)
+        if (has_agent_failed(request))
                 *ret = api_reply_agent_error(request);
         else
                 (void) served_objects_parse(resource, request->reply_body, &objects);
+        set_labels(objects, request->labels);
+        versions = objects ? api_object_versions(request->server, resource) : NULL;
+        if (versions)
+                object_versions_observe_all(versions, objects);
         return objects;
 }
 
@@ -109,16 +141,21 @@ static ApiStepResult reply_no_object(ApiRequest *request, const ServedResource *
                           resource->group[0] ? "." : "", resource->group, name);
 }
 
+int api_read_selectors(const ApiRequest *request, const ServedResource *resource, ListQuery *query,
+                       Error *reterr) {
+        int r = label_terms_parse(api_parameter(request->http, "labelSelector"), &query->labels,
+                                  reterr);
+
+        return r < 0 ? r
+                     : field_terms_parse(api_parameter(request->http, "fieldSelector"),
+                                         resource->fields, &query->fields, reterr);
+}
+
 static int read_list_query(const ApiRequest *request, const ServedResource *resource,
                            const ResourcePath *path, ListQuery *ret, Error *reterr) {
         const char *limit = api_parameter(request->http, "limit");
-        int r = label_terms_parse(api_parameter(request->http, "labelSelector"), &ret->labels,
-                                  reterr);
+        int r = api_read_selectors(request, resource, ret, reterr);
 
-        if (r < 0)
-                return r;
-        r = field_terms_parse(api_parameter(request->http, "fieldSelector"), resource->fields,
-                              &ret->fields, reterr);
         if (r < 0)
                 return r;
         ret->namespace = path->namespace;
@@ -132,6 +169,7 @@ static ApiStepResult handle_list(ApiRequest *request, const ServedResource *reso
         cleanup_with(list_query_done) ListQuery query = { 0 };
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *objects = NULL;
+        const ObjectVersions *versions = api_object_versions(request->server, resource);
         ApiStepResult result;
         int r = read_list_query(request, resource, path, &query, &error);
 
@@ -141,36 +179,59 @@ static ApiStepResult handle_list(ApiRequest *request, const ServedResource *reso
         if (!objects)
                 return result;
         return reply_json(request, "application/json",
-                          object_list_format(resource, objects, &query, form, now_realtime_usec()));
+                          object_list_format(resource, objects, &query, form,
+                                             versions ? object_versions_latest(versions) : 0,
+                                             now_realtime_usec()));
 }
 
-static ApiStepResult handle_get(ApiRequest *request, const ServedResource *resource,
-                                const ResourcePath *path, const ObjectForm *form) {
+json_t *api_find_object(ApiRequest *request, const ServedResource *resource,
+                        const ResourcePath *path, ApiStepResult *ret) {
         cleanup_json json_t *objects = NULL;
-        ApiStepResult result;
-        json_t *object;
 
-        objects = fetch_served_objects(request, resource, &result);
+        if (request->object)
+                return request->object;
+        objects = fetch_served_objects(request, resource, ret);
         if (!objects)
-                return result;
-        object = find_object(objects, path);
-        if (!object)
-                return reply_no_object(request, resource, path->name);
-        return reply_json(request, "application/json",
-                          object_format(resource, object, form, now_realtime_usec()));
+                return NULL;
+        request->object = json_incref(find_object(objects, path));
+        *ret = API_STEP_NEXT;
+        api_request_clear_reply(request);
+        return request->object;
+}
+
+json_t *api_require_object(ApiRequest *request, const ServedResource *resource,
+                           const ResourcePath *path, ApiStepResult *ret) {
+        json_t *object = api_find_object(request, resource, path, ret);
+
+        if (!object && *ret == API_STEP_NEXT)
+                *ret = reply_no_object(request, resource, path->name);
+        return object;
+}
+
+static ObjectForm negotiate_form(const ApiRequest *request) {
+        return object_form_negotiate(api_header(request->http, MHD_HTTP_HEADER_ACCEPT),
+                                     api_parameter(request->http, "includeObject"));
+}
+
+ApiStepResult api_handle_get(ApiRequest *request, const ServedResource *resource,
+                             const ResourcePath *path) {
+        const ObjectForm form = negotiate_form(request);
+        ApiStepResult result;
+        json_t *object = api_require_object(request, resource, path, &result);
+
+        return object ? reply_json(request, "application/json",
+                                   object_format(resource, object, &form, now_realtime_usec()))
+                      : result;
 }
 
 static ApiStepResult handle_read(ApiRequest *request, const ServedResource *resource,
                                  const ResourcePath *path) {
-        ObjectForm form = object_form_negotiate(api_header(request->http, MHD_HTTP_HEADER_ACCEPT),
-                                                api_parameter(request->http, "includeObject"));
+        const ObjectForm form = negotiate_form(request);
 
-        if (path->name)
-                return handle_get(request, resource, path, &form);
-        if (is_flag_true(request, "watch"))
-                return api_replyf(request, MHD_HTTP_METHOD_NOT_ALLOWED,
-                                  "%s cannot be watched on this node", resource->plural);
-        return handle_list(request, resource, path, &form);
+        if (api_is_flag_true(request, "watch"))
+                return api_handle_watch(request, resource, path, &form);
+        return path->name ? api_handle_get(request, resource, path)
+                          : handle_list(request, resource, path, &form);
 }
 
 /* ---- subresources of pods ---- */
@@ -203,7 +264,6 @@ static ApiStepResult reply_which_container(ApiRequest *request, const json_t *po
 static ApiStepResult choose_container(ApiRequest *request, const ServedResource *pods,
                                       const ResourcePath *path) {
         const char *named = api_parameter(request->http, "container");
-        cleanup_json json_t *objects = NULL;
         ApiStepResult result;
         const json_t *pod, *containers;
 
@@ -213,17 +273,13 @@ static ApiStepResult choose_container(ApiRequest *request, const ServedResource 
                 request->container = strdup(named);
                 return request->container ? API_STEP_NEXT : API_STEP_ABORT;
         }
-        objects = fetch_served_objects(request, pods, &result);
-        if (!objects)
-                return result;
-        pod = find_object(objects, path);
+        pod = api_require_object(request, pods, path, &result);
         if (!pod)
-                return reply_no_object(request, pods, path->name);
+                return result;
         containers = json_at(pod, "spec", "containers");
         if (json_array_size(containers) != 1)
                 return reply_which_container(request, pod, path->name);
         request->container = strdup(strna(json_text(json_array_get(containers, 0), "name")));
-        api_request_clear_reply(request);
         return request->container ? API_STEP_NEXT : API_STEP_ABORT;
 }
 
@@ -260,47 +316,16 @@ static ApiStepResult handle_subresource(ApiRequest *request, const ServedResourc
                                         const ResourcePath *path) {
         bool is_session = streq(request->method, "GET") || streq(request->method, "POST");
 
-        if (!streq(resource->plural, "pods") || !path->namespace)
+        if (!streq(resource->plural, "pods") || resource->group[0] || !path->namespace)
                 return reply_no_resource(request);
         for (size_t i = 0; i < N_ELEMENTS(pod_subresources); i++)
                 if (streq(path->subresource, pod_subresources[i].name) && is_session)
                         return run_pod_subresource(request, i, resource, path);
-        return reply_no_resource(request);
+        return streq(request->method, "GET") ? reply_no_resource(request)
+                                             : api_handle_pod_write(request, resource, path);
 }
 
 /* ---- routes ---- */
-
-#define SOURCE_PREFIX "file "
-
-/* The name of an object's file; NULL: it is of none. */
-static const char *find_source_file(const json_t *object) {
-        const char *source = json_text(object, "metadata", "annotations", "mainstay.dev/source");
-
-        return source && strncmp(source, SOURCE_PREFIX, sizeof(SOURCE_PREFIX) - 1) == 0
-                       ? source + sizeof(SOURCE_PREFIX) - 1
-                       : NULL;
-}
-
-static ApiStepResult reply_read_only(ApiRequest *request, const char *file) {
-        return api_replyf(request, MHD_HTTP_METHOD_NOT_ALLOWED,
-                          "this node is without an API server: its objects are files; edit %s%s%s",
-                          strna(request->server->settings.manifest_directory), file ? "/" : "",
-                          strna(file));
-}
-
-/* Nothing is written; the reply names the file to edit. */
-static ApiStepResult handle_write(ApiRequest *request, const ServedResource *resource,
-                                  const ResourcePath *path) {
-        cleanup_json json_t *objects = NULL;
-        ApiStepResult result;
-
-        if (!path->name)
-                return reply_read_only(request, NULL);
-        objects = fetch_served_objects(request, resource, &result);
-        if (!objects)
-                return result;
-        return reply_read_only(request, find_source_file(find_object(objects, path)));
-}
 
 static bool is_beneath(const char *path, const char *parent) {
         size_t length = strlen(parent);
@@ -317,6 +342,14 @@ bool api_is_kubernetes_path(const char *path) {
         return false;
 }
 
+static ApiStepResult route_self_review(ApiRequest *request, const ResourcePath *path) {
+        ApiStepResult result = API_STEP_NEXT;
+
+        if (streq(request->method, "POST") && !path->name)
+                result = api_handle_self_review(request, path);
+        return result == API_STEP_NEXT ? reply_no_resource(request) : result;
+}
+
 ApiStepResult api_route_kubernetes(ApiRequest *request) {
         cleanup_with(resource_path_done) ResourcePath path = { 0 };
         bool is_read = streq(request->method, "GET");
@@ -326,13 +359,16 @@ ApiStepResult api_route_kubernetes(ApiRequest *request) {
                 return reply_version(request);
         if (is_read && streq(request->path, "/openapi/v3"))
                 return reply_json(request, "application/json", json_pack("{s:{}}", "paths"));
+        if (request->is_body_too_large)
+                return api_reply_text(request, MHD_HTTP_CONTENT_TOO_LARGE,
+                                      "the body of the request is too large");
         if (resource_path_parse(request->path, &path) < 0 || !path.resource)
-                return is_read ? reply_discovery(request) : reply_read_only(request, NULL);
+                return is_read ? reply_discovery(request) : api_reply_read_only(request, NULL);
         resource = find_served_resource(&path);
         if (!resource)
-                return reply_no_resource(request);
+                return route_self_review(request, &path);
         if (path.subresource)
                 return handle_subresource(request, resource, &path);
         return is_read ? handle_read(request, resource, &path)
-                       : handle_write(request, resource, &path);
+                       : api_handle_write(request, resource, &path);
 }

@@ -3,12 +3,16 @@
 
 /* What the files of the server share: node-api.c (settings, accepting), api-http.c (HTTP),
  * api-connection.c, api-request.c (steps and replies), api-access.c (permissions), api-routes.c
- * (paths), api-upgrade.c (sessions). */
+ * (paths), kubernetes-api.c, api-watch.c and api-write.c (a node without an API server),
+ * api-upgrade.c (sessions). */
 
 #include "agent/node-api/agent-request.h"
 #include "agent/node-api/api-settings.h"
 #include "agent/node-api/node-api.h"
+#include "agent/node-api/object-list.h"
+#include "agent/node-api/object-versions.h"
 #include "agent/node-api/request-attributes.h"
+#include "agent/node-api/resource-path.h"
 #include "agent/node-api/review-cache.h"
 #include "agent/node-api/tls-stream.h"
 #include "common/mhd-loop.h"
@@ -17,7 +21,8 @@
 
 enum {
         API_CONNECTIONS_MAX = 256,
-        API_CONNECTIONS_OF_ADDRESS_MAX = 192, /* an API server has one for each session */
+        API_CONNECTIONS_OF_ADDRESS_MAX = 192,  /* an API server has one for each session */
+        API_LIST_BYTES_MAX = 64 * 1024 * 1024, /* of the agent's objects of one kind */
 };
 
 typedef struct ApiConnection ApiConnection;
@@ -47,6 +52,8 @@ struct NodeApi {
 
         ReviewCache *tokens;   /* ApiUser; without a name: the token is invalid */
         ReviewCache *accesses; /* "yes" or "no" */
+
+        ObjectVersions *versions[SERVED_RESOURCES_MAX]; /* by resource; NULL: not asked for yet */
 };
 
 /* ---- node-api.c ---- */
@@ -111,9 +118,16 @@ struct ApiRequest {
         char *method, *path; /* decoded */
         bool is_upgrade;
         unsigned step;
-        size_t n_body;      /* bytes, which are ignored */
+        char *body;    /* of the Kubernetes API; NULL: there is none, or it is ignored */
+        size_t n_body; /* bytes of it */
+        bool is_body_too_large;
         bool is_kubernetes; /* of the Kubernetes API: errors are v1.Status */
         char *container;    /* of a session or log, where the API has chosen it; NULL: not yet */
+
+        json_t *object;  /* that it is about, once it was found; NULL: not yet */
+        json_t *labels;  /* of what metrics are of, by namespace and name; NULL: not yet */
+        bool is_acting;  /* the agent was asked to change something */
+        bool is_written; /* the agent has changed it */
 
         ApiUser user;
         RequestAttributes attributes;
@@ -168,6 +182,43 @@ ApiStepResult api_route(ApiRequest *request);
 
 bool api_is_kubernetes_path(const char *path);
 ApiStepResult api_route_kubernetes(ApiRequest *request);
+
+/* "true" and "1" are true. */
+bool api_is_flag_true(const ApiRequest *request, const char *name);
+
+/* The selectors of the query. 0; -EINVAL with a message, -ENOMEM. */
+int api_read_selectors(const ApiRequest *request, const ServedResource *resource, ListQuery *query,
+                       Error *reterr);
+
+/* The object that the path names, which belongs to the request. NULL with the result of the step
+ * until the agent has replied, and where there is none: then it is API_STEP_NEXT, or, of the
+ * second, a reply with 404. */
+json_t *api_find_object(ApiRequest *request, const ServedResource *resource,
+                        const ResourcePath *path, ApiStepResult *ret);
+json_t *api_require_object(ApiRequest *request, const ServedResource *resource,
+                           const ResourcePath *path, ApiStepResult *ret);
+ApiStepResult api_handle_get(ApiRequest *request, const ServedResource *resource,
+                             const ResourcePath *path);
+
+/* ---- api-write.c ---- */
+
+ApiStepResult api_handle_write(ApiRequest *request, const ServedResource *resource,
+                               const ResourcePath *path);
+ApiStepResult api_handle_pod_write(ApiRequest *request, const ServedResource *pods,
+                                   const ResourcePath *path);
+
+/* 405 with the file to edit: that of the object, if it is not NULL. */
+ApiStepResult api_reply_read_only(ApiRequest *request, const json_t *object);
+
+/* API_STEP_NEXT: the path is not that of such a review. */
+ApiStepResult api_handle_self_review(ApiRequest *request, const ResourcePath *path);
+
+/* ---- api-watch.c ---- */
+
+/* NULL: out of memory. */
+ObjectVersions *api_object_versions(NodeApi *server, const ServedResource *resource);
+ApiStepResult api_handle_watch(ApiRequest *request, const ServedResource *resource,
+                               const ResourcePath *path, const ObjectForm *form);
 
 /* ---- api-upgrade.c ---- */
 

@@ -282,6 +282,8 @@ NodeApi *node_api_free(NodeApi *server) {
         sd_event_source_disable_unref(server->accept_retry_timer);
         review_cache_free(server->tokens);
         review_cache_free(server->accesses);
+        for (size_t i = 0; i < N_ELEMENTS(server->versions); i++)
+                object_versions_free(server->versions[i]);
         tls_credentials_unref(server->credentials);
         api_settings_done(&server->settings);
         sd_event_unref(server->event);

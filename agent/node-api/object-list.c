@@ -2,7 +2,10 @@
 #include "agent/node-api/object-list.h"
 
 #include "agent/model/json-path.h"
+#include "agent/node-api/resource-metrics.h"
 #include "common/cleanup.h"
+
+#include <inttypes.h>
 
 #define cleanup_json cleanup_with(json_decrefp)
 
@@ -113,14 +116,28 @@ static json_t *namespaces_of(const json_t *pods) {
 static json_t *objects_of_reply(const ServedResource *resource, json_t *reply) {
         json_t *items = json_object_get(reply, "items");
 
+        if (streq(resource->group, METRICS_GROUP))
+                return resource->is_namespaced ? pod_metrics_of_summary(reply)
+                                               : node_metrics_of_summary(reply);
         if (streq(resource->plural, "namespaces"))
                 return namespaces_of(items);
         return items ? json_incref(items) : json_pack("[O]", reply);
 }
 
+void complete_served_object(const ServedResource *resource, json_t *object) {
+        char version[API_VERSION_SIZE];
+        json_t *spec = json_object_get(object, "spec");
+
+        (void) json_object_set_new(object, "kind", json_string(resource->kind));
+        (void) json_object_set_new(object, "apiVersion",
+                                   json_string(served_api_version(resource, version)));
+        /* An API server's default, which kubectl debug relies on. */
+        if (streq(resource->kind, "Pod") && spec && !json_object_get(spec, "securityContext"))
+                (void) json_object_set_new(spec, "securityContext", json_object());
+}
+
 int served_objects_parse(const ServedResource *resource, const char *body, json_t **ret) {
         cleanup_json json_t *reply = json_loads(body, 0, NULL), *objects = NULL;
-        char version[API_VERSION_SIZE];
         size_t i;
         json_t *object;
 
@@ -129,11 +146,8 @@ int served_objects_parse(const ServedResource *resource, const char *body, json_
         objects = objects_of_reply(resource, reply);
         if (!objects)
                 return -ENOMEM;
-        served_api_version(resource, version);
-        json_array_foreach(objects, i, object) {
-                (void) json_object_set_new(object, "kind", json_string(resource->kind));
-                (void) json_object_set_new(object, "apiVersion", json_string(version));
-        }
+        json_array_foreach(objects, i, object)
+                complete_served_object(resource, object);
         return sort_objects(objects, ret);
 }
 
@@ -146,6 +160,19 @@ bool list_query_matches(const ListQuery *query, const json_t *object) {
                (!query->name || streq_ptr(query->name, json_text(object, "metadata", "name"))) &&
                label_terms_match(&query->labels, json_at(object, "metadata", "labels")) &&
                field_terms_match(&query->fields, object);
+}
+
+bool list_query_may_match(const ListQuery *query, const json_t *object) {
+        ListQuery known = *query;
+
+        known.fields.n = 0;
+        if (!list_query_matches(&known, object))
+                return false;
+        for (size_t i = 0; i < query->fields.n; i++)
+                if (strncmp(query->fields.items[i].path, "metadata.", 9) == 0 &&
+                    !field_terms_match(&(FieldTerms){ &query->fields.items[i], 1 }, object))
+                        return false;
+        return true;
 }
 
 /* True where the object is behind the place where the last part of the list has ended. */
@@ -206,8 +233,10 @@ static json_t *format_table(const ServedResource *resource, const json_t *object
 }
 
 json_t *object_list_format(const ServedResource *resource, const json_t *objects,
-                           const ListQuery *query, const ObjectForm *form, uint64_t now_usec) {
-        cleanup_json json_t *metadata = json_object();
+                           const ListQuery *query, const ObjectForm *form, uint64_t list_version,
+                           uint64_t now_usec) {
+        cleanup_json json_t *metadata =
+                json_pack("{s:o}", "resourceVersion", json_sprintf("%" PRIu64, list_version));
         cleanup_json json_t *part = take_part(objects, query, metadata);
         char version[API_VERSION_SIZE];
         json_t *table;

@@ -31,11 +31,19 @@ ObjectForm object_form_negotiate(const char *accept, const char *include_object)
  * apiVersion. 0; -EBADMSG, -ENOMEM. */
 int served_objects_parse(const ServedResource *resource, const char *body, json_t **ret);
 
+/* Adds to an object of the agent what an API server's has: kind, apiVersion and a default. */
+void complete_served_object(const ServedResource *resource, json_t *object);
+
 bool list_query_matches(const ListQuery *query, const json_t *object);
 
-/* A list, or a table, of the objects that match. NULL: out of memory. */
+/* Likewise, where no more than the metadata is known. */
+bool list_query_may_match(const ListQuery *query, const json_t *object);
+
+/* A list, or a table, of the objects that match; 'list_version' is its resourceVersion. NULL: out
+ * of memory. */
 json_t *object_list_format(const ServedResource *resource, const json_t *objects,
-                           const ListQuery *query, const ObjectForm *form, uint64_t now_usec);
+                           const ListQuery *query, const ObjectForm *form, uint64_t list_version,
+                           uint64_t now_usec);
 
 /* One object, or a table with it; 'object' is borrowed. */
 json_t *object_format(const ServedResource *resource, json_t *object, const ObjectForm *form,

@@ -15,14 +15,23 @@ typedef struct ServedResource {
         const char *const *subresources; /* likewise, or NULL */
         bool is_namespaced;
         const char *agent_path; /* of a list, or of the one object; NULL: there are none */
+        bool has_agent_watch;   /* the same path with ?watch=1 */
         const TableKind *table;
+        const char *labels_path; /* where the agent has the labels; NULL: in the objects */
 } ServedResource;
 
+enum {
+        SERVED_RESOURCES_MAX = 24,
+};
+
 extern const ServedResource served_resources[];
-extern const size_t n_served_resources;
+extern const size_t n_served_resources; /* at most SERVED_RESOURCES_MAX */
 
 /* NULL: it is not served. */
 const ServedResource *find_served_resource(const ResourcePath *path);
+
+/* The verbs of the resource, or of one of its subresources; they end with NULL. */
+const char *const *served_verbs(const ServedResource *resource, const char *subresource);
 
 /* "v1", "apps/v1". Returns the buffer. */
 enum {

@@ -152,10 +152,11 @@ static void on_shim_message(unsigned char channel, const char *data, size_t leng
 
 static int on_session_shim(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         Session *session = userdata;
-        int r = channels_write(session->shim);
+        int r = channels_read(session->shim);
 
+        /* A write fails where the shim has exited. What it sent before is still to be read. */
         if (r >= 0)
-                r = channels_read(session->shim);
+                (void) channels_write(session->shim);
         if (r < 0 || session->is_finished) {
                 disconnect_session_shim(session);
                 fail_session(session, "the connection to the container was closed");

@@ -399,3 +399,32 @@ static void write_lease_cells(const json_t *lease, uint64_t now_usec, json_t *ce
 }
 
 const TableKind lease_table_kind = { lease_columns, write_lease_cells };
+
+/* ---- what there is none of, and metrics ---- */
+
+static const TableColumn disruption_budget_columns[] = {
+        NAME_COLUMN, TEXT("Min Available"), TEXT("Max Unavailable"), AGE_COLUMN, END_OF_COLUMNS,
+};
+
+static void write_disruption_budget_cells(const json_t *budget, uint64_t now_usec, json_t *cells) {
+        add_name_cell(cells, budget);
+        add_text_cell_or(cells, json_text(budget, "spec", "minAvailable"), "N/A");
+        add_text_cell_or(cells, json_text(budget, "spec", "maxUnavailable"), "N/A");
+        add_creation_cell(cells, budget, now_usec);
+}
+
+const TableKind disruption_budget_table_kind = { disruption_budget_columns,
+                                                 write_disruption_budget_cells };
+
+static const TableColumn metrics_columns[] = {
+        NAME_COLUMN,
+        AGE_COLUMN,
+        END_OF_COLUMNS,
+};
+
+static void write_metrics_cells(const json_t *metrics, uint64_t now_usec, json_t *cells) {
+        add_name_cell(cells, metrics);
+        add_creation_cell(cells, metrics, now_usec);
+}
+
+const TableKind metrics_table_kind = { metrics_columns, write_metrics_cells };

@@ -2,8 +2,9 @@
 #include "agent/shim/mounts.h"
 
 #include "agent/shim/fstab.h"
-#include "agent/shim/mount-source.h"
+#include "agent/shim/hostpath.h"
 #include "agent/shim/mountinfo.h"
+#include "agent/shim/subpath.h"
 #include "common/cleanup.h"
 #include "common/selinux.h"
 #include "common/strv.h"

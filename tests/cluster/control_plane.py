@@ -24,6 +24,8 @@ SERVICE = "10.96.0.1"  # of the service "kubernetes"
 URL = f"https://{ADDRESS}:443"
 ETCD = "http://127.0.0.1:2379"
 BRIDGE = "nodes0"
+# One of its own: else it is the lowest of its ports, changes with them, and nodes send to the old one for ten seconds.
+BRIDGE_MAC = "02:00:00:00:77:01"
 READY_SECONDS = 120
 NOT_READY_SECONDS = 25  # a node that has not renewed its Lease for so long is not ready; it does so every 10 s
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -98,7 +100,7 @@ class ControlPlane:
         with open(self.path("state.json"), "w", encoding="utf-8") as file:
             json.dump({"net": self.net}, file)
         for words in (("link", "set", "lo", "up"), ("address", "add", f"{SERVICE}/32", "dev", "lo"),
-                      ("link", "add", BRIDGE, "type", "bridge"),
+                      ("link", "add", BRIDGE, "address", BRIDGE_MAC, "type", "bridge"),
                       ("address", "add", f"{ADDRESS}/{NETWORK}", "dev", BRIDGE), ("link", "set", BRIDGE, "up"),
                       ("route", "add", "default", "dev", BRIDGE)):
             self.inside("ip", *words)

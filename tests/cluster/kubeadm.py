@@ -15,7 +15,7 @@ import tempfile
 import harness
 import world
 import yaml
-from control_plane import programs, with_parent
+from control_plane import BRIDGE_MAC, programs, with_parent
 from world import wait
 
 VERSION = "v1.36.2"
@@ -89,7 +89,7 @@ class Machine:
     def connect(self, first, number):
         self.inside("sysctl", "-qw", "net.ipv4.ip_forward=1")
         if first is None:
-            self.inside("ip", "link", "add", "eth0", "type", "bridge")
+            self.inside("ip", "link", "add", "eth0", "address", BRIDGE_MAC, "type", "bridge")
         else:
             first.inside("ip", "link", "add", f"m{number}", "type", "veth", "peer", "name", "eth0",
                          "netns", str(self.holder.pid))

@@ -197,7 +197,11 @@ class ClusterNode(network.NetworkNode):
         if self.agent is None or self.agent.poll() is not None:
             self.start()
         self.delete_all()
-        super().remove_all()
+        problems = super().remove_all()
+        # A control plane that nothing stops answers each request.
+        if not self.plane.is_owner and "Cannot reach the API server" in self.said():
+            problems.append(f"the API server did not answer:\n{self.said()[-4000:]}")
+        return problems
 
     def clean_up(self):
         super().clean_up()

@@ -294,16 +294,17 @@ TEST(daemonset_watch_sends_changes)
         start_http_server();
         fake_agent.n_sets = 2;
         client = client_open();
-        client_ask(&client, "/daemonsets?watch=1");
-        EXPECT(client_wait(&client, "{\"type\":\"ADDED\",\"object\":{\"set\":1,\"state\":0}}"));
+        client_ask(&client, "/daemonsets?watch=1&bookmark=1");
+        EXPECT(client_wait(&client, "{\"type\":\"ADDED\",\"object\":{\"set\":1,\"state\":0}}\n"
+                                    "{\"type\":\"BOOKMARK\"}\n"));
         fake_agent.state_of_sets = 1;
-        http_server_notify_daemonsets(server);
+        http_server_notify_objects(server, HTTP_DAEMONSETS);
         fake_agent.state_of_sets = 2; /* the agent is asked in a later turn */
-        http_server_notify_daemonsets(server);
+        http_server_notify_objects(server, HTTP_DAEMONSETS);
         EXPECT(client_wait(&client, "{\"type\":\"MODIFIED\",\"object\":{\"set\":1,\"state\":2}}"));
         EXPECT(!strstr(client_body(&client), "\"state\":1"));
         fake_agent.n_sets = 1;
-        http_server_notify_daemonsets(server);
+        http_server_notify_objects(server, HTTP_DAEMONSETS);
         EXPECT(client_wait(&client, "{\"type\":\"DELETED\",\"object\":{\"set\":1,\"state\":2}}"));
         EXPECT(!strstr(client_body(&client), "{\"type\":\"DELETED\",\"object\":{\"set\":0"));
         client_close(&client);

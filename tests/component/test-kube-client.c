@@ -219,6 +219,32 @@ TEST(failed_request_is_reported_with_a_message)
         world_done(&world);
 }
 
+/* The other one has a deadline that this test does not wait for. */
+TEST(request_without_a_response_ends_those_sent_before_it)
+{
+        World world;
+        Answer answer = { 0 }, other = { 0 };
+
+        world_init(&world, NULL);
+        world_connect(&world);
+        REQUIRE(kube_client_start_request(world.client,
+                                          &(KubeRequestSpec){ .method = "GET",
+                                                              .path = "/silent",
+                                                              .deadline_usec = UINT64_MAX,
+                                                              .on_done = answer_keep,
+                                                              .userdata = &other },
+                                          NULL, NULL) >= 0);
+        ask(&world, &(KubeRequestSpec){ .path = "/silent", .deadline_usec = USEC_PER_SEC },
+            &answer);
+        EXPECT(answer.error && strstr(answer.error, "no response in time"));
+        WAIT_UNTIL(&world, other.is_done);
+        EXPECT(other.error && strstr(other.error, "no longer answers on this connection"));
+        EXPECT_STREQ(kube_client_state(world.client).last_error, answer.error);
+        answer_done(&answer);
+        answer_done(&other);
+        world_done(&world);
+}
+
 TEST(invalid_request_is_refused_at_once)
 {
         static const KubeRequestSpec calls[] = {

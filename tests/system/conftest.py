@@ -20,6 +20,9 @@ import cache  # noqa: E402  pylint: disable=wrong-import-position
 
 durations = cache.Durations("system")
 
+# kubectl is not needed for the other tests.
+collect_ignore = [] if os.environ.get("MAINSTAY_KUBECTL") else ["test_lone_kubectl.py"]
+
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: minutes of storms, kills or waiting; run by 'tests/run full' only")

@@ -77,15 +77,23 @@ class NodeApi:
         except ConnectionRefusedError:
             return None
 
-    def request(self, path, method="GET", certificate=None, headers=None):
+    def request(self, path, method="GET", certificate=None, headers=None, body=None):
         """Status and body as text."""
         connection = http.client.HTTPConnection("127.0.0.1")
         connection.sock = self.connect(certificate)
-        connection.request(method, path, headers=headers or {})
+        connection.request(method, path, body=body, headers=headers or {})
         response = connection.getresponse()
-        body = response.read().decode()
+        text = response.read().decode()
         connection.close()
-        return response.status, body
+        return response.status, text
+
+    def open(self, path, certificate=None, headers=None):
+        """A response whose body is read as it arrives."""
+        connection = http.client.HTTPConnection("127.0.0.1")
+        connection.sock = self.connect(certificate)
+        connection.sock.settimeout(60)
+        connection.request("GET", path, headers=headers or {})
+        return connection.getresponse()
 
     def upgrade(self, path, headers, method="GET", certificate=None):
         """A socket after status 101, and the headers of the reply; or the status and the body."""

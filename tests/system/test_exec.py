@@ -267,3 +267,11 @@ def test_only_root_may_enter(node):
     answer = subprocess.run(["/usr/bin/python3", "-c", asker, node.socket], check=True, text=True, timeout=60,
                             stdout=subprocess.PIPE, user=65534, group=65534, extra_groups=[])
     assert answer.stdout == "403\n"
+
+
+def test_exit_code_arrives_though_input_is_on_its_way(node):
+    node.launch(specs.pod("web"))
+    with open("/dev/zero", "rb") as zeros:
+        for _ in range(10):
+            result = node.cli("exec", "-i", "web", "--", "/bin/sh", "-c", "exit 7", stdin=zeros)
+            assert result.returncode == 7, result.stderr

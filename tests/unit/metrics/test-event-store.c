@@ -99,9 +99,9 @@ TEST(event_has_its_involved_object)
                      "\"kind\":\"Pod\",\"namespace\":\"default\",\"name\":\"web-n1\",\"uid\":"
                      "\"u1\",\"apiVersion\":\"v1\",\"fieldPath\":\"spec.containers{web}\"},"
                      "\"reason\":\"BackOff\",\"message\":\"x\",\"source\":{\"component\":"
-                     "\"mainstay\",\"host\":\"n1\"},\"firstTimestamp\":\"1970-01-01T00:00:01Z\","
+                     "\"kubelet\",\"host\":\"n1\"},\"firstTimestamp\":\"1970-01-01T00:00:01Z\","
                      "\"lastTimestamp\":\"1970-01-01T00:00:01Z\",\"count\":1,\"type\":\"Warning\","
-                     "\"eventTime\":null,\"reportingComponent\":\"mainstay\","
+                     "\"eventTime\":null,\"reportingComponent\":\"kubelet\","
                      "\"reportingInstance\":\"n1\"}");
 }
 

@@ -262,11 +262,12 @@ static void expect_list(ListQuery *query, const char *names, const char *next) {
         cleanup_free char *got = NULL;
 
         EXPECT_EQ(served_objects_parse(resource, pods, &objects), 0);
-        list = object_list_format(resource, objects, query, &(ObjectForm){ 0 }, NOW);
+        list = object_list_format(resource, objects, query, &(ObjectForm){ 0 }, 7, NOW);
         got = list_names(list);
         EXPECT_STREQ(got, names);
         EXPECT_STREQ(json_text(list, "kind"), "PodList");
         EXPECT_STREQ(json_text(list, "apiVersion"), "v1");
+        EXPECT_STREQ(json_text(list, "metadata", "resourceVersion"), "7");
         EXPECT(streq_ptr(json_text(list, "metadata", "continue"), next));
 }
 
@@ -305,7 +306,7 @@ TEST(namespaces_are_those_of_pods)
         cleanup_free char *got = NULL;
 
         EXPECT_EQ(served_objects_parse(resource, pods, &objects), 0);
-        list = object_list_format(resource, objects, &(ListQuery){ 0 }, &(ObjectForm){ 0 }, NOW);
+        list = object_list_format(resource, objects, &(ListQuery){ 0 }, &(ObjectForm){ 0 }, 7, NOW);
         got = list_names(list);
         EXPECT_STREQ(got, " a b default kube-system");
 }
@@ -415,11 +416,11 @@ TEST(discovery_lists_groups_and_resources)
 
         EXPECT_STREQ(json_string_value(json_array_get(json_object_get(versions, "versions"), 0)),
                      "v1");
-        EXPECT_EQ(json_array_size(json_object_get(groups, "groups")), 4);
+        EXPECT_EQ(json_array_size(json_object_get(groups, "groups")), 6);
         EXPECT_STREQ(json_text(group, "preferredVersion", "groupVersion"), "apps/v1");
         EXPECT_STREQ(json_text(first, "name"), "pods");
         EXPECT_STREQ(json_text(core, "groupVersion"), "v1");
-        EXPECT_EQ(json_array_size(json_object_get(all, "items")), 4);
+        EXPECT_EQ(json_array_size(json_object_get(all, "items")), 6);
         EXPECT(!discovery_document("/apis/none"));
         EXPECT(!discovery_document("/apis/none/v1"));
         EXPECT(!discovery_document("/api/v1/pods"));

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The sources of bind mounts: hostPath volumes with the checks and messages of Kubernetes, and
- * subPaths, which must stay inside a volume. The object that was checked is the one that is opened;
- * no path is looked up a second time. */
+/* subPaths, which must stay inside their volume, and the targets of mounts. The object that was
+ * checked is the one that is opened; no path is looked up a second time. */
 
 #include "common/error.h"
 
 #include <sys/types.h>
-
-/* Opens (O_PATH) a hostPath volume of a Kubernetes type: "", "DirectoryOrCreate", "Directory",
- * "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice". A missing path of type "" is
- * created as a directory, like containerd does. A descriptor or -errno. */
-int hostpath_open(const char *path, const char *type, Error *reterr);
 
 /* Opens (O_PATH) 'path', which starts with 'root', and follows only links that stay beneath 'root':
  * the keys of a ConfigMap are links within their volume. Missing directories are created with the
