@@ -578,7 +578,7 @@ static void agent_done(Agent *agent) {
         image_store_free(agent->images);
         service_notifier_free(agent->notifier);
         event_store_free(agent->events);
-        lone_node_free(agent->lone);
+        agent_free_node_api(agent);
         sd_event_source_disable_unref(agent->status_source);
         sd_event_source_disable_unref(agent->memory_trim_timer);
         sd_event_unref(agent->event);

@@ -67,6 +67,7 @@ int build_apiserver_sync(Agent *agent, bool drain) {
                                     .bootstrap_kubeconfig = agent->paths.bootstrap_kubeconfig,
                                     .certificate_dir = agent->paths.certificate_dir,
                                     .rotates_embedded = agent->config.rotate_certificates,
+                                    .has_serving_certificate = agent->config.server_tls_bootstrap,
                                     .node_name = agent->node.name,
                                     .state_dir = agent->paths.state_dir,
                                     .run_dir = agent->paths.run_dir,

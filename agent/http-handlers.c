@@ -259,6 +259,7 @@ const HttpServerHandlers agent_http_handlers = {
         .add_ephemeral_container = agent_add_ephemeral_container,
         .check_pod = agent_check_pod,
         .open_port = agent_open_port,
+        .open_system_log = agent_open_system_log,
         .node_api_settings = agent_get_node_api_settings,
         .start_review = agent_start_review,
         .cancel_review = agent_cancel_review,

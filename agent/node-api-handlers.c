@@ -12,6 +12,18 @@
 #include <errno.h>
 
 /* Made by the first request that needs it. */
+static int find_self_signed(Agent *agent) {
+        const SelfSignedSpec spec = { .event = agent->event,
+                                      .state_dir = agent->paths.state_dir,
+                                      .certificate_dir = agent->paths.certificate_dir,
+                                      .node_name = agent->node.name,
+                                      .hostname = agent->node.reported_hostname,
+                                      .address = agent->node.address };
+
+        return agent->self_signed ? 0 : self_signed_new(&spec, &agent->self_signed);
+}
+
+/* Made by the first request that needs it. */
 static int find_lone_node(Agent *agent) {
         const LoneNodeSpec spec = { .event = agent->event,
                                     .state_dir = agent->paths.state_dir,
@@ -37,15 +49,19 @@ int agent_make_kubeconfig(void *userdata, char **ret_json, Error *reterr) {
 
 int agent_get_node_api_settings(void *userdata, char **ret_json, Error *reterr) {
         Agent *agent = userdata;
-        int r = agent->paths.kubeconfig ? 0 : find_lone_node(agent);
+        int r = agent->paths.kubeconfig ? find_self_signed(agent) : find_lone_node(agent);
 
         if (r < 0)
                 return r;
         return node_api_settings_to_json(
-                &(NodeApiSettingsSpec){ .config = &agent->config,
-                                        .node_name = agent->node.name,
-                                        .manifest_dir = agent->paths.manifest_dir,
-                                        .lone = agent->lone },
+                &(NodeApiSettingsSpec){
+                        .config = &agent->config,
+                        .node_name = agent->node.name,
+                        .manifest_dir = agent->paths.manifest_dir,
+                        .issued_pair =
+                                agent->apiserver ? apiserver_serving_pair(agent->apiserver) : NULL,
+                        .self_signed = agent->self_signed,
+                        .lone = agent->lone },
                 ret_json, reterr);
 }
 
@@ -92,4 +108,30 @@ int agent_open_port(void *userdata, const char *namespace, const char *pod, cons
 
         return pod_manager_open_port(agent->pod_manager, namespace, pod, uid, port, is_ipv6,
                                      reterr);
+}
+
+/* ---- logs of the node ---- */
+
+int agent_open_system_log(void *userdata, const char *path, const SystemLogQuery *query,
+                          const char **ret_type, Error *reterr) {
+        Agent *agent = userdata;
+        const OptionalBool *is_on = &agent->config.enable_system_log_handler;
+        int r = 0;
+
+        if ((is_on->is_set && !is_on->value) || (query && !agent->config.enable_system_log_query))
+                return error_setf(reterr, EPERM, "logs endpoint is disabled.");
+        if (!agent->system_logs) /* made by the first request */
+                r = system_logs_new(agent->event, agent->paths.log_dir, &agent->system_logs);
+        if (r < 0)
+                return r;
+        if (!query)
+                return system_logs_open(agent->system_logs, path, ret_type);
+        *ret_type = "text/plain; charset=utf-8";
+        return system_logs_query(agent->system_logs, query, reterr);
+}
+
+void agent_free_node_api(Agent *agent) {
+        lone_node_free(agent->lone);
+        self_signed_free(agent->self_signed);
+        system_logs_free(agent->system_logs);
 }

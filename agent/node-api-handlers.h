@@ -14,3 +14,5 @@ int agent_check_pod(void *userdata, const char *namespace, const char *pod, cons
                     Error *reterr);
 int agent_open_port(void *userdata, const char *namespace, const char *pod, const char *uid,
                     unsigned port, bool is_ipv6, Error *reterr);
+int agent_open_system_log(void *userdata, const char *path, const SystemLogQuery *query,
+                          const char **ret_type, Error *reterr);

@@ -26,6 +26,8 @@
 #include "agent/node/machine-info.h"
 #include "agent/node/node-labels.h"
 #include "agent/node/paths.h"
+#include "agent/node/self-signed.h"
+#include "agent/node/system-logs.h"
 #include "agent/pods/node-shutdown-manager.h"
 #include "agent/pods/pod-manager.h"
 #include "agent/pods/stats-provider.h"
@@ -60,7 +62,9 @@ typedef struct Agent {
         DaemonSetController *daemonset_controller;
         ApiServerSync *apiserver; /* NULL: there is no API server to join */
         ConfigWatch *config_watch;
-        LoneNode *lone; /* NULL: it has joined an API server, or was not asked for yet */
+        LoneNode *lone;          /* NULL: it has joined an API server, or was not asked for yet */
+        SelfSigned *self_signed; /* NULL: it was not asked for yet */
+        SystemLogs *system_logs; /* likewise */
         HttpServer *http_server;
         HealthzServer *healthz_server; /* NULL: none is configured */
         ServiceNotifier *notifier;
@@ -110,3 +114,6 @@ void restore_eviction_conditions(Agent *agent);
 /* http-handlers.c: the second serves /healthz at the configured port; a failure is logged. */
 extern const HttpServerHandlers agent_http_handlers;
 void agent_start_healthz_server(Agent *agent);
+
+/* node-api-handlers.c: frees what was made for mainstay-api. */
+void agent_free_node_api(Agent *agent);

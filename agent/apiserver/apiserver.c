@@ -236,6 +236,10 @@ static int new_node_parts(ApiServerSync *api) {
                                              .rotates_embedded = config->rotates_embedded,
                                              .node_name = config->node_name,
                                              .state_dir = config->state_dir,
+                                             .has_serving_certificate =
+                                                     config->has_serving_certificate,
+                                             .hostname = config->node_inputs.hostname,
+                                             .address = config->node_inputs.address,
                                              .connection = api->connection,
                                              .use_kubeconfig = use_kubeconfig,
                                              .get_client_state = read_client_state,
@@ -409,6 +413,10 @@ int apiserver_start_request(ApiServerSync *api, const KubeRequestSpec *spec, Kub
         if (!api->client)
                 return error_setf(reterr, EAGAIN, "there is no kubeconfig of an API server yet");
         return kube_client_start_request(api->client, spec, ret, reterr);
+}
+
+const char *apiserver_serving_pair(const ApiServerSync *api) {
+        return apiserver_credentials_serving_pair(api->credentials);
 }
 
 const char *apiserver_last_error(const ApiServerSync *api) {

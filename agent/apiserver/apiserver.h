@@ -25,7 +25,8 @@ typedef struct ApiServerConfig {
         const char *kubeconfig;           /* a file, which may not exist yet */
         const char *bootstrap_kubeconfig; /* for TLS bootstrap; NULL: none */
         const char *certificate_dir;      /* of issued certificates; NULL: "<state>/pki" */
-        bool rotates_embedded; /* a certificate that the kubeconfig contains is replaced */
+        bool rotates_embedded;        /* a certificate that the kubeconfig contains is replaced */
+        bool has_serving_certificate; /* that of mainstay-api is requested */
         const char *node_name;
         const char *state_dir;
         const char *run_dir;
@@ -109,6 +110,9 @@ void apiserver_on_pod(ApiServerSync *api, const Pod *local_pod, bool is_gone);
  * there is no kubeconfig. */
 int apiserver_start_request(ApiServerSync *api, const KubeRequestSpec *spec, KubeRequest **ret,
                             Error *reterr);
+
+/* The certificate that was issued for mainstay-api and its key in PEM, borrowed; NULL: none. */
+const char *apiserver_serving_pair(const ApiServerSync *api);
 
 /* Why the server cannot be reached, or what it refuses: the error that explains the others, or
  * NULL.

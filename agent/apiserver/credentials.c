@@ -4,6 +4,7 @@
 
 #include "agent/apiserver/credentials.h"
 
+#include "agent/apiserver/serving-certificate.h"
 #include "agent/kubeclient/bootstrap.h"
 #include "agent/kubeclient/certificate-manager.h"
 #include "agent/kubeclient/tls-config.h"
@@ -30,6 +31,7 @@ struct ApiServerCredentials {
         KubeconfigWatch *kubeconfig_watch;
         CertificateRequest *bootstrap; /* with a bootstrap token */
         CertificateManager *certificate_manager;
+        ServingCertificate *serving; /* NULL: none is requested */
 };
 
 static void start_tls_bootstrap(ApiServerCredentials *credentials);
@@ -168,6 +170,12 @@ static int use_watched_kubeconfig(const Kubeconfig *kubeconfig, void *userdata, 
         if (was_managed != is_certificate_managed(credentials))
                 credentials->certificate_manager =
                         certificate_manager_free(credentials->certificate_manager);
+        if (credentials->serving) {
+                r = serving_certificate_set_kubeconfig(credentials->serving,
+                                                       &credentials->kubeconfig);
+                if (r < 0)
+                        return r;
+        }
         return update_certificate_rotation(credentials);
 }
 
@@ -253,19 +261,34 @@ static void start_tls_bootstrap(ApiServerCredentials *credentials) {
 
 /* ---- construction and start ---- */
 
+static int request_serving_certificate(ApiServerCredentials *credentials) {
+        const ApiServerCredentialsSpec *spec = &credentials->spec;
+
+        if (!spec->has_serving_certificate)
+                return 0;
+        return serving_certificate_new(
+                &(ServingCertificateSpec){ .event = spec->event,
+                                           .node_name = spec->node_name,
+                                           .directory = credentials->directory,
+                                           .hostname = spec->hostname,
+                                           .address = spec->address },
+                &credentials->serving);
+}
+
 int apiserver_credentials_new(const ApiServerCredentialsSpec *spec, ApiServerCredentials **ret) {
-        ApiServerCredentials *credentials = calloc(1, sizeof(*credentials));
+        cleanup_with(apiserver_credentials_freep) ApiServerCredentials *credentials =
+                calloc(1, sizeof(*credentials));
+        int r;
 
         if (!credentials)
                 return -ENOMEM;
         credentials->spec = *spec;
         credentials->directory = spec->certificate_dir ? strdup(spec->certificate_dir)
                                                        : path_join(spec->state_dir, "pki");
-        if (!credentials->directory) {
-                free(credentials);
-                return -ENOMEM;
-        }
-        *ret = credentials;
+        r = credentials->directory ? request_serving_certificate(credentials) : -ENOMEM;
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(credentials);
         return 0;
 }
 
@@ -275,6 +298,7 @@ ApiServerCredentials *apiserver_credentials_free(ApiServerCredentials *credentia
         sd_event_source_disable_unref(credentials->start_timer);
         certificate_request_free(credentials->bootstrap);
         certificate_manager_free(credentials->certificate_manager);
+        serving_certificate_free(credentials->serving);
         kubeconfig_watch_free(credentials->kubeconfig_watch);
         kubeconfig_done(&credentials->kubeconfig);
         free(credentials->directory);
@@ -330,10 +354,16 @@ void apiserver_credentials_start_now(ApiServerCredentials *credentials) {
                 (void) sd_event_source_set_time_relative(credentials->start_timer, 0);
 }
 
+const char *apiserver_credentials_serving_pair(const ApiServerCredentials *credentials) {
+        return credentials->serving ? serving_certificate_pair(credentials->serving) : NULL;
+}
+
 void apiserver_credentials_dump(const ApiServerCredentials *credentials, FILE *out) {
         dump_timer(out, 1, "connection starts", credentials->start_timer);
         if (credentials->bootstrap)
                 dump_line(out, 1, "TLS bootstrap: under way");
         if (credentials->certificate_manager)
                 certificate_manager_dump(credentials->certificate_manager, out);
+        if (credentials->serving)
+                serving_certificate_dump(credentials->serving, out);
 }

@@ -23,6 +23,8 @@ typedef struct ApiServerCredentialsSpec {
         const char *certificate_dir; /* NULL: "<state>/pki" */
         bool rotates_embedded; /* the successor of a certificate that the kubeconfig contains is
                                   requested at once, and used from then on */
+        bool has_serving_certificate; /* one is requested for these */
+        const char *hostname, *address;
         ConnectionStatus *connection;
         /* Connects with the kubeconfig, or changes the credentials of the connection. */
         int (*use_kubeconfig)(const Kubeconfig *kubeconfig, void *userdata, Error *reterr);
@@ -33,6 +35,7 @@ typedef struct ApiServerCredentialsSpec {
 
 int apiserver_credentials_new(const ApiServerCredentialsSpec *spec, ApiServerCredentials **ret);
 ApiServerCredentials *apiserver_credentials_free(ApiServerCredentials *credentials);
+DEFINE_CLEANUP(ApiServerCredentials *, apiserver_credentials_free)
 
 /* Reads the kubeconfig when the loop is idle, or a second later: loading libcurl takes
  * milliseconds, and pods start first. */
@@ -43,6 +46,9 @@ void apiserver_credentials_start_now(ApiServerCredentials *credentials);
 
 /* The kubeconfig or one of its files may have changed. */
 void apiserver_credentials_reload(ApiServerCredentials *credentials);
+
+/* The certificate to serve with and its key in PEM, borrowed; NULL: none was issued. */
+const char *apiserver_credentials_serving_pair(const ApiServerCredentials *credentials);
 
 /* Prints the kubeconfig in use and the certificate for `mainstay debug dump`. */
 void apiserver_credentials_dump(const ApiServerCredentials *credentials, FILE *out);

@@ -27,6 +27,12 @@ bool http_require_api_peer(const HttpServer *server, struct MHD_Connection *http
 bool http_require_writer(const HttpServer *server, struct MHD_Connection *http,
                          enum MHD_Result *ret);
 
+/* descriptor-reply.c: whether the request upgrades to a descriptor; and the upgrade. 'type' is that
+ * of its content, or NULL. */
+bool http_wants_descriptor(struct MHD_Connection *http);
+enum MHD_Result http_reply_descriptor(HttpServer *server, struct MHD_Connection *http,
+                                      int fd_consume, const char *type);
+
 /* libmicrohttpd runs again in the next turn of the loop. */
 void http_server_schedule_run(HttpServer *server);
 
@@ -74,6 +80,8 @@ enum MHD_Result http_handle_add_ephemeral_container(HttpServer *server, struct M
                                                     const char *rest);
 enum MHD_Result http_handle_port_forward(HttpServer *server, struct MHD_Connection *http,
                                          const char *rest);
+enum MHD_Result http_handle_system_logs(HttpServer *server, struct MHD_Connection *http,
+                                        const char *rest);
 enum MHD_Result http_handle_node_api_settings(HttpServer *server, struct MHD_Connection *http,
                                               const char *rest);
 enum MHD_Result http_handle_token_review(HttpServer *server, struct MHD_Connection *http,

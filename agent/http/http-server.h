@@ -7,6 +7,7 @@
  * group. */
 
 #include "agent/model/object.h"
+#include "agent/model/system-log-query.h"
 #include "common/error.h"
 
 #include <stdint.h>
@@ -126,6 +127,13 @@ typedef struct HttpServerHandlers {
          * descriptor or -errno. */
         int (*open_port)(void *userdata, const char *namespace, const char *pod, const char *uid,
                          unsigned port, bool is_ipv6, Error *reterr);
+
+        /* Opens a file below /var/log, or the list of a directory as HTML; or, with a query, starts
+         * it. A descriptor, with the type of its content; -EPERM (405): the configuration turns it
+         * off; -EISDIR (301): a directory lacks its slash; -ENOENT (404); -EAGAIN (429): there are
+         * too many queries; with a message. */
+        int (*open_system_log)(void *userdata, const char *path, const SystemLogQuery *query,
+                               const char **ret_type, Error *reterr);
 
         /* The settings of mainstay-api as JSON, which the server frees. They hold the key of the
          * serving certificate. 0, or -errno with a message. */

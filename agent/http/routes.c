@@ -105,6 +105,7 @@ static const struct {
         { "GET",    "/configz",             false, false, http_handle_configuration         },
         { "GET",    "/containerLogs/",      true, false,  http_handle_container_logs        },
         { "GET",    "/portForward/",        true,  false, http_handle_port_forward          },
+        { "GET",    "/logs/",               true,  false, http_handle_system_logs           },
         { "GET",    "/nodeapi/settings",    false, false, http_handle_node_api_settings     },
         { "POST",   "/nodeapi/tokenreview", false, true,  http_handle_token_review          },
         { "POST",   "/nodeapi/accessreview", false, true, http_handle_access_review         },

@@ -75,6 +75,7 @@ static void start_rotation(CertificateManager *manager) {
                                                                .kubeconfig = &manager->kubeconfig,
                                                                .node_name = manager->node_name,
                                                                .directory = manager->directory,
+                                                               .server = manager->spec.server,
                                                                .on_error = on_rotation_error,
                                                                .on_done = on_rotation_done,
                                                                .userdata = manager },
@@ -116,9 +117,11 @@ static int on_certificate_timer(sd_event_source *source, uint64_t usec, void *us
 }
 
 static uint64_t choose_rotation_deadline(const CertificateManager *manager) {
-        if (!manager->directory || manager->expires == 0)
+        if (!manager->directory)
                 return 0;
-        if (manager->kubeconfig.certificate_data)
+        if (manager->expires == 0)
+                return manager->spec.server ? 1 : 0;
+        if (!manager->spec.server && manager->kubeconfig.certificate_data)
                 return MAX(manager->begins, 1U);
         return certificate_rotation_deadline(manager->begins, manager->expires, back_off_random());
 }
@@ -131,8 +134,11 @@ int certificate_manager_set_certificate(CertificateManager *manager, const Kubec
                 return -ENOMEM;
         kubeconfig_done(&manager->kubeconfig);
         manager->kubeconfig = copy;
+        if (manager->spec.server)
+                manager->request = certificate_request_free(manager->request);
         /* The same certificate again, or one that a request has just installed. */
-        if (begins != manager->begins || expires != manager->expires) {
+        if (begins != manager->begins || expires != manager->expires ||
+            (manager->spec.server && manager->rotation_deadline == 0)) {
                 manager->begins = begins;
                 manager->expires = expires;
                 manager->rotation_deadline = choose_rotation_deadline(manager);

@@ -2,8 +2,9 @@
 #pragma once
 
 /* Certificate rotation (kubelet: rotateCertificates, certificate manager): watches the expiry of
- * the node's client certificate and requests its successor in time, where it was issued to this
- * agent. It sleeps between the checks; certificate-expiry.h computes when. */
+ * the node's client certificate, or of the one that it serves with, and requests its successor in
+ * time, where it was issued to this agent. That of a server is requested also where there is none.
+ * It sleeps between the checks; certificate-expiry.h computes when. */
 
 #include "agent/kubeclient/certificate-request.h"
 
@@ -14,7 +15,8 @@ typedef struct CertificateManager CertificateManager;
 typedef struct CertificateManagerSpec {
         sd_event *event;
         const char *node_name;
-        const char *directory; /* where PAIR_FILE is rotated; NULL: it is not ours */
+        const char *directory;   /* where PAIR_FILE is rotated; NULL: it is not ours */
+        const CsrServer *server; /* SERVER_PAIR_FILE is, for these names, which are borrowed */
         /* Of the certificate or its rotation; NULL: there is no error. */
         void (*on_error)(const char *error, void *userdata);
         /* The successor is in its file; NULL: the owner watches that. */
@@ -29,6 +31,7 @@ DEFINE_CLEANUP(CertificateManager *, certificate_manager_free)
 
 /* The server and the validity of the certificate in use (0: there is none), after each time that
  * the files were read. One that the kubeconfig itself contains is rotated at once: it lacks a file.
+ * A request for a serving certificate continues with the kubeconfig's credentials.
  * 0 or -ENOMEM. */
 int certificate_manager_set_certificate(CertificateManager *manager, const Kubeconfig *kubeconfig,
                                         uint64_t begins, uint64_t expires);

@@ -6,7 +6,6 @@
 
 #include "agent/kubeclient/certificate-request.h"
 
-#include "agent/kubeclient/csr.h"
 #include "agent/kubeclient/reflector.h"
 #include "agent/kubeclient/request-back-off.h"
 #include "agent/kubeclient/tls-config.h"
@@ -14,12 +13,11 @@
 #include "common/clock.h"
 #include "common/durable-write.h"
 #include "common/file.h"
+#include "common/strv.h"
 
 #include <fcntl.h>
 
-#define PENDING_FILE "kubelet-client-pending.pem" /* the key of the pending request */
-#define NEXT_FILE    "kubelet-client-next.pem"    /* the new pair, until it was tried */
-#define REQUESTS     "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+#define REQUESTS "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 enum {
         PAIR_BYTES_MAX = 256 * 1024,
@@ -30,12 +28,26 @@ enum {
  */
 static const BackOffLimits csr_back_off_refused = { 1 * USEC_PER_SEC, 300 * USEC_PER_SEC };
 
+typedef struct PairFiles {
+        const char *pending; /* the key of the pending request */
+        const char *next;    /* the new pair, until it was tried */
+        const char *current;
+} PairFiles;
+
+static const PairFiles client_files = { "kubelet-client-pending.pem", "kubelet-client-next.pem",
+                                        PAIR_FILE };
+static const PairFiles server_files = { "kubelet-server-pending.pem", "kubelet-server-next.pem",
+                                        SERVER_PAIR_FILE };
+
 typedef void (*csr_step_t)(CertificateRequest *c);
 
 struct CertificateRequest {
         CertificateRequestSpec spec; /* its strings are those below */
         Kubeconfig kubeconfig;
         char *node_name, *directory, *referring_path, *referring_text;
+        CsrServer server;
+        const CsrServer *requested_server; /* the same; NULL: a client certificate is requested */
+        const PairFiles *files;
         KubeClient *client, *trial;
         KubeRequest *request;
         KubeReflector *reflector;
@@ -163,8 +175,8 @@ static void clear_csr(CertificateRequest *c) {
 
 /* An earlier agent may have left a new pair that was not tried yet, or a key. */
 static void start_with_stored_key(CertificateRequest *c) {
-        cleanup_free char *next = pair_file_path(c, NEXT_FILE),
-                          *pending = pair_file_path(c, PENDING_FILE);
+        cleanup_free char *next = pair_file_path(c, c->files->next),
+                          *pending = pair_file_path(c, c->files->pending);
         size_t length;
 
         clear_csr(c);
@@ -179,8 +191,8 @@ static void start_with_stored_key(CertificateRequest *c) {
 
 static void prepare_csr(CertificateRequest *c) {
         cleanup_error Error error = ERROR_NULL;
-        bool is_old =
-                c->key && csr_build_object(c->node_name, c->key, &c->name, &c->json, NULL) >= 0;
+        bool is_old = c->key && csr_build_object(c->node_name, c->requested_server, c->key,
+                                                 &c->name, &c->json, NULL) >= 0;
         int r = 0;
 
         if (is_old) {
@@ -190,14 +202,15 @@ static void prepare_csr(CertificateRequest *c) {
         c->key = secret_free(c->key);
         r = csr_generate_key(&c->key, &error);
         if (r >= 0)
-                r = csr_build_object(c->node_name, c->key, &c->name, &c->json, &error);
+                r = csr_build_object(c->node_name, c->requested_server, c->key, &c->name, &c->json,
+                                     &error);
         if (r < 0) {
                 retry_csr_step(c, error_message(&error, r), start_with_stored_key,
                                &kube_back_off_slow);
                 return;
         }
         write_file_then(c, c->directory,
-                        &(DurableFile){ .name = PENDING_FILE, .text = c->key, .mode = 0600 },
+                        &(DurableFile){ .name = c->files->pending, .text = c->key, .mode = 0600 },
                         post_csr);
 }
 
@@ -247,13 +260,13 @@ static void store_issued_pair(CertificateRequest *c, const char *certificate) {
                 return;
         }
         write_file_then(c, c->directory,
-                        &(DurableFile){ .name = NEXT_FILE, .text = c->pair, .mode = 0600 },
+                        &(DurableFile){ .name = c->files->next, .text = c->pair, .mode = 0600 },
                         try_issued_pair);
 }
 
 static void restart_with_new_key(CertificateRequest *c, const char *why) {
-        remove_pair_file(c, PENDING_FILE);
-        remove_pair_file(c, NEXT_FILE);
+        remove_pair_file(c, c->files->pending);
+        remove_pair_file(c, c->files->next);
         retry_csr_step(c, why, start_with_stored_key, &kube_back_off_slow);
 }
 
@@ -349,8 +362,8 @@ static int trial_kubeconfig(const CertificateRequest *c, Kubeconfig *ret) {
         free(trial.certificate_file);
         free(trial.key_file);
         trial.certificate_data = trial.token_file = NULL;
-        trial.certificate_file = pair_file_path(c, NEXT_FILE);
-        trial.key_file = pair_file_path(c, NEXT_FILE);
+        trial.certificate_file = pair_file_path(c, c->files->next);
+        trial.key_file = pair_file_path(c, c->files->next);
         if (trial.certificate_file && trial.key_file) {
                 *ret = trial;
                 return 0;
@@ -398,9 +411,20 @@ static int send_request_with_pair(CertificateRequest *c, Error *reterr) {
                                          &c->request, reterr);
 }
 
+/* A serving certificate is tried by no request: its key is compared. */
+static int check_server_pair(CertificateRequest *c, Error *reterr) {
+        uint64_t begins, expires;
+        int r = kube_pair_check(c->pair, &begins, &expires, reterr);
+
+        if (r >= 0)
+                install_issued_pair(c);
+        return r;
+}
+
 static void try_issued_pair(CertificateRequest *c) {
         cleanup_error Error error = ERROR_NULL;
-        int r = send_request_with_pair(c, &error);
+        int r = c->requested_server ? check_server_pair(c, &error)
+                                    : send_request_with_pair(c, &error);
 
         if (r >= 0)
                 return;
@@ -415,8 +439,8 @@ static void try_issued_pair(CertificateRequest *c) {
 /* ---- replacing the old pair ---- */
 
 static void finish_certificate_request(CertificateRequest *c) {
-        remove_pair_file(c, NEXT_FILE);
-        remove_pair_file(c, PENDING_FILE);
+        remove_pair_file(c, c->files->next);
+        remove_pair_file(c, c->files->pending);
         report_certificate_request_error(c, NULL);
         if (!c->is_doomed && c->spec.on_done)
                 c->spec.on_done(c->spec.userdata);
@@ -440,7 +464,7 @@ static void write_referring_file(CertificateRequest *c) {
 
 static void install_issued_pair(CertificateRequest *c) {
         write_file_then(c, c->directory,
-                        &(DurableFile){ .name = PAIR_FILE, .text = c->pair, .mode = 0600 },
+                        &(DurableFile){ .name = c->files->current, .text = c->pair, .mode = 0600 },
                         c->referring_path ? write_referring_file : finish_certificate_request);
 }
 
@@ -449,12 +473,17 @@ static void install_issued_pair(CertificateRequest *c) {
 static int copy_certificate_request_spec(CertificateRequest *c,
                                          const CertificateRequestSpec *spec) {
         c->spec = *spec;
+        c->files = spec->server ? &server_files : &client_files;
+        c->requested_server = spec->server ? &c->server : NULL;
         c->node_name = strdup(spec->node_name);
         c->directory = strdup(spec->directory);
         c->referring_path = spec->referring_path ? strdup(spec->referring_path) : NULL;
         c->referring_text = spec->referring_path ? strdup(spec->referring_text) : NULL;
         if (!c->node_name || !c->directory ||
             (spec->referring_path && (!c->referring_path || !c->referring_text)))
+                return -ENOMEM;
+        if (spec->server && (strv_extend(&c->server.names, spec->server->names) < 0 ||
+                             strv_extend(&c->server.addresses, spec->server->addresses) < 0))
                 return -ENOMEM;
         return kubeconfig_copy(spec->kubeconfig, &c->kubeconfig);
 }
@@ -507,6 +536,8 @@ CertificateRequest *certificate_request_free(CertificateRequest *c) {
         free(c->directory);
         free(c->referring_path);
         free(c->referring_text);
+        strv_free(c->server.names);
+        strv_free(c->server.addresses);
         free(c->last_error);
         free(c);
         return NULL;

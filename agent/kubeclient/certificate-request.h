@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Obtains a client certificate for this node (kubelet: pkg/kubelet/certificate): creates a key and
- * a CertificateSigningRequest (csr.h), waits for its approval, and tries the new pair before it
- * replaces the old one. TLS bootstrap requests the first certificate so (bootstrap.h), the rotation
- * each later one, with the current certificate (certificate-manager.h). The key is on disk, so a
- * restarted agent continues with it. */
+/* Obtains a certificate for this node (kubelet: pkg/kubelet/certificate): creates a key and a
+ * CertificateSigningRequest (csr.h), waits for its approval, and tries the new pair before it
+ * replaces the old one. It is a client's, or that of the server on port 10250. TLS bootstrap
+ * requests the first certificate so (bootstrap.h), the rotation each later one, with the current
+ * certificate (certificate-manager.h). The key is on disk, so a restarted agent continues with it.
+ */
 
 #include "agent/kubeclient/client.h"
+#include "agent/kubeclient/csr.h"
 
-#define PAIR_FILE "kubelet-client-current.pem" /* the certificate, then its key */
+/* The certificate, then its key. */
+#define PAIR_FILE        "kubelet-client-current.pem"
+#define SERVER_PAIR_FILE "kubelet-server-current.pem"
 
 typedef struct CertificateRequest CertificateRequest;
 
@@ -17,13 +21,15 @@ typedef struct CertificateRequestSpec {
         sd_event *event;
         const Kubeconfig *kubeconfig; /* the server, and the credentials for the request */
         const char *node_name;
-        const char *directory; /* of the pair: "<state>/pki" */
+        const char *directory;   /* of the pair: "<state>/pki" */
+        const CsrServer *server; /* what a serving certificate is for; NULL: a client certificate */
         /* A file that refers to the pair, to be written once that is installed; NULL: none. */
         const char *referring_path, *referring_text;
 
         /* What it waits for, or why it retries; NULL: neither. */
         void (*on_error)(const char *error, void *userdata);
-        /* Once: the pair was used with success, and is in its file. */
+        /* Once: the pair was used with success (of a server: its key is right), and is in its file.
+         */
         void (*on_done)(void *userdata);
         void *userdata;
 } CertificateRequestSpec;

@@ -7,7 +7,10 @@
 #include "agent/kubeclient/tls-config.h"
 #include "common/base64.h"
 #include "common/cleanup.h"
+#include "common/hash.h"
+#include "common/strv.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -69,7 +72,33 @@ static int import_private_key(const char *text, gnutls_x509_privkey_t *ret, Erro
         return r < 0 ? set_gnutls_error(r, "the key cannot be used", reterr) : 0;
 }
 
-static int sign_csr(gnutls_x509_crq_t request, gnutls_x509_privkey_t key, const char *common_name) {
+/* The names and addresses of a server, as alternative names. */
+static int add_server_names(gnutls_x509_crq_t request, const CsrServer *server) {
+        unsigned char address[sizeof(struct in6_addr)];
+        int code = 0;
+
+        strv_foreach(name, server->names) {
+                code = gnutls_x509_crq_set_subject_alt_name(request, GNUTLS_SAN_DNSNAME, *name,
+                                                            (unsigned) strlen(*name),
+                                                            GNUTLS_FSAN_APPEND);
+                if (code < 0)
+                        return code;
+        }
+        strv_foreach(text, server->addresses) {
+                bool is_ipv6 = strchr(*text, ':');
+
+                if (inet_pton(is_ipv6 ? AF_INET6 : AF_INET, *text, address) != 1)
+                        continue;
+                code = gnutls_x509_crq_set_subject_alt_name(request, GNUTLS_SAN_IPADDRESS, address,
+                                                            is_ipv6 ? 16 : 4, GNUTLS_FSAN_APPEND);
+                if (code < 0)
+                        return code;
+        }
+        return code;
+}
+
+static int sign_csr(gnutls_x509_crq_t request, gnutls_x509_privkey_t key, const char *common_name,
+                    const CsrServer *server) {
         static const char organisation[] = "system:nodes";
         int r = gnutls_x509_crq_set_version(request, 1);
 
@@ -83,11 +112,11 @@ static int sign_csr(gnutls_x509_crq_t request, gnutls_x509_privkey_t key, const 
                                           (unsigned) strlen(common_name));
         if (r < 0)
                 return r;
-        r = gnutls_x509_crq_set_key(request, key);
+        r = server ? add_server_names(request, server) : 0;
         if (r < 0)
                 return r;
-        r = gnutls_x509_crq_sign2(request, key, GNUTLS_DIG_SHA256, 0);
-        return r;
+        r = gnutls_x509_crq_set_key(request, key);
+        return r < 0 ? r : gnutls_x509_crq_sign2(request, key, GNUTLS_DIG_SHA256, 0);
 }
 
 /* The API server accepts "CERTIFICATE REQUEST" only; GnuTLS writes "NEW CERTIFICATE REQUEST". */
@@ -100,8 +129,8 @@ static int export_csr(gnutls_x509_crq_t request, gnutls_datum_t *ret_pem) {
         return gnutls_pem_base64_encode2("CERTIFICATE REQUEST", &der, ret_pem);
 }
 
-static int make_csr_pem(gnutls_x509_privkey_t key, const char *node_name, gnutls_datum_t *ret,
-                        Error *reterr) {
+static int make_csr_pem(gnutls_x509_privkey_t key, const char *node_name, const CsrServer *server,
+                        gnutls_datum_t *ret, Error *reterr) {
         cleanup_free char *common_name = NULL;
         cleanup_with(request_deinitp) gnutls_x509_crq_t request = NULL;
         int r;
@@ -112,33 +141,47 @@ static int make_csr_pem(gnutls_x509_privkey_t key, const char *node_name, gnutls
         }
         r = gnutls_x509_crq_init(&request);
         if (r >= 0)
-                r = sign_csr(request, key, common_name);
+                r = sign_csr(request, key, common_name, server);
         if (r >= 0)
                 r = export_csr(request, ret);
         return r < 0 ? set_gnutls_error(r, "cannot make a certificate signing request", reterr) : 0;
 }
 
-/* The name is computed from the key, so a restarted agent finds its request again. */
-static int make_csr_name(gnutls_x509_privkey_t key, char **ret, Error *reterr) {
-        static const char prefix[] = "node-csr-";
-        unsigned char id[KEY_ID_BYTES];
-        size_t length = sizeof(id), n = sizeof(prefix) - 1;
-        int r = gnutls_x509_privkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, id, &length);
-        char *name;
+static int hash_server(const CsrServer *server, char hex[SHA256_HEX_SIZE]) {
+        cleanup_with(sha256_freep) Sha256 *hash = sha256_new();
 
-        if (r < 0)
-                return set_gnutls_error(r, "the key cannot be used", reterr);
-        name = malloc(n + 2 * length + 1);
-        if (!name)
+        if (!hash)
                 return -ENOMEM;
-        memcpy(name, prefix, n + 1);
-        for (size_t i = 0; i < length; i++)
-                (void) snprintf(name + n + 2 * i, 3, "%02x", id[i]);
-        *ret = name;
+        sha256_update(hash, hex, strlen(hex));
+        strv_foreach(name, server->names)
+                sha256_update(hash, *name, strlen(*name) + 1);
+        strv_foreach(address, server->addresses)
+                sha256_update(hash, *address, strlen(*address) + 1);
+        sha256_finish(hash, hex);
         return 0;
 }
 
-static int make_csr_object(const char *name, const gnutls_datum_t *pem, char **ret) {
+/* The name is computed from the key, and of a server from its names and addresses, so a restarted
+ * agent finds its request again unless it needs another one. */
+static int make_csr_name(gnutls_x509_privkey_t key, const CsrServer *server, char **ret,
+                         Error *reterr) {
+        unsigned char id[KEY_ID_BYTES];
+        size_t length = sizeof(id);
+        char hex[SHA256_HEX_SIZE];
+        int r = gnutls_x509_privkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, id, &length);
+
+        if (r < 0)
+                return set_gnutls_error(r, "the key cannot be used", reterr);
+        for (size_t i = 0; i < length; i++)
+                (void) snprintf(hex + 2 * i, 3, "%02x", id[i]);
+        r = server ? hash_server(server, hex) : 0;
+        if (r < 0)
+                return r;
+        return asprintf(ret, "%s%s", server ? "csr-" : "node-csr-", hex) < 0 ? -ENOMEM : 0;
+}
+
+static int make_csr_object(const char *name, bool is_server, const gnutls_datum_t *pem,
+                           char **ret) {
         cleanup_free char *base64 = malloc((pem->size + 2) / 3 * 4 + 1);
 
         if (!base64)
@@ -148,15 +191,16 @@ static int make_csr_object(const char *name, const gnutls_datum_t *pem, char **r
                      "{\"apiVersion\":\"certificates.k8s.io/v1\","
                      "\"kind\":\"CertificateSigningRequest\",\"metadata\":{\"name\":\"%s\"},"
                      "\"spec\":{\"request\":\"%s\","
-                     "\"signerName\":\"kubernetes.io/kube-apiserver-client-kubelet\","
-                     "\"usages\":[\"digital signature\",\"client auth\"]}}",
-                     name, base64) < 0)
+                     "\"signerName\":\"kubernetes.io/%s\","
+                     "\"usages\":[\"digital signature\",\"%s auth\"]}}",
+                     name, base64, is_server ? "kubelet-serving" : "kube-apiserver-client-kubelet",
+                     is_server ? "server" : "client") < 0)
                 return -ENOMEM;
         return 0;
 }
 
-int csr_build_object(const char *node_name, const char *key, char **ret_name, char **ret_json,
-                     Error *reterr) {
+int csr_build_object(const char *node_name, const CsrServer *server, const char *key,
+                     char **ret_name, char **ret_json, Error *reterr) {
         cleanup_free char *name = NULL;
         cleanup_with(csr_key_deinitp) gnutls_x509_privkey_t imported = NULL;
         cleanup_with(datum_freep) gnutls_datum_t pem = { 0 };
@@ -164,13 +208,13 @@ int csr_build_object(const char *node_name, const char *key, char **ret_name, ch
 
         if (r < 0)
                 return r;
-        r = make_csr_name(imported, &name, reterr);
+        r = make_csr_name(imported, server, &name, reterr);
         if (r < 0)
                 return r;
-        r = make_csr_pem(imported, node_name, &pem, reterr);
+        r = make_csr_pem(imported, node_name, server, &pem, reterr);
         if (r < 0)
                 return r;
-        r = make_csr_object(name, &pem, ret_json);
+        r = make_csr_object(name, server, &pem, ret_json);
         if (r < 0)
                 return r;
         *ret_name = TAKE_PTR(name);

@@ -6,7 +6,9 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/strv.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gnutls/gnutls.h>
@@ -126,38 +128,50 @@ static int private_key_id(const char *text, unsigned char *ret, size_t *ret_leng
         return gnutls_x509_privkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, ret, ret_length);
 }
 
-static int check_key_pair(const Kubeconfig *config, const TlsPems *pems, Error *reterr) {
-        const char *path = config->certificate_data ? NULL : config->certificate_file;
-        const char *key_path = config->key_data ? NULL : config->key_file;
+static int compare_key_pair(const char *certificate, const char *certificate_path, const char *key,
+                            const char *key_path, Error *reterr) {
         unsigned char id[KEY_ID_SIZE], key_id[KEY_ID_SIZE];
         size_t length = sizeof(id), key_length = sizeof(key_id);
-        int r = certificate_key_id(pems->certificate, id, &length);
+        int r = certificate_key_id(certificate, id, &length);
 
         if (r < 0)
                 return error_setf(reterr, EINVAL, "%s: the certificate cannot be used: %s",
-                                  source_path(config, path), gnutls_strerror(r));
-        r = private_key_id(pems->key, key_id, &key_length);
+                                  certificate_path, gnutls_strerror(r));
+        r = private_key_id(key, key_id, &key_length);
         if (r < 0)
-                return error_setf(reterr, EINVAL, "%s: the key cannot be used: %s",
-                                  source_path(config, key_path), gnutls_strerror(r));
+                return error_setf(reterr, EINVAL, "%s: the key cannot be used: %s", key_path,
+                                  gnutls_strerror(r));
         if (length == key_length && memcmp(id, key_id, length) == 0)
                 return 0;
         return error_setf(reterr, EINVAL, "%s: the key is not that of the certificate",
-                          source_path(config, path));
+                          certificate_path);
 }
 
-static void read_certificate_validity(const char *text, KubeTlsConfig *tls_config) {
+static int check_key_pair(const Kubeconfig *config, const TlsPems *pems, Error *reterr) {
+        const char *path = config->certificate_data ? NULL : config->certificate_file;
+        const char *key_path = config->key_data ? NULL : config->key_file;
+
+        return compare_key_pair(pems->certificate, source_path(config, path), pems->key,
+                                source_path(config, key_path), reterr);
+}
+
+static uint64_t read_certificate_time(time_t time) {
+        return time > 0 ? (uint64_t) time * USEC_PER_SEC : 0;
+}
+
+static void read_certificate_validity(const char *text, uint64_t *ret_begins,
+                                      uint64_t *ret_expires) {
         gnutls_datum_t pem = { (unsigned char *) (uintptr_t) text, (unsigned) strlen(text) };
         gnutls_x509_crt_t certificate = NULL;
 
+        *ret_begins = *ret_expires = 0;
         if (gnutls_x509_crt_init(&certificate) < 0)
                 return;
         if (gnutls_x509_crt_import(certificate, &pem, GNUTLS_X509_FMT_PEM) >= 0) {
-                time_t begins = gnutls_x509_crt_get_activation_time(certificate);
-                time_t expires = gnutls_x509_crt_get_expiration_time(certificate);
-
-                tls_config->begins = begins > 0 ? (uint64_t) begins * USEC_PER_SEC : 0;
-                tls_config->expires = expires > 0 ? (uint64_t) expires * USEC_PER_SEC : 0;
+                *ret_begins =
+                        read_certificate_time(gnutls_x509_crt_get_activation_time(certificate));
+                *ret_expires =
+                        read_certificate_time(gnutls_x509_crt_get_expiration_time(certificate));
         }
         gnutls_x509_crt_deinit(certificate);
 }
@@ -170,6 +184,40 @@ static int check_tls_pems(const Kubeconfig *config, const TlsPems *pems, Error *
         if (pems->certificate && pems->key)
                 return check_key_pair(config, pems, reterr);
         return 0;
+}
+
+int kube_pair_check(const char *pair, uint64_t *ret_begins, uint64_t *ret_expires, Error *reterr) {
+        static const char name[] = "the issued certificate";
+        int r = compare_key_pair(pair, name, pair, name, reterr);
+
+        if (r >= 0)
+                read_certificate_validity(pair, ret_begins, ret_expires);
+        return r;
+}
+
+static bool is_certificate_for(gnutls_x509_crt_t certificate, char *const *names,
+                               char *const *addresses) {
+        strv_foreach(name, (char **) (uintptr_t) names)
+                if (!gnutls_x509_crt_check_hostname(certificate, *name))
+                        return false;
+        strv_foreach(text, (char **) (uintptr_t) addresses) {
+                unsigned char address[sizeof(struct in6_addr)];
+                bool is_ipv6 = strchr(*text, ':');
+
+                if (inet_pton(is_ipv6 ? AF_INET6 : AF_INET, *text, address) == 1 &&
+                    !gnutls_x509_crt_check_ip(certificate, address, is_ipv6 ? 16 : 4, 0))
+                        return false;
+        }
+        return true;
+}
+
+bool kube_pair_is_for(const char *pair, char *const *names, char *const *addresses) {
+        gnutls_datum_t pem = { (unsigned char *) (uintptr_t) pair, (unsigned) strlen(pair) };
+        cleanup_with(certificate_deinitp) gnutls_x509_crt_t certificate = NULL;
+
+        return gnutls_x509_crt_init(&certificate) >= 0 &&
+               gnutls_x509_crt_import(certificate, &pem, GNUTLS_X509_FMT_PEM) >= 0 &&
+               is_certificate_for(certificate, names, addresses);
 }
 
 /* ---- memory files ---- */
@@ -226,7 +274,8 @@ int kube_tls_config_load(const Kubeconfig *config, KubeTlsConfig *ret, Error *re
         if (r < 0)
                 return r;
         if (pems.certificate)
-                read_certificate_validity(pems.certificate, &tls_config);
+                read_certificate_validity(pems.certificate, &tls_config.begins,
+                                          &tls_config.expires);
         *ret = tls_config;
         tls_config = KUBE_TLS_CONFIG_NULL;
         return 0;

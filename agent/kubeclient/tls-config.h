@@ -28,6 +28,13 @@ typedef struct KubeTlsConfig {
 int kube_tls_config_load(const Kubeconfig *kubeconfig, KubeTlsConfig *ret, Error *reterr);
 void kube_tls_config_done(KubeTlsConfig *tls_config);
 
+/* A certificate in PEM and its key, in one text: -EINVAL with a message where one cannot be used or
+ * the key does not match. Its validity, in realtime microseconds. */
+int kube_pair_check(const char *pair, uint64_t *ret_begins, uint64_t *ret_expires, Error *reterr);
+
+/* Whether the certificate is for all of these DNS names and numeric addresses. */
+bool kube_pair_is_for(const char *pair, char *const *names, char *const *addresses);
+
 /* A bearer token: visible ASCII; surrounding blanks are removed. 0; -EINVAL, -EFBIG or -errno with
  * a message. */
 int kube_token_read(const char *path, char **ret, Error *reterr);

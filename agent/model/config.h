@@ -149,7 +149,10 @@ typedef struct Config {
         char *tls_private_key_file;
         AuthenticationConfig authentication;
         AuthorizationConfig authorization;
-        bool rotate_certificates;   /* also where the kubeconfig contains the certificate itself */
+        bool rotate_certificates; /* also where the kubeconfig contains the certificate itself */
+        OptionalBool enable_system_log_handler; /* /logs/ of the kubelet's API; on */
+        bool enable_system_log_query;           /* of services */
+        bool server_tls_bootstrap;  /* the API server issues that of the kubelet's API */
         OptionalInt healthz_port;   /* of /healthz over TCP; 0: none */
         char *healthz_bind_address; /* "127.0.0.1" */
         OptionalBool enable_debugging_handlers; /* true */

@@ -66,6 +66,8 @@ int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
         settings.has_token_reviews = read_setting_flag(object, "tokenReviews");
         settings.has_access_reviews = read_setting_flag(object, "accessReviews");
         settings.has_debugging = read_setting_flag(object, "debuggingHandlers");
+        settings.has_system_logs = read_setting_flag(object, "systemLogs");
+        settings.has_log_queries = read_setting_flag(object, "systemLogQuery");
         settings.token_usec = read_period(object, "tokenCacheMilliseconds");
         settings.allowed_usec = read_period(object, "allowedCacheMilliseconds");
         settings.denied_usec = read_period(object, "deniedCacheMilliseconds");

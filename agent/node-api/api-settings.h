@@ -10,7 +10,7 @@
 
 typedef struct ApiSettings {
         char *node_name;
-        char *certificate, *key; /* PEM; NULL: a self-signed certificate */
+        char *certificate, *key; /* PEM */
         char *client_ca;         /* PEM; NULL: clients show no certificates */
         char *version;           /* of Kubernetes, such as "v1.36.0+mainstay.1.0" */
         char *manifest_directory;
@@ -19,6 +19,8 @@ typedef struct ApiSettings {
         bool has_token_reviews;  /* bearer tokens are reviewed by the API server */
         bool has_access_reviews; /* else all authenticated users may do everything */
         bool has_debugging;      /* exec, attach, run, logs and port-forward */
+        bool has_system_logs;    /* /logs/ */
+        bool has_log_queries;    /* and those of services */
         uint64_t token_usec;     /* for how long a result of a token is kept */
         uint64_t allowed_usec;   /* of an access that was granted */
         uint64_t denied_usec;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Replies of the agent that are passed on as they arrive. While there is nothing to pass on, the
- * client's connection is suspended; a client that does not read stops the reading from the agent.
+/* Replies of the agent that are passed on as they arrive, and descriptors that it has passed. While
+ * there is nothing to pass on, the client's connection is suspended; a client that does not read
+ * stops the reading from the agent.
  */
 
 #include "agent/node-api/node-api-private.h"
 #include "common/cleanup.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 enum {
         BLOCK_SIZE = 16 * 1024
@@ -58,14 +58,14 @@ static ssize_t read_agent_stream(void *userdata, uint64_t position, char *buffer
                 return (ssize_t) from_start;
         if (stream->connection->is_gone)
                 return MHD_CONTENT_READER_END_WITH_ERROR;
-        n = recv(stream->fd, buffer, size, MSG_DONTWAIT);
+        n = read(stream->fd, buffer, size);
         if (n > 0)
                 return n;
         if (n == 0)
                 return MHD_CONTENT_READER_END_OF_STREAM;
         if (errno != EAGAIN && errno != EINTR)
                 return MHD_CONTENT_READER_END_WITH_ERROR;
-        if (sd_event_source_set_enabled(stream->source, SD_EVENT_ON) < 0)
+        if (!stream->source || sd_event_source_set_enabled(stream->source, SD_EVENT_ON) < 0)
                 return MHD_CONTENT_READER_END_WITH_ERROR;
         api_connection_suspend(stream->connection, stream->http);
         return 0;
@@ -73,6 +73,7 @@ static ssize_t read_agent_stream(void *userdata, uint64_t position, char *buffer
 
 static AgentStream *agent_stream_new(ApiRequest *request) {
         AgentStream *stream = calloc(1, sizeof(*stream));
+        int r;
 
         if (!stream)
                 return NULL;
@@ -81,13 +82,14 @@ static AgentStream *agent_stream_new(ApiRequest *request) {
         stream->fd = TAKE_FD(request->reply_fd);
         stream->start = TAKE_PTR(request->reply_body);
         stream->start_length = request->reply_length;
-        if (sd_event_add_io(request->server->event, &stream->source, stream->fd, EPOLLIN,
-                            on_agent_stream_readable, stream) < 0 ||
-            sd_event_source_set_enabled(stream->source, SD_EVENT_OFF) < 0) {
-                agent_stream_free(stream);
-                return NULL;
-        }
-        return stream;
+        r = sd_event_add_io(request->server->event, &stream->source, stream->fd, EPOLLIN,
+                            on_agent_stream_readable, stream);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(stream->source, SD_EVENT_OFF);
+        if (r >= 0 || r == -EPERM) /* a file can always be read */
+                return stream;
+        agent_stream_free(stream);
+        return NULL;
 }
 
 ApiStepResult api_reply_agent_stream(ApiRequest *request) {

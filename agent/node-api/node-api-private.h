@@ -237,6 +237,10 @@ ApiStepResult api_reply_agent_stream(ApiRequest *request);
 ApiStepResult api_handle_run(ApiRequest *request, const char *rest);
 void api_run_free(ApiRun *run);
 
+/* ---- api-system-logs.c ---- */
+
+ApiStepResult api_handle_system_logs(ApiRequest *request, const char *rest);
+
 /* ---- api-logs.c ---- */
 
 ApiStepResult api_handle_container_logs(ApiRequest *request, const char *rest);

@@ -25,20 +25,18 @@ enum {
 
 static bool is_same_material(const ApiSettings *a, const ApiSettings *b) {
         return streq_ptr(a->certificate, b->certificate) && streq_ptr(a->key, b->key) &&
-               streq_ptr(a->client_ca, b->client_ca) && streq(a->node_name, b->node_name);
+               streq_ptr(a->client_ca, b->client_ca);
 }
 
 /* Invalid files leave the last good ones in use. */
 static int renew_credentials(NodeApi *server, const ApiSettings *settings, Error *reterr) {
         TlsMaterial material = { .certificate = settings->certificate,
                                  .key = settings->key,
-                                 .client_ca = settings->client_ca,
-                                 .host_name = settings->node_name };
+                                 .client_ca = settings->client_ca };
         TlsCredentials *credentials;
         int r;
 
-        if (server->credentials && is_same_material(&server->settings, settings) &&
-            now_realtime_usec() < tls_credentials_renew_at(server->credentials))
+        if (server->credentials && is_same_material(&server->settings, settings))
                 return 0;
         r = tls_credentials_new(&material, &credentials, reterr);
         if (r < 0)

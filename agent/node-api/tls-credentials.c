@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node-api/tls-credentials.h"
 
-#include "agent/node-api/self-signed.h"
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "common/strv.h"
 
 #include <gnutls/x509.h>
+#include <stdint.h>
 
 enum {
         CHAIN_MAX = 8,   /* certificates of a client */
@@ -19,7 +18,6 @@ struct TlsCredentials {
         gnutls_certificate_credentials_t certificate;
         gnutls_priority_t priority;
         gnutls_x509_trust_list_t authorities; /* NULL: none */
-        uint64_t renew_at;
 };
 
 TlsCredentials *tls_credentials_ref(TlsCredentials *credentials) {
@@ -40,10 +38,6 @@ TlsCredentials *tls_credentials_unref(TlsCredentials *credentials) {
         return NULL;
 }
 
-uint64_t tls_credentials_renew_at(const TlsCredentials *credentials) {
-        return credentials->renew_at;
-}
-
 static gnutls_datum_t datum_of_text(const char *text) {
         /* Not written to. */
         return (gnutls_datum_t){ (unsigned char *) (uintptr_t) text, (unsigned) strlen(text) };
@@ -55,8 +49,7 @@ static int set_server_certificate(TlsCredentials *credentials, const TlsMaterial
         int code;
 
         if (!material->certificate || !material->key)
-                return self_signed_set(credentials->certificate, material->host_name,
-                                       &credentials->renew_at, reterr);
+                return error_setf(reterr, EINVAL, "there is no serving certificate");
         certificate = datum_of_text(material->certificate);
         key = datum_of_text(material->key);
         code = gnutls_certificate_set_x509_key_mem(credentials->certificate, &certificate, &key,
@@ -93,7 +86,6 @@ int tls_credentials_new(const TlsMaterial *material, TlsCredentials **ret, Error
         if (!credentials)
                 return -ENOMEM;
         credentials->n_refs = 1;
-        credentials->renew_at = USEC_INFINITY;
         if (gnutls_certificate_allocate_credentials(&credentials->certificate) < 0 ||
             gnutls_priority_init(&credentials->priority,
                                  "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2", NULL) < 0)

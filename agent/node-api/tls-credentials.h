@@ -8,15 +8,13 @@
 #include "common/error.h"
 
 #include <gnutls/gnutls.h>
-#include <stdint.h>
 
 typedef struct TlsCredentials TlsCredentials;
 
 /* PEM. */
 typedef struct TlsMaterial {
-        const char *certificate, *key; /* NULL: a new self-signed certificate */
-        const char *client_ca;         /* NULL: no client is asked for a certificate */
-        const char *host_name;         /* of a self-signed certificate */
+        const char *certificate, *key;
+        const char *client_ca; /* NULL: no client is asked for a certificate */
 } TlsMaterial;
 
 /* 0 with one reference; -EINVAL with a message; -ENOMEM. */
@@ -24,9 +22,6 @@ int tls_credentials_new(const TlsMaterial *material, TlsCredentials **ret, Error
 TlsCredentials *tls_credentials_ref(TlsCredentials *credentials);
 TlsCredentials *tls_credentials_unref(TlsCredentials *credentials);
 DEFINE_CLEANUP(TlsCredentials *, tls_credentials_unref)
-
-/* When a self-signed certificate should be replaced, in realtime; USEC_INFINITY: never. */
-uint64_t tls_credentials_renew_at(const TlsCredentials *credentials);
 
 /* The server's end of a connection on a non-blocking socket; to be freed with gnutls_deinit(). 0 or
  * -ENOMEM. */

@@ -44,18 +44,34 @@ static json_t *list_plain_settings(const NodeApiSettingsSpec *spec) {
         const AuthorizationConfig *authorization = &spec->config->authorization;
 
         return json_pack(
-                "{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I}", "nodeName",
+                "{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I}", "nodeName",
                 spec->node_name, "kubernetesVersion", NODE_KUBELET_VERSION, "manifestDirectory",
                 spec->manifest_dir, "alone", spec->lone != NULL, "anonymous",
                 authentication->anonymous.enabled, "tokenReviews",
                 is_on_unless_off(authentication->webhook.enabled), "accessReviews",
                 authorization->mode != AUTHORIZATION_ALWAYS_ALLOW, "debuggingHandlers",
-                is_on_unless_off(spec->config->enable_debugging_handlers), "tokenCacheMilliseconds",
+                is_on_unless_off(spec->config->enable_debugging_handlers), "systemLogs",
+                is_on_unless_off(spec->config->enable_system_log_handler), "systemLogQuery",
+                spec->config->enable_system_log_query, "tokenCacheMilliseconds",
                 read_cache_msec(authentication->webhook.cache_ttl, 120 * USEC_PER_SEC),
                 "allowedCacheMilliseconds",
                 read_cache_msec(authorization->webhook.cache_authorized_ttl, 300 * USEC_PER_SEC),
                 "deniedCacheMilliseconds",
                 read_cache_msec(authorization->webhook.cache_unauthorized_ttl, 30 * USEC_PER_SEC));
+}
+
+static int add_certificate(const NodeApiSettingsSpec *spec, json_t *settings, Error *reterr) {
+        const char *pair = spec->issued_pair;
+        int r;
+
+        if (pair)
+                return json_object_set_new(settings, "certificate", json_string(pair)) < 0 ||
+                                       json_object_set_new(settings, "key", json_string(pair)) < 0
+                               ? -ENOMEM
+                               : 0;
+        r = add_pem_file(settings, "certificate", spec->config->tls_cert_file, reterr);
+        return r < 0 ? r
+                     : add_pem_file(settings, "key", spec->config->tls_private_key_file, reterr);
 }
 
 int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, Error *reterr) {
@@ -65,14 +81,14 @@ int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, 
 
         if (!settings)
                 return -ENOMEM;
-        r = add_pem_file(settings, "certificate", config->tls_cert_file, reterr);
-        if (r >= 0)
-                r = add_pem_file(settings, "key", config->tls_private_key_file, reterr);
+        r = add_certificate(spec, settings, reterr);
         if (r >= 0)
                 r = add_pem_file(settings, "clientCA", config->authentication.x509.client_ca_file,
                                  reterr);
         if (r >= 0 && spec->lone)
                 r = lone_node_add_settings(spec->lone, settings, reterr);
+        else if (r >= 0 && !json_object_get(settings, "certificate"))
+                r = self_signed_add_settings(spec->self_signed, settings, reterr);
         if (r < 0)
                 return r;
         *ret_json = json_dumps(settings, JSON_COMPACT);

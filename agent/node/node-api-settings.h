@@ -6,12 +6,16 @@
 
 #include "agent/model/config.h"
 #include "agent/node/lone-node.h"
+#include "agent/node/self-signed.h"
 
 typedef struct NodeApiSettingsSpec { /* all is borrowed */
         const Config *config;
         const char *node_name;
         const char *manifest_dir;
-        LoneNode *lone; /* NULL: the node has joined an API server */
+        const char *issued_pair; /* the certificate of the API server and its key, in PEM, which
+                                    has precedence; NULL: none */
+        LoneNode *lone;          /* NULL: the node has joined an API server */
+        SelfSigned *self_signed; /* where there is no other certificate; NULL with 'lone' */
 } NodeApiSettingsSpec;
 
 /* JSON that the caller frees, and that holds the key of the serving certificate. 0, or -errno with

@@ -115,7 +115,7 @@ static int sign_authority(CertifiedKey *pair, const char *node_name, uint64_t no
                                                 GNUTLS_DIG_SHA256, 0);
 }
 
-static int add_server_names(gnutls_x509_crt_t certificate, const NodeCertificateSpec *spec) {
+static int add_alternative_names(gnutls_x509_crt_t certificate, const NodeCertificateSpec *spec) {
         unsigned char address[sizeof(struct in6_addr)];
         int code = 0;
 
@@ -134,7 +134,7 @@ static int add_server_names(gnutls_x509_crt_t certificate, const NodeCertificate
         return code;
 }
 
-static int sign_certificate(const NodeAuthority *authority, CertifiedKey *pair,
+static int sign_certificate(const CertifiedKey *issuer, CertifiedKey *pair,
                             const NodeCertificateSpec *spec, uint64_t now_usec) {
         int code = gnutls_x509_crt_set_key(pair->certificate, pair->key);
 
@@ -152,10 +152,10 @@ static int sign_certificate(const NodeAuthority *authority, CertifiedKey *pair,
                         pair->certificate,
                         spec->dns_names ? GNUTLS_KP_TLS_WWW_SERVER : GNUTLS_KP_TLS_WWW_CLIENT, 0);
         if (code >= 0 && spec->dns_names)
-                code = add_server_names(pair->certificate, spec);
+                code = add_alternative_names(pair->certificate, spec);
         return code < 0 ? code
-                        : gnutls_x509_crt_sign2(pair->certificate, authority->pair.certificate,
-                                                authority->pair.key, GNUTLS_DIG_SHA256, 0);
+                        : gnutls_x509_crt_sign2(pair->certificate, issuer->certificate, issuer->key,
+                                                GNUTLS_DIG_SHA256, 0);
 }
 
 /* ---- PEM ---- */
@@ -256,14 +256,16 @@ const char *node_authority_certificate(const NodeAuthority *authority) {
         return authority->certificate;
 }
 
-int node_authority_issue(const NodeAuthority *authority, const NodeCertificateSpec *spec,
-                         uint64_t now_usec, char **ret_certificate, char **ret_key, Error *reterr) {
+/* 'issuer' is NULL for a certificate that signs itself. */
+static int issue_certificate(const CertifiedKey *issuer, const NodeCertificateSpec *spec,
+                             uint64_t now_usec, char **ret_certificate, char **ret_key,
+                             Error *reterr) {
         cleanup_with(certified_key_done) CertifiedKey pair = { 0 };
         int code = generate_certified_key(&pair);
         char *certificate, *key;
 
         if (code >= 0)
-                code = sign_certificate(authority, &pair, spec, now_usec);
+                code = sign_certificate(issuer ? issuer : &pair, &pair, spec, now_usec);
         if (code < 0)
                 return fail_authority(code, "cannot issue a certificate", reterr);
         certificate = format_pem_certificate(pair.certificate);
@@ -276,4 +278,27 @@ int node_authority_issue(const NodeAuthority *authority, const NodeCertificateSp
         *ret_certificate = certificate;
         *ret_key = key;
         return 0;
+}
+
+int node_authority_issue(const NodeAuthority *authority, const NodeCertificateSpec *spec,
+                         uint64_t now_usec, char **ret_certificate, char **ret_key, Error *reterr) {
+        return issue_certificate(&authority->pair, spec, now_usec, ret_certificate, ret_key,
+                                 reterr);
+}
+
+/* ---- without an authority ---- */
+
+int self_signed_issue(const NodeCertificateSpec *spec, uint64_t now_usec, char **ret_certificate,
+                      char **ret_key, Error *reterr) {
+        return issue_certificate(NULL, spec, now_usec, ret_certificate, ret_key, reterr);
+}
+
+bool is_self_signed(const char *certificate) {
+        gnutls_datum_t pem = { (unsigned char *) (uintptr_t) certificate,
+                               (unsigned) strnlen(certificate, PEM_MAX) };
+        cleanup_with(certified_key_done) CertifiedKey pair = { 0 };
+
+        return init_certified_key(&pair) >= 0 &&
+               gnutls_x509_crt_import(pair.certificate, &pem, GNUTLS_X509_FMT_PEM) >= 0 &&
+               gnutls_x509_crt_check_issuer(pair.certificate, pair.certificate);
 }

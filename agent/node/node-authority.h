@@ -37,3 +37,8 @@ typedef struct NodeCertificateSpec {
  * a message. */
 int node_authority_issue(const NodeAuthority *authority, const NodeCertificateSpec *spec,
                          uint64_t now_usec, char **ret_certificate, char **ret_key, Error *reterr);
+
+/* Likewise, signed by itself; and whether a certificate in PEM is. */
+int self_signed_issue(const NodeCertificateSpec *spec, uint64_t now_usec, char **ret_certificate,
+                      char **ret_key, Error *reterr);
+bool is_self_signed(const char *certificate);

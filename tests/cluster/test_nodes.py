@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Node, its Lease, its events, and how it joins."""
 
+import os
+import subprocess
 import time
 
 import pytest
@@ -167,3 +169,19 @@ def test_node_joins_with_a_bootstrap_token(make_node, plane):
                    if one["spec"]["signerName"] == "kubernetes.io/kube-apiserver-client-kubelet")
     assert request["status"]["conditions"][0]["type"] == "Approved"
     assert world.read(node.kubeconfig) and "token" not in world.read(node.kubeconfig)
+
+
+def test_the_serving_certificate_is_issued_once_approved(make_node, plane):
+    node = make_node(config={"serverTLSBootstrap": True})
+
+    def requests():
+        return [one for one in plane.client.all("certificatesigningrequests")
+                if one["spec"]["signerName"] == "kubernetes.io/kubelet-serving"
+                and one["spec"]["username"] == f"system:node:{node.node_name}"]
+
+    request = wait(lambda: next(iter(requests()), None), lambda: f"a request\n{node.said()}")
+    plane.kubectl("certificate", "approve", request["metadata"]["name"])
+    path = os.path.join(node.state, "pki", "kubelet-server-current.pem")
+    wait(lambda: os.path.exists(path), lambda: f"the certificate\n{requests()}\n{node.said()}", 60)
+    subprocess.run(["openssl", "verify", "-purpose", "sslserver", "-verify_ip", node.address_of_node, "-verify_hostname", node.node_name,
+                    "-CAfile", plane.authority.cert, path], check=True)

@@ -16,7 +16,7 @@ rand_serial=yes
 policy=p
 default_md=sha256
 unique_subject=no
-copy_extensions=none
+copy_extensions=copy
 [p]
 commonName=supplied
 organizationName=optional
@@ -32,6 +32,11 @@ basicConstraints=critical,CA:false
 extendedKeyUsage=serverAuth
 authorityKeyIdentifier=keyid
 subjectAltName={alt}
+[serving]
+basicConstraints=critical,CA:false
+keyUsage=critical,digitalSignature
+extendedKeyUsage=serverAuth
+authorityKeyIdentifier=keyid
 [client]
 basicConstraints=critical,CA:false
 keyUsage=critical,digitalSignature
@@ -95,12 +100,12 @@ class Authority:
         """The certificate of a kubelet."""
         return self.issue("node-" + name, f"/O=system:nodes/CN=system:node:{name}", **times)
 
-    def sign(self, request, seconds):
+    def sign(self, request, seconds, kind="client", start=-60):
         """The certificate for a request in PEM, as text."""
         base = os.path.join(self.directory, "signed")
         with open(base + ".csr", "w", encoding="utf-8") as file:
             file.write(request)
-        self.run_ca(base + ".csr", base + ".crt", "client", -60, seconds)
+        self.run_ca(base + ".csr", base + ".crt", kind, start, seconds)
         return read(base + ".crt")
 
 

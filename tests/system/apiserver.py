@@ -407,14 +407,15 @@ class ApiServer:
             options["gracePeriodSeconds"] = grace
         return self.do("DELETE", plural, namespace, name, body=options)
 
-    def approve(self, name, seconds=3600, approve=True):
+    def approve(self, name, seconds=3600, approve=True, start=-60):
         """Signs a CertificateSigningRequest, or denies it."""
         request = self.get("certificatesigningrequests", None, name)
         status = {"conditions": [{"type": "Approved" if approve else "Denied", "status": "True", "reason": "Test",
                                   "message": "by the test"}]}
         if approve:
             pem = base64.b64decode(request["spec"]["request"]).decode()
-            status["certificate"] = base64.b64encode(self.authority.sign(pem, seconds).encode()).decode()
+            kind = "serving" if request["spec"]["signerName"] == "kubernetes.io/kubelet-serving" else "client"
+            status["certificate"] = base64.b64encode(self.authority.sign(pem, seconds, kind, start).encode()).decode()
         return self.replace("certificatesigningrequests", {**request, "status": status}, "status")
 
 

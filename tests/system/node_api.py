@@ -62,9 +62,13 @@ class NodeApi:
         context.verify_mode = ssl.CERT_NONE
         if certificate:
             context.load_cert_chain(certificate, certificate.replace(".crt", ".key"))
+        return context.wrap_socket(self.dial())
+
+    def dial(self):
+        """A connection before its handshake."""
         plain = wait(self._dial, lambda: f"mainstay-api listens; it said:\n{self.said()}")
         plain.settimeout(60)
-        return context.wrap_socket(plain)
+        return plain
 
     def _dial(self):
         assert self.process.poll() is None, self.said()

@@ -20,9 +20,9 @@ TEST(request_is_for_a_node_and_named_after_its_key)
         REQUIRE(csr_generate_key(&key, NULL) >= 0);
         REQUIRE(csr_generate_key(&other, NULL) >= 0);
         EXPECT(strncmp(key, "-----BEGIN PRIVATE KEY-----\n", 28) == 0);
-        REQUIRE(csr_build_object("node1", key, &name, &json, NULL) >= 0);
-        REQUIRE(csr_build_object("node1", key, &again, &json_again, NULL) >= 0);
-        REQUIRE(csr_build_object("node1", other, &other_name, &other_json, NULL) >= 0);
+        REQUIRE(csr_build_object("node1", NULL, key, &name, &json, NULL) >= 0);
+        REQUIRE(csr_build_object("node1", NULL, key, &again, &json_again, NULL) >= 0);
+        REQUIRE(csr_build_object("node1", NULL, other, &other_name, &other_json, NULL) >= 0);
         EXPECT_STREQ(again, name);
         EXPECT(strcmp(other_name, name) != 0);
         EXPECT_EQ(strlen(name), strlen("node-csr-") + 64);
@@ -34,12 +34,37 @@ TEST(request_is_for_a_node_and_named_after_its_key)
         EXPECT(strncmp(pem, "-----BEGIN CERTIFICATE REQUEST-----\n", 36) == 0);
 }
 
+TEST(request_of_a_server_has_another_signer_and_is_named_after_its_addresses_too)
+{
+        CsrServer server = { .names = (char *[]){ (char[]){ "node1" }, NULL },
+                             .addresses = (char *[]){ (char[]){ "10.0.0.1" }, NULL } };
+        CsrServer moved = { .names = server.names,
+                            .addresses = (char *[]){ (char[]){ "fd00::1" }, NULL } };
+        cleanup_with(secret_freep) char *key = NULL;
+        cleanup_free char *name = NULL, *json = NULL, *again = NULL, *json_again = NULL;
+        cleanup_free char *other_name = NULL, *other_json = NULL;
+        JsonView spec, usages;
+
+        REQUIRE(csr_generate_key(&key, NULL) >= 0);
+        REQUIRE(csr_build_object("node1", &server, key, &name, &json, NULL) >= 0);
+        REQUIRE(csr_build_object("node1", &server, key, &again, &json_again, NULL) >= 0);
+        REQUIRE(csr_build_object("node1", &moved, key, &other_name, &other_json, NULL) >= 0);
+        EXPECT_STREQ(again, name);
+        EXPECT(strcmp(other_name, name) != 0);
+        spec = json_view_member((JsonView){ json, strlen(json) }, "spec");
+        EXPECT(json_view_equals(json_view_member(spec, "signerName"),
+                                "kubernetes.io/kubelet-serving"));
+        usages = json_view_member(spec, "usages");
+        EXPECT(json_view_equals(json_view_item(usages, 0), "digital signature"));
+        EXPECT(json_view_equals(json_view_item(usages, 1), "server auth"));
+}
+
 TEST(invalid_key_gives_an_error)
 {
         cleanup_error Error error = ERROR_NULL;
         char *name = NULL, *json = NULL;
 
-        EXPECT_EQ(csr_build_object("node1", "s3cr3t", &name, &json, &error), -EINVAL);
+        EXPECT_EQ(csr_build_object("node1", NULL, "s3cr3t", &name, &json, &error), -EINVAL);
         EXPECT(error.message && !strstr(error.message, "s3cr3t"));
         EXPECT(name == NULL && json == NULL);
 }

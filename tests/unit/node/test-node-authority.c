@@ -65,3 +65,30 @@ TEST(each_certificate_has_a_key_of_its_own)
                 secret_free(keys[i]);
         }
 }
+
+TEST(a_self_signed_certificate_is_for_its_names_and_known_as_such)
+{
+        static const char *const names[] = { "node1", NULL }, *const addresses[] = { "10.0.0.1",
+                                                                                     NULL };
+        char *const all_names[] = { (char[]){ "node1" }, NULL };
+        char *const all_addresses[] = { (char[]){ "10.0.0.1" }, NULL };
+        char *const others[] = { (char[]){ "10.0.0.2" }, NULL };
+        NodeCertificateSpec spec = {
+                .common_name = "node1", .dns_names = names, .addresses = addresses, .valid_days = 1
+        };
+        cleanup_with(node_authority_freep) NodeAuthority *authority = NULL;
+        char *certificate, *key, *issued, *issued_key;
+
+        EXPECT_EQ(self_signed_issue(&spec, NOW, &certificate, &key, NULL), 0);
+        EXPECT(is_self_signed(certificate));
+        EXPECT(kube_pair_is_for(certificate, all_names, all_addresses));
+        EXPECT(!kube_pair_is_for(certificate, all_names, others));
+        EXPECT_EQ(node_authority_new("node1", NOW, &authority, NULL), 0);
+        EXPECT_EQ(node_authority_issue(authority, &spec, NOW, &issued, &issued_key, NULL), 0);
+        EXPECT(!is_self_signed(issued));
+        EXPECT(!is_self_signed("nothing"));
+        free(certificate);
+        free(issued);
+        secret_free(key);
+        secret_free(issued_key);
+}

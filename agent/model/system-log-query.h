@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A query of the logs of services of the node (kubelet: NodeLogQuery). */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+        LOG_QUERY_UNITS_MAX = 4,
+        LOG_QUERY_UNIT_LENGTH_MAX = 256,
+        LOG_QUERY_PATTERN_LENGTH_MAX = 1024,
+        LOG_QUERY_TAIL_LINES_MAX = 100000,
+};
+
+typedef struct SystemLogQuery {
+        const char *units[LOG_QUERY_UNITS_MAX];
+        unsigned n_units;
+        int64_t since_sec, until_sec; /* of the epoch; 0: no limit */
+        int64_t tail_lines;           /* -1: all */
+        const char *pattern;          /* NULL: all messages */
+        bool has_boot;
+        int64_t boot; /* 0: the current one, -1: the one before */
+} SystemLogQuery;

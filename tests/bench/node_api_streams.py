@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mainstay-api: its memory with sessions, and what it costs over runc, a plain relay and plain TLS. Each is compared with its
+reference in one run, in turns, by the same client."""
+
+import contextlib
+import multiprocessing
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+
+import api_certs
+import bare
+import harness
+import node_api
+import specs
+from world import wait
+
+SESSIONS, ROUNDS = 10, 5
+LINE = "0123456789" * 10
+MIB = 1 << 20
+BLOCK = b"x" * 65536
+
+
+class Bench:
+    def __init__(self, archive):
+        self.directory = tempfile.mkdtemp(prefix="mainstay-bench-api-")
+        self.authority = api_certs.Authority(self.directory)
+        self.admin, _ = self.authority.issue("admin", "/O=system:masters/CN=admin")
+        self.node = harness.Node(archive, config={
+            "containerLogMaxSize": "2Gi", "authorization": {"mode": "AlwaysAllow"},
+            "authentication": {"x509": {"clientCAFile": self.authority.cert}, "webhook": {"enabled": False}}})
+        self.api = node_api.NodeApi(self.node)
+        self.helpers = []
+
+    def connect(self):
+        stream = self.api.connect(self.admin)
+        stream.settimeout(300)
+        return stream
+
+    def session(self, *command, streams=("stdout",)):
+        words = "&".join([f"command={word}" for word in command] + ["output=1"] + (["input=1"] if "stdin" in streams else []))
+        stream, _ = self.api.upgrade(f"/exec/default/{self.pod('web')}/main?{words}", node_api.spdy_headers("v4.channel.k8s.io"),
+                                     method="POST", certificate=self.admin)
+        return node_api.SpdySession(stream, streams)
+
+    def pod(self, name):
+        return self.node.pod(name)["metadata"]["name"]
+
+    def serve(self, function, *words):
+        """A process that serves one connection after the other; gives its port."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        process = multiprocessing.get_context("fork").Process(target=function, args=(listener, *words), daemon=True)
+        process.start()
+        self.helpers.append(process)
+        port = listener.getsockname()[1]
+        listener.close()
+        return port
+
+    def finish(self):
+        for process in self.helpers:
+            process.terminate()
+            process.join()
+        self.api.stop()
+        self.node.finish()
+        shutil.rmtree(self.directory)
+
+
+# Helper processes
+
+def send_bytes(listener, count):
+    while True:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1)
+            for _ in range(count // len(BLOCK)):
+                connection.sendall(BLOCK)
+
+
+def relay(listener, port):
+    """A plain TCP relay, of the way that is measured; its client speaks first."""
+    while True:
+        connection, _ = listener.accept()
+        with connection, socket.create_connection(("127.0.0.1", port)) as target:
+            target.sendall(connection.recv(1))
+            while True:
+                data = target.recv(65536)
+                if not data:
+                    break
+                connection.sendall(data)
+
+
+def send_file(listener, path, certificate, key):
+    """A file over TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    while True:
+        plain, _ = listener.accept()
+        with contextlib.suppress(OSError), context.wrap_socket(plain, server_side=True) as stream, open(path, "rb") as file:
+            while data := file.read(MIB):
+                stream.sendall(data)
+            stream.unwrap()
+
+
+# Measurements
+
+def pss_kib(pid):
+    with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
+        return int(re.search(r"^Pss:\s+(\d+)", file.read(), re.M)[1])
+
+
+def memory(bench, figures):
+    sessions = [bench.session("cat", streams=("stdin", "stdout")) for _ in range(SESSIONS)]
+    for session in sessions:
+        session.client.until(lambda session=session: session.ids["stdin"] in session.client.replied)
+        session.client.send(session.ids["stdin"], BLOCK[:32768])
+        session.client.until(lambda session=session: len(session.text("stdout")) == 32768)
+    figures.add(f"mainstay-api PSS with {SESSIONS} sessions", pss_kib(bench.api.process.pid) / 1024, 6, "MiB")
+    for session in sessions:
+        session.client.stream.close()
+
+
+def commands(bench, archive, figures, samples):
+    fifo = bare.StartFifo(bench.node.data)
+    bench.node.drop(bare.measured_pod(bench.node, "warm"))
+    fifo.wait_for(["warm"])
+    runtime = bare.Runtime(bench.node, archive, bench.node.wait_running("warm"))
+    runtime.run(fifo)
+    ours, bares = [], []
+    for _ in range(samples):
+        started = time.monotonic()
+        subprocess.run([runtime.runtime, "--root", runtime.root, "exec", "bare1", "true"], check=True, stdin=subprocess.DEVNULL)
+        bares.append(time.monotonic() - started)
+        started = time.monotonic()
+        session = bench.session("true")
+        assert session.result()["status"] == "Success"
+        ours.append(time.monotonic() - started)
+        session.client.stream.close()
+    runtime.delete_all()
+    figures.compare("exec of true through mainstay-api, over runc exec", ours, bares, 1.3)
+
+
+def read_all(stream, count):
+    """Seconds until so many bytes have arrived."""
+    started, arrived, buffer = time.monotonic(), 0, bytearray(MIB)
+    while arrived < count:
+        n = stream.recv_into(buffer)
+        assert n > 0, f"{arrived} of {count} bytes"
+        arrived += n
+    return time.monotonic() - started
+
+
+def ports(bench, figures, count):
+    source = bench.serve(send_bytes, count)
+    plain = bench.serve(relay, source)
+    ours, bares = [], []
+    for number in range(ROUNDS):
+        with socket.create_connection(("127.0.0.1", plain)) as stream:
+            stream.sendall(b"x")
+            bares.append(read_all(stream, count))
+        stream, _ = bench.api.upgrade(f"/portForward/default/{bench.pod('web')}", node_api.spdy_headers("portforward.k8s.io"),
+                                      method="POST", certificate=bench.admin)
+        client = node_api.SpdyClient(stream)
+        names = {"port": str(source), "requestid": str(number)}
+        client.open(streamtype="error", **names)
+        data = client.open(streamtype="data", **names)
+        client.until(lambda client=client, data=data: data in client.replied)
+        client.send(data, b"x")
+        ours.append(read_all(stream, count))
+        stream.close()
+    figures.compare("bytes through a forwarded port, over a plain TCP relay (0.7 x its speed)", ours, bares, round(1 / 0.7, 2))
+
+
+def logs(bench, figures, count):
+    lines = count // (len(LINE) + 1)
+    bench.node.launch(specs.pod("writer", specs.container(script=f"yes {LINE} | head -n {lines}; exec sleep 100000")))
+    path = os.path.join(bench.directory, "text")
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(f"{LINE}\n" for _ in range(lines))
+    size = os.path.getsize(path)
+    log = os.path.join(bench.node.log_directory("writer"), "main", "0.log")
+    wait(lambda: os.path.getsize(log) >= size + 40 * lines, lambda: f"the log is written: {os.path.getsize(log)}", 600)
+    server = bench.serve(send_file, path, *bench.authority.server("plain"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    ours, bares = [], []
+    for _ in range(ROUNDS):
+        with context.wrap_socket(socket.create_connection(("127.0.0.1", server))) as stream:
+            bares.append(read_all(stream, size))
+        stream = bench.connect()
+        started = time.monotonic()
+        stream.sendall(f"GET /containerLogs/default/{bench.pod('writer')}/main HTTP/1.1\r\nHost: node\r\n\r\n".encode())
+        read_all(stream, size)
+        ours.append(time.monotonic() - started)
+        stream.close()
+    figures.compare("a log through mainstay-api, over the same text through TLS (0.5 x its speed)", ours, bares, 2.0)
+
+
+def measure(archive, arguments, figures):
+    bench = Bench(archive)
+    try:
+        bench.node.launch(specs.pod("web"))
+        memory(bench, figures)
+        commands(bench, archive, figures, arguments.samples)
+        count = arguments.megabytes * MIB
+        ports(bench, figures, count)
+        logs(bench, figures, count)
+    finally:
+        bench.finish()

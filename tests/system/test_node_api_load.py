@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mainstay-api with many clients, much data, and clients that vanish or do not read."""
+
+import hashlib
+import os
+import select
+import socket
+import ssl
+import struct
+
+import node_api
+import pytest
+import specs
+import test_node_api
+import world
+from world import wait
+
+pytestmark = pytest.mark.xdist_group("node_api")
+
+MIB = 1 << 20
+SESSIONS, FORWARDS, PORTS = 100, 10, 20
+PODS = 4  # a pod has at most 32 sessions
+
+
+@pytest.fixture(scope="module", name="served")
+def fixture_served(archive):
+    found = test_node_api.World(archive)
+    for number in range(PODS):
+        found.node.launch(specs.pod(f"more{number}"))
+    yield found
+    found.finish()
+
+
+def processes(served, *command):
+    return [pid for pid in world.pids_of_root(served.node.cgroup_root) if world.cmdline(pid) == list(command)]
+
+
+def is_released(served, *command):
+    return served.connections() == 0 and not processes(served, *command)
+
+
+def start_forward(served):
+    stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"), method="POST")
+    stream.settimeout(120)
+    return node_api.SpdyClient(stream)
+
+
+def vanish(stream):
+    """Without a word of TLS, and with a reset."""
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    os.close(stream.detach())
+
+
+def test_hundred_sessions_and_two_hundred_forwarded_connections_at_once(served):
+    sessions = []
+    for number in range(SESSIONS):
+        pod = served.node.pod(f"more{number % PODS}")["metadata"]["name"]
+        session = served.spdy_session(path=f"/exec/default/{pod}/main?command=cat&input=1&output=1", streams=("stdin", "stdout"))
+        session.client.stream.settimeout(120)
+        sessions.append(session)
+    forwards = [(client, [test_node_api.forward(client, served.port, number)[1] for number in range(PORTS)])
+                for client in [start_forward(served) for _ in range(FORWARDS)]]
+    for number, session in enumerate(sessions):
+        client, stdin, stdout = session.client, session.ids["stdin"], session.ids["stdout"]
+        client.until(lambda client=client, stdin=stdin: stdin in client.replied, 120)
+        client.send(stdin, b"%d\n" % number)
+        client.until(lambda client=client, stdout=stdout, number=number: client.data[stdout] == b"%d\n" % number, 120)
+    for client, streams in forwards:
+        for number, stream in enumerate(streams):
+            client.until(lambda client=client, stream=stream: client.data[stream] == b"hello", 120)
+            client.send(stream, b"again%d" % number)
+            client.until(lambda client=client, stream=stream, number=number: client.data[stream] == b"helloagain%d" % number, 120)
+    assert len(processes(served, "cat")) == SESSIONS + FORWARDS * PORTS
+    for session in sessions[:SESSIONS // 2]:
+        session.client.send(session.ids["stdin"], b"", last=True)
+        assert session.result()["status"] == "Success"
+    for client in [one.client for one in sessions] + [client for client, _ in forwards]:
+        vanish(client.stream)
+    wait(lambda: is_released(served, "cat"), lambda: f"everything is freed: {served.connections()} {processes(served, 'cat')}", 120)
+
+
+def test_a_client_that_vanishes_frees_what_it_had(served):
+    served.get("/healthz")
+    wait(lambda: served.connections() == 0, "no connection is left")
+    before = len(os.listdir(f"/proc/{served.api.process.pid}/fd"))
+    agent = len(os.listdir(f"/proc/{served.node.agent.pid}/fd"))
+    session = served.spdy_session("sleep", "4714", streams=("stdin", "stdout"))
+    wait(lambda: processes(served, "sleep", "4714"), "the command runs")
+    client = start_forward(served)
+    _, stream = test_node_api.forward(client, served.port, 0)
+    client.until(lambda: client.data[stream] == b"hello")
+    log = served.api.connect(served.admin)
+    log.sendall(f"GET /containerLogs/default/{served.pod}/main?follow=1 HTTP/1.1\r\nHost: node\r\n\r\n".encode())
+    assert log.recv(100).startswith(b"HTTP/1.1 200")
+    for one in (session.client.stream, client.stream, log):
+        vanish(one)
+    wait(lambda: is_released(served, "sleep", "4714"), "the command has ended", 60)
+    wait(lambda: not processes(served, "cat"), "the port's process has ended", 60)
+    wait(lambda: len(os.listdir(f"/proc/{served.api.process.pid}/fd")) == before, "descriptors are closed", 60)
+    wait(lambda: len(os.listdir(f"/proc/{served.node.agent.pid}/fd")) <= agent, "those of the agent, too", 60)
+
+
+def test_a_session_whose_client_does_not_read_stalls_no_other(served):
+    stalled = served.spdy_session("yes")
+    wait(lambda: processes(served, "yes"), "the command runs")
+    session = served.spdy_session("sh", "-c", "head%20-c%203000000%20/dev/zero")
+    assert session.result()["status"] == "Success"
+    assert len(session.text("stdout")) == 3000000
+    assert processes(served, "yes"), "it waits"
+    for one in (session, stalled):
+        vanish(one.client.stream)
+    wait(lambda: is_released(served, "yes"), "it has ended", 60)
+
+
+class Pump:
+    """Sends to stdin while it reads stdout, on one TLS connection, without a thread."""
+
+    def __init__(self, session):
+        self.session, self.stream = session, session.client.stream
+        session.client.until(lambda: session.ids["stdin"] in session.client.replied)
+        self.received, self.arrived = hashlib.sha256(), 0
+        self.received.update(session.client.data[session.ids["stdout"]])
+        self.arrived += len(session.client.data[session.ids["stdout"]])
+        self.out, self.buffer = b"", b""
+        self.is_over = False
+
+    def run(self, blocks):
+        self.stream.setblocking(False)
+        stdin = self.session.ids["stdin"]
+        blocks = iter(blocks)
+        has_more = True
+        while not self.is_over:
+            if has_more and not self.out:
+                block = next(blocks, None)
+                has_more = block is not None
+                self.out = struct.pack(">II", stdin, (0 if has_more else 1) << 24 | len(block or b"")) + (block or b"")
+            self.write()
+            self.read()
+            if not self.stream.pending() and not self.is_over:
+                assert select.select([self.stream], [self.stream] if self.out else [], [], 120)[:2] != ([], []), "nothing moves"
+
+    def write(self):
+        try:
+            if self.out:
+                self.out = self.out[self.stream.send(self.out):]
+        except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            pass
+
+    def read(self):
+        try:
+            data = self.stream.recv(MIB)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return
+        self.is_over = not data
+        self.buffer += data
+        while len(self.buffer) >= 8:
+            first, second = struct.unpack(">II", self.buffer[:8])
+            length = second & 0xffffff
+            if len(self.buffer) < 8 + length:
+                return
+            if first == self.session.ids["stdout"]:
+                self.received.update(self.buffer[8:8 + length])
+                self.arrived += length
+                self.is_over = self.is_over or bool(second >> 24 & 1)
+            self.buffer = self.buffer[8 + length:]
+
+
+def test_much_input_comes_back_byte_by_byte(served):
+    block, count = os.urandom(MIB // 32), 64 * 32
+    sent = hashlib.sha256()
+
+    def blocks():
+        for number in range(count):
+            data = struct.pack(">I", number) + block[4:]
+            sent.update(data)
+            yield data
+
+    pump = Pump(served.spdy_session("cat", streams=("stdin", "stdout")))
+    pump.run(blocks())
+    assert pump.arrived == 64 * MIB
+    assert pump.received.hexdigest() == sent.hexdigest()
+    vanish(pump.stream)
+    wait(lambda: is_released(served, "cat"), "everything is freed", 60)
