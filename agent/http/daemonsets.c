@@ -116,7 +116,7 @@ enum MHD_Result http_handle_daemonset_action(HttpServer *server, struct MHD_Conn
         if (!verb || words || !is_daemonset_action(verb))
                 return http_reply_unknown_path(http);
         if (removes_daemonset(verb) ? !http_require_root(http, &result)
-                                    : !http_require_api_peer(server, http, &result))
+                                    : !http_require_writer(server, http, &result))
                 return result;
         return run_daemonset_action(server, http, namespace, name, verb);
 }

@@ -34,7 +34,7 @@ enum MHD_Result http_handle_delete_pod(HttpServer *server, struct MHD_Connection
         enum MHD_Result result;
         int r;
 
-        if (!http_require_api_peer(server, http, &result))
+        if (!http_require_writer(server, http, &result))
                 return result;
         if (!path)
                 return MHD_NO;

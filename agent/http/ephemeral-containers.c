@@ -32,7 +32,7 @@ enum MHD_Result http_handle_add_ephemeral_container(HttpServer *server, struct M
         char *json;
         int r;
 
-        if (!http_require_api_peer(server, http, &result))
+        if (!http_require_writer(server, http, &result))
                 return result;
         if (!path)
                 return MHD_NO;

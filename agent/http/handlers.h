@@ -22,6 +22,11 @@ ResponseStreams *http_streams_of(HttpServer *server);
 bool http_require_api_peer(const HttpServer *server, struct MHD_Connection *http,
                            enum MHD_Result *ret);
 
+/* The same for what changes pods: the user of mainstay-api may do so only on a node without an API
+ * server, where kubectl asks it to. */
+bool http_require_writer(const HttpServer *server, struct MHD_Connection *http,
+                         enum MHD_Result *ret);
+
 /* descriptor-reply.c: whether the request upgrades to a descriptor; and the upgrade. 'type' is that
  * of its content, or NULL. */
 bool http_wants_descriptor(struct MHD_Connection *http);

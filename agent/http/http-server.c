@@ -44,6 +44,7 @@ struct HttpServer {
         MhdLoop mhd;
 
         bool has_api_user; /* mainstay-api's */
+        bool lets_api_user_write;
         uid_t api_uid;
         gid_t api_gid;
 
@@ -125,14 +126,23 @@ static bool is_api_user(const HttpServer *server, uid_t uid) {
         return server->has_api_user && uid == server->api_uid;
 }
 
-bool http_require_api_peer(const HttpServer *server, struct MHD_Connection *http,
-                           enum MHD_Result *ret) {
+static bool is_api_peer(const HttpServer *server, struct MHD_Connection *http) {
         int fd = http_connection_fd(http_connection_of(http));
         struct ucred peer;
         socklen_t size = sizeof(peer);
 
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) >= 0 &&
-            is_api_user(server, peer.uid))
+        return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) >= 0 &&
+               is_api_user(server, peer.uid);
+}
+
+bool http_require_api_peer(const HttpServer *server, struct MHD_Connection *http,
+                           enum MHD_Result *ret) {
+        return is_api_peer(server, http) || http_require_root(http, ret);
+}
+
+bool http_require_writer(const HttpServer *server, struct MHD_Connection *http,
+                         enum MHD_Result *ret) {
+        if (server->lets_api_user_write && is_api_peer(server, http))
                 return true;
         return http_require_root(http, ret);
 }
@@ -304,6 +314,7 @@ int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *ret
                                              .schedule_run = schedule_run_of_streams,
                                              .userdata = server };
         server->handlers = config->handlers;
+        server->lets_api_user_write = config->lets_api_user_write;
         server->userdata = config->userdata;
         server->request_timeout_usec =
                 config->request_timeout_usec ? config->request_timeout_usec : REQUEST_TIMEOUT_USEC;

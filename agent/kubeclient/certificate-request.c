@@ -24,6 +24,10 @@ enum {
         TIMER_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20,
 };
 
+/* A refusal may end within a second: while a control plane starts, its roles are missing at first.
+ */
+static const BackOffLimits csr_back_off_refused = { 1 * USEC_PER_SEC, 300 * USEC_PER_SEC };
+
 typedef struct PairFiles {
         const char *pending; /* the key of the pending request */
         const char *next;    /* the new pair, until it was tried */
@@ -34,10 +38,6 @@ static const PairFiles client_files = { "kubelet-client-pending.pem", "kubelet-c
                                         PAIR_FILE };
 static const PairFiles server_files = { "kubelet-server-pending.pem", "kubelet-server-next.pem",
                                         SERVER_PAIR_FILE };
-
-/* A refusal may end within a second: while a control plane starts, its roles are missing at first.
- */
-static const BackOffLimits csr_back_off_refused = { 1 * USEC_PER_SEC, 300 * USEC_PER_SEC };
 
 typedef void (*csr_step_t)(CertificateRequest *c);
 
