@@ -187,7 +187,7 @@ def test_logs_are_off_where_the_configuration_says_so(logged):
     logged.configure()
     logged.node.restart()
     wait(lambda: logged.get("/logs/messages")[0] == 200, "it is on without a word", 60)
-    assert b"<pre>" in logged.get("/logs/?query=kubelet")[2], "but the query is not"
+    wait(lambda: b"<pre>" in logged.get("/logs/?query=kubelet")[2], "but the query is not", 60)
     logged.configure(enableSystemLogQuery=True)
     logged.node.restart()
     wait(lambda: logged.query(query="kubelet")[1].startswith("asked:"), "as before", 60)
