@@ -200,7 +200,7 @@ static const char *guess_type(int fd) {
                                                         : "text/plain; charset=utf-8";
 }
 
-static int open_log_file(const SystemLogs *logs, const char *path, const char **ret_type) {
+static int open_system_log_file(const SystemLogs *logs, const char *path, const char **ret_type) {
         struct stat status;
         cleanup_close int fd = open_log_path(logs->config.directory, path, &status);
         size_t length = strlen(path);
@@ -478,7 +478,7 @@ int system_logs_open(SystemLogs *logs, const char *path, const SystemLogQuery *q
         if (!logs->config.is_enabled || (query && !logs->config.has_query))
                 return error_setf(reterr, EPERM, "logs endpoint is disabled.");
         if (!query)
-                return open_log_file(logs, path, ret_type);
+                return open_system_log_file(logs, path, ret_type);
         *ret_type = "text/plain; charset=utf-8";
         return start_log_query(logs, query, reterr);
 }
