@@ -32,18 +32,11 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
-#include "common/memory.h"
+#include "common/memory-trim.h"
 #include "common/message-ids.h"
 #include "common/strv.h"
 
-#include <fcntl.h>
-#include <limits.h>
-#include <sys/stat.h>
-
-enum {
-        DRAIN_POLL_USEC = 50000,          /* while draining */
-        MEMORY_TRIM_DELAY_USEC = 2000000, /* from an event to when memory is released */
-};
+#define DRAIN_POLL_USEC (50 * USEC_PER_MSEC)
 
 /* ---- events ---- */
 
@@ -157,19 +150,6 @@ AgentMetrics agent_collect_counts(Agent *agent) {
         return counts;
 }
 
-static int on_memory_trim_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        memory_trim();
-        return 0;
-}
-
-/* During a long burst it runs a few times. */
-void agent_schedule_memory_trim(Agent *agent) {
-        if (sd_event_source_get_enabled(agent->memory_trim_timer, NULL) == 0 &&
-            sd_event_source_set_time_relative(agent->memory_trim_timer, MEMORY_TRIM_DELAY_USEC) >=
-                    0)
-                (void) sd_event_source_set_enabled(agent->memory_trim_timer, SD_EVENT_ONESHOT);
-}
-
 static int on_status_update_due(sd_event_source *source, void *userdata) {
         Agent *agent = userdata;
         PodManagerCounts pods = pod_manager_counts(agent->pod_manager);
@@ -192,7 +172,7 @@ static int on_status_update_due(sd_event_source *source, void *userdata) {
             (pods.containers_started > 0 || pods.pods_desired == 0))
                 apiserver_start_now(agent->apiserver);
         if (pods.containers_started != agent->last_containers_started)
-                agent_schedule_memory_trim(agent);
+                memory_trim_timer_schedule(agent->memory_trim_timer);
         agent->last_containers_started = pods.containers_started;
         return 0;
 }
@@ -285,7 +265,7 @@ static void on_desired_pods_recomputed(void *userdata) {
         if (agent->http_server)
                 http_server_notify_objects(agent->http_server, HTTP_DATA_OBJECTS);
         agent_schedule_status_update(userdata);
-        agent_schedule_memory_trim(userdata);
+        memory_trim_timer_schedule(agent->memory_trim_timer);
 }
 
 static int build_desired_state(Agent *agent) {
@@ -420,11 +400,7 @@ static int build_event_loop(Agent *agent) {
         r = sd_event_source_set_priority(agent->status_source, SD_EVENT_PRIORITY_IDLE);
         if (r < 0)
                 return r;
-        r = sd_event_add_time(agent->event, &agent->memory_trim_timer, CLOCK_BOOTTIME, 0,
-                              USEC_PER_SEC / 2, on_memory_trim_timer, agent);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(agent->memory_trim_timer, SD_EVENT_OFF);
+        r = memory_trim_timer_new(agent->event, &agent->memory_trim_timer);
         if (r < 0)
                 return r;
         return sd_event_set_watchdog(agent->event, true);

@@ -19,13 +19,7 @@ static void dump_agent(const Agent *agent, FILE *out) {
         dump_line(out, 1, "node: %s", agent->node.name);
         dump_line(out, 1, "ready: %s", agent->ready_since > 0 ? "yes" : "no");
         dump_line(out, 1, "log level: %s", log_level_name(log_level()));
-        dump_line(out, 1, "manifest directory: %s", agent->paths.manifest_dir);
-        dump_line(out, 1, "state directory: %s", agent->paths.state_dir);
-        dump_line(out, 1, "run directory: %s", agent->paths.run_dir);
-        dump_line(out, 1, "log directory: %s", agent->paths.log_dir);
-        dump_line(out, 1, "configuration: %s", agent->paths.config);
-        dump_line(out, 1, "kubeconfig: %s",
-                  agent->paths.kubeconfig ? agent->paths.kubeconfig : "none");
+        agent_paths_dump(&agent->paths, out);
         dump_line(out, 1, "cgroup driver: %s", agent->has_slices ? "systemd" : "cgroupfs");
         dump_timer(out, 1, "memory is released", agent->memory_trim_timer);
 }

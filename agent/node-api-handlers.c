@@ -112,22 +112,23 @@ int agent_open_port(void *userdata, const char *namespace, const char *pod, cons
 
 /* ---- logs of the node ---- */
 
+/* Made by the first request. */
+static int find_system_logs(Agent *agent) {
+        const OptionalBool *is_on = &agent->config.enable_system_log_handler;
+        const SystemLogsConfig config = { .event = agent->event,
+                                          .directory = agent->paths.log_dir,
+                                          .is_enabled = !is_on->is_set || is_on->value,
+                                          .has_query = agent->config.enable_system_log_query };
+
+        return agent->system_logs ? 0 : system_logs_new(&config, &agent->system_logs);
+}
+
 int agent_open_system_log(void *userdata, const char *path, const SystemLogQuery *query,
                           const char **ret_type, Error *reterr) {
         Agent *agent = userdata;
-        const OptionalBool *is_on = &agent->config.enable_system_log_handler;
-        int r = 0;
+        int r = find_system_logs(agent);
 
-        if ((is_on->is_set && !is_on->value) || (query && !agent->config.enable_system_log_query))
-                return error_setf(reterr, EPERM, "logs endpoint is disabled.");
-        if (!agent->system_logs) /* made by the first request */
-                r = system_logs_new(agent->event, agent->paths.log_dir, &agent->system_logs);
-        if (r < 0)
-                return r;
-        if (!query)
-                return system_logs_open(agent->system_logs, path, ret_type);
-        *ret_type = "text/plain; charset=utf-8";
-        return system_logs_query(agent->system_logs, query, reterr);
+        return r < 0 ? r : system_logs_open(agent->system_logs, path, query, ret_type, reterr);
 }
 
 void agent_free_node_api(Agent *agent) {

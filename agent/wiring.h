@@ -48,7 +48,7 @@ typedef struct Agent {
         SteadyClock clock;
         sd_event *event;
         sd_event_source *status_source;
-        sd_event_source *memory_trim_timer; /* armed after bursts of work */
+        sd_event_source *memory_trim_timer; /* scheduled after bursts of work */
         ImageStore *images;
         ManualPulls manual_pulls;
         DesiredState *desired;
@@ -88,9 +88,6 @@ void agent_report_node_change(const Agent *agent);
 /* Counts may have changed: systemd's status line, and readiness, are updated once a turn of the
  * loop. */
 void agent_schedule_status_update(Agent *agent);
-
-/* There is much work: the memory that it took is released some time later. */
-void agent_schedule_memory_trim(Agent *agent);
 
 AgentMetrics agent_collect_counts(Agent *agent);
 

@@ -204,8 +204,7 @@ typedef struct HttpServerConfig {
         const HttpServerHandlers *handlers; /* outlive the server, as do userdata and event */
         void *userdata;
         uint64_t request_timeout_usec; /* for a client to send a whole request; 0: 10 s */
-        bool lets_api_user_write; /* on a node without an API server, whose kubectl has no other way
-                                   */
+        bool lets_api_user_write;      /* for kubectl on a node without an API server */
 } HttpServerConfig;
 
 /* Opens the socket, mode 0660, and starts to serve. The socket appears by rename, so a client finds

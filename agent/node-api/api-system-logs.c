@@ -206,9 +206,9 @@ static void write_log_path(FILE *out, const char *path) {
         path += strspn(path, "/");
         fputs("/logs/", out);
         for (; *path; path++) {
-                const char character[] = { *path == '\\' ? '/' : *path, '\0' };
+                const char character[] = { *path, '\0' };
 
-                if (character[0] == '/')
+                if (*path == '/' || *path == '\\')
                         fputc('/', out);
                 else
                         url_write_escaped(out, character);

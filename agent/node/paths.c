@@ -2,11 +2,11 @@
 #include "agent/node/paths.h"
 
 #include "common/cleanup.h"
+#include "common/dump.h"
 #include "common/file.h"
 
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -177,4 +177,13 @@ int agent_paths_find_programs(AgentPaths *paths) {
         int r = find_program("mainstay-shim", &paths->shim);
 
         return r < 0 ? r : find_program("mainstay-image", &paths->image_helper);
+}
+
+void agent_paths_dump(const AgentPaths *paths, FILE *out) {
+        dump_line(out, 1, "manifest directory: %s", paths->manifest_dir);
+        dump_line(out, 1, "state directory: %s", paths->state_dir);
+        dump_line(out, 1, "run directory: %s", paths->run_dir);
+        dump_line(out, 1, "log directory: %s", paths->log_dir);
+        dump_line(out, 1, "configuration: %s", paths->config);
+        dump_line(out, 1, "kubeconfig: %s", paths->kubeconfig ? paths->kubeconfig : "none");
 }

@@ -8,6 +8,8 @@
 #include "agent/model/config.h"
 #include "common/error.h"
 
+#include <stdio.h>
+
 /* Directories are absolute. */
 typedef struct AgentPaths {
         char *config;
@@ -30,6 +32,9 @@ typedef struct AgentPaths {
 #define AGENT_PATHS_NULL ((AgentPaths){ .lock_fd = -EBADF })
 
 void agent_paths_done(AgentPaths *paths);
+
+/* Lines for 'mainstay debug dump'. */
+void agent_paths_dump(const AgentPaths *paths, FILE *out);
 
 /* Sets the first group; an option has precedence over the configuration. Pure. 0, -EINVAL with a
  * message, -ENOMEM. */

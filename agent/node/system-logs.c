@@ -40,18 +40,16 @@ typedef struct QuerySlot {
 } QuerySlot;
 
 struct SystemLogs {
-        sd_event *event;
-        const char *directory;
+        SystemLogsConfig config;
         QuerySlot queries[QUERIES_MAX];
 };
 
-int system_logs_new(sd_event *event, const char *directory, SystemLogs **ret) {
+int system_logs_new(const SystemLogsConfig *config, SystemLogs **ret) {
         SystemLogs *logs = calloc(1, sizeof(*logs));
 
         if (!logs)
                 return -ENOMEM;
-        logs->event = event;
-        logs->directory = directory;
+        logs->config = *config;
         for (size_t i = 0; i < QUERIES_MAX; i++)
                 logs->queries[i].logs = logs;
         *ret = logs;
@@ -202,9 +200,9 @@ static const char *guess_type(int fd) {
                                                         : "text/plain; charset=utf-8";
 }
 
-int system_logs_open(const SystemLogs *logs, const char *path, const char **ret_type) {
+static int open_system_log_file(const SystemLogs *logs, const char *path, const char **ret_type) {
         struct stat status;
-        cleanup_close int fd = open_log_path(logs->directory, path, &status);
+        cleanup_close int fd = open_log_path(logs->config.directory, path, &status);
         size_t length = strlen(path);
 
         if (fd < 0)
@@ -455,8 +453,8 @@ static int make_query_pipe(int fds[2]) {
         return -EIO;
 }
 
-int system_logs_query(SystemLogs *logs, const SystemLogQuery *query, Error *reterr) {
-        QueryWork work = { *query, logs->directory };
+static int start_log_query(SystemLogs *logs, const SystemLogQuery *query, Error *reterr) {
+        QueryWork work = { *query, logs->config.directory };
         QuerySlot *slot = find_free_slot(logs);
         int fds[2], r;
 
@@ -466,11 +464,21 @@ int system_logs_query(SystemLogs *logs, const SystemLogQuery *query, Error *rete
         r = make_query_pipe(fds);
         if (r < 0)
                 return r;
-        r = forked_task_start(logs->event, run_query, fds[1], &work, on_query_done, slot,
+        r = forked_task_start(logs->config.event, run_query, fds[1], &work, on_query_done, slot,
                               &slot->task);
         close_fd(fds[1]);
         if (r >= 0)
                 return fds[0];
         close_fd(fds[0]);
         return r;
+}
+
+int system_logs_open(SystemLogs *logs, const char *path, const SystemLogQuery *query,
+                     const char **ret_type, Error *reterr) {
+        if (!logs->config.is_enabled || (query && !logs->config.has_query))
+                return error_setf(reterr, EPERM, "logs endpoint is disabled.");
+        if (!query)
+                return open_system_log_file(logs, path, ret_type);
+        *ret_type = "text/plain; charset=utf-8";
+        return start_log_query(logs, query, reterr);
 }

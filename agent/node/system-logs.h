@@ -11,15 +11,21 @@
 
 typedef struct SystemLogs SystemLogs;
 
-/* 'directory' and 'event' are borrowed. 0 or -ENOMEM. */
-int system_logs_new(sd_event *event, const char *directory, SystemLogs **ret);
+/* Borrowed. */
+typedef struct SystemLogsConfig {
+        sd_event *event;
+        const char *directory; /* /var/log */
+        bool is_enabled;       /* enableSystemLogHandler */
+        bool has_query;        /* enableSystemLogQuery */
+} SystemLogsConfig;
+
+/* 0 or -ENOMEM. */
+int system_logs_new(const SystemLogsConfig *config, SystemLogs **ret);
 SystemLogs *system_logs_free(SystemLogs *logs);
 
-/* Opens a file, or the list of a directory as HTML; '*ret_type' is the type of its content. A
- * descriptor; -EISDIR: it is a directory, and the path does not end with a slash; -ENOENT; another
- * -errno. */
-int system_logs_open(const SystemLogs *logs, const char *path, const char **ret_type);
-
-/* Starts a query in a child process. A pipe that does not block, with what it finds; -EAGAIN with a
- * message: there are too many; another -errno. */
-int system_logs_query(SystemLogs *logs, const SystemLogQuery *query, Error *reterr);
+/* Opens a file, or the list of a directory as HTML; with a query, a pipe that does not block, with
+ * what a child process finds. '*ret_type' is the type of its content. A descriptor; -EPERM: it is
+ * not enabled; -EISDIR: it is a directory, and the path does not end with a slash; -ENOENT;
+ * -EAGAIN: there are too many queries; another -errno. */
+int system_logs_open(SystemLogs *logs, const char *path, const SystemLogQuery *query,
+                     const char **ret_type, Error *reterr);

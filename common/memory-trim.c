@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/memory.h"
+#include "common/memory-trim.h"
+
+#include "common/clock.h"
 
 #include <link.h>
 #include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+enum {
+        DELAY_USEC = 2000000,
+        ACCURACY_USEC = 500000,
+};
 
 /* Read-only pages are as in the file, so nothing is lost. */
 static void trim_loaded_segment(const struct dl_phdr_info *object, const ElfW(Phdr) * segment) {
@@ -27,4 +34,26 @@ static int trim_loaded_object(struct dl_phdr_info *object, size_t size, void *us
 void memory_trim(void) {
         (void) malloc_trim(0);
         (void) dl_iterate_phdr(trim_loaded_object, NULL);
+}
+
+static int on_memory_trim_timer(sd_event_source *timer, uint64_t usec, void *userdata) {
+        memory_trim();
+        return 0;
+}
+
+int memory_trim_timer_new(sd_event *event, sd_event_source **ret) {
+        sd_event_source *timer = NULL;
+        int r = sd_event_add_time(event, &timer, CLOCK_BOOTTIME, 0, ACCURACY_USEC,
+                                  on_memory_trim_timer, NULL);
+
+        if (r < 0)
+                return r;
+        *ret = timer;
+        return sd_event_source_set_enabled(timer, SD_EVENT_OFF);
+}
+
+void memory_trim_timer_schedule(sd_event_source *timer) {
+        if (sd_event_source_get_enabled(timer, NULL) == 0 &&
+            sd_event_source_set_time_relative(timer, DELAY_USEC) >= 0)
+                (void) sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/memory.h"
+#include "common/memory-trim.h"
 #include "tests/test.h"
 
 #include <gnutls/gnutls.h>

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <systemd/sd-event.h>
+
 /* Returns memory after a burst of work: free pages of the heap, and pages of the program and its
  * libraries that were used only for start. The kernel's cache has those when they are used again.
  * Takes about a millisecond. */
 void memory_trim(void);
+
+/* A timer that does so two seconds after it was scheduled; during a long burst it fires a
+ * few times. It is off at first. 0 or -errno. */
+int memory_trim_timer_new(sd_event *event, sd_event_source **ret);
+void memory_trim_timer_schedule(sd_event_source *timer);
