@@ -87,7 +87,7 @@ int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, 
                                  reterr);
         if (r >= 0 && spec->lone)
                 r = lone_node_add_settings(spec->lone, settings, reterr);
-        else if (r >= 0 && !json_object_get(settings, "certificate"))
+        else if (r >= 0 && spec->self_signed && !json_object_get(settings, "certificate"))
                 r = self_signed_add_settings(spec->self_signed, settings, reterr);
         if (r < 0)
                 return r;

@@ -15,7 +15,7 @@ typedef struct NodeApiSettingsSpec { /* all is borrowed */
         const char *issued_pair; /* the certificate of the API server and its key, in PEM, which
                                     has precedence; NULL: none */
         LoneNode *lone;          /* NULL: the node has joined an API server */
-        SelfSigned *self_signed; /* where there is no other certificate; NULL with 'lone' */
+        SelfSigned *self_signed; /* where there is no other certificate; or NULL */
 } NodeApiSettingsSpec;
 
 /* JSON that the caller frees, and that holds the key of the serving certificate. 0, or -errno with
