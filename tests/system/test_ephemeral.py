@@ -158,6 +158,7 @@ def test_it_does_not_start_again_in_a_new_sandbox(node):
     node.launch(specs.pod("web"))
     start_debugger(node, "web", script="echo once; " + specs.IDLE)
     wait_state(node, "web", "dbg", "running")
+    wait(lambda: node.logged("web", "dbg") == ["once"], "its line is in its log")
     os.kill(node.shim("web"), signal.SIGKILL)
     node.wait_restarts("web", 1)
     node.wait_running("web")
