@@ -97,7 +97,7 @@ def test_describe_ends_with_the_events_of_the_pod(shared_node):
     assert re.split(r" {2,}", tail[1].strip()) == ["Type", "Reason", "Age", "From", "Message"]
     rows = [re.split(r" {2,}", line.strip()) for line in tail[3:]]
     assert [row[1] for row in rows] == ["Pulled", "Created", "Started"]
-    assert rows[2][3:] == ["mainstay", "spec.containers{main}: Container started"]
+    assert rows[2][3:] == ["kubelet", "spec.containers{main}: Container started"]
 
 
 def test_watch_prints_new_events(node):
