@@ -172,7 +172,7 @@ def test_a_client_that_leaves_ends_its_query(logged):
         piece = stream.recv(4096)
         assert piece, head
         head += piece
-    assert sleepers()
+    wait(sleepers, "the journal follows")
     stream.close()
     wait(lambda: not sleepers(), "the journal has ended", 90)
 
