@@ -20,6 +20,7 @@ struct Channels {
         bool is_held;
         bool is_closing; /* once the queue is empty: a close frame would overtake its contents */
         bool is_gone;    /* the peer: no bytes follow */
+        bool has_write_failed; /* the peer is gone; what it sent is still read */
 };
 
 static ssize_t on_websocket_recv(wslay_event_context_ptr context, uint8_t *buffer, size_t size,
@@ -125,7 +126,7 @@ int channels_read(Channels *channels) {
         return r;
 }
 
-int channels_write(Channels *channels) {
+static int send_channel_messages(Channels *channels) {
         int r = wslay_event_send(channels->context);
 
         if (r == 0 && channels->is_closing && !wslay_event_want_write(channels->context)) {
@@ -135,6 +136,13 @@ int channels_write(Channels *channels) {
                         r = wslay_event_send(channels->context);
         }
         return wslay_error_to_errno(r);
+}
+
+int channels_write(Channels *channels) {
+        int r = send_channel_messages(channels);
+
+        channels->has_write_failed = channels->has_write_failed || r < 0;
+        return r;
 }
 
 void channels_hold(Channels *channels, bool is_held) {
@@ -162,14 +170,16 @@ size_t channels_queued(const Channels *channels) {
 }
 
 bool channels_wants_write(const Channels *channels) {
-        return channels->is_closing || wslay_event_want_write(channels->context);
+        return !channels->has_write_failed &&
+               (channels->is_closing || wslay_event_want_write(channels->context));
 }
 
 bool channels_wants_read(const Channels *channels) {
-        return wslay_event_get_queued_msg_count(channels->context) < MESSAGES_MAX;
+        return channels->has_write_failed ||
+               wslay_event_get_queued_msg_count(channels->context) < MESSAGES_MAX;
 }
 
 bool channels_is_over(const Channels *channels) {
         return wslay_event_get_close_received(channels->context) &&
-               wslay_event_get_close_sent(channels->context);
+               (channels->has_write_failed || wslay_event_get_close_sent(channels->context));
 }

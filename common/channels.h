@@ -39,7 +39,8 @@ DEFINE_CLEANUP(Channels *, channels_free)
  * connection, -EPROTO for invalid frames, -ENOMEM. */
 int channels_read(Channels *channels);
 
-/* Writes what the socket takes. Returns like channels_read(). */
+/* Writes what the socket takes. Returns like channels_read(). After a failure the peer is gone:
+ * what it sent before can still be read. */
 int channels_write(Channels *channels);
 
 /* While held, only messages that have been read already are passed on. */
@@ -57,5 +58,5 @@ bool channels_wants_write(const Channels *channels);
 /* False while the peer has not read our replies: nothing is read then. */
 bool channels_wants_read(const Channels *channels);
 
-/* Both sides have sent their close frames. */
+/* Both sides have sent their close frames, or the peer has and is gone. */
 bool channels_is_over(const Channels *channels);

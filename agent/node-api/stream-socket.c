@@ -7,7 +7,8 @@
 #include <sys/socket.h>
 
 enum {
-        READ_MAX = 16 * 1024, /* of one turn of the loop */
+        READ_MAX = 16 * 1024,
+        READS_MAX = 4, /* of one turn of the loop, so that others have theirs */
 };
 
 struct StreamSocket {
@@ -44,15 +45,16 @@ static void write_stream_queue(StreamSocket *socket) {
         socket->handlers->on_written(socket->userdata);
 }
 
-static void read_stream_socket(StreamSocket *socket) {
+/* True where there may be more. */
+static bool read_stream_socket(StreamSocket *socket) {
         char bytes[READ_MAX];
         ssize_t n;
 
         if (socket->is_broken || socket->is_paused || socket->has_peer_ended)
-                return;
+                return false;
         n = recv(socket->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                return;
+                return false;
         if (n < 0) {
                 break_stream_socket(socket, -errno);
         } else if (n > 0) {
@@ -61,13 +63,16 @@ static void read_stream_socket(StreamSocket *socket) {
                 socket->has_peer_ended = true;
                 socket->handlers->on_end(socket->userdata);
         }
+        return n == READ_MAX;
 }
 
 static int on_stream_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         StreamSocket *socket = userdata;
+        unsigned n = 0;
 
         write_stream_queue(socket);
-        read_stream_socket(socket);
+        while (read_stream_socket(socket) && ++n < READS_MAX)
+                ;
         stream_socket_update(socket);
         return 0;
 }

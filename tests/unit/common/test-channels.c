@@ -169,3 +169,28 @@ TEST(a_peer_that_sends_requests_without_reading_replies_is_not_read)
         EXPECT(n_sent < 50000);
         close_channel_pair(&ends);
 }
+
+TEST(what_a_peer_sent_before_it_was_gone_is_read_though_nothing_can_be_written)
+{
+        static const char zeros[16384];
+        ChannelPair ends;
+
+        open_channel_pair(&ends);
+        for (unsigned i = 0; i < 1100; i++)
+                EXPECT_EQ(channels_send(ends.client, CHANNEL_INPUT, zeros, sizeof(zeros)), 0);
+        EXPECT_EQ(channels_write(ends.client), 0);
+        EXPECT(!channels_wants_read(ends.client));
+        EXPECT_EQ(channels_send(ends.server, CHANNEL_STATUS, "exit 7", 6), 0);
+        EXPECT_EQ(channels_write(ends.server), 0);
+        ends.server = channels_free(ends.server);
+        close_fd(ends.fds[1]);
+        ends.fds[1] = -EBADF;
+        EXPECT(channels_write(ends.client) < 0);
+        EXPECT(!channels_wants_write(ends.client));
+        EXPECT(channels_wants_read(ends.client));
+        (void) channels_read(ends.client);
+        EXPECT_EQ(ends.by_client.n, 1);
+        EXPECT_EQ(ends.by_client.channel, CHANNEL_STATUS);
+        EXPECT(channels_read(ends.client) < 0);
+        close_channel_pair(&ends);
+}
