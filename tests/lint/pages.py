@@ -64,7 +64,8 @@ def check_rendering(root, path):
 
 
 def check_manuals(root):
-    problems = []
+    problems = [f"{os.path.relpath(path, root)}: only sources in Markdown stand here; pages are made of them when the package is built"
+                for path in sorted(glob.glob(os.path.join(root, MAN, "*"))) if not path.endswith(".md")]
     for path in manuals(root):
         text = tree.read(root, path)
         problems += [*check_title(path, text), *check_references(root, path, text), *check_code(path, text),
