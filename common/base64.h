@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Base64 of RFC 4648, with padding; line breaks are skipped. */
+/* Base64 of RFC 4648, with padding; line breaks are skipped. As the API server has it: GnuTLS would
+ * take blanks, which that refuses, and would refuse bits beyond the last byte, which that ignores.
+ */
 
 #include "common/macros.h"
 

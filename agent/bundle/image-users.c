@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files are untrusted: they are read whole and bounded, without following links, and malformed
- * lines are skipped. Layers are searched as overlayfs would: the topmost layer that has the file,
- * or hides it, ends the search. */
+/* The files are untrusted: they are read whole and bounded, without following links. Layers are
+ * searched as overlayfs would: the topmost layer that has the file, or hides it, ends the search.
+ */
 
 #include "agent/bundle/image-users.h"
 
+#include "common/account-file.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
@@ -57,69 +58,45 @@ static int read_image_etc_file(const Image *image, const char *name, char **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
-/* A number and nothing else. */
-static bool parse_passwd_id(const char *text, uint32_t *ret) {
-        unsigned long value;
-        char *end;
+/* The name of the first entry with the UID, which the caller frees; NULL where there is none. */
+static int find_passwd_entry(const char *passwd, uid_t uid, gid_t *ret_gid, char **ret_name) {
+        cleanup_account_file AccountFile file = { 0 };
+        struct passwd entry;
+        int r;
 
-        if (!text || text[0] < '0' || text[0] > '9')
-                return false;
-        errno = 0;
-        value = strtoul(text, &end, 10);
-        if (errno != 0 || *end || value > INT32_MAX)
-                return false;
-        *ret = (uint32_t) value;
-        return true;
-}
-
-/* "name:password:uid:gid:…"; the name points into 'passwd', or is NULL where no entry has the UID.
- */
-static const char *find_passwd_entry(char *passwd, uid_t uid, gid_t *ret_gid) {
-        char *line;
-
-        while ((line = strsep(&passwd, "\n"))) {
-                char *name = strsep(&line, ":"), *password = strsep(&line, ":");
-                char *uid_text = strsep(&line, ":"), *gid_text = strsep(&line, ":");
-                uint32_t found, gid;
-
-                if (password && parse_passwd_id(uid_text, &found) && found == uid &&
-                    parse_passwd_id(gid_text, &gid)) {
-                        *ret_gid = gid;
-                        return name;
+        r = account_file_open(&file, passwd);
+        if (r < 0)
+                return r;
+        while (account_file_next_user(&file, &entry))
+                if (entry.pw_uid == uid) {
+                        *ret_gid = entry.pw_gid;
+                        *ret_name = strdup(entry.pw_name);
+                        return *ret_name ? 0 : -ENOMEM;
                 }
-        }
-        return NULL;
+        *ret_name = NULL;
+        return 0;
 }
 
-static bool has_group_member(char *members, const char *name) {
-        char *member;
-
-        while ((member = strsep(&members, ",")))
-                if (streq(member, name))
-                        return true;
-        return false;
-}
-
-/* "name:password:gid:member,member" */
-static int find_image_groups(char *group, const char *name, gid_t **ret, size_t *ret_n) {
+static int find_image_groups(const char *group, const char *name, gid_t **ret, size_t *ret_n) {
+        cleanup_account_file AccountFile file = { 0 };
         cleanup_free gid_t *groups = NULL;
+        struct group entry;
         size_t n = 0;
-        char *line;
+        int r;
 
-        while ((line = strsep(&group, "\n")) && n < GROUPS_MAX) {
-                char *group_name = strsep(&line, ":"), *password = strsep(&line, ":");
-                char *gid_text = strsep(&line, ":");
+        r = account_file_open(&file, group);
+        if (r < 0)
+                return r;
+        while (n < GROUPS_MAX && account_file_next_group(&file, &entry)) {
                 gid_t *larger;
-                uint32_t gid;
 
-                if (!group_name[0] || !password || !parse_passwd_id(gid_text, &gid) ||
-                    !has_group_member(line, name))
+                if (!group_has_member(&entry, name))
                         continue;
                 larger = reallocarray(groups, n + 1, sizeof(*groups));
                 if (!larger)
                         return -ENOMEM;
                 groups = larger;
-                groups[n++] = gid;
+                groups[n++] = entry.gr_gid;
         }
         *ret = TAKE_PTR(groups);
         *ret_n = n;
@@ -128,16 +105,17 @@ static int find_image_groups(char *group, const char *name, gid_t **ret, size_t 
 
 int image_find_user_groups(const Image *image, uid_t uid, gid_t *ret_gid, gid_t **ret_groups,
                            size_t *ret_n_groups) {
-        cleanup_free char *passwd = NULL, *group = NULL;
+        cleanup_free char *passwd = NULL, *group = NULL, *name = NULL;
         gid_t gid = 0, *groups = NULL;
-        const char *name;
         size_t n = 0;
         int r;
 
         r = read_image_etc_file(image, "passwd", &passwd);
         if (r < 0)
                 return r;
-        name = find_passwd_entry(passwd, uid, &gid);
+        r = find_passwd_entry(passwd, uid, &gid, &name);
+        if (r < 0)
+                return r;
         if (name) {
                 r = read_image_etc_file(image, "group", &group);
                 if (r < 0)

@@ -1,128 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image-helper/image-user.h"
 
+#include "common/account-file.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 
 enum {
         GROUPS_MAX = 256
 };
 
-#define ID_MAX INT32_MAX
-
-/* One line of a file of colon-separated fields; borrowed from its text. */
-typedef struct AccountFileLine {
-        const char *fields[7];
-        size_t lengths[7];
-        size_t n_fields;
-} AccountFileLine;
-
-/* Takes the next line. False at the end. */
-static bool next_account_line(const char **text, AccountFileLine *ret) {
-        const char *p = *text;
-        size_t left;
-
-        if (!p || *p == '\0')
-                return false;
-        left = strcspn(p, "\n");
-        *text = p + left + (p[left] == '\n');
-        ret->n_fields = 0;
-        while (ret->n_fields < N_ELEMENTS(ret->fields)) {
-                const char *colon = memchr(p, ':', left);
-                size_t n = colon ? (size_t) (colon - p) : left;
-
-                ret->fields[ret->n_fields] = p;
-                ret->lengths[ret->n_fields++] = n;
-                if (!colon)
-                        break;
-                p += n + 1;
-                left -= n + 1;
-        }
-        return true;
-}
-
-static bool field_is(const AccountFileLine *line, size_t i, const char *text) {
-        return i < line->n_fields && line->lengths[i] == strlen(text) &&
-               memcmp(line->fields[i], text, line->lengths[i]) == 0;
-}
-
 /* 0, -EINVAL if it is not a number, -ERANGE if it cannot be an ID. */
-static int parse_user_or_group_id(const char *text, size_t length, uint32_t *ret) {
+static int parse_user_or_group_id(const char *text, uint32_t *ret) {
         uint64_t value = 0;
 
-        if (length == 0)
+        if (!text[0] || text[strspn(text, "0123456789")])
                 return -EINVAL;
-        for (size_t i = 0; i < length; i++)
-                if (text[i] < '0' || text[i] > '9')
-                        return -EINVAL;
-        for (size_t i = 0; i < length; i++) {
-                value = value * 10 + (uint64_t) (text[i] - '0');
-                if (value > ID_MAX)
+        for (; *text; text++) {
+                value = value * 10 + (uint64_t) (*text - '0');
+                if (value > INT32_MAX)
                         return -ERANGE;
         }
         *ret = (uint32_t) value;
         return 0;
 }
 
-static bool field_id(const AccountFileLine *line, size_t i, uint32_t *ret) {
-        return i < line->n_fields &&
-               parse_user_or_group_id(line->fields[i], line->lengths[i], ret) >= 0;
-}
+/* The entry of a name or, if 'name' is NULL, of a number. 1: found, and the caller frees the name;
+ * 0: not found; -ENOMEM. */
+static int find_user_entry(const char *passwd, const char *name, uid_t uid, ImageUser *account,
+                           char **ret_name) {
+        cleanup_account_file AccountFile file = { 0 };
+        struct passwd entry;
+        int r;
 
-/* Finds the entry of a name or, if 'name' is NULL, of a number, which is the third field in both
- * files. */
-static bool find_account_entry(const char *text, const char *name, uint32_t id,
-                               AccountFileLine *ret) {
-        while (next_account_line(&text, ret)) {
-                uint32_t found;
-
-                if (!field_id(ret, 2, &found))
-                        continue;
-                if (name ? field_is(ret, 0, name) : found == id)
-                        return true;
-        }
-        return false;
-}
-
-/* The number of a name in one of the files, or the name as a number. */
-static int find_id(const char *what, const char *name, const char *text, const char *file,
-                   uint32_t *ret, AccountFileLine *ret_line, bool *ret_found, Error *reterr) {
-        int r = parse_user_or_group_id(name, strlen(name), ret);
-
-        if (r == -ERANGE || (r < 0 && name[0] == '-'))
-                return error_setf(reterr, EINVAL, "the image's %s '%.64s' is out of range", what,
-                                  name);
-        /* A name is preferred over a number that looks like it, as in Docker. */
-        *ret_found = find_account_entry(text, name, 0, ret_line) ||
-                     (r >= 0 && find_account_entry(text, NULL, *ret, ret_line));
-        if (*ret_found) {
-                (void) field_id(ret_line, 2, ret);
-                return 0;
-        }
+        r = account_file_open(&file, passwd);
         if (r < 0)
-                return error_setf(reterr, EINVAL, "the image's %s '%.64s' is not in its %s", what,
-                                  name, file);
+                return r;
+        while (account_file_next_user(&file, &entry))
+                if (name ? streq(entry.pw_name, name) : entry.pw_uid == uid) {
+                        account->uid = entry.pw_uid;
+                        account->gid = entry.pw_gid;
+                        *ret_name = strdup(entry.pw_name);
+                        return *ret_name ? 1 : -ENOMEM;
+                }
         return 0;
 }
 
-static bool is_group_member(const AccountFileLine *line, const char *name, size_t length) {
-        const char *p, *end;
+static int find_group_entry(const char *group, const char *name, gid_t gid, gid_t *ret_gid) {
+        cleanup_account_file AccountFile file = { 0 };
+        struct group entry;
+        int r;
 
-        if (line->n_fields < 4)
-                return false;
-        p = line->fields[3];
-        end = p + line->lengths[3];
-        while (p < end) {
-                const char *comma = memchr(p, ',', (size_t) (end - p));
-                size_t n = comma ? (size_t) (comma - p) : (size_t) (end - p);
-
-                if (n == length && memcmp(p, name, n) == 0)
-                        return true;
-                p += n + 1;
-        }
-        return false;
+        r = account_file_open(&file, group);
+        if (r < 0)
+                return r;
+        while (account_file_next_group(&file, &entry))
+                if (name ? streq(entry.gr_name, name) : entry.gr_gid == gid) {
+                        *ret_gid = entry.gr_gid;
+                        return 1;
+                }
+        return 0;
 }
 
 static int add_user_group(ImageUser *account, gid_t gid) {
@@ -141,46 +80,60 @@ static int add_user_group(ImageUser *account, gid_t gid) {
         return 0;
 }
 
-static int find_user_groups(ImageUser *account, const AccountFileLine *entry, const char *group) {
-        AccountFileLine line;
-        int r = 0;
+static int find_user_groups(ImageUser *account, const char *name, const char *group) {
+        cleanup_account_file AccountFile file = { 0 };
+        struct group entry;
+        int r;
 
-        while (next_account_line(&group, &line)) {
-                uint32_t gid;
+        r = account_file_open(&file, group);
+        while (r >= 0 && account_file_next_group(&file, &entry))
+                if (entry.gr_gid != account->gid && group_has_member(&entry, name))
+                        r = add_user_group(account, entry.gr_gid);
+        return r;
+}
 
-                if (field_id(&line, 2, &gid) && gid != account->gid &&
-                    is_group_member(&line, entry->fields[0], entry->lengths[0]))
-                        r = add_user_group(account, gid);
-                if (r < 0)
-                        return r;
-        }
+/* The name as a number, which need not be in the file; -EINVAL if it is neither. */
+static int find_id(const char *what, const char *name, const char *file, uint32_t *ret,
+                   Error *reterr) {
+        int r = parse_user_or_group_id(name, ret);
+
+        if (r == -ERANGE || (r < 0 && name[0] == '-'))
+                return error_setf(reterr, EINVAL, "the image's %s '%.64s' is out of range", what,
+                                  name);
+        if (r < 0)
+                return error_setf(reterr, EINVAL, "the image's %s '%.64s' is not in its %s", what,
+                                  name, file);
         return 0;
+}
+
+/* A name is preferred over a number that looks like it, as in Docker. */
+static int find_group(const char *name, const char *group, gid_t *ret, Error *reterr) {
+        int r = find_group_entry(group, name, 0, ret);
+
+        if (r != 0)
+                return r;
+        r = find_id("group", name, "/etc/group", ret, reterr);
+        if (r < 0)
+                return r;
+        return find_group_entry(group, NULL, *ret, ret);
 }
 
 static int find_user(const char *name, const char *group_name, const char *passwd,
                      const char *group, ImageUser *account, Error *reterr) {
-        bool known = false, group_known;
-        AccountFileLine entry, group_entry;
-        uint32_t id = 0;
-        int r;
+        cleanup_free char *found = NULL;
+        int r = 0;
 
-        if (name[0]) {
-                r = find_id("user", name, passwd, "/etc/passwd", &id, &entry, &known, reterr);
-                if (r < 0)
-                        return r;
-        } else {
-                known = find_account_entry(passwd, NULL, 0, &entry);
-        }
-        account->uid = id;
-        if (known && field_id(&entry, 3, &id))
-                account->gid = id;
-        if (group_name) {
-                r = find_id("group", group_name, group, "/etc/group", &id, &group_entry,
-                            &group_known, reterr);
-                account->gid = r < 0 ? account->gid : id;
+        if (name[0])
+                r = find_user_entry(passwd, name, 0, account, &found);
+        if (r == 0 && name[0])
+                r = find_id("user", name, "/etc/passwd", &account->uid, reterr);
+        if (r >= 0 && !found)
+                r = find_user_entry(passwd, NULL, account->uid, account, &found);
+        if (r < 0)
                 return r;
-        }
-        return known ? find_user_groups(account, &entry, group) : 0;
+        if (group_name)
+                return find_group(group_name, group, &account->gid, reterr);
+        return found ? find_user_groups(account, found, group) : 0;
 }
 
 int image_user_find(const char *user, const char *passwd, const char *group, ImageUser *ret,

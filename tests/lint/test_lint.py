@@ -228,7 +228,7 @@ class Pages(Lint):
     def test_a_reference_to_no_page(self):
         self.expect(self.put_page("text\n\nSee **mainstay-y**(7).\n"), "mainstay-x.7.md:11:", "no page mainstay-y(7)")
 
-    def test_a_page_that_is_no_source(self):
+    def test_a_page_that_is_not_a_source(self):
         self.put("packaging/man/mainstay-x.7", ".Dd x\n")
         self.expect(pages.check_manuals(self.root), "mainstay-x.7:", "only sources in Markdown")
 

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The entries of an image's /etc/passwd and /etc/group, which strangers wrote. Skipped is what
+ * glibc does not take for an entry, what belongs to another database ("+name:…"), and an ID beyond
+ * INT32_MAX, which Kubernetes does not allow. */
+
+#include "common/macros.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+
+typedef struct AccountFile {
+        FILE *stream; /* NULL: an empty file */
+        char *strings;
+        size_t size;
+} AccountFile;
+
+/* 'text' may be NULL; it is borrowed, and stays unchanged. 0 or -ENOMEM. */
+int account_file_open(AccountFile *ret, const char *text);
+
+/* Takes the next entry, which is valid until the next call. False at the end. */
+bool account_file_next_user(AccountFile *file, struct passwd *ret);
+bool account_file_next_group(AccountFile *file, struct group *ret);
+
+bool group_has_member(const struct group *group, const char *name);
+
+void account_file_done(AccountFile *file);
+#define cleanup_account_file cleanup_with(account_file_done)
