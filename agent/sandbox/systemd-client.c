@@ -25,18 +25,20 @@ static const char systemd_interface[] = "org.freedesktop.systemd1.Manager";
 struct SystemdClient {
         sd_event *event;
         sd_bus *bus;
-        unsigned n_calls; /* calls without an answer yet */
+        struct SystemdCall *calls; /* without an answer yet */
         void (*on_system_state)(bool is_stopping, void *userdata);
         void *state_userdata;
 };
 
 /* A call under way, with the data to try it in a second way. */
 typedef struct SystemdCall {
+        struct SystemdCall *next;
         SystemdClient *systemd;
         char *name; /* of the unit */
         const char *refusal;
         SliceProperty properties[SLICE_PROPERTIES_MAX];
         size_t n_properties;
+        bool is_obsolete; /* the unit is to be stopped by now: there is no second way */
 } SystemdCall;
 
 bool systemd_is_init(void) {
@@ -71,7 +73,7 @@ SystemdClient *systemd_client_free(SystemdClient *systemd) {
 }
 
 bool systemd_client_is_idle(const SystemdClient *systemd) {
-        return systemd->n_calls == 0;
+        return !systemd->calls;
 }
 
 static int connect_to_systemd(SystemdClient *systemd) {
@@ -113,9 +115,11 @@ static int new_systemd_method_call(SystemdClient *systemd, const char *method,
 }
 
 static void systemd_call_free(void *userdata) {
-        SystemdCall *call = userdata;
+        SystemdCall *call = userdata, **link = &call->systemd->calls;
 
-        call->systemd->n_calls--;
+        while (*link != call)
+                link = &(*link)->next;
+        *link = call->next;
         free(call->name);
         free(call);
 }
@@ -151,7 +155,8 @@ static SystemdCall *systemd_call_new(SystemdClient *systemd, const char *name,
                 free(call);
                 return NULL;
         }
-        systemd->n_calls++;
+        call->next = systemd->calls;
+        systemd->calls = call;
         return call;
 }
 
@@ -374,6 +379,8 @@ static int on_set_slice_reply(sd_bus_message *reply, void *userdata, sd_bus_erro
 
         if (!sd_bus_message_is_method_error(reply, "org.freedesktop.systemd1.UnitExists"))
                 return on_systemd_call_reply(reply, userdata, ret_error);
+        if (call->is_obsolete)
+                return 0;
         r = set_existing_slice(call->systemd, call);
         if (r < 0)
                 (void) log_warning_errno(r, "Cannot ask systemd to change unit '%s'", call->name);
@@ -433,8 +440,11 @@ int systemd_client_set_slice(SystemdClient *systemd, const char *name,
 }
 
 int systemd_client_stop_unit(SystemdClient *systemd, const char *name, Error *reterr) {
-        int r = call_unit_method(systemd, "StopUnit", name, "systemd refuses to stop the unit");
+        int r;
 
+        for (SystemdCall *call = systemd->calls; call; call = call->next)
+                call->is_obsolete = call->is_obsolete || streq(call->name, name);
+        r = call_unit_method(systemd, "StopUnit", name, "systemd refuses to stop the unit");
         return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd to stop the unit %s", name) : 0;
 }
 
