@@ -2,6 +2,7 @@
 #include "common/cgroup.h"
 
 #include "common/cleanup.h"
+#include "common/failpoint.h"
 #include "common/file.h"
 #include "common/strv.h"
 
@@ -130,6 +131,7 @@ static bool has_hierarchy(const char *controller) {
 int cgroup_create(const char *path, Error *reterr) {
         static const char *const controllers[] = { "cpu", "memory", "pids", "hugetlb" };
 
+        FAIL_AT("cgroup.create");
         if (cgroup_version() == 2)
                 return create_v2(path, reterr);
 
@@ -307,6 +309,7 @@ bool cgroup_has_processes(const char *path) {
 int cgroup_kill(const char *path) {
         int r = 0;
 
+        FAIL_AT("cgroup.kill");
         /* A process may fork while we read the list; killed ones need a moment to exit. */
         for (unsigned i = 0; i < 200; i++) {
                 static const struct timespec moment = { .tv_nsec = 5000000L };
@@ -327,6 +330,7 @@ static int remove_one_group(int parent_fd, const char *name) {
 }
 
 int cgroup_remove(const char *path) {
+        FAIL_AT("cgroup.remove");
         return for_each_hierarchy(path, remove_one_group);
 }
 

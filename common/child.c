@@ -2,6 +2,7 @@
 #include "common/child.h"
 
 #include "common/cleanup.h"
+#include "common/failpoint.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -243,7 +244,9 @@ int child_spawn(sd_event *event, const ChildSpec *spec, child_done_t done, void 
         child->userdata = userdata;
         child->reaped = true;
 
+        DIE_AT("child.spawn");
         r = spawn_with_pipes(child, spec->argv, spec->input_fd, reterr);
+        DIE_AT("child.spawned");
         if (r >= 0) {
                 child->reaped = false;
                 r = watch_child(event, child, spec->timeout_usec);

@@ -2,6 +2,7 @@
 #include "common/durable-write.h"
 
 #include "common/cleanup.h"
+#include "common/failpoint.h"
 #include "common/file.h"
 
 #include <fcntl.h>
@@ -36,11 +37,14 @@ static int write_temporary_synced(int dir_fd, const DurableFile *file, const cha
                 return -errno;
         if (fchmod(fd, file->mode) < 0)
                 return -errno;
+        FAIL_AT("durable.write");
         r = write_all(fd, file->text, strlen(file->text));
         if (r < 0)
                 return r;
+        FAIL_AT("durable.sync");
         if (fsync(fd) < 0)
                 return -errno;
+        FAIL_AT("durable.rename");
         if (renameat(dir_fd, beside, dir_fd, file->name) < 0)
                 return -errno;
         return 0;
@@ -55,6 +59,7 @@ static int durable_write_run(int dir_fd, const void *userdata) {
                 if (r < 0)
                         return r;
         }
+        FAIL_AT("durable.sync-directory");
         return fsync(dir_fd) < 0 ? -errno : 0;
 }
 

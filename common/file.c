@@ -2,6 +2,7 @@
 #include "common/file.h"
 
 #include "common/cleanup.h"
+#include "common/failpoint.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -151,9 +152,12 @@ int write_file_atomic_at(int dir_fd, const char *name, const void *data, size_t 
         fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
                 return -errno;
+        FAIL_AT("file.write");
         r = fchmod(fd, mode) < 0 ? -errno : write_all(fd, data, length);
+        FAIL_AT("file.rename");
         if (r >= 0 && renameat(dir_fd, temporary, dir_fd, name) < 0)
                 r = -errno;
+        DIE_AT("file.renamed");
         if (r < 0)
                 (void) unlinkat(dir_fd, temporary, 0);
         return r;
@@ -203,6 +207,7 @@ static int remove_entry(TreeRemoval *removal, int dir_fd, const char *name, unsi
         unsigned n_moved;
         int r;
 
+        FAIL_AT("tree.remove-entry");
         if (unlinkat(dir_fd, name, 0) >= 0 || errno == ENOENT)
                 return 0;
         if (errno != EISDIR && errno != EPERM)

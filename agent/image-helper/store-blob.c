@@ -5,6 +5,7 @@
 
 #include "agent/image-helper/store-private.h"
 #include "common/cleanup.h"
+#include "common/failpoint.h"
 #include "common/file.h"
 
 #include <fcntl.h>
@@ -109,6 +110,7 @@ int store_commit_blob(Store *store, const char *digest, const StoreBlob *blob, E
                 return 0;
         partial_path(digest, from);
         blob_path(digest, to);
+        FAIL_AT("store.commit-blob");
         if (renameat(store->fd, from, store->fd, to) < 0)
                 return error_prefixf(reterr, -errno, "image store: %s", to);
         return 0;

@@ -10,6 +10,7 @@
 #include "agent/image-helper/document.h"
 #include "agent/image-helper/store-private.h"
 #include "common/checksummed.h"
+#include "common/failpoint.h"
 #include "common/file.h"
 #include "common/strv.h"
 
@@ -130,6 +131,7 @@ static int sweep_layer(const Store *store, const char *name, void *userdata) {
                 return 0;
         (void) snprintf(from, sizeof(from), "layers/%.64s", name);
         (void) snprintf(to, sizeof(to), "tmp/%s/%.64s", store->work_name, name);
+        FAIL_AT("store.sweep-layer");
         if (renameat(store->fd, from, store->fd, to) < 0)
                 return errno == ENOENT ? 0 : -errno;
         return remove_tree_at(store->fd, to);
@@ -141,6 +143,7 @@ static int sweep_blob(const Store *store, const char *name, void *userdata) {
         if (strv_contains(userdata, name))
                 return 0;
         (void) snprintf(path, sizeof(path), "blobs/sha256/%.64s", name);
+        FAIL_AT("store.sweep-blob");
         return unlinkat(store->fd, path, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
@@ -171,6 +174,7 @@ static int remove_records(const Store *store, char *const *digests) {
                 if (unlinkat(fd, name, 0) < 0 && errno != ENOENT)
                         return -errno;
         }
+        FAIL_AT("store.records-removed");
         /* Synced before the removal of anything that they refer to. */
         return fsync(fd) < 0 ? -errno : 0;
 }

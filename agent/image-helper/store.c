@@ -3,6 +3,7 @@
 
 #include "agent/image-helper/document.h"
 #include "common/checksummed.h"
+#include "common/failpoint.h"
 #include "common/file.h"
 #include "common/strv.h"
 
@@ -141,6 +142,7 @@ int store_open_layer(const Store *store, const char *chain_id) {
 static int publish_layer(const Store *store, int layers_fd, size_t i, const char *chain_id) {
         char name[32];
 
+        FAIL_AT("store.publish-layer");
         (void) snprintf(name, sizeof(name), "%zu", i);
         if (renameat2(store->work_fd, name, layers_fd, digest_hex(chain_id), RENAME_NOREPLACE) >= 0)
                 return 0;
@@ -190,6 +192,7 @@ int store_stage_record(Store *store, const char *digest, const char *text, Error
 static int publish_staged(const Store *store, size_t i) {
         char name[32];
 
+        FAIL_AT("store.publish-file");
         staged_name(i, name);
         return renameat(store->work_fd, name, store->fd, store->staged[i]) < 0 ? -errno : 0;
 }
@@ -248,6 +251,7 @@ int store_publish(Store *store, const char *const *chain_ids, size_t n, Error *r
                 openat(store->fd, "layers", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r = layers_fd < 0 ? -errno : sync_filesystem(store, chain_ids, n);
 
+        FAIL_AT("store.synced");
         if (r < 0)
                 return error_prefixf(reterr, r, "image store: cannot sync");
         r = publish_layers_and_blobs(store, layers_fd, chain_ids, n);
@@ -272,6 +276,7 @@ static int write_store_file(Store *store, const char *path, const void *data, si
                 return work_fd;
         fd = openat(work_fd, "file", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         r = fd < 0 ? -errno : write_all(fd, data, length);
+        FAIL_AT("store.rename");
         if (r >= 0 && (fsync(fd) < 0 || renameat(work_fd, "file", store->fd, path) < 0))
                 r = -errno;
         return r < 0 ? error_prefixf(reterr, r, "image store: %s", path) : 0;

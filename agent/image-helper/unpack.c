@@ -4,6 +4,7 @@
 #include "agent/image-helper/image-user.h"
 #include "agent/image-helper/safe-message.h"
 #include "agent/image-helper/unpack-private.h"
+#include "common/failpoint.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -30,6 +31,7 @@ int image_unpack_place_layer(ImageUnpack *unpack, size_t i, Error *reterr) {
         if (work_fd < 0)
                 return work_fd;
         (void) snprintf(name, sizeof(name), "%zu", i);
+        FAIL_AT("unpack.layer");
         if (mkdirat(work_fd, name, 0700) < 0)
                 return -errno;
         fd = openat(work_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

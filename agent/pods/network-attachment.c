@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/failpoint.h"
 #include "common/file.h"
 #include "common/log.h"
 
@@ -121,12 +122,14 @@ static int store_network_record(const NetworkAttachment *attachment, Error *rete
 
         if (fd >= 0 && text)
                 r = checksummed_write_at(fd, network_record_name, text, 0600);
+        DIE_AT("network.recorded");
         return r < 0 ? error_prefixf(reterr, r, "cannot write the record of the pod's network") : 0;
 }
 
 static void forget_network_record(NetworkAttachment *attachment) {
         cleanup_close int fd = open_network_state_dir(attachment);
 
+        DIE_AT("network.forget-record");
         if (fd >= 0)
                 (void) unlinkat(fd, network_record_name, 0);
         if (attachment->network)

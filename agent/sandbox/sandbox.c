@@ -4,6 +4,7 @@
 #include "agent/sandbox/protocol.h"
 #include "agent/sandbox/shim-launch.h"
 #include "common/cleanup.h"
+#include "common/failpoint.h"
 #include "common/log.h"
 #include "common/packet.h"
 #include "common/strv.h"
@@ -193,6 +194,7 @@ static int receive_shim_packet(Sandbox *sandbox) {
         if (length == 0)
                 return -ECONNRESET;
         data = length <= SHIM_PROTOCOL_PACKET_MAX ? malloc((size_t) length) : NULL;
+        DIE_AT("sandbox.receive-event");
         n = packet_receive(sandbox->fd, data, data ? (size_t) length : 0, &passed_fd);
         if (n < 0)
                 return (int) n;
@@ -239,6 +241,7 @@ static int send_shim_request(Sandbox *sandbox, const ShimRequest *request) {
         r = shim_request_encode(request, &data, &length);
         if (r < 0)
                 return r;
+        FAIL_AT("sandbox.request");
         if (!sandbox->queue.first &&
             send(sandbox->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
                 return 0;
@@ -522,6 +525,7 @@ int sandbox_start(Sandbox *sandbox, const SandboxStartOptions *start, Error *ret
 
         if (sandbox->fd >= 0)
                 return error_setf(reterr, EEXIST, "a shim of the pod is running already");
+        FAIL_AT("sandbox.start");
         r = shim_socket_address_open(sandbox, &socket_address);
         if (r < 0)
                 return error_prefixf(reterr, r, "cannot open the pod's directory");
@@ -535,6 +539,7 @@ int sandbox_start(Sandbox *sandbox, const SandboxStartOptions *start, Error *ret
                 (void) unlinkat(socket_address.dir_fd, socket_name, 0);
                 return r;
         }
+        DIE_AT("sandbox.started");
         r = attach_shim_connection(sandbox, TAKE_FD(fd));
         if (r < 0)
                 return r;

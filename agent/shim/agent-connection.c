@@ -2,6 +2,7 @@
 #include "agent/shim/agent-connection.h"
 
 #include "common/cleanup.h"
+#include "common/failpoint.h"
 #include "common/log.h"
 #include "common/packet.h"
 
@@ -47,6 +48,7 @@ void agent_connection_send(AgentConnection *connection, const ShimEvent *event) 
 
         if (connection->peer.fd < 0)
                 return;
+        DIE_AT("shim.send-event");
         r = shim_event_encode(event, &data, &length);
         if (r < 0) {
                 (void) log_warning_errno(r, "Cannot send an event to the agent");

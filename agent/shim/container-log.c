@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/failpoint.h"
 #include "common/log.h"
 #include "common/strv.h"
 
@@ -68,6 +69,7 @@ static int open_log_file(ContainerLog *log) {
                                       0640);
         struct stat st;
 
+        FAIL_AT("log.open");
         if (fd < 0)
                 return -errno;
         if (fstat(fd, &st) < 0)
@@ -179,6 +181,7 @@ static int rotate_container_log(ContainerLog *log, uint64_t realtime_usec) {
 
         if (r < 0)
                 return r;
+        FAIL_AT("log.rotate");
         log->fd = close_fd(log->fd);
         log->size = 0;
         remove_oldest_rotated_logs(log, log->limits.max_files > 1 ? log->limits.max_files - 1 : 0);

@@ -9,6 +9,7 @@
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/failpoint.h"
 #include "common/file.h"
 #include "common/journal-socket.h"
 #include "common/log.h"
@@ -182,11 +183,13 @@ static int run_container_main(void *userdata, Error *reterr) {
         if (!path_is_beneath(job->bundle, job->shim->options->run_dir))
                 return error_setf(reterr, EXDEV, "the bundle '%s' is not below '%s'", job->bundle,
                                   job->shim->options->run_dir);
+        FAIL_AT("container.start");
         r = mounts_apply(fstab, job->bundle, reterr);
         if (r >= 0 && job->target_fd >= 0)
                 r = pid_namespace_bind_fd(job->bundle, job->target_fd, reterr);
         if (r < 0)
                 return r;
+        FAIL_AT("container.run");
         return runtime_exec_run(&runtime, job->bundle, job->id,
                                 &(RuntimeStreams){ .input_fd = job->input_fd,
                                                    .output_fd = job->stdout_fd,
@@ -259,6 +262,7 @@ static void on_run_task_done(const TaskResult *result, void *userdata) {
         Attempt *attempt = attempt_find(&job->shim->attempts, job->id);
         pid_t pid = -1;
 
+        DIE_AT("container.ran");
         if (!attempt)
                 return;
         if (task_succeeded(result)) {
@@ -540,6 +544,7 @@ static void on_container_deleted(const TaskResult *result, void *userdata) {
         cleanup_with(container_job_freep) ContainerJob *job = userdata;
         Attempt *attempt = attempt_find(&job->shim->attempts, job->id);
 
+        DIE_AT("container.deleted");
         if (!task_succeeded(result))
                 log_warning("Container '%.12s': %s", job->id, task_explanation(result));
         if (!attempt) {

@@ -6,6 +6,7 @@
 #include "agent/shim/mountinfo.h"
 #include "agent/shim/subpath.h"
 #include "common/cleanup.h"
+#include "common/failpoint.h"
 #include "common/selinux.h"
 #include "common/strv.h"
 
@@ -228,6 +229,7 @@ static int label_mount_source(const MountSpec *spec, Error *reterr) {
 }
 
 static int apply_mount(const MountSpec *spec, const char *root, Error *reterr) {
+        FAIL_AT("mounts.apply");
         if (spec->label)
                 return label_mount_source(spec, reterr);
         return spec->bind ? mount_bind(spec, root, reterr) : mount_new(spec, root, reterr);
@@ -287,6 +289,7 @@ int mounts_undo(const char *path_of_root) {
                 /* Removing a mount that has peers on the host would remove them too. */
                 strv_foreach(path, paths)
                         (void) mount(NULL, *path, NULL, MS_PRIVATE, NULL);
+                FAIL_AT("mounts.undo");
                 for (size_t i = strv_length(paths); i > 0; i--)
                         (void) umount2(paths[i - 1], MNT_DETACH | UMOUNT_NOFOLLOW);
         }

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/failpoint.h"
 #include "common/file.h"
 #include "common/strv.h"
 
@@ -155,6 +156,7 @@ int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, E
                 return -ENOMEM;
         if (access(state, F_OK) < 0 && errno == ENOENT)
                 return 0;
+        FAIL_AT("runtime.delete");
         r = spawn_runtime_quietly(argv, &pid, reterr);
         if (r < 0)
                 return r;

@@ -11,6 +11,7 @@
 #include "agent/shim/user-namespace.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/failpoint.h"
 #include "common/file.h"
 #include "common/log.h"
 
@@ -42,6 +43,7 @@ static int sandbox_setup_main(void *userdata, Error *reterr) {
         const SetupJob *job = userdata;
         int r = mounts_check_private(job->shim->pod_dir, reterr);
 
+        FAIL_AT("shim.set-up");
         if (r < 0)
                 return r;
         r = mounts_undo(job->shim->pod_dir);
@@ -71,6 +73,7 @@ static void on_setup_task_done(const TaskResult *result, void *userdata) {
         SetupJob *job = userdata;
         Shim *shim = job->shim;
 
+        DIE_AT("shim.is-set-up");
         setup_job_free(job);
         shim->setting_up = false;
         shim->ready = task_succeeded(result);

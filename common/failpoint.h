@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Failpoints, in the manner of fail(9): places where a test may let a program fail or die. They are
+ * compiled in with MAINSTAY_FAILPOINTS; elsewhere they cost nothing, and nothing can switch them
+ * on. The names of a program's failpoints stand in its ELF section "failpoints" (tests/failpoints
+ * prints them). What happens at which one is said by the file that MAINSTAY_FAILPOINTS names in the
+ * environment: 4096 bytes of lines, padded with NUL, then a uint32_t for each line, which counts
+ * how often any process came by. A line is
+ *
+ *     PROGRAM:NAME=[N*]TERM[->[N*]TERM...]
+ *
+ * "3*off->1*panic" does nothing three times and then kills the process once; after the last term
+ * nothing happens. Without N* a term holds always. The terms:
+ *
+ *     off            nothing
+ *     panic          the process gets SIGKILL
+ *     return(EIO)    the operation fails with this error (EIO, ENOSPC, EROFS, ENOMEM, EAGAIN)
+ *     sleep(MS)      the process waits
+ */
+
+#ifdef MAINSTAY_FAILPOINTS
+/* 0, or -errno: the operation is to fail with it. */
+int failpoint_pass(const char *name);
+
+#define FAILPOINT(name)                                                                           \
+        ({                                                                                        \
+                static const char failpoint_name[] __attribute__((section("failpoints"))) = name; \
+                failpoint_pass(failpoint_name);                                                   \
+        })
+
+/* In a function that gives 0 or -errno: it returns where it is to fail. */
+#define FAIL_AT(name)                              \
+        do {                                       \
+                int failpoint_r = FAILPOINT(name); \
+                if (failpoint_r < 0)               \
+                        return failpoint_r;        \
+        } while (false)
+
+/* Where nothing can fail. */
+#define DIE_AT(name) ((void) FAILPOINT(name))
+#else
+#define FAIL_AT(name) ((void) 0)
+#define DIE_AT(name)  ((void) 0)
+#endif

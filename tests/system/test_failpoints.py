@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agent, shim and mainstay-image die, or fail, at each of their failpoints: no container is lost or runs twice, no other pod
+notices, and nothing is left behind."""
+
+import os
+import random
+import subprocess
+
+import failing
+import pytest
+import specs
+import world
+from harness import is_running
+from registry import DockerRegistry
+from world import wait
+
+# What the day of a node here does not come by.
+ELSEWHERE = {
+    "mainstayd:durable.": "what comes from an API server is synced",
+    "mainstayd:cgroup.kill": "shims kill",
+    "mainstayd:cgroup.remove": "shims remove",
+    "mainstayd:tree.": "shims remove",
+    "mainstay-shim:file.": "the agent writes",
+    "mainstay-image:file.": "only a damaged index is written so",
+}
+
+# Enough for a log that is rotated.
+TALK = "i=0; while [ $i -lt 400 ]; do echo line-$i-of-four-hundred-lines-that-fill-the-log; i=$((i+1)); done; "
+
+HITS_MAX = 12
+PAIRS = 40
+
+POINTS = [name for name in failing.names() if not name.startswith(tuple(ELSEWHERE))]
+IMAGE_POINTS = [name for name in POINTS if name.startswith("mainstay-image:")]
+POD_POINTS = [name for name in POINTS if name not in IMAGE_POINTS]
+
+
+@pytest.fixture(name="make_failing")
+def fixture_make_failing(archive):
+    nodes = []
+
+    def make(kind, **options):
+        nodes.append(kind(archive, **options))
+        return nodes[-1]
+    yield make
+    for node in nodes:
+        node.arm({})
+        node.finish()
+
+
+@pytest.fixture(scope="module", name="registry")
+def fixture_registry(archive, tmp_path_factory):
+    """Has an image that is larger than the node's own by a layer."""
+    directory = tmp_path_factory.mktemp("registry")
+    layout = f"{directory}/oci"
+    subprocess.run(["skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:x"], check=True, capture_output=True)
+    (directory / "file").write_bytes(os.urandom(100_000))
+    subprocess.run(["umoci", "insert", "--image", f"{layout}:x", str(directory / "file"), "/file"], check=True,
+                   capture_output=True)
+    registry = DockerRegistry(str(directory))
+    registry.push(f"oci:{layout}:x", "team/larger:1")
+    yield registry
+    registry.stop()
+
+
+def container(node, name, words, talk=""):
+    return specs.container(name, f": {os.path.basename(node.directory)}/{words}; {talk}{specs.IDLE}")
+
+
+def changed_pod(node, words):
+    """A pod with parts of many kinds, whose main container says 'words'."""
+    return specs.pod("changed", container(node, "main", words, TALK),
+                     initContainers=[specs.container("first", "exit 0"),
+                                     {**container(node, "side", "side"), "restartPolicy": "Always"}],
+                     hostNetwork=False, terminationGracePeriodSeconds=1,
+                     volumes=[{"name": "settings", "configMap": {"name": "settings"}}, {"name": "empty", "emptyDir": {}}])
+
+
+def first_processes(node, words):
+    """Of the containers that say so: what they fork has their command line as well until it executes."""
+    mark = f": {os.path.basename(node.directory)}/{words}; "
+    found = [pid for pid in world.pids() if any(word.startswith(mark) for word in world.cmdline(pid) or [])]
+    return [pid for pid in found if int(world.status(pid, "PPid") or 0) not in found]
+
+
+def wait_runs(node, name, words):
+    """Until the pod runs, and its container says what was written last. Never does one run twice. Gives its process."""
+    def is_so():
+        pod = node.pod(name)
+        running = first_processes(node, words)
+        assert len(running) <= 1, f"{words} runs {len(running)} times"
+        return pod and is_running(pod) and running
+    return wait(is_so, lambda: f"{name} runs and says {words}; it is {node.pod(name)}\n"
+                               f"the agent said:\n{node.said()[-4000:]}")[0]
+
+
+def live(node):
+    """What pods go through in a day."""
+    node.drop({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "b"}},
+              "settings.yaml")
+    node.drop(changed_pod(node, "one"))
+    wait_runs(node, "changed", "one")
+    node.drop(changed_pod(node, "two"))
+    wait_runs(node, "changed", "two")
+    assert not first_processes(node, "one")
+    node.remove("changed")
+    node.wait_gone("changed")
+
+
+def live_with_images(node, registry):
+    """What images go through: pulled, removed, pulled again."""
+    pod = specs.pod("larger", {**container(node, "main", "larger"), "image": f"{registry.host}/team/larger:1"})
+    for _ in range(2):
+        node.drop(pod)
+        wait_runs(node, "larger", "larger")
+        node.remove("larger")
+        node.wait_gone("larger")
+        node.cli("images", "prune")
+
+
+def check_beside(node, terms, day):
+    """Meanwhile another pod notices nothing, unless it was its own shim that died. Gives the hits."""
+    node.launch(specs.pod("other", container(node, "main", "other")))
+    before, shim = wait_runs(node, "other", "other"), node.shim("other")
+    node.arm(terms)
+    day()
+    hits = node.hits()
+    node.arm({})
+    after = wait_runs(node, "other", "other")
+    assert after == before or not world.is_alive(shim)
+    return hits
+
+
+def check_point(node, point, term, day):
+    hits = check_beside(node, {point: term}, day)
+    assert hits[point] > 0, f"nothing comes by {point}"
+
+
+@pytest.mark.parametrize("term", ["1*panic", "1*return(EIO)"])
+@pytest.mark.parametrize("point", POD_POINTS)
+def test_pods_survive_a_death_or_an_error_at_each_failpoint(make_failing, point, term):
+    node = make_failing(failing.FailingNetworkNode, plugins=(),
+                        config={"containerLogMaxSize": "4Ki", "containerLogMaxFiles": 2})
+    check_point(node, point, term, lambda: live(node))
+
+
+@pytest.mark.parametrize("term", ["1*panic", "1*return(EIO)"])
+@pytest.mark.parametrize("point", IMAGE_POINTS)
+def test_images_survive_a_death_or_an_error_at_each_failpoint(make_failing, registry, point, term):
+    node = make_failing(failing.FailingNode, config={"mainstay": {"insecureRegistries": [registry.host]}})
+    check_point(node, point, term, lambda: live_with_images(node, registry))
+    wait(lambda: node.cli("images", "verify").stdout == "all images are sound\n",
+         lambda: f"all images are sound: {node.cli('images', 'verify')}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("point", POD_POINTS)
+def test_pods_survive_a_death_at_each_of_many_passes(make_failing, point):
+    node = make_failing(failing.FailingNetworkNode, plugins=(),
+                        config={"containerLogMaxSize": "4Ki", "containerLogMaxFiles": 2})
+    n = check_beside(node, {point: "off"}, lambda: live(node))[point]
+    for k in range(1, min(n, HITS_MAX)):
+        node.arm({})
+        node.remove("other")
+        node.wait_gone("other")
+        check_point(node, point, f"{k}*off->1*panic", lambda: live(node))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("pair", range(PAIRS))
+def test_pods_survive_two_deaths_at_different_failpoints(make_failing, pair):
+    first, second = random.Random(pair).sample(POD_POINTS, 2)
+    node = make_failing(failing.FailingNetworkNode, plugins=(),
+                        config={"containerLogMaxSize": "4Ki", "containerLogMaxFiles": 2})
+    hits = check_beside(node, {first: "1*panic", second: "1*panic"}, lambda: live(node))
+    assert hits[first] and hits[second], hits
