@@ -9,6 +9,7 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/hash.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -54,6 +55,9 @@ int pod_record_store(const char *state_dir, const PodRecord *record, Error *rete
                 text = NULL;
                 return -ENOMEM;
         }
+        if (strlen(text) + SHA256_HEX_SIZE > POD_RECORD_MAX)
+                return error_setf(reterr, E2BIG, "the record of pod %s would be larger than %d MiB",
+                                  pod->metadata.name, POD_RECORD_MAX / (int) MIB);
         fd = open_pod_record_dir(state_dir, pod->metadata.uid, /* make= */ true);
         r = fd < 0 ? fd : checksummed_write_at(fd, "record", text, 0600);
         if (r < 0)

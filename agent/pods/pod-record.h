@@ -15,7 +15,8 @@ typedef struct PodRecord {
         char *outdated; /* "web 3 db 0": up to these attempts; one line */
 } PodRecord;
 
-/* Writes the record, replacing an older one; its strings may be borrowed. 0 or -errno. */
+/* Writes the record, replacing an older one; its strings may be borrowed. 0; -E2BIG where it would
+ * be too large to be loaded; -errno. */
 int pod_record_store(const char *state_dir, const PodRecord *record, Error *reterr);
 
 /* -ENOENT: there is none; -EBADMSG: it is damaged. The caller ends it with pod_record_done(). */
