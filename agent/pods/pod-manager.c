@@ -479,6 +479,8 @@ static void remove_pod_worker(PodManager *manager, PodEntry *entry) {
 }
 
 static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr) {
+        bool was_recorded = pod_record_has_companions(manager->context.bundle->state_dir,
+                                                      entry->next->metadata.uid);
         int r;
 
         if (orphaned_pods_has(manager->orphans, entry->next->metadata.uid))
@@ -489,7 +491,7 @@ static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr)
         r = pod_entry_store_record(manager, entry, entry->next, &entry->next_source, NULL, reterr);
         if (r < 0)
                 return r;
-        r = pod_worker_new_take(&manager->context, entry->next, /* was_recorded= */ false, entry,
+        r = pod_worker_new_take(&manager->context, entry->next, was_recorded, entry,
                                 &entry->worker);
         if (r < 0)
                 return r;
@@ -500,7 +502,10 @@ static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr)
         pod_entry_forget_next(entry);
         manager->n_pods_started++;
         manager->qos_is_due = true;
-        return 0;
+        if (pod_worker_is_desired(entry->worker))
+                return 0;
+        /* An earlier agent was deleting it: it starts again after that. */
+        return pod_manager_start_or_edit(manager, &entry->source, pod_worker_pod(entry->worker));
 }
 
 static int on_pod_start_retry(sd_event_source *source, uint64_t usec, void *userdata) {

@@ -130,6 +130,16 @@ int pod_record_load(const char *state_dir, const char *uid, PodRecord *ret, Erro
         return r;
 }
 
+bool pod_record_has_companions(const char *state_dir, const char *uid) {
+        static const char *const names[] = { "failure", "ends", "deletion" };
+        cleanup_close int fd = open_pod_record_dir(state_dir, uid, /* make= */ false);
+
+        for (size_t i = 0; fd >= 0 && i < N_ELEMENTS(names); i++)
+                if (faccessat(fd, names[i], F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+                        return true;
+        return false;
+}
+
 int pod_record_set_aside(const char *state_dir, const char *uid, Error *reterr) {
         cleanup_close int pod_fd = open_pod_record_dir(state_dir, uid, /* make= */ false);
         cleanup_close int corrupt_fd = -EBADF;

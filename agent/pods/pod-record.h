@@ -23,5 +23,9 @@ int pod_record_store(const char *state_dir, const PodRecord *record, Error *rete
 int pod_record_load(const char *state_dir, const char *uid, PodRecord *ret, Error *reterr);
 void pod_record_done(PodRecord *record);
 
+/* Whether files beside the record say that the pod failed, ended or is being deleted: they hold
+ * without it, as after damage. */
+bool pod_record_has_companions(const char *state_dir, const char *uid);
+
 /* Moves a damaged record to <state-dir>/corrupt/<uid>.<n>. */
 int pod_record_set_aside(const char *state_dir, const char *uid, Error *reterr);
