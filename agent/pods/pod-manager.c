@@ -515,6 +515,20 @@ static int on_pod_start_retry(sd_event_source *source, uint64_t usec, void *user
         return 0;
 }
 
+static void record_start_error(PodEntry *entry, const char *message) {
+        cleanup_free char *text = NULL;
+
+        if (asprintf(&text, "Failed to create pod sandbox: %s", message) < 0) {
+                text = NULL;
+                return;
+        }
+        on_pod_worker_event(&(PodEvent){ .kind = POD_EVENT_WARNING,
+                                         .pod = entry->next,
+                                         .reason = "FailedCreatePodSandBox",
+                                         .message = text },
+                            entry->manager);
+}
+
 /* NULL: none. Each is logged once, not at each try. */
 static void set_pod_start_error(PodEntry *entry, const char *message) {
         if (streq_ptr(entry->start_error, message))
@@ -522,6 +536,7 @@ static void set_pod_start_error(PodEntry *entry, const char *message) {
         free(entry->start_error);
         entry->start_error = message ? strdup(message) : NULL;
         if (message) {
+                record_start_error(entry, message);
                 log_set_message_id(MESSAGE_POD_NOT_STARTED);
                 log_error("Cannot start pod '%s', trying again every %us: %s", entry->description,
                           (unsigned) (START_RETRY_USEC / USEC_PER_SEC), message);

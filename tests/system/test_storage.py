@@ -113,3 +113,10 @@ def test_a_broken_edit_does_not_restart_an_evicted_pod(node):
     node.write("kind: Pod\nspec: {", "full.yaml")
     world.wait(lambda: "full.yaml" in node.said(), "it was read")
     assert node.pod("full")["status"]["reason"] == "Evicted"
+
+
+def test_directories_that_are_nested_too_deeply_are_named_so(node):
+    script = "cd /v; i=0; while [ $i -lt 600 ]; do mkdir d && cd d; i=$((i+1)); done; cd /; " + specs.IDLE
+    node.launch(disk_pod("deep", script, size="10Mi"))
+    assert wait_evicted(node, "deep") == \
+        'Usage of EmptyDir volume "v" with the limit "10Mi" cannot be measured: directories are nested too deeply.'
