@@ -216,10 +216,9 @@ def writer(name, script, **spec):
 
 def test_a_pod_that_the_full_disk_does_not_let_start_is_listed(small_disk):
     node = small_disk
-    with open(f"{node.state}/filler", "wb") as filler, pytest.raises(OSError):
+    with open(f"{node.state}/filler", "wb", buffering=0) as filler, pytest.raises(OSError):
         while True:
             filler.write(bytes(4096))
-            filler.flush()
     node.drop(specs.pod("late"))
     pod = node.wait_phase("late", "Pending")
     assert "No space left on device" in pod["status"]["message"]

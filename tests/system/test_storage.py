@@ -40,18 +40,19 @@ def test_a_pod_that_exceeds_an_empty_dir_size_limit_stays_evicted(node):
     node.wait_running("full")
 
 
-def exit_codes(node, name):
-    return [status["state"]["terminated"]["exitCode"] for status in node.pod(name)["status"]["containerStatuses"]]
+def wait_exit_code(node, name):
+    node.wait_pod(name, lambda pod: "terminated" in pod["status"]["containerStatuses"][0]["state"], "its end is known")
+    return node.status(name)["state"]["terminated"]["exitCode"]
 
 
 def test_the_exit_code_of_an_evicted_pod_survives_restarts_of_the_agent(node):
     node.launch(disk_pod("full", WRITE.format("/v/file").replace("exit 0", "exit 7"), size="2Mi"))
     wait_evicted(node, "full")
-    assert exit_codes(node, "full") == [7]
+    assert wait_exit_code(node, "full") == 7
     for _ in range(2):
         node.restart()
         node.wait_phase("full", "Failed")
-        assert exit_codes(node, "full") == [7]
+        assert wait_exit_code(node, "full") == 7
 
 
 def test_a_damaged_record_does_not_start_an_evicted_pod(node):
@@ -63,7 +64,7 @@ def test_a_damaged_record_does_not_start_an_evicted_pod(node):
     node.start()
     status = node.wait_phase("full", "Failed")["status"]
     assert (status["reason"], status["message"]) == ("Evicted", message)
-    assert exit_codes(node, "full") == [7]
+    assert wait_exit_code(node, "full") == 7
     assert node.logged("full") == ["written"], "it did not start again"
 
 
