@@ -2,6 +2,7 @@
 #include "common/utf8.h"
 
 #include <stdint.h>
+#include <string.h>
 
 size_t utf8_character_length(const void *text, size_t left) {
         const uint8_t *p = text;
@@ -35,13 +36,38 @@ bool utf8_is_text(const char *text, size_t length) {
         return true;
 }
 
+uint32_t utf8_decode(const void *text, size_t n) {
+        const uint8_t *p = text;
+        uint32_t character = n > 1 ? p[0] & (0x7fU >> n) : p[0];
+
+        for (size_t i = 1; i < n; i++)
+                character = character << 6 | (p[i] & 0x3fU);
+        return character;
+}
+
+/* What controls a terminal (C0, DEL, C1), breaks a line or changes its direction. */
+static bool controls_terminal(uint32_t c) {
+        return c < ' ' || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+               (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+size_t utf8_printable_length(const void *text, size_t left) {
+        size_t n = utf8_character_length(text, left);
+
+        return n > 0 && !controls_terminal(utf8_decode(text, n)) ? n : 0;
+}
+
 void utf8_sanitize(char *text) {
-        for (uint8_t *p = (uint8_t *) text; *p; p++)
-                if (*p == '\n' || *p == '\r' || *p == '\t')
-                        *p = ' ';
-                else if (*p < ' ' || *p == 0x7f)
-                        *p = '?';
-                else if (*p == 0xc2 && p[1] >= 0x80 &&
-                         p[1] < 0xa0) /* U+009B is equivalent to ESC [ */
-                        p[0] = p[1] = '?';
+        size_t left = strlen(text);
+
+        while (left > 0) {
+                size_t n = utf8_printable_length(text, left);
+
+                if (n == 0) {
+                        *text = strchr("\n\r\t", *text) ? ' ' : '?';
+                        n = 1;
+                }
+                text += n;
+                left -= n;
+        }
 }

@@ -5,13 +5,22 @@
 
 #include "common/macros.h"
 
+#include <stdint.h>
+
 /* The length of the character at the start of 'text', of which 'left' bytes are available (at least
  * one); 0 if it is invalid. */
 size_t utf8_character_length(const void *text, size_t left);
 
+/* The character of 'n' bytes, which utf8_character_length() found. */
+uint32_t utf8_decode(const void *text, size_t n);
+
 /* Whether all of it is valid, without NUL. */
 bool utf8_is_text(const char *text, size_t length);
 
-/* Makes an untrusted text printable: control characters for a terminal or a log, including
- * newlines, become a blank or '?', in place. */
+/* The same; 0 also for what must not reach a terminal or a log unchanged: control characters (C0,
+ * C1), separators of lines, changes of the direction of writing. */
+size_t utf8_printable_length(const void *text, size_t left);
+
+/* Makes an untrusted text printable, in place: newlines and tabs become a blank, each byte of what
+ * is invalid or not printable '?'. */
 void utf8_sanitize(char *text);

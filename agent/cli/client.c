@@ -58,6 +58,16 @@ int client_explain_connection(int code, const char *socket, Error *reterr) {
                           socket, strerror(code));
 }
 
+int client_explain_refusal(long status, char *text, Error *reterr) {
+        text[strcspn(text, "\n")] = '\0';
+        if (text[0] != '<') /* the agent's own are a line of text */
+                return error_setf(reterr, EREMOTEIO, "%s", text);
+        if (status == 413 || status == 414 || status == 431)
+                return error_setf(reterr, E2BIG, "the arguments are too long for the agent");
+        return error_setf(reterr, EREMOTEIO, "the agent does not take the request: status %ld",
+                          status);
+}
+
 static int explain_client_result(ClientTransfer *transfer, CURLcode code, const char *socket,
                                  Error *reterr) {
         long number = 0;
@@ -79,8 +89,8 @@ static int explain_client_result(ClientTransfer *transfer, CURLcode code, const 
         if (curl_transfer_status(&transfer->transfer) == 200)
                 return 0;
         transfer->message[transfer->message_length] = '\0';
-        transfer->message[strcspn(transfer->message, "\n")] = '\0';
-        return error_setf(reterr, EREMOTEIO, "%s", transfer->message);
+        return client_explain_refusal(curl_transfer_status(&transfer->transfer), transfer->message,
+                                      reterr);
 }
 
 static int perform_client_request(ClientTransfer *transfer, CURL *easy, const char *socket,

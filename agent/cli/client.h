@@ -29,5 +29,10 @@ int client_get_json(const char *socket, const char *path, json_t **ret, Error *r
 /* Sets the message of a connection that failed with this errno; returns its negative. */
 int client_explain_connection(int code, const char *socket, Error *reterr);
 
+/* Sets the message of an error response: its body, but not what the agent's HTTP library prints
+ * where it refuses a request itself. Changes 'text'. -E2BIG where the request is too long,
+ * -EREMOTEIO. */
+int client_explain_refusal(long status, char *text, Error *reterr);
+
 /* The cleanup function of jansson has its own attribute. */
 #define cleanup_json cleanup_with(json_decrefp)

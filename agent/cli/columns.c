@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/utf8.h"
 
 typedef struct ColumnCell {
         const char *text;
@@ -63,25 +64,18 @@ static size_t align_block(Columns *columns, ColumnLine *lines, size_t n, size_t 
         return end;
 }
 
-/* The UTF-8 encoding of U+0080 to U+009F, which are terminal control characters, too. */
-static bool is_c1(const char *text, size_t length, size_t i) {
-        unsigned char c = (unsigned char) text[i];
-
-        if (c == 0xc2)
-                return i + 1 < length && (unsigned char) text[i + 1] < 0xa0;
-        return i > 0 && (unsigned char) text[i - 1] == 0xc2 && c < 0xa0;
-}
-
 static void write_printable_text(const char *text, size_t length, FILE *out) {
-        for (size_t i = 0; i < length; i++) {
+        for (size_t i = 0; i < length;) {
                 unsigned char c = (unsigned char) text[i];
+                size_t n = utf8_printable_length(text + i, length - i);
 
-                if (c < ' ' || c == 0x7f)
+                if (n > 0)
+                        fwrite(text + i, 1, n, out);
+                else if (c < ' ' || c == 0x7f)
                         fprintf(out, "^%c", c ^ 0x40);
-                else if (is_c1(text, length, i))
-                        fputc('?', out);
                 else
-                        fputc(c, out);
+                        fputc('?', out);
+                i += MAX(n, (size_t) 1);
         }
 }
 

@@ -166,7 +166,7 @@ static void print_waiting_message(ContainerWait *wait, const char *message) {
                 return;
         free(wait->message);
         wait->message = strdup(message);
-        fprintf(stderr, "Container %s: %s\n", wait->container, message);
+        print_line(stderr, "Container %s: %s", wait->container, message);
 }
 
 /* 1 when it has started, or has even ended. */

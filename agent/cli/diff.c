@@ -35,7 +35,7 @@ typedef struct ManifestDiff {
 } ManifestDiff;
 
 static void fail_diff(ManifestDiff *diff, int r, const Error *error) {
-        fprintf(stderr, "error: %s\n", error_message(error, r));
+        print_line(stderr, "error: %s", error_message(error, r));
         diff->status = DIFF_FAILED;
 }
 
@@ -78,8 +78,9 @@ static void print_edit_changes(const char *label, const EditPlan *plan, EditEffe
 
         if (!changes || !changes[0])
                 return;
-        printf("%s: %s%s%s%s: %s\n", label, container ? "container " : "", strna(container),
-               container ? (effect == EDIT_IN_PLACE ? ": " : " ") : "", what, changes);
+        print_line(stdout, "%s: %s%s%s%s: %s", label, container ? "container " : "",
+                   strna(container), container ? (effect == EDIT_IN_PLACE ? ": " : " ") : "", what,
+                   changes);
 }
 
 static void print_edit_plan(const char *label, const EditPlan *plan, const PodSpec *spec) {

@@ -6,6 +6,7 @@
 #include "agent/cli/words.h"
 #include "agent/cli/yaml.h"
 #include "common/cleanup.h"
+#include "common/utf8.h"
 
 static const char *const format_names[N_FORMATS] = { "", "wide", "json", "yaml", "name" };
 
@@ -26,9 +27,29 @@ bool format_is_table(Format format) {
         return format == FORMAT_TABLE || format == FORMAT_WIDE;
 }
 
+/* What must not reach a terminal stands in strings only, as jansson escapes C0 itself. */
+static void write_json_text(const char *text, FILE *out) {
+        for (size_t left = strlen(text); left > 0;) {
+                size_t n = utf8_printable_length(text, left);
+
+                if (n > 0 || *text == '\n') {
+                        n = MAX(n, (size_t) 1);
+                        fwrite(text, 1, n, out);
+                } else {
+                        n = MAX(utf8_character_length(text, left), (size_t) 1);
+                        fprintf(out, "\\u%04x", utf8_decode(text, n));
+                }
+                text += n;
+                left -= n;
+        }
+}
+
 static int print_json(const json_t *object) {
-        if (json_dumpf(object, stdout, JSON_INDENT(4) | JSON_SORT_KEYS) < 0)
-                return -EIO;
+        cleanup_free char *text = json_dumps(object, JSON_INDENT(4) | JSON_SORT_KEYS);
+
+        if (!text)
+                return -ENOMEM;
+        write_json_text(text, stdout);
         putchar('\n');
         fflush(stdout);
         return 0;

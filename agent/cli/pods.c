@@ -132,9 +132,9 @@ static void print_manifest(const json_t *manifest) {
         json_t *warning;
 
         if (error)
-                fprintf(stderr, "error: %s\n", error);
+                print_line(stderr, "error: %s", error);
         json_array_foreach(json_object_get(manifest, "warnings"), i, warning)
-                fprintf(stderr, "warning: %s\n", strna(json_string_value(warning)));
+                print_line(stderr, "warning: %s", strna(json_string_value(warning)));
 }
 
 void print_manifest_errors(const char *socket) {
@@ -148,16 +148,16 @@ void print_manifest_errors(const char *socket) {
         fflush(stdout);
         r = client_get_json(socket, "/manifests", &report, &error);
         if (r < 0) {
-                fprintf(stderr, "warning: cannot get the status of manifests: %s\n",
-                        error_message(&error, r));
+                print_line(stderr, "warning: cannot get the status of manifests: %s",
+                           error_message(&error, r));
                 return;
         }
         last_error = json_text(report, "trouble");
         if (last_error)
-                fprintf(stderr, "error: %s\n", last_error);
+                print_line(stderr, "error: %s", last_error);
         json_array_foreach(json_object_get(report, "items"), i, item)
                 print_manifest(item);
         json_array_foreach(json_object_get(report, "archives"), i, item)
-                fprintf(stderr, "error: %s: %s\n", strna(json_text(item, "archive")),
-                        strna(json_text(item, "message")));
+                print_line(stderr, "error: %s: %s", strna(json_text(item, "archive")),
+                           strna(json_text(item, "message")));
 }

@@ -121,7 +121,7 @@ static void print_progress_line(RolloutProgress *progress, const char *format, .
         va_end(ap);
         if (streq(line, progress->last))
                 return;
-        printf("%s\n", line);
+        print_line(stdout, "%s", line);
         fflush(stdout);
         memcpy(progress->last, line, sizeof(line));
 }

@@ -4,7 +4,6 @@
 #include "agent/cli/client.h"
 #include "common/channels.h"
 #include "common/cleanup.h"
-#include "common/file.h"
 #include "common/websocket-handshake.h"
 
 #include <sys/socket.h>
@@ -49,7 +48,7 @@ static int read_response_head(int fd, char *ret, size_t size) {
 }
 
 /* The one-line message of an error response. */
-static int read_upgrade_error(int fd, Error *reterr) {
+static int read_upgrade_error(int fd, long status, Error *reterr) {
         char text[1024];
         size_t n = 0;
 
@@ -63,8 +62,21 @@ static int read_upgrade_error(int fd, Error *reterr) {
                         break;
         }
         text[n] = '\0';
-        text[strcspn(text, "\n")] = '\0';
-        return error_setf(reterr, EREMOTEIO, "%s", text);
+        return client_explain_refusal(status, text, reterr);
+}
+
+static int send_upgrade_request(int fd, const char *text) {
+        for (size_t left = strlen(text); left > 0;) {
+                ssize_t n = send(fd, text, left, MSG_NOSIGNAL);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                text += n;
+                left -= (size_t) n;
+        }
+        return 0;
 }
 
 int upgrade_connect(const char *socket_path, const char *path, int *ret, Error *reterr) {
@@ -84,15 +96,16 @@ int upgrade_connect(const char *socket_path, const char *path, int *ret, Error *
                 request = NULL;
                 return -ENOMEM;
         }
-        r = write_all(fd, request, strlen(request));
-        if (r >= 0)
+        r = send_upgrade_request(fd, request);
+        if (r >= 0 ||
+            r == -EPIPE) /* it may have replied to the start of a request that is too long */
                 r = read_response_head(fd, head, sizeof(head));
         if (r < 0)
                 return error_setf(reterr, -r,
                                   "the agent at %s closed the connection within its response (%s)",
                                   socket_path, strerror(-r));
         if (strncmp(head, "HTTP/1.1 101 ", 13) != 0)
-                return read_upgrade_error(fd, reterr);
+                return read_upgrade_error(fd, strtol(head + strcspn(head, " "), NULL, 10), reterr);
         if (!strstr(head, websocket_accept_key(key, accept)))
                 return error_setf(reterr, EPROTO, "the agent at %s does not support WebSocket",
                                   socket_path);

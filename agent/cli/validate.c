@@ -4,6 +4,7 @@
 #include "agent/cli/cli.h"
 
 #include "agent/cli/input.h"
+#include "agent/cli/words.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 
@@ -71,7 +72,7 @@ static int add_seen_object_take(const char *file, char *label_taken, SeenObjects
                 return -ENOMEM;
         other = find_seen_object(seen, label);
         if (other) {
-                fprintf(stderr, "error: %s: %s is already defined in %s\n", file, label, other);
+                print_line(stderr, "error: %s: %s is already defined in %s", file, label, other);
                 return -EEXIST;
         }
         fprintf(out, "%s%s", ftell(out) > 0 ? ", " : "", label);
@@ -82,7 +83,7 @@ static int add_seen_object_take(const char *file, char *label_taken, SeenObjects
 
 static int report_manifest_warnings(const ManifestObjects *objects) {
         strv_foreach(warning, objects->warnings)
-                fprintf(stderr, "error: %s\n", *warning);
+                print_line(stderr, "error: %s", *warning);
         return objects->warnings ? -EINVAL : 0;
 }
 
@@ -116,7 +117,7 @@ static int report_valid_objects(const char *file, const ManifestObjects *objects
         if (fclose(out) != 0)
                 return -ENOMEM;
         if (result >= 0)
-                printf("%s: ok (%s)\n", file, length > 0 ? text : "no object");
+                print_line(stdout, "%s: ok (%s)", file, length > 0 ? text : "no object");
         return result;
 }
 
@@ -129,9 +130,9 @@ static int validate_file(const char *file, SeenObjects *seen) {
         if (r < 0) {
                 (void) report_manifest_warnings(&objects);
                 strv_foreach(message, errors)
-                        fprintf(stderr, "error: %s\n", *message);
+                        print_line(stderr, "error: %s", *message);
                 if (!errors)
-                        fprintf(stderr, "error: %s: %s\n", input_name(file), strerror(-r));
+                        print_line(stderr, "error: %s: %s", input_name(file), strerror(-r));
                 return r;
         }
         return report_valid_objects(input_name(file), &objects, seen);

@@ -3,9 +3,11 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/error.h"
 #include "common/utf8.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -84,4 +86,17 @@ void write_quoted(const char *text, FILE *out) {
                 return;
         utf8_sanitize(copy);
         fputs(copy, out);
+}
+
+void print_line(FILE *out, const char *format, ...) {
+        cleanup_free char *line = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        line = format_message(format, ap);
+        va_end(ap);
+        if (!line)
+                return;
+        write_quoted(line, out);
+        fputc('\n', out);
 }

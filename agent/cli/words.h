@@ -24,3 +24,6 @@ const char *format_long_time(char buffer[LONG_TIME_SIZE], const char *time);
 /* Writes a text that may come from a container, on one line, with control characters made visible.
  */
 void write_quoted(const char *text, FILE *out);
+
+/* Prints a line with texts of files, of containers or of the agent, made printable the same way. */
+void print_line(FILE *out, const char *format, ...) printf_like(2, 3);

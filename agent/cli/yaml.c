@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/macros.h"
+#include "common/utf8.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -225,6 +226,23 @@ static int on_yaml_output(void *userdata, unsigned char *data, size_t length) {
         return fwrite(data, 1, length, userdata) == length;
 }
 
+/* libyaml writes changes of the direction of writing as they are, unless it escapes all that is not
+ * ASCII. */
+static bool is_printable_json(json_t *json) {
+        cleanup_free char *text = json_dumps(json, JSON_ENCODE_ANY);
+        size_t left = text ? strlen(text) : 0;
+
+        for (const char *p = text; left > 0;) {
+                size_t n = utf8_printable_length(p, left);
+
+                if (n == 0)
+                        return false;
+                p += n;
+                left -= n;
+        }
+        return true;
+}
+
 int yaml_write(json_t *json, FILE *out) {
         yaml_emitter_t emitter;
         int r;
@@ -232,7 +250,7 @@ int yaml_write(json_t *json, FILE *out) {
         if (!yaml_emitter_initialize(&emitter))
                 return -ENOMEM;
         yaml_emitter_set_output(&emitter, on_yaml_output, out);
-        yaml_emitter_set_unicode(&emitter, 1);
+        yaml_emitter_set_unicode(&emitter, is_printable_json(json));
         yaml_emitter_set_width(&emitter, -1);
         r = emit_document(&emitter, json);
         yaml_emitter_delete(&emitter);

@@ -9,6 +9,7 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/hash.h"
 #include "common/log.h"
 
 #include <dirent.h>
@@ -33,6 +34,10 @@ int daemonset_checkpoint_store(const char *state_dir, const char *uid,
 
         if (!text)
                 return -ENOMEM;
+        if (strlen(text) + SHA256_HEX_SIZE > HISTORY_MAX_BYTES)
+                return error_setf(reterr, E2BIG,
+                                  "the checkpoint of daemonset %s/%s would be larger than %d MiB",
+                                  history->namespace, history->name, HISTORY_MAX_BYTES / (int) MIB);
         fd = open_daemonsets_directory(state_dir);
         r = fd < 0 ? fd : checksummed_write_at(fd, uid, text, 0600);
         if (r < 0)

@@ -119,13 +119,19 @@ int http_split_container_path(char *path, const char *ret_names[3]) {
         return next ? -EINVAL : 0;
 }
 
-bool http_require_root(struct MHD_Connection *http, enum MHD_Result *ret) {
+bool http_is_root(struct MHD_Connection *http) {
+        const HttpConnection *connection = http_connection_of(http);
         struct ucred peer;
         socklen_t size = sizeof(peer);
 
-        if (getsockopt(http_connection_fd(http_connection_of(http)), SOL_SOCKET, SO_PEERCRED, &peer,
-                       &size) >= 0 &&
-            (peer.uid == 0 || peer.uid == geteuid()))
+        return connection &&
+               getsockopt(http_connection_fd(connection), SOL_SOCKET, SO_PEERCRED, &peer, &size) >=
+                       0 &&
+               (peer.uid == 0 || peer.uid == geteuid());
+}
+
+bool http_require_root(struct MHD_Connection *http, enum MHD_Result *ret) {
+        if (http_is_root(http))
                 return true;
         *ret = http_reply_error(http, MHD_HTTP_FORBIDDEN, "only root may send this request");
         return false;

@@ -51,5 +51,8 @@ int http_query_number(struct MHD_Connection *http, const char *name, int64_t min
 /* Splits "<namespace>/<pod>/<container>" in place. 0 or -EINVAL. */
 int http_split_container_path(char *path, const char *ret_names[3]);
 
-/* True if the client is root or the agent's user; otherwise the reply is 403. */
+/* Whether the client is root or the agent's user. */
+bool http_is_root(struct MHD_Connection *http);
+
+/* The same; otherwise the reply is 403. */
 bool http_require_root(struct MHD_Connection *http, enum MHD_Result *ret);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The socket and the connections of the HTTP server. Clients are accepted here, to check their
- * credentials and to leave them in the queue of the socket while there are too many. There is no
- * timer while no client is connected. */
+ * credentials, to count them for each user, and to let them wait while there are too many. There is
+ * no timer while no client is connected. */
 
 #include "agent/http/http-server.h"
 
+#include "agent/http/client-limits.h"
 #include "agent/http/handlers.h"
 #include "agent/http/http-connection.h"
 #include "common/cleanup.h"
@@ -25,7 +26,6 @@
 enum {
         BACKLOG = 64,
         ACCEPT_MAX = 16, /* in one turn */
-        HTTP_CONNECTIONS_MAX = 32,
         HTTP_CONNECTION_MEMORY = 32 * 1024,
 };
 
@@ -48,7 +48,7 @@ struct HttpServer {
         uid_t api_uid;
         gid_t api_gid;
 
-        unsigned n_connections;
+        ClientLimits clients;
         ResponseStreams streams;
 };
 
@@ -72,9 +72,30 @@ void http_server_schedule_run(HttpServer *server) {
         mhd_loop_schedule_run(&server->mhd);
 }
 
-static void resume_yielding_streams(void *userdata) {
+static uid_t uid_of_peer(int fd) {
+        struct ucred peer = { .uid = (uid_t) -1 };
+        socklen_t size = sizeof(peer);
+
+        (void) getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+        return peer.uid;
+}
+
+static void serve_http_client(HttpServer *server, int fd_consume) {
+        static const struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+        (void) MHD_add_connection(server->mhd.mhd, fd_consume, (const struct sockaddr *) &address,
+                                  sizeof(address.sun_family));
+}
+
+static void serve_waiting_clients(HttpServer *server) {
+        for (int fd; (fd = client_limits_next(&server->clients)) >= 0;)
+                serve_http_client(server, fd);
+}
+
+static void continue_http_server(void *userdata) {
         HttpServer *server = userdata;
 
+        serve_waiting_clients(server);
         response_streams_resume_yielding(&server->streams);
 }
 
@@ -83,18 +104,18 @@ static void resume_yielding_streams(void *userdata) {
 static void on_mhd_connection(void *userdata, struct MHD_Connection *http, void **context,
                               enum MHD_ConnectionNotificationCode code) {
         HttpServer *server = userdata;
+        int fd = MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 
         if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-                int fd = MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD)
-                                 ->connect_fd;
-
-                server->n_connections++;
+                client_limits_add(&server->clients, uid_of_peer(fd));
                 *context = http_connection_new(server->event, fd, server->request_timeout_usec);
                 return;
         }
-        server->n_connections--;
+        client_limits_remove(&server->clients, uid_of_peer(fd));
         http_connection_free(*context);
         *context = NULL;
+        if (server->clients.n_waiting > 0)
+                http_server_schedule_run(server);
         (void) sd_event_source_set_enabled(server->listen_source, SD_EVENT_ON);
 }
 
@@ -127,12 +148,7 @@ static bool is_api_user(const HttpServer *server, uid_t uid) {
 }
 
 static bool is_api_peer(const HttpServer *server, struct MHD_Connection *http) {
-        int fd = http_connection_fd(http_connection_of(http));
-        struct ucred peer;
-        socklen_t size = sizeof(peer);
-
-        return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) >= 0 &&
-               is_api_user(server, peer.uid);
+        return is_api_user(server, uid_of_peer(http_connection_fd(http_connection_of(http))));
 }
 
 bool http_require_api_peer(const HttpServer *server, struct MHD_Connection *http,
@@ -162,13 +178,12 @@ static bool is_peer_allowed(const HttpServer *server, int fd) {
         return peer.gid == st.st_gid || is_peer_in_group(fd, st.st_gid);
 }
 
-static void refuse_peer(int fd) {
-        static const char text[] = "only root and the group of the socket may connect\n";
+static void refuse_peer(int fd, const char *status, const char *text) {
         char answer[256];
         int n = snprintf(answer, sizeof(answer),
-                         "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\n"
+                         "HTTP/1.1 %s\r\nContent-Type: text/plain\r\n"
                          "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
-                         sizeof(text) - 1, text);
+                         status, strlen(text), text);
 
         (void) send(fd, answer, (size_t) n, MSG_NOSIGNAL | MSG_DONTWAIT);
         close_fd(fd);
@@ -190,18 +205,20 @@ static void pause_accepting_clients(HttpServer *server) {
 }
 
 static int accept_http_client(HttpServer *server, int listen_fd) {
-        struct sockaddr_un address;
-        socklen_t length = sizeof(address);
-        int fd = accept4(listen_fd, (struct sockaddr *) &address, &length,
-                         SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        uid_t uid;
 
         if (fd < 0)
                 return -errno;
+        uid = uid_of_peer(fd);
         if (!is_peer_allowed(server, fd))
-                refuse_peer(fd);
-        else
-                (void) MHD_add_connection(server->mhd.mhd, fd, (struct sockaddr *) &address,
-                                          length);
+                refuse_peer(fd, "403 Forbidden",
+                            "only root and the group of the socket may connect\n");
+        else if (client_limits_allow(&server->clients, uid))
+                serve_http_client(server, fd);
+        else if (!client_limits_wait_take(&server->clients, uid, fd))
+                refuse_peer(fd, "503 Service Unavailable",
+                            "too many connections of this user to the agent\n");
         return 0;
 }
 
@@ -209,12 +226,12 @@ static int on_http_listen_socket(sd_event_source *source, int fd, uint32_t event
         HttpServer *server = userdata;
         int r = 0;
 
-        for (unsigned i = 0;
-             i < ACCEPT_MAX && r >= 0 && server->n_connections < HTTP_CONNECTIONS_MAX; i++)
+        for (unsigned i = 0; i < ACCEPT_MAX && r >= 0 && server->clients.n_served < CLIENTS_MAX;
+             i++)
                 r = accept_http_client(server, fd);
         if (r < 0 && r != -EAGAIN && r != -ECONNABORTED && r != -EINTR)
                 pause_accepting_clients(server);
-        if (server->n_connections >= HTTP_CONNECTIONS_MAX)
+        if (server->clients.n_served >= CLIENTS_MAX)
                 (void) sd_event_source_set_enabled(server->listen_source, SD_EVENT_OFF);
         mhd_loop_run(&server->mhd);
         return 0;
@@ -233,6 +250,7 @@ static void find_api_user(HttpServer *server) {
         server->has_api_user = true;
         server->api_uid = user->pw_uid;
         server->api_gid = user->pw_gid;
+        server->clients.service_uid = user->pw_uid;
 }
 
 /* Binds to a temporary name and renames it over the path. */
@@ -274,7 +292,7 @@ static struct MHD_Daemon *start_http_daemon(HttpServer *server) {
                                 MHD_OPTION_NOTIFY_CONNECTION, on_mhd_connection, server,
                                 MHD_OPTION_NOTIFY_COMPLETED, on_mhd_request_completed, server,
                                 MHD_OPTION_UNESCAPE_CALLBACK, mhd_unescape_path, server,
-                                MHD_OPTION_CONNECTION_LIMIT, (unsigned) HTTP_CONNECTIONS_MAX,
+                                MHD_OPTION_CONNECTION_LIMIT, (unsigned) CLIENTS_MAX,
                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HTTP_CONNECTION_MEMORY,
                                 MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_END);
 }
@@ -322,7 +340,7 @@ int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *ret
         if (!server->socket_path)
                 return -ENOMEM;
 
-        server->mhd.on_deferred_run = resume_yielding_streams;
+        server->mhd.on_deferred_run = continue_http_server;
         server->mhd.userdata = server;
         r = mhd_loop_start(&server->mhd, server->event, start_http_daemon(server));
         if (r < 0)
@@ -352,6 +370,7 @@ HttpServer *http_server_free(HttpServer *server) {
         if (server->mhd.mhd)
                 response_streams_abort_all(&server->streams);
         mhd_loop_stop(&server->mhd);
+        client_limits_done(&server->clients);
         if (server->socket_path)
                 remove_http_socket(server);
         sd_event_source_disable_unref(server->listen_source);
@@ -365,8 +384,9 @@ HttpServer *http_server_free(HttpServer *server) {
 void http_server_dump(const HttpServer *server, FILE *out) {
         dump_section(out, "HTTP server");
         dump_line(out, 1, "socket: %s", server->socket_path);
-        dump_line(out, 1, "connections: %u of %u", server->n_connections, HTTP_CONNECTIONS_MAX);
+        dump_line(out, 1, "connections: %zu of %u, waiting: %zu", server->clients.n_served,
+                  CLIENTS_MAX, server->clients.n_waiting);
         dump_line(out, 1, "unbounded streams: %u of %u", server->streams.n_unbounded,
-                  UNBOUNDED_STREAMS_MAX);
+                  UNBOUNDED_STREAMS_MAX + UNBOUNDED_STREAMS_OF_ROOT);
         dump_timer(out, 1, "clients are accepted again", server->accept_retry_timer);
 }

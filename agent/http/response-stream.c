@@ -172,15 +172,15 @@ static ResponseStream *response_stream_new(ResponseStreams *streams, struct MHD_
 enum MHD_Result response_stream_start(ResponseStreams *streams, struct MHD_Connection *http,
                                       const ResponseStreamKind *kind, void *source_consume,
                                       ResponseStream **ret) {
+        unsigned max = UNBOUNDED_STREAMS_MAX + (http_is_root(http) ? UNBOUNDED_STREAMS_OF_ROOT : 0);
         struct MHD_Response *response;
         ResponseStream *stream;
         enum MHD_Result result;
 
-        if (kind->is_unbounded && streams->n_unbounded >= UNBOUNDED_STREAMS_MAX) {
+        if (kind->is_unbounded && streams->n_unbounded >= max) {
                 kind->free(source_consume);
                 return http_reply_error(http, MHD_HTTP_SERVICE_UNAVAILABLE,
-                                        "too many clients watch or follow (at most %d)",
-                                        UNBOUNDED_STREAMS_MAX);
+                                        "too many clients watch or follow (at most %u)", max);
         }
         stream = response_stream_new(streams, http, kind, source_consume);
         if (!stream) {

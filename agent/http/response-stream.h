@@ -10,6 +10,7 @@
 
 enum {
         UNBOUNDED_STREAMS_MAX = 24, /* fewer than connections, so that requests are always served */
+        UNBOUNDED_STREAMS_OF_ROOT = 6, /* in addition */
 };
 
 typedef struct ResponseStream ResponseStream;

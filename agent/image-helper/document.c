@@ -3,12 +3,26 @@
 
 #include "common/strv.h"
 
+/* jansson quotes what it could not read; the document may consist of passwords. */
+static int length_before_quotation(const char *text) {
+        static const char *const starts[] = { " near ", " Unicode " };
+        const char *end = text + strlen(text);
+
+        for (size_t i = 0; i < N_ELEMENTS(starts); i++) {
+                const char *start = strstr(text, starts[i]);
+
+                end = start && start < end ? start : end;
+        }
+        return (int) (end - text);
+}
+
 int document_parse(const char *text, size_t length, json_t **ret, Error *reterr) {
         json_error_t error;
         json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
 
         if (!json)
-                return error_setf(reterr, EBADMSG, "line %d: %s", error.line, error.text);
+                return error_setf(reterr, EBADMSG, "line %d: %.*s", error.line,
+                                  length_before_quotation(error.text), error.text);
         *ret = json;
         return 0;
 }

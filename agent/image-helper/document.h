@@ -19,7 +19,7 @@ enum {
 #define cleanup_json cleanup_with(json_decrefp)
 
 /* Parses a document; a duplicate key in an object is refused, because readers differ in which one
- * counts. 0 or -EBADMSG. */
+ * counts. The message quotes nothing of it. 0 or -EBADMSG. */
 int document_parse(const char *text, size_t length, json_t **ret, Error *reterr);
 
 /* A string member of an object; NULL if it is missing or of another type. */

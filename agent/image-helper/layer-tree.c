@@ -46,8 +46,8 @@ int layer_tree_new(int fd, const LayerView *below, LayerTree **ret) {
         tree->layers[0] = fd;
         if (below->n_layers > 0)
                 memcpy(tree->layers + 1, below->layers, below->n_layers * sizeof(int));
-        tree->all =
-                (LayerView){ tree->layers, below->n_layers + 1, below->gate, below->n_before + 1 };
+        tree->all = (LayerView){ tree->layers, below->n_layers + 1, below->gate,
+                                 below->n_before + 1, below->lookups };
         tree->below = *below;
         tree->below.layers = tree->layers + 1;
         *ret = TAKE_PTR(tree);

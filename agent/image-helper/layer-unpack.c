@@ -43,6 +43,7 @@ UnpackBudget *unpack_budget_new(void) {
                 return NULL;
         atomic_init(&allowance->bytes, IMAGE_BYTES_MAX);
         atomic_init(&allowance->entries, IMAGE_ENTRIES_MAX);
+        atomic_init(&allowance->lookups, IMAGE_LOOKUPS_MAX);
         return allowance;
 }
 
@@ -368,13 +369,15 @@ int unpack_layer_tar(ByteStream *tar, int fd, const LayerView *below, UnpackBudg
         cleanup_with(archive_read_freep) struct archive *archive = NULL;
         cleanup_with(layer_tree_freep) LayerTree *tree = NULL;
         UnpackedLayer layer = { .tar = tar, .allowance = allowance };
+        LayerView counted = *below;
         int r;
 
+        counted.lookups = &allowance->lookups;
         byte_stream_limit(tar, IMAGE_BYTES_MAX);
         r = byte_stream_open_tar(tar, &archive, reterr);
         if (r < 0)
                 return r;
-        r = layer_tree_new(fd, below, &tree);
+        r = layer_tree_new(fd, &counted, &tree);
         if (r < 0)
                 return r;
         layer.archive = archive;

@@ -13,10 +13,12 @@
 typedef struct UnpackBudget {
         _Atomic uint64_t bytes; /* of files, including holes */
         _Atomic uint64_t entries;
+        _Atomic int64_t lookups; /* see LayerView */
 } UnpackBudget;
 
 enum {
-        IMAGE_ENTRIES_MAX = 2000000
+        IMAGE_ENTRIES_MAX = 2000000,
+        IMAGE_LOOKUPS_MAX = 100000000 /* some minutes of CPU time; an image takes some thousands */
 };
 
 #define IMAGE_BYTES_MAX (UINT64_C(128) << 30)

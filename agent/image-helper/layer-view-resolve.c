@@ -84,5 +84,8 @@ int layer_view_resolve(const LayerView *view, const char *path, char ret[static 
         do
                 r = resolve_step(view, ret, rest, &links, reterr);
         while (r > 0);
+        if (r == -ELOOP && view->lookups && atomic_load(view->lookups) <= 0)
+                return error_setf(reterr, ELOOP,
+                                  "the paths of the image take too many steps to resolve");
         return r;
 }

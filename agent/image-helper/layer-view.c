@@ -31,8 +31,15 @@ bool directory_is_opaque(int fd) {
         return fgetxattr(fd, XATTR_OPAQUE, &value, sizeof(value)) == 1 && value == 'y';
 }
 
+/* A component in a layer is one look-up: paths through many links, or through many directories,
+ * take thousands of them in each of many layers. */
+static bool may_look_up(const LayerView *view) {
+        return !view->lookups || atomic_fetch_sub(view->lookups, 1) > 0;
+}
+
 /* 1: it is here. 0: search the layer below. -ENOENT: this layer hides the ones below. */
-static int find_in_layer(int layer_fd, const char *path, struct stat *ret) {
+static int find_in_layer(const LayerView *view, size_t i, const char *path, struct stat *ret) {
+        int layer_fd = view->layers[i];
         cleanup_close int fd = -EBADF;
         bool hides = false;
         struct stat st;
@@ -44,6 +51,8 @@ static int find_in_layer(int layer_fd, const char *path, struct stat *ret) {
                 char component[TAR_NAME_LENGTH_MAX + 1];
                 size_t n = strcspn(p, "/");
 
+                if (!may_look_up(view))
+                        return -ELOOP;
                 (void) snprintf(component, sizeof(component), "%.*s", (int) n, p);
                 if (fstatat(dir_fd, component, &st, AT_SYMLINK_NOFOLLOW) < 0) {
                         if (errno == ENOENT)
@@ -86,7 +95,7 @@ int layer_view_find(const LayerView *view, const char *path, struct stat *ret) {
 
                 if (r < 0)
                         return r;
-                r = find_in_layer(view->layers[i], path, ret);
+                r = find_in_layer(view, i, path, ret);
                 if (r < 0)
                         return r;
                 if (r > 0)

@@ -7,6 +7,8 @@
 #include "common/error.h"
 
 #include <limits.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #define XATTR_OPAQUE "trusted.overlay.opaque"
@@ -23,13 +25,16 @@ typedef struct LayerView {
         LayerViewGate
                 *gate; /* of all but the first 'n_before'; NULL: all are complete. Borrowed. */
         size_t n_before;
+        _Atomic int64_t *lookups; /* that all layers of the image may still do; NULL: any number.
+                                     Borrowed. */
 } LayerView;
 
 /* Waits until layer 'i' is complete. 0 or -errno. */
 int layer_view_await(const LayerView *view, size_t i);
 
 /* Looks up a relative path without symbolic links on its way (the last component may be one); "" is
- * the top. The number of the layer that it is in, -ENOENT, or another -errno. */
+ * the top. The number of the layer that it is in, -ENOENT, -ELOOP where no look-up is left, or
+ * another -errno. */
 int layer_view_find(const LayerView *view, const char *path, struct stat *ret);
 
 /* Opens what layer_view_find() finds, with O_NOFOLLOW. A descriptor or -errno. */
@@ -40,7 +45,7 @@ int layer_view_readlink(const LayerView *view, int i, const char *path, char *bu
 
 /* Resolves the links of a path: the result has none, not even at its end, and ".." at the top stays
  * there. Missing components are kept as they are. 0, -ENOTDIR with a message if a file is on the
- * way, -ELOOP, -ENAMETOOLONG. */
+ * way, -ELOOP (too many links, or, with a message, no look-up left), -ENAMETOOLONG. */
 int layer_view_resolve(const LayerView *view, const char *path, char ret[static PATH_MAX],
                        Error *reterr);
 

@@ -7,49 +7,7 @@
 #include "agent/image-helper/safe-message.h"
 
 #include "common/cleanup.h"
-
-#include <stdint.h>
-
-/* By the first byte; 0 if it does not start a character. */
-static size_t sequence_length(unsigned char first) {
-        if (first < 0x80)
-                return 1;
-        if (first < 0xc0 || first >= 0xf8)
-                return 0;
-        return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-}
-
-/* Control characters, line and paragraph separators, changes of direction. */
-static bool moves_cursor(uint32_t character) {
-        return character < 0x20 || (character >= 0x7f && character < 0xa0) ||
-               (character >= 0x2028 && character < 0x202f);
-}
-
-/* The number of bytes of the character at the start, 0 if it must not be printed. */
-static size_t character_length(const unsigned char *text) {
-        static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-        size_t n = sequence_length(text[0]);
-        uint32_t value = n > 1 ? text[0] & (0x7fU >> n) : text[0];
-
-        for (size_t i = 1; i < n; i++) {
-                if ((text[i] & 0xc0) != 0x80)
-                        return 0;
-                value = value << 6 | (text[i] & 0x3fU);
-        }
-        if (value < least[n] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
-                return 0;
-        return moves_cursor(value) ? 0 : n;
-}
-
-static void replace_unsafe_characters(char *text) {
-        for (unsigned char *p = (unsigned char *) text; *p;) {
-                size_t n = character_length(p);
-
-                if (n == 0)
-                        *p = '?';
-                p += n > 0 ? n : 1;
-        }
-}
+#include "common/utf8.h"
 
 static bool is_inside(char byte) {
         return ((unsigned char) byte & 0xc0) == 0x80;
@@ -76,7 +34,7 @@ char *format_safe_message(const Error *error, int r) {
         char *text = strdup(error_message(error, r));
 
         if (text) {
-                replace_unsafe_characters(text);
+                utf8_sanitize(text);
                 shorten_message(text);
         }
         return text;

@@ -35,9 +35,26 @@ const char *decode_path_format(const DecodePath *path, char buffer[DECODE_PATH_S
         return buffer;
 }
 
+/* All messages that quote a value do it at their end: "must be a mapping, not the string 'x'". */
+static void hide_value(Error *error) {
+        static const char *const harmless[] = { ", not a list", ", not a mapping",
+                                                ", not nothing" };
+        char *end = error && error->message ? strstr(error->message, ", not ") : NULL;
+
+        for (size_t i = 0; end && i < N_ELEMENTS(harmless); i++)
+                if (streq(end, harmless[i]))
+                        return;
+        if (end) {
+                explicit_bzero(end, strlen(end));
+                *end = '\0';
+        }
+}
+
 int decode_error_at(const Decoder *d, const YamlNode *node, const DecodePath *path, int r) {
         char text[DECODE_PATH_SIZE];
 
+        if (d->hides_values)
+                hide_value(d->reterr);
         decode_path_format(path, text);
         if (!d->file)
                 return text[0] ? error_prefixf(d->reterr, r, "%s", text) : r;
@@ -108,10 +125,11 @@ int decode_take_warnings(Decoder *d, char ***ret) {
 /* "must be <what>, not <what it is>", with advice where quotes are the cause. */
 static int refuse_type(const Decoder *d, const YamlNode *node, const char *what,
                        const char *advice) {
+        bool hides_value = d->hides_values && yaml_node_is_scalar(node);
         char text[DESCRIPTION_SIZE];
 
-        return error_setf(d->reterr, EINVAL, "must be %s, not %s%s", what,
-                          yaml_node_describe(node, text), advice);
+        return error_setf(d->reterr, EINVAL, "must be %s%s%s%s", what, hides_value ? "" : ", not ",
+                          hides_value ? "" : yaml_node_describe(node, text), advice);
 }
 
 /* For a value that would be valid without its quotes. */

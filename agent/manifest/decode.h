@@ -40,6 +40,7 @@ typedef struct DecodeErrors {
 typedef struct Decoder {
         const char *file; /* NULL: messages lack the place in a file */
         DecodeMode mode;
+        bool hides_values; /* of a Secret: messages end before ", not <the value>" */
         char **warnings;
         size_t n_warnings;    /* total number, reported or not */
         char *without_effect; /* DECODE_CONFIG: the refused fields with a value: "a, b" */
@@ -52,7 +53,8 @@ typedef struct Decoder {
 int decode_object(Decoder *decoder, const YamlNode *node, const Schema *schema,
                   const DecodePath *path, void *object);
 
-/* Prefixes the message with "web.yaml:7:11: spec.containers[0].name: ". Returns r. */
+/* Prefixes the message with "web.yaml:7:11: spec.containers[0].name: ", without what a Secret
+ * hides. Returns r. */
 int decode_error_at(const Decoder *decoder, const YamlNode *node, const DecodePath *path, int r);
 
 /* Takes the error of a field, an item or a rule, after which the walk can continue: 0, or -ENOMEM.

@@ -12,6 +12,11 @@
 #include "common/strv.h"
 
 #include <assert.h>
+#include <inttypes.h>
+
+/* Of texts in the manifest of a pod or a DaemonSet, more than an API server stores. Its record,
+ * where each byte may be an escape of six, stays below POD_RECORD_MAX. */
+#define POD_TEXT_MAX (2 * MIB)
 
 typedef struct ManifestParser {
         Decoder decoder;
@@ -164,10 +169,24 @@ static int complete_pod(ManifestParser *parser, const YamlNode *node, const Deco
         return r < 0 ? r : pod_set_identity(pod, parser->node_name);
 }
 
+static int check_text_size(const ManifestParser *parser, const YamlNode *node,
+                           const DecodePath *path) {
+        const Decoder *d = &parser->decoder;
+
+        if (node->bytes <= POD_TEXT_MAX || d->mode != DECODE_MANIFEST)
+                return 0;
+        return decode_error_at(d, node, path,
+                               error_setf(d->reterr, EINVAL,
+                                          "must be at most %zu MiB, not %" PRIu32 " bytes",
+                                          POD_TEXT_MAX / MIB, node->bytes));
+}
+
 static int parse_pod(ManifestParser *parser, const YamlNode *node, const DecodePath *path) {
         cleanup_with(pod_freep) Pod *pod = NULL;
-        int r;
+        int r = check_text_size(parser, node, path);
 
+        if (r < 0)
+                return r;
         r = decode_pod(&parser->decoder, node, path, &pod);
         if (r < 0)
                 return r;
@@ -198,8 +217,10 @@ static bool has_duplicate_daemonset(const ManifestParser *parser, const DaemonSe
 static int parse_daemonset(ManifestParser *parser, const YamlNode *node, const DecodePath *path) {
         cleanup_with(daemonset_freep) DaemonSet *set = NULL;
         DaemonSet **longer;
-        int r = daemonset_parse(&parser->decoder, node, path, parser->node_name, &set);
+        int r = check_text_size(parser, node, path);
 
+        if (r >= 0)
+                r = daemonset_parse(&parser->decoder, node, path, parser->node_name, &set);
         if (r < 0)
                 return r;
         if (has_duplicate_daemonset(parser, set))
@@ -299,6 +320,7 @@ static int parse_kind(ManifestParser *parser, const YamlNode *node, const Decode
         const char *expected;
         ObjectKind data = 0;
 
+        parser->decoder.hides_values = streq(kind, "Secret") || streq(kind, "List");
         if (streq(kind, "DaemonSet"))
                 return parse_daemonset(parser, node, path);
         while (data < N_OBJECT_KINDS && !streq(kind, object_kind_names[data]))
@@ -317,10 +339,11 @@ static int parse_kind(ManifestParser *parser, const YamlNode *node, const Decode
 }
 
 static int parse_object(ManifestParser *parser, const YamlNode *node, const DecodePath *path) {
-        const Decoder *d = &parser->decoder;
+        Decoder *d = &parser->decoder;
         const char *version, *kind;
         char text[DESCRIPTION_SIZE];
 
+        d->hides_values = true; /* until its kind is known */
         if (node->kind != YAML_NODE_MAPPING)
                 return decode_error_at(d, node, path,
                                        error_setf(d->reterr, EINVAL,

@@ -5,10 +5,15 @@
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
 #include "common/cleanup.h"
+#include "common/strv.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+
+enum {
+        EXEC_JSON_MAX = 60 * 1024
+};
 
 static const char not_in_init[] = "may not be set for init containers without restartPolicy=Always";
 
@@ -70,6 +75,28 @@ static int check_sleep(const ProbePosition *position, const SleepAction *sleep) 
                 grace);
 }
 
+static size_t length_as_json(const char *text) {
+        size_t n = sizeof("\"\",") - 1;
+
+        for (; *text; text++)
+                n += (unsigned char) *text < ' ' ? sizeof("\\u0000") - 1
+                     : strchr("\"\\", *text)     ? 2
+                                                 : 1;
+        return n;
+}
+
+/* The shim gets the command in one packet. That of an API server's pod fails when it is run. */
+static int check_exec(const ProbePosition *position, const ExecAction *exec) {
+        size_t n = 0;
+
+        strv_foreach(argument, exec->command)
+                n += length_as_json(*argument);
+        if (n <= EXEC_JSON_MAX || rules_are_of_api(position->rules))
+                return 0;
+        return probe_error(position, "exec.command",
+                           "must be at most %d bytes together as JSON, not %zu", EXEC_JSON_MAX, n);
+}
+
 /* Exactly one kind of handler. */
 static int check_handler_kinds(const ProbePosition *position, const Handler *handler) {
         const struct {
@@ -96,6 +123,10 @@ static int check_handler_kinds(const ProbePosition *position, const Handler *han
 static int check_handler(const ProbePosition *position, const Handler *handler) {
         int r = check_handler_kinds(position, handler);
 
+        if (r < 0)
+                return r;
+        if (handler->exec)
+                r = check_exec(position, handler->exec);
         if (r < 0)
                 return r;
         if (handler->http_get)

@@ -24,6 +24,7 @@ struct YamlNode {
         uint32_t line; /* both from 1 */
         uint32_t column;
         uint32_t weight; /* nodes in it, itself included, aliases expanded */
+        uint32_t bytes;  /* of the texts in it, aliases expanded */
         uint32_t height; /* levels in it */
         uint32_t n;      /* items of a sequence, pairs of a mapping */
         union {

@@ -3,6 +3,9 @@
 /* The tree is built from libyaml's events without recursion: finished nodes stay on a stack until
  * their parent ends and takes them.
  *
+ * No message quotes a value, an alias or a tag: a password without quotes may start with '*' or
+ * '!'.
+ *
  * The content of a file cannot make the tree large: every node counts against a budget when it is
  * created, and an alias counts with all nodes that it refers to although it shares them, so that a
  * walk over the tree is bounded, too. */
@@ -56,6 +59,7 @@ typedef struct YamlTreeBuilder {
         YamlAnchor anchors[TREE_ANCHORS_MAX];
         size_t n_anchors;
         size_t n_nodes;
+        size_t n_alias_bytes;
         Error *reterr;
 } YamlTreeBuilder;
 
@@ -196,12 +200,10 @@ static int finish_yaml_node(YamlTreeBuilder *b, const YamlNode *node) {
         return b->depth > 0 ? push_yaml_node(b, node) : document_add(b, node);
 }
 
-static int refuse_tag(YamlTreeBuilder *b, const YamlNode *node, const yaml_char_t *tag) {
-        char text[EXCERPT_SIZE];
-
+static int refuse_tag(YamlTreeBuilder *b, const YamlNode *node) {
         return refuse_yaml_at(b, node->line, node->column,
-                              "has the tag '%s', which does not go with it; leave it out",
-                              excerpt(text, (const char *) tag));
+                              "has a tag that does not go with it; leave it out, or quote a text "
+                              "that starts with '!'");
 }
 
 static int handle_yaml_scalar(YamlTreeBuilder *b, const yaml_event_t *event) {
@@ -223,9 +225,10 @@ static int handle_yaml_scalar(YamlTreeBuilder *b, const yaml_event_t *event) {
         node->text = arena_text(b->tree.arena, value, length);
         if (!node->text)
                 return -ENOMEM;
+        node->bytes = (uint32_t) length;
         if (tag) {
                 if (scalar_resolve_tagged(node->text, tag, &node->kind) < 0)
-                        return refuse_tag(b, node, event->data.scalar.tag);
+                        return refuse_tag(b, node);
         } else if (event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
                 node->kind = scalar_resolve(node->text);
         r = anchor_add(b, event->data.scalar.anchor, node);
@@ -236,24 +239,26 @@ static int handle_yaml_alias(YamlTreeBuilder *b, const yaml_event_t *event) {
         size_t line = event->start_mark.line + 1, column = event->start_mark.column + 1;
         const char *name = (const char *) event->data.alias.anchor;
         const YamlNode *node = NULL;
-        char text[EXCERPT_SIZE];
 
         for (size_t i = b->n_anchors; i > 0 && !node; i--)
                 if (streq(b->anchors[i - 1].name, name))
                         node = b->anchors[i - 1].node;
-        excerpt(text, name);
         if (!node)
-                return refuse_yaml_at(b, line, column, "the alias '*%s' lacks an anchor before it",
-                                      text);
+                return refuse_yaml_at(b, line, column,
+                                      "the alias lacks an anchor before it; quote a text that "
+                                      "starts with '*'");
         /* The weight of a collection is set when it ends. */
         if (node->weight == 0)
-                return refuse_yaml_at(b, line, column, "the alias '*%s' stands in what it names",
-                                      text);
+                return refuse_yaml_at(b, line, column, "the alias stands in what it names");
         b->n_nodes += node->weight;
         if (b->n_nodes > TREE_NODES_MAX)
                 return refuse_yaml_at(b, line, column,
                                       "holds more than %d values, aliases expanded",
                                       TREE_NODES_MAX);
+        b->n_alias_bytes += node->bytes;
+        if (b->n_alias_bytes > TREE_ALIAS_TEXT_MAX)
+                return refuse_yaml_at(b, line, column, "holds more than %d MiB of text by aliases",
+                                      TREE_ALIAS_TEXT_MAX / (int) MIB);
         if (b->depth + node->height > TREE_DEPTH_MAX)
                 return refuse_yaml_at(b, line, column, "is nested deeper than %d levels",
                                       TREE_DEPTH_MAX);
@@ -271,7 +276,7 @@ static int handle_yaml_collection_start(YamlTreeBuilder *b, const yaml_event_t *
         if (r < 0)
                 return r;
         if (tag && !streq((const char *) tag, own) && !streq((const char *) tag, "!"))
-                return refuse_tag(b, node, tag);
+                return refuse_tag(b, node);
         if (b->depth == TREE_DEPTH_MAX)
                 return refuse_yaml_at(b, node->line, node->column,
                                       "is nested deeper than %d levels", TREE_DEPTH_MAX);
@@ -280,7 +285,7 @@ static int handle_yaml_collection_start(YamlTreeBuilder *b, const yaml_event_t *
         return anchor_add(b, anchor, node);
 }
 
-/* Sets the children of a node, and with them its weight and height. */
+/* Sets the children of a node, and with them its weight, bytes and height. */
 static int set_yaml_node_children(YamlTreeBuilder *b, YamlNode *node,
                                   const YamlNode *const *children, size_t n_children) {
         node->weight = 1;
@@ -292,6 +297,7 @@ static int set_yaml_node_children(YamlTreeBuilder *b, YamlNode *node,
         for (size_t i = 0; i < n_children; i++) {
                 node->items[i] = children[i];
                 node->weight += children[i]->weight;
+                node->bytes += children[i]->bytes;
                 node->height = MAX(node->height, children[i]->height + 1);
         }
         return 0;
@@ -401,6 +407,18 @@ static int collect_yaml_pairs(YamlTreeBuilder *b, const YamlNode **children, siz
         return r;
 }
 
+/* A key without a value, as in {a, a}, may be a text that lacks its quotes. */
+static int refuse_duplicate_key(YamlTreeBuilder *b, const YamlPair *pair, const YamlNode *first) {
+        bool has_value = pair->value->kind != YAML_NODE_NULL || pair->value->text[0];
+        char text[EXCERPT_SIZE];
+
+        return refuse_yaml_at(b, pair->key->line, pair->key->column,
+                              "the key %s%s%sis here a second time; the first is at line %" PRIu32
+                              ", column %" PRIu32,
+                              has_value ? "'" : "", has_value ? excerpt(text, first->text) : "",
+                              has_value ? "' " : "", first->line, first->column);
+}
+
 /* Sorts by key, refuses duplicates, and lets own pairs override merged ones. */
 static int remove_duplicate_keys(YamlTreeBuilder *b, YamlPair *entries, size_t *n_entries) {
         size_t n = 0;
@@ -413,15 +431,8 @@ static int remove_duplicate_keys(YamlTreeBuilder *b, YamlPair *entries, size_t *
                         entries[n++] = entries[i];
                         continue;
                 }
-                if (entries[i].rank == 0) {
-                        char text[EXCERPT_SIZE];
-
-                        return refuse_yaml_at(b, entries[i].key->line, entries[i].key->column,
-                                              "the key '%s' is here a second time; the first is at "
-                                              "line %" PRIu32 ", column %" PRIu32,
-                                              excerpt(text, last->key->text), last->key->line,
-                                              last->key->column);
-                }
+                if (entries[i].rank == 0)
+                        return refuse_duplicate_key(b, &entries[i], last->key);
         }
         qsort(entries, n, sizeof(*entries), compare_yaml_pair_order);
         *n_entries = n;

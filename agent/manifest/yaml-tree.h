@@ -11,8 +11,9 @@
 enum {
         TREE_NODES_MAX = 100000, /* in a file, aliases expanded */
         TREE_DEPTH_MAX = 64,
-        TREE_ANCHORS_MAX = 256,      /* in a document */
-        TREE_TEXT_MAX = 1024 * 1024, /* bytes of a scalar */
+        TREE_ANCHORS_MAX = 256,                /* in a document */
+        TREE_TEXT_MAX = 1024 * 1024,           /* bytes of a scalar */
+        TREE_ALIAS_TEXT_MAX = 4 * 1024 * 1024, /* bytes of what all aliases name */
 };
 
 typedef struct Arena Arena;

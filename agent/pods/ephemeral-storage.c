@@ -85,12 +85,29 @@ static bool exceeds_quantity(uint64_t bytes, const Quantity *limit) {
         return quantity_is_set(limit) && bytes > (uint64_t) MAX(limit->value, 0);
 }
 
+static char *format_volume_message(const Volume *volume, uint64_t bytes) {
+        const char *limit = volume->empty_dir->size_limit.text;
+
+        if (bytes == DISK_USAGE_UNKNOWN)
+                return format_storage_message(
+                        "Usage of EmptyDir volume \"%s\" with the limit \"%s\" cannot be measured: "
+                        "directories are nested too deeply.",
+                        volume->name, limit);
+        return format_storage_message("Usage of EmptyDir volume \"%s\" exceeds the limit \"%s\".",
+                                      volume->name, limit);
+}
+
 static char *check_total_storage(const PodSpec *spec, uint64_t total) {
         int64_t limit = resource_sum_of_limits(spec, RESOURCE_EPHEMERAL_STORAGE);
         char text[QUANTITY_SIZE];
 
         if (limit < 0 || total <= (uint64_t) limit)
                 return NULL;
+        if (total == DISK_USAGE_UNKNOWN)
+                return format_storage_message(
+                        "Pod ephemeral local storage usage, with the total limit of containers %s, "
+                        "cannot be measured: directories are nested too deeply.",
+                        quantity_print_bytes(text, limit));
         return format_storage_message(
                 "Pod ephemeral local storage usage exceeds the total limit of containers %s.",
                 quantity_print_bytes(text, limit));
@@ -108,9 +125,7 @@ char *storage_limit_message(const PodSpec *spec, const uint64_t *bytes, size_t n
 
                 if (is_disk_empty_dir(volume) &&
                     exceeds_quantity(bytes[at++], &volume->empty_dir->size_limit))
-                        return format_storage_message(
-                                "Usage of EmptyDir volume \"%s\" exceeds the limit \"%s\".",
-                                volume->name, volume->empty_dir->size_limit.text);
+                        return format_volume_message(volume, bytes[at - 1]);
         }
         text = check_total_storage(spec, total);
         if (text)

@@ -7,6 +7,10 @@
 
 #include "agent/bundle/bundle.h"
 
+/* What 'mainstay-shim usage' prints where directories are nested too deeply: a container must not
+ * hide there what it writes. */
+#define DISK_USAGE_UNKNOWN UINT64_MAX
+
 /* Whether the pod has any such limit. */
 bool pod_has_storage_limit(const PodSpec *spec);
 
@@ -14,6 +18,7 @@ bool pod_has_storage_limit(const PodSpec *spec);
  * then of each container its writable layers and its logs. 0 or -ENOMEM. */
 int pod_storage_paths(const BundleConfig *config, const Pod *pod, char ***ret);
 
-/* 'bytes' are what those directories hold. The kubelet's message about the first limit that is
- * exceeded, in memory that the caller frees, or NULL. */
+/* 'bytes' are what those directories hold, or DISK_USAGE_UNKNOWN. The kubelet's message about the
+ * first limit that is exceeded, or a message that it may be, in memory that the caller frees, or
+ * NULL. */
 char *storage_limit_message(const PodSpec *spec, const uint64_t *bytes, size_t n);

@@ -3,29 +3,51 @@
 /* Questions about all pods: their status, their sources. */
 
 #include "agent/model/json.h"
+#include "agent/model/qos.h"
 #include "agent/pods/pod-manager-private.h"
 #include "common/cleanup.h"
 
-/* Compares the entry's "<namespace>/<name>/<uid>" with a given one. */
-static bool is_entry_after(const PodEntry *entry, const char *after) {
+/* The pod, or the one that cannot be started, because its record cannot be written, for example.
+ * NULL: neither. */
+static const Pod *listed_pod_of_entry(const PodEntry *entry) {
+        return entry->worker        ? pod_worker_pod(entry->worker)
+               : entry->start_error ? entry->next
+                                    : NULL;
+}
+
+static int get_listed_status(const PodEntry *entry, PodStatus *ret) {
+        PodStatus status = { .phase = POD_PENDING, .is_rejected = true };
+
+        if (entry->worker)
+                return pod_worker_status(entry->worker, ret);
+        status.qos_class = pod_qos_class(&entry->next->spec);
+        status.message = strdup(entry->start_error);
+        if (!status.message)
+                return -ENOMEM;
+        *ret = status;
+        return 0;
+}
+
+/* Compares "<namespace>/<name>/<uid>" of the entry's pod with a given one. */
+static bool is_entry_after(const PodEntry *entry, const Pod *pod, const char *after) {
         size_t length = strlen(entry->key);
         int order = strncmp(entry->key, after, length);
 
-        return order > 0 || (order == 0 && strcmp(pod_worker_pod(entry->worker)->metadata.uid,
-                                                  after + length) > 0);
+        return order > 0 || (order == 0 && strcmp(pod->metadata.uid, after + length) > 0);
 }
 
 int pod_manager_next_pod(PodManager *manager, const char *after, const Pod **ret_pod,
                          PodStatus *ret_status) {
         for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
+                const Pod *pod = listed_pod_of_entry(entry);
                 int r;
 
-                if (!entry->worker || (after && !is_entry_after(entry, after)))
+                if (!pod || (after && !is_entry_after(entry, pod, after)))
                         continue;
-                r = pod_worker_status(entry->worker, ret_status);
+                r = get_listed_status(entry, ret_status);
                 if (r < 0)
                         return r;
-                *ret_pod = pod_worker_pod(entry->worker);
+                *ret_pod = pod;
                 return 1;
         }
         return 0;
@@ -94,7 +116,11 @@ const PodSource *pod_manager_pod_source(const PodManager *manager, const char *u
 
 char *pod_manager_print_pod(const PodManager *manager, const Pod *pod, const PodStatus *status) {
         const PodSource *source = pod_manager_pod_source(manager, pod->metadata.uid);
-        cleanup_free char *text = source ? print_pod_source(source, pod) : NULL;
+        cleanup_free char *text = NULL;
+
+        for (const PodEntry *entry = manager->entries; entry && !source; entry = entry->next_entry)
+                source = entry->next == pod ? &entry->next_source : NULL;
+        text = source ? print_pod_source(source, pod) : NULL;
 
         return pod_to_json_from(pod, status, strna(text));
 }

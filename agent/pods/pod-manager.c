@@ -479,6 +479,8 @@ static void remove_pod_worker(PodManager *manager, PodEntry *entry) {
 }
 
 static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr) {
+        bool was_recorded = pod_record_has_companions(manager->context.bundle->state_dir,
+                                                      entry->next->metadata.uid);
         int r;
 
         if (orphaned_pods_has(manager->orphans, entry->next->metadata.uid))
@@ -489,7 +491,7 @@ static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr)
         r = pod_entry_store_record(manager, entry, entry->next, &entry->next_source, NULL, reterr);
         if (r < 0)
                 return r;
-        r = pod_worker_new_take(&manager->context, entry->next, /* was_recorded= */ false, entry,
+        r = pod_worker_new_take(&manager->context, entry->next, was_recorded, entry,
                                 &entry->worker);
         if (r < 0)
                 return r;
@@ -500,7 +502,10 @@ static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr)
         pod_entry_forget_next(entry);
         manager->n_pods_started++;
         manager->qos_is_due = true;
-        return 0;
+        if (pod_worker_is_desired(entry->worker))
+                return 0;
+        /* An earlier agent was deleting it: it starts again after that. */
+        return pod_manager_start_or_edit(manager, &entry->source, pod_worker_pod(entry->worker));
 }
 
 static int on_pod_start_retry(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -510,6 +515,20 @@ static int on_pod_start_retry(sd_event_source *source, uint64_t usec, void *user
         return 0;
 }
 
+static void record_start_error(PodEntry *entry, const char *message) {
+        cleanup_free char *text = NULL;
+
+        if (asprintf(&text, "Failed to create pod sandbox: %s", message) < 0) {
+                text = NULL;
+                return;
+        }
+        on_pod_worker_event(&(PodEvent){ .kind = POD_EVENT_WARNING,
+                                         .pod = entry->next,
+                                         .reason = "FailedCreatePodSandBox",
+                                         .message = text },
+                            entry->manager);
+}
+
 /* NULL: none. Each is logged once, not at each try. */
 static void set_pod_start_error(PodEntry *entry, const char *message) {
         if (streq_ptr(entry->start_error, message))
@@ -517,6 +536,7 @@ static void set_pod_start_error(PodEntry *entry, const char *message) {
         free(entry->start_error);
         entry->start_error = message ? strdup(message) : NULL;
         if (message) {
+                record_start_error(entry, message);
                 log_set_message_id(MESSAGE_POD_NOT_STARTED);
                 log_error("Cannot start pod '%s', trying again every %us: %s", entry->description,
                           (unsigned) (START_RETRY_USEC / USEC_PER_SEC), message);

@@ -9,6 +9,7 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/hash.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -54,6 +55,9 @@ int pod_record_store(const char *state_dir, const PodRecord *record, Error *rete
                 text = NULL;
                 return -ENOMEM;
         }
+        if (strlen(text) + SHA256_HEX_SIZE > POD_RECORD_MAX)
+                return error_setf(reterr, E2BIG, "the record of pod %s would be larger than %d MiB",
+                                  pod->metadata.name, POD_RECORD_MAX / (int) MIB);
         fd = open_pod_record_dir(state_dir, pod->metadata.uid, /* make= */ true);
         r = fd < 0 ? fd : checksummed_write_at(fd, "record", text, 0600);
         if (r < 0)
@@ -124,6 +128,16 @@ int pod_record_load(const char *state_dir, const char *uid, PodRecord *ret, Erro
         if (r < 0 && r != -ENOMEM)
                 r = error_prefixf(reterr, -EBADMSG, "%s/pods/%s/record", state_dir, uid);
         return r;
+}
+
+bool pod_record_has_companions(const char *state_dir, const char *uid) {
+        static const char *const names[] = { "failure", "ends", "deletion" };
+        cleanup_close int fd = open_pod_record_dir(state_dir, uid, /* make= */ false);
+
+        for (size_t i = 0; fd >= 0 && i < N_ELEMENTS(names); i++)
+                if (faccessat(fd, names[i], F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+                        return true;
+        return false;
 }
 
 int pod_record_set_aside(const char *state_dir, const char *uid, Error *reterr) {

@@ -15,12 +15,17 @@ typedef struct PodRecord {
         char *outdated; /* "web 3 db 0": up to these attempts; one line */
 } PodRecord;
 
-/* Writes the record, replacing an older one; its strings may be borrowed. 0 or -errno. */
+/* Writes the record, replacing an older one; its strings may be borrowed. 0; -E2BIG where it would
+ * be too large to be loaded; -errno. */
 int pod_record_store(const char *state_dir, const PodRecord *record, Error *reterr);
 
 /* -ENOENT: there is none; -EBADMSG: it is damaged. The caller ends it with pod_record_done(). */
 int pod_record_load(const char *state_dir, const char *uid, PodRecord *ret, Error *reterr);
 void pod_record_done(PodRecord *record);
+
+/* Whether files beside the record say that the pod failed, ended or is being deleted: they hold
+ * without it, as after damage. */
+bool pod_record_has_companions(const char *state_dir, const char *uid);
 
 /* Moves a damaged record to <state-dir>/corrupt/<uid>.<n>. */
 int pod_record_set_aside(const char *state_dir, const char *uid, Error *reterr);

@@ -209,11 +209,18 @@ static int init_worker_parts(PodWorker *worker) {
                                    worker);
 }
 
+/* Whether a container of it that has terminated may be one that never runs again. */
+static bool keeps_terminated_containers(const PodWorker *worker) {
+        return pod_may_complete(&worker->instance.pod->spec) ||
+               (pod_worker_has_failed(worker) && !worker->failure.is_until_reboot);
+}
+
 static void load_worker_state(PodWorker *worker) {
         pod_failure_load(&worker->failure, &worker->instance);
         if (pod_worker_has_failed(worker))
                 arm_termination_timer(worker, grace_period_of_worker(worker));
-        terminated_containers_load(&worker->terminated, &worker->instance);
+        if (keeps_terminated_containers(worker))
+                terminated_containers_load(&worker->terminated, &worker->instance);
         if (pod_termination_load(&worker->termination, &worker->instance))
                 pod_worker_terminate(worker, NULL);
 }
@@ -634,7 +641,7 @@ void pod_worker_store_terminated_containers(PodWorker *worker) {
         cleanup_free TerminatedContainer *terminated = NULL;
         size_t n = 0;
 
-        if (!pod_worker_is_editable(worker) || !pod_may_complete(&worker->instance.pod->spec))
+        if (!pod_worker_is_editable(worker) || !keeps_terminated_containers(worker))
                 return;
         terminated = calloc(containers->n + 1, sizeof(*terminated));
         for (size_t i = 0; terminated && i < containers->n; i++) {

@@ -130,7 +130,7 @@ void storage_usage_refresh(StorageUsage *usage, PodManager *pods) {
 bool storage_usage_find(const StorageUsage *usage, const char *path, uint64_t *ret_bytes,
                         uint64_t *ret_taken_at) {
         for (size_t i = 0; usage->paths && usage->paths[i]; i++)
-                if (streq(usage->paths[i], path)) {
+                if (streq(usage->paths[i], path) && usage->bytes[i] != DISK_USAGE_UNKNOWN) {
                         *ret_bytes = usage->bytes[i];
                         *ret_taken_at = usage->taken_at;
                         return true;

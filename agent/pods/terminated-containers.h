@@ -2,8 +2,9 @@
 #pragma once
 
 /* The checkpoint of terminated containers: how those ended that do not run again (restart policy
- * Never or OnFailure), in <state-dir>/pods/<uid>/ends. The shim knows that too, but no shim
- * survives a reboot: a container that succeeded before it must not run again after it. */
+ * Never or OnFailure, or a pod that has failed as a whole), in <state-dir>/pods/<uid>/ends. The
+ * shim knows that too, but no shim survives a reboot, or the end of a failed pod: a container that
+ * succeeded before must not run again, and the exit code of one that failed stays what it was. */
 
 #include "agent/pods/container/container-machine.h"
 #include "agent/pods/pod-instance.h"

@@ -339,7 +339,7 @@ static void expect_answer(const char *path, const char *status, const char *body
 
 /* Nothing wakes the loop. */
 static void expect_idle(void) {
-        for (unsigned i = 0; i < 50 && sd_event_run(event, 0) > 0; i++)
+        for (unsigned i = 0; i < 200 && sd_event_run(event, 0) > 0; i++)
                 ;
         EXPECT_EQ(sd_event_run(event, 200 * USEC_PER_MSEC), 0);
 }

@@ -472,36 +472,43 @@ TEST(incomplete_request_times_out_and_blocks_no_other)
         stop_http_server();
 }
 
-TEST(forty_clients_are_all_served_in_turn)
+TEST(fifty_clients_are_all_served_in_turn)
 {
-        HttpTestClient clients[40];
+        HttpTestClient clients[50];
         unsigned watching = 0, refused = 0;
 
         start_http_server();
-        for (unsigned i = 0; i < 40; i++) {
+        for (unsigned i = 0; i < 50; i++) {
                 clients[i] = client_open();
-                client_ask(&clients[i], i < 28 ? "/pods?watch=1" : "/healthz");
+                client_ask(&clients[i], i < 34 ? "/pods?watch=1" : "/healthz");
         }
-        for (unsigned i = 0; i < 40; i++) {
+        for (unsigned i = 0; i < 50; i++) {
                 EXPECT(client_wait(&clients[i], "\r\n\r\n"));
                 if (strstr(clients[i].data, "HTTP/1.1 200"))
-                        watching += i < 28;
+                        watching += i < 34;
                 else
                         refused++;
         }
-        EXPECT_EQ(watching, 24);
+        EXPECT_EQ(watching, 30);
         EXPECT_EQ(refused, 4);
-        EXPECT(client_wait(&clients[39], NULL));
-        EXPECT_STREQ(client_body(&clients[39]), "ok");
-        for (unsigned i = 0; i < 40; i++)
+        EXPECT(client_wait(&clients[49], NULL));
+        EXPECT_STREQ(client_body(&clients[49]), "ok");
+        for (unsigned i = 0; i < 50; i++)
                 client_close(&clients[i]);
         expect_idle();
         EXPECT(!http_server_has_pod_watchers(server));
         stop_http_server();
 }
 
+static void become_nobody(uid_t uid) {
+        if (setgroups(0, NULL) < 0 || setresgid(65534, 65534, 65534) < 0 ||
+            setresuid(uid, uid, uid) < 0)
+                _exit(2);
+}
+
 /* A request of a user that is neither root nor in root's group: the status of the response. */
-static int ask_as_nobody(const char *request) {
+static int ask_as(uid_t uid, const char *request) {
+        static const int known[] = { 200, 403, 503 }; /* larger than an exit code */
         int status = -1;
         pid_t pid = fork();
 
@@ -510,20 +517,74 @@ static int ask_as_nobody(const char *request) {
                 char answer[512] = { 0 };
                 HttpTestClient client;
 
-                if (setgroups(0, NULL) < 0 || setresgid(65534, 65534, 65534) < 0 ||
-                    setresuid(65534, 65534, 65534) < 0)
-                        _exit(2);
+                become_nobody(uid);
                 client = client_open();
                 (void) fcntl(client.fd, F_SETFL, 0);
                 (void) send(client.fd, request, strlen(request), MSG_NOSIGNAL);
                 (void) recv(client.fd, answer, sizeof(answer) - 1, 0);
-                _exit((int) strtol(answer + strlen("HTTP/1.1 "), NULL, 10) - 200);
+                _exit((int) strtol(answer + strlen("HTTP/1.1 "), NULL, 10) % 251);
         }
         for (uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
              now_boottime_usec() < end && waitpid(pid, &status, WNOHANG) == 0;)
                 run_loop_once();
         EXPECT(WIFEXITED(status));
-        return WEXITSTATUS(status) + 200;
+        for (unsigned i = 0; i < N_ELEMENTS(known); i++)
+                if (WEXITSTATUS(status) == known[i] % 251)
+                        return known[i];
+        return -1;
+}
+
+/* In a child: opens connections of a user that each send half a request, says so with a byte, and
+ * holds them. */
+static void hold_half_requests(uid_t uid, unsigned n, int ready_fd) {
+        static const char half[] = "GET /pods HTT";
+
+        become_nobody(uid);
+        for (unsigned i = 0; i < n; i++) {
+                HttpTestClient client = client_open();
+
+                (void) send(client.fd, half, sizeof(half) - 1, MSG_NOSIGNAL);
+        }
+        (void) !write(ready_fd, "", 1);
+        for (;;)
+                (void) pause();
+}
+
+TEST(half_requests_of_a_user_delay_no_other)
+{
+        int ready[2];
+        HttpTestClient client;
+        char byte;
+        pid_t pid;
+
+        if (geteuid() != 0)
+                return;
+        request_timeout_usec = 600 * USEC_PER_SEC;
+        start_http_server();
+        request_timeout_usec = 0;
+        EXPECT_EQ(chmod(test_directory(), 0755), 0);
+        EXPECT_EQ(chown(socket_path, 0, 65534), 0);
+        REQUIRE(pipe2(ready, O_CLOEXEC | O_NONBLOCK) >= 0);
+        pid = fork();
+        REQUIRE(pid >= 0);
+        if (pid == 0)
+                hold_half_requests(65534, 60, ready[1]);
+        for (uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
+             now_boottime_usec() < end && read(ready[0], &byte, 1) < 1;)
+                run_loop_once();
+        for (unsigned i = 0; i < 10; i++) {
+                client = client_open();
+                client_ask(&client, "/healthz");
+                EXPECT(client_wait(&client, "200 OK"));
+                client_close(&client);
+        }
+        EXPECT_EQ(ask_as(65533, "GET /healthz HTTP/1.0\r\n\r\n"), 200);
+        EXPECT_EQ(ask_as(65534, "GET /healthz HTTP/1.0\r\n\r\n"), 503);
+        (void) kill(pid, SIGKILL);
+        EXPECT_EQ(waitpid(pid, NULL, 0), pid);
+        close_fd(ready[0]);
+        close_fd(ready[1]);
+        stop_http_server();
 }
 
 TEST(socket_is_for_root_and_its_group)
@@ -538,12 +599,12 @@ TEST(socket_is_for_root_and_its_group)
 
                 EXPECT_EQ(chmod(test_directory(), 0755), 0);
                 EXPECT_EQ(chmod(socket_path, 0666), 0);
-                EXPECT_EQ(ask_as_nobody("GET /pods HTTP/1.0\r\n\r\n"), 403);
+                EXPECT_EQ(ask_as(65534, "GET /pods HTTP/1.0\r\n\r\n"), 403);
                 EXPECT_EQ(chown(socket_path, 0, 65534), 0);
-                EXPECT_EQ(ask_as_nobody("GET /pods HTTP/1.0\r\n\r\n"), 200);
-                EXPECT_EQ(ask_as_nobody("GET /debug/dump HTTP/1.0\r\n\r\n"), 403);
-                EXPECT_EQ(ask_as_nobody("GET /debug/loglevel HTTP/1.0\r\n\r\n"), 403);
-                EXPECT_EQ(ask_as_nobody("PUT /debug/loglevel?level=debug HTTP/1.0\r\n\r\n"), 403);
+                EXPECT_EQ(ask_as(65534, "GET /pods HTTP/1.0\r\n\r\n"), 200);
+                EXPECT_EQ(ask_as(65534, "GET /debug/dump HTTP/1.0\r\n\r\n"), 403);
+                EXPECT_EQ(ask_as(65534, "GET /debug/loglevel HTTP/1.0\r\n\r\n"), 403);
+                EXPECT_EQ(ask_as(65534, "PUT /debug/loglevel?level=debug HTTP/1.0\r\n\r\n"), 403);
                 EXPECT_EQ(log_level(), level);
         }
         stop_http_server();

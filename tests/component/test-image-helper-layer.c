@@ -412,6 +412,64 @@ TEST(the_size_of_a_layer_is_subtracted_from_the_common_allowance)
         stack_done(&stack);
 }
 
+/* 'a', and links l00 to l37, each to the next one by a detour of 400 times "a/../"; the last to
+ * 'a'. */
+static Tar tar_of_detours(void) {
+        Tar tar = { 0 };
+
+        tar_add(&tar, &(TarEntry){ .name = "a", .type = '5' });
+        for (unsigned i = 0; i < 38; i++) {
+                char name[8], pax[2048] = "linkpath=";
+
+                (void) snprintf(name, sizeof(name), "l%02u", i);
+                for (unsigned n = 0; n < 400; n++)
+                        memcpy(pax + strlen("linkpath=") + (size_t) n * 5, "a/../", 5);
+                (void) snprintf(pax + strlen(pax), 8, i < 37 ? "l%02u" : "a", i + 1);
+                tar_add(&tar, &(TarEntry){ .name = name, .type = '2', .link = "x", .pax = pax });
+        }
+        return tar;
+}
+
+TEST(resolving_the_paths_of_an_image_has_a_budget)
+{
+        cleanup_with(unpack_budget_freep) UnpackBudget *allowance = unpack_budget_new();
+        static const TarEntry detour[] = { { .name = "l00/file", .data = "x" },
+                                           { .name = "b/c/d/file", .data = "x" },
+                                           { .name = "l00/other", .data = "x" },
+                                           { 0 } };
+        cleanup_error Error error = ERROR_NULL;
+        Stack stack = { .allowance = allowance };
+        Tar links = tar_of_detours();
+
+        REQUIRE(allowance);
+        EXPECT(unpack_tar(&stack, &links, NULL) >= 0);
+        tar_done(&links);
+        EXPECT(unpack_test_layer(&stack, detour, NULL) >= 0);
+        EXPECT_STREQ(describe_unpacked_path(&stack, "a/file"), "file 0644 x");
+        EXPECT(atomic_load(&allowance->lookups) < IMAGE_LOOKUPS_MAX - 40000);
+        atomic_store(&allowance->lookups, 40000); /* of which the first entry takes the most */
+        EXPECT_EQ(unpack_test_layer(&stack, detour, &error), -ELOOP);
+        EXPECT_STREQ(error.message,
+                     "'l00/other': the paths of the image take too many steps to resolve");
+        stack_done(&stack);
+}
+
+TEST(layer_without_links_takes_few_lookups)
+{
+        cleanup_with(unpack_budget_freep) UnpackBudget *allowance = unpack_budget_new();
+        static const TarEntry plain[] = { { .name = "a/b/c", .data = "x" },
+                                          { .name = "a/b/d", .data = "x" },
+                                          { .name = "a/b/e/f", .data = "x" },
+                                          { 0 } };
+        Stack stack = { .allowance = allowance };
+
+        REQUIRE(allowance);
+        for (unsigned i = 0; i < LAYERS_MAX; i++)
+                EXPECT(unpack_test_layer(&stack, plain, NULL) >= 0);
+        EXPECT(atomic_load(&allowance->lookups) > IMAGE_LOOKUPS_MAX - 200);
+        stack_done(&stack);
+}
+
 TEST(a_tar_may_end_with_the_last_byte_of_its_last_file)
 {
         cleanup_error Error error = ERROR_NULL;

@@ -2,6 +2,7 @@
 """Invalid manifests: an error with its place, the pod keeps running, other pods are not affected, and the
 agent's memory does not grow."""
 
+import json
 import os
 import re
 import socket
@@ -208,3 +209,29 @@ def test_many_invalid_files_neither_leak_memory_nor_delay_pods(stage):
     stage.wait_gone("after")
     after = world.memory_kib(stage.agent.pid, "VmRSS")
     assert after - before < limit_kib, f"the agent grew from {before} to {after} KiB"
+
+
+CONTROLS = "\x1b]0;title\x07", "\x9b31m", "\u202e", "\u2066", "\u2028", "\x7f"
+
+
+def test_control_characters_of_a_manifest_do_not_reach_the_terminal(node):
+    evil = "".join(CONTROLS)
+    node.drop("kind: Pod\nspec: {", f"broken{evil}.yaml")
+    pod = specs.pod("painted", specs.container(script="exit 3"), metadata={"annotations": {"note": "text" + evil[4:]}},
+                    restartPolicy="Never")
+    pod["spec"]["containers"][0].update(image="localhost/none", imagePullPolicy="Never")
+    pod["spec"]["containers"][0]["args"] = [evil[4:]]
+    node.drop(pod, f"painted{evil}.yaml")
+    node.wait_waiting("painted", "ErrImageNeverPull")
+    world.wait(lambda: "broken" in node.said(), "the log names the file")
+    shown = [node.said()]
+    for words in (("get", "pods"), ("describe", "pod", "painted"), ("get", "events"), ("get", "pods", "-o", "json"),
+                  ("get", "pods", "-o", "yaml"), ("get", "pods", "-o", "wide"), ("validate", node.manifests)):
+        answer = node.cli(*words)
+        shown += [answer.stdout, answer.stderr]
+    assert "broken" in shown[2]
+    for text in shown:
+        found = [character for character in text if character in evil and not character.isalnum() and character not in "];"]
+        assert not found, text
+    answer = json.loads(node.cli("get", "pods", "-o", "json").stdout)
+    assert answer["items"][0]["metadata"]["annotations"]["note"] == "text" + evil[4:], "JSON has it in escapes"

@@ -43,6 +43,13 @@ def test_the_exit_code_is_passed_on(busy, code):
     assert answer.stderr == "err\n" + (f"command terminated with exit code {code}\n" if code else "")
 
 
+@pytest.mark.parametrize("kilobytes", [32, 120])
+def test_a_command_that_is_too_long_is_an_error(busy, kilobytes):
+    answer = busy.cli("exec", "web", "-c", "side", "--", "echo", "x" * kilobytes * 1024)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr == "error: the arguments are too long for the agent\n"
+
+
 def test_a_command_that_is_killed_ends_with_its_signal(busy):
     assert busy.cli("exec", "web", "-c", "side", "--", "sh", "-c", "kill -9 $$").returncode == 137
 

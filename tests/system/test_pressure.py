@@ -4,6 +4,7 @@ compared with a cgroup or a file system of the test's own, so other load on the 
 
 import json
 import os
+import re
 import subprocess
 
 import harness
@@ -211,6 +212,24 @@ def writer(name, script, **spec):
     return specs.pod(name, specs.container(script=script + "; echo wrote; " + specs.IDLE,
                                            volumeMounts=[specs.mount("v", "/v")]),
                      volumes=[{"name": "v", "emptyDir": {}}], **spec)
+
+
+def test_a_pod_that_the_full_disk_does_not_let_start_is_listed(small_disk):
+    node = small_disk
+    with open(f"{node.state}/filler", "wb", buffering=0) as filler, pytest.raises(OSError):
+        while True:
+            filler.write(bytes(4096))
+    node.drop(specs.pod("late"))
+    pod = node.wait_phase("late", "Pending")
+    assert "No space left on device" in pod["status"]["message"]
+    shown = node.cli("get", "pods").stdout.splitlines()
+    assert re.match(r"late-\S+ +0/1 +Pending +0 ", shown[1]), shown
+    described = node.cli("describe", "pod", "late").stdout
+    assert "No space left on device" in described
+    assert re.search(r"Warning +FailedCreatePodSandBox .*No space left on device", described)
+    os.unlink(f"{node.state}/filler")
+    node.wait_running("late")
+    assert not node.pod("late")["status"].get("message")
 
 
 @pytest.mark.parametrize("script, resource", [

@@ -40,6 +40,34 @@ def test_a_pod_that_exceeds_an_empty_dir_size_limit_stays_evicted(node):
     node.wait_running("full")
 
 
+def wait_exit_code(node, name):
+    node.wait_pod(name, lambda pod: "terminated" in pod["status"]["containerStatuses"][0]["state"], "its end is known")
+    return node.status(name)["state"]["terminated"]["exitCode"]
+
+
+def test_the_exit_code_of_an_evicted_pod_survives_restarts_of_the_agent(node):
+    node.launch(disk_pod("full", WRITE.format("/v/file").replace("exit 0", "exit 7"), size="2Mi"))
+    wait_evicted(node, "full")
+    assert wait_exit_code(node, "full") == 7
+    for _ in range(2):
+        node.restart()
+        node.wait_phase("full", "Failed")
+        assert wait_exit_code(node, "full") == 7
+
+
+def test_a_damaged_record_does_not_start_an_evicted_pod(node):
+    node.launch(disk_pod("full", WRITE.format("/v/file").replace("exit 0", "exit 7"), size="2Mi"))
+    uid = node.pod("full")["metadata"]["uid"]
+    message = wait_evicted(node, "full")
+    node.kill9()
+    os.truncate(f"{node.state}/pods/{uid}/record", 20)
+    node.start()
+    status = node.wait_phase("full", "Failed")["status"]
+    assert (status["reason"], status["message"]) == ("Evicted", message)
+    assert wait_exit_code(node, "full") == 7
+    assert node.logged("full") == ["written"], "it did not start again"
+
+
 def test_a_pod_within_its_storage_limits_is_not_evicted(node):
     node.launch(disk_pod("within", "dd if=/dev/zero of=/v/file bs=64k count=8 2>/dev/null; " + specs.IDLE,
                          {"ephemeral-storage": "4Mi"}, "2Mi"))
@@ -86,3 +114,10 @@ def test_a_broken_edit_does_not_restart_an_evicted_pod(node):
     node.write("kind: Pod\nspec: {", "full.yaml")
     world.wait(lambda: "full.yaml" in node.said(), "it was read")
     assert node.pod("full")["status"]["reason"] == "Evicted"
+
+
+def test_directories_that_are_nested_too_deeply_are_named_so(node):
+    script = "cd /v; i=0; while [ $i -lt 600 ]; do mkdir d && cd d; i=$((i+1)); done; cd /; " + specs.IDLE
+    node.launch(disk_pod("deep", script, size="10Mi"))
+    assert wait_evicted(node, "deep") == \
+        'Usage of EmptyDir volume "v" with the limit "10Mi" cannot be measured: directories are nested too deeply.'

@@ -66,7 +66,10 @@ void handler_begin_exec(HandlerRun *run) {
                                                  .container = run->target.id,
                                                  .argv = argv,
                                                  .timeout_usec = run->spec.timeout_usec });
-        if (r < 0)
+        if (r == -EMSGSIZE) /* it will never be shorter: it cannot succeed */
+                handler_run_finish_deferred(run, HANDLER_FAILED,
+                                            "the command is too long to be run");
+        else if (r < 0)
                 handler_run_finish_deferred(run, HANDLER_ERROR, "cannot ask the shim: %s",
                                             strerror(-r));
 }

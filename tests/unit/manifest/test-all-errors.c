@@ -81,8 +81,7 @@ TEST(all_documents_are_looked_at)
                       "apiVersion: v1\nkind: List\nitems: [1, {apiVersion: v1, kind: Node}]\n",
                       "f:1:1: apiVersion: is required\n"
                       "f:7:15: spec.containers: is required\n"
-                      "f:11:9: items[0]: must be an object with kind and apiVersion, not the "
-                      "number 1\n"
+                      "f:11:9: items[0]: must be an object with kind and apiVersion\n"
                       "f:11:35: items[1].kind: is Node, which a node does not run; it runs a "
                       "Pod\n");
 }

@@ -3,6 +3,7 @@
 
 #include "agent/manifest/manifest.h"
 #include "common/cleanup.h"
+#include "common/strv.h"
 #include "tests/test.h"
 
 #define MAP    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n"
@@ -28,6 +29,16 @@ static void expect_verdict(const char *yaml, const char *verdict) {
         printf("%s\n", yaml);
         EXPECT_STREQ(r < 0 ? error_message(&error, r) : "", verdict);
         manifest_objects_done(&objects);
+}
+
+/* 'text' with 'value' in the place of "%s". */
+static char *replace_once(const char *text, const char *value) {
+        const char *place = strstr(text, "%s");
+        char *result;
+
+        REQUIRE(place &&
+                asprintf(&result, "%.*s%s%s", (int) (place - text), text, value, place + 2) >= 0);
+        return result;
 }
 
 TEST(config_map_values_are_sorted_by_key)
@@ -104,6 +115,67 @@ TEST(objects_are_checked)
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++)
                 expect_verdict(cases[i].yaml, cases[i].verdict);
+}
+
+/* Whatever stands where in a document that is a Secret, or may be one. */
+TEST(no_message_about_a_secret_quotes_a_value)
+{
+        static const char *const documents[] = {
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: %s\n",
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: %s}\n",
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: %s\n",
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: %s}\n",
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ntype: %s\n",
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nimmutable: %s\n",
+                "apiVersion: v1\nkind: Secret\nmetadata: %s\n",
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\n",
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: %s}\n",
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: s, labels: %s}\n",
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: s, labels: {a: %s}}\n",
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: s, annotations: {a: %s}}\n",
+                "apiVersion: %s\nkind: Secret\nmetadata: {name: s}\n",
+                "apiVersion: v1\nkind: List\nitems: %s\n",
+                "apiVersion: v1\nkind: List\nitems: [%s]\n",
+                "apiVersion: v1\nkind: Secrte\nmetadata: {name: s}\nstringData: {a: %s}\n",
+                "metadata: {name: s}\nstringData: {a: %s}\n",
+                "%s\n",
+                "- %s\n",
+        };
+        static const char *const values[] = {
+                "Hunter_2",
+                "*Hunter_2",
+                "!Hunter_2",
+                "!!Hunter_2",
+                "!Hunter_2 x",
+                "!!Hunter_2 x",
+                "{Hunter_2,Hunter_2}",
+                "[Hunter_2]",
+                "&Hunter_2 x",
+                "%Hunter_2",
+                "@Hunter_2",
+                "`Hunter_2",
+                "|Hunter_2",
+                "\"\\Hunter_2\"",
+                "'Hunter_2",
+                "Hunter_2: x: y",
+                "x: Hunter_2",
+                "#\n  Hunter_2: *Hunter_2",
+        };
+        unsigned n_refused = 0;
+
+        for (size_t i = 0; i < N_ELEMENTS(documents) * N_ELEMENTS(values); i++) {
+                cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+                cleanup_free char *yaml = replace_once(documents[i / N_ELEMENTS(values)],
+                                                       values[i % N_ELEMENTS(values)]);
+                cleanup_strv char **errors = NULL;
+                int r = manifest_validate("f", yaml, strlen(yaml), "node1", &objects, &errors);
+
+                n_refused += r < 0;
+                strv_foreach(message, errors)
+                        if (strstr(*message, "unter_2"))
+                                test_fail(__FILE__, __LINE__, yaml, "%s", *message);
+        }
+        EXPECT(n_refused > N_ELEMENTS(documents) * N_ELEMENTS(values) / 2);
 }
 
 TEST(object_data_is_limited_to_a_mebibyte)

@@ -46,6 +46,38 @@ TEST(a_probe_has_one_handler)
                        "type");
 }
 
+/* The verdict on a hook with an argument of 'n' times 'character'. */
+static char *verdict_on_long_hook(const char *character, size_t n) {
+        cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+        size_t length = strlen(character);
+        cleanup_free char *argument = calloc(n + 1, length), *yaml = NULL;
+        Error error = ERROR_NULL;
+
+        REQUIRE(argument);
+        for (size_t i = 0; i < n; i++)
+                memcpy(argument + i * length, character, length);
+        REQUIRE(asprintf(
+                        &yaml,
+                        "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n"
+                        "  - {name: c, image: i, lifecycle: {preStop: {exec: {command: [sh, \"%s\"]"
+                        "}}}}\n",
+                        argument) >= 0);
+        (void) manifest_parse("f", yaml, strlen(yaml), "node1", &objects, &error);
+        return error.message;
+}
+
+TEST(command_that_the_shim_cannot_get_is_refused)
+{
+        cleanup_free char *fits = verdict_on_long_hook("x", 60 * KIB - 8);
+        cleanup_free char *one_more = verdict_on_long_hook("x", 60 * KIB - 7);
+        cleanup_free char *escapes = verdict_on_long_hook("\\x01", 10 * KIB + 1);
+
+        EXPECT_STREQ(fits, NULL);
+        EXPECT_STREQ(one_more, "f:6:63: spec.containers[0].lifecycle.preStop.exec.command: must be "
+                               "at most 61440 bytes together as JSON, not 61441");
+        EXPECT(escapes && strstr(escapes, "not 61454"));
+}
+
 TEST(probe_thresholds_and_times_have_kubernetes_ranges)
 {
         expect_verdict("livenessProbe: {exec: {command: [a]}, successThreshold: 2}",

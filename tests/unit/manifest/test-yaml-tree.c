@@ -134,6 +134,8 @@ TEST(duplicate_key_is_refused_with_both_places)
         EXPECT_STREQ(value_of("yes: 1\n'true': 2\n", "true", buffer),
                      "f:2:1: the key 'true' is here a second time; the first is at line 1, column "
                      "1");
+        EXPECT_STREQ(value_of("{hunter2,hunter2}", "a", buffer),
+                     "f:1:10: the key is here a second time; the first is at line 1, column 2");
 }
 
 TEST(aliases_and_merge_keys_work)
@@ -163,15 +165,17 @@ TEST(aliases_and_merge_keys_work)
                      "f:1:9: '<<' must name a mapping or a list of mappings");
 }
 
+#define NO_ANCHOR(place) \
+        place ": the alias lacks an anchor before it; quote a text that starts with '*'"
+
 TEST(alias_without_anchor_or_to_itself_is_refused)
 {
-        EXPECT_STREQ(sentence_of("a: *x", 5), "f:1:4: the alias '*x' lacks an anchor before it");
-        EXPECT_STREQ(sentence_of("&x [*x]", 7), "f:1:5: the alias '*x' stands in what it names");
+        EXPECT_STREQ(sentence_of("a: *x", 5), NO_ANCHOR("f:1:4"));
+        EXPECT_STREQ(sentence_of("&x [*x]", 7), "f:1:5: the alias stands in what it names");
         EXPECT_STREQ(sentence_of("&x {a: {b: *x}}", 15),
-                     "f:1:12: the alias '*x' stands in what it names");
+                     "f:1:12: the alias stands in what it names");
         /* Anchors are valid within their document. */
-        EXPECT_STREQ(sentence_of("&x a\n---\n*x\n", 12),
-                     "f:3:1: the alias '*x' lacks an anchor before it");
+        EXPECT_STREQ(sentence_of("&x a\n---\n*x\n", 12), NO_ANCHOR("f:3:1"));
 }
 
 TEST(alias_bomb_is_refused_cheaply)
@@ -190,6 +194,18 @@ TEST(alias_bomb_is_refused_cheaply)
         EXPECT_STREQ(text_sentence(&text),
                      "f:5:29: holds more than 100000 values, aliases expanded");
         EXPECT(mallinfo2().arena <= before.arena + MIB);
+}
+
+TEST(bomb_of_a_long_text_is_refused)
+{
+        Text text;
+
+        text_begin(&text);
+        fputs("a: &a ", text.stream);
+        for (unsigned i = 0; i < MIB; i++)
+                fputc('x', text.stream);
+        fputs("\nb: [*a, *a, *a, *a]\nc: *a\n", text.stream);
+        EXPECT_STREQ(text_sentence(&text), "f:3:4: holds more than 4 MiB of text by aliases");
 }
 
 TEST(a_bomb_of_merge_keys_is_refused)

@@ -33,6 +33,32 @@ static const char limited[] =
         "volumes: [{name: free, emptyDir: {}}, {name: small, emptyDir: {sizeLimit: 2Ki}}, "
         "{name: memory, emptyDir: {medium: Memory, sizeLimit: 1}}]";
 
+TEST(directories_that_cannot_be_measured_are_named_so)
+{
+        static const char volume_limit[] =
+                "containers: [{name: a, image: i}], "
+                "volumes: [{name: v, emptyDir: {sizeLimit: 1Ki}}, {name: w, emptyDir: {}}]";
+        static const uint64_t first[] = { DISK_USAGE_UNKNOWN, 0, 0, 0 },
+                              second[] = { 0, DISK_USAGE_UNKNOWN, 0, 0 };
+        ManifestObjects one = parse_pod_spec(volume_limit), two = parse_pod_spec(limited);
+        cleanup_free char *of_volume =
+                storage_limit_message(&one.pods.items[0]->spec, first, N_ELEMENTS(first));
+        cleanup_free char *of_other =
+                storage_limit_message(&one.pods.items[0]->spec, second, N_ELEMENTS(second));
+        cleanup_free char *of_pod =
+                storage_limit_message(&two.pods.items[0]->spec,
+                                      (uint64_t[]){ DISK_USAGE_UNKNOWN, 0, 0, 0, 0, 0, 0, 0 }, 8);
+
+        EXPECT_STREQ(of_volume, "Usage of EmptyDir volume \"v\" with the limit \"1Ki\" cannot be "
+                                "measured: directories are nested too deeply.");
+        EXPECT_STREQ(of_other, NULL);
+        EXPECT_STREQ(of_pod,
+                     "Pod ephemeral local storage usage, with the total limit of containers "
+                     "4Ki, cannot be measured: directories are nested too deeply.");
+        manifest_objects_done(&one);
+        manifest_objects_done(&two);
+}
+
 TEST(only_pods_with_an_ephemeral_storage_limit_are_measured)
 {
         static const struct {
@@ -93,7 +119,7 @@ TEST(the_first_exceeded_limit_has_the_kubelets_message)
                   "Container a exceeded its local ephemeral storage limit \"1Ki\"." },
                 { { 0, 0, 0, 0, 0, 0, 3072, 1 },
                   "Container c exceeded its local ephemeral storage limit \"3Ki\"." },
-                { { 0, UINT64_MAX, UINT64_MAX },
+                { { 0, UINT64_MAX - 1, UINT64_MAX - 1 },
                   "Usage of EmptyDir volume \"small\" exceeds the limit \"2Ki\"." },
         };
         ManifestObjects objects = parse_pod_spec(limited);

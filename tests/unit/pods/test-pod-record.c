@@ -55,6 +55,27 @@ TEST(a_stored_record_is_loaded_unchanged)
         EXPECT_EQ(pod_record_load(test_directory(), "missing", &loaded, NULL), -ENOENT);
 }
 
+TEST(record_that_could_not_be_loaded_is_not_written)
+{
+        cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+        Pod *pod = parse_manifest(&objects);
+        cleanup_free char *path = record_path(pod->metadata.uid);
+        const PodSource source = pod_source_of_file(web);
+        cleanup_error Error error = ERROR_NULL;
+        char *large = malloc(17 * MIB), **argument = &pod->spec.containers.items[0].command[1];
+
+        REQUIRE(large);
+        memset(large, 'x', 17 * MIB - 1);
+        large[17 * MIB - 1] = '\0';
+        free(*argument);
+        *argument = large;
+        (void) unlink(path);
+        EXPECT_EQ(pod_record_store(test_directory(), &(PodRecord){ source, pod, NULL }, &error),
+                  -E2BIG);
+        EXPECT_STREQ(error.message, "the record of pod web-n would be larger than 16 MiB");
+        EXPECT(access(path, F_OK) < 0);
+}
+
 TEST(a_record_of_the_first_version_is_read)
 {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* How many clients of the local socket are served at once, of all and of each user: half requests
+ * of one user delay no other one, and never root. Clients beyond the limit wait, accepted but not
+ * read. It accepts and serves nothing itself. */
+
+#include "common/macros.h"
+
+#include <sys/types.h>
+
+enum {
+        CLIENTS_MAX = 40,
+        CLIENTS_OF_ROOT = 8, /* of them, for root alone */
+        CLIENTS_OF_USER_MAX = 16,
+        WAITING_CLIENTS_MAX = 128,
+        WAITING_CLIENTS_OF_USER_MAX = 32,
+};
+
+typedef struct WaitingClient {
+        uid_t uid;
+        int fd;
+} WaitingClient;
+
+/* Zeroed at first, but for the user. */
+typedef struct ClientLimits {
+        uid_t service_uid; /* mainstay-api's user, which stands for many; 0: there is none */
+        uid_t served[CLIENTS_MAX];
+        size_t n_served;
+        WaitingClient waiting[WAITING_CLIENTS_MAX]; /* in the order in which they came */
+        size_t n_waiting;
+} ClientLimits;
+
+/* Whether a client of the user can be served now. */
+bool client_limits_allow(const ClientLimits *limits, uid_t uid);
+
+/* A client is served, or no longer. */
+void client_limits_add(ClientLimits *limits, uid_t uid);
+void client_limits_remove(ClientLimits *limits, uid_t uid);
+
+/* Keeps a client until it can be served. False: too many wait, of all or of the user; the
+ * descriptor stays the caller's. */
+bool client_limits_wait_take(ClientLimits *limits, uid_t uid, int fd);
+
+/* The descriptor of the first waiting client that can be served now, which is the caller's;
+ * -EAGAIN: there is none. */
+int client_limits_next(ClientLimits *limits);
+
+/* Closes what waits. */
+void client_limits_done(ClientLimits *limits);
