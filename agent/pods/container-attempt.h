@@ -6,6 +6,7 @@
 
 #include "agent/pods/attempt-checkpoint.h"
 #include "agent/pods/container-instance.h"
+#include "agent/pods/terminated-containers.h"
 
 typedef struct ContainerAttempt {
         bool has_run; /* in this sandbox, and since the last restart of all containers */
@@ -21,11 +22,26 @@ typedef struct ContainerAttempt {
 int container_attempt_start(ContainerAttempt *attempt, const Container *spec, const Image *image,
                             unsigned generation);
 
-/* A restarted agent found the attempt. Takes the checkpoint's image ID. */
-void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *checkpoint);
+/* A restarted agent found the attempt. Takes the checkpoint's image ID and user. */
+void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *checkpoint,
+                                  unsigned number);
+
+/* Reads the user of an attempt whose bundle is there. */
+void container_attempt_load_user(ContainerAttempt *attempt, const ContainerInstance *container,
+                                 unsigned number);
 
 /* The user that an attempt runs as; empty where it is not known. 0 or -ENOMEM. */
 int container_attempt_user(ContainerAttempt *attempt, const ContainerInstance *container,
                            unsigned number, ContainerUser *ret);
+
+/* No shim knows the container; its logs and the checkpoint of terminated containers say how it
+ * ended. */
+void container_attempt_recover(ContainerAttempt *attempt, const ContainerInstance *container,
+                               const TerminatedContainers *terminated);
+
+/* How a container has ended, with the checkpoint of its attempt; messages are borrowed. False: it
+ * has not. */
+bool container_describe_end(const ContainerInstance *container, const char *checkpoint,
+                            TerminatedContainer *ret);
 
 void container_attempt_done(ContainerAttempt *attempt);

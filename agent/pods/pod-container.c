@@ -61,6 +61,7 @@ static void print_container_checkpoint(const PodContainer *c, char text[ATTEMPT_
                         .has_started = container_probes_have_started(&c->probes),
                         .is_ready = container_probes_readiness_passed(&c->probes),
                         .is_killed = container_machine_is_killed(machine),
+                        .user = c->last.user,
                 },
                 text);
 }
@@ -189,6 +190,7 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
                                     c->callbacks->generation(c->userdata));
         if (r < 0)
                 return r;
+        container_attempt_load_user(&c->last, &c->instance, attempt);
         print_container_checkpoint(c, checkpoint);
         container_stopper_reset(&c->stopper);
         arm_start_slot_timer(c);
@@ -423,6 +425,7 @@ ContainerOrderEntry pod_container_order_entry(const PodContainer *c) {
                 .has_started = container_machine_has_started(machine) &&
                                container_probes_have_started(&c->probes),
                 .is_waiting = container_machine_is_waiting(machine),
+                .holds_next = container_machine_awaits_post_start(machine),
                 .is_finished = container_machine_is_finished(machine),
                 .has_succeeded = container_machine_has_succeeded(machine),
         };
@@ -566,7 +569,7 @@ static void adopt_container_attempt(PodContainer *c) {
         AttemptCheckpoint checkpoint;
 
         attempt_checkpoint_parse(strna(replayed->latest.note), &checkpoint);
-        container_attempt_adopt_take(&c->last, &checkpoint);
+        container_attempt_adopt_take(&c->last, &checkpoint, replayed->latest.attempt);
         replayed->latest.exit.is_found = true;
         container_machine_adopt(machine, replayed->latest.attempt, checkpoint.next_delay_usec);
         if (checkpoint.has_post_started)
@@ -622,25 +625,16 @@ void pod_container_on_sandbox_lost(PodContainer *c, uint64_t now) {
         container_machine_on_sandbox_lost(c->instance.machine, now);
 }
 
-/* The names of the logs have the restart count that no shim has. */
-void pod_container_recover(PodContainer *c, const TerminatedContainers *terminated) {
-        const PodInstance *pod = c->instance.pod;
-        ContainerMachine *machine = c->instance.machine;
-        const char *name = c->instance.spec->name;
-        TerminatedContainer known;
-        int last;
+bool pod_container_describe_end(const PodContainer *c, TerminatedContainer *ret) {
+        char checkpoint[ATTEMPT_CHECKPOINT_MAX];
 
-        if (!container_machine_is_waiting(machine))
-                return;
-        last = bundle_last_logged_attempt(pod->context->bundle, pod->pod, name);
-        if (last < 0)
-                return;
-        if (!terminated_containers_find(terminated, name, (unsigned) last, &known)) {
-                container_machine_recover(machine, (unsigned) last, now_realtime_usec());
-                return;
-        }
-        container_machine_recover_exit(machine, (unsigned) last, &known.exit, known.reason);
-        terminated_container_done(&known);
+        print_container_checkpoint(c, checkpoint);
+        return container_describe_end(&c->instance, checkpoint, ret);
+}
+
+void pod_container_recover(PodContainer *c, const TerminatedContainers *terminated) {
+        if (container_machine_is_waiting(c->instance.machine))
+                container_attempt_recover(&c->last, &c->instance, terminated);
 }
 
 unsigned pod_container_generation(const PodContainer *c) {
