@@ -6,9 +6,7 @@
 
 #include <jansson.h>
 
-enum {
-        PERIOD_MSEC_MAX = 24 * 3600 * 1000
-};
+#define PERIOD_MSEC_MAX (INT64_C(366) * 24 * 3600 * 1000)
 
 void api_settings_done(ApiSettings *settings) {
         free(settings->node_name);
@@ -71,6 +69,7 @@ int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
         settings.token_usec = read_period(object, "tokenCacheMilliseconds");
         settings.allowed_usec = read_period(object, "allowedCacheMilliseconds");
         settings.denied_usec = read_period(object, "deniedCacheMilliseconds");
+        settings.stream_idle_usec = read_period(object, "streamIdleMilliseconds");
         *ret = settings;
         settings = (ApiSettings){ 0 };
         return 0;

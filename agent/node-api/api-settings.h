@@ -24,6 +24,7 @@ typedef struct ApiSettings {
         uint64_t token_usec;     /* for how long a result of a token is kept */
         uint64_t allowed_usec;   /* of an access that was granted */
         uint64_t denied_usec;
+        uint64_t stream_idle_usec; /* before a session or forwarded port without a byte ends */
 } ApiSettings;
 
 /* 0, -EBADMSG with a message, -ENOMEM. */

@@ -31,7 +31,8 @@ TEST(settings_have_the_defaults_of_the_kubelet)
                             "\"debuggingHandlers\":true"));
         EXPECT(strstr(text, "\"tokenCacheMilliseconds\":120000,"
                             "\"allowedCacheMilliseconds\":300000,"
-                            "\"deniedCacheMilliseconds\":30000"));
+                            "\"deniedCacheMilliseconds\":30000,"
+                            "\"streamIdleMilliseconds\":14400000"));
         EXPECT(!strstr(text, "\"certificate\""));
 }
 
