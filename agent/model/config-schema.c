@@ -281,7 +281,7 @@ static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields);
 static const Field config_fields[] = {
         IGNORED("kind"),
         IGNORED("apiVersion"),
-        REFUSED("enableServer"),
+        FIELD("enableServer", OPTIONAL_BOOL, Config, enable_server),
         FIELD("staticPodPath", STRING, Config, static_pod_path, .check = check_host_path),
         REFUSED("podLogsDir"),
         REFUSED("syncFrequency"),
@@ -289,7 +289,7 @@ static const Field config_fields[] = {
         REFUSED("httpCheckFrequency"),
         REFUSED("staticPodURL"),
         REFUSED("staticPodURLHeader"),
-        REFUSED("address"),
+        FIELD("address", STRING, Config, address, .check = check_ip_address),
         FIELD("port", INT, Config, port, .min = 1, .max = UINT16_MAX),
         FIELD("readOnlyPort", INT, Config, read_only_port, .min = 0, .max = UINT16_MAX),
         FIELD("tlsCertFile", STRING, Config, tls_cert_file, .check = check_host_path),

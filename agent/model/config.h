@@ -144,6 +144,8 @@ typedef struct Config {
         char **cluster_dns;                      /* none */
         char *cluster_domain;                    /* "cluster.local" */
         char *resolv_conf;                       /* "/etc/resolv.conf" */
+        OptionalBool enable_server;              /* the agent listens for mainstay-api */
+        char *address;                           /* of the kubelet's API; NULL: all */
         OptionalInt port;                        /* of the kubelet's API; 10250 */
         OptionalInt read_only_port;              /* without TLS; is not served */
         char *streaming_connection_idle_timeout; /* Go duration: "4h"; of sessions */

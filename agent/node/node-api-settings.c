@@ -44,9 +44,10 @@ static json_t *list_plain_settings(const NodeApiSettingsSpec *spec) {
         const AuthorizationConfig *authorization = &spec->config->authorization;
 
         return json_pack(
-                "{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I}",
+                "{s:s, s:s, s:s, s:s*, s:i, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I}",
                 "nodeName", spec->node_name, "kubernetesVersion", NODE_KUBELET_VERSION,
-                "manifestDirectory", spec->manifest_dir, "alone", spec->lone != NULL, "anonymous",
+                "manifestDirectory", spec->manifest_dir, "address", spec->config->address, "port",
+                (int) config_node_api_port(spec->config), "alone", spec->lone != NULL, "anonymous",
                 authentication->anonymous.enabled, "tokenReviews",
                 is_on_unless_off(authentication->webhook.enabled), "accessReviews",
                 authorization->mode != AUTHORIZATION_ALWAYS_ALLOW, "debuggingHandlers",
