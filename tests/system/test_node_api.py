@@ -339,7 +339,7 @@ def test_the_client_that_disconnects_ends_its_command(served):
 def test_a_session_without_a_byte_ends_after_the_idle_timeout(archive):
     served = World(archive, streamingConnectionIdleTimeout="5s")
     busy = served.spdy_session("sh", "-c", "while%20sleep%200.1;%20do%20echo;%20done")
-    served.spdy_session("sleep", "4715")
+    idle = served.spdy_session("sleep", "4715")
     stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"))
     ports = node_api.SpdyClient(stream)
     _, data = forward(ports, served.port, 0)
@@ -348,6 +348,7 @@ def test_a_session_without_a_byte_ends_after_the_idle_timeout(archive):
     while not ports.is_over:
         ports.step()
     wait(lambda: not sleepers(served, "4715"), "the idle command has ended")
+    idle.client.stream.close()
     count = len(busy.text("stdout"))
     busy.client.until(lambda: len(busy.text("stdout")) > 2 * count + 10)
     busy.client.stream.close()

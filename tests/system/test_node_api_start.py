@@ -57,6 +57,14 @@ class StartNode(harness.Node):
     def is_ours(self, pid):
         return super().is_ours(pid) and "nsenter" not in (world.cmdline(pid) or [""])[0]
 
+    def is_left(self, pid):
+        return super().is_left(pid) and pid not in self.api.pids()
+
+    def end_agent(self):
+        problems = super().end_agent()
+        wait(lambda: not self.api.pids(), "mainstay-api has ended with the agent")
+        return problems
+
     def ask(self, path="/healthz"):
         return self.api.request(path, certificate=self.admin)
 

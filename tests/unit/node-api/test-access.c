@@ -122,6 +122,10 @@ TEST(token_review_names_the_user)
         EXPECT_EQ(token_review_parse("{\"status\":{\"error\":\"x\"}}", &user, NULL), 0);
         EXPECT_EQ(token_review_parse("{}", &user, &error), -EBADMSG);
         EXPECT_EQ(token_review_parse("not JSON", &user, NULL), -EBADMSG);
+        EXPECT_EQ(token_review_parse(
+                          "{\"status\":{\"authenticated\":true,\"user\":{\"username\":\"\"}}}",
+                          &user, NULL),
+                  -EBADMSG);
 }
 
 TEST(access_review_asks_for_a_subresource_of_the_node)
