@@ -66,7 +66,7 @@ LIBRARIES = {
                   "agent/image-helper/byte-stream.h"],
     "archive_entry.h": ["agent/cli/tar.c", "agent/image-helper/layer-unpack.c", "agent/image-helper/image-archive.c", "agent/image-helper/byte-stream.c",
                         "agent/image-helper/byte-stream.h"],
-    "gnutls/": ["agent/node-api/tls-credentials.[ch]", "agent/kubeclient/csr.c", "agent/kubeclient/tls-config.c",
+    "gnutls/": ["agent/node-api/tls-credentials.[ch]", "agent/kubeclient/csr.c", "agent/kubeclient/private-key.[ch]", "agent/kubeclient/tls-config.c",
                 "agent/node/node-authority.c", "common/hash.c"],
     "wslay/": ["agent/node-api/websocket.c", "common/channels.c"],
     "zlib.h": ["agent/node-api/spdy-headers.c"],

@@ -587,21 +587,6 @@ def test_the_program_says_what_is_wrong():
     assert "systemd passed no socket, and --listen is not given" in answer.stderr
 
 
-def test_a_unit_that_contradicts_the_configuration_is_reported(served):
-    log = os.path.join(served.directory, "unit.stderr")
-    with socket.socket() as listener, open(log, "w", encoding="utf-8") as stderr:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        script = f'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$0" "$@" 3<&{listener.fileno()}'
-        unit = subprocess.Popen(["sh", "-c", script, harness.program("mainstay-api"), "--socket", served.node.socket,
-                                 "--user", "root"], env=served.api.environment(), pass_fds=[listener.fileno()], stderr=stderr)
-        port = listener.getsockname()[1]
-        wait(lambda: f"mainstay-api.socket: the socket listens at port {port} of ::ffff:127.0.0.1, but the configuration has "
-                     "port 10250 of all addresses" in world.read(log), lambda: world.read(log))
-        unit.terminate()
-        assert unit.wait(60) == 0, world.read(log)
-
-
 # Reviews by an API server
 
 @pytest.fixture(name="reviewed")
