@@ -103,20 +103,24 @@ static bool have_all_ports_ended(const PortChannels *channels) {
         return true;
 }
 
-/* The client reads the rest and closes: closing first could make the kernel discard it. */
-static void close_ended_channels(PortChannels *channels) {
-        if (channels->is_closing || !have_all_ports_ended(channels))
-                return;
+static void close_client_channels(PortChannels *channels) {
         channels->is_closing = true;
-        if (channels->is_client_gone) {
-                schedule_channels_end(channels);
-                return;
-        }
-        if (channel_socket_close(channels->socket) < 0 ||
+        if ((!channels->is_client_gone && channel_socket_close(channels->socket) < 0) ||
             sd_event_add_time_relative(channels->event, &channels->linger_timer, CLOCK_MONOTONIC,
                                        LINGER_USEC, 0, on_channels_lingered, channels) < 0)
                 schedule_channels_end(channels);
         stream_socket_shut_when_written(channels->client);
+}
+
+/* The client reads the rest and closes: closing first could make the kernel discard it. */
+static void close_ended_channels(PortChannels *channels) {
+        if (!have_all_ports_ended(channels))
+                return;
+        if (!channels->is_closing)
+                close_client_channels(channels);
+        if (channels->is_client_gone &&
+            byte_queue_length(stream_socket_queue(channels->client)) == 0)
+                schedule_channels_end(channels);
 }
 
 /* After everything that may have changed a queue: which sides are read now. */

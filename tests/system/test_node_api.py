@@ -238,6 +238,8 @@ def test_the_summary_has_the_nodes_disks_and_processes(served):
     for disk in (node["fs"], node["runtime"]["imageFs"], node["runtime"]["containerFs"]):
         assert 0 < disk["availableBytes"] < disk["capacityBytes"] and disk["usedBytes"] > 0
     assert 0 < node["rlimit"]["curproc"] < node["rlimit"]["maxpid"]
+    for part in (node["cpu"], node["memory"], node.get("io", {})):
+        assert ("psi" in part) == os.path.exists("/proc/pressure/cpu")
 
 
 def test_the_summary_has_the_measured_disk_usage_of_containers(served):
@@ -271,6 +273,9 @@ def test_cadvisors_metrics_have_its_labels(served):
     assert memory and float(memory[1]) > 0
     assert re.search(r'^container_memory_rss{container="",id="/",image="",name="",namespace="",pod=""} ', text, re.MULTILINE)
     assert f"\nmachine_cpu_cores {os.cpu_count()}\n" in text
+    waiting = re.search(r'^container_pressure_cpu_waiting_seconds_total{container="",id="/",.*} \S+ \d+$', text, re.MULTILINE)
+    assert bool(waiting) == os.path.exists("/proc/pressure/cpu")
+    assert "# TYPE container_fs_writes_bytes_total counter" in text
 
 
 def test_the_configuration_is_shown_without_the_section_of_this_program(served):
