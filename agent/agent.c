@@ -529,6 +529,12 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
         if (r < 0)
                 return r;
         agent_start_healthz_server(agent);
+        node_api_launcher_start(&(NodeApiLauncherSpec){ .event = agent->event,
+                                                        .config = &agent->config,
+                                                        .has_systemd = agent->systemd != NULL,
+                                                        .program = agent->paths.node_api,
+                                                        .agent_socket = agent->paths.socket },
+                                &agent->node_api_launcher);
         agent_schedule_status_update(agent);
         log_set_message_id(MESSAGE_AGENT_STARTED);
         log_info("Version %s on node '%s' watches %s", MAINSTAY_VERSION, agent->node.name,

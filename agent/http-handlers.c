@@ -84,26 +84,13 @@ static int agent_delete_pod(void *userdata, const char *namespace, const char *p
         return 0;
 }
 
-/* The receiver of DaemonSets. */
-typedef struct DaemonSetVisit {
-        http_each_object_t each;
-        void *context;
-} DaemonSetVisit;
-
-static int visit_daemonset(const DaemonSet *set, const char *json, void *context) {
-        const DaemonSetVisit *visit = context;
-        cleanup_free char *key = path_join(set->metadata.namespace, set->metadata.name);
-
-        return key ? visit->each(key, json, visit->context) : -ENOMEM;
-}
-
 static int agent_each_daemonset(void *userdata, http_each_object_t each, void *context) {
-        return daemonset_controller_each(((Agent *) userdata)->daemonset_controller,
-                                         visit_daemonset, &(DaemonSetVisit){ each, context });
+        return daemonset_controller_each(((Agent *) userdata)->daemonset_controller, each, context);
 }
 
-static char *agent_get_revisions(void *userdata) {
-        return daemonset_controller_list_revisions(((Agent *) userdata)->daemonset_controller);
+static int agent_each_revision(void *userdata, http_each_object_t each, void *context) {
+        return daemonset_controller_each_revision(((Agent *) userdata)->daemonset_controller, each,
+                                                  context);
 }
 
 static char *agent_get_node(void *userdata) {
@@ -251,7 +238,7 @@ const HttpServerHandlers agent_http_handlers = {
         .find_log = agent_find_log,
         .delete_pod = agent_delete_pod,
         .foreach_daemonset = agent_each_daemonset,
-        .revisions = agent_get_revisions,
+        .foreach_revision = agent_each_revision,
         .node = agent_get_node,
         .run_daemonset_action = agent_act_on_daemonset,
         .exec = agent_exec,

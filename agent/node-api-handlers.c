@@ -132,6 +132,7 @@ int agent_open_system_log(void *userdata, const char *path, const SystemLogQuery
 }
 
 void agent_free_node_api(Agent *agent) {
+        node_api_launcher_free(agent->node_api_launcher);
         lone_node_free(agent->lone);
         self_signed_free(agent->self_signed);
         system_logs_free(agent->system_logs);

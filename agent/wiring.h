@@ -24,6 +24,7 @@
 #include "agent/node/config-watch.h"
 #include "agent/node/lone-node.h"
 #include "agent/node/machine-info.h"
+#include "agent/node/node-api-launcher.h"
 #include "agent/node/node-labels.h"
 #include "agent/node/paths.h"
 #include "agent/node/self-signed.h"
@@ -65,6 +66,7 @@ typedef struct Agent {
         LoneNode *lone;          /* NULL: it has joined an API server, or was not asked for yet */
         SelfSigned *self_signed; /* NULL: it was not asked for yet */
         SystemLogs *system_logs; /* likewise */
+        NodeApiLauncher *node_api_launcher; /* NULL: systemd does it, or nothing */
         HttpServer *http_server;
         HealthzServer *healthz_server; /* NULL: none is configured */
         ServiceNotifier *notifier;

@@ -164,6 +164,10 @@ int cgroup_statistics(const char *path, CgroupStatistics *ret) {
         read_cpu_throttling(path, &statistics);
         read_memory_statistics(path, &statistics);
         statistics.n_processes = read_cgroup_number(path, "pids", "pids.current");
+        cgroup_pressure(path, "cpu", &statistics.cpu_pressure);
+        cgroup_pressure(path, "memory", &statistics.memory_pressure);
+        cgroup_pressure(path, "io", &statistics.io_pressure);
+        cgroup_disk_usages(path, &statistics.disks);
         *ret = statistics;
         return 0;
 }

@@ -3,9 +3,7 @@
 
 /* Resource usage of a cgroup, as the kubelet counts it. */
 
-#include "common/macros.h"
-
-#include <stdint.h>
+#include "common/cgroup-io.h"
 
 typedef struct CgroupUsage {
         uint64_t taken_at;          /* realtime, microseconds */
@@ -32,6 +30,8 @@ typedef struct CgroupStatistics {
         uint64_t page_faults;
         uint64_t major_page_faults;
         uint64_t n_processes;
+        Pressure cpu_pressure, memory_pressure, io_pressure;
+        DiskUsages disks;
 } CgroupStatistics;
 
 /* As cgroup_usage(). */

@@ -72,14 +72,16 @@ void daemonset_controller_on_pod(DaemonSetController *controller, const Pod *pod
 /* Images that were missing may be there now. */
 void daemonset_controller_images_changed(DaemonSetController *controller);
 
-/* Calls 'each' for every desired set, sorted by namespace and name, with its v1.DaemonSet. 0, a
- * negative value that 'each' returned, or -ENOMEM. */
-typedef int (*daemonset_controller_each_t)(const DaemonSet *set, const char *json, void *context);
-int daemonset_controller_each(DaemonSetController *controller, daemonset_controller_each_t each,
+/* Calls 'each' for every desired set, sorted by namespace and name, with "<namespace>/<name>" and
+ * its v1.DaemonSet; the second one for their ControllerRevisions. 0, a negative value that 'each'
+ * returned, or -ENOMEM. */
+int daemonset_controller_each(DaemonSetController *controller,
+                              int (*each)(const char *key, const char *json, void *context),
                               void *context);
-
-/* All ControllerRevisions, as JSON that the caller frees; NULL: out of memory. */
-char *daemonset_controller_list_revisions(DaemonSetController *controller);
+int daemonset_controller_each_revision(DaemonSetController *controller,
+                                       int (*each)(const char *key, const char *json,
+                                                   void *context),
+                                       void *context);
 
 /* 'kubectl rollout undo' to a revision (0: the one before the present one), and 'kubectl rollout
  * restart'. They hold until the set changes. 0; 1: there is nothing to do; -ENOENT with a message.

@@ -189,19 +189,24 @@ char *daemonset_state_to_json(const DaemonSetState *state) {
         return source ? daemonset_to_json(state->set, &status) : NULL;
 }
 
-bool daemonset_state_print_revisions(const DaemonSetState *state, bool is_first, FILE *out) {
-        for (size_t i = 0; i < state->history.revisions.n; i++) {
-                const ControllerRevision *revision = &state->history.revisions.items[i];
-                cleanup_free char *json =
-                        revision_to_json(state->set, revision->hash, revision->number,
-                                         revision->created, revision->cause, revision->template);
+int daemonset_state_each_revision(const DaemonSetState *state,
+                                  int (*each)(const char *key, const char *json, void *context),
+                                  void *context) {
+        const ObjectMeta *metadata = &state->set->metadata;
+        int r = 0;
 
-                if (!json)
-                        return false;
-                fprintf(out, "%s%s", is_first ? "" : ",", json);
-                is_first = false;
+        for (size_t i = 0; i < state->history.revisions.n && r >= 0; i++) {
+                const ControllerRevision *revision = &state->history.revisions.items[i];
+                cleanup_free char *key = NULL, *json = NULL;
+
+                json = revision_to_json(state->set, revision->hash, revision->number,
+                                        revision->created, revision->cause, revision->template);
+                if (asprintf(&key, "%s/%s-%s", metadata->namespace, metadata->name,
+                             revision->hash) < 0)
+                        key = NULL;
+                r = key && json ? each(key, json, context) : -ENOMEM;
         }
-        return true;
+        return r;
 }
 
 /* ---- rollout requests ---- */

@@ -76,8 +76,11 @@ char *daemonset_state_to_json(const DaemonSetState *state);
 /* Prints decision, revision and plan for `mainstay debug dump`. 'now' is of the steady clock. */
 void daemonset_state_dump(const DaemonSetState *state, uint64_t now, FILE *out);
 
-/* Prints the ControllerRevisions, comma-separated. False: out of memory. */
-bool daemonset_state_print_revisions(const DaemonSetState *state, bool is_first, FILE *out);
+/* Calls 'each' for the ControllerRevisions, with "<namespace>/<name>". 0, a negative value that
+ * 'each' returned, or -ENOMEM. */
+int daemonset_state_each_revision(const DaemonSetState *state,
+                                  int (*each)(const char *key, const char *json, void *context),
+                                  void *context);
 
 /* As 'kubectl rollout undo' and 'restart', in memory: the caller stores the history. See
  * controller.h. */

@@ -56,49 +56,42 @@ static int update_status_counts(DaemonSetController *controller) {
         return r;
 }
 
-int daemonset_controller_each(DaemonSetController *controller, daemonset_controller_each_t each,
+int daemonset_controller_each(DaemonSetController *controller,
+                              int (*each)(const char *key, const char *json, void *context),
                               void *context) {
         cleanup_free DaemonSetState **sorted = NULL;
         size_t n;
+        int r = 0;
 
         if (update_status_counts(controller) < 0)
                 return -ENOMEM;
         sorted = sort_daemonsets(controller, &n);
         if (!sorted)
                 return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                const ObjectMeta *metadata = &daemonset_state_set(sorted[i])->metadata;
+                cleanup_free char *key = path_join(metadata->namespace, metadata->name);
                 cleanup_free char *json = daemonset_state_to_json(sorted[i]);
-                int r = json ? each(daemonset_state_set(sorted[i]), json, context) : -ENOMEM;
 
-                if (r < 0)
-                        return r;
+                r = key && json ? each(key, json, context) : -ENOMEM;
         }
-        return 0;
+        return r;
 }
 
-char *daemonset_controller_list_revisions(DaemonSetController *controller) {
+int daemonset_controller_each_revision(DaemonSetController *controller,
+                                       int (*each)(const char *key, const char *json,
+                                                   void *context),
+                                       void *context) {
         cleanup_free DaemonSetState **sorted = NULL;
-        size_t length, n;
-        bool is_complete = true;
-        char *text = NULL;
-        FILE *out;
+        size_t n;
+        int r = 0;
 
         sorted = sort_daemonsets(controller, &n);
         if (!sorted)
-                return NULL;
-        out = open_memstream(&text, &length);
-        if (!out)
-                return NULL;
-        fprintf(out, "{\"kind\":\"ControllerRevisionList\",\"apiVersion\":\"apps/v1\","
-                     "\"metadata\":{},\"items\":[");
-        for (size_t i = 0; is_complete && i < n; i++)
-                is_complete = daemonset_state_print_revisions(sorted[i], i == 0, out);
-        fprintf(out, "]}\n");
-        text = memstream_finish(out, &text);
-        if (is_complete)
-                return text;
-        free(text);
-        return NULL;
+                return -ENOMEM;
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = daemonset_state_each_revision(sorted[i], each, context);
+        return r;
 }
 
 const PodSource *daemonset_controller_find_source(DaemonSetController *controller,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* GET /daemonsets and /node (also as a watch), /revisions, and
+/* GET /daemonsets, /revisions and /node, also as a watch, and
  * POST /daemonsets/<namespace>/<name>/<verb>?revision=<n>. */
 
 #include "agent/http/handlers.h"
@@ -10,16 +10,17 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 
-/* ---- the list ---- */
+/* ---- DaemonSets and their revisions ---- */
 
-static int print_daemonset_item(const char *key, const char *json, void *context) {
+static int print_list_item(const char *key, const char *json, void *context) {
         FILE *out = context;
 
         fprintf(out, "%s%s", ftell(out) > 0 ? "," : "", json);
         return 0;
 }
 
-static enum MHD_Result reply_daemonset_list(HttpServer *server, struct MHD_Connection *http) {
+static enum MHD_Result reply_apps_list(HttpServer *server, struct MHD_Connection *http,
+                                       const char *kind, http_objects_t objects) {
         cleanup_free char *items = NULL;
         char *text;
         size_t length;
@@ -28,13 +29,12 @@ static enum MHD_Result reply_daemonset_list(HttpServer *server, struct MHD_Conne
 
         if (!out)
                 return MHD_NO;
-        r = http_handlers_of(server)->foreach_daemonset(http_userdata_of(server),
-                                                        print_daemonset_item, out);
+        r = objects(server, print_list_item, out);
         if (!memstream_finish(out, &items) || r < 0 ||
             asprintf(&text,
-                     "{\"kind\":\"DaemonSetList\",\"apiVersion\":\"apps/v1\",\"metadata\":{},"
+                     "{\"kind\":\"%sList\",\"apiVersion\":\"apps/v1\",\"metadata\":{},"
                      "\"items\":[%s]}\n",
-                     items) < 0)
+                     kind, items) < 0)
                 return MHD_NO;
         return http_reply_json_consume(http, text);
 }
@@ -43,20 +43,26 @@ static int each_daemonset(HttpServer *server, http_each_object_t each, void *con
         return http_handlers_of(server)->foreach_daemonset(http_userdata_of(server), each, context);
 }
 
+static int each_revision(HttpServer *server, http_each_object_t each, void *context) {
+        return http_handlers_of(server)->foreach_revision(http_userdata_of(server), each, context);
+}
+
 enum MHD_Result http_handle_get_daemonsets(HttpServer *server, struct MHD_Connection *http,
                                            const char *rest) {
         return http_query_flag(http, "watch")
                        ? reply_object_watch(server, http, HTTP_DAEMONSETS, each_daemonset)
-                       : reply_daemonset_list(server, http);
+                       : reply_apps_list(server, http, "DaemonSet", each_daemonset);
 }
 
-/* ---- revisions, the node, actions ---- */
-
+/* They change with their DaemonSets. */
 enum MHD_Result http_handle_get_revisions(HttpServer *server, struct MHD_Connection *http,
                                           const char *rest) {
-        return http_reply_json_consume(
-                http, http_handlers_of(server)->revisions(http_userdata_of(server)));
+        return http_query_flag(http, "watch")
+                       ? reply_object_watch(server, http, HTTP_DAEMONSETS, each_revision)
+                       : reply_apps_list(server, http, "ControllerRevision", each_revision);
 }
+
+/* ---- the node, actions ---- */
 
 /* There is one. */
 static int each_node(HttpServer *server, http_each_object_t each, void *context) {

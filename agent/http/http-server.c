@@ -237,9 +237,25 @@ static int on_http_listen_socket(sd_event_source *source, int fd, uint32_t event
         return 0;
 }
 
+/* The run directory is the agent's own: the group of mainstay-api only passes through it. */
+static int let_group_reach_socket(const HttpServer *server) {
+        cleanup_free char *directory =
+                strndup(server->socket_path,
+                        (size_t) (strrchr(server->socket_path, '/') - server->socket_path));
+
+        if (!directory)
+                return -ENOMEM;
+        return chown(directory, (uid_t) -1, server->api_gid) < 0 || chmod(directory, 0710) < 0
+                       ? -errno
+                       : 0;
+}
+
 /* Without the user of mainstay-api the socket keeps the agent's group. */
 static int set_socket_group(const HttpServer *server, const char *path) {
-        return server->has_api_user ? chown(path, (uid_t) -1, server->api_gid) : 0;
+        if (!server->has_api_user)
+                return 0;
+        return chown(path, (uid_t) -1, server->api_gid) < 0 ? -errno
+                                                            : let_group_reach_socket(server);
 }
 
 static void find_api_user(HttpServer *server) {

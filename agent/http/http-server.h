@@ -164,12 +164,12 @@ typedef struct HttpServerHandlers {
         int (*is_ready)(void *userdata, Error *reterr);
 
         /* Calls 'each' for every DaemonSet, always in the same order, with "<namespace>/<name>" and
-         * its compact JSON. 0, a negative value that 'each' returned, or -ENOMEM. */
+         * its compact JSON; the second one for every ControllerRevision. 0, a negative value that
+         * 'each' returned, or -ENOMEM. */
         int (*foreach_daemonset)(void *userdata, http_each_object_t each, void *context);
+        int (*foreach_revision)(void *userdata, http_each_object_t each, void *context);
 
-        /* A ControllerRevisionList, and this node as a v1.Node, as JSON that the server frees; or
-         * NULL. */
-        char *(*revisions)(void *userdata);
+        /* This node as a v1.Node, as JSON that the server frees; or NULL. */
         char *(*node)(void *userdata);
 
         /* An action on a DaemonSet: "undo" (to a revision; 0: the previous one), "restart",

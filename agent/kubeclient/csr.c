@@ -4,13 +4,13 @@
 #include "agent/kubeclient/csr.h"
 
 #include "agent/kubeclient/json-view.h"
+#include "agent/kubeclient/private-key.h"
 #include "agent/kubeclient/tls-config.h"
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/hash.h"
 #include "common/strv.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -36,40 +36,14 @@ static int set_gnutls_error(int code, const char *what, Error *reterr) {
         return error_setf(reterr, EINVAL, "%s: %s", what, gnutls_strerror(code));
 }
 
-static int generate_key_pem(gnutls_datum_t *ret_pem) {
-        cleanup_with(csr_key_deinitp) gnutls_x509_privkey_t key = NULL;
-        int r = gnutls_x509_privkey_init(&key);
-
-        if (r < 0)
-                return r;
-        r = gnutls_x509_privkey_generate2(
-                key, GNUTLS_PK_ECDSA, GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0, NULL, 0);
-        if (r < 0)
-                return r;
-        return gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN,
-                                                 ret_pem);
-}
-
 int csr_generate_key(char **ret_key, Error *reterr) {
-        gnutls_datum_t pem = { 0 };
-        int r = generate_key_pem(&pem);
+        cleanup_with(csr_key_deinitp) gnutls_x509_privkey_t key = NULL;
+        int code = private_key_generate(&key);
 
-        if (r < 0)
-                return set_gnutls_error(r, "cannot make a key", reterr);
-        *ret_key = strndup((const char *) pem.data, pem.size);
-        explicit_bzero(pem.data, pem.size);
-        gnutls_free(pem.data);
+        if (code < 0)
+                return set_gnutls_error(code, "cannot make a key", reterr);
+        *ret_key = private_key_format(key);
         return *ret_key ? 0 : -ENOMEM;
-}
-
-static int import_private_key(const char *text, gnutls_x509_privkey_t *ret, Error *reterr) {
-        gnutls_datum_t pem = { (unsigned char *) (uintptr_t) text, (unsigned) strlen(text) };
-        int r = gnutls_x509_privkey_init(ret);
-
-        if (r >= 0)
-                r = gnutls_x509_privkey_import2(*ret, &pem, GNUTLS_X509_FMT_PEM, NULL,
-                                                GNUTLS_PKCS_PLAIN);
-        return r < 0 ? set_gnutls_error(r, "the key cannot be used", reterr) : 0;
 }
 
 /* The names and addresses of a server, as alternative names. */
@@ -85,12 +59,12 @@ static int add_server_names(gnutls_x509_crq_t request, const CsrServer *server) 
                         return code;
         }
         strv_foreach(text, server->addresses) {
-                bool is_ipv6 = strchr(*text, ':');
+                unsigned length = parse_alternative_address(*text, address);
 
-                if (inet_pton(is_ipv6 ? AF_INET6 : AF_INET, *text, address) != 1)
+                if (length == 0)
                         continue;
                 code = gnutls_x509_crq_set_subject_alt_name(request, GNUTLS_SAN_IPADDRESS, address,
-                                                            is_ipv6 ? 16 : 4, GNUTLS_FSAN_APPEND);
+                                                            length, GNUTLS_FSAN_APPEND);
                 if (code < 0)
                         return code;
         }
@@ -204,10 +178,10 @@ int csr_build_object(const char *node_name, const CsrServer *server, const char 
         cleanup_free char *name = NULL;
         cleanup_with(csr_key_deinitp) gnutls_x509_privkey_t imported = NULL;
         cleanup_with(datum_freep) gnutls_datum_t pem = { 0 };
-        int r = import_private_key(key, &imported, reterr);
+        int r = private_key_import(key, TLS_FILE_MAX, &imported);
 
         if (r < 0)
-                return r;
+                return set_gnutls_error(r, "the key cannot be used", reterr);
         r = make_csr_name(imported, server, &name, reterr);
         if (r < 0)
                 return r;

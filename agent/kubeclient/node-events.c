@@ -108,12 +108,10 @@ static void report_restored_label(const char *key, const char *removed, const ch
         report_node_event(change, POD_EVENT_WARNING, "LabelRestored", message);
 }
 
-void node_events_compare(const char *before, const char *after, NodeEventCallback on_event,
+void node_events_compare(const json_t *before, const json_t *after, NodeEventCallback on_event,
                          void *userdata) {
-        cleanup_with(json_decrefp) json_t *old = before ? json_loads(before, 0, NULL) : NULL;
-        cleanup_with(json_decrefp) json_t *new = json_loads(after, 0, NULL);
-        const json_t *metadata = json_object_get(new, "metadata");
-        NodeChange change = { old, new, json_string_value(json_object_get(metadata, "name")),
+        const json_t *metadata = json_object_get(after, "metadata");
+        NodeChange change = { before, after, json_string_value(json_object_get(metadata, "name")),
                               on_event, userdata };
 
         if (!change.name)
@@ -121,8 +119,8 @@ void node_events_compare(const char *before, const char *after, NodeEventCallbac
         compare_boot_ids(&change);
         for (size_t i = 0; i < N_ELEMENTS(condition_events); i++)
                 compare_condition(&change, i);
-        if (old)
-                node_local_labels_find_restored(old, new, report_restored_label, &change);
+        if (before)
+                node_local_labels_find_restored(before, after, report_restored_label, &change);
 }
 
 void node_events_check_schedulable(bool *is_unschedulable, const char *node,

@@ -7,12 +7,14 @@
 
 #include "agent/model/event.h"
 
+#include <jansson.h>
+
 typedef void (*NodeEventCallback)(const PodEvent *event, void *userdata);
 
 /* 'before' is the server's Node that a request changed, NULL where the request created it; 'after'
  * is that of the response. Calls back for each event, in their order. What is not a Node has none.
  */
-void node_events_compare(const char *before, const char *after, NodeEventCallback on_event,
+void node_events_compare(const json_t *before, const json_t *after, NodeEventCallback on_event,
                          void *userdata);
 
 /* NodeNotSchedulable or NodeSchedulable, where the server's Node says otherwise than

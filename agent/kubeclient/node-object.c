@@ -172,19 +172,18 @@ static json_t *diff_node_status(const json_t *before, const NodeStatus *status, 
         return patch;
 }
 
-int node_object_patch(const char *known, const NodeLabelsTaints *own, const NodeStatus *status,
+int node_object_patch(const json_t *known, const NodeLabelsTaints *own, const NodeStatus *status,
                       uint64_t now, bool heartbeat, char **ret_patch) {
-        cleanup_with(json_decrefp) json_t *before = json_loads(known, 0, NULL);
         cleanup_with(json_decrefp) json_t *patch = json_object();
         char *text;
 
-        if (!json_is_object(json_object_get(before, "metadata")))
+        if (!json_is_object(json_object_get(known, "metadata")))
                 return -EBADMSG;
         set_if_not_empty(
                 patch, "status",
-                diff_node_status(json_object_get(before, "status"), status, now, heartbeat));
+                diff_node_status(json_object_get(known, "status"), status, now, heartbeat));
         if (own)
-                set_if_not_empty(patch, "metadata", node_local_metadata_patch(before, own));
+                set_if_not_empty(patch, "metadata", node_local_metadata_patch(known, own));
         if (json_object_size(patch) == 0)
                 return 0;
         text = json_dumps(patch, JSON_COMPACT);
@@ -196,9 +195,8 @@ int node_object_patch(const char *known, const NodeLabelsTaints *own, const Node
 
 /* Reading */
 
-int node_object_parse(const char *json, NodeLabelsTaints *ret_others, char **ret_uid,
+int node_object_parse(const json_t *node, NodeLabelsTaints *ret_others, char **ret_uid,
                       char **ret_version) {
-        cleanup_with(json_decrefp) json_t *node = json_loads(json, 0, NULL);
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
         cleanup_free char *uid = NULL, *version = NULL;
         const json_t *metadata = json_object_get(node, "metadata");

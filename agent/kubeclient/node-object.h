@@ -6,6 +6,7 @@
 #include "agent/model/node-status.h"
 #include "agent/model/node.h"
 
+#include <jansson.h>
 #include <stdint.h>
 
 /* The body of the registration: local labels and taints, and the status. 'now' is realtime. The
@@ -16,10 +17,10 @@ char *node_object_new(const NodeLabelsTaints *own, const NodeStatus *status, uin
  * one: local labels (node-local-labels.h; 'own' NULL: unchanged), and the status without what
  * others write. 1 with the patch, which the caller frees; 0 where nothing differs, unless
  * 'heartbeat' is set; -EBADMSG where 'known' is not a Node; -ENOMEM. */
-int node_object_patch(const char *known, const NodeLabelsTaints *own, const NodeStatus *status,
+int node_object_patch(const json_t *known, const NodeLabelsTaints *own, const NodeStatus *status,
                       uint64_t now, bool heartbeat, char **ret_patch);
 
 /* Reads a Node: its name, its external labels and taints, its UID. The caller frees the strings. 0,
  * -EBADMSG where it is not a Node, -ENOMEM. */
-int node_object_parse(const char *json, NodeLabelsTaints *ret_others, char **ret_uid,
+int node_object_parse(const json_t *node, NodeLabelsTaints *ret_others, char **ret_uid,
                       char **ret_version);

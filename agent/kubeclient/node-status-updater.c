@@ -48,8 +48,8 @@ struct NodeStatusUpdater {
         unsigned n_watched;              /* watch events, counted */
         unsigned requested_n_watched;    /* likewise, before the request */
         unsigned n_conflicts;
-        char *server_node;    /* NODE_PRESENT: the server's object */
-        char *requested_node; /* that of the request in flight; NULL: it creates the Node */
+        char *server_node;      /* NODE_PRESENT: the server's object */
+        json_t *requested_node; /* that of the request in flight; NULL: it creates the Node */
         char *uid, *version;
         bool is_unschedulable;
         bool is_listed; /* it is in the list that is being read */
@@ -90,11 +90,11 @@ static void set_node_state(NodeStatusUpdater *updater, NodeObjectState state) {
         report_node_object(updater, NULL);
 }
 
-/* 1 where it has changed, 0, -EBADMSG, -ENOMEM. */
-static int store_server_node(NodeStatusUpdater *updater, const char *json) {
+/* 'node' is what the text contains. 1 where it has changed, 0, -EBADMSG, -ENOMEM. */
+static int store_server_node(NodeStatusUpdater *updater, const char *json, const json_t *node) {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
         cleanup_free char *uid = NULL, *version = NULL, *known = NULL;
-        int r = node_object_parse(json, &facts, &uid, &version);
+        int r = node_object_parse(node, &facts, &uid, &version);
 
         if (r < 0)
                 return r;
@@ -142,35 +142,37 @@ static int on_node_heartbeat(sd_event_source *source, uint64_t usec, void *userd
         return 0;
 }
 
+/* The patch is made of it, and the events of the request are found by it. */
+static int keep_requested_node(NodeStatusUpdater *updater) {
+        json_decref(updater->requested_node);
+        updater->requested_node =
+                updater->state == NODE_PRESENT ? json_loads(updater->server_node, 0, NULL) : NULL;
+        return updater->state == NODE_PRESENT && !updater->requested_node ? -ENOMEM : 0;
+}
+
 static int build_node_body(NodeStatusUpdater *updater, char **ret) {
         cleanup_with(node_status_done) NodeStatus status = { 0 };
         const NodeLabelsTaints *facts;
         uint64_t now = now_realtime_usec();
-        int r = updater->spec.get_local_node(&facts, &status, updater->spec.userdata);
+        int r = keep_requested_node(updater);
 
+        if (r >= 0)
+                r = updater->spec.get_local_node(&facts, &status, updater->spec.userdata);
         if (r < 0)
                 return r;
         if (updater->state == NODE_PRESENT)
-                return node_object_patch(updater->server_node, updater->omits_labels ? NULL : facts,
-                                         &status, now, updater->is_heartbeat_due, ret);
+                return node_object_patch(updater->requested_node,
+                                         updater->omits_labels ? NULL : facts, &status, now,
+                                         updater->is_heartbeat_due, ret);
         *ret = node_object_new(facts, &status, now);
         return *ret ? 1 : -ENOMEM;
 }
 
-/* The events of the request are found by it. */
-static int keep_requested_node(NodeStatusUpdater *updater) {
-        free(updater->requested_node);
-        updater->requested_node =
-                updater->state == NODE_PRESENT ? strdup(updater->server_node) : NULL;
-        return updater->state == NODE_PRESENT && !updater->requested_node ? -ENOMEM : 0;
-}
-
-static void report_node_events(NodeStatusUpdater *updater, const char *response) {
-        cleanup_free char *before = TAKE_PTR(updater->requested_node);
+static void report_node_events(NodeStatusUpdater *updater, const json_t *node) {
+        cleanup_with(json_decrefp) json_t *before = TAKE_PTR(updater->requested_node);
 
         if (updater->spec.on_event)
-                node_events_compare(before, response, updater->spec.on_event,
-                                    updater->spec.userdata);
+                node_events_compare(before, node, updater->spec.on_event, updater->spec.userdata);
 }
 
 static int build_node_request(const char *key, KubeRequestSpec *ret, void *userdata) {
@@ -192,11 +194,6 @@ static int build_node_request(const char *key, KubeRequestSpec *ret, void *userd
         r = build_node_body(updater, &body);
         if (r <= 0)
                 return r;
-        r = keep_requested_node(updater);
-        if (r < 0) {
-                free(body);
-                return r;
-        }
         ret->method = updater->state == NODE_PRESENT ? "PATCH" : "POST";
         ret->path = updater->state == NODE_PRESENT ? updater->status_path : NODES;
         ret->content_type = updater->state == NODE_PRESENT ? PATCH_TYPE : NULL;
@@ -226,32 +223,37 @@ static bool is_response_outdated(const NodeStatusUpdater *updater) {
         return updater->state == NODE_PRESENT && updater->requested_n_watched != updater->n_watched;
 }
 
+static KubeWorkResult take_node_response(NodeStatusUpdater *updater, const KubeResponse *response) {
+        NodeObjectState requested_state = updater->requested_state;
+        cleanup_with(json_decrefp) json_t *node = NULL;
+
+        if (updater->requested_n_deleted != updater->n_deleted) {
+                set_node_state(updater,
+                               NODE_UNKNOWN); /* the response may be older than the deletion */
+                return KUBE_WORK_RETRY_NOW;
+        }
+        node = json_loads(response->body, 0, NULL);
+        if (!is_response_outdated(updater) && store_server_node(updater, response->body, node) < 0)
+                return KUBE_WORK_RETRY_LATER;
+        if (!updater->omits_labels)
+                report_node_error(updater, NULL, response->status);
+        if (requested_state == NODE_UNKNOWN)
+                return KUBE_WORK_RETRY_NOW; /* it may differ from the local Node */
+        report_node_events(updater, node);
+        updater->is_heartbeat_due = false;
+        updater->n_conflicts = 0;
+        arm_node_heartbeat(updater);
+        return KUBE_WORK_DONE;
+}
+
 static KubeWorkResult on_node_response(const char *key, const KubeResponse *response,
                                        void *userdata) {
         NodeStatusUpdater *updater = userdata;
-        NodeObjectState requested_state = updater->requested_state;
 
-        if (!response->error && (response->status == 200 || response->status == 201)) {
-                if (updater->requested_n_deleted != updater->n_deleted) {
-                        set_node_state(
-                                updater,
-                                NODE_UNKNOWN); /* the response may be older than the deletion */
-                        return KUBE_WORK_RETRY_NOW;
-                }
-                if (!is_response_outdated(updater) &&
-                    store_server_node(updater, response->body) < 0)
-                        return KUBE_WORK_RETRY_LATER;
-                if (!updater->omits_labels)
-                        report_node_error(updater, NULL, response->status);
-                if (requested_state == NODE_UNKNOWN)
-                        return KUBE_WORK_RETRY_NOW; /* it may differ from the local Node */
-                report_node_events(updater, response->body);
-                updater->is_heartbeat_due = false;
-                updater->n_conflicts = 0;
-                arm_node_heartbeat(updater);
-                return KUBE_WORK_DONE;
-        }
-        if (!response->error && response->status == 404 && requested_state != NODE_ABSENT) {
+        if (!response->error && (response->status == 200 || response->status == 201))
+                return take_node_response(updater, response);
+        if (!response->error && response->status == 404 &&
+            updater->requested_state != NODE_ABSENT) {
                 set_node_state(updater, NODE_ABSENT);
                 return updater->spec.registers_node ? KUBE_WORK_RETRY_NOW : KUBE_WORK_DONE;
         }
@@ -267,6 +269,7 @@ static KubeWorkResult on_node_response(const char *key, const KubeResponse *resp
 
 static void on_node_object(KubeWatchEvent change, const char *json, size_t length, void *userdata) {
         NodeStatusUpdater *updater = userdata;
+        cleanup_with(json_decrefp) json_t *node = NULL;
 
         updater->is_listed = true;
         updater->n_watched++;
@@ -274,7 +277,10 @@ static void on_node_object(KubeWatchEvent change, const char *json, size_t lengt
                 updater->n_deleted++;
                 set_node_state(updater, NODE_ABSENT);
                 mark_node_dirty(updater);
-        } else if (store_server_node(updater, json) > 0)
+                return;
+        }
+        node = json_loads(json, 0, NULL);
+        if (store_server_node(updater, json, node) > 0)
                 mark_node_dirty(updater);
 }
 
@@ -370,7 +376,7 @@ NodeStatusUpdater *node_status_updater_free(NodeStatusUpdater *updater) {
         sd_event_source_disable_unref(updater->heartbeat);
         free(updater->last_error);
         free(updater->server_node);
-        free(updater->requested_node);
+        json_decref(updater->requested_node);
         free(updater->uid);
         free(updater->version);
         free(updater->name);

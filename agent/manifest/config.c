@@ -39,6 +39,7 @@ static void unset_zero_durations(Config *config) {
                 &config->shutdown_grace_period,
                 &config->shutdown_grace_period_critical_pods,
                 &config->eviction_pressure_transition_period,
+                &config->streaming_connection_idle_timeout,
                 &config->authentication.webhook.cache_ttl,
                 &config->authorization.webhook.cache_authorized_ttl,
                 &config->authorization.webhook.cache_unauthorized_ttl,
@@ -294,6 +295,17 @@ static int check_pulls(const Decoder *d, const YamlNode *root, const Config *con
         return r < 0 ? decode_error_at(d, yaml_node_get(root, key), &path, r) : 0;
 }
 
+/* A kubelet serves this port without TLS, to clients that are not authenticated. */
+static int check_read_only_port(Decoder *d, const YamlNode *root, const Config *config) {
+        const DecodePath path = { .key = "readOnlyPort" };
+
+        if (config->read_only_port.value == 0)
+                return 0;
+        return decode_warn(d, yaml_node_get(root, path.key), &path,
+                           "is not served, because its clients are not authenticated; "
+                           "mainstay-api serves the same paths with TLS");
+}
+
 static int expect_config_value(const Decoder *d, const YamlNode *root, const char *key,
                                const char *expected) {
         const DecodePath path = { .key = key };
@@ -343,6 +355,9 @@ static int decode_config(Decoder *d, const YamlTree *tree, Config *config) {
         if (r < 0)
                 return r;
         r = check_pulls(d, root, config);
+        if (r < 0)
+                return r;
+        r = check_read_only_port(d, root, config);
         if (r < 0)
                 return r;
         r = config_read_reserved(d, root, config);

@@ -35,6 +35,8 @@ typedef struct CadvisorFamily {
 /* clang-format off */
 #define OF_CGROUP(member)    offsetof(CgroupStatistics, member)
 #define OF_INTERFACE(member) offsetof(NetworkInterfaceUsage, member)
+#define OF_DISK(member)      offsetof(DiskUsage, member)
+#define OF_PRESSURE(share)   offsetof(Pressure, share.total_usec)
 
 static const CadvisorFamily cgroup_families[] = {
         { "container_cpu_usage_seconds_total", "counter", "Cumulative cpu time consumed in seconds.", "cpu=\"total\"", OF_CGROUP(usage.cpu_nsec), 1e-9 },
@@ -59,6 +61,26 @@ static const CadvisorFamily interface_families[] = {
         { "container_network_transmit_errors_total", "counter", "Cumulative count of errors encountered while transmitting", NULL, OF_INTERFACE(tx_errors), 1 },
         { "container_network_transmit_packets_dropped_total", "counter", "Cumulative count of packets dropped while transmitting", NULL, OF_INTERFACE(tx_dropped), 1 },
         { "container_network_transmit_packets_total", "counter", "Cumulative count of packets transmitted", NULL, OF_INTERFACE(tx_packets), 1 },
+};
+
+static const CadvisorFamily disk_families[] = {
+        { "container_fs_reads_bytes_total", "counter", "Cumulative count of bytes read", NULL, OF_DISK(read_bytes), 1 },
+        { "container_fs_reads_total", "counter", "Cumulative count of reads completed", NULL, OF_DISK(reads), 1 },
+        { "container_fs_writes_bytes_total", "counter", "Cumulative count of bytes written", NULL, OF_DISK(written_bytes), 1 },
+        { "container_fs_writes_total", "counter", "Cumulative count of writes completed", NULL, OF_DISK(writes), 1 },
+};
+
+/* Of a pressure, which the second number is the place of. */
+static const struct {
+        CadvisorFamily family;
+        size_t pressure;
+} pressure_families[] = {
+        { { "container_pressure_cpu_stalled_seconds_total", "counter", "Total time duration no tasks in the container could make progress due to CPU congestion.", NULL, OF_PRESSURE(full), 1e-6 }, OF_CGROUP(cpu_pressure) },
+        { { "container_pressure_cpu_waiting_seconds_total", "counter", "Total time duration tasks in the container have waited due to CPU congestion.", NULL, OF_PRESSURE(some), 1e-6 }, OF_CGROUP(cpu_pressure) },
+        { { "container_pressure_io_stalled_seconds_total", "counter", "Total time duration no tasks in the container could make progress due to IO congestion.", NULL, OF_PRESSURE(full), 1e-6 }, OF_CGROUP(io_pressure) },
+        { { "container_pressure_io_waiting_seconds_total", "counter", "Total time duration tasks in the container have waited due to IO congestion.", NULL, OF_PRESSURE(some), 1e-6 }, OF_CGROUP(io_pressure) },
+        { { "container_pressure_memory_stalled_seconds_total", "counter", "Total time duration no tasks in the container could make progress due to memory congestion.", NULL, OF_PRESSURE(full), 1e-6 }, OF_CGROUP(memory_pressure) },
+        { { "container_pressure_memory_waiting_seconds_total", "counter", "Total time duration tasks in the container have waited due to memory congestion.", NULL, OF_PRESSURE(some), 1e-6 }, OF_CGROUP(memory_pressure) },
 };
 /* clang-format on */
 
@@ -127,15 +149,15 @@ static void write_family_head(FILE *out, const char *name, const char *type, con
 }
 
 static void write_cadvisor_value(FILE *out, const CadvisorFamily *family, const CadvisorRow *row,
-                                 const void *source, const char *interface) {
+                                 const void *source, const char *label, const char *label_value) {
         uint64_t value = *(const uint64_t *) ((const char *) source + family->offset);
 
         fprintf(out, "%s{%s", family->name, row->labels);
         if (family->labels)
                 fprintf(out, ",%s", family->labels);
-        if (interface) {
+        if (label) {
                 fputc(',', out);
-                write_prometheus_label(out, "interface", interface);
+                write_prometheus_label(out, label, label_value);
         }
         fprintf(out, "} %.15g %" PRIu64 "\n", (double) value * family->scale,
                 row->statistics.usage.taken_at / USEC_PER_MSEC);
@@ -148,7 +170,7 @@ static void write_cgroup_families(FILE *out, const CadvisorMetrics *metrics) {
                 write_family_head(out, family->name, family->type, family->help);
                 for (size_t i = 0; i < metrics->n_rows; i++)
                         write_cadvisor_value(out, family, &metrics->rows[i],
-                                             &metrics->rows[i].statistics, NULL);
+                                             &metrics->rows[i].statistics, NULL, NULL);
         }
 }
 
@@ -160,8 +182,44 @@ static void write_interface_families(FILE *out, const CadvisorMetrics *metrics) 
                 for (size_t i = 0; i < metrics->n_rows; i++)
                         for (size_t j = 0; j < metrics->rows[i].n_interfaces; j++)
                                 write_cadvisor_value(out, family, &metrics->rows[i],
-                                                     &metrics->rows[i].interfaces[j],
+                                                     &metrics->rows[i].interfaces[j], "interface",
                                                      metrics->rows[i].interfaces[j].name);
+        }
+}
+
+static void write_disk_family(FILE *out, const CadvisorFamily *family, const CadvisorRow *row) {
+        for (size_t i = 0; i < row->statistics.disks.n; i++) {
+                const DiskUsage *disk = &row->statistics.disks.items[i];
+                char name[DISK_NAME_SIZE];
+
+                write_cadvisor_value(out, family, row, disk, "device", disk_name(disk, name));
+        }
+}
+
+static void write_disk_families(FILE *out, const CadvisorMetrics *metrics) {
+        for (size_t f = 0; f < N_ELEMENTS(disk_families); f++) {
+                const CadvisorFamily *family = &disk_families[f];
+
+                write_family_head(out, family->name, family->type, family->help);
+                for (size_t i = 0; i < metrics->n_rows; i++)
+                        write_disk_family(out, family, &metrics->rows[i]);
+        }
+}
+
+static void write_pressure_families(FILE *out, const CadvisorMetrics *metrics) {
+        for (size_t f = 0; f < N_ELEMENTS(pressure_families); f++) {
+                const CadvisorFamily *family = &pressure_families[f].family;
+
+                write_family_head(out, family->name, family->type, family->help);
+                for (size_t i = 0; i < metrics->n_rows; i++) {
+                        const CadvisorRow *row = &metrics->rows[i];
+                        const Pressure *pressure =
+                                (const Pressure *) ((const char *) &row->statistics +
+                                                    pressure_families[f].pressure);
+
+                        if (pressure->is_known)
+                                write_cadvisor_value(out, family, row, pressure, NULL, NULL);
+                }
         }
 }
 
@@ -185,6 +243,8 @@ char *cadvisor_metrics_format(const CadvisorMetrics *metrics, unsigned n_cpus,
                 return NULL;
         write_cgroup_families(out, metrics);
         write_interface_families(out, metrics);
+        write_disk_families(out, metrics);
+        write_pressure_families(out, metrics);
         write_start_times(out, metrics);
         write_family_head(out, "machine_cpu_cores", "gauge", "Number of logical CPU cores.");
         fprintf(out, "machine_cpu_cores %u\n", n_cpus);

@@ -53,6 +53,27 @@ static json_t *add_stats_group(json_t *json, const char *name, uint64_t taken_at
         return json_object_set_new(json, name, group) < 0 ? NULL : group;
 }
 
+/* The totals are in microseconds, as the kubelet has them, whatever its documentation says. */
+static json_t *format_pressure_share(const PressureShare *share) {
+        return json_pack("{s:I, s:f, s:f, s:f}", "total", (json_int_t) share->total_usec, "avg10",
+                         share->avg10, "avg60", share->avg60, "avg300", share->avg300);
+}
+
+static void add_pressure_stats(json_t *group, const Pressure *pressure) {
+        if (pressure->is_known)
+                (void) json_object_set_new(group, "psi",
+                                           json_pack("{s:o, s:o}", "full",
+                                                     format_pressure_share(&pressure->full), "some",
+                                                     format_pressure_share(&pressure->some)));
+}
+
+static void add_io_stats(json_t *json, const UsageSample *sample) {
+        const CgroupStatistics *s = &sample->statistics;
+
+        if (s->io_pressure.is_known)
+                add_pressure_stats(add_stats_group(json, "io", s->usage.taken_at), &s->io_pressure);
+}
+
 static void add_cpu_and_memory(StatsSummary *summary, json_t *json, const UsageSample *sample) {
         const CgroupStatistics *s = &sample->statistics;
         json_t *cpu = add_stats_group(json, "cpu", s->usage.taken_at);
@@ -71,6 +92,8 @@ static void add_cpu_and_memory(StatsSummary *summary, json_t *json, const UsageS
         set_stats_number(memory, "rssBytes", s->rss_bytes);
         set_stats_number(memory, "pageFaults", s->page_faults);
         set_stats_number(memory, "majorPageFaults", s->major_page_faults);
+        add_pressure_stats(cpu, &s->cpu_pressure);
+        add_pressure_stats(memory, &s->memory_pressure);
 }
 
 static void set_interface_numbers(json_t *json, const NetworkInterfaceUsage *interface) {
@@ -146,8 +169,10 @@ void stats_summary_add(StatsSummary *summary, const UsageSample *sample) {
         set_stats_time(json, "startTime", sample->started_at);
         add_cpu_and_memory(summary, json, sample);
         add_swap_stats(json, sample);
-        if (summary->has_all)
-                add_network_stats(json, sample);
+        if (!summary->has_all)
+                return;
+        add_io_stats(json, sample);
+        add_network_stats(json, sample);
 }
 
 static void set_filesystem_numbers(json_t *json, const FilesystemUsage *filesystem) {

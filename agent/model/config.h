@@ -140,11 +140,15 @@ typedef struct Config {
         char *cgroup_root;            /* "/" */
         char *cgroup_driver;          /* NULL: "systemd" where that is PID 1 and cgroups are v2 */
         char *container_log_max_size; /* quantity, "10Mi" */
-        OptionalInt container_log_max_files; /* 5 */
-        char **cluster_dns;                  /* none */
-        char *cluster_domain;                /* "cluster.local" */
-        char *resolv_conf;                   /* "/etc/resolv.conf" */
-        OptionalInt port;                    /* of the kubelet's API; 10250 */
+        OptionalInt container_log_max_files;     /* 5 */
+        char **cluster_dns;                      /* none */
+        char *cluster_domain;                    /* "cluster.local" */
+        char *resolv_conf;                       /* "/etc/resolv.conf" */
+        OptionalBool enable_server;              /* the agent listens for mainstay-api */
+        char *address;                           /* of the kubelet's API; NULL: all */
+        OptionalInt port;                        /* of the kubelet's API; 10250 */
+        OptionalInt read_only_port;              /* without TLS; is not served */
+        char *streaming_connection_idle_timeout; /* Go duration: "4h"; of sessions */
         char *tls_cert_file; /* of the kubelet's API; NULL: a self-signed certificate */
         char *tls_private_key_file;
         AuthenticationConfig authentication;

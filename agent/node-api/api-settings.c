@@ -6,9 +6,7 @@
 
 #include <jansson.h>
 
-enum {
-        PERIOD_MSEC_MAX = 24 * 3600 * 1000
-};
+#define PERIOD_MSEC_MAX (INT64_C(366) * 24 * 3600 * 1000)
 
 void api_settings_done(ApiSettings *settings) {
         free(settings->node_name);
@@ -19,6 +17,7 @@ void api_settings_done(ApiSettings *settings) {
         free(settings->client_ca);
         free(settings->version);
         free(settings->manifest_directory);
+        free(settings->address);
         *settings = (ApiSettings){ 0 };
 }
 
@@ -59,8 +58,11 @@ int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
                 r = copy_setting(object, "kubernetesVersion", &settings.version);
         if (r >= 0)
                 r = copy_setting(object, "manifestDirectory", &settings.manifest_directory);
+        if (r >= 0)
+                r = copy_setting(object, "address", &settings.address);
         if (r < 0)
                 return r;
+        settings.port = (unsigned) json_integer_value(json_object_get(object, "port"));
         settings.is_alone = read_setting_flag(object, "alone");
         settings.has_anonymous = read_setting_flag(object, "anonymous");
         settings.has_token_reviews = read_setting_flag(object, "tokenReviews");
@@ -71,6 +73,7 @@ int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
         settings.token_usec = read_period(object, "tokenCacheMilliseconds");
         settings.allowed_usec = read_period(object, "allowedCacheMilliseconds");
         settings.denied_usec = read_period(object, "deniedCacheMilliseconds");
+        settings.stream_idle_usec = read_period(object, "streamIdleMilliseconds");
         *ret = settings;
         settings = (ApiSettings){ 0 };
         return 0;

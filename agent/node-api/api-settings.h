@@ -14,6 +14,8 @@ typedef struct ApiSettings {
         char *client_ca;         /* PEM; NULL: clients show no certificates */
         char *version;           /* of Kubernetes, such as "v1.36.0+mainstay.1.0" */
         char *manifest_directory;
+        char *address;           /* of the kubelet's API, by the configuration; NULL: all */
+        unsigned port;           /* likewise; 0: not known */
         bool is_alone;           /* the node has joined no API server: it answers kubectl */
         bool has_anonymous;      /* without certificate and token a user is system:anonymous */
         bool has_token_reviews;  /* bearer tokens are reviewed by the API server */
@@ -24,6 +26,7 @@ typedef struct ApiSettings {
         uint64_t token_usec;     /* for how long a result of a token is kept */
         uint64_t allowed_usec;   /* of an access that was granted */
         uint64_t denied_usec;
+        uint64_t stream_idle_usec; /* before a session or forwarded port without a byte ends */
 } ApiSettings;
 
 /* 0, -EBADMSG with a message, -ENOMEM. */

@@ -4,6 +4,7 @@
  * is upgraded to SPDY or a WebSocket, and a session takes it over. */
 
 #include "agent/node-api/node-api-private.h"
+#include "agent/node-api/port-channels.h"
 #include "agent/node-api/port-forward.h"
 #include "agent/node-api/session.h"
 #include "agent/node-api/url.h"
@@ -20,8 +21,11 @@ struct ApiUpgrade {
         SessionOptions options;
         char *pod; /* "name_namespace" */
         bool is_tunnel;
+        ForwardedPorts ports; /* n is 0: the client opens a stream for each */
+        bool is_base64;
         Session *session;
         PortForward *forward;
+        PortChannels *channels;
 };
 
 /* What is asked for, from the path and the query. */
@@ -39,6 +43,7 @@ void api_upgrade_free(ApiUpgrade *upgrade) {
                 return;
         session_free(upgrade->session);
         port_forward_free(upgrade->forward);
+        port_channels_free(upgrade->channels);
         if (upgrade->connection)
                 upgrade->connection->upgrade = NULL;
         if (upgrade->handle) {
@@ -60,31 +65,65 @@ static void on_upgrade_over(void *userdata) {
 
 /* ---- after the reply ---- */
 
-static int start_upgrade(ApiUpgrade *upgrade, const char *extra, size_t extra_size, int fd) {
-        if (upgrade->protocol)
-                return session_new(
-                        &(ClientSessionSpec){ .event = upgrade->server->event,
-                                              .protocol = upgrade->protocol,
-                                              .options = upgrade->options,
-                                              .agent_socket = upgrade->server->agent_socket,
-                                              .agent_path = upgrade->agent_path,
-                                              .fd = fd,
-                                              .early = extra,
-                                              .early_length = extra_size,
-                                              .on_over = on_upgrade_over,
-                                              .userdata = upgrade },
-                        &upgrade->session);
+/* The client's connection, with what was read of it already. */
+typedef struct UpgradedClient {
+        int fd;
+        const char *early;
+        size_t early_length;
+        uint64_t idle_usec;
+} UpgradedClient;
+
+static int start_upgraded_session(ApiUpgrade *upgrade, const UpgradedClient *client) {
+        return session_new(&(ClientSessionSpec){ .event = upgrade->server->event,
+                                                 .protocol = upgrade->protocol,
+                                                 .options = upgrade->options,
+                                                 .agent_socket = upgrade->server->agent_socket,
+                                                 .agent_path = upgrade->agent_path,
+                                                 .fd = client->fd,
+                                                 .early = client->early,
+                                                 .early_length = client->early_length,
+                                                 .idle_usec = client->idle_usec,
+                                                 .on_over = on_upgrade_over,
+                                                 .userdata = upgrade },
+                           &upgrade->session);
+}
+
+static int start_upgraded_forward(ApiUpgrade *upgrade, const UpgradedClient *client) {
         return port_forward_new(&(PortForwardSpec){ .event = upgrade->server->event,
                                                     .is_tunnel = upgrade->is_tunnel,
                                                     .pod = upgrade->pod,
                                                     .agent_socket = upgrade->server->agent_socket,
                                                     .agent_path = upgrade->agent_path,
-                                                    .fd = fd,
-                                                    .early = extra,
-                                                    .early_length = extra_size,
+                                                    .fd = client->fd,
+                                                    .early = client->early,
+                                                    .early_length = client->early_length,
+                                                    .idle_usec = client->idle_usec,
                                                     .on_over = on_upgrade_over,
                                                     .userdata = upgrade },
                                 &upgrade->forward);
+}
+
+static int start_upgraded_channels(ApiUpgrade *upgrade, const UpgradedClient *client) {
+        return port_channels_new(&(PortChannelsSpec){ .event = upgrade->server->event,
+                                                      .ports = upgrade->ports,
+                                                      .is_base64 = upgrade->is_base64,
+                                                      .pod = upgrade->pod,
+                                                      .agent_socket = upgrade->server->agent_socket,
+                                                      .agent_path = upgrade->agent_path,
+                                                      .fd = client->fd,
+                                                      .early = client->early,
+                                                      .early_length = client->early_length,
+                                                      .idle_usec = client->idle_usec,
+                                                      .on_over = on_upgrade_over,
+                                                      .userdata = upgrade },
+                                 &upgrade->channels);
+}
+
+static int start_upgrade(ApiUpgrade *upgrade, const UpgradedClient *client) {
+        if (upgrade->protocol)
+                return start_upgraded_session(upgrade, client);
+        return upgrade->ports.n > 0 ? start_upgraded_channels(upgrade, client)
+                                    : start_upgraded_forward(upgrade, client);
 }
 
 static void on_api_upgraded(void *userdata, struct MHD_Connection *http, void *context,
@@ -94,7 +133,12 @@ static void on_api_upgraded(void *userdata, struct MHD_Connection *http, void *c
 
         upgrade->handle = handle;
         api_connection_clear_deadline(upgrade->connection);
-        if (start_upgrade(upgrade, extra, extra_size, fd) < 0)
+        if (start_upgrade(upgrade,
+                          &(UpgradedClient){
+                                  .fd = fd,
+                                  .early = extra,
+                                  .early_length = extra_size,
+                                  .idle_usec = upgrade->server->settings.stream_idle_usec }) < 0)
                 api_upgrade_free(upgrade);
 }
 
@@ -347,34 +391,111 @@ static char *format_forward_path(const UpgradePath *path) {
         return memstream_finish(out, &text);
 }
 
-static ApiStepResult upgrade_port_forward(ApiRequest *request, const UpgradePath *path,
-                                          const char *agent_path) {
-        bool is_tunnel = is_upgrade_to(request, "websocket");
-        cleanup_free char *offered =
-                is_tunnel ? api_header_list(request->http, "Sec-WebSocket-Protocol")
-                          : list_spdy_protocols(request);
+static ApiUpgrade *port_forward_upgrade_new(const ApiRequest *request, const UpgradePath *path,
+                                            const char *agent_path) {
+        ApiUpgrade *upgrade = api_upgrade_new(request, agent_path);
+
+        if (!upgrade)
+                return NULL;
+        if (asprintf(&upgrade->pod, "%s_%s", path->pod, path->namespace) >= 0)
+                return upgrade;
+        upgrade->pod = NULL;
+        api_upgrade_free(upgrade);
+        return NULL;
+}
+
+static ApiStepResult forward_over_spdy(ApiRequest *request, const UpgradePath *path,
+                                       const char *agent_path) {
+        cleanup_free char *offered = list_spdy_protocols(request);
         ApiUpgrade *upgrade;
 
-        if (!is_tunnel && !is_upgrade_to(request, "SPDY/3.1"))
+        if (!is_upgrade_to(request, "SPDY/3.1"))
                 return api_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR,
                                       "Upgrade request required");
-        if (!is_tunnel && !offered)
+        if (!offered)
                 return reply_no_version_header(request);
-        if (is_tunnel && !is_protocol_offered(strna(offered), PORT_FORWARD_TUNNEL_PROTOCOL))
-                return api_reply_text(request, MHD_HTTP_FORBIDDEN, "");
-        if (!is_tunnel && !is_protocol_offered(offered, PORT_FORWARD_PROTOCOL))
+        if (!is_protocol_offered(offered, PORT_FORWARD_PROTOCOL))
                 return reply_no_spdy_protocol(request, offered, false);
-        upgrade = api_upgrade_new(request, agent_path);
+        upgrade = port_forward_upgrade_new(request, path, agent_path);
+        return upgrade ? upgrade_to_spdy(request, upgrade, PORT_FORWARD_PROTOCOL) : API_STEP_ABORT;
+}
+
+static ApiStepResult forward_over_tunnel(ApiRequest *request, const UpgradePath *path,
+                                         const char *agent_path) {
+        ApiUpgrade *upgrade = port_forward_upgrade_new(request, path, agent_path);
+
         if (!upgrade)
                 return API_STEP_ABORT;
-        upgrade->is_tunnel = is_tunnel;
-        if (asprintf(&upgrade->pod, "%s_%s", path->pod, path->namespace) < 0) {
-                upgrade->pod = NULL;
-                api_upgrade_free(upgrade);
+        upgrade->is_tunnel = true;
+        return upgrade_to_websocket(request, upgrade, PORT_FORWARD_TUNNEL_PROTOCOL);
+}
+
+typedef struct PortsQuery {
+        const char *name; /* the kubelet's and the API's differ */
+        ForwardedPorts ports;
+        int result;
+} PortsQuery;
+
+static enum MHD_Result read_ports_parameter(void *userdata, enum MHD_ValueKind kind,
+                                            const char *name, const char *value) {
+        PortsQuery *query = userdata;
+
+        if (streq(name, query->name))
+                query->result = forwarded_ports_add(&query->ports, strna(value));
+        return query->result >= 0 ? MHD_YES : MHD_NO;
+}
+
+/* Without ports in the query a reply is queued, which is the result. */
+static ApiStepResult read_forwarded_ports(ApiRequest *request, ForwardedPorts *ret) {
+        PortsQuery query = { .name = request->is_kubernetes ? "ports" : "port" };
+
+        (void) MHD_get_connection_values(request->http, MHD_GET_ARGUMENT_KIND, read_ports_parameter,
+                                         &query);
+        if (query.result == -E2BIG)
+                return api_replyf(request, MHD_HTTP_BAD_REQUEST,
+                                  "query parameter \"%s\" has more than %d ports", query.name,
+                                  PORT_CHANNELS_MAX);
+        if (query.result < 0)
+                return api_replyf(request, MHD_HTTP_BAD_REQUEST,
+                                  "query parameter \"%s\" must be ports from 1 to 65535",
+                                  query.name);
+        if (query.ports.n == 0)
+                return api_replyf(request, MHD_HTTP_BAD_REQUEST,
+                                  "query parameter \"%s\" is required", query.name);
+        *ret = query.ports;
+        return API_STEP_NEXT;
+}
+
+static ApiStepResult forward_over_channels(ApiRequest *request, const UpgradePath *path,
+                                           const char *agent_path, const char *offered) {
+        const char *protocol = port_channels_protocol(offered);
+        ForwardedPorts ports;
+        ApiUpgrade *upgrade;
+        ApiStepResult result;
+
+        if (!protocol)
+                return api_reply_text(request, MHD_HTTP_FORBIDDEN, "");
+        result = read_forwarded_ports(request, &ports);
+        if (result != API_STEP_NEXT)
+                return result;
+        upgrade = port_forward_upgrade_new(request, path, agent_path);
+        if (!upgrade)
                 return API_STEP_ABORT;
-        }
-        return is_tunnel ? upgrade_to_websocket(request, upgrade, PORT_FORWARD_TUNNEL_PROTOCOL)
-                         : upgrade_to_spdy(request, upgrade, PORT_FORWARD_PROTOCOL);
+        upgrade->ports = ports;
+        upgrade->is_base64 = strstr(protocol, "base64") != NULL;
+        return upgrade_to_websocket(request, upgrade, protocol);
+}
+
+static ApiStepResult upgrade_port_forward(ApiRequest *request, const UpgradePath *path,
+                                          const char *agent_path) {
+        cleanup_free char *offered = NULL;
+
+        if (!is_upgrade_to(request, "websocket"))
+                return forward_over_spdy(request, path, agent_path);
+        offered = api_header_list(request->http, "Sec-WebSocket-Protocol");
+        return offered && is_protocol_offered(offered, PORT_FORWARD_TUNNEL_PROTOCOL)
+                       ? forward_over_tunnel(request, path, agent_path)
+                       : forward_over_channels(request, path, agent_path, offered);
 }
 
 ApiStepResult api_handle_port_forward(ApiRequest *request, const char *rest) {

@@ -7,6 +7,7 @@
 #include "agent/node-api/byte-queue.h"
 #include "agent/node-api/client-watch.h"
 #include "agent/node-api/node-api-private.h"
+#include "agent/node-api/object-poll.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -29,6 +30,7 @@ typedef struct AgentWatch {
         ClientWatch watch;
         int fd;                  /* of the agent's watch; -EBADF: there is none */
         sd_event_source *source; /* the agent has sent something; off while the client reads */
+        ObjectPoll *poll;        /* of what the agent cannot watch; or NULL */
         sd_event_source *timeout;
         ByteQueue in; /* no whole line of the agent's, or some */
         char *out;    /* events; NULL: none wait */
@@ -41,6 +43,7 @@ static void watch_stream_free(void *userdata) {
 
         sd_event_source_disable_unref(stream->source);
         sd_event_source_disable_unref(stream->timeout);
+        object_poll_free(stream->poll);
         close_fd(stream->fd);
         byte_queue_done(&stream->in);
         free(stream->out);
@@ -177,6 +180,10 @@ ObjectVersions *api_object_versions(NodeApi *server, const ServedResource *resou
         return *versions;
 }
 
+static bool is_polled(const ServedResource *resource) {
+        return resource->agent_path && !resource->has_agent_watch;
+}
+
 /* A number of the query; 0 without one. */
 static int read_watch_number(const ApiRequest *request, const char *name, uint64_t *ret,
                              Error *reterr) {
@@ -222,31 +229,54 @@ static int read_client_watch(ApiRequest *request, const ServedResource *resource
         return watch->versions ? client_watch_start(watch) : -ENOMEM;
 }
 
-/* What the agent has replied with, or a list of what it cannot watch. */
-static int start_watch_input(ApiRequest *request, AgentWatch *stream) {
-        cleanup_json json_t *objects = NULL;
+/* Objects of a list; NULL: there are none. */
+static int take_watched_list(AgentWatch *stream, const json_t *objects) {
         cleanup_free char *text = NULL;
         size_t length;
-        FILE *out;
+        FILE *out = open_memstream(&text, &length);
         int r;
 
-        stream->fd = TAKE_FD(request->reply_fd);
-        if (stream->fd >= 0) {
-                r = byte_queue_append(&stream->in, WATCH_LINE_MAX, request->reply_body,
-                                      request->reply_length);
-                if (r >= 0)
-                        r = sd_event_add_io(request->server->event, &stream->source, stream->fd,
-                                            EPOLLIN, on_watch_stream_readable, stream);
-                return r < 0 ? r : sd_event_source_set_enabled(stream->source, SD_EVENT_OFF);
-        }
-        r = request->has_reply
-                    ? served_objects_parse(stream->watch.resource, request->reply_body, &objects)
-                    : 0;
-        out = r >= 0 ? open_memstream(&text, &length) : NULL;
         if (!out)
-                return r < 0 ? r : -ENOMEM;
+                return -ENOMEM;
         r = client_watch_take_list(&stream->watch, objects, now_realtime_usec(), out);
         return keep_watch_events(stream, out, &text, &length) < 0 ? -ENOMEM : r;
+}
+
+/* A client that has not read the events of a list gets the differences to the next one. */
+static void on_polled_objects(const json_t *objects, void *userdata) {
+        AgentWatch *stream = userdata;
+
+        if (!objects || (!stream->out && take_watched_list(stream, objects) < 0))
+                stream->is_over = true;
+        if (stream->out || stream->is_over)
+                api_connection_resume(stream->connection);
+}
+
+static int start_watch_poll(const NodeApi *server, AgentWatch *stream) {
+        return object_poll_new(&(ObjectPollSpec){ .event = server->event,
+                                                  .agent_socket = server->agent_socket,
+                                                  .resource = stream->watch.resource,
+                                                  .body_max = API_LIST_BYTES_MAX,
+                                                  .on_objects = on_polled_objects,
+                                                  .userdata = stream },
+                               &stream->poll);
+}
+
+/* The agent's watch, lists of what it cannot watch, or nothing of what a lone node never has. */
+static int start_watch_input(ApiRequest *request, AgentWatch *stream) {
+        int r;
+
+        if (!stream->watch.resource->agent_path)
+                return take_watched_list(stream, NULL);
+        if (is_polled(stream->watch.resource))
+                return start_watch_poll(request->server, stream);
+        stream->fd = TAKE_FD(request->reply_fd);
+        r = byte_queue_append(&stream->in, WATCH_LINE_MAX, request->reply_body,
+                              request->reply_length);
+        if (r >= 0)
+                r = sd_event_add_io(request->server->event, &stream->source, stream->fd, EPOLLIN,
+                                    on_watch_stream_readable, stream);
+        return r < 0 ? r : sd_event_source_set_enabled(stream->source, SD_EVENT_OFF);
 }
 
 static int start_watch_timeout(ApiRequest *request, AgentWatch *stream, Error *reterr) {
@@ -300,17 +330,11 @@ static ApiStepResult start_watch_stream(ApiRequest *request, const ServedResourc
 }
 
 static ApiStepResult ask_agent_to_watch(ApiRequest *request, const ServedResource *resource) {
-        AgentRequestSpec spec = { .kind = AGENT_COLLECT,
-                                  .path = resource->agent_path,
-                                  .body_max = API_LIST_BYTES_MAX };
         char path[64];
 
-        if (resource->has_agent_watch) {
-                (void) snprintf(path, sizeof(path), "%s?watch=1&bookmark=1", resource->agent_path);
-                spec.kind = AGENT_STREAM;
-                spec.path = path;
-        }
-        return api_request_ask_agent(request, &spec);
+        (void) snprintf(path, sizeof(path), "%s?watch=1&bookmark=1", resource->agent_path);
+        return api_request_ask_agent(request,
+                                     &(AgentRequestSpec){ .kind = AGENT_STREAM, .path = path });
 }
 
 ApiStepResult api_handle_watch(ApiRequest *request, const ServedResource *resource,
@@ -326,7 +350,7 @@ ApiStepResult api_handle_watch(ApiRequest *request, const ServedResource *resour
                 return api_replyf(request, MHD_HTTP_GONE,
                                   "too old resource version: %" PRIu64 " (%" PRIu64 ")", since,
                                   object_versions_latest(versions));
-        if (!request->has_reply && resource->agent_path)
+        if (!request->has_reply && resource->has_agent_watch)
                 return ask_agent_to_watch(request, resource);
         if (request->has_reply &&
             (request->reply_error < 0 || request->reply_status != MHD_HTTP_OK))

@@ -11,8 +11,9 @@
 int client_watch_start(ClientWatch *watch) {
         watch->selected = json_object();
         watch->present = json_object();
+        watch->namespaces = json_object();
         watch->latest = watch->since;
-        return watch->selected && watch->present ? 0 : -ENOMEM;
+        return watch->selected && watch->present && watch->namespaces ? 0 : -ENOMEM;
 }
 
 void client_watch_done(ClientWatch *watch) {
@@ -21,6 +22,7 @@ void client_watch_done(ClientWatch *watch) {
         free(watch->name);
         json_decref(watch->selected);
         json_decref(watch->present);
+        json_decref(watch->namespaces);
         *watch = (ClientWatch){ 0 };
 }
 
@@ -164,8 +166,8 @@ static void finish_first_list(ClientWatch *watch, uint64_t now_usec, FILE *out) 
 
 /* ---- the agent ---- */
 
-static int take_agent_object(ClientWatch *watch, const char *type, json_t *object,
-                             uint64_t now_usec, FILE *out) {
+static int take_served_object(ClientWatch *watch, const char *type, json_t *object,
+                              uint64_t now_usec, FILE *out) {
         cleanup_free char *key = object_key(object);
 
         if (!key)
@@ -180,6 +182,72 @@ static int take_agent_object(ClientWatch *watch, const char *type, json_t *objec
         return take_object(watch, key, object, now_usec, out);
 }
 
+static int take_namespace(ClientWatch *watch, const char *type, const char *name, uint64_t now_usec,
+                          FILE *out) {
+        cleanup_json json_t *namespace = make_namespace_object(name);
+
+        return namespace ? take_served_object(watch, type, namespace, now_usec, out) : -ENOMEM;
+}
+
+static bool is_permanent_namespace(const char *name) {
+        for (size_t i = 0; permanent_namespaces[i]; i++)
+                if (streq(permanent_namespaces[i], name))
+                        return true;
+        return false;
+}
+
+/* A namespace exists while pods are in it. */
+static int take_pod_of_namespace(ClientWatch *watch, const char *type, const json_t *pod,
+                                 uint64_t now_usec, FILE *out) {
+        const char *name = strna(json_text(pod, "metadata", "namespace"));
+        json_t *pods = json_object_get(watch->namespaces, name);
+        cleanup_free char *key = object_key(pod);
+
+        if (!key)
+                return -ENOMEM;
+        if (is_permanent_namespace(name))
+                return 0;
+        if (streq(type, "DELETED")) {
+                if (json_object_del(pods, key) < 0 || json_object_size(pods) > 0)
+                        return 0;
+                (void) json_object_del(watch->namespaces, name);
+                return take_namespace(watch, type, name, now_usec, out);
+        }
+        if (pods)
+                return json_object_set_new(pods, key, json_true());
+        if (json_object_set_new(watch->namespaces, name, json_pack("{s:b}", key, 1)) < 0)
+                return -ENOMEM;
+        return take_namespace(watch, "ADDED", name, now_usec, out);
+}
+
+static int take_permanent_namespaces(ClientWatch *watch, uint64_t now_usec, FILE *out) {
+        int r = 0;
+
+        for (size_t i = 0; permanent_namespaces[i] && r >= 0; i++)
+                r = take_namespace(watch, "ADDED", permanent_namespaces[i], now_usec, out);
+        return r;
+}
+
+/* The agent's pods are those of its namespaces, too. */
+static bool is_watch_of_namespaces(const ClientWatch *watch) {
+        return streq(watch->resource->kind, "Namespace");
+}
+
+static int take_agent_object(ClientWatch *watch, const char *type, json_t *object,
+                             uint64_t now_usec, FILE *out) {
+        return is_watch_of_namespaces(watch)
+                       ? take_pod_of_namespace(watch, type, object, now_usec, out)
+                       : take_served_object(watch, type, object, now_usec, out);
+}
+
+static int take_agent_bookmark(ClientWatch *watch, uint64_t now_usec, FILE *out) {
+        int r = is_watch_of_namespaces(watch) ? take_permanent_namespaces(watch, now_usec, out) : 0;
+
+        if (r >= 0)
+                finish_first_list(watch, now_usec, out);
+        return r;
+}
+
 int client_watch_take_line(ClientWatch *watch, const char *line, size_t length, uint64_t now_usec,
                            FILE *out) {
         cleanup_json json_t *event = json_loadb(line, length, 0, NULL);
@@ -188,27 +256,56 @@ int client_watch_take_line(ClientWatch *watch, const char *line, size_t length, 
 
         if (!type)
                 return -EBADMSG;
-        if (streq(type, "BOOKMARK")) {
-                finish_first_list(watch, now_usec, out);
-                return 0;
-        }
+        if (streq(type, "BOOKMARK"))
+                return take_agent_bookmark(watch, now_usec, out);
         if (!json_is_object(json_object_get(object, "metadata")))
                 return -EBADMSG;
         return take_agent_object(watch, type, object, now_usec, out);
 }
 
-int client_watch_take_list(ClientWatch *watch, const json_t *objects, uint64_t now_usec,
-                           FILE *out) {
+/* What the client has and the list lacks; 'latest' is that of the list before. */
+static void report_missing_objects(ClientWatch *watch, const json_t *present, uint64_t latest,
+                                   uint64_t now_usec, FILE *out) {
+        cleanup_json json_t *gone = NULL;
         size_t i;
         json_t *object;
-        int r = 0;
+
+        object_versions_keep_only(watch->versions, present);
+        gone = object_versions_list_deleted(watch->versions, latest);
+        json_array_foreach(gone, i, object) {
+                cleanup_free char *key = object_key(object);
+
+                if (!key || selected_version(watch, key) == 0)
+                        continue;
+                report_object(watch, "DELETED", object, now_usec, out);
+                (void) json_object_del(watch->selected, key);
+        }
+        watch->latest = object_versions_latest(watch->versions);
+}
+
+int client_watch_take_list(ClientWatch *watch, const json_t *objects, uint64_t now_usec,
+                           FILE *out) {
+        cleanup_json json_t *present = json_object();
+        uint64_t latest = watch->latest;
+        size_t i;
+        json_t *object;
+        int r = present ? 0 : -ENOMEM;
 
         json_array_foreach(objects, i, object) {
-                r = take_agent_object(watch, "ADDED", object, now_usec, out);
+                cleanup_free char *key = object_key(object);
+
+                r = key ? json_object_set_new(present, key, json_true()) : -ENOMEM;
+                if (r >= 0)
+                        r = take_served_object(watch, "ADDED", object, now_usec, out);
                 if (r < 0)
-                        return r;
+                        break;
         }
-        finish_first_list(watch, now_usec, out);
+        if (r < 0)
+                return r;
+        if (watch->present)
+                finish_first_list(watch, now_usec, out);
+        else
+                report_missing_objects(watch, present, latest, now_usec, out);
         return 0;
 }
 

@@ -22,6 +22,7 @@ typedef struct ClientWatch {
         bool has_bookmarks;   /* it takes others, too */
 
         json_t *selected;      /* the versions of the objects that the client has, by key */
+        json_t *namespaces;    /* of namespaces: the keys of the pods in each */
         json_t *present;       /* the agent's first list, until it is complete */
         uint64_t latest;       /* version that was taken */
         bool has_sent_columns; /* of a table */
@@ -36,7 +37,8 @@ void client_watch_done(ClientWatch *watch);
 int client_watch_take_line(ClientWatch *watch, const char *line, size_t length, uint64_t now_usec,
                            FILE *out);
 
-/* A complete list of a resource that the agent cannot watch, by served_objects_parse(). */
+/* A complete list of a resource that the agent cannot watch, by served_objects_parse(); the next
+ * one makes events of what has changed. */
 int client_watch_take_list(ClientWatch *watch, const json_t *objects, uint64_t now_usec, FILE *out);
 
 /* The watch ends, and the client may continue where it is. */

@@ -23,6 +23,7 @@ enum {
 enum {
         OPTION_SOCKET = 256,
         OPTION_LISTEN,
+        OPTION_ACTIVATED,
         OPTION_IDLE,
         OPTION_USER,
         OPTION_VERSION,
@@ -35,6 +36,7 @@ static const char api_help[] =
         "\n"
         "  --socket PATH      the agent's socket (/run/mainstay/mainstay.sock)\n"
         "  --listen ADDRESS   \"HOST:PORT\", where systemd passes no socket\n"
+        "  --activated        mainstayd has started it: standard input is the socket\n"
         "  --idle SECONDS     end after so long without a connection; 0: never (300)\n"
         "  --user NAME        become this user if started as root (mainstay-api)\n"
         "  --version          print the version\n"
@@ -45,6 +47,7 @@ static const char api_help[] =
 static const struct option api_long_options[] = {
         { "socket", required_argument, NULL, OPTION_SOCKET },
         { "listen", required_argument, NULL, OPTION_LISTEN },
+        { "activated", no_argument, NULL, OPTION_ACTIVATED },
         { "idle", required_argument, NULL, OPTION_IDLE },
         { "user", required_argument, NULL, OPTION_USER },
         { "version", no_argument, NULL, OPTION_VERSION },
@@ -54,6 +57,7 @@ static const struct option api_long_options[] = {
 
 static const char *arg_socket = "/run/mainstay/mainstay.sock";
 static const char *arg_listen;
+static bool arg_activated;
 static const char *arg_user = "mainstay-api";
 static uint64_t arg_idle_sec = IDLE_SEC_DEFAULT;
 
@@ -83,6 +87,9 @@ static int parse_api_arguments(int argc, char **argv) {
                         break;
                 case OPTION_LISTEN:
                         arg_listen = optarg;
+                        break;
+                case OPTION_ACTIVATED:
+                        arg_activated = true;
                         break;
                 case OPTION_IDLE:
                         if (parse_idle_seconds(optarg) < 0)
@@ -138,12 +145,22 @@ static int listen_on(const char *text, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "cannot listen at %s", text) : r;
 }
 
-/* The socket that systemd has passed, or one of our own. */
-static int open_api_listener(Error *reterr) {
+static int take_activated_listener(Error *reterr) {
+        return sd_is_socket(STDIN_FILENO, AF_UNSPEC, SOCK_STREAM, /* listening= */ 1) > 0
+                       ? STDIN_FILENO
+                       : error_setf(reterr, EINVAL,
+                                    "with --activated standard input must be a listening socket");
+}
+
+/* The socket that systemd or mainstayd has passed, or one of our own. */
+static int open_api_listener(bool *ret_by_systemd, Error *reterr) {
         int n = sd_listen_fds(/* unset_environment= */ true);
 
+        *ret_by_systemd = n == 1;
         if (n == 1)
                 return SD_LISTEN_FDS_START;
+        if (arg_activated)
+                return take_activated_listener(reterr);
         if (n > 1)
                 return error_setf(reterr, EINVAL, "systemd passed %d sockets, not one", n);
         if (n < 0 || !arg_listen)
@@ -165,10 +182,24 @@ static int watch_api_signals(sd_event *event) {
         return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, NULL, NULL);
 }
 
-static int run_api(sd_event *event, int listen_fd, Error *reterr) {
+/* The pipe lacks a reader: mainstayd has ended, and the next one shall be able to listen. */
+static int on_launcher_gone(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        node_api_stop_accepting(userdata);
+        return 0;
+}
+
+static int watch_launcher(sd_event *event, NodeApi *server) {
+        return arg_activated
+                       ? sd_event_add_io(event, NULL, STDOUT_FILENO, 0, on_launcher_gone, server)
+                       : 0;
+}
+
+static int run_api(sd_event *event, int listen_fd_consume, bool by_systemd, Error *reterr) {
         cleanup_with(node_api_freep) NodeApi *server = NULL;
         NodeApiConfig config = { .event = event,
-                                 .listen_fd = listen_fd,
+                                 .listen_fd_consume = listen_fd_consume,
+                                 .is_by_systemd = by_systemd,
                                  .agent_socket = arg_socket,
                                  .idle_usec = arg_idle_sec * USEC_PER_SEC };
         int r = confine_api_process(arg_user, reterr);
@@ -178,27 +209,30 @@ static int run_api(sd_event *event, int listen_fd, Error *reterr) {
         if (r >= 0)
                 r = node_api_new(&config, &server, reterr);
         if (r >= 0)
+                r = watch_launcher(event, server);
+        if (r >= 0)
                 r = confine_api_system_calls(reterr);
         if (r < 0)
                 return r;
-        (void) sd_notify(0, "READY=1");
+        if (!arg_activated)
+                (void) sd_notify(0, "READY=1");
         return sd_event_loop(event);
 }
 
 int main(int argc, char **argv) {
         cleanup_with(sd_event_unrefp) sd_event *event = NULL;
         cleanup_error Error error = ERROR_NULL;
-        cleanup_close int listen_fd = -EBADF;
-        int r = parse_api_arguments(argc, argv);
+        bool by_systemd;
+        int listen_fd, r = parse_api_arguments(argc, argv);
 
         if (r >= 0)
                 return r;
         log_read_environment();
         (void) signal(SIGPIPE, SIG_IGN);
-        listen_fd = open_api_listener(&error);
+        listen_fd = open_api_listener(&by_systemd, &error);
         r = listen_fd < 0 ? listen_fd : sd_event_new(&event);
         if (r >= 0)
-                r = run_api(event, listen_fd, &error);
+                r = run_api(event, listen_fd, by_systemd, &error);
         if (r >= 0)
                 return EXIT_SUCCESS;
         log_error("%s", error_message(&error, r));

@@ -40,7 +40,8 @@ struct NodeApi {
         uint64_t settings_at; /* when they were asked for last */
         sd_event_source *settings_retry_timer;
 
-        int listen_fd;
+        int listen_fd; /* -EBADF: no more clients are accepted */
+        bool is_by_systemd;
         sd_event_source *listen_source; /* a client connects; off while there are too many */
         sd_event_source *accept_retry_timer;
         uint64_t idle_usec;

@@ -3,6 +3,7 @@
 /* Settings of the agent, accepting of clients, and the end after some time without one. There is no
  * timer for settings: a client that connects makes us ask for them. */
 
+#include "agent/node-api/listen-address.h"
 #include "agent/node-api/node-api-private.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -46,6 +47,21 @@ static int renew_credentials(NodeApi *server, const ApiSettings *settings, Error
         return 0;
 }
 
+/* Of a unit the agent knows nothing. */
+static void report_other_address(const NodeApi *server, const ApiSettings *settings) {
+        const ApiSettings *before = &server->settings;
+        cleanup_error Error error = ERROR_NULL;
+
+        if (!server->is_by_systemd || settings->port == 0 ||
+            (before->port == settings->port && streq_ptr(before->address, settings->address)))
+                return;
+        if (check_listen_address(server->listen_fd, settings->address, settings->port, &error) ==
+            -EINVAL)
+                log_warning("mainstay-api.socket: %s ('port', 'address'); ListenStream= of the "
+                            "unit decides",
+                            error.message);
+}
+
 static int use_settings(NodeApi *server, const char *json, Error *reterr) {
         cleanup_with(api_settings_done) ApiSettings settings = { 0 };
         int r = api_settings_parse(json, &settings, reterr);
@@ -54,6 +70,7 @@ static int use_settings(NodeApi *server, const char *json, Error *reterr) {
                 r = renew_credentials(server, &settings, reterr);
         if (r < 0)
                 return r;
+        report_other_address(server, &settings);
         api_settings_done(&server->settings);
         server->settings = settings;
         settings = (ApiSettings){ 0 };
@@ -131,7 +148,16 @@ static void update_idle_timer(NodeApi *server) {
                                            is_idle ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
+void node_api_stop_accepting(NodeApi *server) {
+        server->listen_source = sd_event_source_disable_unref(server->listen_source);
+        server->listen_fd = close_fd(server->listen_fd);
+        if (server->n_connections == 0)
+                (void) sd_event_exit(server->event, 0);
+}
+
 void node_api_connection_ended(NodeApi *server) {
+        if (server->listen_fd < 0 && server->n_connections == 0)
+                (void) sd_event_exit(server->event, 0);
         if (server->listen_source && server->credentials)
                 (void) sd_event_source_set_enabled(server->listen_source, SD_EVENT_ON);
         update_idle_timer(server);
@@ -246,10 +272,13 @@ int node_api_new(const NodeApiConfig *config, NodeApi **ret, Error *reterr) {
         cleanup_with(node_api_freep) NodeApi *server = calloc(1, sizeof(*server));
         int r;
 
-        if (!server)
+        if (!server) {
+                close_fd(config->listen_fd_consume);
                 return -ENOMEM;
+        }
+        server->listen_fd = config->listen_fd_consume;
         server->event = sd_event_ref(config->event);
-        server->listen_fd = config->listen_fd;
+        server->is_by_systemd = config->is_by_systemd;
         server->idle_usec = config->idle_usec;
         server->agent_socket = strdup(config->agent_socket);
         if (!server->agent_socket)
@@ -275,6 +304,7 @@ NodeApi *node_api_free(NodeApi *server) {
         agent_request_cancel(server->settings_request);
         api_http_stop(server);
         server->listen_source = sd_event_source_disable_unref(server->listen_source);
+        server->listen_fd = close_fd(server->listen_fd);
         server->idle_timer = sd_event_source_disable_unref(server->idle_timer);
         while (server->connections)
                 api_connection_free(server->connections);

@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
@@ -13,7 +14,8 @@ typedef struct NodeApi NodeApi;
 
 typedef struct NodeApiConfig {
         sd_event *event;
-        int listen_fd;            /* borrowed */
+        int listen_fd_consume;
+        bool is_by_systemd;       /* its address is that of a unit */
         const char *agent_socket; /* the agent's local socket */
         uint64_t idle_usec;       /* without a connection, before the loop ends; 0: never */
 } NodeApiConfig;
@@ -21,4 +23,7 @@ typedef struct NodeApiConfig {
 /* 0 or -errno with a message. */
 int node_api_new(const NodeApiConfig *config, NodeApi **ret, Error *reterr);
 NodeApi *node_api_free(NodeApi *server);
+
+/* Closes the listening socket; the loop ends when the last client has disconnected. */
+void node_api_stop_accepting(NodeApi *server);
 DEFINE_CLEANUP(NodeApi *, node_api_free)

@@ -87,6 +87,14 @@ static int sort_objects(const json_t *objects, json_t **ret) {
         return 0;
 }
 
+const char *const permanent_namespaces[] = { "default", "kube-system", NULL };
+
+json_t *make_namespace_object(const char *name) {
+        return json_pack("{s:{s:s, s:{s:s}}, s:{s:[s]}, s:{s:s}}", "metadata", "name", name,
+                         "labels", "kubernetes.io/metadata.name", name, "spec", "finalizers",
+                         "kubernetes", "status", "phase", "Active");
+}
+
 static void append_namespace(json_t *namespaces, const char *name) {
         size_t i;
         json_t *namespace;
@@ -94,10 +102,7 @@ static void append_namespace(json_t *namespaces, const char *name) {
         json_array_foreach(namespaces, i, namespace)
                 if (streq_ptr(json_text(namespace, "metadata", "name"), name))
                         return;
-        (void) json_array_append_new(
-                namespaces, json_pack("{s:{s:s, s:{s:s}}, s:{s:[s]}, s:{s:s}}", "metadata", "name",
-                                      name, "labels", "kubernetes.io/metadata.name", name, "spec",
-                                      "finalizers", "kubernetes", "status", "phase", "Active"));
+        (void) json_array_append_new(namespaces, make_namespace_object(name));
 }
 
 /* There are no objects of namespaces: those that pods are in exist, and those that always do. */
@@ -106,8 +111,8 @@ static json_t *namespaces_of(const json_t *pods) {
         size_t i;
         json_t *pod;
 
-        append_namespace(namespaces, "default");
-        append_namespace(namespaces, "kube-system");
+        for (size_t j = 0; permanent_namespaces[j]; j++)
+                append_namespace(namespaces, permanent_namespaces[j]);
         json_array_foreach(pods, i, pod)
                 append_namespace(namespaces, strna(json_text(pod, "metadata", "namespace")));
         return namespaces;

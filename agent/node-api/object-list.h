@@ -31,6 +31,12 @@ ObjectForm object_form_negotiate(const char *accept, const char *include_object)
  * apiVersion. 0; -EBADMSG, -ENOMEM. */
 int served_objects_parse(const ServedResource *resource, const char *body, json_t **ret);
 
+/* A namespace, which is without kind and apiVersion yet. NULL: out of memory. */
+json_t *make_namespace_object(const char *name);
+
+/* Those that always exist; the list ends with NULL. */
+extern const char *const permanent_namespaces[];
+
 /* Adds to an object of the agent what an API server's has: kind, apiVersion and a default. */
 void complete_served_object(const ServedResource *resource, json_t *object);
 

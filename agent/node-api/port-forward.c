@@ -408,6 +408,8 @@ static int start_port_forward(PortForward *forward, const PortForwardSpec *spec)
         if (r >= 0)
                 r = stream_socket_new(forward->event, spec->fd, &forward_client_handlers, forward,
                                       &forward->client);
+        if (r >= 0)
+                r = stream_socket_limit_idle(forward->client, spec->idle_usec);
         if (r < 0)
                 return r;
         output = stream_socket_queue(forward->client);

@@ -6,6 +6,7 @@
 
 #include "common/macros.h"
 
+#include <stdint.h>
 #include <systemd/sd-event.h>
 
 typedef struct PortForward PortForward;
@@ -19,6 +20,7 @@ typedef struct PortForwardSpec {
         int fd;                 /* the client's connection: borrowed, non-blocking */
         const char *early;      /* bytes of the client that were read already */
         size_t early_length;
+        uint64_t idle_usec; /* of the client's connection without a byte, then it ends; 0: never */
         void (*on_over)(void *userdata); /* once, from the loop; frees it */
         void *userdata;
 } PortForwardSpec;

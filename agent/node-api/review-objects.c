@@ -23,14 +23,16 @@ static int check_review_error(const json_t *review, Error *reterr) {
         return message ? error_setf(reterr, EBADMSG, "%s", message) : 0;
 }
 
-static int copy_review_user(const json_t *object, ApiUser *ret) {
+static int copy_review_user(const json_t *object, ApiUser *ret, Error *reterr) {
         cleanup_with(api_user_done) ApiUser user = { 0 };
         const char *name = json_string_value(json_object_get(object, "username"));
         const char *uid = json_string_value(json_object_get(object, "uid"));
         const json_t *group;
         size_t i;
 
-        user.name = strdup(strna(name));
+        if (!name || !name[0])
+                return error_setf(reterr, EBADMSG, "the API server's TokenReview names no user");
+        user.name = strdup(name);
         user.uid = uid ? strdup(uid) : NULL;
         if (!user.name || (uid && !user.uid))
                 return -ENOMEM;
@@ -53,7 +55,7 @@ int token_review_parse(const char *json, ApiUser *ret, Error *reterr) {
                 return error_setf(reterr, EBADMSG, "the API server's reply is not a TokenReview");
         if (!json_is_true(json_object_get(status, "authenticated")))
                 return 0;
-        return copy_review_user(json_object_get(status, "user"), ret);
+        return copy_review_user(json_object_get(status, "user"), ret, reterr);
 }
 
 char *access_review_format(const ApiUser *user, const char *verb, const char *node,

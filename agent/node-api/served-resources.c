@@ -22,7 +22,7 @@ const ServedResource served_resources[] = {
                 "reason", "reportingComponent", "source", "type"),
           NULL, true, "/events", true, &event_table_kind },
         { "", "v1", "namespaces", "namespace", "Namespace", NAMES("ns"), NO_NAMES, NAMES("status.phase"), NULL,
-          false, "/pods", false, &namespace_table_kind },
+          false, "/pods", true, &namespace_table_kind },
         { "", "v1", "configmaps", "configmap", "ConfigMap", NAMES("cm"), NO_NAMES, NULL, NULL,
           true, "/configmaps", true, &config_map_table_kind },
         { "", "v1", "secrets", "secret", "Secret", NO_NAMES, NO_NAMES, NAMES("type"), NULL,
@@ -30,7 +30,7 @@ const ServedResource served_resources[] = {
         { "apps", "v1", "daemonsets", "daemonset", "DaemonSet", NAMES("ds"), NAMES("all"), NULL, NULL,
           true, "/daemonsets", true, &daemonset_table_kind },
         { "apps", "v1", "controllerrevisions", "controllerrevision", "ControllerRevision", NO_NAMES, NO_NAMES, NULL, NULL,
-          true, "/revisions", false, &controller_revision_table_kind },
+          true, "/revisions", true, &controller_revision_table_kind },
         { "scheduling.k8s.io", "v1", "priorityclasses", "priorityclass", "PriorityClass", NAMES("pc"), NO_NAMES, NULL, NULL,
           false, "/priorityclasses", true, &priority_class_table_kind },
         { "node.k8s.io", "v1", "runtimeclasses", "runtimeclass", "RuntimeClass", NO_NAMES, NO_NAMES, NULL, NULL,
@@ -66,13 +66,10 @@ const char *const *served_verbs(const ServedResource *resource, const char *subr
         static const char *const of_sessions[] = { "create", "get", NULL };
         static const char *const of_logs[] = { "get", NULL };
         static const char *const of_ephemeral[] = { "patch", "update", NULL };
-        static const char *const of_metrics[] = { "get", "list", NULL };
         static const char *const of_eviction[] = { "create", NULL };
         static const char *const none[] = { NULL };
         bool is_pods = streq(resource->plural, "pods") && !resource->group[0];
 
-        if (!subresource && streq(resource->group, METRICS_GROUP))
-                return of_metrics;
         if (!subresource)
                 return is_pods                                 ? of_pods
                        : streq(resource->plural, "daemonsets") ? of_daemonsets

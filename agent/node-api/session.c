@@ -316,6 +316,8 @@ static int start_session(Session *session, const ClientSessionSpec *spec) {
                 r = stream_socket_new(session->event, spec->fd, &session_client_handlers, session,
                                       &session->client);
         if (r >= 0)
+                r = stream_socket_limit_idle(session->client, spec->idle_usec);
+        if (r >= 0)
                 r = session_wire_new(spec->protocol, &spec->options, &session_handlers_of_wire,
                                      session, stream_socket_queue(session->client), &session->wire);
         if (r >= 0)

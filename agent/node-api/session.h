@@ -7,6 +7,7 @@
 
 #include "agent/node-api/session-wire.h"
 
+#include <stdint.h>
 #include <systemd/sd-event.h>
 
 typedef struct Session Session;
@@ -20,6 +21,7 @@ typedef struct ClientSessionSpec {
         int fd;                 /* the client's connection: borrowed, non-blocking */
         const char *early;      /* bytes of the client that were read already */
         size_t early_length;
+        uint64_t idle_usec; /* of the client's connection without a byte, then it ends; 0: never */
         void (*on_over)(void *userdata); /* once, from the loop; frees the session */
         void *userdata;
 } ClientSessionSpec;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node-api/stream-socket.h"
 
+#include "common/clock.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -16,6 +18,8 @@ struct StreamSocket {
         const StreamSocketHandlers *handlers;
         void *userdata;
         sd_event_source *source;
+        sd_event_source *idle_timer; /* NULL: no limit */
+        uint64_t idle_usec, active_at;
         ByteQueue queue;
         bool is_paused;
         bool has_peer_ended;
@@ -41,6 +45,7 @@ static void write_stream_queue(StreamSocket *socket) {
                 break_stream_socket(socket, -errno);
                 return;
         }
+        socket->active_at = now_boottime_usec();
         byte_queue_consume(&socket->queue, (size_t) n);
         socket->handlers->on_written(socket->userdata);
 }
@@ -58,6 +63,7 @@ static bool read_stream_socket(StreamSocket *socket) {
         if (n < 0) {
                 break_stream_socket(socket, -errno);
         } else if (n > 0) {
+                socket->active_at = now_boottime_usec();
                 socket->handlers->on_data(bytes, (size_t) n, socket->userdata);
         } else {
                 socket->has_peer_ended = true;
@@ -100,9 +106,36 @@ StreamSocket *stream_socket_free(StreamSocket *socket) {
         if (!socket)
                 return NULL;
         sd_event_source_disable_unref(socket->source);
+        sd_event_source_disable_unref(socket->idle_timer);
         byte_queue_done(&socket->queue);
         free(socket);
         return NULL;
+}
+
+/* Bytes only note the time, so that the timer is not set again for each of them. */
+static int on_stream_idle(sd_event_source *source, uint64_t usec, void *userdata) {
+        StreamSocket *socket = userdata;
+        uint64_t idle_usec = now_boottime_usec() - socket->active_at;
+
+        if (socket->is_broken)
+                return 0;
+        if (idle_usec >= socket->idle_usec) {
+                break_stream_socket(socket, -ETIMEDOUT);
+                return 0;
+        }
+        (void) sd_event_source_set_time_relative(source, socket->idle_usec - idle_usec);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+int stream_socket_limit_idle(StreamSocket *socket, uint64_t idle_usec) {
+        socket->idle_usec = idle_usec;
+        socket->active_at = now_boottime_usec();
+        socket->idle_timer = sd_event_source_disable_unref(socket->idle_timer);
+        if (idle_usec == 0)
+                return 0;
+        return sd_event_add_time_relative(sd_event_source_get_event(socket->source),
+                                          &socket->idle_timer, CLOCK_BOOTTIME, idle_usec, 0,
+                                          on_stream_idle, socket);
 }
 
 ByteQueue *stream_socket_queue(StreamSocket *socket) {

@@ -6,6 +6,7 @@
 
 #include "agent/node-api/byte-queue.h"
 
+#include <stdint.h>
 #include <systemd/sd-event.h>
 
 enum {
@@ -39,6 +40,10 @@ static inline bool stream_queue_is_full(const ByteQueue *queue) {
 }
 
 void stream_socket_pause_reading(StreamSocket *socket, bool is_paused);
+
+/* Once no byte was read or written for so long, on_error() gets -ETIMEDOUT; 0: never. 0 or -errno.
+ */
+int stream_socket_limit_idle(StreamSocket *socket, uint64_t idle_usec);
 
 /* Nothing more is written once the queue is empty. */
 void stream_socket_shut_when_written(StreamSocket *socket);

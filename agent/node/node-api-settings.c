@@ -29,7 +29,7 @@ static int add_pem_file(json_t *settings, const char *name, const char *path, Er
 }
 
 /* A duration of the configuration, which has been checked. */
-static json_int_t read_cache_msec(const char *text, uint64_t usec) {
+static json_int_t read_period_msec(const char *text, uint64_t usec) {
         if (text)
                 (void) duration_parse(text, &usec);
         return (json_int_t) (usec / USEC_PER_MSEC);
@@ -44,20 +44,24 @@ static json_t *list_plain_settings(const NodeApiSettingsSpec *spec) {
         const AuthorizationConfig *authorization = &spec->config->authorization;
 
         return json_pack(
-                "{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I}", "nodeName",
-                spec->node_name, "kubernetesVersion", NODE_KUBELET_VERSION, "manifestDirectory",
-                spec->manifest_dir, "alone", spec->lone != NULL, "anonymous",
+                "{s:s, s:s, s:s, s:s*, s:i, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I}",
+                "nodeName", spec->node_name, "kubernetesVersion", NODE_KUBELET_VERSION,
+                "manifestDirectory", spec->manifest_dir, "address", spec->config->address, "port",
+                (int) config_node_api_port(spec->config), "alone", spec->lone != NULL, "anonymous",
                 authentication->anonymous.enabled, "tokenReviews",
                 is_on_unless_off(authentication->webhook.enabled), "accessReviews",
                 authorization->mode != AUTHORIZATION_ALWAYS_ALLOW, "debuggingHandlers",
                 is_on_unless_off(spec->config->enable_debugging_handlers), "systemLogs",
                 is_on_unless_off(spec->config->enable_system_log_handler), "systemLogQuery",
                 spec->config->enable_system_log_query, "tokenCacheMilliseconds",
-                read_cache_msec(authentication->webhook.cache_ttl, 120 * USEC_PER_SEC),
+                read_period_msec(authentication->webhook.cache_ttl, 120 * USEC_PER_SEC),
                 "allowedCacheMilliseconds",
-                read_cache_msec(authorization->webhook.cache_authorized_ttl, 300 * USEC_PER_SEC),
+                read_period_msec(authorization->webhook.cache_authorized_ttl, 300 * USEC_PER_SEC),
                 "deniedCacheMilliseconds",
-                read_cache_msec(authorization->webhook.cache_unauthorized_ttl, 30 * USEC_PER_SEC));
+                read_period_msec(authorization->webhook.cache_unauthorized_ttl, 30 * USEC_PER_SEC),
+                "streamIdleMilliseconds",
+                read_period_msec(spec->config->streaming_connection_idle_timeout,
+                                 4 * 3600 * USEC_PER_SEC));
 }
 
 static int add_certificate(const NodeApiSettingsSpec *spec, json_t *settings, Error *reterr) {

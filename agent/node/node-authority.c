@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node/node-authority.h"
 
+#include "agent/kubeclient/private-key.h"
 #include "agent/kubeclient/tls-config.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
-#include <arpa/inet.h>
 #include <gnutls/crypto.h>
 #include <gnutls/x509.h>
 #include <time.h>
@@ -50,21 +50,10 @@ static int fail_authority(int code, const char *what, Error *reterr) {
 
 /* ---- making ---- */
 
-static int init_certified_key(CertifiedKey *pair) {
-        int code = gnutls_x509_privkey_init(&pair->key);
-
-        if (code < 0)
-                return code;
-        return gnutls_x509_crt_init(&pair->certificate);
-}
-
 static int generate_certified_key(CertifiedKey *pair) {
-        int code = init_certified_key(pair);
+        int code = private_key_generate(&pair->key);
 
-        if (code < 0)
-                return code;
-        return gnutls_x509_privkey_generate(pair->key, GNUTLS_PK_ECDSA,
-                                            GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0);
+        return code < 0 ? code : gnutls_x509_crt_init(&pair->certificate);
 }
 
 static int set_subject(gnutls_x509_crt_t certificate, const char *name, const char *organization) {
@@ -124,12 +113,12 @@ static int add_alternative_names(gnutls_x509_crt_t certificate, const NodeCertif
                                                             (unsigned) strlen(*name),
                                                             GNUTLS_FSAN_APPEND);
         for (const char *const *text = spec->addresses; text && *text && code >= 0; text++) {
-                bool is_ipv6 = strchr(*text, ':');
+                unsigned length = parse_alternative_address(*text, address);
 
-                if (inet_pton(is_ipv6 ? AF_INET6 : AF_INET, *text, address) == 1)
-                        code = gnutls_x509_crt_set_subject_alt_name(
-                                certificate, GNUTLS_SAN_IPADDRESS, address, is_ipv6 ? 16 : 4,
-                                GNUTLS_FSAN_APPEND);
+                if (length > 0)
+                        code = gnutls_x509_crt_set_subject_alt_name(certificate,
+                                                                    GNUTLS_SAN_IPADDRESS, address,
+                                                                    length, GNUTLS_FSAN_APPEND);
         }
         return code;
 }
@@ -160,40 +149,27 @@ static int sign_certificate(const CertifiedKey *issuer, CertifiedKey *pair,
 
 /* ---- PEM ---- */
 
-static char *take_pem(gnutls_datum_t *pem) {
-        char *text = strndup((const char *) pem->data, pem->size);
-
-        explicit_bzero(pem->data, pem->size);
-        gnutls_free(pem->data);
-        return text;
-}
-
 static char *format_pem_certificate(gnutls_x509_crt_t certificate) {
         gnutls_datum_t pem = { 0 };
 
-        return gnutls_x509_crt_export2(certificate, GNUTLS_X509_FMT_PEM, &pem) < 0 ? NULL
-                                                                                   : take_pem(&pem);
+        return gnutls_x509_crt_export2(certificate, GNUTLS_X509_FMT_PEM, &pem) < 0
+                       ? NULL
+                       : take_gnutls_text(&pem);
 }
 
-static char *format_pem_key(gnutls_x509_privkey_t key) {
-        gnutls_datum_t pem = { 0 };
+/* The first one of the text. */
+static int import_certificate(const char *text, gnutls_x509_crt_t *ret) {
+        gnutls_datum_t pem = { (unsigned char *) (uintptr_t) text,
+                               (unsigned) strnlen(text, PEM_MAX) };
+        int code = gnutls_x509_crt_init(ret);
 
-        return gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN,
-                                                 &pem) < 0
-                       ? NULL
-                       : take_pem(&pem);
+        return code < 0 ? code : gnutls_x509_crt_import(*ret, &pem, GNUTLS_X509_FMT_PEM);
 }
 
 static int import_certified_key(CertifiedKey *pair, const char *text) {
-        gnutls_datum_t pem = { (unsigned char *) (uintptr_t) text,
-                               (unsigned) strnlen(text, PEM_MAX) };
-        int code = init_certified_key(pair);
+        int code = private_key_import(text, PEM_MAX, &pair->key);
 
-        if (code >= 0)
-                code = gnutls_x509_privkey_import2(pair->key, &pem, GNUTLS_X509_FMT_PEM, NULL,
-                                                   GNUTLS_PKCS_PLAIN);
-        return code < 0 ? code
-                        : gnutls_x509_crt_import(pair->certificate, &pem, GNUTLS_X509_FMT_PEM);
+        return code < 0 ? code : import_certificate(text, &pair->certificate);
 }
 
 /* ---- the authority ---- */
@@ -244,7 +220,7 @@ int node_authority_parse(const char *pem, uint64_t now_usec, NodeAuthority **ret
 }
 
 char *node_authority_format(const NodeAuthority *authority) {
-        char *key = format_pem_key(authority->pair.key), *text;
+        char *key = private_key_format(authority->pair.key), *text;
 
         if (!key || asprintf(&text, "%s%s", authority->certificate, key) < 0)
                 text = NULL;
@@ -269,7 +245,7 @@ static int issue_certificate(const CertifiedKey *issuer, const NodeCertificateSp
         if (code < 0)
                 return fail_authority(code, "cannot issue a certificate", reterr);
         certificate = format_pem_certificate(pair.certificate);
-        key = format_pem_key(pair.key);
+        key = private_key_format(pair.key);
         if (!certificate || !key) {
                 free(certificate);
                 secret_free(key);
@@ -294,11 +270,8 @@ int self_signed_issue(const NodeCertificateSpec *spec, uint64_t now_usec, char *
 }
 
 bool is_self_signed(const char *certificate) {
-        gnutls_datum_t pem = { (unsigned char *) (uintptr_t) certificate,
-                               (unsigned) strnlen(certificate, PEM_MAX) };
         cleanup_with(certified_key_done) CertifiedKey pair = { 0 };
 
-        return init_certified_key(&pair) >= 0 &&
-               gnutls_x509_crt_import(pair.certificate, &pem, GNUTLS_X509_FMT_PEM) >= 0 &&
+        return import_certificate(certificate, &pair.certificate) >= 0 &&
                gnutls_x509_crt_check_issuer(pair.certificate, pair.certificate);
 }

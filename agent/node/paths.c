@@ -25,6 +25,7 @@ void agent_paths_done(AgentPaths *paths) {
         close_fd(paths->lock_fd);
         free(paths->shim);
         free(paths->image_helper);
+        free(paths->node_api);
 }
 
 /* ---- options and configuration ---- */
@@ -176,7 +177,9 @@ static int find_program(const char *name, char **ret) {
 int agent_paths_find_programs(AgentPaths *paths) {
         int r = find_program("mainstay-shim", &paths->shim);
 
-        return r < 0 ? r : find_program("mainstay-image", &paths->image_helper);
+        if (r >= 0)
+                r = find_program("mainstay-image", &paths->image_helper);
+        return r < 0 ? r : find_program("mainstay-api", &paths->node_api);
 }
 
 void agent_paths_dump(const AgentPaths *paths, FILE *out) {

@@ -27,6 +27,7 @@ typedef struct AgentPaths {
 
         char *shim;
         char *image_helper;
+        char *node_api;
 } AgentPaths;
 
 #define AGENT_PATHS_NULL ((AgentPaths){ .lock_fd = -EBADF })

@@ -164,10 +164,6 @@ static char *print_node(void *userdata) {
         return strdup("{\"kind\":\"Node\"}\n");
 }
 
-static char *no_memory(void *userdata) {
-        return NULL;
-}
-
 static int order_daemonset(void *userdata, const char *namespace, const char *name,
                            const char *verb, int64_t revision, Error *reterr) {
         if (streq(name, "gone"))
@@ -177,13 +173,17 @@ static int order_daemonset(void *userdata, const char *namespace, const char *na
         return revision == 9; /* there is nothing to do */
 }
 
+static int no_revisions(void *userdata, http_each_object_t each, void *context) {
+        return -ENOMEM;
+}
+
 static const HttpServerHandlers handlers = { .next_pod = next_pod,
                                              .next_event = next_event,
                                              .report = report_manifests,
                                              .find_log = find_log,
                                              .delete_pod = delete_pod,
                                              .foreach_daemonset = each_daemonset,
-                                             .revisions = no_memory,
+                                             .foreach_revision = no_revisions,
                                              .node = print_node,
                                              .run_daemonset_action = order_daemonset,
                                              .exec = exec_in,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes of a client of a session are handled the same way in one piece and byte by byte. The
- * first byte chooses the protocol. */
+/* Any bytes of a client of a session are handled the same way in one piece and byte by byte; what
+ * was passed on of a text that is not UTF-8 may differ. The first byte chooses the protocol. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -77,11 +77,12 @@ static uint64_t run_fuzzed_wire(const uint8_t *data, size_t size, size_t piece, 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         int whole, pieces;
-        uint64_t sum;
+        uint64_t sum, pieces_sum;
 
         if (size == 0)
                 return 0;
         sum = run_fuzzed_wire(data, size, SIZE_MAX, &whole);
-        assert(sum == run_fuzzed_wire(data, size, 1, &pieces) && whole == pieces);
+        pieces_sum = run_fuzzed_wire(data, size, 1, &pieces);
+        assert(whole == pieces && (whole < 0 || sum == pieces_sum));
         return 0;
 }

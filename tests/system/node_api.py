@@ -32,6 +32,8 @@ def free_port():
 class NodeApi:
     """The program, with a node's agent."""
 
+    process = None  # of the test's own
+
     def __init__(self, node, idle=0):
         self.node = node
         self.port = free_port()
@@ -71,7 +73,7 @@ class NodeApi:
         return plain
 
     def _dial(self):
-        assert self.process.poll() is None, self.said()
+        assert self.process is None or self.process.poll() is None, self.said()
         try:
             return socket.create_connection(("127.0.0.1", self.port))
         except ConnectionRefusedError:
@@ -113,6 +115,19 @@ class NodeApi:
         while len(body) < length:
             body += stream.recv(length - len(body))
         return status, body.decode()
+
+
+class ActivatedApi(NodeApi):
+    """The program, started by the agent."""
+
+    def __init__(self, node, port):  # pylint: disable=super-init-not-called
+        self.node, self.port = node, port
+
+    def said(self):
+        return self.node.said()
+
+    def pids(self):
+        return [pid for pid in world.pids() if world.cmdline(pid)[1:] == ["--activated", "--socket", self.node.socket]]
 
 
 def receive(stream, count):

@@ -258,6 +258,40 @@ def test_events_and_daemonsets_and_configmaps_are_watched(lone, watch):
     watches["maps"].until(name_is("words", "DELETED"))
 
 
+def test_namespaces_are_watched(lone, watch):
+    path = "/api/v1/namespaces"
+    events = watch(f"{path}?watch=1&resourceVersion={version(lone, path)}")
+    lone.node.drop(specs.pod("first", specs.container(script=specs.IDLE), metadata={"namespace": "shop"}))
+    events.until(name_is("shop", "ADDED"))
+    assert "shop" in [one["metadata"]["name"] for one in lone.get(path)["items"]]
+    lone.node.remove("first")
+    events.until(name_is("shop", "DELETED"))
+
+
+def test_controller_revisions_are_watched(lone, watch):
+    path = "/apis/apps/v1/controllerrevisions"
+    events = watch(f"{path}?watch=1&resourceVersion={version(lone, path)}")
+    lone.node.drop(specs.daemonset("revised", specs.container(script=specs.IDLE)), "revised.yaml")
+    _, first = events.until(lambda event: event["type"] == "ADDED")
+    assert first["kind"] == "ControllerRevision" and first["revision"] == 1
+    lone.node.drop(specs.daemonset("revised", specs.container(script="true; " + specs.IDLE)), "revised.yaml")
+    _, second = events.until(lambda event: event["type"] == "ADDED")
+    assert second["revision"] == 2 and second["metadata"]["name"] != first["metadata"]["name"]
+    lone.node.remove("revised")
+    gone = {events.until(lambda event: event["type"] == "DELETED")[1]["metadata"]["name"] for _ in range(2)}
+    assert gone == {first["metadata"]["name"], second["metadata"]["name"]}
+
+
+def test_usage_is_watched(lone, watch):
+    lone.node.launch(specs.pod("measured", specs.container(script=specs.IDLE), metadata={"labels": {"app": "measured"}}))
+    events = watch("/apis/metrics.k8s.io/v1beta1/pods?watch=1&labelSelector=app%3Dmeasured")
+    types, pod = events.until(lambda event: event["type"] == "MODIFIED")
+    assert types[0] == "ADDED" and pod["metadata"]["name"] == lone.node.pod("measured")["metadata"]["name"]
+    assert pod["containers"][0]["usage"]["memory"] and pod["metadata"]["labels"]["app"] == "measured"
+    lone.node.remove("measured")
+    events.until(lambda event: event["type"] == "DELETED")
+
+
 def test_labels_of_the_node_are_watched(lone, watch):
     events = watch(f"/api/v1/nodes?watch=1&resourceVersion={version(lone, '/api/v1/nodes')}")
     lone.node.write_config(mainstay={"nodeLabels": {"tests/colour": "blue"}})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """mainstay-api: the kubelet's API over TLS. Permissions, replies, sessions over SPDY and WebSocket."""
 
+import base64
 import hashlib
 import http.client
 import json
@@ -9,6 +10,7 @@ import re
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import tempfile
 import threading
@@ -30,14 +32,14 @@ ECHO = "nc -ll -p {port} -e cat"
 class World:
     """A node with a pod, mainstay-api, and an authority of clients."""
 
-    def __init__(self, archive):
+    def __init__(self, archive, **settings):
         self.directory = tempfile.mkdtemp(prefix="mainstay-node-api-")
         self.authority = api_certs.Authority(self.directory)
         self.admin, _ = self.authority.issue("admin", "/O=system:masters/CN=admin")
         self.port = node_api.free_port()
         self.node = harness.Node(archive, config={
             "authentication": {"x509": {"clientCAFile": self.authority.cert}, "webhook": {"enabled": False}},
-            "authorization": {"mode": "AlwaysAllow"}})
+            "authorization": {"mode": "AlwaysAllow"}, **settings})
         self.api = node_api.NodeApi(self.node)
         self.node.launch(specs.pod("web", specs.container(script="echo one; echo two; " + specs.IDLE),
                                    specs.container("binary", script="printf 'a\\000b\\n'; " + specs.IDLE),
@@ -236,6 +238,8 @@ def test_the_summary_has_the_nodes_disks_and_processes(served):
     for disk in (node["fs"], node["runtime"]["imageFs"], node["runtime"]["containerFs"]):
         assert 0 < disk["availableBytes"] < disk["capacityBytes"] and disk["usedBytes"] > 0
     assert 0 < node["rlimit"]["curproc"] < node["rlimit"]["maxpid"]
+    for part in (node["cpu"], node["memory"], node.get("io", {})):
+        assert ("psi" in part) == os.path.exists("/proc/pressure/cpu")
 
 
 def test_the_summary_has_the_measured_disk_usage_of_containers(served):
@@ -269,6 +273,9 @@ def test_cadvisors_metrics_have_its_labels(served):
     assert memory and float(memory[1]) > 0
     assert re.search(r'^container_memory_rss{container="",id="/",image="",name="",namespace="",pod=""} ', text, re.MULTILINE)
     assert f"\nmachine_cpu_cores {os.cpu_count()}\n" in text
+    waiting = re.search(r'^container_pressure_cpu_waiting_seconds_total{container="",id="/",.*} \S+ \d+$', text, re.MULTILINE)
+    assert bool(waiting) == os.path.exists("/proc/pressure/cpu")
+    assert "# TYPE container_fs_writes_bytes_total counter" in text
 
 
 def test_the_configuration_is_shown_without_the_section_of_this_program(served):
@@ -323,13 +330,34 @@ def test_a_terminal_has_the_size_that_the_client_sends(served):
     assert "33 77" in session.text("stdout")
 
 
+def sleepers(served, seconds):
+    return [pid for pid in world.pids_of_root(served.node.cgroup_root) if world.cmdline(pid) == ["sleep", seconds]]
+
+
 def test_the_client_that_disconnects_ends_its_command(served):
     session = served.spdy_session("sleep", "4711")
-    def sleepers():
-        return [pid for pid in world.pids_of_root(served.node.cgroup_root) if world.cmdline(pid) == ["sleep", "4711"]]
-    wait(sleepers, "the command runs")
+    wait(lambda: sleepers(served, "4711"), "the command runs")
     session.client.stream.close()
-    wait(lambda: not sleepers(), "the command has ended")
+    wait(lambda: not sleepers(served, "4711"), "the command has ended")
+
+
+def test_a_session_without_a_byte_ends_after_the_idle_timeout(archive):
+    served = World(archive, streamingConnectionIdleTimeout="5s")
+    busy = served.spdy_session("sh", "-c", "while%20sleep%200.1;%20do%20echo;%20done")
+    idle = served.spdy_session("sleep", "4715")
+    stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"))
+    ports = node_api.SpdyClient(stream)
+    _, data = forward(ports, served.port, 0)
+    ports.until(lambda: ports.data[data] == b"hello")
+    wait(lambda: sleepers(served, "4715"), "the command runs")
+    while not ports.is_over:
+        ports.step()
+    wait(lambda: not sleepers(served, "4715"), "the idle command has ended")
+    idle.client.stream.close()
+    count = len(busy.text("stdout"))
+    busy.client.until(lambda: len(busy.text("stdout")) > 2 * count + 10)
+    busy.client.stream.close()
+    served.finish()
 
 
 def test_pings_are_answered_during_a_session(served):
@@ -444,6 +472,51 @@ def test_ports_are_forwarded(served, is_tunnel):
         client.until(lambda stream=data: stream in client.ended)
         client.until(lambda stream=error: stream in client.ended)
         assert client.data[error] == b""
+
+
+@pytest.mark.parametrize("protocol", [None, "v4.channel.k8s.io", "v4.base64.channel.k8s.io"])
+def test_ports_are_forwarded_over_the_channels_of_a_websocket(served, protocol):
+    path = f"/portForward/default/{served.pod}?port={served.port},1&port={served.port}"
+    protocols = [protocol] if protocol else []
+    stream, head = served.upgrade(path, node_api.websocket_headers(*protocols))
+    assert f"Sec-WebSocket-Protocol: {protocol}" in head or not protocol
+    is_base64 = protocol == "v4.base64.channel.k8s.io"
+    client = node_api.WebSocketClient(stream)
+    channel = client.channel_base64 if is_base64 else client.channel
+    port = struct.pack("<H", served.port)
+    for number, text in ((0, b"one"), (4, b"two")):
+        client.send(node_api.TEXT if is_base64 else node_api.BINARY,
+                    b"%d%s" % (number, base64.b64encode(text)) if is_base64 else bytes([number]) + text)
+    while channel(0) != port + b"one" or channel(4) != port + b"two" or b"refused" not in channel(3):
+        client.step()
+    assert channel(1) == channel(5) == port and channel(2) == b"\1\0"
+    assert channel(3).startswith(b"\1\0error forwarding port 1 to pod")
+    stream.close()
+
+
+def test_the_websocket_is_closed_when_all_its_ports_have_ended(served):
+    path = f"/portForward/default/{served.pod}"
+    client = node_api.WebSocketClient(served.upgrade(f"{path}?port=1", node_api.websocket_headers("v4.channel.k8s.io"))[0])
+    client.until_closed()
+    assert client.close_code == 1000 and b"refused" in client.channel(1)
+    client.stream.close()
+    stream, _ = served.upgrade(f"{path}?port={served.port}", node_api.websocket_headers("v4.channel.k8s.io"))
+    client = node_api.WebSocketClient(stream)
+    client.send(node_api.CLOSE, struct.pack(">H", 1000))
+    client.until_closed()
+    stream.close()
+    wait(lambda: served.connections() == 0, "the connections have ended")
+
+
+@pytest.mark.parametrize("query,protocol,status,said", [
+    ("", "v4.channel.k8s.io", 400, 'query parameter "port" is required'),
+    ("?port=0", "v4.channel.k8s.io", 400, "must be ports from 1 to 65535"),
+    ("?port=80,", "v4.channel.k8s.io", 400, "must be ports from 1 to 65535"),
+    ("?port=" + ",".join(["80"] * 33), "v4.channel.k8s.io", 400, "more than 32 ports"),
+    ("?port=80", "v5.channel.k8s.io", 403, "")])
+def test_channels_need_ports_and_a_known_protocol(served, query, protocol, status, said):
+    answer = served.upgrade(f"/portForward/default/{served.pod}{query}", node_api.websocket_headers(protocol))
+    assert answer[0] == status and said in answer[1]
 
 
 def test_a_port_without_a_listener_is_an_error_of_its_own(served):

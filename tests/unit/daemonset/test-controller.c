@@ -37,7 +37,7 @@ static const char *owner_uid_of(const FakePod *pod) {
         return owner ? owner->uid : "";
 }
 
-static int count_set(const DaemonSet *set, const char *json, void *context) {
+static int count_set(const char *key, const char *json, void *context) {
         (*(size_t *) context)++;
         return 0;
 }

@@ -18,8 +18,11 @@ static void note_node_event(const PodEvent *event, void *userdata) {
 }
 
 static const char *compare(const char *before, const char *after) {
+        cleanup_with(json_decrefp) json_t *old = before ? json_loads(before, 0, NULL) : NULL;
+        cleanup_with(json_decrefp) json_t *new = json_loads(after, 0, NULL);
+
         events[0] = '\0';
-        node_events_compare(before, after, note_node_event, NULL);
+        node_events_compare(old, new, note_node_event, NULL);
         return events;
 }
 

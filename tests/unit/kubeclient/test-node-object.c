@@ -74,10 +74,11 @@ static char *known_of(const Sample *sample) {
 }
 
 static json_t *patch_of(const Sample *sample, const char *known, bool heartbeat, int expected) {
+        cleanup_with(json_decrefp) json_t *node = json_loads(known, 0, NULL);
         cleanup_free char *patch = NULL;
 
         EXPECT_EQ(
-                node_object_patch(known, &sample->facts, &sample->status, LATER, heartbeat, &patch),
+                node_object_patch(node, &sample->facts, &sample->status, LATER, heartbeat, &patch),
                 expected);
         return patch ? json_loads(patch, 0, NULL) : NULL;
 }
@@ -263,11 +264,13 @@ TEST(node_is_parsed)
         NodeLabelsTaints facts = { 0 };
         char *uid = NULL, *version = NULL;
 
-        REQUIRE(node_object_parse(
-                        "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"9\","
-                        "\"labels\":{\"a\":\"b\",\"bad\":3}},\"spec\":{\"taints\":[{\"key\":\"k\","
-                        "\"effect\":\"NoExecute\"},{\"key\":\"x\",\"effect\":\"Odd\"},7]}}",
-                        &facts, &uid, &version) == 0);
+        cleanup_with(json_decrefp) json_t *node = json_loads(
+                "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"9\","
+                "\"labels\":{\"a\":\"b\",\"bad\":3}},\"spec\":{\"taints\":[{\"key\":\"k\","
+                "\"effect\":\"NoExecute\"},{\"key\":\"x\",\"effect\":\"Odd\"},7]}}",
+                0, NULL);
+
+        REQUIRE(node_object_parse(node, &facts, &uid, &version) == 0);
         EXPECT_STREQ(facts.name, "n");
         EXPECT_STREQ(uid, "u");
         EXPECT_STREQ(version, "9");
@@ -293,12 +296,13 @@ TEST(json_that_is_not_a_node_is_an_error)
         sample_init(&sample);
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 NodeLabelsTaints facts = { 0 };
+                cleanup_with(json_decrefp) json_t *node = json_loads(cases[i], 0, NULL);
                 char *uid, *version, *patch;
 
-                EXPECT_EQ(node_object_parse(cases[i], &facts, &uid, &version), -EBADMSG);
+                EXPECT_EQ(node_object_parse(node, &facts, &uid, &version), -EBADMSG);
                 if (i < 5)
-                        EXPECT_EQ(node_object_patch(cases[i], &sample.facts, &sample.status, NOW,
-                                                    false, &patch),
+                        EXPECT_EQ(node_object_patch(node, &sample.facts, &sample.status, NOW, false,
+                                                    &patch),
                                   -EBADMSG);
         }
         sample_done(&sample);

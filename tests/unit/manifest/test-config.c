@@ -148,6 +148,19 @@ TEST(settings_without_effect_are_named_once)
         config_done(&config);
 }
 
+TEST(a_port_without_tls_is_reported_as_not_served)
+{
+        cleanup_strv char **warnings = NULL;
+        Config config = { 0 };
+
+        EXPECT_STREQ(load("port: 10250\nreadOnlyPort: 10255\n", &config, &warnings), "");
+        REQUIRE(strv_length(warnings) == 1);
+        EXPECT_STREQ(warnings[0] + strlen(config_path()),
+                     ":2:15: readOnlyPort: is not served, because its clients are not "
+                     "authenticated; mainstay-api serves the same paths with TLS");
+        config_done(&config);
+}
+
 TEST(zero_durations_are_the_defaults)
 {
         cleanup_strv char **warnings = NULL;
@@ -161,6 +174,7 @@ TEST(zero_durations_are_the_defaults)
                           "authorization: {webhook: {cacheAuthorizedTTL: 0s, "
                           "cacheUnauthorizedTTL: 0s}}\n"
                           "rotateCertificates: true\nhealthzPort: 10248\n"
+                          "readOnlyPort: 0\nstreamingConnectionIdleTimeout: 0s\n"
                           "containerRuntimeEndpoint: unix:///run/x.sock\n",
                           &config, &warnings),
                      "");
@@ -170,6 +184,7 @@ TEST(zero_durations_are_the_defaults)
         EXPECT(config.authentication.webhook.cache_ttl == NULL);
         EXPECT(config.authorization.webhook.cache_authorized_ttl == NULL);
         EXPECT(config.authorization.webhook.cache_unauthorized_ttl == NULL);
+        EXPECT(config.streaming_connection_idle_timeout == NULL);
         EXPECT(config.rotate_certificates);
         EXPECT_EQ(config.healthz_port.value, 10248);
         EXPECT_STREQ(config.healthz_bind_address, "127.0.0.1");

@@ -124,3 +124,64 @@ TEST(cadvisors_metrics_are_grouped_and_labelled)
                             "\"eth0\"} 7 20000\n"));
         EXPECT(strstr(text, "\nmachine_cpu_cores 4\n"));
 }
+
+/* ---- pressure and disks ---- */
+
+static UsageSample example_loaded_sample(void) {
+        UsageSample sample = example_sample("web", NULL);
+
+        sample.statistics.io_pressure =
+                (Pressure){ .is_known = true,
+                            .some = { .avg10 = 1.5, .avg300 = 0.25, .total_usec = 2500000 },
+                            .full = { .total_usec = 1000000 } };
+        sample.statistics.cpu_pressure = sample.statistics.io_pressure;
+        sample.statistics.disks = (DiskUsages){ .n = 1,
+                                                .items = { { .major = 4095,
+                                                             .minor = 7,
+                                                             .read_bytes = 11,
+                                                             .written_bytes = 12,
+                                                             .reads = 13,
+                                                             .writes = 14 } } };
+        return sample;
+}
+
+TEST(summary_has_the_pressure_that_the_kernel_knows)
+{
+        cleanup_with(cpu_rates_freep) CpuRates *rates = cpu_rates_new();
+        cleanup_with(stats_summary_freep) StatsSummary *summary =
+                stats_summary_new("node1", rates, true);
+        const UsageSample sample = example_loaded_sample();
+        cleanup_free char *text = NULL;
+
+        stats_summary_add(summary, &sample);
+        text = stats_summary_format(summary);
+        EXPECT(strstr(text,
+                      "\"io\":{\"time\":\"1970-01-01T00:00:20Z\",\"psi\":{\"full\":{\"total\":"
+                      "1000000,\"avg10\":0.0,\"avg60\":0.0,\"avg300\":0.0},\"some\":{"
+                      "\"total\":2500000,\"avg10\":1.5,\"avg60\":0.0,\"avg300\":0.25}}}"));
+        EXPECT(strstr(strstr(text, "\"cpu\":{"), "\"psi\":{") != NULL);
+        EXPECT(!strstr(strstr(text, "\"memory\":{"), "\"majorPageFaults\":0,\"psi\""));
+}
+
+TEST(cadvisors_metrics_have_disks_and_pressure)
+{
+        cleanup_with(cadvisor_metrics_freep) CadvisorMetrics *metrics = cadvisor_metrics_new();
+        const UsageSample sample = example_loaded_sample();
+        cleanup_free char *text = NULL;
+
+        EXPECT_EQ(cadvisor_metrics_add(metrics, &sample), 0);
+        text = cadvisor_metrics_format(metrics, 2, 100);
+        EXPECT(strstr(text,
+                      "\ncontainer_fs_reads_bytes_total{container=\"\",id=\"/pod\",image=\"\","
+                      "name=\"\",namespace=\"default\",pod=\"web\",device=\"\"} 11 20000\n"));
+        EXPECT(strstr(text, "device=\"\"} 12 20000\n"));
+        EXPECT(strstr(text, "device=\"\"} 13 20000\n"));
+        EXPECT(strstr(text, "device=\"\"} 14 20000\n"));
+        EXPECT(strstr(text,
+                      "\ncontainer_pressure_io_waiting_seconds_total{container=\"\",id=\"/pod\","
+                      "image=\"\",name=\"\",namespace=\"default\",pod=\"web\"} 2.5 20000\n"));
+        EXPECT(strstr(text,
+                      "\ncontainer_pressure_cpu_stalled_seconds_total{container=\"\",id=\"/pod\","
+                      "image=\"\",name=\"\",namespace=\"default\",pod=\"web\"} 1 20000\n"));
+        EXPECT(!strstr(text, "\ncontainer_pressure_memory_waiting_seconds_total{"));
+}

@@ -122,6 +122,10 @@ TEST(token_review_names_the_user)
         EXPECT_EQ(token_review_parse("{\"status\":{\"error\":\"x\"}}", &user, NULL), 0);
         EXPECT_EQ(token_review_parse("{}", &user, &error), -EBADMSG);
         EXPECT_EQ(token_review_parse("not JSON", &user, NULL), -EBADMSG);
+        EXPECT_EQ(token_review_parse(
+                          "{\"status\":{\"authenticated\":true,\"user\":{\"username\":\"\"}}}",
+                          &user, NULL),
+                  -EBADMSG);
 }
 
 TEST(access_review_asks_for_a_subresource_of_the_node)
@@ -145,10 +149,11 @@ TEST(settings_are_read)
 {
         cleanup_with(api_settings_done) ApiSettings settings = { 0 };
 
-        EXPECT_EQ(api_settings_parse("{\"nodeName\":\"n\",\"clientCA\":\"pem\",\"anonymous\":true,"
-                                     "\"accessReviews\":true,\"tokenCacheMilliseconds\":120000,"
-                                     "\"deniedCacheMilliseconds\":-1}",
-                                     &settings, NULL),
+        EXPECT_EQ(api_settings_parse(
+                          "{\"nodeName\":\"n\",\"clientCA\":\"pem\",\"anonymous\":true,"
+                          "\"accessReviews\":true,\"tokenCacheMilliseconds\":120000,"
+                          "\"deniedCacheMilliseconds\":-1,\"streamIdleMilliseconds\":1500}",
+                          &settings, NULL),
                   0);
         EXPECT_STREQ(settings.node_name, "n");
         EXPECT_STREQ(settings.client_ca, "pem");
@@ -156,6 +161,7 @@ TEST(settings_are_read)
         EXPECT(!settings.has_token_reviews && !settings.has_debugging);
         EXPECT_EQ(settings.token_usec, 120 * USEC_PER_SEC);
         EXPECT_EQ(settings.denied_usec, 0);
+        EXPECT_EQ(settings.stream_idle_usec, 1500 * USEC_PER_MSEC);
         EXPECT_EQ(api_settings_parse("{}", &settings, NULL), -EBADMSG);
 }
 

@@ -286,3 +286,76 @@ TEST(a_line_that_is_not_an_event_ends_the_watch)
                           -EBADMSG);
         object_versions_free(versions);
 }
+
+/* ---- lists, and namespaces ---- */
+
+static void expect_list_events(ClientWatch *watch, json_t *list_consume, const char *events) {
+        cleanup_json json_t *list = list_consume;
+        cleanup_free char *lines = NULL, *got = NULL;
+        size_t size;
+        FILE *out = open_memstream(&lines, &size);
+
+        EXPECT_EQ(client_watch_take_list(watch, list, 0, out), 0);
+        EXPECT_EQ(fclose(out), 0);
+        got = summarize_events(lines);
+        EXPECT_STREQ(got, events);
+}
+
+TEST(a_list_makes_events_of_what_has_changed_since_the_last_one)
+{
+        ObjectVersions *versions = object_versions_new(100);
+        cleanup_with(client_watch_done) ClientWatch watch = { .has_end_of_list = true };
+
+        start_watch(&watch, versions, 0, "app=web");
+        expect_list_events(&watch,
+                           json_pack("[o,o,o]", make_served_pod("a", "web", "1"),
+                                     make_served_pod("b", "web", "1"),
+                                     make_served_pod("c", "other", "1")),
+                           "ADDED/a ADDED/b BOOKMARK/103 ");
+        expect_list_events(&watch,
+                           json_pack("[o,o]", make_served_pod("b", "web", "2"),
+                                     make_served_pod("d", "web", "1")),
+                           "MODIFIED/b ADDED/d DELETED/a ");
+        expect_list_events(&watch,
+                           json_pack("[o,o]", make_served_pod("b", "web", "2"),
+                                     make_served_pod("d", "other", "1")),
+                           "DELETED/d ");
+        expect_list_events(&watch, json_array(), "DELETED/b ");
+        expect_list_events(&watch, json_pack("[o]", make_served_pod("a", "web", "1")), "ADDED/a ");
+        object_versions_free(versions);
+}
+
+TEST(a_namespace_exists_while_pods_are_in_it)
+{
+        cleanup_with(resource_path_done) ResourcePath path = { 0 };
+        ObjectVersions *versions = object_versions_new(100);
+        cleanup_with(client_watch_done) ClientWatch watch = { 0 };
+        static const char line[] =
+                "{\"type\":\"%s\",\"object\":{\"metadata\":{\"namespace\":\"%s\","
+                "\"name\":\"%s\",\"uid\":\"u\"}}}";
+        static const struct {
+                const char *type, *namespace, *pod, *events;
+        } steps[] = {
+                { "ADDED", "shop", "a", "ADDED/shop " },
+                { "ADDED", "shop", "b", "" },
+                { "ADDED", "kube-system", "c", "" },
+                { "MODIFIED", "shop", "a", "" },
+                { "DELETED", "shop", "a", "" },
+                { "DELETED", "shop", "a", "" },
+                { "DELETED", "kube-system", "c", "" },
+                { "DELETED", "shop", "b", "DELETED/shop " },
+                { "ADDED", "shop", "a", "ADDED/shop " },
+        };
+
+        EXPECT_EQ(resource_path_parse("/api/v1/namespaces", &path), 0);
+        start_watch(&watch, versions, 0, "");
+        watch.resource = find_served_resource(&path);
+        expect_events(&watch, bookmark, "ADDED/default ADDED/kube-system ");
+        for (size_t i = 0; i < N_ELEMENTS(steps); i++) {
+                cleanup_free char *text = NULL;
+
+                REQUIRE(asprintf(&text, line, steps[i].type, steps[i].namespace, steps[i].pod) > 0);
+                expect_events(&watch, text, steps[i].events);
+        }
+        object_versions_free(versions);
+}

@@ -26,12 +26,15 @@ TEST(settings_have_the_defaults_of_the_kubelet)
                                             &text, NULL),
                   0);
         EXPECT(strstr(text, "\"nodeName\":\"node1\""));
-        EXPECT(strstr(text, "\"manifestDirectory\":\"/m\",\"alone\":false,\"anonymous\":false,"
-                            "\"tokenReviews\":true,\"accessReviews\":true,"
-                            "\"debuggingHandlers\":true"));
+        EXPECT(strstr(
+                text,
+                "\"manifestDirectory\":\"/m\",\"port\":10250,\"alone\":false,\"anonymous\":false,"
+                "\"tokenReviews\":true,\"accessReviews\":true,"
+                "\"debuggingHandlers\":true"));
         EXPECT(strstr(text, "\"tokenCacheMilliseconds\":120000,"
                             "\"allowedCacheMilliseconds\":300000,"
-                            "\"deniedCacheMilliseconds\":30000"));
+                            "\"deniedCacheMilliseconds\":30000,"
+                            "\"streamIdleMilliseconds\":14400000"));
         EXPECT(!strstr(text, "\"certificate\""));
 }
 

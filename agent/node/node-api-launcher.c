@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* mainstay-api gets the listening socket as its standard input, and as its standard output a pipe
+ * that nothing is written to: when this process is gone the pipe lacks a reader, and mainstay-api
+ * closes the socket, so that the next agent can listen. */
+
+#include "agent/node/node-api-launcher.h"
+
+#include "common/child.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/listening-port.h"
+#include "common/log.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define RETRY_FIRST_USEC USEC_PER_SEC
+#define RETRY_MAX_USEC   (64 * USEC_PER_SEC)
+
+enum {
+        BACKLOG = 128,
+};
+
+struct NodeApiLauncher {
+        NodeApiLauncherSpec spec;
+        int listen_fd;                  /* -EBADF: not yet */
+        int life_fds[2];                /* of the pipe; the second one is mainstay-api's */
+        sd_event_source *listen_source; /* a client connects; off while mainstay-api runs */
+        sd_event_source *exit_source;
+        sd_event_source *retry_timer;
+        uint64_t retry_usec; /* after the next failure */
+};
+
+static void watch_listener(NodeApiLauncher *launcher);
+
+/* ---- retries ---- */
+
+static void retry_launcher_later(NodeApiLauncher *launcher) {
+        (void) sd_event_source_set_time_relative(launcher->retry_timer, launcher->retry_usec);
+        (void) sd_event_source_set_enabled(launcher->retry_timer, SD_EVENT_ONESHOT);
+        launcher->retry_usec = MIN(2 * launcher->retry_usec, RETRY_MAX_USEC);
+}
+
+static int on_launcher_retry(sd_event_source *source, uint64_t usec, void *userdata) {
+        watch_listener(userdata);
+        return 0;
+}
+
+/* ---- the process ---- */
+
+static int on_node_api_exit(sd_event_source *source, const siginfo_t *si, void *userdata) {
+        NodeApiLauncher *launcher = userdata;
+        bool was_idle = si->si_code == CLD_EXITED && si->si_status == 0;
+
+        launcher->exit_source = sd_event_source_disable_unref(launcher->exit_source);
+        if (was_idle) {
+                launcher->retry_usec = RETRY_FIRST_USEC;
+                watch_listener(launcher);
+                return 0;
+        }
+        log_warning("%s has ended with %s %d", launcher->spec.program,
+                    si->si_code == CLD_EXITED ? "status" : "signal", si->si_status);
+        retry_launcher_later(launcher);
+        return 0;
+}
+
+/* In a session of its own, so that a signal to our process group does not end it. */
+static int spawn_node_api(const NodeApiLauncher *launcher, pid_t *ret_pid) {
+        char activated[] = "--activated", option[] = "--socket";
+        char *const argv[] = { launcher->spec.program, activated, option,
+                               launcher->spec.agent_socket, NULL };
+        posix_spawn_file_actions_t actions;
+        posix_spawnattr_t attributes;
+        sigset_t none, all;
+        int r;
+
+        if (posix_spawn_file_actions_init(&actions) != 0)
+                return -ENOMEM;
+        if (posix_spawnattr_init(&attributes) != 0) {
+                posix_spawn_file_actions_destroy(&actions);
+                return -ENOMEM;
+        }
+        (void) sigemptyset(&none);
+        (void) sigfillset(&all);
+        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
+                                                             POSIX_SPAWN_SETSIGDEF);
+        (void) posix_spawnattr_setsigmask(&attributes, &none);
+        (void) posix_spawnattr_setsigdefault(&attributes, &all);
+        r = posix_spawn_file_actions_adddup2(&actions, launcher->listen_fd, STDIN_FILENO);
+        if (r == 0)
+                r = posix_spawn_file_actions_adddup2(&actions, launcher->life_fds[1],
+                                                     STDOUT_FILENO);
+        if (r == 0)
+                r = posix_spawn(ret_pid, argv[0], &actions, &attributes, argv, environ);
+        posix_spawn_file_actions_destroy(&actions);
+        posix_spawnattr_destroy(&attributes);
+        return -r;
+}
+
+static int start_node_api(NodeApiLauncher *launcher) {
+        pid_t pid;
+        int r = spawn_node_api(launcher, &pid);
+
+        if (r < 0)
+                return r;
+        r = sd_event_add_child(launcher->spec.event, &launcher->exit_source, pid, WEXITED,
+                               on_node_api_exit, launcher);
+        return r < 0 ? r : child_source_rearm(launcher->exit_source);
+}
+
+static int on_node_api_client(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        NodeApiLauncher *launcher = userdata;
+        int r = sd_event_source_set_enabled(source, SD_EVENT_OFF);
+
+        if (r >= 0)
+                r = start_node_api(launcher);
+        if (r < 0) {
+                (void) log_warning_errno(r, "Cannot start %s", launcher->spec.program);
+                retry_launcher_later(launcher);
+        }
+        return 0;
+}
+
+/* ---- the socket ---- */
+
+typedef union ListenAddress {
+        struct sockaddr any;
+        struct sockaddr_in ipv4;
+        struct sockaddr_in6 ipv6;
+} ListenAddress;
+
+/* A family that the kernel lacks gives -EAFNOSUPPORT. */
+static int bind_listener(const ListenAddress *address) {
+        static const int on = 1, off = 0;
+        bool is_ipv6 = address->any.sa_family == AF_INET6;
+        cleanup_close int fd =
+                socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+            (is_ipv6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) ||
+            bind(fd, &address->any,
+                 (socklen_t) (is_ipv6 ? sizeof(address->ipv6) : sizeof(address->ipv4))) < 0 ||
+            listen(fd, BACKLOG) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+static int open_listener(const Config *config) {
+        const char *text = config->address ? config->address : "::";
+        uint16_t port = htons(config_node_api_port(config));
+        ListenAddress ipv6 = { .ipv6 = { .sin6_family = AF_INET6, .sin6_port = port } };
+        ListenAddress ipv4 = { .ipv4 = { .sin_family = AF_INET, .sin_port = port } };
+        int fd;
+
+        if (inet_pton(AF_INET, text, &ipv4.ipv4.sin_addr) == 1)
+                return bind_listener(&ipv4);
+        if (inet_pton(AF_INET6, text, &ipv6.ipv6.sin6_addr) != 1)
+                return -EINVAL;
+        fd = bind_listener(&ipv6);
+        return fd == -EAFNOSUPPORT && !config->address ? bind_listener(&ipv4) : fd;
+}
+
+static int listen_for_clients(NodeApiLauncher *launcher) {
+        int fd = open_listener(launcher->spec.config);
+
+        if (fd < 0)
+                return fd;
+        launcher->listen_fd = fd;
+        launcher->retry_usec = RETRY_FIRST_USEC;
+        return sd_event_add_io(launcher->spec.event, &launcher->listen_source, fd, EPOLLIN,
+                               on_node_api_client, launcher);
+}
+
+/* The first failure is not logged: the mainstay-api of the agent before may still have the port. */
+static void watch_listener(NodeApiLauncher *launcher) {
+        int r = launcher->listen_source
+                        ? sd_event_source_set_enabled(launcher->listen_source, SD_EVENT_ON)
+                        : listen_for_clients(launcher);
+
+        if (r >= 0)
+                return;
+        if (launcher->retry_usec == 2 * RETRY_FIRST_USEC)
+                (void) log_warning_errno(r, "Cannot listen at port %u for mainstay-api",
+                                         config_node_api_port(launcher->spec.config));
+        retry_launcher_later(launcher);
+}
+
+static int node_api_launcher_new(const NodeApiLauncherSpec *spec, NodeApiLauncher **ret) {
+        NodeApiLauncher *launcher = calloc(1, sizeof(*launcher));
+        int r;
+
+        if (!launcher)
+                return -ENOMEM;
+        launcher->spec = *spec;
+        launcher->listen_fd = launcher->life_fds[0] = launcher->life_fds[1] = -EBADF;
+        launcher->retry_usec = RETRY_FIRST_USEC;
+        r = pipe2(launcher->life_fds, O_CLOEXEC) < 0 ? -errno : 0;
+        if (r >= 0)
+                r = sd_event_add_time(spec->event, &launcher->retry_timer, CLOCK_MONOTONIC, 0, 0,
+                                      on_launcher_retry, launcher);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(launcher->retry_timer, SD_EVENT_OFF);
+        if (r < 0) {
+                node_api_launcher_free(launcher);
+                return r;
+        }
+        watch_listener(launcher);
+        *ret = launcher;
+        return 0;
+}
+
+void node_api_launcher_start(const NodeApiLauncherSpec *spec, NodeApiLauncher **ret) {
+        unsigned port = config_node_api_port(spec->config);
+        int r = 0;
+
+        if (!spec->config->enable_server.value)
+                return;
+        if (!spec->has_systemd)
+                r = node_api_launcher_new(spec, ret);
+        else if (port_has_listener((uint16_t) port) == 0)
+                log_warning("enableServer: nothing listens at port %u; with systemd it is "
+                            "mainstay-api.socket that listens, and it is not started",
+                            port);
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot listen at port %u for mainstay-api", port);
+}
+
+NodeApiLauncher *node_api_launcher_free(NodeApiLauncher *launcher) {
+        if (!launcher)
+                return NULL;
+        sd_event_source_disable_unref(launcher->listen_source);
+        sd_event_source_disable_unref(launcher->exit_source);
+        sd_event_source_disable_unref(launcher->retry_timer);
+        close_fd(launcher->listen_fd);
+        close_fd(launcher->life_fds[0]);
+        close_fd(launcher->life_fds[1]);
+        free(launcher);
+        return NULL;
+}

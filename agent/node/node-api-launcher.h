@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Where systemd does not do it (mainstay-api.socket): listens for the kubelet's API, and starts
+ * mainstay-api when a client connects. That ends when it is idle. */
+
+#include "agent/model/config.h"
+
+#include <systemd/sd-event.h>
+
+typedef struct NodeApiLauncher NodeApiLauncher;
+
+typedef struct NodeApiLauncherSpec { /* all is borrowed */
+        sd_event *event;
+        const Config *config;
+        bool has_systemd; /* as PID 1 */
+        char *program;
+        char *agent_socket;
+} NodeApiLauncherSpec;
+
+/* Listens where 'enableServer' of the configuration says so. What fails is logged, and a port that
+ * is in use is tried again. With systemd a configuration that the unit contradicts is logged.
+ * '*ret' is NULL where nothing is to be done. */
+void node_api_launcher_start(const NodeApiLauncherSpec *spec, NodeApiLauncher **ret);
+
+/* A mainstay-api that runs keeps its clients and accepts no more of them. NULL is fine. */
+NodeApiLauncher *node_api_launcher_free(NodeApiLauncher *launcher);

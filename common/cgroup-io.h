@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a cgroup reads and writes on disks, and for how long it has waited for a resource (PSI). */
+
+#include "common/macros.h"
+
+#include <stdint.h>
+
+/* A line of a pressure file, see the kernel's Documentation/accounting/psi.rst. */
+typedef struct PressureShare {
+        double avg10, avg60, avg300; /* percent */
+        uint64_t total_usec;
+} PressureShare;
+
+typedef struct Pressure {
+        bool is_known;            /* the kernel has it for this cgroup */
+        PressureShare some, full; /* some processes have waited; all of them */
+} Pressure;
+
+enum {
+        DISK_USAGES_MAX = 16, /* of one cgroup; more are not counted */
+        DISK_NAME_SIZE = 64,
+};
+
+typedef struct DiskUsage {
+        unsigned major, minor;
+        uint64_t read_bytes, written_bytes;
+        uint64_t reads, writes;
+} DiskUsage;
+
+typedef struct DiskUsages {
+        DiskUsage items[DISK_USAGES_MAX];
+        size_t n;
+} DiskUsages;
+
+/* 'resource' is "cpu", "memory" or "io". Version 1 knows it of "/" only, which is the machine. */
+void cgroup_pressure(const char *path, const char *resource, Pressure *ret);
+void cgroup_disk_usages(const char *path, DiskUsages *ret);
+
+/* "/dev/sda"; "" where the kernel does not name the device. Returns the buffer. */
+const char *disk_name(const DiskUsage *disk, char buffer[DISK_NAME_SIZE]);
+
+/* The texts of the files: of version 2 that is io.stat, of version 1 one for bytes and one for
+ * operations. Other lines are left out; NULL is an empty text. Pure. */
+void pressure_parse(const char *text, Pressure *ret);
+void disk_usages_parse(const char *text, DiskUsages *ret);
+void disk_usages_parse_v1(const char *bytes, const char *operations, DiskUsages *ret);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a body in protobuf: what is accepted is an object that JSON can print, and that the
+ * reviews of oneself can be asked with. */
+
+#include "tests/fuzz/fuzz.h"
+
+#include "agent/node-api/protobuf-body.h"
+#include "agent/node-api/self-reviews.h"
+#include "common/cleanup.h"
+
+#define cleanup_json cleanup_with(json_decrefp)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        char name[] = "admin";
+        const ApiUser user = { .name = name };
+        cleanup_json json_t *body = NULL, *reply = NULL;
+        cleanup_free char *text = NULL;
+
+        if (!is_protobuf_body((const char *) data, size))
+                return 0;
+        body = protobuf_body_parse((const char *) data, size);
+        if (!body)
+                return 0;
+        assert(json_is_object(body));
+        text = json_dumps(body, JSON_COMPACT);
+        assert(text);
+        reply = self_review_reply("authorization.k8s.io", "selfsubjectaccessreviews", &user, body);
+        assert(reply);
+        return 0;
+}

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent listens for mainstay-api, where systemd does not, and starts it as a user of its own."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+
+import api_certs
+import harness
+import node_api
+import pytest
+import specs
+import world
+from world import wait
+
+pytestmark = pytest.mark.xdist_group("node_api")
+
+USER_ID = 64123  # of mainstay-api, on a machine where it is not installed
+
+
+class StartNode(harness.Node):
+    """In a mount namespace with a user for mainstay-api, which listens when the agent does."""
+
+    def __init__(self, archive, **config):
+        self.port = node_api.free_port()
+        self.holder = subprocess.Popen(["unshare", "--mount", "--propagation", "slave", "sleep", "infinity"])
+        wait(lambda: os.readlink(f"/proc/{self.holder.pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt"), "a mount namespace")
+        super().__init__(archive, start=False)
+        authority = api_certs.Authority(self.data)
+        self.admin, _ = authority.issue("admin", "/O=system:masters/CN=admin")
+        self.write_config(enableServer=True, address="127.0.0.1", port=self.port, authorization={"mode": "AlwaysAllow"},
+                          authentication={"webhook": {"enabled": False}, "x509": {"clientCAFile": authority.cert}}, **config)
+        self.add_user()
+        self.api = node_api.ActivatedApi(self, self.port)
+
+    def add_user(self):
+        path = os.path.join(self.directory, "passwd")
+        with open(path, "w", encoding="utf-8") as file:
+            lines = [line for line in world.read("/etc/passwd").splitlines() if not line.startswith("mainstay-api:")]
+            file.write("\n".join([*lines, f"mainstay-api:x:{USER_ID}:{USER_ID}::/nonexistent:/usr/sbin/nologin\n"]))
+        subprocess.run(self.inside("mount", "--bind", path, "/etc/passwd"), check=True)
+
+    def inside(self, *words):
+        return ["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt", *words]
+
+    def command(self):
+        return self.inside(*super().command())
+
+    def environment(self):
+        """mainstay-api opens no files, and inherits this."""
+        found = super().environment()
+        return {name: re.sub("log_path=[^:]*:", "", value) if name.endswith("SAN_OPTIONS") else value
+                for name, value in found.items()}
+
+    def is_ours(self, pid):
+        return super().is_ours(pid) and "nsenter" not in (world.cmdline(pid) or [""])[0]
+
+    def is_left(self, pid):
+        return super().is_left(pid) and pid not in self.api.pids()
+
+    def end_agent(self):
+        problems = super().end_agent()
+        wait(lambda: not self.api.pids(), "mainstay-api has ended with the agent")
+        return problems
+
+    def ask(self, path="/healthz"):
+        return self.api.request(path, certificate=self.admin)
+
+    def finish(self):
+        try:
+            super().finish()
+        finally:
+            self.holder.kill()
+            self.holder.wait()
+
+
+@pytest.fixture(name="node")
+def fixture_node(archive):
+    found = StartNode(archive)
+    yield found
+    found.finish()
+
+
+def has_listener(port):
+    """Without a connection, which would start it."""
+    lines = [line.split() for line in world.read("/proc/net/tcp").splitlines()[1:]]
+    return any(words[1].endswith(f":{port:04X}") and words[3] == "0A" for words in lines)
+
+
+def status_ids(pid):
+    return {int(one) for field in ("Uid", "Gid") for one in world.status(pid, field).split()}
+
+
+def test_the_first_client_starts_it_as_a_user_without_privileges(node):
+    node.start()
+    assert has_listener(node.port) and not node.api.pids()
+    assert node.ask() == (200, "ok")
+    pid, = node.api.pids()
+    assert status_ids(pid) == {USER_ID}
+    status = world.read(f"/proc/{pid}/status")
+    assert "CapEff:\t0000000000000000" in status and "CapBnd" in status
+    assert "NoNewPrivs:\t1" in status and "Seccomp:\t2" in status
+    assert node.ask("/pods")[0] == 200
+    assert node.api.pids() == [pid]
+
+
+def test_it_starts_again_after_it_has_ended(node):
+    node.start()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        assert node.ask() == (200, "ok")
+        pid, = node.api.pids()
+        os.kill(pid, number)
+        wait(lambda ended=pid: ended not in node.api.pids(), "it has ended")
+    assert node.ask() == (200, "ok")
+    wait(lambda: "has ended with signal 9" in node.said(), "the failure is reported")
+    assert "has ended with status" not in node.said()
+
+
+def test_sessions_survive_the_agent_and_the_next_one_listens(node):
+    node.start()
+    node.launch(specs.pod("web", specs.container(script=specs.IDLE)))
+    name = node.pod("web")["metadata"]["name"]
+    stream, _ = node.api.upgrade(f"/exec/default/{name}/main?command=cat&input=1&output=1",
+                                 node_api.websocket_headers("v5.channel.k8s.io"), certificate=node.admin)
+    client = node_api.WebSocketClient(stream)
+    old, = node.api.pids()
+    node.restart()
+    assert node.ask() == (200, "ok")
+    new, = set(node.api.pids()) - {old}
+    client.send(node_api.BINARY, b"\0hello\n")
+    while client.channel(1) != b"hello\n":
+        client.step()
+    stream.close()
+    wait(lambda: node.api.pids() == [new], "the old one ends with its last client")
+
+
+def test_a_port_in_use_is_tried_again(node):
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", node.port))
+        other.listen()
+        node.start()
+        wait(lambda: f"Cannot listen at port {node.port} for mainstay-api" in node.said(), "it is reported")
+    wait(lambda: has_listener(node.port), "the agent listens")
+    assert node.ask() == (200, "ok")
+
+
+def test_nothing_listens_unless_it_is_configured(archive):
+    node = StartNode(archive)
+    node.write_config(port=node.port)
+    node.start()
+    assert not has_listener(node.port)
+    node.finish()
+
+
+def test_a_unit_that_contradicts_the_configuration_is_reported(node):
+    node.write_config(port=node.port, address="127.0.0.2")
+    node.start()
+    log = os.path.join(node.directory, "unit.stderr")
+    with socket.socket() as listener, open(log, "w", encoding="utf-8") as stderr:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        script = f'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$0" "$@" 3<&{listener.fileno()}'
+        with subprocess.Popen(["sh", "-c", script, harness.program("mainstay-api"), "--socket", node.socket, "--user", "root"],
+                              env=node.environment(), pass_fds=[listener.fileno()], stderr=stderr) as unit:
+            wait(lambda: f"mainstay-api.socket: the socket listens at port {listener.getsockname()[1]} of ::ffff:127.0.0.1, but "
+                         f"the configuration has port {node.port} of 127.0.0.2" in world.read(log), lambda: world.read(log))
+            unit.terminate()
+            assert unit.wait(60) == 0, world.read(log)

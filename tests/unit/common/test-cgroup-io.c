@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cgroup-io.h"
+#include "tests/test.h"
+
+TEST(pressure_has_the_kernels_numbers)
+{
+        Pressure pressure;
+
+        pressure_parse("some avg10=0.66 avg60=1.97 avg300=6.07 total=254313914\n"
+                       "full avg10=0.02 avg60=0.10 avg300=0.06 total=6804793\n",
+                       &pressure);
+        EXPECT(pressure.is_known);
+        EXPECT_EQ(pressure.some.total_usec, 254313914);
+        EXPECT_EQ(pressure.full.total_usec, 6804793);
+        EXPECT_EQ((int) (pressure.some.avg300 * 100 + 0.5), 607);
+        EXPECT_EQ((int) (pressure.full.avg10 * 100 + 0.5), 2);
+}
+
+TEST(pressure_without_all_is_known_and_without_a_file_is_not)
+{
+        Pressure pressure;
+
+        pressure_parse("some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n", &pressure);
+        EXPECT(pressure.is_known && pressure.full.total_usec == 0);
+        pressure_parse(NULL, &pressure);
+        EXPECT(!pressure.is_known);
+        pressure_parse("", &pressure);
+        EXPECT(!pressure.is_known);
+        pressure_parse("some\nsome avg10=x\nother avg10=1 avg60=1 avg300=1 total=1", &pressure);
+        EXPECT(!pressure.is_known);
+}
+
+TEST(disks_of_version_2_are_lines_with_keys)
+{
+        DiskUsages disks;
+
+        disk_usages_parse("8:0 rbytes=4096 wbytes=512 rios=3 wios=2 dbytes=9 dios=9\n"
+                          "253:1 \n"
+                          "8:16 rbytes=1 wbytes=2 rios=3 wios=4",
+                          &disks);
+        EXPECT_EQ(disks.n, 3);
+        EXPECT_EQ(disks.items[0].major, 8);
+        EXPECT_EQ(disks.items[0].read_bytes, 4096);
+        EXPECT_EQ(disks.items[0].written_bytes, 512);
+        EXPECT_EQ(disks.items[0].reads, 3);
+        EXPECT_EQ(disks.items[0].writes, 2);
+        EXPECT_EQ(disks.items[1].read_bytes, 0);
+        EXPECT_EQ(disks.items[2].minor, 16);
+        EXPECT_EQ(disks.items[2].writes, 4);
+        disk_usages_parse(NULL, &disks);
+        EXPECT_EQ(disks.n, 0);
+}
+
+TEST(disks_of_version_1_are_lines_with_operations)
+{
+        DiskUsages disks;
+
+        disk_usages_parse_v1("8:0 Read 4096\n8:0 Write 512\n8:0 Sync 1\n8:0 Total 4608\nTotal 4608",
+                             "8:0 Read 3\n8:0 Write 2\n259:0 Read 1\nTotal 6\n", &disks);
+        EXPECT_EQ(disks.n, 2);
+        EXPECT_EQ(disks.items[0].read_bytes, 4096);
+        EXPECT_EQ(disks.items[0].written_bytes, 512);
+        EXPECT_EQ(disks.items[0].reads, 3);
+        EXPECT_EQ(disks.items[0].writes, 2);
+        EXPECT_EQ(disks.items[1].reads, 1);
+        disk_usages_parse_v1(NULL, NULL, &disks);
+        EXPECT_EQ(disks.n, 0);
+}
+
+TEST(there_are_not_more_disks_than_space)
+{
+        char text[DISK_USAGES_MAX * 32] = "";
+        DiskUsages disks;
+
+        for (unsigned i = 0; i <= DISK_USAGES_MAX; i++)
+                (void) snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                                "8:%u rbytes=%u\n", i, i);
+        disk_usages_parse(text, &disks);
+        EXPECT_EQ(disks.n, DISK_USAGES_MAX);
+        EXPECT_EQ(disks.items[DISK_USAGES_MAX - 1].read_bytes, DISK_USAGES_MAX - 1);
+}
+
+TEST(a_device_that_is_gone_is_without_a_name)
+{
+        char buffer[DISK_NAME_SIZE];
+
+        EXPECT_STREQ(disk_name(&(DiskUsage){ .major = 4095, .minor = 1 }, buffer), "");
+}
