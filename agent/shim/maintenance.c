@@ -85,6 +85,8 @@ int remove_pod_remains(char **cgroups, char *const *directories, Error *reterr) 
 
                 if (q >= 0)
                         q = remove_tree_at(AT_FDCWD, *directories);
+                if (q == -ELOOP) /* a container put a link there: it is not the pod's directory */
+                        q = 0;
                 if (q < 0 && r >= 0)
                         r = error_setf(reterr, -q, "cannot remove '%s': %s", *directories,
                                        strerror(-q));
