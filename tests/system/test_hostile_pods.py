@@ -92,3 +92,34 @@ def test_the_cleanup_of_a_pod_unmounts_and_removes_nothing_behind_a_link(node):
         assert tree(victim) == before
     finally:
         world.run("umount", victim + "/mounted")
+
+
+# ---- the record of a pod's control group ----
+
+def cut_cgroup_record(node, uid):
+    path = os.path.join(node.run, "pods", uid, "cgroup")
+    text = world.read(path)
+    assert text.endswith("/pod" + uid)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.rsplit("/", 1)[0])
+
+
+@pytest.mark.parametrize("is_orphan", [False, True])
+def test_a_cut_record_of_a_control_group_kills_no_other_pod(node, is_orphan):
+    """Cut at a slash, it names the group of all pods of the class."""
+    for name in ("target", "neighbour"):
+        node.launch(specs.script_pod(name, READY))
+    init, neighbour, group = node.init("target"), node.init("neighbour"), node.pod_cgroup("target")
+    uid = node.pod("target")["metadata"]["uid"]
+    cut_cgroup_record(node, uid)
+    if is_orphan:
+        node.kill9()
+        shutil.rmtree(os.path.join(node.state, "pods", uid))
+        node.remove("target")
+        node.start()
+    else:
+        node.remove("target")
+    node.wait_gone("target")
+    world.wait(lambda: not world.is_alive(init) and not world.cgroup_pids(group), "the pod's processes are gone")
+    assert node.init("neighbour") == neighbour and world.is_alive(neighbour)
+    assert node.status("neighbour")["restartCount"] == 0
