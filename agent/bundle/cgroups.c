@@ -136,6 +136,12 @@ static char *cgroup_record_path(const BundleConfig *config, const char *uid) {
         return run_dir ? path_join(run_dir, "cgroup") : NULL;
 }
 
+bool pod_has_cgroup_record(const BundleConfig *config, const char *uid) {
+        cleanup_free char *file = cgroup_record_path(config, uid);
+
+        return file && access(file, F_OK) >= 0;
+}
+
 char *cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid) {
         cleanup_free char *file = cgroup_record_path(config, uid);
         cleanup_free char *text = NULL;

@@ -80,6 +80,9 @@ int remove_pod_remains(char **cgroups, char *const *directories, Error *reterr) 
                         r = error_setf(reterr, -q, "cannot remove the cgroup '%s': %s", *cgroup,
                                        strerror(-q));
         }
+        /* They show the next agent that processes may be left: they are removed last. */
+        if (r < 0)
+                return r;
         for (; *directories; directories++) {
                 int q = mounts_undo(*directories);
 

@@ -123,3 +123,53 @@ def test_a_cut_record_of_a_control_group_kills_no_other_pod(node, is_orphan):
     world.wait(lambda: not world.is_alive(init) and not world.cgroup_pids(group), "the pod's processes are gone")
     assert node.init("neighbour") == neighbour and world.is_alive(neighbour)
     assert node.status("neighbour")["restartCount"] == 0
+
+
+# ---- processes that cannot be killed ----
+
+def freeze(group, is_frozen=True):
+    """On v1 a frozen process does not even hear SIGKILL, like one that waits for a disk that does not answer."""
+    if world.cgroup_version() == 2:
+        path, value = f"{world.CGROUP}{group}/cgroup.freeze", "1" if is_frozen else "0"
+    else:
+        path, value = f"{world.CGROUP}/freezer{group}/freezer.state", "FROZEN" if is_frozen else "THAWED"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(value)
+
+
+def test_a_frozen_container_is_stopped(node):
+    node.launch(specs.script_pod("frozen", READY))
+    init = node.init("frozen")
+    freeze(node.container_cgroup("frozen"))
+    node.remove("frozen")
+    node.wait_gone("frozen")
+    assert not world.is_alive(init)
+
+
+@pytest.mark.parametrize("has_record", [True, False])
+def test_a_pod_never_starts_beside_processes_that_cannot_be_killed(node, has_record):
+    if world.cgroup_version() == 2:
+        return  # there the frozen are killed
+    pod = specs.script_pod("stuck", READY)
+    node.launch(pod)
+    init, group, uid = node.init("stuck"), node.pod_cgroup("stuck"), node.pod("stuck")["metadata"]["uid"]
+    record = os.path.join(node.state, "pods", uid)
+    freeze(os.path.dirname(group))
+    try:
+        world.kill_all([node.shim("stuck")])
+        node.remove("stuck")
+        world.wait(lambda: group in node.complaints(), "reports that the group cannot be removed")
+        assert os.path.exists(record + "/record") and os.path.isdir(os.path.join(node.run, "pods", uid))
+        node.kill9()
+        if not has_record:
+            shutil.rmtree(record)
+        node.drop(pod)
+        node.start()
+        seen = len(node.said())
+        world.wait(lambda: group in node.said()[seen:] + str(node.pods()), "the new agent reports it as well")
+        assert {pid for pid in world.pids_of_root(group) if world.is_alive(pid)} >= {init}
+        assert [pid for pid in world.pids_of_root(group) if world.is_container_init(pid)] == [init]
+    finally:
+        freeze(os.path.dirname(group), False)
+    world.wait(lambda: not world.is_alive(init), "the old process is gone")
+    world.wait(lambda: node.find_init("stuck") not in (None, init), "the pod starts after that")
