@@ -271,6 +271,7 @@ static int kill_one_group(int parent_fd, const char *name) {
                 return errno == ENOENT ? 0 : -errno;
         if (write_value_at(fd, "cgroup.kill", "1") >= 0) /* v2, kernel 5.14 */
                 return 0;
+        (void) write_value_at(fd, "freezer.state", "THAWED"); /* v1: the frozen do not even die */
         procs_fd = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
         if (procs_fd < 0)
                 return errno == ENOENT ? 0 : -errno;

@@ -34,9 +34,9 @@ char *cgroup_file(const char *path, const char *controller, const char *file);
 /* Moves the calling process into the cgroup, in every hierarchy that has it. 0 or -errno. */
 int cgroup_enter(const char *path, Error *reterr);
 
-/* Sends SIGKILL to all processes in the cgroup and below, repeatedly until none is left or the
- * attempts are used up. 0 if it is empty or does not exist, -EBUSY if a process did not exit within
- * a second. Blocks; not for the loop. */
+/* Sends SIGKILL to all processes in the cgroup and below, frozen ones too, repeatedly until none is
+ * left or the attempts are used up. 0 if it is empty or does not exist, -EBUSY if a process did not
+ * exit within a second. Blocks; not for the loop. */
 int cgroup_kill(const char *path);
 
 /* Removes the cgroup and all below, in every hierarchy. 0 if it is gone, -EBUSY if a process is in

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-static int openat2_beneath(int dir_fd, const char *path, int flags, mode_t mode, uint64_t resolve) {
+static int open_resolving(int dir_fd, const char *path, int flags, mode_t mode, uint64_t resolve) {
         struct open_how how = {
                 .flags = (uint64_t) (flags | O_CLOEXEC),
                 .mode = flags & (O_CREAT | O_TMPFILE) ? mode : 0,
-                .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve,
+                .resolve = RESOLVE_NO_MAGICLINKS | resolve,
         };
         long fd;
 
@@ -22,14 +22,107 @@ static int openat2_beneath(int dir_fd, const char *path, int flags, mode_t mode,
                 fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
                 if (fd >= 0)
                         return (int) fd;
-                if (errno != EAGAIN)
+                if (errno != EAGAIN && errno != EINTR)
                         break;
         }
         return -errno;
 }
 
 int open_beneath(int dir_fd, const char *path, int flags, mode_t mode) {
-        return openat2_beneath(dir_fd, path, flags, mode, 0);
+        return open_resolving(dir_fd, path, flags, mode, RESOLVE_BENEATH);
+}
+
+int open_no_symlinks(int dir_fd, const char *path, int flags, mode_t mode) {
+        return open_resolving(dir_fd, path, flags, mode,
+                              RESOLVE_NO_SYMLINKS | (dir_fd >= 0 ? RESOLVE_BENEATH : 0U));
+}
+
+static int open_parent_at(int dir_fd, const char *path, const char **ret_name) {
+        const char *slash = strrchr(path, '/');
+        cleanup_free char *parent = NULL;
+
+        if (!slash || slash[1] == '\0')
+                return -EINVAL;
+        parent = strndup(path, MAX((size_t) (slash - path), (size_t) 1));
+        if (!parent)
+                return -ENOMEM;
+        *ret_name = slash + 1;
+        return open_no_symlinks(dir_fd, parent, O_RDONLY | O_DIRECTORY, 0);
+}
+
+int open_parent_no_symlinks(const char *path, const char **ret_name) {
+        return open_parent_at(AT_FDCWD, path, ret_name);
+}
+
+DIR *opendir_no_symlinks(const char *path) {
+        int fd = open_no_symlinks(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+        DIR *dir;
+
+        if (fd < 0) {
+                errno = -fd;
+                return NULL;
+        }
+        dir = fdopendir(fd);
+        if (!dir)
+                close_fd(fd);
+        return dir;
+}
+
+/* One step down. 'name' is neither "." nor "..". A new file gets the mode whatever the umask is;
+ * chmod() could change a file that was put in its place. */
+static int open_or_make_component(int dir_fd, const char *name, bool directory, mode_t mode) {
+        cleanup_close int made = -EBADF;
+        mode_t mask = umask(0);
+        int fd;
+
+        if (directory)
+                (void) mkdirat(dir_fd, name, mode);
+        else
+                made = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                              mode);
+        (void) umask(mask);
+        fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | (directory ? O_DIRECTORY : 0));
+        return fd < 0 ? -errno : fd;
+}
+
+int make_path_at(int dir_fd, const char *path, bool directory, mode_t mode) {
+        cleanup_free char *copy = strdup(path);
+        cleanup_close int at = openat(dir_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        char *rest = copy, *name;
+
+        if (!copy)
+                return -ENOMEM;
+        if (at < 0)
+                return -errno;
+        while ((name = strsep(&rest, "/"))) {
+                bool last = !rest || rest[strspn(rest, "/")] == '\0';
+                int next;
+
+                if (name[0] == '\0' || streq(name, "."))
+                        continue;
+                if (streq(name, ".."))
+                        return -EXDEV;
+                next = open_or_make_component(at, name, directory || !last,
+                                              last ? mode : mode | 0111);
+                if (next < 0)
+                        return next;
+                close_fd(at);
+                at = next;
+        }
+        return TAKE_FD(at);
+}
+
+int make_directory_no_symlinks(const char *path, mode_t mode) {
+        cleanup_close int root = -EBADF;
+        cleanup_close int fd = open_no_symlinks(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
+
+        if (fd != -ENOENT) /* usually it exists */
+                return MIN(fd, 0);
+        root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (root < 0)
+                return -errno;
+        fd = make_path_at(root, path, true, mode);
+        return MIN(fd, 0);
 }
 
 static int mkdir_exactly(int dir_fd, const char *path, mode_t mode) {
@@ -215,8 +308,8 @@ static int remove_entry(TreeRemoval *removal, int dir_fd, const char *name, unsi
         if (depth >= REMOVE_DEPTH_MAX)
                 return move_subtree_up(removal, dir_fd, name);
 
-        fd = openat2_beneath(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
-                             RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
+        fd = open_resolving(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
+                            RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
         if (fd < 0)
                 return fd;
         if (depth == 0)
@@ -262,23 +355,16 @@ static int remove_below(TreeRemoval *removal, int dir_fd, unsigned depth) {
 }
 
 int remove_tree_at(int dir_fd, const char *path) {
-        const char *slash = strrchr(path, '/');
-        cleanup_free char *parent = NULL;
-        cleanup_close int parent_fd = -EBADF;
         TreeRemoval removal = { .top_fd = -EBADF };
+        cleanup_close int parent_fd = -EBADF;
+        const char *name;
 
-        if (!slash)
+        if (!strchr(path, '/'))
                 return remove_entry(&removal, dir_fd, path, 0);
-        if (slash[1] == '\0')
-                return -EINVAL;
-        /* The path so far is the caller's; from here on nothing leads out. */
-        parent = strndup(path, MAX((size_t) (slash - path), (size_t) 1));
-        if (!parent)
-                return -ENOMEM;
-        parent_fd = openat(dir_fd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        parent_fd = open_parent_at(dir_fd, path, &name);
         if (parent_fd < 0)
-                return errno == ENOENT ? 0 : -errno;
-        return remove_entry(&removal, parent_fd, slash + 1, 0);
+                return parent_fd == -ENOENT || parent_fd == -ENOTDIR ? 0 : parent_fd;
+        return remove_entry(&removal, parent_fd, name, 0);
 }
 
 char *memstream_finish(FILE *stream, char **text) {

@@ -5,6 +5,8 @@
 
 #include "common/macros.h"
 
+#include <dirent.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -13,6 +15,28 @@
  * out of it (openat2 with RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS). O_CLOEXEC is added. A
  * descriptor or -errno. */
 int open_beneath(int dir_fd, const char *path, int flags, mode_t mode);
+
+/* Opens 'path' and follows no symbolic link in any of its components: for what lies in a directory
+ * that a container may write, such as that of the logs. 'path' is absolute with AT_FDCWD; below a
+ * descriptor, nothing leads out of it either. O_CLOEXEC is added. A descriptor or -errno: -ELOOP at
+ * a link. */
+int open_no_symlinks(int dir_fd, const char *path, int flags, mode_t mode);
+
+/* Likewise the directory in which the last component of an absolute path is; '*ret_name' is that
+ * component, within 'path'. */
+int open_parent_no_symlinks(const char *path, const char **ret_name);
+
+/* Likewise for reading the entries of a directory. NULL and errno. */
+DIR *opendir_no_symlinks(const char *path);
+
+/* Creates the missing directories on the way to 'path' below 'dir_fd', and 'path' itself (a
+ * directory or an empty file); follows no link. New ones get exactly 'mode', those on the way may
+ * be passed, too. Opens it O_PATH. A descriptor or -errno. */
+int make_path_at(int dir_fd, const char *path, bool directory, mode_t mode);
+
+/* Creates a directory with its parents as make_path_at() does, by its absolute path. 0 or -errno:
+ * -ELOOP or -ENOTDIR at a link. */
+int make_directory_no_symlinks(const char *path, mode_t mode);
 
 /* Creates 'path' below 'dir_fd' (which may be AT_FDCWD) with all its parents; existing ones are
  * unchanged. New ones get exactly 'mode', whatever the umask. 0 or -errno. */
@@ -41,10 +65,10 @@ int write_value_at(int dir_fd, const char *path, const char *value);
 /* All of it, through EINTR and short writes. 0 or -errno. */
 int write_all(int fd, const void *data, size_t length);
 
-/* Removes 'path' (absolute, or below 'dir_fd') with its contents. Follows no link from the last
- * component on, and never leaves the file system of its directory: a mount inside stops it with
- * -EXDEV. A missing path counts as removed. 0 or the first -errno, after having removed as much as
- * possible. */
+/* Removes 'path' (absolute, or below 'dir_fd') with its contents. Follows no link in any component,
+ * and never leaves the file system of its directory: a mount inside stops it with -EXDEV. A missing
+ * path counts as removed. 0 or the first -errno, after having removed as much as possible; -ELOOP
+ * where a link is on the way to it. */
 int remove_tree_at(int dir_fd, const char *path);
 
 /* Closes a stream of open_memstream() and returns its text, which is '*text' from then on; or NULL,

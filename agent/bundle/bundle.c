@@ -39,6 +39,19 @@ static int make_bundle_directory(const char *path, mode_t mode, Error *reterr) {
         return 0;
 }
 
+/* Containers may write in the log directory: no link in it is followed. */
+static int make_log_directory(const char *path, Error *reterr) {
+        int r = path ? make_directory_no_symlinks(path, 0755) : -ENOMEM;
+
+        if (r == -ELOOP)
+                return error_setf(reterr, ELOOP,
+                                  "cannot make the directory %s: a part of it is a symbolic link",
+                                  path);
+        return r < 0 ? error_setf(reterr, -r, "cannot make the directory %s: %s", path,
+                                  strerror(-r))
+                     : 0;
+}
+
 static int write_bundle_file(const char *directory, const char *name, const char *text, mode_t mode,
                              Error *reterr) {
         cleanup_close int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -166,18 +179,38 @@ static int set_file_owner(const char *directory, const char *name, unsigned id, 
         return 0;
 }
 
+/* Earlier versions look for the file in the run directory. */
+static int link_pod_file(const BundleConfig *config, const char *uid, const char *name,
+                         const char *etc_dir, Error *reterr) {
+        cleanup_free char *run_dir = pod_run_dir(config, uid), *target = path_join(etc_dir, name);
+        cleanup_close int fd = -EBADF;
+
+        if (!run_dir || !target)
+                return -ENOMEM;
+        fd = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0 && (unlinkat(fd, name, 0) >= 0 || errno == ENOENT) &&
+            symlinkat(target, fd, name) >= 0)
+                return 0;
+        return error_setf(reterr, errno, "cannot make the link %s/%s: %s", run_dir, name,
+                          strerror(errno));
+}
+
 static int write_pod_file(const BundleConfig *config, const Pod *pod, const char *name,
                           const char *text, Error *reterr) {
-        cleanup_free char *run_dir = pod_run_dir(config, pod->metadata.uid);
+        cleanup_free char *etc_dir = pod_etc_dir(config, pod->metadata.uid);
         unsigned first_id = 0;
-        int r = run_dir && text ? write_bundle_file(run_dir, name, text, 0644, reterr) : -ENOMEM;
+        int r = text ? make_bundle_directory(etc_dir, 0711, reterr) : -ENOMEM;
 
+        if (r >= 0)
+                r = write_bundle_file(etc_dir, name, text, 0644, reterr);
+        if (r >= 0)
+                r = link_pod_file(config, pod->metadata.uid, name, etc_dir, reterr);
         if (r < 0)
                 return r;
         r = userns_load_ids(config, pod, &first_id);
         if (r < 0 || first_id == 0)
                 return r;
-        return set_file_owner(run_dir, name, first_id, reterr);
+        return set_file_owner(etc_dir, name, first_id, reterr);
 }
 
 int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *const *addresses,
@@ -281,7 +314,7 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
         r = make_bundle_directory(state_dir, 0711, reterr);
         if (r < 0)
                 return r;
-        r = make_bundle_directory(log_dir, 0755, reterr);
+        r = make_log_directory(log_dir, reterr);
         if (r < 0)
                 return r;
         r = selinux_prepare_pod_level(config, pod, reterr);
@@ -367,13 +400,17 @@ void bundle_done(Bundle *bundle) {
 static int link_container_log(const BundleConfig *config, const Pod *pod,
                               const Container *container, const Bundle *bundle, Error *reterr) {
         cleanup_free char *link = container_log_link(config, pod, container->name, bundle->id);
+        cleanup_close int fd = -EBADF;
+        const char *name;
+        int r;
 
         if (!link)
                 return -ENOMEM;
-        if (symlink(bundle->log, link) < 0 && errno != EEXIST)
-                return error_setf(reterr, errno, "cannot make the link %s: %s", link,
-                                  strerror(errno));
-        return 0;
+        r = fd = open_parent_no_symlinks(link, &name);
+        if (fd >= 0 && symlinkat(bundle->log, fd, name) < 0 && errno != EEXIST)
+                r = -errno;
+        return r < 0 ? error_setf(reterr, -r, "cannot make the link %s: %s", link, strerror(-r))
+                     : 0;
 }
 
 static int make_container_directories(const BundleConfig *config, const Pod *pod,
@@ -397,7 +434,7 @@ static int make_container_directories(const BundleConfig *config, const Pod *pod
         r = make_bundle_directory(work, 0700, reterr);
         if (r < 0)
                 return r;
-        return make_bundle_directory(log_dir, 0755, reterr);
+        return make_log_directory(log_dir, reterr);
 }
 
 /* The fstab of one attempt: root filesystem, image volumes, and parts of volumes (subPath). */

@@ -100,16 +100,57 @@ char *cgroup_of_qos_class(const BundleConfig *config, QosClass qos) {
                                   : qos_cgroup_path(config->cgroup_root, qos);
 }
 
-char *cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid) {
+/* Whether a recorded path names a cgroup of this pod, of whichever root and driver. All processes
+ * in it are killed in the end: a record that is cut must not name the group of other pods. */
+static bool is_cgroup_of_pod(const char *group, const char *uid) {
+        cleanup_free char *directory = pod_cgroup_path("/", QOS_GUARANTEED, uid);
+        cleanup_free char *slice = pod_slice_name(QOS_GUARANTEED, uid);
+        const char *name = cgroup_unit_name(group);
+
+        if (!directory || !slice || group[0] != '/' || strstr(group, "/../"))
+                return false;
+        return streq(name, cgroup_unit_name(directory)) || has_suffix(name, strstr(slice, "-pod"));
+}
+
+static bool cgroup_exists(const char *group) {
+        cleanup_free char *file = cgroup_file(group, "memory", "cgroup.procs");
+
+        return file && access(file, F_OK) >= 0;
+}
+
+/* Without a record. The QoS class of a pod of which only the UID is known is found by what there
+ * is. */
+static char *derive_cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid) {
+        for (unsigned i = 0; i < N_QOS_CLASSES; i++) {
+                cleanup_free char *group = cgroup_of_new_pod(config, (QosClass) i, uid);
+
+                if (group && cgroup_exists(group))
+                        return TAKE_PTR(group);
+        }
+        return cgroup_of_new_pod(config, qos, uid);
+}
+
+static char *cgroup_record_path(const BundleConfig *config, const char *uid) {
         cleanup_free char *run_dir = pod_run_dir(config, uid);
-        cleanup_free char *file = run_dir ? path_join(run_dir, "cgroup") : NULL;
+
+        return run_dir ? path_join(run_dir, "cgroup") : NULL;
+}
+
+bool pod_has_cgroup_record(const BundleConfig *config, const char *uid) {
+        cleanup_free char *file = cgroup_record_path(config, uid);
+
+        return file && access(file, F_OK) >= 0;
+}
+
+char *cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid) {
+        cleanup_free char *file = cgroup_record_path(config, uid);
         cleanup_free char *text = NULL;
 
         if (!file)
                 return NULL;
-        if (read_file_at(AT_FDCWD, file, 4 * KIB, &text, NULL) >= 0 && text[0] == '/' && text[1])
+        if (read_file_at(AT_FDCWD, file, 4 * KIB, &text, NULL) >= 0 && is_cgroup_of_pod(text, uid))
                 return TAKE_PTR(text);
-        return cgroup_of_new_pod(config, qos, uid);
+        return derive_cgroup_of_pod(config, qos, uid);
 }
 
 char *cgroup_of_container(const char *pod_group, const char *id) {

@@ -17,8 +17,12 @@
 char *cgroup_of_new_pod(const BundleConfig *config, QosClass qos, const char *uid);
 char *cgroup_of_qos_class(const BundleConfig *config, QosClass qos);
 
-/* The recorded cgroup of the pod; without a record, the one that it would start in. */
+/* The recorded cgroup of the pod; without a record, or where it names the cgroup of something else,
+ * the one that exists for the UID, or else the one that the pod would start in. */
 char *cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid);
+
+/* Whether one is recorded: processes of the pod may be in it. */
+bool pod_has_cgroup_record(const BundleConfig *config, const char *uid);
 
 bool cgroup_is_slice(const char *group);
 bool cgroup_is_unit(const char *group); /* a slice, or the scope of a container in one */

@@ -13,7 +13,7 @@ static DIR *open_container_log_dir(const BundleConfig *config, const Pod *pod,
         cleanup_free char *log_dir = pod_log_dir(config, pod);
         cleanup_free char *directory = log_dir ? path_join(log_dir, container) : NULL;
 
-        return directory ? opendir(directory) : NULL;
+        return directory ? opendir_no_symlinks(directory) : NULL;
 }
 
 /* The attempt of a log file: "3.log" and, where rotated files count too, "3.log.<anything>". -1
@@ -41,13 +41,16 @@ int bundle_last_logged_attempt(const BundleConfig *config, const Pod *pod, const
 
 static void remove_log_link(const BundleConfig *config, const Pod *pod, const char *container,
                             unsigned attempt) {
+        cleanup_close int fd = -EBADF;
         cleanup_free char *link = NULL;
+        const char *name;
         char id[65];
 
         container_id(pod->metadata.uid, container, attempt, id);
         link = container_log_link(config, pod, container, id);
-        if (link)
-                (void) unlink(link);
+        fd = link ? open_parent_no_symlinks(link, &name) : -ENOMEM;
+        if (fd >= 0)
+                (void) unlinkat(fd, name, 0);
 }
 
 void bundle_remove_logs_before(const BundleConfig *config, const Pod *pod, const char *container,
@@ -76,7 +79,7 @@ static bool may_be_link_to(const char *link, const char *log_dir) {
 
 void bundle_remove_log_links(const BundleConfig *config, const char *log_dir) {
         cleanup_free char *directory = path_join(config->log_dir, "containers");
-        cleanup_closedir DIR *dir = directory ? opendir(directory) : NULL;
+        cleanup_closedir DIR *dir = directory ? opendir_no_symlinks(directory) : NULL;
         size_t length = strlen(log_dir);
         struct dirent *entry;
 
@@ -95,7 +98,7 @@ void bundle_remove_log_links(const BundleConfig *config, const char *log_dir) {
 
 char *bundle_find_log_dir(const BundleConfig *config, const char *uid) {
         cleanup_free char *parent = path_join(config->log_dir, "pods");
-        cleanup_closedir DIR *dir = parent ? opendir(parent) : NULL;
+        cleanup_closedir DIR *dir = parent ? opendir_no_symlinks(parent) : NULL;
         struct dirent *entry;
 
         while (dir && (entry = readdir(dir))) {

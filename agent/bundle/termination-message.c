@@ -7,6 +7,7 @@
 #include "agent/bundle/mounts.h"
 #include "agent/model/containers.h"
 #include "common/cleanup.h"
+#include "common/file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -25,7 +26,7 @@ enum {
  * file is longer. NULL where it cannot be read. */
 static char *read_file_tail(const char *path, size_t max, size_t *ret_length, bool *ret_is_cut) {
         cleanup_close int fd =
-                open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+                open_no_symlinks(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
         cleanup_free char *data = malloc(max + 1);
         struct stat st;
         off_t start;

@@ -45,32 +45,10 @@ struct LogReader {
         int64_t bytes_left; /* -1: no limit */
 };
 
-/* Opens the container's directory without following links in the last two components, which a pod
- * that has /var/log mounted could have put there. */
+/* A pod that has /var/log mounted could have put links there. */
 static int open_log_directory(const char *path, Error *reterr) {
-        cleanup_free char *copy = strdup(path);
-        cleanup_close int root = -EBADF, pod = -EBADF;
-        char *container_name, *pod_name;
-        int fd;
+        int fd = open_no_symlinks(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
 
-        if (!copy)
-                return -ENOMEM;
-        container_name = strrchr(copy, '/');
-        if (!container_name || container_name == copy)
-                return error_setf(reterr, EINVAL, "'%s' is not a log directory", path);
-        *container_name++ = '\0';
-        pod_name = strrchr(copy, '/');
-        if (!pod_name || pod_name == copy)
-                return error_setf(reterr, EINVAL, "'%s' is not a log directory", path);
-        *pod_name++ = '\0';
-
-        root = open(copy, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (root < 0)
-                return error_prefixf(reterr, -errno, "%s", copy);
-        pod = open_beneath(root, pod_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-        if (pod < 0)
-                return error_prefixf(reterr, pod, "%s/%s", copy, pod_name);
-        fd = open_beneath(pod, container_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
         return fd < 0 ? error_prefixf(reterr, fd, "%s", path) : fd;
 }
 

@@ -13,7 +13,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -69,17 +68,14 @@ SystemLogs *system_logs_free(SystemLogs *logs) {
 
 /* A FIFO must not block us, and a device must not do anything. */
 static int open_log_path(const char *directory, const char *path, struct stat *ret_stat) {
-        struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-                                .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-                                           RESOLVE_NO_MAGICLINKS };
         cleanup_close int root = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
         cleanup_close int fd = -EBADF;
 
         if (root < 0)
                 return -errno;
-        fd = (int) syscall(SYS_openat2, root, path[0] ? path : ".", &how, sizeof(how));
+        fd = open_no_symlinks(root, path[0] ? path : ".", O_RDONLY | O_NOCTTY | O_NONBLOCK, 0);
         if (fd < 0)
-                return -errno;
+                return fd;
         if (fstat(fd, ret_stat) < 0)
                 return -errno;
         return S_ISREG(ret_stat->st_mode) || S_ISDIR(ret_stat->st_mode) ? TAKE_FD(fd) : -ENOENT;
@@ -201,7 +197,7 @@ static const char *guess_type(int fd) {
 }
 
 static int open_system_log_file(const SystemLogs *logs, const char *path, const char **ret_type) {
-        struct stat status;
+        struct stat status = { 0 };
         cleanup_close int fd = open_log_path(logs->config.directory, path, &status);
         size_t length = strlen(path);
 
@@ -366,7 +362,7 @@ static void print_log_name(char *name, size_t size, const char *service, unsigne
 
 static int copy_log_file(const char *directory, const char *service, int fd) {
         char name[2 * LOG_QUERY_UNIT_LENGTH_MAX + 16], block[16 * 1024];
-        struct stat status;
+        struct stat status = { 0 };
 
         for (unsigned i = 0; i < FILE_NAMES; i++) {
                 cleanup_close int file = -EBADF;

@@ -79,7 +79,7 @@ static int clean_up_orphan(OrphanedPod *orphan) {
         const PodContext *context = orphan->orphans->context;
         cleanup_free char *run_dir = pod_run_dir(context->bundle, orphan->uid);
         cleanup_free char *state_dir = pod_state_dir(context->bundle, orphan->uid);
-        /* Where its run directory does not name one, a cgroup that probably does not exist. */
+        /* Where its run directory does not name one, that of any QoS class. */
         cleanup_free char *cgroup = cgroup_of_pod(context->bundle, QOS_BEST_EFFORT, orphan->uid);
         cleanup_free char *log_dir = bundle_find_log_dir(context->bundle, orphan->uid);
         /* A network that could not be detached stays on disk for the next agent. */

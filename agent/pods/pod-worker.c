@@ -6,6 +6,7 @@
 
 #include "agent/pods/pod-worker.h"
 
+#include "agent/bundle/cgroups.h"
 #include "agent/model/schema.h"
 #include "agent/pods/event-recorder.h"
 #include "agent/pods/eviction-candidate.h"
@@ -240,7 +241,9 @@ int pod_worker_new_take(PodContext *context, Pod *pod, bool was_recorded, void *
                 pod_worker_free(worker);
                 return r;
         }
-        worker->sandbox.needs_cleanup = was_recorded;
+        /* Without a record of the pod, too, its processes may be left. */
+        worker->sandbox.needs_cleanup =
+                was_recorded || pod_has_cgroup_record(context->bundle, pod->metadata.uid);
         if (was_recorded)
                 load_worker_state(worker);
         *ret = worker;

@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/failpoint.h"
+#include "common/file.h"
 #include "common/log.h"
 #include "common/strv.h"
 
@@ -83,22 +84,19 @@ static int open_log_file(ContainerLog *log) {
 
 int container_log_open(const char *path, LogLimits limits, ContainerLog **ret, Error *reterr) {
         cleanup_with(container_log_freep) ContainerLog *log = calloc(1, sizeof(*log));
-        cleanup_free char *directory = NULL;
-        const char *slash = strrchr(path, '/');
+        const char *name;
         int r;
 
         if (!log)
                 return -ENOMEM;
         log->dir_fd = log->fd = -EBADF;
         log->limits = limits;
-        if (path[0] != '/' || slash[1] == '\0')
+        if (path[0] != '/')
                 return error_setf(reterr, EINVAL, "'%s' is not a path of a log file", path);
-        directory = strndup(path, MAX((size_t) (slash - path), (size_t) 1));
-        log->name = strdup(slash + 1);
-        if (!directory || !log->name)
+        log->dir_fd = open_parent_no_symlinks(path, &name);
+        if (log->dir_fd >= 0 && !(log->name = strdup(name)))
                 return -ENOMEM;
-        log->dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        r = log->dir_fd < 0 ? -errno : open_log_file(log);
+        r = log->dir_fd < 0 ? log->dir_fd : open_log_file(log);
         log->file_error = r;
         if (r < 0 && (log->dir_fd < 0 || !is_disk_error(r)))
                 return error_setf(reterr, -r, "cannot open the log '%s': %s", path, strerror(-r));

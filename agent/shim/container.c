@@ -435,11 +435,10 @@ static void on_cgroup_killed(const TaskResult *result, void *userdata) {
                             task_explanation(result));
 }
 
-/* A container without a PID namespace of its own does not end with its first process. */
-static void kill_remaining_processes(Shim *shim, const Attempt *attempt) {
+static void kill_container_cgroup(Shim *shim, const Attempt *attempt) {
         ContainerJob *job = NULL;
 
-        if (!attempt->shares_pids || container_job_new(shim, attempt, &job) < 0)
+        if (container_job_new(shim, attempt, &job) < 0)
                 return;
         if (job->cgroup)
                 container_job_start(job, kill_cgroup_main, on_cgroup_killed, USEC_INFINITY);
@@ -447,11 +446,12 @@ static void kill_remaining_processes(Shim *shim, const Attempt *attempt) {
                 container_job_free(job);
 }
 
-/* We are the parent and have not reaped it, so the PID is still its own. */
+/* We are the parent and have not reaped it, so the PID is still its own. A frozen process (cgroup
+ * v1) is killed with its cgroup only. */
 static void kill_container(Shim *shim, Attempt *attempt) {
         attempt->kill_at = USEC_INFINITY;
         (void) kill(attempt->pid, SIGKILL);
-        kill_remaining_processes(shim, attempt);
+        kill_container_cgroup(shim, attempt);
 }
 
 static void send_stop_signal(Attempt *attempt) {
@@ -518,7 +518,9 @@ void container_exited(Shim *shim, Attempt *attempt, int status) {
         container_output_drain(attempt->output);
         attempt->state = ATTEMPT_EXITED;
         send_attempt_event(shim, attempt, SHIM_EVENT_EXITED);
-        kill_remaining_processes(shim, attempt);
+        /* A container without a PID namespace of its own does not end with its first process. */
+        if (attempt->shares_pids)
+                kill_container_cgroup(shim, attempt);
 }
 
 /* --- delete ------------------------------------------------------------------------------- */

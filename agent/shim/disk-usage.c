@@ -2,6 +2,7 @@
 #include "agent/shim/disk-usage.h"
 
 #include "common/cleanup.h"
+#include "common/file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -66,7 +67,7 @@ static uint64_t disk_usage_below(int dir_fd_taken, const DiskUsageWalk *walk, un
 }
 
 static uint64_t disk_usage_at(const char *path, bool counts_inodes) {
-        int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int fd = open_no_symlinks(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
         DiskUsageWalk walk = { .counts_inodes = counts_inodes };
         struct stat st;
 

@@ -80,11 +80,16 @@ int remove_pod_remains(char **cgroups, char *const *directories, Error *reterr) 
                         r = error_setf(reterr, -q, "cannot remove the cgroup '%s': %s", *cgroup,
                                        strerror(-q));
         }
+        /* They show the next agent that processes may be left: they are removed last. */
+        if (r < 0)
+                return r;
         for (; *directories; directories++) {
                 int q = mounts_undo(*directories);
 
                 if (q >= 0)
                         q = remove_tree_at(AT_FDCWD, *directories);
+                if (q == -ELOOP) /* a container put a link there: it is not the pod's directory */
+                        q = 0;
                 if (q < 0 && r >= 0)
                         r = error_setf(reterr, -q, "cannot remove '%s': %s", *directories,
                                        strerror(-q));

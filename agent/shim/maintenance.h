@@ -11,5 +11,6 @@
 int prepare_run_directory(const char *directory, Error *reterr);
 
 /* Kills all processes in the cgroups, in the given order, and removes the cgroups and the
- * directories with their contents. Removes as much as possible. 0 or the first -errno. */
+ * directories with their contents: these only when all cgroups are gone. Otherwise removes as much
+ * as possible. 0 or the first -errno. */
 int remove_pod_remains(char **cgroups, char *const *directories, Error *reterr);

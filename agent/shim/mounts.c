@@ -8,6 +8,7 @@
 #include "agent/shim/volume-group.h"
 #include "common/cleanup.h"
 #include "common/failpoint.h"
+#include "common/file.h"
 #include "common/selinux.h"
 #include "common/strv.h"
 
@@ -276,11 +277,12 @@ static int list_mounts_beneath(const char *root, char ***ret) {
         return 0;
 }
 
-int mounts_undo(const char *path_of_root) {
-        cleanup_free char *root = realpath(path_of_root, NULL);
+int mounts_undo(const char *root) {
+        cleanup_close int fd = open_no_symlinks(AT_FDCWD, root, O_PATH, 0);
 
-        if (!root)
-                return errno == ENOENT ? 0 : -errno;
+        /* Behind a link is nothing that was mounted for a pod, and maybe all that the node has. */
+        if (fd < 0)
+                return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? 0 : fd;
         for (unsigned round = 0; round < UNDO_ROUNDS; round++) {
                 cleanup_strv char **paths = NULL;
                 int r = list_mounts_beneath(root, &paths);

@@ -7,66 +7,7 @@
 #include "common/selinux.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-
-/* One step down. 'name' is neither "." nor "..". A new file gets the mode whatever the umask is;
- * chmod() could change a file that was put in its place. */
-static int open_or_make_component(int dir_fd, const char *name, bool directory, mode_t mode) {
-        cleanup_close int made = -EBADF;
-        mode_t mask = umask(0);
-        int fd;
-
-        if (directory)
-                (void) mkdirat(dir_fd, name, mode);
-        else
-                made = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                              mode);
-        (void) umask(mask);
-        fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | (directory ? O_DIRECTORY : 0));
-        return fd < 0 ? -errno : fd;
-}
-
-int make_path_at(int dir_fd, const char *path, bool directory, mode_t mode) {
-        cleanup_free char *copy = strdup(path);
-        cleanup_close int at = openat(dir_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        char *rest = copy, *name;
-
-        if (!copy)
-                return -ENOMEM;
-        if (at < 0)
-                return -errno;
-        while ((name = strsep(&rest, "/"))) {
-                bool last = !rest || rest[strspn(rest, "/")] == '\0';
-                int next;
-
-                if (name[0] == '\0' || streq(name, "."))
-                        continue;
-                if (streq(name, ".."))
-                        return -EXDEV;
-                next = open_or_make_component(at, name, directory || !last,
-                                              last ? mode : mode | 0111);
-                if (next < 0)
-                        return next;
-                close_fd(at);
-                at = next;
-        }
-        return TAKE_FD(at);
-}
-
-static int open_below(int root_fd, const char *path) {
-        struct open_how how = {
-                .flags = O_PATH | O_CLOEXEC,
-                .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-        };
-        long fd;
-
-        do
-                fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-        while (fd < 0 && (errno == EAGAIN || errno == EINTR));
-        return fd < 0 ? -errno : (int) fd;
-}
 
 /* Opens the existing part of a path, following links that stay beneath the root; '*ret_rest' is the
  * missing part. */
@@ -79,7 +20,7 @@ static int open_existing(int root_fd, const char *path, const char **ret_rest) {
 
                 if (!prefix)
                         return -ENOMEM;
-                fd = open_below(root_fd, prefix[0] ? prefix : ".");
+                fd = open_beneath(root_fd, prefix[0] ? prefix : ".", O_PATH, 0);
                 if (fd != -ENOENT || length == 0) {
                         *ret_rest = path + length;
                         return fd;
@@ -119,7 +60,7 @@ int subpath_open(const char *path, const char *root, Error *reterr) {
         root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root_fd < 0)
                 return error_setf(reterr, errno, "cannot open '%s': %s", root, strerror(errno));
-        fd = open_below(root_fd, *rest ? rest : ".");
+        fd = open_beneath(root_fd, *rest ? rest : ".", O_PATH, 0);
         if (fd == -ENOENT)
                 fd = make_beneath(root_fd, rest);
         if (fd < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* subPaths, which must stay inside their volume, and the targets of mounts. The object that was
- * checked is the one that is opened; no path is looked up a second time. */
+/* subPaths, which must stay inside their volume. The object that was checked is the one that is
+ * opened; no path is looked up a second time. */
 
 #include "common/error.h"
 
@@ -13,7 +13,3 @@
  * mode of the root, as the kubelet does for subPath; no link is followed among them. A descriptor
  * or -errno. */
 int subpath_open(const char *path, const char *root, Error *reterr);
-
-/* Creates the missing directories on the way to 'path' below 'dir_fd', and 'path' itself (a
- * directory or an empty file); follows no link. Opens it O_PATH. A descriptor or -errno. */
-int make_path_at(int dir_fd, const char *path, bool directory, mode_t mode);

@@ -168,6 +168,36 @@ TEST(a_cgroup_with_a_process_is_busy_until_the_process_is_killed)
         EXPECT_EQ(cgroup_remove(test_group()), 0);
 }
 
+static bool is_group_frozen(const char *file) {
+        cleanup_close int fd = open(file, O_RDONLY | O_CLOEXEC);
+        cleanup_free char *text = NULL;
+
+        return fd >= 0 && read_stream(fd, 64, &text, NULL) >= 0 &&
+               (streq(text, "FROZEN\n") || streq(text, "1\n"));
+}
+
+/* Of version 1, the hierarchy of the freezer is not one that a pod's cgroup is created in: the
+ * runtime creates the container's. */
+TEST(a_frozen_process_is_killed)
+{
+        bool v2 = cgroup_version() == 2;
+        cleanup_free char *file =
+                cgroup_file(test_group(), "freezer", v2 ? "cgroup.freeze" : "freezer.state");
+        cleanup_free char *directory = strndup(file, (size_t) (strrchr(file, '/') - file));
+        pid_t pid;
+
+        REQUIRE(cgroup_create(test_group(), NULL) == 0);
+        REQUIRE(mkdir_parents_at(AT_FDCWD, directory, 0755) == 0);
+        pid = start_in_group(test_group());
+        REQUIRE(write_value_at(AT_FDCWD, file, v2 ? "1" : "FROZEN") == 0);
+        for (unsigned i = 0; i < 1000 && !is_group_frozen(file); i++)
+                usleep(5000);
+        REQUIRE(is_group_frozen(file));
+        EXPECT_EQ(cgroup_kill(test_group()), 0);
+        EXPECT_EQ(status_of(pid), SIGKILL);
+        EXPECT_EQ(cgroup_remove(test_group()), 0);
+}
+
 TEST(killing_reaches_all_levels_and_spares_other_cgroups)
 {
         cleanup_free char *inner = test_group_path("one/inner"), *outer = test_group_path("one"),

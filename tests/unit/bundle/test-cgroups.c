@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/cgroups.h"
 #include "common/cleanup.h"
+#include "common/file.h"
 #include "tests/test.h"
+
+#include <fcntl.h>
 
 static const BundleConfig slices = { .cgroup_root = "/",
                                      .has_slices = true,
@@ -35,6 +38,44 @@ TEST(slices_are_named_and_nested_like_the_kubelets)
                 EXPECT_STREQ(pod, cases[i].pod);
                 EXPECT_STREQ(found, cases[i].pod);
                 EXPECT_STREQ(class, cases[i].class);
+        }
+}
+
+TEST(a_recorded_cgroup_is_used_only_if_it_is_that_of_the_pod)
+{
+        static const struct {
+                const char *record;
+                bool is_used;
+        } cases[] = {
+                { "/old/kubepods/burstable/pod12-ab", true },
+                { "/pod12-ab", true },
+                { "/old.slice/old-kubepods-besteffort-pod12_ab.slice", true },
+                { "/kubepods/besteffort", false },
+                { "/kubepods/besteffort/", false },
+                { "/kubepods/besteffort/pod12", false },
+                { "/kubepods/besteffort/pod99", false },
+                { "/kubepods/besteffort/pod12-ab/", false },
+                { "/kubepods/besteffort/xpod12-ab", false },
+                { "/kubepods/../../pod12-ab", false },
+                { "/kubepods.slice/kubepods-besteffort.slice", false },
+                { "/kubepods.slice/kubepods-besteffort-pod12_a.slice", false },
+                { "kubepods/pod12-ab", false },
+                { "/", false },
+                { "", false },
+        };
+        const BundleConfig config = { .cgroup_root = "/no-such-group",
+                                      .run_dir = test_directory() };
+        cleanup_free char *pod_dir = path_join(test_directory(), "pods/12-ab");
+        cleanup_close int fd = open_directory_at(AT_FDCWD, pod_dir, 0700);
+
+        REQUIRE(fd >= 0);
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_free char *found = NULL;
+                const char *record = cases[i].record;
+
+                REQUIRE(write_file_atomic_at(fd, "cgroup", record, strlen(record), 0600) >= 0);
+                found = cgroup_of_pod(&config, QOS_GUARANTEED, "12-ab");
+                EXPECT_STREQ(found, cases[i].is_used ? record : "/no-such-group/kubepods/pod12-ab");
         }
 }
 

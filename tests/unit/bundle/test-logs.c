@@ -68,3 +68,41 @@ TEST(only_logs_before_an_attempt_are_removed)
         bundle_remove_logs_before(&config, &pod, "other", 1);
         EXPECT(remove_tree_at(AT_FDCWD, root) >= 0);
 }
+
+/* A container to which the log directory is mounted replaces a directory in it. */
+static void replace_by_link(const char *directory, const char *target) {
+        REQUIRE(remove_tree_at(AT_FDCWD, directory) >= 0);
+        REQUIRE(symlink(target, directory) >= 0);
+}
+
+TEST(logs_behind_a_link_are_neither_read_nor_removed)
+{
+        cleanup_free char *log_dir = NULL, *victim = NULL, *links = NULL, *container = NULL;
+        cleanup_free char *link = NULL, *pods = NULL, *found = NULL;
+        cleanup_close int fd = -EBADF;
+
+        memcpy(root + strlen(root) - 6, "XXXXXX", 6);
+        REQUIRE(mkdtemp(root) && (log_dir = pod_log_dir(&config, &pod)));
+        REQUIRE(asprintf(&victim, "%s/victim", root) > 0);
+        REQUIRE(asprintf(&container, "%s/main", victim) > 0);
+        REQUIRE(asprintf(&links, "%s/containers", root) > 0);
+        REQUIRE(asprintf(&pods, "%s/pods", root) > 0);
+        REQUIRE(mkdir_parents_at(AT_FDCWD, container, 0700) >= 0);
+        fd = open(container, O_DIRECTORY | O_CLOEXEC);
+        REQUIRE(write_file_atomic_at(fd, "3.log", "x", 1, 0600) >= 0);
+        link = link_of(3);
+        REQUIRE(symlinkat(log_dir, fd, strrchr(link, '/') + 1) >= 0);
+        create_log("0.log");
+
+        replace_by_link(log_dir, victim);
+        replace_by_link(links, container);
+        EXPECT_EQ(bundle_last_logged_attempt(&config, &pod, "main"), -1);
+        bundle_remove_logs_before(&config, &pod, "main", 10);
+        bundle_remove_log_links(&config, log_dir);
+        EXPECT(faccessat(fd, "3.log", F_OK, 0) >= 0);
+        EXPECT(faccessat(fd, strrchr(link, '/') + 1, F_OK, AT_SYMLINK_NOFOLLOW) >= 0);
+        replace_by_link(pods, victim);
+        REQUIRE(renameat(fd, "3.log", fd, "a_b_u1") >= 0);
+        EXPECT(!(found = bundle_find_log_dir(&config, uid)));
+        EXPECT(remove_tree_at(AT_FDCWD, root) >= 0);
+}

@@ -312,6 +312,65 @@ TEST(a_tree_may_be_given_by_its_absolute_path)
         EXPECT_EQ(remove_tree_at(AT_FDCWD, "/"), -EINVAL);
 }
 
+TEST(a_tree_behind_a_link_is_not_removed)
+{
+        cleanup_close int dir = test_directory_fd();
+        cleanup_free char *path = path_join(test_directory(), "link/tree");
+
+        REQUIRE(mkdir_parents_at(dir, "victim/tree", 0755) == 0);
+        REQUIRE(symlinkat("victim", dir, "link") >= 0);
+        EXPECT_EQ(remove_tree_at(AT_FDCWD, path), -ELOOP);
+        EXPECT_EQ(remove_tree_at(dir, "link/tree"), -ELOOP);
+        EXPECT(test_file_exists(dir, "victim/tree"));
+}
+
+TEST(no_link_is_followed_on_the_way_to_a_file)
+{
+        cleanup_close int dir = test_directory_fd();
+        cleanup_free char *direct = path_join(test_directory(), "a/b/file");
+        cleanup_free char *linked = path_join(test_directory(), "link/b/file");
+        cleanup_free char *last = path_join(test_directory(), "a/b/last");
+        cleanup_close int fd = -EBADF;
+        const char *name = NULL;
+
+        REQUIRE(mkdir_parents_at(dir, "a/b", 0755) == 0);
+        put_test_file(dir, "a/b/file", "x");
+        REQUIRE(symlinkat("a", dir, "link") >= 0 && symlinkat("file", dir, "a/b/last") >= 0);
+        fd = open_no_symlinks(AT_FDCWD, direct, O_RDONLY, 0);
+        EXPECT(fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC);
+        EXPECT_EQ(open_no_symlinks(AT_FDCWD, linked, O_RDONLY, 0), -ELOOP);
+        EXPECT_EQ(open_no_symlinks(AT_FDCWD, last, O_RDONLY, 0), -ELOOP);
+        EXPECT_EQ(open_no_symlinks(dir, "link/b/file", O_RDONLY, 0), -ELOOP);
+        EXPECT_EQ(open_no_symlinks(dir, "../x", O_RDONLY, 0), -EXDEV);
+        EXPECT_EQ(open_no_symlinks(dir, direct, O_RDONLY, 0), -EXDEV);
+        EXPECT_EQ(open_parent_no_symlinks(linked, &name), -ELOOP);
+        close_fd(fd);
+        fd = open_parent_no_symlinks(direct, &name);
+        EXPECT(fd >= 0 && test_file_exists(fd, "file"));
+        EXPECT_STREQ(name, "file");
+        EXPECT(!opendir_no_symlinks(linked) && errno == ELOOP);
+}
+
+TEST(no_directory_is_made_behind_a_link)
+{
+        cleanup_close int dir = test_directory_fd();
+        cleanup_free char *direct = path_join(test_directory(), "a/b/c");
+        cleanup_free char *linked = path_join(test_directory(), "link/b");
+        mode_t saved = umask(0077);
+
+        EXPECT_EQ(make_directory_no_symlinks(direct, 0755), 0);
+        EXPECT_EQ(make_directory_no_symlinks(direct, 0700), 0);
+        umask(saved);
+        EXPECT_EQ(mode_of_test_file(dir, "a/b/c"), 0755);
+        REQUIRE(mkdirat(dir, "victim", 0700) >= 0 && symlinkat("victim", dir, "link") >= 0);
+        EXPECT_EQ(make_directory_no_symlinks(linked, 0755), -ELOOP);
+        EXPECT(!test_file_exists(dir, "victim/b"));
+        REQUIRE(symlinkat("victim", dir, "a/link") >= 0);
+        free(linked);
+        linked = path_join(test_directory(), "a/link");
+        EXPECT_EQ(make_directory_no_symlinks(linked, 0755), -ELOOP);
+}
+
 /* Any container can create one in its emptyDir, and the pod must be removable all the same. */
 TEST(a_tree_deeper_than_the_limit_of_descriptors_is_removed)
 {
