@@ -40,7 +40,8 @@ typedef struct DecodeErrors {
 typedef struct Decoder {
         const char *file; /* NULL: messages lack the place in a file */
         DecodeMode mode;
-        bool hides_values; /* of a Secret: messages end before ", not <the value>" */
+        bool hides_values; /* of a Secret or a kubeconfig: messages end before ", not <the value>"
+                            */
         char **warnings;
         size_t n_warnings;    /* total number, reported or not */
         char *without_effect; /* DECODE_CONFIG: the refused fields with a value: "a, b" */

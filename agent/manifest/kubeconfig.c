@@ -131,8 +131,11 @@ static int decode_parts(Decoder *d, const YamlNode *root, KubeconfigParts *parts
                                    &parts->cluster_item);
         if (r < 0 || !parts->context.user)
                 return r;
-        return decode_kubeconfig_item(d, root, &users, parts->context.user, &parts->user,
-                                      &parts->user_item);
+        d->hides_values = true; /* tokens and keys */
+        r = decode_kubeconfig_item(d, root, &users, parts->context.user, &parts->user,
+                                   &parts->user_item);
+        d->hides_values = false;
+        return r;
 }
 
 /* ---- resolving ---- */

@@ -35,6 +35,7 @@ def checks(build, configured, with_analyzer):
         ("literals that join have a space between words", lambda: shape.check_literals(TOP)),
         ("a name is defined once", lambda: tools.check_names(TOP, build)),
         ("the code is formatted", lambda: tools.check_format(TOP)),
+        ("the fuzz targets are instrumented", lambda: tools.check_fuzzer(TOP)),
         ("scripts are shellcheck-clean", lambda: tools.check_shell(TOP)),
         ("words are spelled right", lambda: tools.check_spelling(TOP)),
         ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),

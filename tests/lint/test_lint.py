@@ -276,6 +276,17 @@ class Tools(Lint):
         subprocess.run(["ar", "rc", "libx.a", "c.o"], cwd=f"{build}/x", check=True)
         self.expect(tools.check_names(self.root, build), "f is defined in a.o and c.o")
 
+    def test_fuzz_targets_without_coverage(self):
+        project = "cmake_minimum_required(VERSION 3.25)\nproject(x C)\nadd_library(common STATIC common/utf8.c)\n"
+        self.put("common/utf8.c", "int f(void);\nint f(void) {\n        return 0;\n}\n")
+        self.put("CMakeLists.txt", project + "if(MAINSTAY_FUZZER)\n"
+                 "        target_compile_options(common PRIVATE -fsanitize=fuzzer-no-link)\nendif()\n")
+        self.assertEqual(tools.check_fuzzer(self.root), [])
+        self.put("CMakeLists.txt", project)
+        problems = tools.check_fuzzer(self.root)
+        self.assertEqual(problems[0], "common/utf8.c: is not instrumented with MAINSTAY_FUZZER=ON")
+        self.assertIn("lacks the symbols of coverage", problems[1])
+
     def test_the_format(self):
         shutil.copy(os.path.join(TOP, ".clang-format"), self.root)
         self.put("common/a.c", "int a;\n")

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -61,6 +62,24 @@ def check_names(root, build):
         problems += [f"{os.path.relpath(library, build)}: {name} is defined in {' and '.join(objects)}"
                      for name, objects in sorted(places.items()) if len(objects) > 1]
     return problems
+
+
+def check_fuzzer(root):
+    """With MAINSTAY_FUZZER=ON all code counts where it goes: libFuzzer learns nothing of the rest."""
+    with tempfile.TemporaryDirectory(prefix="mainstay-lint-") as build:
+        problems = run(root, ["cmake", "-G", "Ninja", "-B", build, "-DCMAKE_C_COMPILER=clang", "-DMAINSTAY_FUZZER=ON",
+                              "-DMAINSTAY_SANITIZE=address", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"])
+        if problems:
+            return problems
+        with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
+            commands = json.load(file)
+        problems = [f"{os.path.relpath(entry['file'], root)}: is not instrumented with MAINSTAY_FUZZER=ON"
+                    for entry in commands if "-fsanitize=fuzzer" not in entry["command"]]
+        output = next(re.search(r" -o (\S+)", entry["command"]).group(1) for entry in commands
+                      if entry["file"] == os.path.join(root, "common/utf8.c"))
+        problems += run(root, ["ninja", "-C", build, output])
+        symbols = subprocess.run(["nm", os.path.join(build, output)], text=True, check=False, stdout=subprocess.PIPE).stdout
+        return problems + ([] if "__sanitizer_cov_" in symbols else [f"{output} lacks the symbols of coverage"])
 
 
 def _closure(root, source, known):

@@ -219,6 +219,14 @@ TEST(documents_are_checked)
                   "clusters: [{name: k, cluster: {server: 'http://a'}}]\n"
                   "users: [{name: u, user: {token: " SECRET "}}]\n",
                   ":3:40: clusters[0].cluster.server: must be https where there are credentials" },
+                { "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+                  "clusters: [{name: k, cluster: {server: 'https://a'}}]\n"
+                  "users: [{name: u, user: " SECRET "}]\n",
+                  ":4:25: users[0].user: must be a mapping" },
+                { "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+                  "clusters: [{name: k, cluster: {server: 'https://a'}}]\n"
+                  "users: [{name: u, user: {exec: {command: " SECRET "}, token: *" SECRET "}}]\n",
+                  ":4:64: the alias lacks an anchor before it; quote a text that starts with '*'" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An archive of images, of 'docker save' or an OCI layout: a list of images that can be used, or an
+ * error. */
+
+#include "tests/fuzz/canary.h"
+
+#include "agent/image-helper/catalog.h"
+
+static void check_listed_image(const CatalogImage *image) {
+        if (image->refusal)
+                return;
+        assert(digest_is_valid(image->digest) && image->settings);
+        for (size_t i = 0; i < image->settings->n_diff_ids; i++)
+                assert(image->layers[i].member && digest_is_valid(image->settings->diff_ids[i]));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        cleanup_close int spool = open(lay_canary(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        cleanup_with(image_archive_freep) ImageArchive *archive = NULL;
+        cleanup_close int input = open_fuzz_file(data, size);
+        cleanup_error Error error = ERROR_NULL;
+        Catalog *catalog = NULL;
+
+        if (image_archive_open(input, spool, &archive, &error) < 0 ||
+            catalog_read(archive, &catalog, &error) < 0) {
+                assert(error.message);
+                return 0;
+        }
+        assert(catalog->n_images <= CATALOG_IMAGES_MAX);
+        for (size_t i = 0; i < catalog->n_images; i++)
+                check_listed_image(&catalog->images[i]);
+        catalog_free(catalog);
+        expect_canary("", "");
+        return 0;
+}
