@@ -3,6 +3,7 @@
 
 #include "agent/apiserver/daemonsets.h"
 
+#include "agent/apiserver/controller-lease.h"
 #include "agent/daemonset/rules/rules.h"
 #include "agent/kubeclient/object-summary.h"
 #include "agent/kubeclient/reflector.h"
@@ -16,9 +17,6 @@
 #include "common/log.h"
 
 #include <jansson.h>
-
-#define LEASE_POLL_USEC  (60 * USEC_PER_SEC)
-#define LEASE_RETRY_USEC (10 * USEC_PER_SEC) /* while it is not known what places them */
 
 static const char controller_lease_path[] =
         "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager";
@@ -37,8 +35,7 @@ struct ApiServerDaemonSets {
         KubeReflector *reflector; /* while this node evaluates them */
         KubeRequest *request;     /* for the Lease */
         sd_event_source *timer;
-        char *renewed;           /* the Lease's last known renewTime, or NULL */
-        uint64_t renewed_at;     /* boot time, when it was seen first */
+        ControllerLease lease;
         bool is_placement_known; /* whether this node or the controller manager places them */
         bool is_placed_here;
         char *last_error;
@@ -238,37 +235,31 @@ static void set_daemonset_placement(ApiServerDaemonSets *sets, bool is_placed_he
         sets->spec.on_recompute_due(sets->spec.userdata);
 }
 
-/* A Lease whose renewTime differs from the last one has been renewed; the clocks need not agree. */
-static void check_controller_lease(ApiServerDaemonSets *sets, const KubeResponse *answer) {
-        cleanup_with(json_decrefp) json_t *lease =
-                json_loadb(answer->body, answer->length, 0, NULL);
-        const json_t *spec = json_object_get(lease, "spec");
-        const char *renewed = json_string_value(json_object_get(spec, "renewTime"));
-        const char *holder = json_string_value(json_object_get(spec, "holderIdentity"));
-        uint64_t now = now_boottime_usec();
-
-        if (!renewed || !holder || !holder[0]) {
-                set_daemonset_placement(sets, true);
-                return;
-        }
-        if (!sets->renewed) {
-                sets->renewed_at = now;
-                sets->renewed = strdup(renewed);
-        } else if (!streq(sets->renewed, renewed)) {
-                free(sets->renewed);
-                sets->renewed = strdup(renewed);
-                sets->renewed_at = now;
+static void check_controller_lease(ApiServerDaemonSets *sets, const KubeResponse *answer,
+                                   uint64_t *ret_next_look_usec) {
+        switch (controller_lease_observe(&sets->lease, answer->body, answer->length,
+                                         now_boottime_usec(), now_realtime_usec(),
+                                         ret_next_look_usec)) {
+        case CONTROLLER_ACTIVE:
                 set_daemonset_placement(sets, false);
-        } else if (now - sets->renewed_at >= LEASE_POLL_USEC)
+                break;
+        case CONTROLLER_ABSENT:
                 set_daemonset_placement(sets, true);
+                break;
+        default:
+                break;
+        }
 }
 
 /* A refusal is not retried sooner than a known placement is checked. */
-static void arm_lease_poll_timer(ApiServerDaemonSets *sets) {
+static uint64_t next_lease_look_usec(const ApiServerDaemonSets *sets) {
         bool is_settled = sets->is_placement_known || sets->last_error;
 
-        (void) sd_event_source_set_time_relative(sets->timer,
-                                                 is_settled ? LEASE_POLL_USEC : LEASE_RETRY_USEC);
+        return is_settled ? controller_lease_poll_usec : controller_lease_first_usec;
+}
+
+static void arm_lease_poll_timer(ApiServerDaemonSets *sets, uint64_t usec) {
+        (void) sd_event_source_set_time_relative(sets->timer, usec);
         (void) sd_event_source_set_enabled(sets->timer, SD_EVENT_ONESHOT);
 }
 
@@ -283,6 +274,7 @@ static void note_lease_denied(ApiServerDaemonSets *sets) {
 
 static void on_controller_lease(const KubeResponse *answer, void *userdata) {
         ApiServerDaemonSets *sets = userdata;
+        uint64_t next_look = 0;
 
         sets->request = NULL;
         if (!answer->error && answer->status != 403 && sets->is_lease_denied) {
@@ -290,12 +282,12 @@ static void on_controller_lease(const KubeResponse *answer, void *userdata) {
                 set_daemonset_watch_error(sets, NULL, 0);
         }
         if (!answer->error && answer->status == 200)
-                check_controller_lease(sets, answer);
+                check_controller_lease(sets, answer, &next_look);
         else if (!answer->error && answer->status == 404)
                 set_daemonset_placement(sets, true);
         else if (!answer->error && answer->status == 403)
                 note_lease_denied(sets);
-        arm_lease_poll_timer(sets);
+        arm_lease_poll_timer(sets, next_look > 0 ? next_look : next_lease_look_usec(sets));
 }
 
 static int on_lease_poll_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -308,7 +300,7 @@ static int on_lease_poll_timer(sd_event_source *source, uint64_t usec, void *use
                                           &sets->request, NULL);
 
         if (r < 0)
-                arm_lease_poll_timer(sets);
+                arm_lease_poll_timer(sets, next_lease_look_usec(sets));
         return 0;
 }
 
@@ -349,7 +341,7 @@ ApiServerDaemonSets *apiserver_daemonsets_free(ApiServerDaemonSets *sets) {
         while (sets->sets.n > 0)
                 remove_daemonset_at(sets, sets->sets.n - 1);
         free(sets->sets.items);
-        free(sets->renewed);
+        controller_lease_done(&sets->lease);
         free(sets->last_error);
         free(sets);
         return NULL;
@@ -484,9 +476,9 @@ void apiserver_daemonsets_dump(const ApiServerDaemonSets *sets, FILE *out) {
                   !sets->is_placement_known ? "not known yet"
                   : sets->is_placed_here    ? "this node"
                                             : "the controller manager");
-        if (sets->renewed)
+        if (sets->lease.renewed)
                 dump_line(out, 2, "Lease of the controller manager: last renewal seen %s ago",
-                          dump_format_duration(age, now_boottime_usec() - sets->renewed_at));
+                          dump_format_duration(age, now_boottime_usec() - sets->lease.seen_at));
         if (sets->last_error)
                 dump_line(out, 2, "last error: %s", sets->last_error);
         dump_timer(out, 2, "next look at the Lease", sets->timer);

@@ -141,7 +141,7 @@ def start_set(node, **template):
 
 
 def wait_without_manager(node):
-    """The Lease is looked at every minute: one look may still find a renewal, and only the one after it finds none."""
+    """One look at the Lease may still find a renewal, and only the one after it finds none."""
     wait(lambda: "No controller manager places DaemonSets" in node.said(),
          lambda: f"the node places DaemonSets:\n{node.said()[-3000:]}", 180)
 

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Whether a controller manager is active, by its Lease (client-go: leaderelection). It is, as long
+ * as the Lease is renewed: a renewTime that differs from the last one shows that, so the clocks of
+ * the machines need not agree. It is absent once the Lease has not changed for as long as it lasts,
+ * after which another manager may take it, too. A renewTime that is old by this machine's clock is
+ * only a reason to look again sooner. Pure. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct ControllerLease {
+        char *renewed;    /* the last known renewTime; NULL: none */
+        uint64_t seen_at; /* boot time, when it was seen first */
+} ControllerLease;
+
+typedef enum ControllerVerdict {
+        CONTROLLER_UNDECIDED, /* as before */
+        CONTROLLER_ACTIVE,
+        CONTROLLER_ABSENT,
+        N_CONTROLLER_VERDICTS,
+} ControllerVerdict;
+
+/* When to look again, in microseconds: where nothing is doubtful, and before anything is known. */
+extern const uint64_t controller_lease_poll_usec, controller_lease_first_usec;
+
+/* 'json' is the Lease as the server has it now; the times are in microseconds, of the boot clock
+ * and of the real one. Says when to look again. */
+ControllerVerdict controller_lease_observe(ControllerLease *lease, const char *json, size_t length,
+                                           uint64_t boottime, uint64_t realtime,
+                                           uint64_t *ret_next_look_usec);
+
+void controller_lease_done(ControllerLease *lease);
