@@ -2,8 +2,8 @@
 #pragma once
 
 /* The events of a Node (kubelet: setters of its status): a condition changed, the machine booted
- * again, the node is cordoned, or one of its own labels was set back. They are found by comparing
- * the server's Node before and after a request. Pure. */
+ * again, or one of its own labels was set back, which are found by comparing the server's Node
+ * before and after a request; or the node was cordoned by another client. Pure. */
 
 #include "agent/model/event.h"
 
@@ -14,3 +14,8 @@ typedef void (*NodeEventCallback)(const PodEvent *event, void *userdata);
  */
 void node_events_compare(const char *before, const char *after, NodeEventCallback on_event,
                          void *userdata);
+
+/* NodeNotSchedulable or NodeSchedulable, where the server's Node says otherwise than
+ * '*is_unschedulable', which is false at the start of the agent, and is set. */
+void node_events_check_schedulable(bool *is_unschedulable, const char *node,
+                                   NodeEventCallback on_event, void *userdata);

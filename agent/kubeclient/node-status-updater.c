@@ -51,6 +51,7 @@ struct NodeStatusUpdater {
         char *server_node;    /* NODE_PRESENT: the server's object */
         char *requested_node; /* that of the request in flight; NULL: it creates the Node */
         char *uid, *version;
+        bool is_unschedulable;
         bool is_listed; /* it is in the list that is being read */
         bool is_heartbeat_due;
         bool omits_labels; /* labels were refused; the status is updated without them */
@@ -111,6 +112,9 @@ static int store_server_node(NodeStatusUpdater *updater, const char *json) {
         updater->uid = TAKE_PTR(uid);
         updater->version = TAKE_PTR(version);
         updater->state = NODE_PRESENT;
+        if (updater->spec.on_event)
+                node_events_check_schedulable(&updater->is_unschedulable, json,
+                                              updater->spec.on_event, updater->spec.userdata);
         report_node_object(updater, &facts);
         return 1;
 }

@@ -65,15 +65,19 @@ def test_port_of_the_agent_is_0_or_answers(node):
     assert port == 0 or connect_inside(node.plane.net, node.address_of_node, port, 10).fileno() >= 0
 
 
-@pytest.mark.parametrize("reason", ["Starting", "NodeReady", "NodeHasSufficientMemory", "NodeHasNoDiskPressure",
-                                    "NodeHasSufficientPID", "NodeAllocatableEnforced"])
-def test_start_of_a_node_is_in_its_events(node, reason):
+def wait_node_event(node, reason):
     def found():
         return [event for event in node.client.all("events", "default", fieldSelector=f"involvedObject.name={node.node_name}")
                 if event["source"].get("component") == "kubelet"]
 
-    event = wait(lambda: next((one for one in found() if one["reason"] == reason), None),
-                 lambda: f"an event {reason}: {[one['reason'] for one in found()]}")
+    return wait(lambda: next((one for one in found() if one["reason"] == reason), None),
+                lambda: f"an event {reason}: {[one['reason'] for one in found()]}")
+
+
+@pytest.mark.parametrize("reason", ["Starting", "NodeReady", "NodeHasSufficientMemory", "NodeHasNoDiskPressure",
+                                    "NodeHasSufficientPID", "NodeAllocatableEnforced"])
+def test_start_of_a_node_is_in_its_events(node, reason):
+    event = wait_node_event(node, reason)
     assert event["type"] == "Normal" and event["involvedObject"]["kind"] == "Node"
 
 
@@ -120,10 +124,12 @@ def test_cordoned_node_gets_no_pods(node):
     node.client.patch("nodes", None, node.node_name, {"spec": {"unschedulable": True}})
     wait(lambda: any(taint["key"] == "node.kubernetes.io/unschedulable"
                      for taint in node.node()["spec"].get("taints", [])), "the taint")
+    wait_node_event(node, "NodeNotSchedulable")
     node.place("web")
     node.wait_event("web", "FailedScheduling")
     node.client.patch("nodes", None, node.node_name, {"spec": {"unschedulable": None}})
     node.wait_api_running("web")
+    wait_node_event(node, "NodeSchedulable")
 
 
 def test_drain_leaves_daemons_and_static_pods(node):

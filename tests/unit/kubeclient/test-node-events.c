@@ -89,3 +89,26 @@ TEST(what_is_not_a_node_lacks_an_event)
         EXPECT_STREQ(compare("[]", "{}"), "");
         EXPECT_STREQ(compare("", "{\"metadata\":7}"), "");
 }
+
+TEST(cordoned_node_is_an_event_once)
+{
+        static const struct {
+                const char *node, *events;
+        } cases[] = {
+                { "{\"metadata\":{\"name\":\"node1\"},\"spec\":{}}", "" },
+                { "{\"metadata\":{\"name\":\"node1\"},\"spec\":{\"unschedulable\":true}}",
+                  "N NodeNotSchedulable: Node node1 status is now: NodeNotSchedulable\n" },
+                { "{\"metadata\":{\"name\":\"node1\"},\"spec\":{\"unschedulable\":true}}", "" },
+                { "not a node", "" },
+                { "{\"metadata\":{\"name\":\"node1\"}}",
+                  "N NodeSchedulable: Node node1 status is now: NodeSchedulable\n" },
+        };
+        bool is_unschedulable = false;
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                events[0] = '\0';
+                node_events_check_schedulable(&is_unschedulable, cases[i].node, note_node_event,
+                                              NULL);
+                EXPECT_STREQ(events, cases[i].events);
+        }
+}
