@@ -59,6 +59,12 @@ static KubeClientState read_client_state(void *userdata) {
         return api->client ? kube_client_state(api->client) : (KubeClientState){ 0 };
 }
 
+static KubeClient *read_connected_client(void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        return api->client;
+}
+
 static void report_state_changed(void *userdata) {
         const ApiServerSync *api = userdata;
 
@@ -242,7 +248,7 @@ static int new_node_parts(ApiServerSync *api) {
                                              .address = config->node_inputs.address,
                                              .connection = api->connection,
                                              .use_kubeconfig = use_kubeconfig,
-                                             .get_client_state = read_client_state,
+                                             .get_client = read_connected_client,
                                              .userdata = api },
                 &api->credentials);
 }

@@ -36,8 +36,14 @@ struct ApiServerCredentials {
 
 static void start_tls_bootstrap(ApiServerCredentials *credentials);
 
+static KubeClient *get_server_client(const ApiServerCredentials *credentials) {
+        return credentials->spec.get_client(credentials->spec.userdata);
+}
+
 static KubeClientState get_client_state(const ApiServerCredentials *credentials) {
-        return credentials->spec.get_client_state(credentials->spec.userdata);
+        const KubeClient *client = get_server_client(credentials);
+
+        return client ? kube_client_state(client) : (KubeClientState){ 0 };
 }
 
 static bool is_certificate_managed(const ApiServerCredentials *credentials) {
@@ -88,6 +94,7 @@ static int update_certificate_rotation(ApiServerCredentials *credentials) {
                         &(CertificateManagerSpec){ .event = credentials->spec.event,
                                                    .node_name = credentials->spec.node_name,
                                                    .directory = directory,
+                                                   .client = get_server_client(credentials),
                                                    .on_error = on_certificate_error,
                                                    .on_rotated = on_certificate_rotated,
                                                    .userdata = credentials },
@@ -172,7 +179,8 @@ static int use_watched_kubeconfig(const Kubeconfig *kubeconfig, void *userdata, 
                         certificate_manager_free(credentials->certificate_manager);
         if (credentials->serving) {
                 r = serving_certificate_set_kubeconfig(credentials->serving,
-                                                       &credentials->kubeconfig);
+                                                       &credentials->kubeconfig,
+                                                       get_server_client(credentials));
                 if (r < 0)
                         return r;
         }

@@ -28,8 +28,8 @@ typedef struct ApiServerCredentialsSpec {
         ConnectionStatus *connection;
         /* Connects with the kubeconfig, or changes the credentials of the connection. */
         int (*use_kubeconfig)(const Kubeconfig *kubeconfig, void *userdata, Error *reterr);
-        /* All zero while there is no client. */
-        KubeClientState (*get_client_state)(void *userdata);
+        /* Of that connection; NULL while there is none. */
+        KubeClient *(*get_client)(void *userdata);
         void *userdata;
 } ApiServerCredentialsSpec;
 

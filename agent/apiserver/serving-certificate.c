@@ -70,7 +70,8 @@ static void on_serving_renewed(void *userdata) {
                 (void) log_error_errno(r, "Cannot watch the serving certificate's expiry");
 }
 
-int serving_certificate_set_kubeconfig(ServingCertificate *serving, const Kubeconfig *kubeconfig) {
+int serving_certificate_set_kubeconfig(ServingCertificate *serving, const Kubeconfig *kubeconfig,
+                                       KubeClient *client) {
         Kubeconfig copy = { 0 };
         int r = kubeconfig_copy(kubeconfig, &copy);
 
@@ -84,6 +85,7 @@ int serving_certificate_set_kubeconfig(ServingCertificate *serving, const Kubeco
                                                    .node_name = serving->node_name,
                                                    .directory = serving->directory,
                                                    .server = &serving->server,
+                                                   .client = client,
                                                    .on_error = on_serving_error,
                                                    .on_rotated = on_serving_renewed,
                                                    .userdata = serving },

@@ -6,7 +6,7 @@
  * renewed in time, or when it lacks an address of the node. Until the first request is approved
  * there is none. */
 
-#include "agent/model/kubeconfig.h"
+#include "agent/kubeclient/client.h"
 
 #include <stdio.h>
 #include <systemd/sd-event.h>
@@ -26,9 +26,10 @@ int serving_certificate_new(const ServingCertificateSpec *spec, ServingCertifica
 ServingCertificate *serving_certificate_free(ServingCertificate *serving);
 DEFINE_CLEANUP(ServingCertificate *, serving_certificate_free)
 
-/* The server to request it from, with the node's credentials, each time that they change. 0 or
- * -ENOMEM. */
-int serving_certificate_set_kubeconfig(ServingCertificate *serving, const Kubeconfig *kubeconfig);
+/* The server to request it from, with the node's credentials, each time that they change, and the
+ * connection with them, which is borrowed and the same each time. 0 or -ENOMEM. */
+int serving_certificate_set_kubeconfig(ServingCertificate *serving, const Kubeconfig *kubeconfig,
+                                       KubeClient *client);
 
 /* The certificate and its key in PEM, borrowed; NULL: there is none yet. */
 const char *serving_certificate_pair(const ServingCertificate *serving);

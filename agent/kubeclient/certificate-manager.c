@@ -73,6 +73,7 @@ static void start_rotation(CertificateManager *manager) {
                 return;
         r = certificate_request_new(&(CertificateRequestSpec){ .event = manager->spec.event,
                                                                .kubeconfig = &manager->kubeconfig,
+                                                               .client = manager->spec.client,
                                                                .node_name = manager->node_name,
                                                                .directory = manager->directory,
                                                                .server = manager->spec.server,

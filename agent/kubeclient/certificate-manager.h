@@ -17,6 +17,7 @@ typedef struct CertificateManagerSpec {
         const char *node_name;
         const char *directory;   /* where PAIR_FILE is rotated; NULL: it is not ours */
         const CsrServer *server; /* SERVER_PAIR_FILE is, for these names, which are borrowed */
+        KubeClient *client;      /* borrowed: the connection with the kubeconfig; NULL: its own */
         /* Of the certificate or its rotation; NULL: there is no error. */
         void (*on_error)(const char *error, void *userdata);
         /* The successor is in its file; NULL: the owner watches that. */

@@ -28,6 +28,9 @@ enum {
  */
 static const BackOffLimits csr_back_off_refused = { 1 * USEC_PER_SEC, 300 * USEC_PER_SEC };
 
+/* Without a certificate this is all that a node asks for, and nothing else notices the server. */
+static const BackOffLimits csr_back_off_alone = { 800 * USEC_PER_MSEC, 5 * USEC_PER_SEC };
+
 typedef struct PairFiles {
         const char *pending; /* the key of the pending request */
         const char *next;    /* the new pair, until it was tried */
@@ -48,12 +51,16 @@ struct CertificateRequest {
         CsrServer server;
         const CsrServer *requested_server; /* the same; NULL: a client certificate is requested */
         const PairFiles *files;
-        KubeClient *client, *trial;
+        KubeClient *client;     /* the owner's, or the next one */
+        KubeClient *own_client; /* NULL: the owner's is used */
+        KubeClient *trial;
+        KubeReconnectListener listener;
         KubeRequest *request;
         KubeReflector *reflector;
         ForkedTask *sync;
         sd_event_source *timer;
-        csr_step_t step; /* run by the timer, or after a write to disk */
+        csr_step_t step;       /* run by the timer, or after a write to disk */
+        bool waits_for_server; /* the timer does */
         KubeBackOff back_off;
         char *key, *pair;
         char *name, *json; /* of the CertificateSigningRequest */
@@ -90,6 +97,7 @@ static void report_certificate_request_error(CertificateRequest *c, const char *
 
 static void schedule_csr_step(CertificateRequest *c, csr_step_t step, const BackOffLimits *limits) {
         c->step = step;
+        c->waits_for_server = false;
         if (!c->timer)
                 return;
         (void) sd_event_source_set_time_relative(
@@ -101,6 +109,7 @@ static void schedule_csr_step(CertificateRequest *c, csr_step_t step, const Back
 static int on_csr_step_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         CertificateRequest *c = userdata;
 
+        c->waits_for_server = false;
         c->held++;
         c->step(c);
         release_certificate_request(c);
@@ -113,14 +122,34 @@ static void retry_csr_step(CertificateRequest *c, const char *why, csr_step_t st
         report_certificate_request_error(c, why);
 }
 
+static void retry_csr_step_once_reached(CertificateRequest *c, const char *why, csr_step_t step) {
+        schedule_csr_step(c, step, c->own_client ? &csr_back_off_alone : &kube_back_off_default);
+        c->waits_for_server = true;
+        report_certificate_request_error(c, why);
+}
+
+/* The owner's client reaches the server again. */
+static void on_csr_server_reached(void *userdata) {
+        CertificateRequest *c = userdata;
+
+        if (!c->waits_for_server || !c->timer)
+                return;
+        c->waits_for_server = false;
+        kube_back_off_reset(&c->back_off);
+        (void) sd_event_source_set_time_relative(c->timer, back_off_random() % (2 * USEC_PER_SEC));
+}
+
 static void retry_csr_step_after_response(CertificateRequest *c, const KubeResponse *response,
                                           csr_step_t step) {
         cleanup_free char *why = kube_response_describe_error(response);
-        bool is_refused = !response->error && response->status >= 400 && response->status < 500 &&
-                          response->status != 429;
+        bool is_refused =
+                response->status >= 400 && response->status < 500 && response->status != 429;
 
-        retry_csr_step(c, why ? why : "no memory", step,
-                       is_refused ? &csr_back_off_refused : &kube_back_off_default);
+        if (response->error)
+                retry_csr_step_once_reached(c, why ? why : "no memory", step);
+        else
+                retry_csr_step(c, why ? why : "no memory", step,
+                               is_refused ? &csr_back_off_refused : &kube_back_off_default);
 }
 
 /* ---- the disk ---- */
@@ -318,11 +347,18 @@ static void on_csr_list_end(bool is_complete, void *userdata) {
 
 static void on_csr_watch_error(const char *error, unsigned status, void *userdata) {
         CertificateRequest *c = userdata;
+        bool is_alone = error && status == 0 && c->own_client;
 
-        if (error)
+        c->held++;
+        if (is_alone) {
+                stop_csr_watch(c);
+                retry_csr_step_once_reached(c, error, watch_csr);
+        } else if (error) {
                 report_certificate_request_error(c, error);
-        else if (c->is_seen)
+        } else if (c->is_seen) {
                 report_csr_pending(c);
+        }
+        release_certificate_request(c);
 }
 
 static void watch_csr(CertificateRequest *c) {
@@ -488,6 +524,20 @@ static int copy_certificate_request_spec(CertificateRequest *c,
         return kubeconfig_copy(spec->kubeconfig, &c->kubeconfig);
 }
 
+static int connect_certificate_request(CertificateRequest *c, const CertificateRequestSpec *spec,
+                                       Error *reterr) {
+        int r = spec->client
+                        ? 0
+                        : kube_client_new(spec->event, spec->kubeconfig, &c->own_client, reterr);
+
+        if (r < 0)
+                return r;
+        c->listener = (KubeReconnectListener){ .on_reached = on_csr_server_reached, .userdata = c };
+        c->client = spec->client ? spec->client : c->own_client;
+        kube_client_add_listener(c->client, &c->listener);
+        return 0;
+}
+
 int certificate_request_new(const CertificateRequestSpec *spec, CertificateRequest **ret,
                             Error *reterr) {
         cleanup_with(certificate_request_freep) CertificateRequest *c = calloc(1, sizeof(*c));
@@ -499,7 +549,7 @@ int certificate_request_new(const CertificateRequestSpec *spec, CertificateReque
         r = copy_certificate_request_spec(c, spec);
         if (r < 0)
                 return r;
-        r = kube_client_new(spec->event, spec->kubeconfig, &c->client, reterr);
+        r = connect_certificate_request(c, spec, reterr);
         if (r < 0)
                 return r;
         r = sd_event_add_time_relative(spec->event, &c->timer, CLOCK_BOOTTIME, 0,
@@ -519,7 +569,10 @@ static void stop_certificate_request(CertificateRequest *c) {
         c->sync = forked_task_free(c->sync);
         stop_csr_watch(c);
         c->trial = kube_client_free(c->trial);
-        c->client = kube_client_free(c->client);
+        if (c->client)
+                kube_client_remove_listener(c->client, &c->listener);
+        c->own_client = kube_client_free(c->own_client);
+        c->client = NULL;
 }
 
 CertificateRequest *certificate_request_free(CertificateRequest *c) {

@@ -20,6 +20,9 @@ typedef struct CertificateRequest CertificateRequest;
 typedef struct CertificateRequestSpec {
         sd_event *event;
         const Kubeconfig *kubeconfig; /* the server, and the credentials for the request */
+        /* A connection with them, borrowed, which knows when the server is reachable again; NULL:
+         * one of its own, which asks more often. */
+        KubeClient *client;
         const char *node_name;
         const char *directory;   /* of the pair: "<state>/pki" */
         const CsrServer *server; /* what a serving certificate is for; NULL: a client certificate */
@@ -34,7 +37,7 @@ typedef struct CertificateRequestSpec {
         void *userdata;
 } CertificateRequestSpec;
 
-/* All of it is copied. 0, or -errno with a message. */
+/* All of it but the client is copied. 0, or -errno with a message. */
 int certificate_request_new(const CertificateRequestSpec *spec, CertificateRequest **ret,
                             Error *reterr);
 

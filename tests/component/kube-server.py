@@ -358,7 +358,8 @@ async def collection(request, words):
 # ---- certificate signing requests ----
 
 REQUESTS, VERSION = {}, [100]
-SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
+SIGNERS = {"kubernetes.io/kube-apiserver-client-kubelet": ["digital signature", "client auth"],
+           "kubernetes.io/kubelet-serving": ["digital signature", "server auth"]}
 
 
 def touch(item):
@@ -406,7 +407,7 @@ async def signing_requests(request, words):
         await request.answer(401, failure(401, "Unauthorized"))
     elif request.method == "POST":
         item = json.loads(request.body)
-        if item["spec"]["signerName"] != SIGNER or item["spec"]["usages"] != ["digital signature", "client auth"]:
+        if SIGNERS.get(item["spec"]["signerName"]) != item["spec"]["usages"]:
             await request.answer(422, failure(422, "Invalid"))
         elif item["metadata"]["name"] in REQUESTS:
             await request.answer(409, failure(409, "AlreadyExists"))

@@ -173,6 +173,41 @@ TEST(certificate_for_a_different_key_is_not_installed)
         node_done(&node);
 }
 
+/* The connection of the agent: it leads to the server that is there now, and notices it. */
+TEST(request_is_sent_over_the_connection_of_its_owner)
+{
+        char name[] = "node1", *names[] = { name, NULL };
+        const CsrServer names_of_server = { .names = names };
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_answer Answer answer = { 0 };
+        Node node;
+
+        node_init(&node);
+        world_connect(&node.world);
+        world_kill(&node.world);
+        REQUIRE(certificate_request_new(&(CertificateRequestSpec){ .event = node.world.event,
+                                                                   .kubeconfig = &node.world.config,
+                                                                   .client = node.world.client,
+                                                                   .node_name = "new",
+                                                                   .directory = node.directory,
+                                                                   .server = &names_of_server,
+                                                                   .on_error = on_error,
+                                                                   .on_done = on_done,
+                                                                   .userdata = &node },
+                                        &node.request, &error) >= 0);
+        WAIT_UNTIL(&node.world, node.last_error != NULL);
+        EXPECT(!kube_client_state(node.world.client).is_reached);
+        world_serve(&node.world, NULL);
+        free(node.world.config.server);
+        node.world.config.server = strdup(node.world.url);
+        EXPECT_EQ(kube_client_reload(node.world.client, &node.world.config, NULL), 1);
+        ask(&node.world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
+        EXPECT_EQ(answer.status, 200);
+        WAIT_UNTIL(&node.world, node.n_done == 1);
+        EXPECT(pair_file_exists(&node, SERVER_PAIR_FILE));
+        node_done(&node);
+}
+
 TEST(expiring_certificate_is_rotated_with_itself)
 {
         uint64_t now = now_realtime_usec();
