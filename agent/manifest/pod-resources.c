@@ -84,12 +84,15 @@ int pod_set_default_resources(PodSpec *spec) {
         return r;
 }
 
+/* Not of init containers, which the API server does not look at: the pod's control group limits
+ * them. */
 static int check_container_resources(const Rules *rules, const PodResource *resource) {
         const PodSpec *spec = &rules->pod->spec;
         const Quantity *limit = quantity_in(&spec->resources.limits, resource);
         char text[128];
 
-        for (size_t i = 0; i < pod_count_containers(spec) && quantity_is_set(limit); i++) {
+        for (size_t i = spec->init_containers.n;
+             i < pod_count_containers(spec) && quantity_is_set(limit); i++) {
                 ContainerAt at = container_at(rules, i);
                 const Quantity *own = quantity_in(&at.container->resources.limits, resource);
 
