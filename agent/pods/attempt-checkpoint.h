@@ -2,14 +2,13 @@
 #pragma once
 
 /* The checkpoint of a container's attempt: what a restarted agent must know of a running attempt
- * (crash back-off, stop signal, image, results of hooks and probes). The shim keeps it as the note
- * of sandbox_run_container(). Pure. */
+ * (crash back-off, stop signal, image, user, results of hooks and probes). The shim keeps it as the
+ * note of sandbox_run_container(). Pure. */
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "agent/model/status.h"
 
 enum {
-        ATTEMPT_CHECKPOINT_MAX = 256
+        ATTEMPT_CHECKPOINT_MAX = 1024 /* as the shim keeps it */
 };
 
 typedef struct AttemptCheckpoint {
@@ -21,10 +20,13 @@ typedef struct AttemptCheckpoint {
         bool has_started;         /* its startup probe has passed */
         bool is_ready;            /* its readiness probe has passed */
         bool is_killed;           /* for a failed probe or hook: its end is a failure */
+        ContainerUser user;
 } AttemptCheckpoint;
 
+/* A user with so many groups that they do not fit is left out. */
 void attempt_checkpoint_print(const AttemptCheckpoint *checkpoint,
                               char text[ATTEMPT_CHECKPOINT_MAX]);
 
-/* Fields that 'text' lacks are zero. The caller frees the image ID. */
+/* Fields that 'text' lacks are zero. */
 void attempt_checkpoint_parse(const char *text, AttemptCheckpoint *ret);
+void attempt_checkpoint_done(AttemptCheckpoint *checkpoint);

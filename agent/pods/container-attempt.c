@@ -34,27 +34,37 @@ int container_attempt_start(ContainerAttempt *attempt, const Container *spec, co
         return 0;
 }
 
-void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *checkpoint) {
+void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *checkpoint,
+                                  unsigned number) {
         attempt->generation = checkpoint->generation;
         attempt->stop_signal = checkpoint->stop_signal;
         free(attempt->image_id);
         attempt->image_id = TAKE_PTR(checkpoint->image_id);
+        container_user_done(&attempt->user);
+        attempt->user = checkpoint->user;
+        attempt->user_attempt = number;
+        checkpoint->user = (ContainerUser){ 0 };
         attempt->has_run = true;
 }
 
 /* Read from the bundle once an attempt: it does not change. */
-int container_attempt_user(ContainerAttempt *attempt, const ContainerInstance *container,
-                           unsigned number, ContainerUser *ret) {
+void container_attempt_load_user(ContainerAttempt *attempt, const ContainerInstance *container,
+                                 unsigned number) {
         const PodInstance *pod = container->pod;
 
         if (attempt->user.is_known && attempt->user_attempt != number)
                 container_user_done(&attempt->user);
-        if (!attempt->user.is_known &&
-            bundle_load_actual_user(pod->context->bundle, pod->pod, container->spec->name, number,
-                                    &attempt->user) < 0)
-                return 0;
+        if (attempt->user.is_known)
+                return;
         attempt->user_attempt = number;
-        return container_user_copy(&attempt->user, ret);
+        (void) bundle_load_actual_user(pod->context->bundle, pod->pod, container->spec->name,
+                                       number, &attempt->user);
+}
+
+int container_attempt_user(ContainerAttempt *attempt, const ContainerInstance *container,
+                           unsigned number, ContainerUser *ret) {
+        container_attempt_load_user(attempt, container, number);
+        return attempt->user.is_known ? container_user_copy(&attempt->user, ret) : 0;
 }
 
 void container_attempt_done(ContainerAttempt *attempt) {

@@ -21,8 +21,13 @@ typedef struct ContainerAttempt {
 int container_attempt_start(ContainerAttempt *attempt, const Container *spec, const Image *image,
                             unsigned generation);
 
-/* A restarted agent found the attempt. Takes the checkpoint's image ID. */
-void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *checkpoint);
+/* A restarted agent found the attempt. Takes the checkpoint's image ID and user. */
+void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *checkpoint,
+                                  unsigned number);
+
+/* Reads the user of an attempt whose bundle is there. */
+void container_attempt_load_user(ContainerAttempt *attempt, const ContainerInstance *container,
+                                 unsigned number);
 
 /* The user that an attempt runs as; empty where it is not known. 0 or -ENOMEM. */
 int container_attempt_user(ContainerAttempt *attempt, const ContainerInstance *container,

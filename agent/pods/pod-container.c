@@ -61,6 +61,7 @@ static void print_container_checkpoint(const PodContainer *c, char text[ATTEMPT_
                         .has_started = container_probes_have_started(&c->probes),
                         .is_ready = container_probes_readiness_passed(&c->probes),
                         .is_killed = container_machine_is_killed(machine),
+                        .user = c->last.user,
                 },
                 text);
 }
@@ -189,6 +190,7 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
                                     c->callbacks->generation(c->userdata));
         if (r < 0)
                 return r;
+        container_attempt_load_user(&c->last, &c->instance, attempt);
         print_container_checkpoint(c, checkpoint);
         container_stopper_reset(&c->stopper);
         arm_start_slot_timer(c);
@@ -566,7 +568,7 @@ static void adopt_container_attempt(PodContainer *c) {
         AttemptCheckpoint checkpoint;
 
         attempt_checkpoint_parse(strna(replayed->latest.note), &checkpoint);
-        container_attempt_adopt_take(&c->last, &checkpoint);
+        container_attempt_adopt_take(&c->last, &checkpoint, replayed->latest.attempt);
         replayed->latest.exit.is_found = true;
         container_machine_adopt(machine, replayed->latest.attempt, checkpoint.next_delay_usec);
         if (checkpoint.has_post_started)
@@ -622,6 +624,50 @@ void pod_container_on_sandbox_lost(PodContainer *c, uint64_t now) {
         container_machine_on_sandbox_lost(c->instance.machine, now);
 }
 
+static ContainerExit exit_of_state(const ContainerState *state) {
+        return (ContainerExit){ .exit_code = state->exit_code,
+                                .started_at = state->started_at,
+                                .finished_at = state->finished_at,
+                                .message = state->message };
+}
+
+static void recover_terminated_container(PodContainer *c, const TerminatedContainer *known) {
+        ContainerMachine *machine = c->instance.machine;
+        AttemptCheckpoint checkpoint;
+
+        if (!container_machine_recover_exit(machine, known->attempt, &known->exit, known->reason))
+                return;
+        attempt_checkpoint_parse(strna(known->checkpoint), &checkpoint);
+        container_attempt_adopt_take(&c->last, &checkpoint, known->attempt);
+        attempt_checkpoint_done(&checkpoint);
+        if (known->has_previous)
+                container_machine_recover_last(machine, &known->previous, known->previous_reason);
+}
+
+bool pod_container_describe_end(const PodContainer *c, TerminatedContainer *ret) {
+        const ContainerMachine *machine = c->instance.machine;
+        const ContainerState *end = container_machine_terminated_state(machine),
+                             *previous = container_machine_last_state(machine);
+        char checkpoint[ATTEMPT_CHECKPOINT_MAX];
+
+        if (!end)
+                return false;
+        print_container_checkpoint(c, checkpoint);
+        *ret = (TerminatedContainer){ .name = c->instance.spec->name,
+                                      .attempt = container_machine_attempt(machine),
+                                      .exit = exit_of_state(end),
+                                      .has_previous = previous != NULL,
+                                      .text = strdup(checkpoint) };
+        ret->checkpoint = ret->text;
+        (void) snprintf(ret->reason, sizeof(ret->reason), "%s", strna(end->reason));
+        if (previous) {
+                ret->previous = exit_of_state(previous);
+                (void) snprintf(ret->previous_reason, sizeof(ret->previous_reason), "%s",
+                                strna(previous->reason));
+        }
+        return true;
+}
+
 /* The names of the logs have the restart count that no shim has. */
 void pod_container_recover(PodContainer *c, const TerminatedContainers *terminated) {
         const PodInstance *pod = c->instance.pod;
@@ -639,7 +685,7 @@ void pod_container_recover(PodContainer *c, const TerminatedContainers *terminat
                 container_machine_recover(machine, (unsigned) last, now_realtime_usec());
                 return;
         }
-        container_machine_recover_exit(machine, (unsigned) last, &known.exit, known.reason);
+        recover_terminated_container(c, &known);
         terminated_container_done(&known);
 }
 

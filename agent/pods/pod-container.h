@@ -72,6 +72,9 @@ void pod_container_on_sandbox_lost(PodContainer *container, uint64_t now);
  * 'terminated' has it. */
 void pod_container_recover(PodContainer *container, const TerminatedContainers *terminated);
 
+/* How it has ended, for the checkpoint; its reason and messages are borrowed. False: it has not. */
+bool pod_container_describe_end(const PodContainer *container, TerminatedContainer *ret);
+
 /* The attempt ran before a restart of all containers: resets it where it has ended. */
 void pod_container_reset_old_generation(PodContainer *container, unsigned generation);
 unsigned pod_container_generation(const PodContainer *container);

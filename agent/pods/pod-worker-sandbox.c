@@ -117,8 +117,8 @@ static bool has_pod_network(const PodWorker *worker) {
                network_attachment_is_known(worker->instance.attachment);
 }
 
-/* A pod of an API server that has completed never runs again: it releases its addresses, as with
- * the kubelet. One of a file runs again after an edit. */
+/* A pod of an API server that has completed never runs again: it releases its addresses, its
+ * volumes and its sandbox, as with the kubelet. One of a file runs again after an edit. */
 static bool has_completed_for_good(PodWorker *worker) {
         return pod_is_of_api(worker->instance.pod) && !pod_worker_is_terminating(worker) &&
                !pod_worker_should_run(worker) && pod_containers_are_finished(&worker->containers);
@@ -203,10 +203,7 @@ static void on_pod_network_done(int r, const Error *error, void *userdata) {
                                   error_message(error, r));
         else if (was_attaching)
                 enter_worker_ready(worker);
-        else if (has_completed_for_good(worker) && !has_teardown_sandbox(worker)) {
-                pod_worker_set_state(worker, WORKER_READY);
-                pod_worker_set_last_error(worker, NULL);
-        } else
+        else
                 tear_down_sandbox(worker);
         pod_instance_mark_dirty(&worker->instance);
 }
@@ -432,7 +429,9 @@ static void step_sandbox_lost(PodWorker *worker) {
         worker->sandbox.was_lost_in_setup = is_before_setup(worker);
         if (worker->sandbox.was_lost_in_setup)
                 pod_worker_set_last_error(worker, "its shim exited before the pod was set up");
-        else if (worker->sandbox.state != WORKER_TEARING_DOWN) {
+        else if (worker->sandbox.state == WORKER_TEARING_DOWN)
+                pod_worker_set_last_error(worker, NULL);
+        else {
                 record_pod_event(pod, NULL, POD_EVENT_NORMAL, "SandboxChanged",
                                  "Pod sandbox changed, it will be killed and re-created.");
                 log_set_message_id(MESSAGE_SHIM_EXITED);
@@ -459,6 +458,16 @@ static void continue_after_cleanup(PodWorker *worker) {
         worker->sandbox.was_lost_in_setup = false;
 }
 
+/* An empty directory shows that the pod has run since the last boot (terminated-pods.h). */
+static void keep_run_directory(const PodInstance *pod) {
+        cleanup_free char *run_dir = pod_run_dir(pod->context->bundle, pod->pod->metadata.uid);
+        int r = run_dir ? mkdir_parents_at(AT_FDCWD, run_dir, 0700) : -ENOMEM;
+
+        if (r < 0)
+                (void) log_warning_errno(r, "Cannot create the directory of pod '%s'",
+                                         pod->description);
+}
+
 static void on_pod_cleaned(const ChildResult *result, void *userdata) {
         PodWorker *worker = userdata;
         cleanup_error Error error = ERROR_NULL;
@@ -472,14 +481,17 @@ static void on_pod_cleaned(const ChildResult *result, void *userdata) {
                 worker->sandbox.needs_cleanup = false;
                 /* An edit may be applied from now on, and asks which containers have ended. */
                 pod_worker_recover_containers(worker);
+                if (has_completed_for_good(worker))
+                        keep_run_directory(&worker->instance);
                 continue_after_cleanup(worker);
         }
         pod_instance_mark_dirty(&worker->instance);
 }
 
-/* Of a desired pod the record and the logs stay, and, unless it has failed, its volumes. */
-static size_t count_directories_to_clean(const PodWorker *worker, size_t n_all) {
-        bool keeps_volumes = !pod_worker_has_failed(worker) || worker->failure.is_until_reboot;
+/* Of a desired pod the record and the logs stay, and, unless it has ended for good, its volumes. */
+static size_t count_directories_to_clean(PodWorker *worker, size_t n_all) {
+        bool keeps_volumes = (!pod_worker_has_failed(worker) || worker->failure.is_until_reboot) &&
+                             !has_completed_for_good(worker);
 
         if (worker->sandbox.cleanup_is_whole)
                 return n_all;
@@ -684,8 +696,8 @@ static void step_ready_pod(PodWorker *worker) {
                 step_terminating_pod(worker);
                 return;
         }
-        if (has_completed_for_good(worker) && has_pod_network(worker)) {
-                detach_pod_network(worker);
+        if (has_completed_for_good(worker)) {
+                tear_down_sandbox(worker);
                 return;
         }
         if (worker->last_error && !pod_worker_must_stop_containers(worker)) { /* a retry is due */

@@ -637,26 +637,12 @@ void pod_worker_store_terminated_containers(PodWorker *worker) {
         if (!pod_worker_is_editable(worker) || !pod_may_complete(&worker->instance.pod->spec))
                 return;
         terminated = calloc(containers->n + 1, sizeof(*terminated));
-        for (size_t i = 0; terminated && i < containers->n; i++) {
-                const ContainerInstance *c = pod_container_instance(containers->items[i]);
-                const ContainerState *end = container_machine_terminated_state(c->machine);
-
-                if (!end)
-                        continue;
-                terminated[n] = (TerminatedContainer){
-                        .name = c->spec->name,
-                        .attempt = container_machine_attempt(c->machine),
-                        .exit = { .exit_code = end->exit_code,
-                                  .started_at = end->started_at,
-                                  .finished_at = end->finished_at,
-                                  .message = end->message },
-                };
-                (void) snprintf(terminated[n].reason, sizeof(terminated[n].reason), "%s",
-                                end->reason);
-                n++;
-        }
+        for (size_t i = 0; terminated && i < containers->n; i++)
+                n += pod_container_describe_end(containers->items[i], &terminated[n]);
         if (terminated)
                 terminated_containers_store(&worker->terminated, &worker->instance, terminated, n);
+        for (size_t i = 0; i < n; i++)
+                terminated_container_done(&terminated[i]);
 }
 
 void pod_worker_step(PodWorker *worker) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The format: a line for each container,
- * "<name> <attempt> <exit code> <reason> <started> <finished> <message>". */
+ * "<name> <attempt> <exit code> <reason> <started> <finished> <message>"; with '-' before it and
+ * the same attempt, how the one before that ended; "+<name> <attempt> <checkpoint>". Agents that
+ * know only the first of them take no notice of the others. */
 
 #include "agent/pods/terminated-containers.h"
 
@@ -35,6 +37,18 @@ bool pod_may_complete(const PodSpec *spec) {
         return false;
 }
 
+static void print_end(FILE *out, const char *mark, const TerminatedContainer *c,
+                      const ContainerExit *end, const char *reason) {
+        cleanup_free char *message = strdup(strna(end->message));
+
+        if (!message)
+                return;
+        replace_character(message, '\n', NEWLINE_IN_MESSAGE);
+        (void) fprintf(out, "%s%s %u %d %s %" PRIu64 " %" PRIu64 " %s\n", mark, c->name, c->attempt,
+                       end->exit_code, reason[0] ? reason : "Error", end->started_at,
+                       end->finished_at, message);
+}
+
 static char *print_terminated_containers(const TerminatedContainer *containers, size_t n) {
         char *text = NULL;
         size_t length;
@@ -43,15 +57,13 @@ static char *print_terminated_containers(const TerminatedContainer *containers, 
         if (!out)
                 return NULL;
         for (size_t i = 0; i < n; i++) {
-                const ContainerExit *end = &containers[i].exit;
-                cleanup_free char *message = strdup(strna(end->message));
+                const TerminatedContainer *c = &containers[i];
 
-                if (!message)
-                        continue;
-                replace_character(message, '\n', NEWLINE_IN_MESSAGE);
-                (void) fprintf(out, "%s %u %d %s %" PRIu64 " %" PRIu64 " %s\n", containers[i].name,
-                               containers[i].attempt, end->exit_code, containers[i].reason,
-                               end->started_at, end->finished_at, message);
+                print_end(out, "", c, &c->exit, c->reason);
+                if (c->has_previous)
+                        print_end(out, "-", c, &c->previous, c->previous_reason);
+                if (c->checkpoint)
+                        (void) fprintf(out, "+%s %u %s\n", c->name, c->attempt, c->checkpoint);
         }
         return memstream_finish(out, &text);
 }
@@ -104,37 +116,55 @@ void terminated_containers_load(TerminatedContainers *terminated, const PodInsta
         checksummed_set_aside_at(fd, terminated_file_name);
 }
 
-static bool parse_terminated_line(char *line, const char *name, unsigned attempt,
-                                  TerminatedContainer *ret) {
+/* What follows "<name> <attempt> ", or NULL. */
+static char *match_terminated_line(char *line, const char *name, unsigned attempt) {
         size_t length = strlen(name);
+        unsigned found;
         int at = 0;
 
-        *ret = (TerminatedContainer){ .name = name };
         if (strncmp(line, name, length) != 0 || line[length] != ' ' ||
-            sscanf(line + length, " %u %d %63s %" SCNu64 " %" SCNu64 "%n", &ret->attempt,
-                   &ret->exit.exit_code, ret->reason, &ret->exit.started_at, &ret->exit.finished_at,
-                   &at) < 5 ||
-            ret->attempt != attempt)
-                return false;
+            sscanf(line + length, " %u%n", &found, &at) < 1 || found != attempt)
+                return NULL;
         line += length + (size_t) at;
-        line += *line == ' ';
-        replace_character(line, NEWLINE_IN_MESSAGE, '\n');
-        ret->exit.message = line[0] ? line : NULL;
+        return line + (*line == ' ');
+}
+
+static bool parse_end(char *text, ContainerExit *ret, char reason[TERMINATED_REASON_SIZE]) {
+        int at = 0;
+
+        *ret = (ContainerExit){ 0 };
+        if (sscanf(text, "%d %63s %" SCNu64 " %" SCNu64 "%n", &ret->exit_code, reason,
+                   &ret->started_at, &ret->finished_at, &at) < 4)
+                return false;
+        text += at;
+        text += *text == ' ';
+        replace_character(text, NEWLINE_IN_MESSAGE, '\n');
+        ret->message = text[0] ? text : NULL;
         return true;
 }
 
 bool terminated_containers_find(const TerminatedContainers *terminated, const char *name,
                                 unsigned attempt, TerminatedContainer *ret) {
-        cleanup_free char *copy = terminated->text ? strdup(terminated->text) : NULL;
-        char *rest = copy, *line;
+        char *copy = terminated->text ? strdup(terminated->text) : NULL, *rest = copy, *line;
+        bool is_found = false;
 
+        *ret = (TerminatedContainer){ .name = name, .attempt = attempt, .text = copy };
         while ((line = strsep(&rest, "\n"))) {
-                if (!parse_terminated_line(line, name, attempt, ret))
+                bool is_extra = line[0] == '-' || line[0] == '+';
+                char *text = match_terminated_line(line + is_extra, name, attempt);
+
+                if (!text)
                         continue;
-                ret->text = TAKE_PTR(copy);
-                return true;
+                if (line[0] == '+')
+                        ret->checkpoint = text;
+                else if (line[0] == '-')
+                        ret->has_previous = parse_end(text, &ret->previous, ret->previous_reason);
+                else
+                        is_found = parse_end(text, &ret->exit, ret->reason) || is_found;
         }
-        return false;
+        if (!is_found)
+                terminated_container_done(ret);
+        return is_found;
 }
 
 void terminated_container_done(TerminatedContainer *container) {

@@ -18,6 +18,10 @@ typedef struct TerminatedContainer {
         unsigned attempt;
         ContainerExit exit;
         char reason[TERMINATED_REASON_SIZE];
+        const char *checkpoint; /* of the attempt; NULL: an earlier agent did not write it */
+        bool has_previous;      /* how the attempt before it ended is known: */
+        ContainerExit previous;
+        char previous_reason[TERMINATED_REASON_SIZE];
         char *text; /* which the strings lie in; NULL: they are borrowed */
 } TerminatedContainer;
 

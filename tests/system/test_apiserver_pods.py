@@ -8,6 +8,7 @@ import pytest
 import specs
 import world
 from harness import NODE_NAME
+from world import wait
 
 
 @pytest.mark.quick
@@ -191,3 +192,26 @@ def test_status_says_which_generation_it_is_about(make_member):
     member.launch(mirror)
     name = f"own-{NODE_NAME}"
     assert member.wait_reported_phase(name, "Running")["status"]["observedGeneration"] == 1
+
+
+def test_completed_pod_has_no_shim_and_keeps_its_log_and_its_status(make_member):
+    member = make_member()
+    script = "echo attempt $(cat /data/n 2>&-); [ -e /data/n ] || { echo 1 > /data/n; exit 3; }"
+    member.bind("job", specs.container(script=script, volumeMounts=[specs.mount("data", "/data")],
+                                       securityContext={"runAsUser": 1234}),
+                restartPolicy="OnFailure", volumes=[{"name": "data", "emptyDir": {}}])
+    member.wait_reported_phase("job", "Succeeded")
+    wait(lambda: not member.shims(), lambda: f"the shim has ended: {member.shims()}")
+    uid = member.reported("job")["metadata"]["uid"]
+    wait(lambda: not os.path.exists(os.path.join(member.state, "pods", uid, "volumes")), "its volumes are removed")
+    before = member.status("job")
+    assert before["restartCount"] == 1 and before["lastState"]["terminated"]["exitCode"] == 3 and before["user"]["linux"]["uid"] == 1234
+    for _ in range(2):
+        status, log = member.get("/containerLogs/default/job/main")
+        assert status == 200 and log == "attempt 1\n"
+        assert member.status("job") == before
+        member.restart()
+        member.wait_pod("job", lambda pod: pod["status"].get("phase") == "Succeeded", "has succeeded")
+    assert not member.shims() and member.reported("job")["status"]["containerStatuses"][0]["user"] == before["user"]
+    member.api.delete("pods", "default", "job")
+    member.wait_reported_gone("job")

@@ -82,6 +82,17 @@ def test_the_reported_user_matches_the_first_process(node):
     assert reported_user(node, "web") == user_of(node.init("web")), "as the next agent reports it"
 
 
+def test_the_user_of_a_container_that_has_ended_is_known_to_the_next_agent(node):
+    node.drop(specs.pod("web", initContainers=[specs.container("init", "true", securityContext={"runAsUser": 1234})],
+                        securityContext={"supplementalGroups": [4000]}))
+    node.wait_running("web")
+    before = reported_user(node, "web", "init")
+    assert before["uid"] == 1234 and 4000 in before["supplementalGroups"]
+    node.restart()
+    node.wait_running("web")
+    assert reported_user(node, "web", "init") == before
+
+
 def test_the_reported_user_is_the_one_inside_the_user_namespace(net):
     net.launch(specs.pod("web", specs.container(securityContext={"runAsUser": 7}), hostNetwork=False,
                           hostUsers=False))

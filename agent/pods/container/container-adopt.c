@@ -26,13 +26,25 @@ void container_machine_recover(ContainerMachine *c, unsigned attempt, uint64_t n
         container_machine_on_unseen_exit(c, &end, "The container ran, and its end was not seen");
 }
 
-void container_machine_recover_exit(ContainerMachine *c, unsigned attempt, const ContainerExit *end,
+bool container_machine_recover_exit(ContainerMachine *c, unsigned attempt, const ContainerExit *end,
                                     const char *reason) {
         if (c->state != MACHINE_IDLE || c->attempt_is_used || c->attempt > 0)
-                return;
+                return false;
         container_machine_adopt(c, attempt, 0);
         container_machine_record_exit(c, end, reason, end->message);
         container_machine_handle_event(c, MACHINE_EVENT_DONE);
+        return true;
+}
+
+void container_machine_recover_last(ContainerMachine *c, const ContainerExit *end,
+                                    const char *reason) {
+        ContainerState latest = c->terminated;
+
+        c->terminated = (ContainerState){ 0 };
+        container_machine_record_exit(c, end, reason, end->message);
+        container_state_done(&c->last_terminated);
+        c->last_terminated = c->terminated;
+        c->terminated = latest;
 }
 
 void container_machine_adopt_post_started(ContainerMachine *c) {

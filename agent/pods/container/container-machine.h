@@ -131,9 +131,14 @@ void container_machine_adopt(ContainerMachine *container, unsigned attempt,
  * known already. */
 void container_machine_recover(ContainerMachine *container, unsigned attempt, uint64_t now);
 
-/* The same where the end of that attempt is known: no attempt follows it. */
-void container_machine_recover_exit(ContainerMachine *container, unsigned attempt,
+/* The same where the end of that attempt is known: no attempt follows it. False: an attempt was
+ * known already. */
+bool container_machine_recover_exit(ContainerMachine *container, unsigned attempt,
                                     const ContainerExit *end, const char *reason);
+
+/* After container_machine_recover_exit(): how the attempt before that one ended. */
+void container_machine_recover_last(ContainerMachine *container, const ContainerExit *end,
+                                    const char *reason);
 
 /* After a restart of the agent: its postStart hook has ended. */
 void container_machine_adopt_post_started(ContainerMachine *container);
@@ -171,6 +176,8 @@ const char *container_machine_waiting_reason(
 bool container_machine_has_succeeded(const ContainerMachine *container); /* finished, with 0 */
 /* How it ended, if it has finished; or NULL. */
 const ContainerState *container_machine_terminated_state(const ContainerMachine *container);
+/* How the attempt before the present one ended; NULL: not known. */
+const ContainerState *container_machine_last_state(const ContainerMachine *container);
 uint64_t container_machine_finished_at(
         const ContainerMachine *container); /* realtime; 0: it never ended */
 

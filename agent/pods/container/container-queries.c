@@ -68,6 +68,10 @@ const ContainerState *container_machine_terminated_state(const ContainerMachine 
                        : NULL;
 }
 
+const ContainerState *container_machine_last_state(const ContainerMachine *c) {
+        return c->last_terminated.kind == STATE_TERMINATED ? &c->last_terminated : NULL;
+}
+
 uint64_t container_machine_finished_at(const ContainerMachine *c) {
         return c->terminated.finished_at;
 }

@@ -22,6 +22,28 @@ TEST(a_terminated_container_is_found_by_name_and_attempt)
         EXPECT(found.exit.exit_code == 0 && !found.exit.message);
 }
 
+TEST(a_terminated_container_has_its_checkpoint_and_the_end_before_it)
+{
+        char text[] = "-web 3 137 OOMKilled 10 20 too\x1f"
+                      "much\n"
+                      "web 3 7 Error 100 200 \n"
+                      "+web 3 0 15 sha256:ab 0 r 1:2:\n"
+                      "web-2 0 0 Completed 5 6 \n";
+        const TerminatedContainers terminated = { .text = text };
+        cleanup_with(terminated_container_done) TerminatedContainer found = { 0 };
+
+        REQUIRE(terminated_containers_find(&terminated, "web", 3, &found));
+        EXPECT_EQ(found.exit.exit_code, 7);
+        REQUIRE(found.has_previous);
+        EXPECT_EQ(found.previous.exit_code, 137);
+        EXPECT_STREQ(found.previous_reason, "OOMKilled");
+        EXPECT_STREQ(found.previous.message, "too\nmuch");
+        EXPECT_STREQ(found.checkpoint, "0 15 sha256:ab 0 r 1:2:");
+        terminated_container_done(&found);
+        REQUIRE(terminated_containers_find(&terminated, "web-2", 0, &found));
+        EXPECT(!found.has_previous && !found.checkpoint);
+}
+
 TEST(another_attempt_or_a_damaged_line_is_not_found)
 {
         char text[] = "web 3 7 Error 100 200 x\nweb 4 broken\n";

@@ -330,8 +330,15 @@ TEST(a_checkpointed_termination_is_restored_unchanged)
                container_machine_has_succeeded(world.machine));
         REQUIRE(container_machine_terminated_state(world.machine));
         EXPECT_STREQ(container_machine_terminated_state(world.machine)->message, "words");
+        container_machine_recover_last(
+                world.machine,
+                &(ContainerExit){ .exit_code = 137, .started_at = 1, .finished_at = 1 },
+                "OOMKilled");
+        EXPECT_EQ(container_machine_last_state(world.machine)->exit_code, 137);
         EXPECT_EQ(container_machine_status(world.machine, "u", status), 0);
         EXPECT_EQ(status->restart_count, 2U);
+        EXPECT_EQ(status->last_state.exit_code, 137);
+        EXPECT_STREQ(status->last_state.reason, "OOMKilled");
         EXPECT_EQ(status->state.exit_code, 0);
         pod_status_done(&all);
         container_machine_recover(world.machine, 5, 3); /* it knows of one already */
