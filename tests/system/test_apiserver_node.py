@@ -162,6 +162,15 @@ def test_node_that_was_given_up_becomes_ready_with_an_event(make_member):
     assert is_ready(member)
 
 
+def test_cordoned_node_is_an_event(make_member):
+    member = make_member()
+    wait_ready(member)
+    for value, reason in ((True, "NodeNotSchedulable"), (False, "NodeSchedulable")):
+        member.api.patch("nodes", None, NODE_NAME, {"spec": {"unschedulable": value}})
+        event = wait_node_event(member, reason)
+        assert event["message"] == f"Node {NODE_NAME} status is now: {reason}" and event["count"] == 1
+
+
 def test_label_of_the_configuration_comes_back_and_an_event_says_why(make_member):
     member = make_member(nodeLabels={"disk": "ssd"})
     wait_ready(member)
