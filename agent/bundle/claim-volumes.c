@@ -86,18 +86,31 @@ static int check_persistent_volume(const BundleConfig *config, const DataObject 
         return check_volume_node(config, object, reterr);
 }
 
-int find_claimed_directory(const BundleConfig *config, const Pod *pod, const Volume *volume,
-                           HostPathVolumeSource *ret, Error *reterr) {
-        const DataObject *claim, *object;
+static int find_persistent_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                                  const DataObject **ret, Error *reterr) {
+        const DataObject *claim;
         int r = find_bound_claim(config, pod, volume, &claim, reterr);
 
         if (r < 0)
                 return r;
         r = object_lookup(&config->objects, OBJECT_PERSISTENT_VOLUME, "",
-                          claim->claim.spec.volume_name, &object, reterr);
-        if (r < 0)
-                return r;
-        r = check_persistent_volume(config, claim, object, reterr);
+                          claim->claim.spec.volume_name, ret, reterr);
+        return r < 0 ? r : check_persistent_volume(config, claim, *ret, reterr);
+}
+
+bool is_local_volume_writable(const BundleConfig *config, const Pod *pod, const Volume *volume) {
+        const ClaimVolumeSource *claim = volume->persistent_volume_claim;
+        const DataObject *object;
+
+        return find_persistent_volume(config, pod, volume, &object, NULL) >= 0 &&
+               object->volume.local && !(claim && claim->read_only);
+}
+
+int find_claimed_directory(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                           HostPathVolumeSource *ret, Error *reterr) {
+        const DataObject *object;
+        int r = find_persistent_volume(config, pod, volume, &object, reterr);
+
         if (r < 0)
                 return r;
         if (object->volume.host_path)

@@ -12,6 +12,9 @@
 int find_claimed_directory(const BundleConfig *config, const Pod *pod, const Volume *volume,
                            HostPathVolumeSource *ret, Error *reterr);
 
+/* The claim of a volume is bound to a local volume, which the pod may write: it gets fsGroup. */
+bool is_local_volume_writable(const BundleConfig *config, const Pod *pod, const Volume *volume);
+
 /* Whether all volumes of the pod can be mounted here. 0, or the first error: MountVolume.SetUp
  * failed for volume "x" : … */
 int check_pod_volumes(const BundleConfig *config, const Pod *pod, Error *reterr);

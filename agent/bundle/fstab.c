@@ -100,13 +100,27 @@ static void put_huge_pages_mount(FILE *out, const PodSpec *spec, const Volume *v
         (void) fprintf(out, " 0 0\n");
 }
 
+/* fsGroup of what other pods have written. */
+static void put_volume_group(FILE *out, const PodSecurityContext *context, const Volume *volume,
+                             const char *path) {
+        bool is_once = context->fs_group_change_policy == FS_GROUP_CHANGE_ON_ROOT_MISMATCH;
+
+        put_fstab_field(out, path);
+        (void) fprintf(out, "none none x-mainstay.group=%" PRId64 "%s,x-mainstay.volume=%s 0 0\n",
+                       context->fs_group.value, is_once ? ":root-mismatch" : "", volume->name);
+}
+
 /* Claims have been resolved once; see check_pod_volumes(). */
 static void put_claim_mount(FILE *out, const BundleConfig *config, const Pod *pod,
                             const Volume *volume, const char *target) {
         HostPathVolumeSource source;
 
-        if (find_claimed_directory(config, pod, volume, &source, NULL) >= 0)
-                put_host_path_mount(out, volume, &source, target);
+        if (find_claimed_directory(config, pod, volume, &source, NULL) < 0)
+                return;
+        if (pod->spec.security_context.fs_group.is_set &&
+            is_local_volume_writable(config, pod, volume))
+                put_volume_group(out, &pod->spec.security_context, volume, source.path);
+        put_host_path_mount(out, volume, &source, target);
 }
 
 static void put_pod_volume_mounts(FILE *out, const BundleConfig *config, const Pod *pod) {

@@ -55,6 +55,7 @@ static const struct {
         { "x-mainstay.volume=",   offsetof(MountSpec, volume)        },
         { "x-mainstay.beneath=",  offsetof(MountSpec, beneath)       },
         { "x-mainstay.label=",    offsetof(MountSpec, label)         },
+        { "x-mainstay.group=",    offsetof(MountSpec, group)         },
 };
 /* clang-format on */
 
@@ -157,10 +158,12 @@ static char *next_option(char **rest) {
 
 /* Options that contradict each other are refused: they would be ignored silently. */
 static int check_fstab_entry(const MountSpec *spec, Error *reterr) {
-        if (spec->label && (spec->bind || spec->data || spec->mode || !streq(spec->target, "none")))
+        bool is_none = spec->label || spec->group;
+
+        if (is_none && (spec->bind || spec->data || spec->mode || !streq(spec->target, "none")))
                 return error_setf(reterr, EINVAL,
-                                  "a line with x-mainstay.label must not be a mount");
-        if (spec->label)
+                                  "a line with x-mainstay.label or .group must not be a mount");
+        if (is_none)
                 return 0;
         if (spec->target[0] != '/')
                 return error_setf(reterr, EINVAL, "'%s' is not an absolute path", spec->target);
@@ -203,6 +206,7 @@ static void mount_spec_done(MountSpec *spec) {
         free(spec->idmap);
         free(spec->beneath);
         free(spec->label);
+        free(spec->group);
 }
 
 void fstab_done(Fstab *fstab) {

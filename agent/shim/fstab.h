@@ -14,7 +14,8 @@
  * Values may be quoted, because of commas in them, as mount(8) does with "context=".
  *
  * A line of kind "none", to the target "none", mounts nothing:
- *   x-mainstay.label=<label>     the source and everything in it get this SELinux label */
+ *   x-mainstay.label=<label>     the source and everything in it get this SELinux label
+ *   x-mainstay.group=<group>     or this group: volume-group.h */
 
 #include "common/error.h"
 
@@ -36,6 +37,7 @@ typedef struct MountSpec {
         char *idmap;
         char *beneath;
         char *label;
+        char *group;
 } MountSpec;
 
 typedef struct Fstab {

@@ -5,6 +5,7 @@
 #include "agent/shim/hostpath.h"
 #include "agent/shim/mountinfo.h"
 #include "agent/shim/subpath.h"
+#include "agent/shim/volume-group.h"
 #include "common/cleanup.h"
 #include "common/selinux.h"
 #include "common/strv.h"
@@ -230,6 +231,8 @@ static int label_mount_source(const MountSpec *spec, Error *reterr) {
 static int apply_mount(const MountSpec *spec, const char *root, Error *reterr) {
         if (spec->label)
                 return label_mount_source(spec, reterr);
+        if (spec->group)
+                return volume_set_group(spec->source, spec->group, reterr);
         return spec->bind ? mount_bind(spec, root, reterr) : mount_new(spec, root, reterr);
 }
 

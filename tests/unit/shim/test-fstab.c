@@ -26,7 +26,7 @@ TEST(a_line_becomes_a_mount)
                           "/z /run/z none bind,shared",
                           &fstab, NULL),
                   0);
-        EXPECT_EQ(fstab.n, 3);
+        EXPECT_EQ(fstab.n, 4);
         spec = &fstab.mounts[0];
         EXPECT_STREQ(spec->source, "tmpfs");
         EXPECT_STREQ(spec->target, "/run/x");
@@ -54,16 +54,19 @@ TEST(commas_between_quotes_are_part_of_a_value)
                 parse_test_fstab(
                         "overlay /x overlay lowerdir=/a,context=\"u:r:t:s0:c1,c2\",ro 0 0\n"
                         "/v none none x-mainstay.label=\"u:r:t:s0:c1,c2\",x-mainstay.volume=v 0 0\n"
-                        "/w none none x-mainstay.label=u:r:t 0 0\n",
+                        "/w none none x-mainstay.label=u:r:t 0 0\n"
+                        "/x none none x-mainstay.group=2000:root-mismatch,x-mainstay.volume=x 0 "
+                        "0\n",
                         &fstab, NULL),
                 0);
-        EXPECT_EQ(fstab.n, 3);
+        EXPECT_EQ(fstab.n, 4);
         EXPECT_STREQ(fstab.mounts[0].data, "lowerdir=/a,context=\"u:r:t:s0:c1,c2\"");
         EXPECT_EQ(fstab.mounts[0].flags, MS_RDONLY);
         EXPECT_STREQ(fstab.mounts[1].source, "/v");
         EXPECT_STREQ(fstab.mounts[1].label, "u:r:t:s0:c1,c2");
         EXPECT_STREQ(fstab.mounts[1].volume, "v");
         EXPECT_STREQ(fstab.mounts[2].label, "u:r:t");
+        EXPECT_STREQ(fstab.mounts[3].group, "2000:root-mismatch");
 }
 
 TEST(our_own_options_are_removed_from_the_mount_data)
@@ -76,7 +79,7 @@ TEST(our_own_options_are_removed_from_the_mount_data)
                           "/x /y none bind,x-mainstay.beneath=/x 0 0\n",
                           &fstab, NULL),
                   0);
-        EXPECT_EQ(fstab.n, 3);
+        EXPECT_EQ(fstab.n, 4);
         EXPECT_STREQ(fstab.mounts[0].volume, "data");
         EXPECT_STREQ(fstab.mounts[0].hostpath_type, "");
         EXPECT_STREQ(fstab.mounts[1].hostpath_type, "DirectoryOrCreate");
@@ -100,9 +103,9 @@ TEST(an_invalid_line_is_reported_with_its_number)
                 { "a /b tmpfs x-mainstay.hostpath=File 0 0",
                   "line 1: x-mainstay.hostpath, .beneath and .idmap need a bind mount" },
                 { "/a /b none bind,x-mainstay.label=u:r:t 0 0",
-                  "line 1: a line with x-mainstay.label must not be a mount" },
+                  "line 1: a line with x-mainstay.label or .group must not be a mount" },
                 { "/a none none ,x-mainstay.label=u:r:t,c1 0 0",
-                  "line 1: a line with x-mainstay.label must not be a mount" },
+                  "line 1: a line with x-mainstay.label or .group must not be a mount" },
         };
         char nul[] = "a /b tmpfs rw\0 0 0";
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The group of a volume of the node (kubelet: SetVolumeOwnership): everything in it gets fsGroup as
+ * its group, which may read and write, and new files in its directories inherit the group. */
+
+#include "common/error.h"
+
+/* 'group' is "<gid>", or "<gid>:root-mismatch": then nothing is done where the root of the volume
+ * has the group and the mode already (fsGroupChangePolicy OnRootMismatch). Follows no link; what is
+ * removed meanwhile is left out. 0, or -errno with a message. */
+int volume_set_group(const char *path, const char *group, Error *reterr);
