@@ -3,6 +3,7 @@
 
 #include "agent/kubeclient/pod-status-patch.h"
 
+#include "agent/model/status.h"
 #include "common/cleanup.h"
 
 #include <string.h>
@@ -103,6 +104,28 @@ static bool is_condition_reported(json_t *reported, json_t *ours) {
         return reported;
 }
 
+/* Conditions that only a node sets, and takes back. */
+static bool is_condition_withdrawn(const char *type, json_t *ours) {
+        return (streq(type, pod_condition_names[CONDITION_RESIZE_IN_PROGRESS]) ||
+                streq(type, pod_condition_names[CONDITION_EDIT_PENDING])) &&
+               !find_pod_condition(ours, type);
+}
+
+static int add_withdrawn_conditions(json_t *changed, json_t *reported, json_t *ours) {
+        json_t *condition;
+        size_t i;
+
+        json_array_foreach(reported, i, condition) {
+                const char *type = json_string_value(json_object_get(condition, "type"));
+
+                if (type && is_condition_withdrawn(type, ours) &&
+                    json_array_append_new(
+                            changed, json_pack("{s:s, s:s}", "$patch", "delete", "type", type)) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 static int add_changed_conditions(json_t *patch, json_t *reported, json_t *ours) {
         cleanup_with(json_decrefp) json_t *changed = json_array();
         size_t i;
@@ -118,6 +141,8 @@ static int add_changed_conditions(json_t *patch, json_t *reported, json_t *ours)
                     json_array_append_new(changed, build_condition_patch(other, condition)) < 0)
                         return -ENOMEM;
         }
+        if (add_withdrawn_conditions(changed, reported, ours) < 0)
+                return -ENOMEM;
         if (json_array_size(changed) == 0)
                 return 0;
         return json_object_set(patch, "conditions", changed) < 0 ? -ENOMEM : 0;

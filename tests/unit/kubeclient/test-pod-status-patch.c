@@ -45,6 +45,16 @@ TEST(condition_of_another_writer_stays)
                      "{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}", NULL);
 }
 
+TEST(condition_of_a_resize_that_is_done_gets_a_delete_directive)
+{
+        expect_patch("{\"conditions\":[{\"type\":\"PodResizeInProgress\",\"status\":\"True\"},"
+                     "{\"type\":\"DisruptionTarget\",\"status\":\"True\"},"
+                     "{\"type\":\"Ready\",\"status\":\"True\"}]}",
+                     "{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}",
+                     "{\"metadata\":{\"uid\":\"u-1\"},\"status\":{\"conditions\":["
+                     "{\"$patch\":\"delete\",\"type\":\"PodResizeInProgress\"}]}}");
+}
+
 TEST(unset_reason_of_a_condition_is_patched_to_null)
 {
         expect_patch(
