@@ -2,7 +2,9 @@
 #include "agent/pods/container-attempt.h"
 
 #include "agent/bundle/actual-resources.h"
+#include "agent/bundle/logs.h"
 #include "agent/model/signals.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -65,6 +67,68 @@ int container_attempt_user(ContainerAttempt *attempt, const ContainerInstance *c
                            unsigned number, ContainerUser *ret) {
         container_attempt_load_user(attempt, container, number);
         return attempt->user.is_known ? container_user_copy(&attempt->user, ret) : 0;
+}
+
+static void recover_known_end(ContainerAttempt *attempt, const ContainerInstance *container,
+                              const TerminatedContainer *known) {
+        ContainerMachine *machine = container->machine;
+        AttemptCheckpoint checkpoint;
+
+        if (!container_machine_recover_exit(machine, known->attempt, &known->exit, known->reason))
+                return;
+        attempt_checkpoint_parse(strna(known->checkpoint), &checkpoint);
+        container_attempt_adopt_take(attempt, &checkpoint, known->attempt);
+        attempt_checkpoint_done(&checkpoint);
+        if (known->has_previous)
+                container_machine_recover_last(machine, &known->previous, known->previous_reason);
+}
+
+/* The names of the logs have the restart count that no shim has. */
+void container_attempt_recover(ContainerAttempt *attempt, const ContainerInstance *container,
+                               const TerminatedContainers *terminated) {
+        const PodInstance *pod = container->pod;
+        const char *name = container->spec->name;
+        int last = bundle_last_logged_attempt(pod->context->bundle, pod->pod, name);
+        TerminatedContainer known;
+
+        if (last < 0)
+                return;
+        if (!terminated_containers_find(terminated, name, (unsigned) last, &known)) {
+                container_machine_recover(container->machine, (unsigned) last, now_realtime_usec());
+                return;
+        }
+        recover_known_end(attempt, container, &known);
+        terminated_container_done(&known);
+}
+
+static ContainerExit exit_of_state(const ContainerState *state) {
+        return (ContainerExit){ .exit_code = state->exit_code,
+                                .started_at = state->started_at,
+                                .finished_at = state->finished_at,
+                                .message = state->message };
+}
+
+bool container_describe_end(const ContainerInstance *container, const char *checkpoint,
+                            TerminatedContainer *ret) {
+        const ContainerMachine *machine = container->machine;
+        const ContainerState *end = container_machine_terminated_state(machine),
+                             *previous = container_machine_last_state(machine);
+
+        if (!end)
+                return false;
+        *ret = (TerminatedContainer){ .name = container->spec->name,
+                                      .attempt = container_machine_attempt(machine),
+                                      .exit = exit_of_state(end),
+                                      .has_previous = previous != NULL,
+                                      .text = strdup(checkpoint) };
+        ret->checkpoint = ret->text;
+        (void) snprintf(ret->reason, sizeof(ret->reason), "%s", strna(end->reason));
+        if (previous) {
+                ret->previous = exit_of_state(previous);
+                (void) snprintf(ret->previous_reason, sizeof(ret->previous_reason), "%s",
+                                strna(previous->reason));
+        }
+        return true;
 }
 
 void container_attempt_done(ContainerAttempt *attempt) {

@@ -6,6 +6,7 @@
 
 #include "agent/pods/attempt-checkpoint.h"
 #include "agent/pods/container-instance.h"
+#include "agent/pods/terminated-containers.h"
 
 typedef struct ContainerAttempt {
         bool has_run; /* in this sandbox, and since the last restart of all containers */
@@ -32,5 +33,15 @@ void container_attempt_load_user(ContainerAttempt *attempt, const ContainerInsta
 /* The user that an attempt runs as; empty where it is not known. 0 or -ENOMEM. */
 int container_attempt_user(ContainerAttempt *attempt, const ContainerInstance *container,
                            unsigned number, ContainerUser *ret);
+
+/* No shim knows the container; its logs and the checkpoint of terminated containers say how it
+ * ended. */
+void container_attempt_recover(ContainerAttempt *attempt, const ContainerInstance *container,
+                               const TerminatedContainers *terminated);
+
+/* How a container has ended, with the checkpoint of its attempt; messages are borrowed. False: it
+ * has not. */
+bool container_describe_end(const ContainerInstance *container, const char *checkpoint,
+                            TerminatedContainer *ret);
 
 void container_attempt_done(ContainerAttempt *attempt);

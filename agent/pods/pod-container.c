@@ -425,6 +425,7 @@ ContainerOrderEntry pod_container_order_entry(const PodContainer *c) {
                 .has_started = container_machine_has_started(machine) &&
                                container_probes_have_started(&c->probes),
                 .is_waiting = container_machine_is_waiting(machine),
+                .holds_next = container_machine_awaits_post_start(machine),
                 .is_finished = container_machine_is_finished(machine),
                 .has_succeeded = container_machine_has_succeeded(machine),
         };
@@ -624,69 +625,16 @@ void pod_container_on_sandbox_lost(PodContainer *c, uint64_t now) {
         container_machine_on_sandbox_lost(c->instance.machine, now);
 }
 
-static ContainerExit exit_of_state(const ContainerState *state) {
-        return (ContainerExit){ .exit_code = state->exit_code,
-                                .started_at = state->started_at,
-                                .finished_at = state->finished_at,
-                                .message = state->message };
-}
-
-static void recover_terminated_container(PodContainer *c, const TerminatedContainer *known) {
-        ContainerMachine *machine = c->instance.machine;
-        AttemptCheckpoint checkpoint;
-
-        if (!container_machine_recover_exit(machine, known->attempt, &known->exit, known->reason))
-                return;
-        attempt_checkpoint_parse(strna(known->checkpoint), &checkpoint);
-        container_attempt_adopt_take(&c->last, &checkpoint, known->attempt);
-        attempt_checkpoint_done(&checkpoint);
-        if (known->has_previous)
-                container_machine_recover_last(machine, &known->previous, known->previous_reason);
-}
-
 bool pod_container_describe_end(const PodContainer *c, TerminatedContainer *ret) {
-        const ContainerMachine *machine = c->instance.machine;
-        const ContainerState *end = container_machine_terminated_state(machine),
-                             *previous = container_machine_last_state(machine);
         char checkpoint[ATTEMPT_CHECKPOINT_MAX];
 
-        if (!end)
-                return false;
         print_container_checkpoint(c, checkpoint);
-        *ret = (TerminatedContainer){ .name = c->instance.spec->name,
-                                      .attempt = container_machine_attempt(machine),
-                                      .exit = exit_of_state(end),
-                                      .has_previous = previous != NULL,
-                                      .text = strdup(checkpoint) };
-        ret->checkpoint = ret->text;
-        (void) snprintf(ret->reason, sizeof(ret->reason), "%s", strna(end->reason));
-        if (previous) {
-                ret->previous = exit_of_state(previous);
-                (void) snprintf(ret->previous_reason, sizeof(ret->previous_reason), "%s",
-                                strna(previous->reason));
-        }
-        return true;
+        return container_describe_end(&c->instance, checkpoint, ret);
 }
 
-/* The names of the logs have the restart count that no shim has. */
 void pod_container_recover(PodContainer *c, const TerminatedContainers *terminated) {
-        const PodInstance *pod = c->instance.pod;
-        ContainerMachine *machine = c->instance.machine;
-        const char *name = c->instance.spec->name;
-        TerminatedContainer known;
-        int last;
-
-        if (!container_machine_is_waiting(machine))
-                return;
-        last = bundle_last_logged_attempt(pod->context->bundle, pod->pod, name);
-        if (last < 0)
-                return;
-        if (!terminated_containers_find(terminated, name, (unsigned) last, &known)) {
-                container_machine_recover(machine, (unsigned) last, now_realtime_usec());
-                return;
-        }
-        recover_terminated_container(c, &known);
-        terminated_container_done(&known);
+        if (container_machine_is_waiting(c->instance.machine))
+                container_attempt_recover(&c->last, &c->instance, terminated);
 }
 
 unsigned pod_container_generation(const PodContainer *c) {

@@ -184,6 +184,9 @@ uint64_t container_machine_finished_at(
 /* It runs, and the next container in the pod's order may start. */
 bool container_machine_has_started(const ContainerMachine *container);
 
+/* Its postStart hook runs, or will once it has started; not while it waits after a failure. */
+bool container_machine_awaits_post_start(const ContainerMachine *container);
+
 /* A restart rule asks for a restart of all containers, after what is left of the delay. */
 bool container_machine_wants_restart_all(const ContainerMachine *container,
                                          uint64_t *ret_delay_usec);

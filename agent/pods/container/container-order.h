@@ -2,7 +2,8 @@
 #pragma once
 
 /* The order in which a pod's containers start and stop: init containers one after another, each
- * until it has completed or, a sidecar, until it has started; then all main containers together.
+ * until it has completed or, a sidecar, until it has started; then all main containers together,
+ * except that one with a postStart hook is waited for by those after it until the hook has ended.
  * Main containers stop first, then the sidecars in reverse order. Ephemeral containers start at any
  * time, stop with the main containers, and the others wait for none of them. Pure: facts in,
  * actions out. */
@@ -22,6 +23,7 @@ typedef struct ContainerOrderEntry {
         bool has_run;     /* in this sandbox, and since all were restarted */
         bool has_started; /* it runs, and others may depend on it */
         bool is_waiting;  /* to be started */
+        bool holds_next;  /* its postStart hook is due, or runs */
         bool is_finished;
         bool has_succeeded;          /* finished, with 0 */
         ContainerOrderAction action; /* out */

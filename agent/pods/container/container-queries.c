@@ -80,6 +80,16 @@ bool container_machine_has_started(const ContainerMachine *c) {
         return c->state == MACHINE_RUNNING;
 }
 
+bool container_machine_awaits_post_start(const ContainerMachine *c) {
+        static const bool is_before_end_of_hook[N_MACHINE_STATES] = {
+                [MACHINE_IDLE] = true,     [MACHINE_PULLING] = true,    [MACHINE_QUEUED] = true,
+                [MACHINE_CREATING] = true, [MACHINE_POST_START] = true,
+        };
+
+        return c->spec->lifecycle && c->spec->lifecycle->post_start &&
+               is_before_end_of_hook[c->state];
+}
+
 bool container_machine_wants_restart_all(const ContainerMachine *c, uint64_t *ret_delay_usec) {
         if (!c->wants_restart_all)
                 return false;

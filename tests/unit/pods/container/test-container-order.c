@@ -8,8 +8,8 @@ enum {
 };
 
 /* A pod as a word: a letter for each container. Of init: 'i' waits, 'r' runs, 'd' is done, 'x' has
- * failed; sidecars: 's' waits, 'u' is up, 'e' has ended; others: 'm' waits, 'M' runs, 'D' is done;
- * ephemeral ones: 'p' waits, 'P' runs. */
+ * failed; sidecars: 's' waits, 'u' is up, 'e' has ended; others: 'm' waits, 'M' runs, 'D' is done,
+ * with a hook: 'h' waits, 'H' runs it; ephemeral ones: 'p' waits, 'P' runs. */
 static ContainerOrderEntry entry_of(char letter) {
         ContainerOrderEntry entry = { .role = ROLE_MAIN };
 
@@ -19,9 +19,10 @@ static ContainerOrderEntry entry_of(char letter) {
                 entry.role = ROLE_SIDECAR;
         else if (strchr("pP", letter))
                 entry.role = ROLE_EPHEMERAL;
-        entry.is_waiting = strchr("ismp", letter) != NULL;
+        entry.is_waiting = strchr("ismhp", letter) != NULL;
         entry.has_run = !entry.is_waiting;
         entry.has_started = strchr("ruMP", letter) != NULL;
+        entry.holds_next = letter == 'h' || letter == 'H';
         entry.is_finished = strchr("dxeD", letter) != NULL;
         entry.has_succeeded = letter == 'd' || letter == 'D';
         return entry;
@@ -88,6 +89,12 @@ TEST(init_containers_start_in_order_and_main_containers_together)
                 { "sdMm", "s..s" },
                 { "iM", ".." },
                 { "usrm", ".s.." },
+                /* A postStart hook holds what comes after its container. */
+                { "hmm", "s.." },
+                { "Hmm", "..." },
+                { "Mmm", ".ss" },
+                { "mhm", "ss." },
+                { "hhp", "s.s" },
                 /* An ephemeral container starts at any time, and nothing waits for it. */
                 { "imp", "s.s" },
                 { "rmp", "..s" },
