@@ -6,6 +6,7 @@
 
 #include "agent/model/config.h"
 #include "agent/model/image.h"
+#include "agent/model/node-status.h"
 #include "agent/model/node.h"
 #include "agent/model/object.h"
 #include "agent/model/service.h"
@@ -39,7 +40,8 @@ typedef struct BundleConfig {
         bool has_limited_swap;      /* swap behavior LimitedSwap: pods may use a share of it */
         bool can_limit_swap;        /* the kernel can limit swap; see swap.h */
         int64_t storage_capacity;   /* bytes of the filesystem that pods write to */
-        int64_t cpu_capacity_milli; /* of the node, for a limit of the downward API that is unset */
+        int64_t cpu_capacity_milli; /* of the node */
+        NodeResources allocatable;  /* for limits of the downward API that are unset */
         int64_t pids_limit;         /* of a pod; < 0: none */
         NodeReservation reserved;   /* what all pods together cannot have; zero: nothing */
         int oom_score_adj_min;      /* the lowest value that the agent may set */

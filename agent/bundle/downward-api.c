@@ -100,15 +100,17 @@ static int64_t divide_up(int64_t value, int64_t divisor) {
         return value / divisor + (value % divisor > 0);
 }
 
-/* A container without a limit may use the whole capacity of the node. */
-static int64_t node_capacity_of(const BundleConfig *config, ResourceType type) {
+/* A container without a limit may use what the pod may, or all pods together. */
+static int64_t limit_of_pod_or_node(const BundleConfig *config, const Pod *pod, ResourceType type) {
+        const ResourceList *limits = &pod->spec.resources.limits;
+
         switch (type) {
         case RESOURCE_CPU:
-                return config->cpu_capacity_milli;
+                return limits->cpu.milli > 0 ? limits->cpu.milli : config->allocatable.cpu_milli;
         case RESOURCE_MEMORY:
-                return config->memory_capacity;
+                return limits->memory.value > 0 ? limits->memory.value : config->allocatable.memory;
         case RESOURCE_EPHEMERAL_STORAGE:
-                return config->storage_capacity;
+                return config->allocatable.ephemeral_storage;
         case RESOURCE_HUGE_PAGES_1GI:
         case RESOURCE_HUGE_PAGES_2MI:
         case N_RESOURCE_TYPES:
@@ -133,7 +135,7 @@ char *downward_api_resource_value(const BundleConfig *config, const Pod *pod,
         value = type == RESOURCE_CPU ? quantity->milli : quantity->value;
         divisor = type == RESOURCE_CPU ? selector->divisor.milli : selector->divisor.value;
         if (is_limit && value == 0)
-                value = node_capacity_of(config, type);
+                value = limit_of_pod_or_node(config, pod, type);
         if (divisor == 0)
                 divisor = type == RESOURCE_CPU ? 1000 : 1;
         return asprintf(&text, "%" PRId64, divide_up(value, divisor)) < 0 ? NULL : text;

@@ -248,11 +248,13 @@ static int expand_sub_path(const RuntimeSpecInput *input, const VolumeMount *mou
         if (r < 0)
                 return r;
         if (missing)
-                return error_setf(reterr, EINVAL, "missing value for \"%s\" in subPathExpr '%s'",
-                                  missing, mount->sub_path_expr);
+                return error_setf(reterr, BUNDLE_CONFIG_ERROR,
+                                  "missing value for \"%s\" in subPathExpr '%s'", missing,
+                                  mount->sub_path_expr);
         r = check_descending_path(path, reterr);
         if (r < 0)
-                return error_prefixf(reterr, r, "subPathExpr '%s'", mount->sub_path_expr);
+                return error_prefixf(reterr, r == -EINVAL ? -BUNDLE_CONFIG_ERROR : r,
+                                     "subPathExpr '%s'", mount->sub_path_expr);
         *ret = TAKE_PTR(path);
         return 0;
 }

@@ -9,6 +9,8 @@
 
 BundleConfig make_bundle_config(const Config *config, const MachineInfo *machine,
                                 const AgentPaths *paths, bool has_slices) {
+        int64_t storage = machine_storage_capacity(paths->state_dir);
+
         return (BundleConfig){
                 .run_dir = paths->run_dir,
                 .state_dir = paths->state_dir,
@@ -23,7 +25,8 @@ BundleConfig make_bundle_config(const Config *config, const MachineInfo *machine
                 .swap_capacity = machine->swap_capacity,
                 .has_limited_swap = config->memory_swap.swap_behavior == SWAP_LIMITED,
                 .can_limit_swap = swap_is_limitable(cgroup_version()),
-                .storage_capacity = machine_storage_capacity(paths->state_dir),
+                .storage_capacity = storage,
+                .allocatable = find_allocatable_resources(config, machine, storage),
                 .pids_limit = config->pod_pids_limit.is_set ? config->pod_pids_limit.value : -1,
                 .oom_score_adj_min = machine->oom_score_adj_min,
                 .cpu_capacity_milli = (int64_t) machine->n_cpus * 1000,
