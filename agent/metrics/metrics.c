@@ -124,6 +124,7 @@ static void write_agent_metrics(FILE *out, const AgentMetrics *counts, const cha
                 { "kubelet_running_containers", "gauge", NULL, "container_state=\"running\"", counts->containers_running },
                 { "kubelet_running_containers", "gauge", NULL, "container_state=\"unknown\"", counts->containers_unknown },
                 { "kubelet_started_pods_total", "counter", "Pods started since the agent started.", NULL, (double) counts->pods_started },
+                { "kubelet_started_user_namespaced_pods_total", "counter", "Pods with users of their own started since the agent started.", NULL, (double) counts->user_pods_started },
                 { "kubelet_started_containers_total", "counter", "Container starts since the agent started.", "container_type=\"container\"", (double) counts->containers_started },
                 { "kubelet_started_containers_errors_total", "counter", "Container starts that failed since the agent started.", "container_type=\"container\"", (double) counts->containers_start_errors },
                 { "mainstay_pods", "gauge", "Pods that exist on this node, including those that terminate.", NULL, counts->pods },

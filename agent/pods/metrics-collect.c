@@ -71,6 +71,7 @@ AgentMetrics collect_agent_counts(const char *node_name, PodManager *pod_manager
                 .pods_desired = totals.pods_desired,
                 .pods = totals.pods,
                 .pods_started = totals.pods_started,
+                .user_pods_started = totals.user_pods_started,
                 .containers_started = totals.containers_started,
                 .containers_restarted = totals.containers_restarted,
                 .containers_start_errors = totals.containers_start_errors,

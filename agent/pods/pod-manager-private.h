@@ -38,7 +38,7 @@ struct PodManager {
         void *userdata;
         PodEntry *entries; /* sorted by key */
         sd_event_source *step_source;
-        uint64_t n_pods_started;
+        uint64_t n_pods_started, n_user_pods_started;
         OrphanedPods *orphans;
         bool has_swept_orphans;
         const ShutdownStage *stages; /* NULL: no node shutdown is under way */

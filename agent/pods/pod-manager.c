@@ -499,6 +499,7 @@ static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr)
         log_info("Starting pod %s of %s", entry->description, pod_source_format(&entry->source));
         pod_entry_forget_next(entry);
         manager->n_pods_started++;
+        manager->n_user_pods_started += pod_has_own_users(&pod_worker_pod(entry->worker)->spec);
         manager->qos_is_due = true;
         return 0;
 }
@@ -708,6 +709,7 @@ bool pod_manager_is_empty(const PodManager *manager) {
 PodManagerCounts pod_manager_counts(const PodManager *manager) {
         PodManagerCounts counts = {
                 .pods_started = manager->n_pods_started,
+                .user_pods_started = manager->n_user_pods_started,
                 .containers_started = manager->context.n_containers_started,
                 .containers_restarted = manager->context.n_containers_restarted,
                 .containers_start_errors = manager->context.n_start_errors,

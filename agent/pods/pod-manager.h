@@ -191,7 +191,7 @@ bool pod_manager_is_synced(const PodManager *manager);
 typedef struct PodManagerCounts {
         unsigned pods_desired;
         unsigned pods;
-        uint64_t pods_started;
+        uint64_t pods_started, user_pods_started;
         uint64_t containers_started;
         uint64_t containers_restarted;
         uint64_t containers_start_errors;
