@@ -341,7 +341,8 @@ static int open_image_store(Agent *agent, Error *reterr) {
                                      .is_wanted = is_image_used_by_pods,
                                      .gc_high_percent = agent->config.image_gc_high_percent,
                                      .gc_low_percent = agent->config.image_gc_low_percent,
-                                     .gc_min_age_usec = agent->config.image_gc_min_age_usec },
+                                     .gc_min_age_usec = agent->config.image_gc_min_age_usec,
+                                     .gc_max_age_usec = agent->config.image_gc_max_age_usec },
                 on_images_changed, agent, &agent->images, reterr);
 }
 

@@ -4,7 +4,8 @@
  * with the high threshold (imageGCHighThresholdPercent); if it is exceeded, the least recently used
  * images are removed one at a time, down to the low threshold. A child removes each; until it has
  * ended, no image is unpacked, which might use a layer that is being removed. There is no timer:
- * without writes the disk does not fill.
+ * without writes the disk does not fill. Only with imageMaximumGCAge is there one, for the next
+ * image that has not been used for so long; it is removed however full the disk is.
  *
  * Never removed: images that a container uses, that a desired pod names, or that an archive in
  * preload/ has. */
@@ -106,6 +107,75 @@ static int find_oldest_image(ImageStore *store, const char *digest, void *userda
         return 0;
 }
 
+/* ---- age ---- */
+
+typedef struct AgedImages {
+        uint64_t now;
+        char digest[sizeof(DIGEST_PREFIX) + 64]; /* one that is too old */
+        uint64_t next_usec;                      /* until the next one is */
+        char **used;
+} AgedImages;
+
+/* An image that is no longer in use was used until now: the end of a pod is a reason to look. */
+static int check_image_age(ImageStore *store, const char *digest, void *userdata) {
+        AgedImages *aged = userdata;
+        uint64_t age;
+
+        if (is_image_in_use(store, digest))
+                return strv_append(&aged->used, digest);
+        if (strv_contains(store->gc.used, digest))
+                image_store_touch_record(store, digest);
+        if (!is_image_removable(store, digest))
+                return 0;
+        age = aged->now - MIN(aged->now, image_last_used_at(store, digest));
+        if (age < store->gc.max_age_usec)
+                aged->next_usec = MIN(aged->next_usec, store->gc.max_age_usec - age);
+        else if (!aged->digest[0])
+                (void) snprintf(aged->digest, sizeof(aged->digest), "%s", digest);
+        return 0;
+}
+
+static void arm_image_age_timer(ImageStore *store, uint64_t usec) {
+        (void) sd_event_source_set_time_relative(store->gc.age_timer, usec);
+        (void) sd_event_source_set_enabled(store->gc.age_timer, SD_EVENT_ONESHOT);
+}
+
+static int on_image_age_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        ImageStore *store = userdata;
+
+        store->gc.is_age_due = true;
+        image_gc_remove_next(store);
+        return 0;
+}
+
+/* What desired pods need is not known at the start of the agent. */
+static bool is_image_age_due(const ImageStore *store) {
+        return store->gc.max_age_usec > 0 && store->gc.is_age_due &&
+               now_boottime_usec() - store->gc.started_at >= store->gc.max_age_usec;
+}
+
+static void postpone_aged_images(ImageStore *store) {
+        if (!is_image_age_due(store))
+                return;
+        store->gc.is_age_due = false;
+        arm_image_age_timer(store, store->gc.max_age_usec);
+}
+
+static char *take_aged_image(ImageStore *store) {
+        AgedImages aged = { .now = now_realtime_usec(), .next_usec = store->gc.max_age_usec };
+
+        if (!is_image_age_due(store))
+                return NULL;
+        (void) foreach_image_record(store, check_image_age, &aged);
+        strv_free(store->gc.used);
+        store->gc.used = aged.used;
+        if (aged.digest[0])
+                return strdup(aged.digest);
+        store->gc.is_age_due = false;
+        arm_image_age_timer(store, aged.next_usec);
+        return NULL;
+}
+
 /* ---- disk usage ---- */
 
 static bool is_disk_fuller_than(const ImageStore *store, unsigned percent) {
@@ -145,6 +215,7 @@ static void on_image_removed(const ChildResult *result, void *userdata) {
                 log_warning("Cannot remove image %s: %s", store->gc.removing_digest,
                             error_message(&error, r));
                 store->gc.is_freeing_space = false;
+                postpone_aged_images(store); /* it would be the next one again */
         } else
                 log_info("Removed image %s", store->gc.removing_digest);
         free(store->gc.removing_digest);
@@ -219,12 +290,14 @@ void image_gc_remove_next(ImageStore *store) {
         digest = take_queued_removal(store);
         if (!digest)
                 digest = take_image_above_threshold(store);
+        if (!digest)
+                digest = take_aged_image(store);
         if (digest)
                 (void) start_image_removal(store, digest);
 }
 
 void image_gc_schedule(ImageStore *store) {
-        store->gc.is_due = true;
+        store->gc.is_due = store->gc.is_age_due = true;
         (void) image_store_schedule_work(store);
 }
 
@@ -232,16 +305,25 @@ void image_store_check_disk_usage(ImageStore *store) {
         image_gc_schedule(store);
 }
 
-void image_gc_init(ImageStore *store, const ImageStoreConfig *config) {
+int image_gc_init(ImageStore *store, const ImageStoreConfig *config) {
         store->gc.high_percent = config->gc_high_percent;
         store->gc.low_percent = config->gc_low_percent;
         store->gc.min_age_usec = config->gc_min_age_usec;
+        store->gc.max_age_usec = config->gc_max_age_usec;
+        store->gc.started_at = now_boottime_usec();
+        if (store->gc.max_age_usec == 0)
+                return 0;
+        return sd_event_add_time_relative(store->event, &store->gc.age_timer, CLOCK_BOOTTIME,
+                                          store->gc.max_age_usec, USEC_PER_SEC, on_image_age_timer,
+                                          store);
 }
 
 void image_gc_done(ImageStore *store) {
         child_free(store->gc.child);
         free(store->gc.removing_digest);
         strv_free(store->gc.removal_queue);
+        strv_free(store->gc.used);
+        sd_event_source_disable_unref(store->gc.age_timer);
 }
 
 /* ---- manual removal ---- */

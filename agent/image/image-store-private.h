@@ -67,6 +67,11 @@ typedef struct ImageGc {
         unsigned high_percent; /* imageGCHighThresholdPercent */
         unsigned low_percent;  /* imageGCLowThresholdPercent */
         uint64_t min_age_usec; /* imageMinimumGCAge */
+        uint64_t max_age_usec; /* imageMaximumGCAge; 0: none */
+        uint64_t started_at;   /* boot time: images count as used until then */
+        char **used;           /* digests that the last look at the ages found in use */
+        bool is_age_due;       /* the ages of the images are to be looked at */
+        sd_event_source *age_timer;
 } ImageGc;
 
 struct ImageStore {
@@ -94,6 +99,9 @@ struct ImageStore {
 /* 0 with a new reference; -ENOENT if it is incomplete. */
 int image_store_load_image(ImageStore *store, const char *reference, const char *digest,
                            Image **ret, Error *reterr);
+
+/* The image is used now, for garbage collection. */
+void image_store_touch_record(const ImageStore *store, const char *digest);
 
 /* Answers all requests of a job: with its image, or with its error. */
 void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int r,
@@ -141,7 +149,8 @@ void image_gc_schedule(ImageStore *store);
 /* Removes the next image, if one is due and no job runs. */
 void image_gc_remove_next(ImageStore *store);
 
-void image_gc_init(ImageStore *store, const ImageStoreConfig *config);
+/* 0 or -errno. */
+int image_gc_init(ImageStore *store, const ImageStoreConfig *config);
 void image_gc_done(ImageStore *store);
 
 /* ---- preload.c ---- */

@@ -96,8 +96,7 @@ static int cache_image(ImageStore *store, Image *image) {
         return 0;
 }
 
-/* The time of last use is for garbage collection. */
-static void touch_image_record(const ImageStore *store, const char *digest) {
+void image_store_touch_record(const ImageStore *store, const char *digest) {
         char path[RECORD_PATH_SIZE];
 
         if (image_record_path(digest, path) >= 0)
@@ -111,7 +110,7 @@ int image_store_load_image(ImageStore *store, const char *reference, const char 
 
         if (streq_ptr(store->gc.removing_digest, digest))
                 return -ENOENT;
-        touch_image_record(store, digest);
+        image_store_touch_record(store, digest);
         for (size_t i = 0; i < store->n_images; i++)
                 if (streq(store->images[i]->digest, digest) &&
                     streq(store->images[i]->reference, reference)) {
@@ -353,7 +352,9 @@ int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_cha
         store->is_wanted = config->is_wanted;
         store->userdata = userdata;
         store->config = config->config;
-        image_gc_init(store, config);
+        r = image_gc_init(store, config);
+        if (r < 0)
+                return r;
         store->helper_path = strdup(config->helper_path);
         if (!store->helper_path)
                 return -ENOMEM;

@@ -29,6 +29,7 @@ typedef struct ImageStoreConfig {
         unsigned gc_high_percent;    /* disk usage above which images are removed … */
         unsigned gc_low_percent;     /* … until it is below this. 0: never */
         uint64_t gc_min_age_usec;    /* since an image was last used */
+        uint64_t gc_max_age_usec; /* after which it is removed, however full the disk; 0: never */
 } ImageStoreConfig;
 
 /* Called from the loop when the set of available images may have grown, or the error of an archive

@@ -36,6 +36,7 @@ void config_done(Config *config) {
 static void unset_zero_durations(Config *config) {
         char **const durations[] = {
                 &config->image_minimum_gc_age,
+                &config->image_maximum_gc_age,
                 &config->shutdown_grace_period,
                 &config->shutdown_grace_period_critical_pods,
                 &config->eviction_pressure_transition_period,
@@ -204,6 +205,7 @@ static void resolve_shutdown_stages(Config *config) {
 static int resolve_image_gc(Config *config, Error *reterr) {
         int64_t high = config->image_gc_high_threshold_percent.value;
         int64_t low = config->image_gc_low_threshold_percent.value;
+        int r;
 
         if (low >= high)
                 return error_setf(reterr, EINVAL,
@@ -212,7 +214,16 @@ static int resolve_image_gc(Config *config, Error *reterr) {
                                   (long long) low, (long long) high);
         config->image_gc_high_percent = (unsigned) high;
         config->image_gc_low_percent = (unsigned) low;
-        return duration_parse(config->image_minimum_gc_age, &config->image_gc_min_age_usec);
+        r = duration_parse(config->image_minimum_gc_age, &config->image_gc_min_age_usec);
+        if (r >= 0 && config->image_maximum_gc_age)
+                r = duration_parse(config->image_maximum_gc_age, &config->image_gc_max_age_usec);
+        if (r >= 0 && config->image_maximum_gc_age &&
+            config->image_gc_max_age_usec <= config->image_gc_min_age_usec)
+                return error_setf(reterr, EINVAL,
+                                  "imageMaximumGCAge must be greater than imageMinimumGCAge, %s is "
+                                  "not greater than %s",
+                                  config->image_maximum_gc_age, config->image_minimum_gc_age);
+        return r;
 }
 
 /* The kubelet's two settings, unless ours is set; without any of them the default of Mainstay. */

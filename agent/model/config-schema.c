@@ -320,7 +320,7 @@ static const Field config_fields[] = {
         REFUSED("nodeStatusReportFrequency"),
         REFUSED("nodeLeaseDurationSeconds"),
         FIELD("imageMinimumGCAge", STRING, Config, image_minimum_gc_age, .check = check_duration),
-        REFUSED("imageMaximumGCAge"),
+        FIELD("imageMaximumGCAge", STRING, Config, image_maximum_gc_age, .check = check_duration),
         FIELD("imageGCHighThresholdPercent", INT, Config, image_gc_high_threshold_percent,
               .min = 0, .max = 100),
         FIELD("imageGCLowThresholdPercent", INT, Config, image_gc_low_threshold_percent,

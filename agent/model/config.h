@@ -172,8 +172,9 @@ typedef struct Config {
         OptionalInt image_gc_high_threshold_percent; /* 85 */
         OptionalInt image_gc_low_threshold_percent;  /* 80 */
         char *image_minimum_gc_age;                  /* Go duration: "2m" */
-        OptionalBool serialize_image_pulls;          /* with the next one, limits parallel pulls */
-        OptionalInt max_parallel_image_pulls;        /* mainstay.maxParallelPulls overrides it */
+        char *image_maximum_gc_age;
+        OptionalBool serialize_image_pulls;   /* with the next one, limits parallel pulls */
+        OptionalInt max_parallel_image_pulls; /* mainstay.maxParallelPulls overrides it */
         StringMap eviction_hard; /* by signal: "100Mi", "10%"; see 'eviction' for the defaults */
         StringMap eviction_soft;
         StringMap eviction_soft_grace_period; /* by signal: Go durations */
@@ -195,6 +196,7 @@ typedef struct Config {
         unsigned image_gc_high_percent; /* 100: never */
         unsigned image_gc_low_percent;
         uint64_t image_gc_min_age_usec;
+        uint64_t image_gc_max_age_usec; /* 0: none */
         uint64_t log_max_size_bytes;
         uint64_t back_off_initial_usec; /* 10 s, or the maximum where that is shorter */
         uint64_t back_off_max_usec;     /* 300 s */

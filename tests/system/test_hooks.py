@@ -50,6 +50,19 @@ def test_a_container_does_not_run_before_its_hook_is_done(node):
     assert sorted(hook_records(node)) == ["hook", "started"]
 
 
+def test_containers_after_one_with_a_post_start_hook_wait_for_its_end(node):
+    pod = hooked(node, "slow", lifecycle={"postStart": shell(AWAIT_START + AWAIT + "echo hook >> /v/story")})
+    pod["spec"]["containers"].append(specs.container(
+        "next", f"echo next >> /v/story; {specs.IDLE}", volumeMounts=[specs.mount("v", "/v")]))
+    node.drop(pod)
+    world.wait(lambda: hook_records(node) == ["started"], lambda: f"the first has started: {hook_records(node)}")
+    node.restart()
+    assert node.status("slow", "next")["state"]["waiting"]["reason"] == "ContainerCreating"
+    release(node)
+    node.wait_running("slow")
+    world.wait(lambda: hook_records(node) == ["started", "hook", "next"], lambda: f"their order: {hook_records(node)}")
+
+
 def test_a_failed_post_start_hook_kills_the_container_with_its_message(node):
     node.drop(hooked(node, "fails", lifecycle={"postStart": shell(AWAIT_START + "echo no way; exit 3")}))
     message = node.wait_waiting("fails", "PostStartHookError")

@@ -431,16 +431,40 @@ def test_removing_images_during_pulls_keeps_shared_layers(registry, archive, pul
 
 # Image garbage collection
 
+def push_with_a_file(registry, archive, tmp_path, name, size):
+    """An image of its own: the archive's with one more file."""
+    layout = f"{tmp_path}/{name}"
+    subprocess.run(["skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:x"], check=True, capture_output=True)
+    rootfs = tmp_path / f"{name}.tree"
+    rootfs.mkdir()
+    (rootfs / name).write_bytes(os.urandom(size))
+    subprocess.run(["umoci", "insert", "--image", f"{layout}:x", str(rootfs / name), f"/{name}"], check=True,
+                   capture_output=True)
+    registry.push(f"oci:{layout}:x", f"team/{name}:1")
+
+
+def test_image_that_is_not_used_for_its_maximum_age_is_removed(registry, archive, make_node, tmp_path):
+    for name in ("a", "b", "c"):
+        push_with_a_file(registry, archive, tmp_path, name, 512)
+    a, b, c = (f"{registry.host}/team/{name}:1" for name in ("a", "b", "c"))
+    node = make_node(archive=None, config={"imageMinimumGCAge": "1s", "imageMaximumGCAge": "4s",
+                                           "mainstay": {"insecureRegistries": [registry.host]}})
+    node.launch(pod("web", a))
+    node.launch(pod("other", b))
+    assert node.cli("images", "pull", c).returncode == 0
+    wait(lambda: names_of(node) == {a, b}, lambda: f"the image that nothing uses is gone: {names_of(node)}\n{node.said()[-3000:]}")
+    node.remove("other")
+    node.wait_gone("other")
+    wait(lambda: names_of(node) == {a}, lambda: f"that of the pod that has ended is gone: {names_of(node)}\n{node.said()[-3000:]}")
+    assert world.is_alive(node.init("web"))
+    node.restart()
+    node.wait_running("web")
+    assert names_of(node) == {a}
+
+
 def test_image_garbage_collection_removes_the_oldest_unused_images(registry, archive, make_node, tmp_path):
     for name in ("a", "b", "c", "d", "e"):
-        layout = f"{tmp_path}/{name}"
-        subprocess.run(["skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:x"], check=True, capture_output=True)
-        rootfs = tmp_path / f"{name}.tree"
-        rootfs.mkdir()
-        (rootfs / name).write_bytes(os.urandom(8000 * 512))
-        subprocess.run(["umoci", "insert", "--image", f"{layout}:x", str(rootfs / name), f"/{name}"], check=True,
-                       capture_output=True)
-        registry.push(f"oci:{layout}:x", f"team/{name}:1")
+        push_with_a_file(registry, archive, tmp_path, name, 8000 * 512)
     node = make_node(archive=None, start=False, config={
         "imageGCHighThresholdPercent": 60, "imageGCLowThresholdPercent": 45, "imageMinimumGCAge": "1ms",
         "mainstay": {"insecureRegistries": [registry.host]}})

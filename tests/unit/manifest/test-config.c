@@ -61,6 +61,21 @@ TEST(missing_configuration_gives_the_defaults)
         config_done(&config);
 }
 
+TEST(maximum_age_of_images_is_greater_than_the_minimum)
+{
+        char **warnings = NULL;
+        Config config = { 0 };
+
+        EXPECT_STREQ(load("imageMaximumGCAge: 24h\n", &config, &warnings), "");
+        EXPECT_EQ(config.image_gc_max_age_usec, 24 * 60 * 60 * USEC_PER_SEC);
+        config_done(&config);
+        config = (Config){ 0 };
+        EXPECT(strstr(load("imageMaximumGCAge: 2m\n", &config, &warnings),
+                      "imageMaximumGCAge must be greater than imageMinimumGCAge, 2m is not greater "
+                      "than 2m"));
+        config_done(&config);
+}
+
 TEST(empty_document_gives_the_defaults)
 {
         static const char *const empty[] = { "# nothing\n", "---\n", "{}" };
@@ -181,6 +196,7 @@ TEST(zero_durations_are_the_defaults)
         EXPECT(warnings == NULL);
         EXPECT_STREQ(config.without_effect, "logging, containerRuntimeEndpoint");
         EXPECT_EQ(config.image_gc_min_age_usec, 120 * USEC_PER_SEC);
+        EXPECT_EQ(config.image_gc_max_age_usec, 0);
         EXPECT(config.authentication.webhook.cache_ttl == NULL);
         EXPECT(config.authorization.webhook.cache_authorized_ttl == NULL);
         EXPECT(config.authorization.webhook.cache_unauthorized_ttl == NULL);
