@@ -35,6 +35,7 @@ typedef struct CadvisorFamily {
 /* clang-format off */
 #define OF_CGROUP(member)    offsetof(CgroupStatistics, member)
 #define OF_INTERFACE(member) offsetof(NetworkInterfaceUsage, member)
+#define OF_FILESYSTEM(member) offsetof(FilesystemUsage, member)
 #define OF_DISK(member)      offsetof(DiskUsage, member)
 #define OF_PRESSURE(share)   offsetof(Pressure, share.total_usec)
 
@@ -68,6 +69,13 @@ static const CadvisorFamily disk_families[] = {
         { "container_fs_reads_total", "counter", "Cumulative count of reads completed", NULL, OF_DISK(reads), 1 },
         { "container_fs_writes_bytes_total", "counter", "Cumulative count of bytes written", NULL, OF_DISK(written_bytes), 1 },
         { "container_fs_writes_total", "counter", "Cumulative count of writes completed", NULL, OF_DISK(writes), 1 },
+};
+
+static const CadvisorFamily filesystem_families[] = {
+        { "container_fs_inodes_free", "gauge", "Number of available Inodes", NULL, OF_FILESYSTEM(inodes_free), 1 },
+        { "container_fs_inodes_total", "gauge", "Number of Inodes", NULL, OF_FILESYSTEM(inodes), 1 },
+        { "container_fs_limit_bytes", "gauge", "Number of bytes that can be consumed by the container on this filesystem.", NULL, OF_FILESYSTEM(capacity), 1 },
+        { "container_fs_usage_bytes", "gauge", "Number of bytes that are consumed by the container on this filesystem.", NULL, OF_FILESYSTEM(used), 1 },
 };
 
 /* Of a pressure, which the second number is the place of. */
@@ -206,6 +214,23 @@ static void write_disk_families(FILE *out, const CadvisorMetrics *metrics) {
         }
 }
 
+/* Of the node, whose row is the first. */
+static void write_filesystem_families(FILE *out, const CadvisorMetrics *metrics,
+                                      const CadvisorMachine *machine) {
+        char name[DISK_NAME_SIZE];
+
+        if (metrics->n_rows == 0 || machine->filesystem.capacity == 0)
+                return;
+        (void) disk_name(&machine->device, name);
+        for (size_t f = 0; f < N_ELEMENTS(filesystem_families); f++) {
+                const CadvisorFamily *family = &filesystem_families[f];
+
+                write_family_head(out, family->name, family->type, family->help);
+                write_cadvisor_value(out, family, &metrics->rows[0], &machine->filesystem, "device",
+                                     name);
+        }
+}
+
 static void write_pressure_families(FILE *out, const CadvisorMetrics *metrics) {
         for (size_t f = 0; f < N_ELEMENTS(pressure_families); f++) {
                 const CadvisorFamily *family = &pressure_families[f].family;
@@ -233,8 +258,7 @@ static void write_start_times(FILE *out, const CadvisorMetrics *metrics) {
                                 (double) metrics->rows[i].started_at / (double) USEC_PER_SEC);
 }
 
-char *cadvisor_metrics_format(const CadvisorMetrics *metrics, unsigned n_cpus,
-                              uint64_t memory_bytes) {
+char *cadvisor_metrics_format(const CadvisorMetrics *metrics, const CadvisorMachine *machine) {
         cleanup_free char *text = NULL;
         size_t size;
         FILE *out = open_memstream(&text, &size);
@@ -244,12 +268,13 @@ char *cadvisor_metrics_format(const CadvisorMetrics *metrics, unsigned n_cpus,
         write_cgroup_families(out, metrics);
         write_interface_families(out, metrics);
         write_disk_families(out, metrics);
+        write_filesystem_families(out, metrics, machine);
         write_pressure_families(out, metrics);
         write_start_times(out, metrics);
         write_family_head(out, "machine_cpu_cores", "gauge", "Number of logical CPU cores.");
-        fprintf(out, "machine_cpu_cores %u\n", n_cpus);
+        fprintf(out, "machine_cpu_cores %u\n", machine->n_cpus);
         write_family_head(out, "machine_memory_bytes", "gauge",
                           "Amount of memory installed on the machine.");
-        fprintf(out, "machine_memory_bytes %" PRIu64 "\n", memory_bytes);
+        fprintf(out, "machine_memory_bytes %" PRIu64 "\n", machine->memory_bytes);
         return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
 }

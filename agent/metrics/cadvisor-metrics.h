@@ -16,6 +16,13 @@ DEFINE_CLEANUP(CadvisorMetrics *, cadvisor_metrics_free)
 /* Adds a container, a pod or the node. 0 or -ENOMEM. */
 int cadvisor_metrics_add(CadvisorMetrics *metrics, const UsageSample *sample);
 
+/* The machine, and the file system of its pods, which is on a device. */
+typedef struct CadvisorMachine {
+        unsigned n_cpus;
+        uint64_t memory_bytes;
+        FilesystemUsage filesystem; /* without a capacity: not known */
+        DiskUsage device;           /* its number */
+} CadvisorMachine;
+
 /* The Prometheus text, which the caller frees; NULL: out of memory. */
-char *cadvisor_metrics_format(const CadvisorMetrics *metrics, unsigned n_cpus,
-                              uint64_t memory_bytes);
+char *cadvisor_metrics_format(const CadvisorMetrics *metrics, const CadvisorMachine *machine);

@@ -27,11 +27,21 @@ static int become_api_user(const char *name, Error *reterr) {
         return 0;
 }
 
-static int drop_all_capabilities(Error *reterr) {
+/* A unit without any may not even call capset(2). */
+static int clear_capabilities(void) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { 0 };
+        struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3];
 
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, none) < 0)
+        if (syscall(SYS_capget, &header, held) < 0)
+                return -errno;
+        if (memcmp(held, none, sizeof(held)) == 0)
+                return 0;
+        return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
+}
+
+static int drop_all_capabilities(Error *reterr) {
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || clear_capabilities() < 0)
                 return error_setf(reterr, errno, "cannot drop privileges: %s", strerror(errno));
         return 0;
 }

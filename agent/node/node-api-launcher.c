@@ -105,7 +105,7 @@ static int spawn_node_api(const NodeApiLauncher *launcher, pid_t *ret_pid) {
 }
 
 static int start_node_api(NodeApiLauncher *launcher) {
-        pid_t pid;
+        pid_t pid = 0;
         int r = spawn_node_api(launcher, &pid);
 
         if (r < 0)

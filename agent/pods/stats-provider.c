@@ -7,6 +7,9 @@
 #include "agent/pods/usage-collect.h"
 #include "common/cleanup.h"
 
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
 void stats_provider_done(StatsProvider *stats) {
         cpu_rates_free(stats->cpu_rates);
         storage_usage_free(stats->storage_usage);
@@ -66,15 +69,21 @@ static void add_cadvisor_sample(const UsageSample *sample, void *userdata) {
 
 char *stats_provider_cadvisor_metrics(const StatsProvider *stats) {
         cleanup_with(cadvisor_metrics_freep) CadvisorMetrics *metrics = cadvisor_metrics_new();
+        const BundleConfig *bundle = stats->bundle;
+        CadvisorMachine machine = { .n_cpus = (unsigned) (bundle->cpu_capacity_milli / 1000),
+                                    .memory_bytes = (uint64_t) bundle->memory_capacity };
+        struct stat st;
 
+        read_filesystem_usage(bundle->state_dir, &machine.filesystem);
+        if (stat(bundle->state_dir, &st) >= 0)
+                machine.device =
+                        (DiskUsage){ .major = major(st.st_dev), .minor = minor(st.st_dev) };
         if (!metrics || collect_usage(stats->pods, stats->bundle,
                                       &(UsageVisitor){ .on_usage = add_cadvisor_sample,
                                                        .has_network = true,
                                                        .userdata = metrics }) < 0)
                 return NULL;
-        return cadvisor_metrics_format(metrics,
-                                       (unsigned) (stats->bundle->cpu_capacity_milli / 1000),
-                                       (uint64_t) stats->bundle->memory_capacity);
+        return cadvisor_metrics_format(metrics, &machine);
 }
 
 /* ---- running pods ---- */

@@ -18,7 +18,7 @@ typedef struct UsageWalk {
         FilesystemUsage state, logs; /* the file systems of the two directories */
 } UsageWalk;
 
-static void read_filesystem_usage(const char *directory, FilesystemUsage *ret) {
+void read_filesystem_usage(const char *directory, FilesystemUsage *ret) {
         struct statvfs st;
 
         if (statvfs(directory, &st) < 0)

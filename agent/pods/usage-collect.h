@@ -20,5 +20,8 @@ typedef struct UsageVisitor {
         void *userdata;
 } UsageVisitor;
 
+/* Of the file system that the directory is on; unchanged where it cannot be read. */
+void read_filesystem_usage(const char *directory, FilesystemUsage *ret);
+
 /* What cannot be read is left out. 0 or -ENOMEM. */
 int collect_usage(PodManager *pods, const BundleConfig *config, const UsageVisitor *visitor);

@@ -23,6 +23,8 @@ static const ServedResource *check_path(const char *line) {
         const ServedResource *resource;
         int r = resource_path_parse(line, &path);
 
+        assert(!document || json_is_object(document));
+        assert(!all || json_is_object(all));
         assert(attributes.n_subresources > 0 && attributes.n_subresources <= SUBRESOURCES_MAX);
         assert(r == 0 || r == -EINVAL);
         if (r < 0 || !path.resource)

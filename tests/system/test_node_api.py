@@ -276,6 +276,8 @@ def test_cadvisors_metrics_have_its_labels(served):
     waiting = re.search(r'^container_pressure_cpu_waiting_seconds_total{container="",id="/",.*} \S+ \d+$', text, re.MULTILINE)
     assert bool(waiting) == os.path.exists("/proc/pressure/cpu")
     assert "# TYPE container_fs_writes_bytes_total counter" in text
+    used = re.search(r'^container_fs_usage_bytes{container="",id="/",.*,device=".*"} (\S+) \d+$', text, re.MULTILINE)
+    assert used and float(used[1]) > 0
 
 
 def test_the_configuration_is_shown_without_the_section_of_this_program(served):

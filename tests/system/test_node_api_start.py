@@ -163,7 +163,7 @@ def test_a_unit_that_contradicts_the_configuration_is_reported(node):
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         script = f'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$0" "$@" 3<&{listener.fileno()}'
-        with subprocess.Popen(["sh", "-c", script, harness.program("mainstay-api"), "--socket", node.socket, "--user", "root"],
+        with subprocess.Popen(["bash", "-c", script, harness.program("mainstay-api"), "--socket", node.socket, "--user", "root"],
                               env=node.environment(), pass_fds=[listener.fileno()], stderr=stderr) as unit:
             wait(lambda: f"mainstay-api.socket: the socket listens at port {listener.getsockname()[1]} of ::ffff:127.0.0.1, but "
                          f"the configuration has port {node.port} of 127.0.0.2" in world.read(log), lambda: world.read(log))

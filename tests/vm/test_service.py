@@ -95,7 +95,8 @@ def test_package_contains_manuals_completion_examples_and_a_user(machine):
         assert path in there
     assert "The agent has started" in machine.run("journalctl --list-catalog | grep Mainstay")
     assert machine.run("getent passwd mainstay-image").endswith("/usr/sbin/nologin\n")
-    assert machine.run("stat -c '%a %U' /var/lib/mainstay /run/mainstay").split("\n")[:2] == ["700 root", "700 root"]
+    assert machine.run("stat -c '%a %U %G' /var/lib/mainstay /run/mainstay /run/mainstay/pods").splitlines() == [
+        "700 root root", "710 root mainstay-api", "700 root root"]
 
 
 def test_watchdog_restarts_a_hanging_agent(machine):

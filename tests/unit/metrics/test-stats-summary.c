@@ -111,7 +111,8 @@ TEST(cadvisors_metrics_are_grouped_and_labelled)
         pod.n_interfaces = 1;
         EXPECT_EQ(cadvisor_metrics_add(metrics, &pod), 0);
         EXPECT_EQ(cadvisor_metrics_add(metrics, &app), 0);
-        text = cadvisor_metrics_format(metrics, 4, 1024);
+        text = cadvisor_metrics_format(metrics,
+                                       &(CadvisorMachine){ .n_cpus = 4, .memory_bytes = 1024 });
         EXPECT(strstr(text, "# TYPE container_cpu_usage_seconds_total counter\n"
                             "container_cpu_usage_seconds_total{container=\"\",id=\"/pod\",image="
                             "\"\",name=\"\",namespace=\"default\",pod=\"web\",cpu=\"total\"} 5 "
@@ -170,7 +171,15 @@ TEST(cadvisors_metrics_have_disks_and_pressure)
         cleanup_free char *text = NULL;
 
         EXPECT_EQ(cadvisor_metrics_add(metrics, &sample), 0);
-        text = cadvisor_metrics_format(metrics, 2, 100);
+        text = cadvisor_metrics_format(
+                metrics,
+                &(CadvisorMachine){
+                        .filesystem = { .capacity = 9, .used = 4, .inodes = 3, .inodes_free = 2 },
+                        .device = { .major = 4095, .minor = 1 } });
+        EXPECT(strstr(text,
+                      "\ncontainer_fs_usage_bytes{container=\"\",id=\"/pod\",image=\"\",name=\"\","
+                      "namespace=\"default\",pod=\"web\",device=\"\"} 4 20000\n"));
+        EXPECT(strstr(text, "device=\"\"} 9 20000\n"));
         EXPECT(strstr(text,
                       "\ncontainer_fs_reads_bytes_total{container=\"\",id=\"/pod\",image=\"\","
                       "name=\"\",namespace=\"default\",pod=\"web\",device=\"\"} 11 20000\n"));

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mainstay-api as a service: started by its socket, confined, and the journal behind it."""
+
+import re
+
+from pods import show
+
+CONFIG = """apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+enableSystemLogQuery: true
+"""
+SAVE = "mainstay kubeconfig | sed -n 's/.*{}: //p' | base64 -d > /run/{}"
+
+
+def ask(machine, path):
+    """The reply of a client with an administrator's certificate, head and body."""
+    request = f"GET {path} HTTP/1.1\\r\\nHost: node\\r\\nConnection: close\\r\\n\\r\\n"
+    return machine.run(f"printf '{request}' | LD_LIBRARY_PATH=/opt/test timeout 120 /opt/test/openssl s_client -quiet "
+                       "-connect 127.0.0.1:10250 -cert /run/admin.crt -key /run/admin.key 2>/dev/null")
+
+
+def configure(machine, more=""):
+    machine.write("/etc/mainstay/config.yaml", CONFIG + more)
+    machine.run("systemctl restart mainstay && systemctl stop mainstay-api.service")
+
+
+def test_the_first_connection_starts_it_as_its_own_user(machine):
+    configure(machine)
+    machine.run("systemctl enable --now mainstay-api.socket")
+    machine.run(SAVE.format("client-certificate-data", "admin.crt") + "; " + SAVE.format("client-key-data", "admin.key"))
+    assert show(machine, "mainstay-api.service", "ActiveState")["ActiveState"] == "inactive"
+    assert ask(machine, "/healthz").endswith("\r\n\r\nok"), machine.run("journalctl --no-pager -o cat -u mainstay-api")
+    unit = show(machine, "mainstay-api.service", "ActiveState", "MainPID")
+    assert unit["ActiveState"] == "active"
+    status = machine.run(f"cat /proc/{unit['MainPID']}/status")
+    user = machine.run("id -u mainstay-api").strip()
+    assert re.search(rf"^Uid:\t{user}\t{user}\t{user}\t{user}$", status, re.MULTILINE)
+    for line in ("CapPrm:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"):
+        assert line in status
+    assert '"kind":"PodList"' in ask(machine, "/pods")
+
+
+def test_the_log_of_a_service_is_that_of_the_journal(machine):
+    reply = ask(machine, "/logs/?query=mainstay&pattern=watches&tailLines=1")
+    assert reply.startswith("HTTP/1.1 200") and "mainstayd[" in reply and "watches /etc/kubernetes/manifests" in reply
+    assert "log not found for absent" in ask(machine, "/logs/?query=absent")
+    assert ask(machine, "/logs/?query=mainstay&tailLines=-1").startswith("HTTP/1.1 406")
+
+
+def test_the_unit_is_exposed_to_little(machine):
+    overall = machine.run("systemd-analyze security --no-pager mainstay-api.service | grep 'Overall exposure'")
+    assert float(re.search(r": ([0-9.]+) ", overall)[1]) <= 2.0, overall
+
+
+def test_a_socket_that_listens_elsewhere_than_configured_is_reported(machine):
+    configure(machine, "port: 10251\n")
+    assert ask(machine, "/healthz").endswith("\r\n\r\nok")
+    machine.wait("journalctl --no-pager -o cat -u mainstay-api | grep -q 'mainstay-api.socket: the socket listens at port 10250 "
+                 "of ::, but the configuration has port 10251 of all addresses'", "the difference is reported")
