@@ -35,6 +35,7 @@ void config_done(Config *config) {
 /* Go prints a duration that is not set as "0s", and the kubelet reads that as its default. */
 static void unset_zero_durations(Config *config) {
         char **const durations[] = {
+                &config->http_check_frequency,
                 &config->image_minimum_gc_age,
                 &config->shutdown_grace_period,
                 &config->shutdown_grace_period_critical_pods,
@@ -72,6 +73,7 @@ static int config_set_defaults(Config *config) {
                 { &config->container_log_max_size, LOG_MAX_SIZE_DEFAULT },
                 { &config->crash_loop_back_off.max_container_restart_period,
                   RESTART_PERIOD_DEFAULT },
+                { &config->http_check_frequency, "20s" },
                 { &config->image_minimum_gc_age, "2m" },
                 { &config->cluster_domain, "cluster.local" },
                 { &config->resolv_conf, "/etc/resolv.conf" },
@@ -238,6 +240,8 @@ static int config_resolve(Config *config, Error *reterr) {
         config->log_max_size_bytes = (uint64_t) size.value;
         quantity_done(&size);
         r = duration_parse(period, &config->back_off_max_usec);
+        if (r >= 0)
+                r = duration_parse(config->http_check_frequency, &config->http_check_usec);
         resolve_shutdown_stages(config);
         resolve_parallel_pulls(config);
         config->back_off_initial_usec =

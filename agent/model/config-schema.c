@@ -19,6 +19,7 @@ enum {
         PIDS_MAX = 4 * 1024 * 1024, /* the kernel's PID_MAX_LIMIT */
         LOG_FILES_MAX = 1000,
         SHUTDOWN_SECONDS_MAX = 24 * 3600,
+        URL_LENGTH_MAX = 2000,
 };
 
 static int check_cgroup_driver(const char *value, Error *reterr) {
@@ -74,6 +75,37 @@ static int check_duration(const char *value, Error *reterr) {
                 return 0;
         return error_setf(reterr, EINVAL, "must be a duration such as 90s or 2m, not '%s'",
                           excerpt(text, value));
+}
+
+static int check_http_frequency(const char *value, Error *reterr) {
+        uint64_t usec;
+        int r = check_duration(value, reterr);
+
+        if (r >= 0 && duration_parse(value, &usec) >= 0 && usec > 0 && usec < USEC_PER_SEC)
+                return error_setf(reterr, EINVAL, "must be at least 1s");
+        return r;
+}
+
+/* It may contain a password, so that it is not quoted. "" means none, as with the kubelet. */
+static int check_static_pod_url(const char *value, Error *reterr) {
+        if (!value[0])
+                return 0;
+        if (strncmp(value, "http://", 7) != 0 && strncmp(value, "https://", 8) != 0)
+                return error_setf(reterr, EINVAL, "must start with http:// or https://");
+        if (strlen(value) > URL_LENGTH_MAX)
+                return error_setf(reterr, EINVAL, "must be at most %d characters", URL_LENGTH_MAX);
+        for (const char *p = value; *p; p++)
+                if ((unsigned char) *p <= ' ' || *p == 0x7f)
+                        return error_setf(reterr, EINVAL, "must not contain spaces");
+        return 0;
+}
+
+/* It may be a password, so that it is not quoted. */
+static int check_secret_header_value(const char *value, Error *reterr) {
+        for (const char *p = value; *p; p++)
+                if ((unsigned char) *p < ' ' || *p == 0x7f)
+                        return error_setf(reterr, EINVAL, "must be one line of text");
+        return 0;
 }
 
 /* Absolute paths, separated by ':'. */
@@ -278,6 +310,14 @@ static const Field mainstay_fields[] = {
 };
 static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields);
 
+static const Field static_pod_url_header_fields[] = {
+        FIELD("name", STRING, StaticPodUrlHeader, name, .check = check_header_name),
+        FIELD("values", STRINGS, StaticPodUrlHeader, values, .check = check_secret_header_value,
+              .is_secret = true),
+};
+static const Schema static_pod_url_header_schema =
+        SCHEMA(StaticPodUrlHeader, static_pod_url_header_fields);
+
 static const Field config_fields[] = {
         IGNORED("kind"),
         IGNORED("apiVersion"),
@@ -286,9 +326,11 @@ static const Field config_fields[] = {
         REFUSED("podLogsDir"),
         REFUSED("syncFrequency"),
         REFUSED("fileCheckFrequency"),
-        REFUSED("httpCheckFrequency"),
-        REFUSED("staticPodURL"),
-        REFUSED("staticPodURLHeader"),
+        FIELD("httpCheckFrequency", STRING, Config, http_check_frequency, .check = check_http_frequency),
+        FIELD("staticPodURL", STRING, Config, static_pod_url, .check = check_static_pod_url,
+              .is_secret = true),
+        FIELD("staticPodURLHeader", MAP, Config, static_pod_url_header,
+              .schema = &static_pod_url_header_schema, .is_secret = true),
         REFUSED("address"),
         FIELD("port", INT, Config, port, .min = 1, .max = UINT16_MAX),
         REFUSED("readOnlyPort"),

@@ -135,8 +135,17 @@ typedef struct AuthorizationConfig {
         WebhookAuthorizationConfig webhook;
 } AuthorizationConfig;
 
+/* staticPodURLHeader: a header of requests to staticPodURL. */
+typedef struct StaticPodUrlHeader {
+        char *name;
+        char **values;
+} StaticPodUrlHeader;
+
 typedef struct Config {
-        char *static_pod_path;        /* NULL: as on the command line */
+        char *static_pod_path; /* NULL: as on the command line */
+        char *static_pod_url;  /* NULL or "": none */
+        LIST_OF(StaticPodUrlHeader) static_pod_url_header;
+        char *http_check_frequency;   /* of staticPodURL; Go duration: "20s" */
         char *cgroup_root;            /* "/" */
         char *cgroup_driver;          /* NULL: "systemd" where that is PID 1 and cgroups are v2 */
         char *container_log_max_size; /* quantity, "10Mi" */
@@ -188,6 +197,7 @@ typedef struct Config {
         MainstayConfig mainstay;
 
         /* Computed by config_load() from the above. */
+        uint64_t http_check_usec;
         unsigned image_gc_high_percent; /* 100: never */
         unsigned image_gc_low_percent;
         uint64_t image_gc_min_age_usec;
