@@ -367,6 +367,21 @@ static void dump_manifests(const ManifestDirectory *directory, const char *path,
         }
 }
 
+static void dump_fetched_sources(const FetchedManifests *fetched, FILE *out) {
+        NodeSources sources = fetched_manifests_status(fetched);
+
+        for (size_t i = 0; i < sources.n; i++) {
+                const NodeSourceStatus *source = &sources.items[i];
+                char succeeded[RFC3339_SIZE];
+
+                dump_line(out, 1, "source: %s, last good answer: %s, %s%s%s", source->name,
+                          source->succeeded > 0 ? format_rfc3339(succeeded, source->succeeded)
+                                                : "none",
+                          source->has_failed ? "error" : "ok", source->message ? ": " : "",
+                          strna(source->message));
+        }
+}
+
 static void dump_desired_pod(const ActualPod *actual, FILE *out) {
         const ObjectMeta *metadata = actual_pod_metadata(actual);
         const Pod *pod = actual->successor ? actual->successor : actual->pod;
@@ -386,6 +401,7 @@ void desired_state_dump(const DesiredState *state, FILE *out) {
         char age[DUMP_DURATION_SIZE], counts[ACTION_COUNTS_SIZE];
 
         dump_manifests(state->manifests, state->config.paths->manifest_dir, out);
+        dump_fetched_sources(state->fetched, out);
         dump_section(out, "Desired pods");
         if (state->computed_at > 0) {
                 dump_line(out, 1, "last recomputation: %s ago, %zu desired; actions: %s",

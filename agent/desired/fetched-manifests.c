@@ -6,6 +6,7 @@
 #include "agent/source/fetch-settings.h"
 #include "agent/source/manifest-source.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/message-ids.h"
 
@@ -18,8 +19,13 @@ typedef struct FetchedSource {
 
 struct FetchedManifests {
         FetchedManifestsConfig config;
-        FetchedSource url;
+        FetchedSource url, index;
 };
+
+#define URL_TIMEOUT_USEC (15 * (60 * USEC_PER_SEC))
+#define INDEX_TIMEOUT_USEC                                                    \
+        (24 * (60 * (60 * USEC_PER_SEC))) /* the helper detects stalls itself \
+                                           */
 
 /* ---- callbacks of a source ---- */
 
@@ -27,6 +33,13 @@ static int open_url_settings(bool was_refused, void *userdata) {
         const FetchedSource *one = userdata;
 
         return fetch_settings_of_url(one->fetched->config.config, MANIFEST_BYTES_MAX, was_refused);
+}
+
+static int open_index_settings(bool was_refused, void *userdata) {
+        const FetchedSource *one = userdata;
+
+        return fetch_settings_of_index(one->fetched->config.config, MANIFEST_BYTES_MAX,
+                                       was_refused);
 }
 
 static int check_fetched_manifests(int dir_fd, Error *reterr, void *userdata) {
@@ -78,8 +91,7 @@ static void report_source_status(const NodeSourceStatus *status, void *userdata)
 
 /* ---- the interface ---- */
 
-void fetched_manifests_load(FetchedManifests *fetched) {
-        FetchedSource *const one = &fetched->url;
+static void load_fetched_source(FetchedSource *one) {
         cleanup_close int fd = one->source ? manifest_source_open_current(one->source) : -EBADF;
 
         /* Nothing is dropped because the disk cannot be read, or was never written to. */
@@ -91,8 +103,15 @@ void fetched_manifests_load(FetchedManifests *fetched) {
         take_fetched_manifests(fd, one);
 }
 
+void fetched_manifests_load(FetchedManifests *fetched) {
+        load_fetched_source(&fetched->url);
+        load_fetched_source(&fetched->index);
+}
+
 int fetched_manifests_start(FetchedManifests *fetched) {
-        return fetched->url.source ? manifest_source_start(fetched->url.source) : 0;
+        int r = fetched->url.source ? manifest_source_start(fetched->url.source) : 0;
+
+        return r >= 0 && fetched->index.source ? manifest_source_start(fetched->index.source) : r;
 }
 
 NodeSources fetched_manifests_status(const FetchedManifests *fetched) {
@@ -100,40 +119,61 @@ NodeSources fetched_manifests_status(const FetchedManifests *fetched) {
 
         if (fetched->url.source)
                 sources.items[sources.n++] = manifest_source_status(fetched->url.source);
+        if (fetched->index.source)
+                sources.items[sources.n++] = manifest_source_status(fetched->index.source);
         return sources;
 }
 
-static int add_fetched_source(FetchedSource *one, const char *name, uint64_t interval_usec,
-                              int (*open_settings)(bool was_refused, void *userdata)) {
+/* What both sources have. */
+static int add_fetched_source(FetchedSource *one, ManifestSourceConfig *source) {
         const FetchedManifestsConfig *config = &one->fetched->config;
 
-        return manifest_source_new(
-                &(ManifestSourceConfig){ .event = config->event,
-                                         .name = name,
-                                         .state_dir = config->paths->state_dir,
-                                         .helper_path = config->paths->image_helper,
-                                         .interval_usec = interval_usec,
-                                         .open_settings = open_settings,
-                                         .check = check_fetched_manifests,
-                                         .on_accepted = take_fetched_manifests,
-                                         .on_status = report_source_status,
-                                         .userdata = one },
-                &one->source);
+        source->event = config->event;
+        source->state_dir = config->paths->state_dir;
+        source->helper_path = config->paths->image_helper;
+        source->check = check_fetched_manifests;
+        source->on_accepted = take_fetched_manifests;
+        source->on_status = report_source_status;
+        source->userdata = one;
+        return manifest_source_new(source, &one->source);
+}
+
+static int add_url_source(FetchedManifests *fetched, const Config *config) {
+        if (!strna(config->static_pod_url)[0])
+                return 0;
+        return add_fetched_source(
+                &fetched->url, &(ManifestSourceConfig){ .name = "staticPodURL",
+                                                        .interval_usec = config->http_check_usec,
+                                                        .jitter_usec = config->http_check_usec / 10,
+                                                        .timeout_usec = URL_TIMEOUT_USEC,
+                                                        .open_settings = open_url_settings });
+}
+
+static int add_index_source(FetchedManifests *fetched, const SourceConfig *config) {
+        if (!config)
+                return 0;
+        return add_fetched_source(&fetched->index,
+                                  &(ManifestSourceConfig){ .name = "source",
+                                                           .interval_usec = config->interval_usec,
+                                                           .jitter_usec = config->jitter_usec,
+                                                           .timeout_usec = INDEX_TIMEOUT_USEC,
+                                                           .window = config->download_window,
+                                                           .open_settings = open_index_settings });
 }
 
 int fetched_manifests_new(const FetchedManifestsConfig *config, FetchedManifests **ret) {
         cleanup_with(fetched_manifests_freep) FetchedManifests *fetched =
                 calloc(1, sizeof(*fetched));
-        const Config *settings = config->config;
-        int r = 0;
+        int r;
 
         if (!fetched)
                 return -ENOMEM;
         fetched->config = *config;
         fetched->url = (FetchedSource){ fetched, POD_SOURCE_URL_NAME, NULL };
-        if (strna(settings->static_pod_url)[0])
-                r = add_fetched_source(&fetched->url, "staticPodURL", settings->http_check_usec,
-                                       open_url_settings);
+        fetched->index = (FetchedSource){ fetched, POD_SOURCE_INDEX_PREFIX, NULL };
+        r = add_url_source(fetched, config->config);
+        if (r >= 0)
+                r = add_index_source(fetched, config->config->mainstay.source);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(fetched);
@@ -144,6 +184,7 @@ FetchedManifests *fetched_manifests_free(FetchedManifests *fetched) {
         if (!fetched)
                 return NULL;
         manifest_source_free(fetched->url.source);
+        manifest_source_free(fetched->index.source);
         free(fetched);
         return NULL;
 }

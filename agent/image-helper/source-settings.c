@@ -24,8 +24,11 @@ int source_settings_read(int fd, SourceSettings *ret, Error *reterr) {
                 explicit_bzero(text, length);
         if (r >= 0)
                 r = document_strv(settings.document, "headers", &settings.headers, reterr);
+        if (r >= 0)
+                r = document_strv(settings.document, "keys", &settings.keys, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "settings on standard input");
+        settings.fleet = document_string(settings.document, "fleet");
         settings.url = strna(document_string(settings.document, "url"));
         settings.authority_file = document_string(settings.document, "caFile");
         settings.proxy_http = document_string(settings.document, "httpProxy");
@@ -44,6 +47,7 @@ void source_settings_done(SourceSettings *settings) {
         strv_foreach(header, settings->headers)
                 explicit_bzero(*header, strlen(*header));
         strv_free(settings->headers);
+        strv_free(settings->keys);
         json_decref(settings->document);
         *settings = (SourceSettings){ 0 };
 }

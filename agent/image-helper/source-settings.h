@@ -9,6 +9,8 @@
 typedef struct SourceSettings {
         json_t *document;
         const char *url;            /* of the manifest, or of the index */
+        const char *fleet;          /* of the index; NULL: it is a manifest */
+        char **keys;                /* one of them must have signed the first index */
         char **headers;             /* "Name: value" */
         const char *authority_file; /* PEM; NULL: the system's */
         const char *proxy_http, *proxy_https, *proxy_none_for;

@@ -94,6 +94,48 @@ int source_store_add(const SourceStore *store, bool is_manifest, const char *nam
         return r < 0 ? error_prefixf(reterr, r, "%s", name) : 0;
 }
 
+int source_store_read(const SourceStore *store, bool is_manifest, const char *name,
+                      uint64_t size_max, char **ret_data, size_t *ret_length) {
+        cleanup_close int fd =
+                open_beneath(store->fd, is_manifest ? "current/manifests" : "current",
+                             O_RDONLY | O_DIRECTORY, 0);
+
+        return fd < 0 ? fd : read_file_at(fd, name, size_max, ret_data, ret_length);
+}
+
+/* ---- downloads ---- */
+
+int source_store_open_part(const SourceStore *store, const char *sha256, Error *reterr) {
+        cleanup_close int parts = open_directory_at(store->fd, "parts", 0700);
+        int fd = parts < 0 ? -1
+                           : openat(parts, sha256, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+        return fd < 0 ? error_prefixf(reterr, -errno, "parts") : fd;
+}
+
+void source_store_remove_part(const SourceStore *store, const char *sha256) {
+        cleanup_close int parts = openat(store->fd, "parts", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (parts >= 0)
+                (void) unlinkat(parts, sha256, 0);
+}
+
+void source_store_sweep_parts(const SourceStore *store,
+                              bool (*is_wanted)(const char *sha256, const void *userdata),
+                              const void *userdata) {
+        int fd = openat(store->fd, "parts", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        cleanup_closedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        const struct dirent *entry;
+
+        if (!dir) {
+                close_fd(fd);
+                return;
+        }
+        while ((entry = readdir(dir)))
+                if (entry->d_name[0] != '.' && !is_wanted(entry->d_name, userdata))
+                        (void) unlinkat(dirfd(dir), entry->d_name, 0);
+}
+
 int source_store_finish(SourceStore *store, const json_t *state, Error *reterr) {
         char *text = json_dumps(state, JSON_COMPACT);
         int r = text ? source_store_add(store, false, "source.json", text, strlen(text), reterr)

@@ -35,5 +35,19 @@ int source_store_begin(SourceStore *store, Error *reterr);
 int source_store_add(const SourceStore *store, bool is_manifest, const char *name, const void *data,
                      size_t length, Error *reterr);
 
+/* Reads a file of at most 'size_max' bytes that "current" has, or, where 'is_manifest', its
+ * manifests. 0 or -errno; the caller frees it. */
+int source_store_read(const SourceStore *store, bool is_manifest, const char *name,
+                      uint64_t size_max, char **ret_data, size_t *ret_length);
+
+/* A download, of which some bytes may be there already: a descriptor, or -errno. */
+int source_store_open_part(const SourceStore *store, const char *sha256, Error *reterr);
+void source_store_remove_part(const SourceStore *store, const char *sha256);
+
+/* Removes all downloads but those that 'is_wanted' is true of. */
+void source_store_sweep_parts(const SourceStore *store,
+                              bool (*is_wanted)(const char *sha256, const void *userdata),
+                              const void *userdata);
+
 /* Completes "next": it is whole and synced. Takes no ownership. 0 or -errno. */
 int source_store_finish(SourceStore *store, const json_t *state, Error *reterr);

@@ -2,14 +2,13 @@
 #include "agent/image-helper/source-update.h"
 
 #include "agent/image-helper/confine.h"
-#include "agent/image-helper/source-store.h"
-#include "agent/image-helper/source-transfer.h"
+#include "agent/image-helper/source-index-update.h"
 #include "common/clock.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-static void print_source_result(const SourceTransfer *transfer, const char *result) {
+void print_source_result(const SourceTransfer *transfer, const char *result) {
         (void) printf("{\"result\":\"%s\",\"requests\":%u,\"bytes\":%llu}\n", result,
                       transfer->n_requests, (unsigned long long) transfer->received);
 }
@@ -60,8 +59,7 @@ static int update_url_source(SourceTransfer *transfer, const SourceSettings *set
         const char *which = settings->was_refused ? "next" : "current";
         cleanup_json json_t *known = source_store_read_state(store, which), *state = NULL;
         cleanup_with(source_body_done) SourceBody body = { 0 };
-        int r = source_transfer_get(transfer, settings->url, known, settings->file_max, &body,
-                                    reterr);
+        int r = source_transfer_get(transfer, "", known, settings->file_max, &body, reterr);
 
         if (r < 0)
                 return r;
@@ -93,8 +91,9 @@ int update_source(const char *directory, const SourceSettings *settings, Error *
         r = source_transfer_start(settings, &store, &transfer, reterr);
         if (r < 0)
                 return r;
-        r = confine_source_reader(store.fd, -EBADF, reterr);
+        r = confine_source_reader(store.fd, transfer.stick_fd, reterr);
         if (r < 0)
                 return r;
-        return update_url_source(&transfer, settings, &store, reterr);
+        return settings->fleet ? update_index_source(&transfer, settings, &store, reterr)
+                               : update_url_source(&transfer, settings, &store, reterr);
 }

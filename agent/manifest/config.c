@@ -34,8 +34,12 @@ void config_done(Config *config) {
 
 /* Go prints a duration that is not set as "0s", and the kubelet reads that as its default. */
 static void unset_zero_durations(Config *config) {
+        SourceConfig *source = config->mainstay.source;
+        char *none = NULL;
         char **const durations[] = {
                 &config->http_check_frequency,
+                source ? &source->interval : &none,
+                source ? &source->jitter : &none,
                 &config->image_minimum_gc_age,
                 &config->shutdown_grace_period,
                 &config->shutdown_grace_period_critical_pods,
@@ -228,6 +232,25 @@ static void resolve_parallel_pulls(Config *config) {
         default_int(&config->mainstay.max_parallel_pulls, pulls);
 }
 
+static int resolve_source(SourceConfig *source, Error *reterr) {
+        Quantity rate = { 0 };
+        int r;
+
+        if (!source)
+                return 0;
+        r = default_string(&source->interval, "5m");
+        if (r >= 0)
+                r = duration_parse(source->interval, &source->interval_usec);
+        source->jitter_usec = source->interval_usec / 10;
+        if (r >= 0 && source->jitter)
+                r = duration_parse(source->jitter, &source->jitter_usec);
+        if (r >= 0 && source->download_rate)
+                r = quantity_parse(source->download_rate, &rate, reterr);
+        source->rate_bytes = (uint64_t) rate.value;
+        quantity_done(&rate);
+        return r;
+}
+
 /* The texts were validated by the table, or are defaults. */
 static int config_resolve(Config *config, Error *reterr) {
         const char *period = config->crash_loop_back_off.max_container_restart_period;
@@ -242,6 +265,8 @@ static int config_resolve(Config *config, Error *reterr) {
         r = duration_parse(period, &config->back_off_max_usec);
         if (r >= 0)
                 r = duration_parse(config->http_check_frequency, &config->http_check_usec);
+        if (r >= 0)
+                r = resolve_source(config->mainstay.source, reterr);
         resolve_shutdown_stages(config);
         resolve_parallel_pulls(config);
         config->back_off_initial_usec =

@@ -164,6 +164,23 @@ static void write_eviction_metrics(FILE *out, const AgentMetrics *counts) {
                                (counts->conditions->set & NODE_CONDITION_BIT(c)) != 0);
 }
 
+static void write_index_numbers(FILE *out, const NodeSources *sources) {
+        bool has_help = false;
+
+        for (size_t i = 0; i < sources->n; i++) {
+                if (sources->items[i].number <= 0)
+                        continue;
+                if (!has_help)
+                        (void) fputs("# HELP mainstay_source_index_number The number of the signed "
+                                     "index of manifests that is in use.\n"
+                                     "# TYPE mainstay_source_index_number gauge\n",
+                                     out);
+                has_help = true;
+                (void) fprintf(out, "mainstay_source_index_number{source=\"%s\"} %" PRId64 "\n",
+                               sources->items[i].name, sources->items[i].number);
+        }
+}
+
 static void write_source_metrics(FILE *out, const NodeSources *sources) {
         if (sources->n > 0)
                 (void) fputs("# HELP mainstay_source_failed 1 while what a source of manifests has "
@@ -218,6 +235,7 @@ char *agent_metrics_format(const AgentMetrics *counts) {
         write_agent_metrics(out, counts, node);
         write_eviction_metrics(out, counts);
         write_source_metrics(out, &counts->sources);
+        write_index_numbers(out, &counts->sources);
         write_probe_metrics(out, counts->probes, counts->n_probes);
         return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
 }

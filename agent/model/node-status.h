@@ -80,6 +80,7 @@ typedef struct NodeSourceStatus {
         bool is_refused;     /* of these the first */
         uint64_t since;      /* time of the last transition; 0: it was not asked yet */
         uint64_t succeeded;  /* when it last answered what is in use; 0: never */
+        int64_t number;      /* of the index that is in use; 0: there is none */
 } NodeSourceStatus;
 
 enum {

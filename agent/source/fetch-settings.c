@@ -41,13 +41,41 @@ static int write_settings(const json_t *json) {
         return r < 0 ? r : TAKE_FD(fd);
 }
 
-int fetch_settings_of_url(const Config *config, size_t file_max, bool was_refused) {
+/* What both have; the values of the others are taken over. */
+static int write_common_settings(const Config *config, size_t file_max, bool was_refused,
+                                 json_t *json) {
         const MainstayConfig *own = &config->mainstay;
-        cleanup_json json_t *json =
-                json_pack("{s:s, s:o, s:I, s:b, s:s*, s:s*, s:s*}", "url", config->static_pod_url,
-                          "headers", list_header_lines(config), "fileMax", (json_int_t) file_max,
+        cleanup_json json_t *settings = json;
+        cleanup_json json_t *common =
+                json_pack("{s:I, s:b, s:s*, s:s*, s:s*}", "fileMax", (json_int_t) file_max,
                           "refused", was_refused, "httpProxy", own->http_proxy, "httpsProxy",
                           own->https_proxy, "noProxy", own->no_proxy);
 
-        return write_settings(json);
+        if (!settings || !common || json_object_update(settings, common) < 0)
+                return -ENOMEM;
+        return write_settings(settings);
+}
+
+int fetch_settings_of_url(const Config *config, size_t file_max, bool was_refused) {
+        return write_common_settings(config, file_max, was_refused,
+                                     json_pack("{s:s, s:o}", "url", config->static_pod_url,
+                                               "headers", list_header_lines(config)));
+}
+
+static json_t *list_strings(char *const *strv) {
+        json_t *array = json_array();
+
+        for (; array && strv && *strv; strv++)
+                (void) json_array_append_new(array, json_string(*strv));
+        return array;
+}
+
+int fetch_settings_of_index(const Config *config, size_t file_max, bool was_refused) {
+        const SourceConfig *source = config->mainstay.source;
+
+        return write_common_settings(config, file_max, was_refused,
+                                     json_pack("{s:s, s:o, s:s, s:s*, s:I}", "url", source->url,
+                                               "keys", list_strings(source->keys), "fleet",
+                                               source->fleet, "caFile", source->ca_file, "rate",
+                                               (json_int_t) source->rate_bytes));
 }

@@ -7,4 +7,5 @@
 
 /* A memory file, because it may contain passwords. 'file_max' is the limit of a manifest in bytes;
  * 'was_refused': the manifests that it offered last could not be used. A descriptor or -errno. */
+int fetch_settings_of_index(const Config *config, size_t file_max, bool was_refused);
 int fetch_settings_of_url(const Config *config, size_t file_max, bool was_refused);

@@ -7,6 +7,7 @@
 
 #include "agent/source/manifest-source.h"
 
+#include "agent/model/day-window.h"
 #include "agent/source/source-answer.h"
 #include "common/back-off.h"
 #include "common/child.h"
@@ -18,14 +19,14 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <sysexits.h>
+#include <time.h>
 
 enum {
         ANSWER_BYTES_MAX = 16 * 1024,
-        JITTER_PERCENT = 10
+        IN_USE_BYTES_MAX = 256 * 1024,
+        ACCURACY_PARTS = 20, /* of the interval */
+        JITTER_STEPS = 1000
 };
-
-#define HELPER_TIMEOUT_USEC (15 * (60 * USEC_PER_SEC))
 
 struct ManifestSource {
         ManifestSourceConfig config;
@@ -34,6 +35,7 @@ struct ManifestSource {
         sd_event_source *timer;
         Child *child;
         char *error;        /* why it has failed; NULL: it has not */
+        SourceInUse in_use; /* what "current" has */
         char *refusal;      /* why "next" could not be used; NULL: nothing was refused */
         uint64_t since;     /* realtime; of the last transition */
         uint64_t succeeded; /* realtime */
@@ -43,7 +45,9 @@ struct ManifestSource {
 
 NodeSourceStatus manifest_source_status(const ManifestSource *source) {
         return (NodeSourceStatus){ .name = source->config.name,
-                                   .message = source->error,
+                                   .message =
+                                           source->error ? source->error : source->in_use.summary,
+                                   .number = source->in_use.number,
                                    .has_failed = source->error != NULL,
                                    .is_refused = source->error && source->refusal &&
                                                  streq(source->error, source->refusal),
@@ -92,7 +96,19 @@ int manifest_source_open_current(const ManifestSource *source) {
         return open_source_manifests(source, "current/manifests");
 }
 
-static int exchange_next_and_current(const ManifestSource *source) {
+/* What the helper has noted of what is in use. Without it, less is shown. */
+static void read_what_is_in_use(ManifestSource *source) {
+        cleanup_close int fd = open_source_directory(source);
+        cleanup_free char *text = NULL;
+        size_t length;
+
+        source_in_use_done(&source->in_use);
+        if (fd >= 0 &&
+            read_file_at(fd, "current/source.json", IN_USE_BYTES_MAX, &text, &length) >= 0)
+                source_in_use_parse(text, length, &source->in_use);
+}
+
+static int exchange_next_and_current(ManifestSource *source) {
         cleanup_close int fd = open_source_directory(source);
 
         if (fd < 0)
@@ -101,10 +117,11 @@ static int exchange_next_and_current(const ManifestSource *source) {
             (errno != ENOENT || renameat(fd, "next", fd, "current") < 0))
                 return -errno;
         fsync_queue_add(source->sync, source->config.name);
+        read_what_is_in_use(source);
         return 0;
 }
 
-static int accept_new_manifests(const ManifestSource *source, Error *reterr) {
+static int accept_new_manifests(ManifestSource *source, Error *reterr) {
         cleanup_close int fd = open_source_manifests(source, "next/manifests");
         int r = fd < 0 ? error_prefixf(reterr, fd, "%s/next", source->directory)
                        : source->config.check(fd, reterr, source->config.userdata);
@@ -114,7 +131,8 @@ static int accept_new_manifests(const ManifestSource *source, Error *reterr) {
         r = exchange_next_and_current(source);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", source->directory);
-        log_info("%s has new manifests, which are in use from now on", source->config.name);
+        log_info("%s has new manifests, which are in use from now on%s%s", source->config.name,
+                 source->in_use.summary ? ": " : "", strna(source->in_use.summary));
         source->config.on_accepted(fd, source->config.userdata);
         return 0;
 }
@@ -141,13 +159,29 @@ static int arm_source_timer(ManifestSource *source, uint64_t usec) {
         return r < 0 ? r : sd_event_source_set_enabled(source->timer, SD_EVENT_ONESHOT);
 }
 
-static void schedule_source(ManifestSource *source) {
-        uint64_t usec = back_off_add_jitter(source->config.interval_usec, JITTER_PERCENT,
-                                            back_off_random());
-        int r = arm_source_timer(source, usec);
+static uint64_t random_jitter(const ManifestSource *source) {
+        return source->config.jitter_usec / JITTER_STEPS * (back_off_random() % (JITTER_STEPS + 1));
+}
+
+static void schedule_source(ManifestSource *source, uint64_t usec) {
+        int r = arm_source_timer(source, usec + random_jitter(source));
 
         if (r < 0)
                 (void) log_error_errno(r, "Cannot set the timer of %s", source->config.name);
+}
+
+/* In microseconds; 0: it may be asked now. A node that has nothing yet does not wait. */
+static uint64_t wait_for_window(const ManifestSource *source) {
+        time_t now = (time_t) (now_realtime_usec() / USEC_PER_SEC);
+        DayWindow window;
+        struct tm local;
+
+        if (!source->config.window || !source->in_use.is_there ||
+            day_window_parse(source->config.window, &window) < 0 || !localtime_r(&now, &local))
+                return 0;
+        return day_window_wait(&window, (unsigned) (local.tm_hour * 3600 + local.tm_min * 60 +
+                                                    MIN(local.tm_sec, 59))) *
+               USEC_PER_SEC;
 }
 
 static int start_source_helper(ManifestSource *source, Error *reterr) {
@@ -165,7 +199,7 @@ static int start_source_helper(ManifestSource *source, Error *reterr) {
                 source->config.event,
                 &(ChildSpec){ .argv = (char *[]){ helper, (char[]){ "source" }, option, NULL },
                               .output_max = ANSWER_BYTES_MAX,
-                              .timeout_usec = HELPER_TIMEOUT_USEC,
+                              .timeout_usec = source->config.timeout_usec,
                               .input_fd = settings },
                 on_source_asked, source, &source->child, reterr);
 }
@@ -177,7 +211,7 @@ static void ask_source(ManifestSource *source) {
         if (r >= 0)
                 return;
         set_source_error(source, error_message(&error, r));
-        schedule_source(source);
+        schedule_source(source, source->config.interval_usec);
 }
 
 static void on_source_asked(const ChildResult *result, void *userdata) {
@@ -190,11 +224,17 @@ static void on_source_asked(const ChildResult *result, void *userdata) {
                 set_source_error(source, error_message(&error, r));
         else
                 take_source_answer(source, result);
-        schedule_source(source);
+        schedule_source(source, source->config.interval_usec);
 }
 
 static int on_source_timer(sd_event_source *timer, uint64_t usec, void *userdata) {
-        ask_source(userdata);
+        ManifestSource *source = userdata;
+        uint64_t wait = wait_for_window(source);
+
+        if (wait > 0)
+                schedule_source(source, wait);
+        else
+                ask_source(source);
         return 0;
 }
 
@@ -205,7 +245,7 @@ int manifest_source_start(ManifestSource *source) {
 /* ---- construction ---- */
 
 static int add_source_timer(ManifestSource *source) {
-        uint64_t accuracy = source->config.interval_usec / JITTER_PERCENT;
+        uint64_t accuracy = source->config.interval_usec / ACCURACY_PARTS;
         int r = sd_event_add_time(source->config.event, &source->timer, CLOCK_BOOTTIME, 0, accuracy,
                                   on_source_timer, source);
 
@@ -238,6 +278,7 @@ int manifest_source_new(const ManifestSourceConfig *config, ManifestSource **ret
         r = add_source_timer(source);
         if (r < 0)
                 return r;
+        read_what_is_in_use(source);
         *ret = TAKE_PTR(source);
         return 0;
 }
@@ -248,6 +289,7 @@ ManifestSource *manifest_source_free(ManifestSource *source) {
         child_free(source->child);
         sd_event_source_disable_unref(source->timer);
         fsync_queue_free(source->sync);
+        source_in_use_done(&source->in_use);
         free(source->refusal);
         free(source->error);
         free(source->directory);

@@ -19,6 +19,10 @@ typedef struct ManifestSourceConfig {
         const char *state_dir;   /* its directory is <state_dir>/sources/<name> */
         const char *helper_path; /* of mainstay-image */
         uint64_t interval_usec;
+        uint64_t jitter_usec;  /* at most so much is added at random */
+        uint64_t timeout_usec; /* of one run of the helper */
+        const char *window;    /* hours of the day, model/day-window.h, outside of which it is not
+                                  asked, unless nothing is in use yet; NULL: always */
 
         /* What the helper is given: a descriptor for its standard input, or -errno. */
         int (*open_settings)(bool was_refused, void *userdata);

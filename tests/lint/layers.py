@@ -25,7 +25,7 @@ LAYERS = {
 # Programs of their own: besides their module and common/, they may include these.
 PROGRAMS = {
     "shim": ["agent/sandbox/protocol.h"],
-    "image-helper": [],
+    "image-helper": ["agent/model/source-index.h"],
     "node-api": ["agent/model/system-log-query.h", "agent/model/age.h", "agent/model/json-path.h", "agent/model/pod-summary.h"],
     "kubelet": ["agent/model/node-status.h"],
     "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/daemonset/rules/rules.h"],
@@ -57,7 +57,7 @@ LIBRARIES = {
                   "agent/kubeclient/bootstrap.c", "agent/kubeclient/event-object.c", "agent/kubeclient/lease-object.c",
                   "agent/kubeclient/review-request.c", "agent/kubeclient/json-string.h", "agent/kubeclient/mirror-pod.h", "agent/kubeclient/node-status-json.h",
                   "agent/kubeclient/node-local-labels.h", "agent/kubeclient/pod-status-patch.h",
-                  "agent/model/config-json.c", "agent/model/json-daemonset.c", "agent/model/json-path.h", "agent/model/json-writer.h", "agent/model/pod-json.c", "agent/model/pod-status-json.h", "agent/model/json-tree.h", "agent/model/object-json.c",
+                  "agent/model/config-json.c", "agent/model/json-daemonset.c", "agent/model/json-path.h", "agent/model/json-writer.h", "agent/model/source-index.c", "agent/model/pod-json.c", "agent/model/pod-status-json.h", "agent/model/json-tree.h", "agent/model/object-json.c",
                   "agent/cni/config.h", "agent/cni/capability-args.h", "agent/cni/result.h",
                   "agent/metrics/event-store.c", "agent/metrics/stats-summary.c", "agent/metrics/running-pods.c", "agent/sandbox/protocol.c", "agent/http/manifests.c",
                   "agent/shim/runtime.c", "agent/shim/session-status.c"],
@@ -67,7 +67,7 @@ LIBRARIES = {
     "archive_entry.h": ["agent/cli/tar.c", "agent/image-helper/layer-unpack.c", "agent/image-helper/image-archive.c", "agent/image-helper/byte-stream.c",
                         "agent/image-helper/byte-stream.h"],
     "gnutls/": ["agent/node-api/tls-credentials.[ch]", "agent/kubeclient/csr.c", "agent/kubeclient/tls-config.c",
-                "agent/node/node-authority.c", "common/hash.c"],
+                "agent/node/node-authority.c", "common/ed25519.c", "common/hash.c"],
     "wslay/": ["agent/node-api/websocket.c", "common/channels.c"],
     "zlib.h": ["agent/node-api/spdy-headers.c"],
     "microhttpd.h": ["common/mhd-loop.h", "agent/http/http-connection.h", "agent/http/http-reply.h"],
