@@ -145,6 +145,7 @@ AgentMetrics agent_collect_counts(Agent *agent) {
 
         counts.conditions = eviction_manager_conditions(agent->eviction_manager);
         counts.evictions = pod_evictor_counts(agent->pod_evictor);
+        counts.sources = desired_state_sources(agent->desired);
         if (agent->apiserver)
                 counts.api_server_error = apiserver_last_error(agent->apiserver);
         return counts;
@@ -271,7 +272,8 @@ static void on_desired_pods_recomputed(void *userdata) {
 static int build_desired_state(Agent *agent) {
         DesiredStateConfig config = {
                 .event = agent->event,
-                .manifest_dir = agent->paths.manifest_dir,
+                .paths = &agent->paths,
+                .config = &agent->config,
                 .node_name = agent->node.name,
                 .objects = &agent->bundle_config.objects,
                 .pod_manager = agent->pod_manager,
@@ -283,6 +285,7 @@ static int build_desired_state(Agent *agent) {
                                 .userdata = agent->daemonset_controller },
                 .on_event = agent_on_event,
                 .on_recomputed = on_desired_pods_recomputed,
+                .on_source_status = agent_report_node_change,
                 .userdata = agent,
         };
         int r;

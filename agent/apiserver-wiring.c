@@ -35,7 +35,9 @@ NodeStatusInputs agent_node_status_inputs(const Agent *agent) {
         };
 }
 
-void agent_report_node_change(const Agent *agent) {
+void agent_report_node_change(void *userdata) {
+        const Agent *agent = userdata;
+
         if (agent->apiserver)
                 apiserver_node_changed(agent->apiserver);
         if (agent->http_server)

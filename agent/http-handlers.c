@@ -37,9 +37,7 @@ static int agent_get_next_pod(void *userdata, const char *after, char **ret_key,
 
 static int agent_get_next_event(void *userdata, uint64_t after, uint64_t *ret_number,
                                 char **ret_json) {
-        Agent *agent = userdata;
-
-        return event_store_next(agent->events, after, ret_number, ret_json);
+        return event_store_next(((Agent *) userdata)->events, after, ret_number, ret_json);
 }
 
 static int agent_get_next_object(void *userdata, ObjectKind kind, const char *after, char **ret_key,
@@ -60,10 +58,9 @@ static void agent_report_manifests(void *userdata, HttpManifestReport *report) {
 static int agent_find_log(void *userdata, const char *namespace, const char *pod,
                           const char *container, bool previous, HttpContainerLog *ret,
                           Error *reterr) {
-        Agent *agent = userdata;
-
-        return pod_manager_find_log(agent->pod_manager, namespace, pod, container, previous,
-                                    &ret->directory, &ret->attempt, &ret->is_live, reterr);
+        return pod_manager_find_log(((Agent *) userdata)->pod_manager, namespace, pod, container,
+                                    previous, &ret->directory, &ret->attempt, &ret->is_live,
+                                    reterr);
 }
 
 /* A pod that its source still wants starts again when it is gone. */
@@ -105,6 +102,7 @@ static char *agent_get_node(void *userdata) {
                 &(NodeObjectSpec){ .inputs = &inputs,
                                    .labels_taints = &agent->node_labels.effective,
                                    .connection = &connection,
+                                   .sources = desired_state_sources(agent->desired),
                                    .state_dir = agent->paths.state_dir,
                                    .ready_since = agent->ready_since });
 }
@@ -151,10 +149,8 @@ static int agent_attach(void *userdata, const char *namespace, const char *pod,
 
 static int agent_add_ephemeral_container(void *userdata, const char *namespace, const char *pod,
                                          const char *json, char **ret_name, Error *reterr) {
-        Agent *agent = userdata;
-
-        return pod_manager_add_ephemeral_container(agent->pod_manager, namespace, pod, json,
-                                                   ret_name, reterr);
+        return pod_manager_add_ephemeral_container(((Agent *) userdata)->pod_manager, namespace,
+                                                   pod, json, ret_name, reterr);
 }
 
 static int agent_is_ready(void *userdata, Error *reterr) {

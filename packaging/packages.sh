@@ -15,7 +15,7 @@ RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static pytho
 # shellcheck disable=SC2034
 TEST_PACKAGES=(
     clang clang-tidy clang-format shellcheck codespell ccache python3-pytest python3-pytest-xdist python3-yaml
-    python3-h2 nghttp2-proxy umoci skopeo docker-registry openssl zstd strace util-linux mount iproute2 procps git mandoc
+    python3-h2 nghttp2-proxy nginx umoci skopeo docker-registry openssl zstd strace util-linux mount iproute2 procps git mandoc
 )
 # What the bench measures against.
 # shellcheck disable=SC2034

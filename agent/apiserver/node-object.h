@@ -11,6 +11,7 @@ typedef struct NodeObjectSpec {
         const NodeStatusInputs *inputs;
         const NodeLabelsTaints *labels_taints;
         const NodeApiServerConnection *connection;
+        NodeSources sources;
         const char *state_dir; /* as old as the Node */
         uint64_t ready_since;  /* realtime; 0: not yet */
 } NodeObjectSpec;

@@ -62,6 +62,13 @@ typedef struct Options {
 
         bool bootstrap;
 
+        const char *key; /* files and keys of `source` */
+        const char *keys;
+        const char *next_keys;
+        const char *fleet;
+        const char *number;
+        const char *expires;
+
         char *const *words; /* the arguments that are not options; NULL-terminated */
         size_t n_words;
 } Options;
@@ -101,6 +108,7 @@ int run_exec(const Options *options);
 int run_images(const Options *options);
 int run_logs(const Options *options);
 int run_rollout(const Options *options);
+int run_source(const Options *options);
 int run_top(const Options *options);
 int run_match(const Options *options);
 int run_wait(const Options *options);

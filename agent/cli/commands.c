@@ -114,6 +114,15 @@ static const Option kubeconfig_options[] = {
         OPTION("server", 0, "URL", "address of mainstay-api (default: https://127.0.0.1:10250)", server),
 };
 
+static const Option source_options[] = {
+        OPTION("key",       0, "FILE",    "sign: private key of Ed25519, in PEM", key),
+        OPTION("fleet",     0, "NAME",    "sign, verify: name of the fleet", fleet),
+        OPTION("number",    0, "NUMBER",  "sign: number of the index (default: one more than that of the present one)", number),
+        OPTION("expires",   0, "WHEN",    "sign: until when nodes take it, as a time, or in days (default: 90d)", expires),
+        OPTION("next-keys", 0, "KEYS", "sign: public keys, separated by commas; one must sign the next index (default: as before)", next_keys),
+        OPTION("keys",      0, "KEYS", "verify: public keys, separated by commas; one must have signed it", keys),
+};
+
 const Command commands[] = {
         { "get", "RESOURCE [NAME...]", "list pods, daemonsets, nodes, events, images, configmaps, secrets, priorityclasses or runtimeclasses",
           get_options, N_ELEMENTS(get_options), run_get },
@@ -147,6 +156,9 @@ const Command commands[] = {
         { "debug", "dump | log-level [error|warning|info|debug] | POD --image IMAGE [-- COMMAND...]",
           "print the state of the agent, print or set its log level, or add an ephemeral container to a pod",
           debug_options, N_ELEMENTS(debug_options), run_debug },
+        { "source", "[status | sign MANIFESTS DIRECTORY | verify DIRECTORY]",
+          "show sources of manifests, or make and check a signed index of manifests",
+          source_options, N_ELEMENTS(source_options), run_source },
         { "kubeconfig", "", "print a kubeconfig for kubectl on a node that has joined no API server",
           kubeconfig_options, N_ELEMENTS(kubeconfig_options), run_kubeconfig },
         { "version", "", "show the versions of this program and of the agent",

@@ -13,6 +13,7 @@
 
 /* The word for a condition that needs attention, or NULL. */
 static const char *condition_word(const json_t *condition) {
+        const size_t n_prefix = strlen(NODE_CONDITION_PREFIX);
         const char *type = strna(json_text(condition, "type"));
         const char *status = strna(json_text(condition, "status"));
 
@@ -20,7 +21,9 @@ static const char *condition_word(const json_t *condition) {
                 return streq(status, "False") ? "APIServerNotReached" : NULL;
         if (streq(type, "Ready") || !streq(status, "True"))
                 return NULL;
-        return streq(type, NODE_REFUSED_CONDITION) ? "APIServerRefuses" : type;
+        if (streq(type, NODE_REFUSED_CONDITION))
+                return "APIServerRefuses";
+        return strncmp(type, NODE_CONDITION_PREFIX, n_prefix) == 0 ? type + n_prefix : type;
 }
 
 /* "Ready" and the conditions that need attention: "Ready,MemoryPressure,APIServerNotReached". */

@@ -30,6 +30,9 @@ static int delete_daemonset_manifest(const DaemonSetAction *action, const char *
 
         if (r < 0)
                 return r;
+        if (manifest && manifest_is_fetched(manifest))
+                return error_setf(reterr, EINVAL, "%s is not a file of this node; remove it there",
+                                  file);
         if (!manifest || manifest->error ||
             manifest->pods.n + manifest->data.n + manifest->daemonsets.n != 1)
                 return error_setf(reterr, EINVAL,

@@ -5,6 +5,7 @@
 
 #include "agent/desired/collect-desired-pods.h"
 #include "agent/desired/diff-desired-pods.h"
+#include "agent/desired/fetched-manifests.h"
 #include "agent/desired/manifest-problems.h"
 #include "agent/desired/stop-reason.h"
 #include "agent/pods/pod-classes.h"
@@ -20,6 +21,7 @@ enum {
 struct DesiredState {
         DesiredStateConfig config;
         ManifestDirectory *manifests;
+        FetchedManifests *fetched;
         ManifestProblems *problems;
         sd_event_source *recompute_source;
         unsigned data_generation; /* of the objects when pods were notified last */
@@ -226,6 +228,10 @@ const ManifestDirectory *desired_state_manifests(const DesiredState *state) {
         return state->manifests;
 }
 
+NodeSources desired_state_sources(const DesiredState *state) {
+        return fetched_manifests_status(state->fetched);
+}
+
 /* ---- start ---- */
 
 int desired_state_restore_pod(const PodSource *source, const Pod *pod, void *userdata) {
@@ -239,7 +245,7 @@ int desired_state_restore_pod(const PodSource *source, const Pod *pod, void *use
                 return apiserver->restore_pod ? apiserver->restore_pod(pod, apiserver->userdata)
                                               : 0;
         r = daemonsets->claim_record(source, pod, daemonsets->userdata);
-        if (r != 0 || source->kind != POD_SOURCE_FILE)
+        if (r != 0 || !pod_source_is_manifest(source))
                 return r < 0 ? r : 0;
         r = pod_copy(pod, &copy);
         return r < 0 ? r
@@ -252,7 +258,7 @@ int desired_state_restore_daemonset(const PodSource *source, const DaemonSet *se
         DaemonSet *copy;
         int r;
 
-        if (source->kind != POD_SOURCE_FILE)
+        if (!pod_source_is_manifest(source))
                 return apiserver->restore_daemonset
                                ? apiserver->restore_daemonset(set, apiserver->userdata)
                                : 0;
@@ -269,7 +275,11 @@ static void on_manifests_changed(void *userdata) {
 }
 
 int desired_state_start(DesiredState *state, Error *reterr) {
-        return manifest_directory_start(state->manifests, reterr);
+        int r;
+
+        fetched_manifests_load(state->fetched);
+        r = manifest_directory_start(state->manifests, reterr);
+        return r < 0 ? r : fetched_manifests_start(state->fetched);
 }
 
 int desired_state_drain(DesiredState *state) {
@@ -307,8 +317,18 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
         r = sd_event_source_set_priority(state->recompute_source, SD_EVENT_PRIORITY_NORMAL + 5);
         if (r < 0)
                 return r;
-        r = manifest_directory_new(config->event, config->manifest_dir, config->node_name,
+        r = manifest_directory_new(config->event, config->paths->manifest_dir, config->node_name,
                                    on_manifests_changed, state, &state->manifests);
+        if (r < 0)
+                return r;
+        r = fetched_manifests_new(&(FetchedManifestsConfig){ .event = config->event,
+                                                             .config = config->config,
+                                                             .paths = config->paths,
+                                                             .manifests = state->manifests,
+                                                             .on_event = config->on_event,
+                                                             .on_status = config->on_source_status,
+                                                             .userdata = config->userdata },
+                                  &state->fetched);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(state);
@@ -318,6 +338,7 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
 DesiredState *desired_state_free(DesiredState *state) {
         if (!state)
                 return NULL;
+        fetched_manifests_free(state->fetched);
         manifest_directory_free(state->manifests);
         manifest_problems_free(state->problems);
         sd_event_source_disable_unref(state->recompute_source);
@@ -346,6 +367,21 @@ static void dump_manifests(const ManifestDirectory *directory, const char *path,
         }
 }
 
+static void dump_fetched_sources(const FetchedManifests *fetched, FILE *out) {
+        NodeSources sources = fetched_manifests_status(fetched);
+
+        for (size_t i = 0; i < sources.n; i++) {
+                const NodeSourceStatus *source = &sources.items[i];
+                char succeeded[RFC3339_SIZE];
+
+                dump_line(out, 1, "source: %s, last good answer: %s, %s%s%s", source->name,
+                          source->succeeded > 0 ? format_rfc3339(succeeded, source->succeeded)
+                                                : "none",
+                          source->has_failed ? "error" : "ok", source->message ? ": " : "",
+                          strna(source->message));
+        }
+}
+
 static void dump_desired_pod(const ActualPod *actual, FILE *out) {
         const ObjectMeta *metadata = actual_pod_metadata(actual);
         const Pod *pod = actual->successor ? actual->successor : actual->pod;
@@ -364,7 +400,8 @@ void desired_state_dump(const DesiredState *state, FILE *out) {
         cleanup_with(actual_pods_done) ActualPods actual = { 0 };
         char age[DUMP_DURATION_SIZE], counts[ACTION_COUNTS_SIZE];
 
-        dump_manifests(state->manifests, state->config.manifest_dir, out);
+        dump_manifests(state->manifests, state->config.paths->manifest_dir, out);
+        dump_fetched_sources(state->fetched, out);
         dump_section(out, "Desired pods");
         if (state->computed_at > 0) {
                 dump_line(out, 1, "last recomputation: %s ago, %zu desired; actions: %s",

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The header of the module. The manifest directory, DaemonSets, orphans and the API server give one
- * set of desired pods, which is compared with the actual pods: start, edit, keep, stop because of a
- * reason. It owns the manifest directory, and it is the one place that decides that a recomputation
- * is due. How a pod is started or stopped is decided in pods/. */
+/* The header of the module. The manifest directory, manifests that are fetched, DaemonSets, orphans
+ * and the API server give one set of desired pods, which is compared with the actual pods: start,
+ * edit, keep, stop because of a reason. It owns the manifest directory, and it is the one place
+ * that decides that a recomputation is due. How a pod is started or stopped is decided in pods/. */
 
 #include "agent/desired/pod-sources.h"
 #include "agent/eviction/eviction-manager.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/event.h"
+#include "agent/model/node-status.h"
+#include "agent/node/paths.h"
 #include "agent/pods/pod-manager.h"
 
 typedef struct DesiredState DesiredState;
@@ -17,7 +19,8 @@ typedef struct DesiredState DesiredState;
 /* Everything is borrowed and outlives it. */
 typedef struct DesiredStateConfig {
         sd_event *event;
-        const char *manifest_dir;
+        const AgentPaths *paths;
+        const Config *config;
         const char *node_name;
         const ObjectLookup *objects; /* PriorityClasses and RuntimeClasses */
         PodManager *pod_manager;
@@ -26,6 +29,7 @@ typedef struct DesiredStateConfig {
         ApiServerPodSource apiserver;
         void (*on_event)(const PodEvent *event, void *userdata);
         void (*on_recomputed)(void *userdata);
+        void (*on_source_status)(void *userdata); /* desired_state_sources() is different */
         void *userdata;
 } DesiredStateConfig;
 
@@ -39,7 +43,8 @@ DEFINE_CLEANUP(DesiredState *, desired_state_free)
 int desired_state_restore_pod(const PodSource *source, const Pod *pod, void *userdata);
 int desired_state_restore_daemonset(const PodSource *source, const DaemonSet *set, void *userdata);
 
-/* Scans the manifest directory, and watches it; then the desired state is computed first. */
+/* Scans the manifest directory, and watches it, and asks the sources that are fetched; then the
+ * desired state is computed first. */
 int desired_state_start(DesiredState *state, Error *reterr);
 
 /* Marks that a recomputation is due: it is made once a turn of the event loop, before pods are
@@ -60,3 +65,6 @@ bool desired_state_is_computed(const DesiredState *state);
 void desired_state_dump(const DesiredState *state, FILE *out);
 
 const ManifestDirectory *desired_state_manifests(const DesiredState *state);
+
+/* The sources of manifests that are configured to be fetched. */
+NodeSources desired_state_sources(const DesiredState *state);

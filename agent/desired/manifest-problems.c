@@ -28,12 +28,13 @@ static void report_manifest_problem(const ManifestProblems *problems, char ***pr
 
 /* The message is the kubelet's. The pods run on, so the events are recorded for them. */
 static void record_broken_object_event(const ManifestProblems *problems, const char *what,
-                                       const ObjectMeta *metadata, const char *error,
+                                       const ObjectMeta *metadata, const Manifest *manifest,
                                        PodEvent *event) {
         cleanup_free char *message = NULL;
 
-        if (asprintf(&message, "Error validating %s %s_%s(%s) from file, ignoring: %s", what,
-                     metadata->name, metadata->namespace, metadata->uid, error) < 0) {
+        if (asprintf(&message, "Error validating %s %s_%s(%s) from %s, ignoring: %s", what,
+                     metadata->name, metadata->namespace, metadata->uid,
+                     manifest_is_fetched(manifest) ? "http" : "file", manifest->error) < 0) {
                 message = NULL;
                 return;
         }
@@ -48,13 +49,13 @@ static void record_broken_manifest_events(const ManifestProblems *problems,
         for (size_t i = 0; i < manifest->pods.n; i++) {
                 const Pod *pod = manifest->pods.items[i];
 
-                record_broken_object_event(problems, "pod", &pod->metadata, manifest->error,
+                record_broken_object_event(problems, "pod", &pod->metadata, manifest,
                                            &(PodEvent){ .pod = pod });
         }
         for (size_t i = 0; i < manifest->daemonsets.n; i++) {
                 const DaemonSet *set = manifest->daemonsets.items[i];
 
-                record_broken_object_event(problems, "daemonset", &set->metadata, manifest->error,
+                record_broken_object_event(problems, "daemonset", &set->metadata, manifest,
                                            &(PodEvent){ .daemonset = set });
         }
 }

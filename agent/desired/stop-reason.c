@@ -33,6 +33,8 @@ char *find_stop_reason(const DaemonSetPodSource *daemonsets, const ApiServerPodS
 
         switch (source->kind) {
         case POD_SOURCE_FILE:
+        case POD_SOURCE_URL:
+        case POD_SOURCE_INDEX:
                 reason = daemonsets->explain_stop(source, pod, daemonsets->userdata);
                 return reason ? reason : explain_file_stop(manifests, source->name);
         case POD_SOURCE_APISERVER:

@@ -72,21 +72,29 @@ static int drop_capabilities(uint64_t keep, Error *reterr) {
         return 0;
 }
 
-int confine_parser(bool unpacking, int store_fd, Error *reterr) {
-        LandlockRules rules = { .read_beneath = -EBADF,
+static int confine_reader(uint64_t capabilities, int store_fd, int read_fd, Error *reterr) {
+        LandlockRules rules = { .read_beneath = read_fd,
                                 .write_beneath = store_fd,
                                 .reads_anything = HAS_SANITIZER };
         int r;
 
         /* If we are not permitted to, the filter still keeps us off the network. */
         (void) unshare(CLONE_NEWNET);
-        r = drop_capabilities(unpacking ? unpacking_capabilities : 0, reterr);
+        r = drop_capabilities(capabilities, reterr);
         if (r < 0)
                 return r;
         r = landlock_restrict(&rules, reterr);
         if (r < 0)
                 return r;
         return seccomp_filter_unpacker(reterr);
+}
+
+int confine_parser(bool unpacking, int store_fd, Error *reterr) {
+        return confine_reader(unpacking ? unpacking_capabilities : 0, store_fd, -EBADF, reterr);
+}
+
+int confine_source_reader(int store_fd, int stick_fd, Error *reterr) {
+        return confine_reader(0, store_fd, stick_fd, reterr);
 }
 
 int confine_layer_unpacker(int fd, int store_fd, Error *reterr) {

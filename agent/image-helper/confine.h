@@ -15,6 +15,10 @@ void confine_process(void);
  * -errno. */
 int confine_parser(bool unpacking, int store_fd, Error *reterr);
 
+/* For what reads and verifies manifests that were fetched: likewise, without any capability. Writes
+ * below 'store_fd', reads below 'stick_fd' too, unless that is negative. */
+int confine_source_reader(int store_fd, int stick_fd, Error *reterr);
+
 /* For its child that unpacks one layer: reads below 'store_fd', writes below 'fd'. */
 int confine_layer_unpacker(int fd, int store_fd, Error *reterr);
 

@@ -63,6 +63,11 @@ static int take_header(TransportExchange *exchange, const char *name, const char
 
         if (strcasecmp(name, "Content-Type") == 0)
                 take_media_type(reply, value);
+        else if (strcasecmp(name, "Content-Length") == 0 ||
+                 strcasecmp(name, "Transfer-Encoding") == 0)
+                reply->has_end = true;
+        else if (strcasecmp(name, "ETag") == 0 && strlen(value) < sizeof(reply->etag))
+                (void) snprintf(reply->etag, sizeof(reply->etag), "%s", value);
         else if (strcasecmp(name, "WWW-Authenticate") == 0)
                 return challenge_read(&reply->challenge, value);
         else if (strcasecmp(name, "Location") == 0 && !reply->location) {
@@ -224,16 +229,26 @@ static int init_transport_transfer(TransportExchange *exchange) {
                                                        .userdata = exchange });
 }
 
-static int set_transport_headers(CurlTransfer *transfer, const TransportRequest *request) {
-        cleanup_free char *accept = NULL;
+static int add_transport_header(CurlTransfer *transfer, const char *name, const char *value) {
+        cleanup_free char *line = NULL;
 
-        if (!request->accept)
+        if (!value)
                 return 0;
-        if (asprintf(&accept, "Accept: %s", request->accept) < 0) {
-                accept = NULL;
+        if (asprintf(&line, "%s: %s", name, value) < 0) {
+                line = NULL;
                 return -ENOMEM;
         }
-        return curl_transfer_add_header(transfer, accept);
+        return curl_transfer_add_header(transfer, line);
+}
+
+static int set_transport_headers(CurlTransfer *transfer, const TransportRequest *request) {
+        int r = add_transport_header(transfer, "Accept", request->accept);
+
+        if (r >= 0)
+                r = add_transport_header(transfer, "If-None-Match", request->etag);
+        for (const char *const *line = request->headers; r >= 0 && line && *line; line++)
+                r = curl_transfer_add_header(transfer, *line);
+        return r;
 }
 
 static void set_transport_credentials(const HttpTransport *http, const TransportRequest *request) {
@@ -255,6 +270,9 @@ static void set_transport_watch(TransportExchange *exchange) {
 
         curl->easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, (long) STALL_BYTES_PER_SEC);
         curl->easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long) exchange->http->stall_seconds);
+        curl->easy_setopt(easy, CURLOPT_TIMEOUT, (long) exchange->request->timeout_sec);
+        curl->easy_setopt(easy, CURLOPT_MAX_RECV_SPEED_LARGE,
+                          (curl_off_t) exchange->request->rate_max);
         curl->easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
         curl->easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_transport_progress);
         curl->easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_transport_connected);
@@ -288,7 +306,7 @@ static const struct {
         TransportFault fault;
         const char *message; /* NULL: that of common/ */
 } faults[] = {
-        { CURLE_COULDNT_RESOLVE_HOST,     TRANSPORT_UNREACHABLE,  "the name of the registry cannot be resolved: check the name, and the node's DNS" },
+        { CURLE_COULDNT_RESOLVE_HOST,     TRANSPORT_UNREACHABLE,  "the name of the server cannot be resolved: check the name, and the node's DNS" },
         { CURLE_COULDNT_RESOLVE_PROXY,    TRANSPORT_UNREACHABLE,  NULL },
         { CURLE_COULDNT_CONNECT,          TRANSPORT_UNREACHABLE,  NULL },
         { CURLE_PEER_FAILED_VERIFICATION, TRANSPORT_TLS_FAILED,   NULL },

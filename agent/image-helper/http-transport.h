@@ -19,6 +19,10 @@ typedef struct TransportRequest {
         const char *user, *password; /* Basic; or NULL */
         const char *bearer;          /* or NULL */
         const char *accept;          /* or NULL */
+        const char *const *headers;  /* further ones, "Name: value"; or NULL */
+        const char *etag;            /* only a body with another one is wanted; or NULL */
+        uint64_t rate_max;           /* bytes a second; 0: no limit */
+        uint64_t timeout_sec;        /* for all of it; 0: as long as bytes arrive */
         const char *form;            /* a body to POST, or NULL for GET */
         uint64_t from;               /* bytes that we have already: requested by Range … */
         bool without_range;          /* … or skipped, if the server does not support that */
@@ -32,12 +36,15 @@ typedef struct TransportRequest {
 
 enum {
         TRANSPORT_MEDIA_TYPE_SIZE = 128,
+        TRANSPORT_ETAG_SIZE = 256,
         TRANSPORT_ERROR_TEXT_SIZE = 512
 };
 
 typedef struct TransportResponse {
         long status; /* 0: there was no response */
         char media_type[TRANSPORT_MEDIA_TYPE_SIZE];
+        char etag[TRANSPORT_ETAG_SIZE]; /* "": none, or too long a one */
+        bool has_end;                   /* its length or its last chunk shows whether it is whole */
         Challenge challenge;
         char *location;
         uint64_t retry_after_sec;                   /* UINT64_MAX: not given */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* mainstay-image: reads image archives and talks to registries for the agent, which must not parse
- * untrusted bytes. Runs for one command and exits. Errors are one message on standard error and
- * exit status 1, or EX_TEMPFAIL if a retry may succeed. */
+/* mainstay-image: reads image archives, and talks to registries and to sources of manifests, for
+ * the agent, which must not parse untrusted bytes. Runs for one command and exits. Errors are one
+ * message on standard error and exit status 1, or EX_TEMPFAIL if a retry may succeed. */
 
 #include "agent/image-helper/confine.h"
 #include "agent/image-helper/layer-verify.h"
 #include "agent/image-helper/pull.h"
 #include "agent/image-helper/safe-message.h"
+#include "agent/image-helper/source-update.h"
 #include "agent/image-helper/store-export.h"
 #include "agent/image-helper/store-remove.h"
 #include "agent/image-helper/unpack.h"
@@ -35,6 +36,9 @@ static const char usage[] =
         "the\n"
         "                                archive; repair them\n"
         "  sweep --store DIR             remove unfinished downloads and layers\n"
+        "  source --store DIR            ask a source of manifests for something new; settings "
+        "are\n"
+        "                                read from standard input\n"
         "\n"
         "  --help  --version\n";
 
@@ -233,6 +237,28 @@ static int exit_status_of_error(int r) {
         return r < 0;
 }
 
+/* The exit status. */
+static int report_outcome(int r, const Error *error) {
+        if (r < 0) {
+                cleanup_free char *message = format_safe_message(error, r);
+
+                (void) fprintf(stderr, "%s\n", message ? message : strerror(-r));
+        }
+        return exit_status_of_error(r);
+}
+
+/* The directory is that of a source, not an image store. The exit status. */
+static int verb_source(void) {
+        cleanup_with(source_settings_done) SourceSettings settings = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        int r = source_settings_read(STDIN_FILENO, &settings, &error), status;
+
+        if (r >= 0)
+                r = update_source(arg_store, &settings, &error);
+        status = report_outcome(r, &error);
+        return r == -EAGAIN ? EX_TEMPFAIL : status;
+}
+
 static int run_image_verb(int argc, char **argv) {
         cleanup_with(store_freep) Store *store = NULL;
         cleanup_error Error error = ERROR_NULL;
@@ -240,6 +266,8 @@ static int run_image_verb(int argc, char **argv) {
         size_t i = 0;
         int n, r;
 
+        if (streq(verb, "source") && arg_store && optind == argc)
+                return verb_source();
         while (i < N_ELEMENTS(verbs) && !streq(verb, verbs[i].name))
                 i++;
         if (i == N_ELEMENTS(verbs))
@@ -255,12 +283,7 @@ static int run_image_verb(int argc, char **argv) {
         r = store_open(arg_store, &store, &error);
         if (r >= 0)
                 r = verbs[i].run(store, &error);
-        if (r < 0) {
-                cleanup_free char *message = format_safe_message(&error, r);
-
-                (void) fprintf(stderr, "%s\n", message ? message : strerror(-r));
-        }
-        return exit_status_of_error(r);
+        return report_outcome(r, &error);
 }
 
 int main(int argc, char **argv) {

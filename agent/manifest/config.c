@@ -34,7 +34,12 @@ void config_done(Config *config) {
 
 /* Go prints a duration that is not set as "0s", and the kubelet reads that as its default. */
 static void unset_zero_durations(Config *config) {
+        SourceConfig *source = config->mainstay.source;
+        char *none = NULL;
         char **const durations[] = {
+                &config->http_check_frequency,
+                source ? &source->interval : &none,
+                source ? &source->jitter : &none,
                 &config->image_minimum_gc_age,
                 &config->image_maximum_gc_age,
                 &config->shutdown_grace_period,
@@ -74,6 +79,7 @@ static int config_set_defaults(Config *config) {
                 { &config->container_log_max_size, LOG_MAX_SIZE_DEFAULT },
                 { &config->crash_loop_back_off.max_container_restart_period,
                   RESTART_PERIOD_DEFAULT },
+                { &config->http_check_frequency, "20s" },
                 { &config->image_minimum_gc_age, "2m" },
                 { &config->cluster_domain, "cluster.local" },
                 { &config->resolv_conf, "/etc/resolv.conf" },
@@ -238,6 +244,25 @@ static void resolve_parallel_pulls(Config *config) {
         default_int(&config->mainstay.max_parallel_pulls, pulls);
 }
 
+static int resolve_source(SourceConfig *source, Error *reterr) {
+        Quantity rate = { 0 };
+        int r;
+
+        if (!source)
+                return 0;
+        r = default_string(&source->interval, "5m");
+        if (r >= 0)
+                r = duration_parse(source->interval, &source->interval_usec);
+        source->jitter_usec = source->interval_usec / 10;
+        if (r >= 0 && source->jitter)
+                r = duration_parse(source->jitter, &source->jitter_usec);
+        if (r >= 0 && source->download_rate)
+                r = quantity_parse(source->download_rate, &rate, reterr);
+        source->rate_bytes = (uint64_t) rate.value;
+        quantity_done(&rate);
+        return r;
+}
+
 /* The texts were validated by the table, or are defaults. */
 static int config_resolve(Config *config, Error *reterr) {
         const char *period = config->crash_loop_back_off.max_container_restart_period;
@@ -250,6 +275,10 @@ static int config_resolve(Config *config, Error *reterr) {
         config->log_max_size_bytes = (uint64_t) size.value;
         quantity_done(&size);
         r = duration_parse(period, &config->back_off_max_usec);
+        if (r >= 0)
+                r = duration_parse(config->http_check_frequency, &config->http_check_usec);
+        if (r >= 0)
+                r = resolve_source(config->mainstay.source, reterr);
         resolve_shutdown_stages(config);
         resolve_parallel_pulls(config);
         config->back_off_initial_usec =

@@ -387,7 +387,10 @@ static int decode_strings(Decoder *d, const Field *field, const YamlNode *node,
                 const YamlNode *value = node->items[i];
                 const char *text = value->kind == YAML_NODE_NULL ? "" : value->text;
 
-                r = value->kind == YAML_NODE_NULL ? 0 : expect_string(d, value);
+                if (value->kind == YAML_NODE_NULL)
+                        r = 0;
+                else
+                        r = field->is_secret ? expect_secret(d, value) : expect_string(d, value);
                 if (r >= 0 && field->check)
                         r = field->check(text, d->reterr);
                 strings[i] = strdup(r < 0 ? "" : text);
@@ -549,6 +552,9 @@ static int decode_refused(Decoder *d, const Field *field, const YamlNode *key, c
 typedef int (*decode_field_t)(Decoder *d, const Field *field, const YamlNode *node,
                               const DecodePath *path, void *at);
 
+static int decode_map(Decoder *d, const Field *field, const YamlNode *node, const DecodePath *path,
+                      void *at);
+
 static const decode_field_t decoders[N_FIELD_TYPES] = {
         [FIELD_STRING] = decode_string,
         [FIELD_BOOL] = decode_bool,
@@ -565,7 +571,46 @@ static const decode_field_t decoders[N_FIELD_TYPES] = {
         [FIELD_OBJECT] = decode_embedded,
         [FIELD_OPTIONAL] = decode_optional,
         [FIELD_LIST] = decode_list,
+        [FIELD_MAP] = decode_map,
 };
+
+static int decode_map_entry(Decoder *d, const Field *field, const YamlNode *key,
+                            const YamlNode *value, const DecodePath *parent, void *entry) {
+        const Field *keys = &field->schema->fields[0], *values = &field->schema->fields[1];
+        const DecodePath path = { .parent = parent, .key = key->text, .is_map_key = true };
+        char *name = strdup(key->text);
+
+        if (!name)
+                return -ENOMEM;
+        memcpy(field_at(keys, entry), &name, sizeof(name));
+        if (keys->check && keys->check(name, d->reterr) < 0)
+                return decode_error_at(d, key, &path, -EINVAL);
+        if (values->is_secret && value->kind != YAML_NODE_SEQUENCE)
+                return decode_error_at(d, value, &path,
+                                       error_setf(d->reterr, EINVAL, "must be a list of strings"));
+        return decoders[values->type](d, values, value, &path, field_at(values, entry));
+}
+
+/* The list grows by one before each entry, as in decode_list(). */
+static int decode_map(Decoder *d, const Field *field, const YamlNode *node, const DecodePath *path,
+                      void *at) {
+        List list = { 0 };
+        int r = expect_mapping(d, node, path);
+
+        if (r < 0 || node->n == 0)
+                return r;
+        list.items = calloc(node->n, field->schema->size);
+        if (!list.items)
+                return -ENOMEM;
+        for (size_t i = 0; i < node->n && r >= 0; i++) {
+                list.n++;
+                memcpy(at, &list, sizeof(list));
+                r = decode_map_entry(d, field, yaml_node_key(node, i), yaml_node_value(node, i),
+                                     path, (char *) list.items + i * field->schema->size);
+                r = decode_keep_error(d, r);
+        }
+        return r;
+}
 
 static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
                           const DecodePath *path) {

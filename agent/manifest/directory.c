@@ -15,8 +15,10 @@
 #include "agent/manifest/manifest-table.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/names.h"
+#include "agent/model/pod-source.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/strv.h"
@@ -51,6 +53,9 @@ struct ManifestDirectory {
         ManifestTable table;
         char *last_error;
         unsigned generation;
+        unsigned fetched_generation; /* likewise, of the manifests that were fetched */
+        bool has_new_fetched;        /* since the last scan */
+        bool is_started;
 
         /* The directory that the present set was read from, and the one that is watched. */
         dev_t known_device;
@@ -242,7 +247,7 @@ static int scan_file(DirectoryScan *scan, const char *file) {
 static bool is_file_removed(DirectoryScan *scan, ManifestEntry *entry, bool is_first) {
         uint64_t now = now_boottime_usec();
 
-        if (entry->generation == scan->source->generation)
+        if (entry->generation == scan->source->generation || manifest_is_fetched(&entry->manifest))
                 return false;
         if (is_first || entry->pods.n + entry->data.n + entry->daemonsets.n == 0)
                 return true;
@@ -354,9 +359,10 @@ static bool scan_directory(ManifestDirectory *source) {
         r = manifest_table_resolve_names(&source->table, now_realtime_usec());
         if (r < 0)
                 schedule_scan(&scan, ERROR_RETRY_USEC);
-        has_changed = scan.has_changed || r > 0 || source->is_unresolved;
+        has_changed = scan.has_changed || source->has_new_fetched || r > 0 || source->is_unresolved;
         source->is_unresolved = r < 0;
         source->n_inotify_events = 0;
+        source->has_new_fetched = false;
         arm_manifest_scan_timer(source, scan.next_usec);
         if (scan.has_read_much)
                 malloc_trim(0);
@@ -414,6 +420,113 @@ static int add_scan_event_sources(ManifestDirectory *source) {
         return 0;
 }
 
+/* ---- manifests that were fetched ---- */
+
+bool manifest_is_fetched(const Manifest *manifest) {
+        return pod_source_of_file(manifest->file).kind != POD_SOURCE_FILE;
+}
+
+/* A prefix that ends in '/' is followed by the file's own name. */
+static char *name_fetched_manifest(const char *prefix, const char *file) {
+        char *name;
+
+        return asprintf(&name, "%s%s", prefix, prefix[strlen(prefix) - 1] == '/' ? file : "") < 0
+                       ? NULL
+                       : name;
+}
+
+static int read_fetched_manifest(int dir_fd, const char *file, const char *name, char **ret_data,
+                                 size_t *ret_length, Error *reterr) {
+        int r = read_file_at(dir_fd, file, MANIFEST_BYTES_MAX, ret_data, ret_length);
+
+        return r < 0 ? error_prefixf(reterr, r, "%s", name) : 0;
+}
+
+static int load_fetched_manifest(DirectoryScan *scan, const char *prefix, const char *file,
+                                 Error *reterr) {
+        cleanup_free char *name = name_fetched_manifest(prefix, file), *data = NULL;
+        ManifestEntry *entry;
+        size_t length;
+        int r = name ? read_fetched_manifest(scan->dir_fd, file, name, &data, &length, reterr)
+                     : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        entry = manifest_table_get(&scan->source->table, name);
+        if (!entry)
+                return -ENOMEM;
+        entry->generation = scan->source->fetched_generation;
+        return update_manifest_entry(scan, entry, &(FileStamp){ 0 }, data, length);
+}
+
+/* Those of the prefix that the last load has not found. */
+static void drop_fetched_manifests(DirectoryScan *scan, const char *prefix) {
+        ManifestTable *table = &scan->source->table;
+
+        for (size_t i = table->n; i > 0; i--) {
+                const ManifestEntry *entry = table->entries[i - 1];
+
+                if (strncmp(entry->manifest.file, prefix, strlen(prefix)) != 0 ||
+                    !manifest_is_fetched(&entry->manifest) ||
+                    entry->generation == scan->source->fetched_generation)
+                        continue;
+                manifest_table_remove(table, i - 1);
+                scan->has_changed = true;
+        }
+}
+
+int manifest_directory_set_fetched(ManifestDirectory *source, const char *prefix, int dir_fd,
+                                   Error *reterr) {
+        DirectoryScan scan = { .source = source, .dir_fd = dir_fd, .next_usec = USEC_INFINITY };
+        cleanup_strv char **names = NULL;
+        int r = dir_fd < 0 ? 0 : list_manifest_files(dir_fd, &names);
+
+        source->fetched_generation++;
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s", prefix);
+        strv_foreach(name, names) {
+                r = load_fetched_manifest(&scan, prefix, *name, reterr);
+                if (r < 0)
+                        return r;
+        }
+        drop_fetched_manifests(&scan, prefix);
+        source->has_new_fetched = source->has_new_fetched || scan.has_changed;
+        return source->is_started
+                       ? sd_event_source_set_enabled(source->scan_source, SD_EVENT_ONESHOT)
+                       : 0;
+}
+
+/* The rules for a manifest that replaces one. */
+static int check_fetched_successor(const ManifestDirectory *source, const char *name,
+                                   const ManifestObjects *objects, Error *reterr) {
+        const ManifestEntry *entry = manifest_table_find(&source->table, name);
+        int r = entry ? manifest_entry_check_immutable(entry, objects, reterr) : 0;
+
+        return r < 0 || !entry ? r : manifest_entry_check_selectors(entry, objects, reterr);
+}
+
+int manifest_directory_check_fetched(const ManifestDirectory *source, const char *prefix,
+                                     int dir_fd, Error *reterr) {
+        cleanup_strv char **files = NULL;
+        int r = list_manifest_files(dir_fd, &files);
+
+        strv_foreach(file, files) {
+                cleanup_free char *name = name_fetched_manifest(prefix, *file), *data = NULL;
+                cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+                size_t length;
+
+                r = name ? read_fetched_manifest(dir_fd, *file, name, &data, &length, reterr)
+                         : -ENOMEM;
+                if (r >= 0)
+                        r = manifest_parse(name, data, length, source->node_name, &objects, reterr);
+                if (r >= 0)
+                        r = check_fetched_successor(source, name, &objects, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
 int manifest_directory_new(sd_event *event, const char *directory, const char *node_name,
                            manifest_changed_t on_changed, void *userdata, ManifestDirectory **ret) {
         cleanup_with(manifest_directory_freep) ManifestDirectory *source =
@@ -458,6 +571,7 @@ int manifest_directory_restore_set_take(ManifestDirectory *source, const char *f
 }
 
 int manifest_directory_start(ManifestDirectory *source, Error *reterr) {
+        source->is_started = true;
         (void) scan_directory(source);
         if (source->is_unresolved)
                 return error_prefixf(reterr, -ENOMEM, "%s", source->directory);

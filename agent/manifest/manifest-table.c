@@ -330,11 +330,12 @@ static size_t plain_name_length(const Pod *pod) {
                        : n;
 }
 
-/* The claim with the lower value wins. */
+/* The claim with the lower value wins: a file of the directory before one that was fetched, so that
+ * the machine's administrator has the last word. */
 static int claim_rank(const NameClaim *claim) {
         if (claim->entry->missing_since > 0)
-                return 2;
-        return *claim->holds ? 0 : 1;
+                return 4;
+        return (manifest_is_fetched(&claim->entry->manifest) ? 2 : 0) + (*claim->holds ? 0 : 1);
 }
 
 static int compare_claimed_names(const NameClaim *a, const NameClaim *b) {

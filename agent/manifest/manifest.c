@@ -8,6 +8,7 @@
 #include "agent/manifest/decode.h"
 #include "agent/manifest/rules.h"
 #include "agent/model/names.h"
+#include "agent/model/pod-source.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 
@@ -156,6 +157,7 @@ static int complete_api_pod(ManifestParser *parser, const YamlNode *node, const 
 static int complete_pod(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
                         Pod *pod) {
         Decoder *d = &parser->decoder;
+        bool is_fetched = pod_source_of_file(d->file).kind != POD_SOURCE_FILE;
         size_t n_errors = decode_count_errors(d);
         int r = decode_keep_error(d, pod_take_affinity_annotation(d, node, path, pod));
 
@@ -166,7 +168,7 @@ static int complete_pod(ManifestParser *parser, const YamlNode *node, const Deco
         if (r >= 0)
                 r = pod_validate(d, node, path, pod, parser->node_name);
         r = decode_result(d, n_errors, r);
-        return r < 0 ? r : pod_set_identity(pod, parser->node_name);
+        return r < 0 ? r : pod_set_identity(pod, parser->node_name, is_fetched ? "http" : "file");
 }
 
 static int check_text_size(const ManifestParser *parser, const YamlNode *node,
@@ -291,8 +293,19 @@ static int parse_data_object(ManifestParser *parser, const YamlNode *node, const
 }
 
 static int parse_object(ManifestParser *parser, const YamlNode *node, const DecodePath *path);
+static int parse_kind(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
+                      const char *version, const char *kind);
 
-static int parse_list(ManifestParser *parser, const YamlNode *node, const DecodePath *parent) {
+/* The items of a typed list may leave out what the list says. */
+static int parse_list_item(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
+                           bool is_pod_list) {
+        return is_pod_list && node->kind == YAML_NODE_MAPPING && !yaml_node_get(node, "kind")
+                       ? parse_kind(parser, node, path, NULL, "Pod")
+                       : parse_object(parser, node, path);
+}
+
+static int parse_list(ManifestParser *parser, const YamlNode *node, const DecodePath *parent,
+                      bool is_pod_list) {
         const DecodePath path = { .parent = parent, .key = "items" };
         const YamlNode *items = yaml_node_get(node, "items");
         char text[DESCRIPTION_SIZE];
@@ -306,13 +319,18 @@ static int parse_list(ManifestParser *parser, const YamlNode *node, const Decode
                                                   yaml_node_describe(items, text)));
         for (size_t i = 0; i < items->n; i++) {
                 const DecodePath item = { .parent = &path, .index = i };
-                int r = parse_object(parser, items->items[i], &item);
+                int r = parse_list_item(parser, items->items[i], &item, is_pod_list);
 
                 r = decode_keep_error(&parser->decoder, r);
                 if (r < 0)
                         return r;
         }
         return 0;
+}
+
+/* The kubelet takes a PodList from a URL only. */
+static bool is_list_kind(const char *kind) {
+        return streq(kind, "List") || streq(kind, "PodList");
 }
 
 static int parse_kind(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
@@ -328,14 +346,15 @@ static int parse_kind(ManifestParser *parser, const YamlNode *node, const Decode
         if (data < N_OBJECT_KINDS && object_kind_is_api_only(data) &&
             parser->decoder.mode != DECODE_API)
                 return refuse_kind(&parser->decoder, node, path, kind);
-        if (data == N_OBJECT_KINDS && !streq(kind, "Pod") && !streq(kind, "List"))
+        if (data == N_OBJECT_KINDS && !streq(kind, "Pod") && !is_list_kind(kind))
                 return refuse_kind(&parser->decoder, node, path, kind);
         expected = data < N_OBJECT_KINDS ? object_kind_versions[data] : "v1";
         if (version && !streq(version, expected))
                 return refuse_version(&parser->decoder, node, path, version, kind, expected);
         if (data < N_OBJECT_KINDS)
                 return parse_data_object(parser, node, path, data);
-        return streq(kind, "Pod") ? parse_pod(parser, node, path) : parse_list(parser, node, path);
+        return streq(kind, "Pod") ? parse_pod(parser, node, path)
+                                  : parse_list(parser, node, path, streq(kind, "PodList"));
 }
 
 static int parse_object(ManifestParser *parser, const YamlNode *node, const DecodePath *path) {

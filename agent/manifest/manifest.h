@@ -76,6 +76,10 @@ typedef struct Manifest {
         uint64_t error_since; /* realtime, microseconds */
 } Manifest;
 
+/* It does not come from the directory, but from staticPodURL or an index: POD_SOURCE_URL_NAME is
+ * its name, or what follows POD_SOURCE_INDEX_PREFIX. */
+bool manifest_is_fetched(const Manifest *manifest);
+
 typedef struct ManifestDirectory ManifestDirectory;
 
 /* Called from the event loop after a scan that changed anything, errors included. */
@@ -96,6 +100,19 @@ int manifest_directory_restore_set_take(ManifestDirectory *source, const char *f
 
 /* Scans once (on_changed is called before it returns, whatever was found) and starts to watch. */
 int manifest_directory_start(ManifestDirectory *source, Error *reterr);
+
+/* Manifests that were fetched, all those whose names start with 'prefix' (POD_SOURCE_URL_NAME or
+ * POD_SOURCE_INDEX_PREFIX): they become those of the open directory, as if files of the manifest
+ * directory had changed, been added or removed; -EBADF: there are none. A file of the manifest
+ * directory has precedence on the same name. on_changed is called from the loop; before
+ * manifest_directory_start(), by it. 0; or -errno, and then some or all are as before. */
+int manifest_directory_set_fetched(ManifestDirectory *source, const char *prefix, int dir_fd,
+                                   Error *reterr);
+
+/* Whether all manifests of an open directory could be used under that prefix: 0, or -errno and the
+ * first error. */
+int manifest_directory_check_fetched(const ManifestDirectory *source, const char *prefix,
+                                     int dir_fd, Error *reterr);
 
 /* NULL, or why the directory cannot be read; then the last good set stays. */
 const char *manifest_directory_last_error(const ManifestDirectory *source);

@@ -37,7 +37,7 @@ static int set_source(Pod *pod, const char *source) {
                      : string_map_set(&pod->metadata.annotations, pod_source_annotation, source);
 }
 
-int pod_set_identity(Pod *pod, const char *node_name) {
+int pod_set_identity(Pod *pod, const char *node_name, const char *source) {
         int r;
 
         r = set_names(pod, node_name);
@@ -49,7 +49,7 @@ int pod_set_identity(Pod *pod, const char *node_name) {
         r = pod_set_config_hash(pod);
         if (r < 0)
                 return r;
-        return set_source(pod, "file");
+        return set_source(pod, source);
 }
 
 int pod_set_api_identity(Pod *pod, Error *reterr) {

@@ -70,9 +70,9 @@ int secret_check_type(const DataObject *secret, const char **ret_map, const char
                       Error *reterr);
 
 /* Sets the identity of a static pod: name "<name>-<node>", spec.nodeName, UID, the kubelet's
- * annotations. The UID is computed from node, namespace, name and spec; file name, comments and
- * labels do not change it. 0 or -ENOMEM. */
-int pod_set_identity(Pod *pod, const char *node_name);
+ * annotations with its config source ("file" or "http"). The UID is computed from node, namespace,
+ * name and spec; file name, comments and labels do not change it. 0 or -ENOMEM. */
+int pod_set_identity(Pod *pod, const char *node_name, const char *source);
 
 /* Sets the kubelet's annotations for the pod's config source. -EINVAL for a pod without UID. */
 int pod_set_api_identity(Pod *pod, Error *reterr);

@@ -165,6 +165,43 @@ static void write_eviction_metrics(FILE *out, const AgentMetrics *counts) {
                                (counts->conditions->set & NODE_CONDITION_BIT(c)) != 0);
 }
 
+static void write_index_numbers(FILE *out, const NodeSources *sources) {
+        bool has_help = false;
+
+        for (size_t i = 0; i < sources->n; i++) {
+                if (sources->items[i].number <= 0)
+                        continue;
+                if (!has_help)
+                        (void) fputs("# HELP mainstay_source_index_number The number of the signed "
+                                     "index of manifests that is in use.\n"
+                                     "# TYPE mainstay_source_index_number gauge\n",
+                                     out);
+                has_help = true;
+                (void) fprintf(out, "mainstay_source_index_number{source=\"%s\"} %" PRId64 "\n",
+                               sources->items[i].name, sources->items[i].number);
+        }
+}
+
+static void write_source_metrics(FILE *out, const NodeSources *sources) {
+        if (sources->n > 0)
+                (void) fputs("# HELP mainstay_source_failed 1 while what a source of manifests has "
+                             "now is not in use, because it cannot be fetched or used.\n"
+                             "# TYPE mainstay_source_failed gauge\n",
+                             out);
+        for (size_t i = 0; i < sources->n; i++)
+                (void) fprintf(out, "mainstay_source_failed{source=\"%s\"} %d\n",
+                               sources->items[i].name, sources->items[i].has_failed);
+        if (sources->n > 0)
+                (void) fputs("# HELP mainstay_source_success_time_seconds When a source of "
+                             "manifests last answered what is in use, in seconds since 1970.\n"
+                             "# TYPE mainstay_source_success_time_seconds gauge\n",
+                             out);
+        for (size_t i = 0; i < sources->n; i++)
+                (void) fprintf(out,
+                               "mainstay_source_success_time_seconds{source=\"%s\"} %" PRIu64 "\n",
+                               sources->items[i].name, sources->items[i].succeeded / USEC_PER_SEC);
+}
+
 /* Names of objects need no escaping. */
 static void write_probe_metrics(FILE *out, const ProbeSample *probes, size_t n) {
         static const char name[] = "prober_probe_total";
@@ -198,6 +235,8 @@ char *agent_metrics_format(const AgentMetrics *counts) {
                 return NULL;
         write_agent_metrics(out, counts, node);
         write_eviction_metrics(out, counts);
+        write_source_metrics(out, &counts->sources);
+        write_index_numbers(out, &counts->sources);
         write_probe_metrics(out, counts->probes, counts->n_probes);
         return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
 }

@@ -5,6 +5,7 @@
  * the systemd unit. What is counted is decided elsewhere. */
 
 #include "agent/model/eviction.h"
+#include "agent/model/node-status.h"
 #include "agent/model/probe-sample.h"
 #include "common/macros.h"
 
@@ -34,6 +35,8 @@ typedef struct AgentMetrics {
         const char *manifest_directory_error; /* why the directory cannot be read; NULL: it can */
         unsigned archives_broken;
         const char *api_server_error; /* NULL: no error, or no API server is configured */
+
+        NodeSources sources; /* of manifests that are fetched */
 
         const NodeConditions *conditions; /* NULL: unknown */
         const uint64_t *evictions;        /* N_EVICTION_SIGNALS; NULL: unknown */

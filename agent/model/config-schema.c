@@ -5,12 +5,15 @@
  * of a kubelet can be used as it is. */
 
 #include "agent/model/config.h"
+#include "agent/model/day-window.h"
 #include "agent/model/duration.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
+#include "agent/model/source-index.h"
 #include "agent/model/sysctl.h"
 #include "common/clock.h"
+#include "common/ed25519.h"
 #include "common/strv.h"
 
 #include <errno.h>
@@ -19,6 +22,7 @@ enum {
         PIDS_MAX = 4 * 1024 * 1024, /* the kernel's PID_MAX_LIMIT */
         LOG_FILES_MAX = 1000,
         SHUTDOWN_SECONDS_MAX = 24 * 3600,
+        URL_LENGTH_MAX = 2000,
 };
 
 static int check_cgroup_driver(const char *value, Error *reterr) {
@@ -74,6 +78,92 @@ static int check_duration(const char *value, Error *reterr) {
                 return 0;
         return error_setf(reterr, EINVAL, "must be a duration such as 90s or 2m, not '%s'",
                           excerpt(text, value));
+}
+
+static int check_http_frequency(const char *value, Error *reterr) {
+        uint64_t usec;
+        int r = check_duration(value, reterr);
+
+        if (r >= 0 && duration_parse(value, &usec) >= 0 && usec > 0 && usec < USEC_PER_SEC)
+                return error_setf(reterr, EINVAL, "must be at least 1s");
+        return r;
+}
+
+/* It may contain a password, so that it is not quoted. */
+static int check_url_characters(const char *value, Error *reterr) {
+        if (strlen(value) > URL_LENGTH_MAX)
+                return error_setf(reterr, EINVAL, "must be at most %d characters", URL_LENGTH_MAX);
+        for (const char *p = value; *p; p++)
+                if ((unsigned char) *p <= ' ' || *p == 0x7f)
+                        return error_setf(reterr, EINVAL, "must not contain spaces");
+        return 0;
+}
+
+/* "" means none, as with the kubelet. */
+static int check_static_pod_url(const char *value, Error *reterr) {
+        if (!value[0])
+                return 0;
+        if (strncmp(value, "http://", 7) != 0 && strncmp(value, "https://", 8) != 0)
+                return error_setf(reterr, EINVAL, "must start with http:// or https://");
+        return check_url_characters(value, reterr);
+}
+
+static int check_index_url(const char *value, Error *reterr) {
+        bool is_file = strncmp(value, "file:///", 8) == 0;
+
+        if (!is_file && strncmp(value, "https://", 8) != 0)
+                return error_setf(reterr, EINVAL, "must start with https:// or file:///");
+        if (is_file && (value[strlen(value) - 1] == '/' || strpbrk(value, "?#%")))
+                return error_setf(reterr, EINVAL,
+                                  "must be the path of a file after file://, as it is");
+        return check_url_characters(value, reterr);
+}
+
+static int check_signing_key(const char *value, Error *reterr) {
+        uint8_t key[ED25519_KEY_SIZE];
+
+        if (ed25519_key_parse(value, key) >= 0)
+                return 0;
+        return error_setf(reterr, EINVAL, "must be a public key of Ed25519 in base64");
+}
+
+static int check_fleet(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+
+        if (source_name_is_valid(value))
+                return 0;
+        return error_setf(reterr, EINVAL,
+                          "must be a name of letters, digits, '.', '_' and '-', not '%s'",
+                          excerpt(text, value));
+}
+
+static int check_download_rate(const char *value, Error *reterr) {
+        Quantity quantity = { 0 };
+        int r = quantity_parse(value, &quantity, reterr);
+
+        if (r >= 0 && quantity.value < (int64_t) KIB)
+                r = error_setf(reterr, EINVAL, "must be at least 1Ki, in bytes a second");
+        quantity_done(&quantity);
+        return r;
+}
+
+static int check_download_window(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+        DayWindow window;
+
+        if (day_window_parse(value, &window) >= 0)
+                return 0;
+        return error_setf(reterr, EINVAL,
+                          "must be two times of a day such as 22:00-05:30, not '%s'",
+                          excerpt(text, value));
+}
+
+/* It may be a password, so that it is not quoted. */
+static int check_secret_header_value(const char *value, Error *reterr) {
+        for (const char *p = value; *p; p++)
+                if ((unsigned char) *p < ' ' || *p == 0x7f)
+                        return error_setf(reterr, EINVAL, "must be one line of text");
+        return 0;
 }
 
 /* Absolute paths, separated by ':'. */
@@ -256,6 +346,18 @@ static const char *const daemonsets_by_names[N_DAEMONSETS_BY] = {
         [DAEMONSETS_CONTROLLER] = "controller",
 };
 
+static const Field source_fields[] = {
+        FIELD("url", STRING, SourceConfig, url, .check = check_index_url, .is_required = true, .is_secret = true),
+        FIELD("keys", STRINGS, SourceConfig, keys, .check = check_signing_key, .is_required = true),
+        FIELD("fleet", STRING, SourceConfig, fleet, .check = check_fleet, .is_required = true),
+        FIELD("caFile", STRING, SourceConfig, ca_file, .check = check_host_path),
+        FIELD("interval", STRING, SourceConfig, interval, .check = check_http_frequency),
+        FIELD("jitter", STRING, SourceConfig, jitter, .check = check_duration),
+        FIELD("downloadRate", STRING, SourceConfig, download_rate, .check = check_download_rate),
+        FIELD("downloadWindow", STRING, SourceConfig, download_window, .check = check_download_window),
+};
+static const Schema source_schema = SCHEMA(SourceConfig, source_fields);
+
 static const Field mainstay_fields[] = {
         FIELD("bootstrapKubeconfig", STRING, MainstayConfig, bootstrap_kubeconfig, .check = check_host_path),
         FIELD("cniBinDir", STRING, MainstayConfig, cni_bin_dir, .check = check_search_path),
@@ -271,12 +373,21 @@ static const Field mainstay_fields[] = {
         FIELD("registryAuthFile", STRING, MainstayConfig, registry_auth_file, .check = check_host_path),
         FIELD("registryMirrors", LIST, MainstayConfig, registry_mirrors, .schema = &registry_mirrors_schema),
         FIELD("nodeLabels", STRING_MAP, MainstayConfig, node_labels),
+        FIELD("source", OPTIONAL, MainstayConfig, source, .schema = &source_schema),
         FIELD("runtime", STRING, MainstayConfig, runtime),
         FIELD("runtimes", STRING_MAP, MainstayConfig, runtimes),
         FIELD("seccompProfile", STRING, MainstayConfig, seccomp_profile,
               .check = check_seccomp_profile),
 };
 static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields);
+
+static const Field static_pod_url_header_fields[] = {
+        FIELD("name", STRING, StaticPodUrlHeader, name, .check = check_header_name),
+        FIELD("values", STRINGS, StaticPodUrlHeader, values, .check = check_secret_header_value,
+              .is_secret = true),
+};
+static const Schema static_pod_url_header_schema =
+        SCHEMA(StaticPodUrlHeader, static_pod_url_header_fields);
 
 static const Field config_fields[] = {
         IGNORED("kind"),
@@ -286,9 +397,11 @@ static const Field config_fields[] = {
         REFUSED("podLogsDir"),
         REFUSED("syncFrequency"),
         REFUSED("fileCheckFrequency"),
-        REFUSED("httpCheckFrequency"),
-        REFUSED("staticPodURL"),
-        REFUSED("staticPodURLHeader"),
+        FIELD("httpCheckFrequency", STRING, Config, http_check_frequency, .check = check_http_frequency),
+        FIELD("staticPodURL", STRING, Config, static_pod_url, .check = check_static_pod_url,
+              .is_secret = true),
+        FIELD("staticPodURLHeader", MAP, Config, static_pod_url_header,
+              .schema = &static_pod_url_header_schema, .is_secret = true),
         FIELD("address", STRING, Config, address, .check = check_ip_address),
         FIELD("port", INT, Config, port, .min = 1, .max = UINT16_MAX),
         FIELD("readOnlyPort", INT, Config, read_only_port, .min = 0, .max = UINT16_MAX),

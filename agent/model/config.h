@@ -74,6 +74,23 @@ typedef enum DaemonSetsBy {
         N_DAEMONSETS_BY,
 } DaemonSetsBy;
 
+/* source: manifests of a signed index, mainstay-source(5). */
+typedef struct SourceConfig {
+        char *url;           /* of the index: "https://…", "file:///…" */
+        char **keys;         /* public; one of them must have signed the first index */
+        char *fleet;         /* whose index it is */
+        char *ca_file;       /* PEM, in place of the system's authorities; NULL: these */
+        char *interval;      /* Go duration: "5m" */
+        char *jitter;        /* at most so much is added at random; NULL: a tenth of the interval */
+        char *download_rate; /* quantity, bytes a second; NULL: no limit */
+        char *download_window; /* local time, "01:00-05:30"; NULL: always */
+
+        /* Computed by config_load(). */
+        uint64_t interval_usec;
+        uint64_t jitter_usec;
+        uint64_t rate_bytes; /* 0: no limit */
+} SourceConfig;
+
 /* The settings under "mainstay:". */
 typedef struct MainstayConfig {
         char *cni_conf_dir;         /* "/etc/cni/net.d" */
@@ -91,6 +108,7 @@ typedef struct MainstayConfig {
         char *registry_auth_file;       /* in the format of ~/.docker/config.json */
         bool journal_container_logs;    /* in addition to the log files */
         LIST_OF(RegistryMirrors) registry_mirrors;
+        SourceConfig *source;  /* NULL: none */
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
         StringMap runtimes;    /* more runtimes, by the handlers that RuntimeClasses name */
         StringMap node_labels; /* besides the well-known ones, and searched first */
@@ -135,8 +153,17 @@ typedef struct AuthorizationConfig {
         WebhookAuthorizationConfig webhook;
 } AuthorizationConfig;
 
+/* staticPodURLHeader: a header of requests to staticPodURL. */
+typedef struct StaticPodUrlHeader {
+        char *name;
+        char **values;
+} StaticPodUrlHeader;
+
 typedef struct Config {
-        char *static_pod_path;        /* NULL: as on the command line */
+        char *static_pod_path; /* NULL: as on the command line */
+        char *static_pod_url;  /* NULL or "": none */
+        LIST_OF(StaticPodUrlHeader) static_pod_url_header;
+        char *http_check_frequency;   /* of staticPodURL; Go duration: "20s" */
         char *cgroup_root;            /* "/" */
         char *cgroup_driver;          /* NULL: "systemd" where that is PID 1 and cgroups are v2 */
         char *container_log_max_size; /* quantity, "10Mi" */
@@ -193,6 +220,7 @@ typedef struct Config {
         MainstayConfig mainstay;
 
         /* Computed by config_load() from the above. */
+        uint64_t http_check_usec;
         unsigned image_gc_high_percent; /* 100: never */
         unsigned image_gc_low_percent;
         uint64_t image_gc_min_age_usec;

@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
+#include <ctype.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,6 +173,28 @@ static void append_connection_conditions(json_t *conditions,
                                     strna(connection->refused), connection->refused_since));
 }
 
+/* "mainstay.io/StaticPodURLFailed": whether manifests of a source are not what it has now. */
+static void append_source_condition(json_t *conditions, const NodeSourceStatus *source) {
+        cleanup_free char *type = NULL;
+        bool is_known = source->since > 0;
+
+        if (asprintf(&type, NODE_CONDITION_PREFIX "%c%sFailed",
+                     toupper((unsigned char) source->name[0]), source->name + 1) < 0) {
+                type = NULL;
+                return;
+        }
+        (void) json_array_append_new(
+                conditions, connection_condition_to_json(type,
+                                                         !is_known            ? "Unknown"
+                                                         : source->has_failed ? "True"
+                                                                              : "False",
+                                                         !is_known            ? "NotAsked"
+                                                         : source->is_refused ? "SourceRefused"
+                                                         : source->has_failed ? "SourceFailed"
+                                                                              : "SourceInUse",
+                                                         strna(source->message), source->since));
+}
+
 static json_t *connection_annotations(const NodeApiServerConnection *connection) {
         if (!connection->has_joined)
                 return NULL;
@@ -181,7 +204,7 @@ static json_t *connection_annotations(const NodeApiServerConnection *connection)
 }
 
 char *node_to_json(const NodeLabelsTaints *labels_taints, const NodeConditions *conditions,
-                   const NodeApiServerConnection *connection) {
+                   const NodeApiServerConnection *connection, const NodeSources *sources) {
         cleanup_with(json_decrefp) json_t *node =
                 object_to_json_value(&node_labels_taints_schema, labels_taints);
         cleanup_with(json_decrefp) json_t *all = node_conditions_to_json(conditions);
@@ -191,6 +214,8 @@ char *node_to_json(const NodeLabelsTaints *labels_taints, const NodeConditions *
                 return NULL;
         if (connection->has_joined)
                 append_connection_conditions(all, connection);
+        for (size_t i = 0; i < sources->n; i++)
+                append_source_condition(all, &sources->items[i]);
         json = json_pack("{s:s, s:s, s:{s:O, s:O, s:o*}, s:{s:O*}, s:{s:O, s:{s:s, s:s}}}", "kind",
                          "Node", "apiVersion", "v1", "metadata", "name",
                          json_object_get(node, "name"), "labels", json_object_get(node, "labels"),

@@ -143,6 +143,27 @@ static void put_list(JsonWriter *writer, json_t *json, const Field *field, const
                 json_writer_put(writer, json, field->key, list_to_json(writer, field, &list));
 }
 
+/* Values that are secret are left to the imagination, as in the kubelet's log. */
+static void put_map(JsonWriter *writer, json_t *json, const Field *field, const void *object) {
+        List list = field_list(field, object);
+        json_t *map = json_object();
+
+        for (size_t i = 0; i < list.n; i++) {
+                const char *entry = (const char *) list.items + i * field->schema->size;
+                Field value = field->schema->fields[1];
+
+                value.key = load_pointer(field_at_const(&field->schema->fields[0], entry));
+                if (field->is_secret)
+                        json_writer_put(writer, map, value.key, json_pack("[s]", "<masked>"));
+                else
+                        json_writer_put_field(writer, map, &value, entry);
+        }
+        if (list.n > 0)
+                json_writer_put(writer, json, field->key, map);
+        else
+                json_decref(map);
+}
+
 void json_writer_put_field(JsonWriter *writer, json_t *json, const Field *field,
                            const void *object) {
         const void *at = field_at_const(field, object);
@@ -193,6 +214,9 @@ void json_writer_put_field(JsonWriter *writer, json_t *json, const Field *field,
                 break;
         case FIELD_LIST:
                 put_list(writer, json, field, object);
+                break;
+        case FIELD_MAP:
+                put_map(writer, json, field, object);
                 break;
         case FIELD_REFUSED:
         case FIELD_IGNORED:

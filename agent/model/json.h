@@ -38,7 +38,7 @@ char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, u
 /* A v1.Node with labels, taints, images and conditions; for a node that has joined an API server,
  * the state of that connection is in further conditions and annotations. */
 char *node_to_json(const NodeLabelsTaints *labels_taints, const NodeConditions *conditions,
-                   const NodeApiServerConnection *connection);
+                   const NodeApiServerConnection *connection, const NodeSources *sources);
 /* A v1.ConfigMap with its values; a v1.Secret with keys and lengths of its values only; or a class.
  * 'created_at' is realtime; 0: unknown. The caller frees it; NULL: out of memory. */
 char *data_object_to_json(const DataObject *object, uint64_t created_at);

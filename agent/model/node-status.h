@@ -68,8 +68,29 @@ typedef struct NodeStatus {
 void node_status_done(NodeStatus *status);
 
 /* Condition types that Kubernetes does not define. */
-#define NODE_REFUSED_CONDITION "mainstay.io/Refused"
-#define NODE_REACHED_CONDITION "mainstay.io/APIServerReached"
+#define NODE_CONDITION_PREFIX  "mainstay.io/"
+#define NODE_REFUSED_CONDITION NODE_CONDITION_PREFIX "Refused"
+#define NODE_REACHED_CONDITION NODE_CONDITION_PREFIX "APIServerReached"
+
+/* The state of a source of manifests that are fetched. Strings are borrowed, times are realtime. */
+typedef struct NodeSourceStatus {
+        const char *name;    /* "staticPodURL", "source"; NULL: none is configured */
+        const char *message; /* what is wrong with it, or what is in use; NULL: not known yet */
+        bool has_failed;     /* what it answered last is not in use, or it did not answer */
+        bool is_refused;     /* of these the first */
+        uint64_t since;      /* time of the last transition; 0: it was not asked yet */
+        uint64_t succeeded;  /* when it last answered what is in use; 0: never */
+        int64_t number;      /* of the index that is in use; 0: there is none */
+} NodeSourceStatus;
+
+enum {
+        NODE_SOURCES_MAX = 2
+};
+
+typedef struct NodeSources {
+        NodeSourceStatus items[NODE_SOURCES_MAX];
+        size_t n;
+} NodeSources;
 
 /* The state of the connection to the API server, for the local interface. Strings are borrowed,
  * times are realtime. All zero: the node has not joined one. */

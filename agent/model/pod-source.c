@@ -13,8 +13,19 @@ static const char *const source_texts[N_POD_SOURCE_KINDS] = {
         [POD_SOURCE_ORPHAN] = "(no file)",
 };
 
-PodSource pod_source_of_file(const char *file) {
-        return (PodSource){ POD_SOURCE_FILE, (char *) (uintptr_t) file };
+PodSource pod_source_of_file(const char *name) {
+        size_t n_prefix = strlen(POD_SOURCE_INDEX_PREFIX);
+        PodSourceKind kind = streq(name, POD_SOURCE_URL_NAME) ? POD_SOURCE_URL
+                             : strncmp(name, POD_SOURCE_INDEX_PREFIX, n_prefix) == 0
+                                     ? POD_SOURCE_INDEX
+                                     : POD_SOURCE_FILE;
+
+        return (PodSource){ kind, (char *) (uintptr_t) name };
+}
+
+bool pod_source_is_manifest(const PodSource *source) {
+        return source->kind == POD_SOURCE_FILE || source->kind == POD_SOURCE_URL ||
+               source->kind == POD_SOURCE_INDEX;
 }
 
 int pod_source_copy(const PodSource *source, PodSource *ret) {
@@ -36,24 +47,33 @@ bool pod_sources_equal(const PodSource *a, const PodSource *b) {
 }
 
 const char *pod_source_format(const PodSource *source) {
-        return source->kind == POD_SOURCE_FILE ? strna(source->name) : source_texts[source->kind];
+        return pod_source_is_manifest(source) ? strna(source->name) : source_texts[source->kind];
 }
 
 int pod_source_parse(const char *text, PodSource *ret) {
+        const PodSource manifest = pod_source_of_file(text);
+
         for (PodSourceKind kind = 0; kind < N_POD_SOURCE_KINDS; kind++)
                 if (streq_ptr(source_texts[kind], text)) {
                         *ret = (PodSource){ .kind = kind };
                         return 0;
                 }
-        return pod_source_copy(&(PodSource){ POD_SOURCE_FILE, (char *) (uintptr_t) text }, ret);
+        return pod_source_copy(&manifest, ret);
 }
 
 char *print_daemonset_source(const PodSource *source) {
+        const char *name = strna(source->name);
         char *text;
 
-        if (source->kind != POD_SOURCE_FILE)
+        if (!pod_source_is_manifest(source))
                 return strdup("api");
-        return asprintf(&text, "file %s", strna(source->name)) < 0 ? NULL : text;
+        if (source->kind == POD_SOURCE_URL)
+                return strdup("url");
+        if (source->kind == POD_SOURCE_INDEX)
+                return asprintf(&text, "index %s", name + strlen(POD_SOURCE_INDEX_PREFIX)) < 0
+                               ? NULL
+                               : text;
+        return asprintf(&text, "file %s", name) < 0 ? NULL : text;
 }
 
 static char *print_apiserver_source(const Pod *pod) {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where a pod or a DaemonSet comes from (the kubelet's config source: file, api): a file of the
- * manifest directory, the API server, a DaemonSet of the API server that is evaluated on this node,
- * or an orphan that its DaemonSet left behind. It does not say what the source contains. */
+/* Where a pod or a DaemonSet comes from (the kubelet's config source: file, http, api): a file of
+ * the manifest directory, what staticPodURL gave, a file of a signed index, the API server, a
+ * DaemonSet of the API server that is evaluated on this node, or an orphan that its DaemonSet left
+ * behind. It does not say what the source contains. */
 
 #include "agent/model/pod.h"
 
 typedef enum PodSourceKind {
         POD_SOURCE_FILE,                /* of the manifest directory; also of its DaemonSets */
+        POD_SOURCE_URL,                 /* what staticPodURL gave; likewise */
+        POD_SOURCE_INDEX,               /* a file of a signed index; likewise */
         POD_SOURCE_APISERVER,           /* a pod that the API server has bound to this node */
         POD_SOURCE_APISERVER_DAEMONSET, /* a DaemonSet of the API server, evaluated here */
         POD_SOURCE_ORPHAN,              /* a pod that its DaemonSet left behind */
@@ -17,24 +20,34 @@ typedef enum PodSourceKind {
 
 typedef struct PodSource {
         PodSourceKind kind;
-        char *name; /* of the file; else NULL */
+        char *name; /* of the manifest (Manifest.file); else NULL */
 } PodSource;
 
-/* A source whose name is borrowed. */
-PodSource pod_source_of_file(const char *file);
+/* The names of manifests that were fetched, none of which is one of a file in the manifest
+ * directory: the only one of staticPodURL, and the start of those of an index, which the file's own
+ * name follows. */
+#define POD_SOURCE_URL_NAME     "staticPodURL"
+#define POD_SOURCE_INDEX_PREFIX "source/"
+
+/* A source whose name is borrowed: of a manifest, whose name decides the kind. */
+PodSource pod_source_of_file(const char *name);
+
+/* It has a manifest: a file, fetched or not. */
+bool pod_source_is_manifest(const PodSource *source);
 
 /* 0 or -ENOMEM; the caller ends the copy with pod_source_done(). */
 int pod_source_copy(const PodSource *source, PodSource *ret);
 void pod_source_done(PodSource *source);
 bool pod_sources_equal(const PodSource *a, const PodSource *b);
 
-/* The text in records: the file's name, or "the API server", "[API server]", "(no file)", which
+/* The text in records: the manifest's name, or "the API server", "[API server]", "(no file)", which
  * are not names of manifests. The format borrows; the parser gives a copy, or -ENOMEM. */
 const char *pod_source_format(const PodSource *source);
 int pod_source_parse(const char *text, PodSource *ret);
 
-/* For display. The caller frees it; NULL: out of memory. Of a DaemonSet: "file web.yaml", "api". Of
- * a pod: the same; "api (as logd-x2x4z)" where it was adopted for a pod of the API server;
- * "evaluated (file logd.yaml)", "evaluated (api)" of a DaemonSet's; "left by a DaemonSet". */
+/* For display. The caller frees it; NULL: out of memory. Of a DaemonSet: "file web.yaml", "url",
+ * "index web.yaml", "api". Of a pod: the same; "api (as logd-x2x4z)" where it was adopted for a pod
+ * of the API server; "evaluated (file logd.yaml)", "evaluated (api)" of a DaemonSet's; "left by a
+ * DaemonSet". */
 char *print_daemonset_source(const PodSource *source);
 char *print_pod_source(const PodSource *source, const Pod *pod);

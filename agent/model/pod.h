@@ -511,8 +511,8 @@ const Volume *pod_find_volume(const PodSpec *spec, const char *name);
 /* The pod has its own user namespace: hostUsers is false. */
 bool pod_has_own_users(const PodSpec *spec);
 
-/* The kubelet's config source of the pod: "file", or "api" for a pod that an API server has bound
- * to this node. */
+/* The kubelet's config source of the pod: "file"; "http" where it was fetched; or "api" for a pod
+ * that an API server has bound to this node. */
 extern const char pod_source_annotation[];
 bool pod_is_of_api(const Pod *pod);
 

@@ -84,6 +84,7 @@ static void field_done(const Field *field, void *object) {
                 free(pointer);
                 break;
         case FIELD_LIST:
+        case FIELD_MAP:
                 list_done(field, object);
                 break;
         case FIELD_BOOL:
@@ -176,6 +177,7 @@ static bool field_equal(const Field *field, const void *a, const void *b) {
         case FIELD_OPTIONAL:
                 return optionals_equal(field, a, b);
         case FIELD_LIST:
+        case FIELD_MAP:
                 return lists_equal(field, a, b);
         case FIELD_REFUSED:
         case FIELD_IGNORED:
@@ -315,6 +317,7 @@ static int field_copy(const Field *field, void *to, const void *from) {
         case FIELD_OPTIONAL:
                 return copy_optional(field, to, from);
         case FIELD_LIST:
+        case FIELD_MAP:
                 return copy_list(field, to, from);
         case FIELD_REFUSED:
         case FIELD_IGNORED:

@@ -24,6 +24,8 @@ typedef enum FieldType {
         FIELD_OBJECT,        /* an embedded struct; .schema */
         FIELD_OPTIONAL,      /* a pointer to a struct, NULL where absent; .schema */
         FIELD_LIST,          /* LIST_OF(struct); .schema */
+        FIELD_MAP,           /* the same, given as a map: .schema has a row for the key, a
+                                FIELD_STRING, and one for its value */
         FIELD_PRESENT, /* bool: whether an API server's object has it, whatever it says; refused in
                           a manifest */
         FIELD_REFUSED, /* a field of Kubernetes that is not supported (yet): refused, never ignored

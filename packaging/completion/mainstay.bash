@@ -30,8 +30,8 @@ _mainstay() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     local command='' words=() socket=() namespace=() options='' choices='' i
     # These lines are compared with the table of commands by a test.
-    local commands='get describe logs exec attach rollout cp top match delete wait images validate diff debug kubeconfig version help'
-    local with_value=' -l --selector -o --output -c --container --tail --since --since-time --limit-bytes --grace-period --cascade --revision --to-revision --labels --taints --node --image --target --profile --namespace --socket --server '
+    local commands='get describe logs exec attach rollout cp top match delete wait images validate diff debug source kubeconfig version help'
+    local with_value=' -l --selector -o --output -c --container --tail --since --since-time --limit-bytes --grace-period --cascade --revision --to-revision --labels --taints --node --image --target --profile --namespace --socket --key --fleet --number --expires --next-keys --keys --server '
 
     for ((i = 1; i < COMP_CWORD; i++)); do
         case "${COMP_WORDS[i]}" in
@@ -57,6 +57,7 @@ _mainstay() {
     wait) options='--bootstrap' ;;
     images) options='--output --no-headers' ;;
     debug) options='--image --target --container --namespace --stdin --tty --profile' ;;
+    source) options='--key --fleet --number --expires --next-keys --keys' ;;
     kubeconfig) options='--server' ;;
     esac
 

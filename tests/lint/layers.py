@@ -15,7 +15,7 @@ import tree
 LAYERS = {
     "common": 0,
     "model": 1,
-    "manifest": 2, "daemonset/rules": 2, "image": 2, "bundle": 2, "cni": 2, "sandbox": 2, "kubeclient": 2,
+    "manifest": 2, "source": 2, "daemonset/rules": 2, "image": 2, "bundle": 2, "cni": 2, "sandbox": 2, "kubeclient": 2,
     "http": 2, "metrics": 2,
     "node": 3, "pods": 3, "pods/container": 3, "pods/probe": 3, "eviction": 3,
     "desired": 4, "daemonset": 4, "apiserver": 4,
@@ -25,7 +25,7 @@ LAYERS = {
 # Programs of their own: besides their module and common/, they may include these.
 PROGRAMS = {
     "shim": ["agent/sandbox/protocol.h"],
-    "image-helper": [],
+    "image-helper": ["agent/model/source-index.h"],
     "node-api": ["agent/model/system-log-query.h", "agent/model/age.h", "agent/model/json-path.h", "agent/model/pod-summary.h"],
     "kubelet": ["agent/model/node-status.h"],
     "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/daemonset/rules/rules.h"],
@@ -34,7 +34,7 @@ PROGRAMS = {
 # The event loop is seen through the headers of the modules that run in it.
 LIBRARIES = {
     "systemd/": ["agent/apiserver/*.h", "agent/node/config-watch.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
-                 "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/eviction/memory-pressure-watch.h",
+                 "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/source/manifest-source.h", "agent/eviction/memory-pressure-watch.h",
                  "agent/eviction/eviction-manager.h", "agent/eviction/pod-evictor.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
                  "agent/sandbox/shutdown-inhibitor.[ch]", "agent/sandbox/sandbox.h",
                  "agent/sandbox/systemd-client.[ch]", "agent/node-api/*.h", "agent/node-api/main.c", "agent/http/http-connection.h", "agent/http/http-server.h", "agent/http/healthz-server.h",
@@ -49,7 +49,7 @@ LIBRARIES = {
                   "agent/apiserver/services.c",
                   "agent/apiserver/token-refresh.c", "agent/image-helper/credentials.h", "agent/image-helper/document.h", "agent/image-helper/pull-settings.h",
                   "agent/image-helper/store.h", "agent/image/image-archive.c", "agent/image/image-names.c",
-                  "agent/image/pull-settings.c", "agent/image/image-record.c", "agent/image/images-json.c",
+                  "agent/image/pull-settings.c", "agent/source/source-answer.c", "agent/source/fetch-settings.c", "agent/image/image-record.c", "agent/image/images-json.c",
                   "agent/node/lone-node.c", "agent/node/lone-node.h", "agent/node/self-signed.c", "agent/node/self-signed.h", "agent/node-api/api-settings.c",
                   "agent/node-api/discovery.h", "agent/node-api/field-terms.h", "agent/node-api/label-terms.h",
                   "agent/apiserver/node-object.c", "agent/node-api/object-versions.h", "agent/node-api/protobuf-body.h",
@@ -58,7 +58,7 @@ LIBRARIES = {
                   "agent/kubeclient/bootstrap.c", "agent/kubeclient/event-object.c", "agent/kubeclient/lease-object.c",
                   "agent/kubeclient/review-request.c", "agent/kubeclient/json-string.h", "agent/kubeclient/mirror-pod.h", "agent/kubeclient/node-status-json.h",
                   "agent/kubeclient/node-local-labels.h", "agent/kubeclient/node-object.h", "agent/kubeclient/node-events.h", "agent/kubeclient/pod-status-patch.h",
-                  "agent/model/config-json.c", "agent/model/json-daemonset.c", "agent/model/json-path.h", "agent/model/json-writer.h", "agent/model/pod-json.c", "agent/model/pod-status-json.h", "agent/model/json-tree.h", "agent/model/object-json.c",
+                  "agent/model/config-json.c", "agent/model/json-daemonset.c", "agent/model/json-path.h", "agent/model/json-writer.h", "agent/model/source-index.c", "agent/model/pod-json.c", "agent/model/pod-status-json.h", "agent/model/json-tree.h", "agent/model/object-json.c",
                   "agent/cni/config.h", "agent/cni/capability-args.h", "agent/cni/result.h",
                   "agent/metrics/event-store.c", "agent/metrics/stats-summary.c", "agent/metrics/running-pods.c", "agent/sandbox/protocol.c", "agent/http/manifests.c",
                   "agent/shim/runtime.c", "agent/shim/session-status.c"],
@@ -68,7 +68,7 @@ LIBRARIES = {
     "archive_entry.h": ["agent/cli/tar.c", "agent/image-helper/layer-unpack.c", "agent/image-helper/image-archive.c", "agent/image-helper/byte-stream.c",
                         "agent/image-helper/byte-stream.h"],
     "gnutls/": ["agent/node-api/tls-credentials.[ch]", "agent/kubeclient/csr.c", "agent/kubeclient/private-key.[ch]", "agent/kubeclient/tls-config.c",
-                "agent/node/node-authority.c", "common/hash.c"],
+                "agent/node/node-authority.c", "common/ed25519.c", "common/hash.c"],
     "wslay/": ["agent/node-api/websocket.c", "common/channels.c"],
     "zlib.h": ["agent/node-api/spdy-headers.c"],
     "microhttpd.h": ["common/mhd-loop.h", "agent/http/http-connection.h", "agent/http/http-reply.h"],

@@ -129,6 +129,40 @@ TEST(settings_are_read_under_their_own_names)
         config_done(&config);
 }
 
+TEST(a_url_of_manifests_has_headers_and_an_interval)
+{
+        static const struct {
+                const char *yaml, *error;
+        } cases[] = {
+                { "staticPodURL: ftp://secret@x/", ":1:15: staticPodURL: must start with http:// "
+                                                   "or https://" },
+                { "staticPodURL: 'https://x/ y'", ":1:15: staticPodURL: must not contain spaces" },
+                { "httpCheckFrequency: 20ms", ":1:21: httpCheckFrequency: must be at least 1s" },
+                { "staticPodURLHeader: {A: [\"s\\r\\nB: t\"]}",
+                  ":1:26: staticPodURLHeader[A][0]: must be one line of text" },
+                { "staticPodURLHeader: {A: secret}",
+                  ":1:25: staticPodURLHeader[A]: must be a list of strings" },
+        };
+        char **warnings = NULL;
+        Config config = { 0 };
+
+        EXPECT_STREQ(load("staticPodURL: https://example.com/pods\nhttpCheckFrequency: 1m\n"
+                          "staticPodURLHeader: {Metadata-Flavor: [Google], X-Two: [a, b]}\n",
+                          &config, &warnings),
+                     "");
+        EXPECT_STREQ(config.static_pod_url, "https://example.com/pods");
+        EXPECT_EQ(config.http_check_usec, 60 * USEC_PER_SEC);
+        REQUIRE(config.static_pod_url_header.n == 2);
+        EXPECT_STREQ(config.static_pod_url_header.items[1].name, "X-Two");
+        EXPECT_STREQ(config.static_pod_url_header.items[1].values[1], "b");
+        config_done(&config);
+        EXPECT_STREQ(load("staticPodURL: ''\nhttpCheckFrequency: 0s\n", &config, &warnings), "");
+        EXPECT_EQ(config.http_check_usec, 20 * USEC_PER_SEC);
+        config_done(&config);
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+                EXPECT_STREQ(load(cases[i].yaml, &config, &warnings), cases[i].error);
+}
+
 TEST(a_short_maximum_shortens_the_first_back_off)
 {
         char **warnings = NULL;

@@ -98,7 +98,10 @@ static void print_type(FILE *out, const Field *field) {
         else if (field->type == FIELD_REFUSED || field->type == FIELD_PRESENT)
                 print_refusal(out, field);
         else if (field->schema)
-                fprintf(out, "%s%s", field->type == FIELD_LIST ? "list of " : "",
+                fprintf(out, "%s%s",
+                        field->type == FIELD_LIST  ? "list of "
+                        : field->type == FIELD_MAP ? "map of "
+                                                   : "",
                         field->schema->name);
         else
                 fputs(words[field->type], out);

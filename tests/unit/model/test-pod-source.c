@@ -17,6 +17,9 @@ TEST(sources_have_the_text_that_records_have)
         } cases[] = {
                 { POD_SOURCE_FILE, "web.yaml", "web.yaml" },
                 { POD_SOURCE_FILE, "two\nlines.yaml", "two\nlines.yaml" },
+                { POD_SOURCE_FILE, "source.yaml", "source.yaml" },
+                { POD_SOURCE_URL, "staticPodURL", "staticPodURL" },
+                { POD_SOURCE_INDEX, "source/web.yaml", "source/web.yaml" },
                 { POD_SOURCE_APISERVER, NULL, "the API server" },
                 { POD_SOURCE_APISERVER_DAEMONSET, NULL, "[API server]" },
                 { POD_SOURCE_ORPHAN, NULL, "(no file)" },
@@ -65,6 +68,10 @@ TEST(sources_are_printed_for_users)
 
         expect_printed(pod_source_of_file(file), &plain, "file web.yaml", "file web.yaml");
         expect_printed(pod_source_of_file(file), &owned, "evaluated (file web.yaml)", NULL);
+        expect_printed(pod_source_of_file("staticPodURL"), &plain, "url", "url");
+        expect_printed(pod_source_of_file("source/a.yaml"), &plain, "index a.yaml", "index a.yaml");
+        expect_printed(pod_source_of_file("source/a.yaml"), &owned, "evaluated (index a.yaml)",
+                       NULL);
         expect_printed((PodSource){ .kind = POD_SOURCE_APISERVER }, &plain, "api", "api");
         expect_printed((PodSource){ .kind = POD_SOURCE_APISERVER }, &owned, "api", "api");
         expect_printed((PodSource){ .kind = POD_SOURCE_APISERVER_DAEMONSET }, &owned,

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/desired/fetched-manifests.h"
+
+#include "agent/manifest/reader.h"
+#include "agent/model/pod-source.h"
+#include "agent/source/fetch-settings.h"
+#include "agent/source/manifest-source.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/message-ids.h"
+
+/* One source; 'source' is NULL where it is not configured. */
+typedef struct FetchedSource {
+        FetchedManifests *fetched;
+        const char *prefix; /* of the names of its manifests */
+        ManifestSource *source;
+} FetchedSource;
+
+struct FetchedManifests {
+        FetchedManifestsConfig config;
+        FetchedSource url, index;
+};
+
+#define URL_TIMEOUT_USEC (15 * (60 * USEC_PER_SEC))
+#define INDEX_TIMEOUT_USEC                                                    \
+        (24 * (60 * (60 * USEC_PER_SEC))) /* the helper detects stalls itself \
+                                           */
+
+/* ---- callbacks of a source ---- */
+
+static int open_url_settings(bool was_refused, void *userdata) {
+        const FetchedSource *one = userdata;
+
+        return fetch_settings_of_url(one->fetched->config.config, MANIFEST_BYTES_MAX, was_refused);
+}
+
+static int open_index_settings(bool was_refused, void *userdata) {
+        const FetchedSource *one = userdata;
+
+        return fetch_settings_of_index(one->fetched->config.config, MANIFEST_BYTES_MAX,
+                                       was_refused);
+}
+
+static int check_fetched_manifests(int dir_fd, Error *reterr, void *userdata) {
+        const FetchedSource *one = userdata;
+
+        return manifest_directory_check_fetched(one->fetched->config.manifests, one->prefix, dir_fd,
+                                                reterr);
+}
+
+static void take_fetched_manifests(int dir_fd, void *userdata) {
+        const FetchedSource *one = userdata;
+        cleanup_error Error error = ERROR_NULL;
+        int r = manifest_directory_set_fetched(one->fetched->config.manifests, one->prefix, dir_fd,
+                                               &error);
+
+        if (r < 0)
+                log_error("%s", error_message(&error, r));
+}
+
+static void record_source_event(const FetchedManifestsConfig *config,
+                                const NodeSourceStatus *status) {
+        cleanup_free char *message = NULL;
+
+        if (asprintf(&message, "%s: %s", status->name,
+                     status->has_failed ? status->message : "what it has is in use") < 0) {
+                message = NULL;
+                return;
+        }
+        config->on_event(
+                &(PodEvent){ .kind = status->has_failed ? POD_EVENT_WARNING : POD_EVENT_NORMAL,
+                             .reason = status->is_refused   ? "SourceRefused"
+                                       : status->has_failed ? "SourceFailed"
+                                                            : "SourceInUse",
+                             .message = message },
+                config->userdata);
+}
+
+static void report_source_status(const NodeSourceStatus *status, void *userdata) {
+        const FetchedManifestsConfig *config = &((const FetchedSource *) userdata)->fetched->config;
+
+        if (status->has_failed) {
+                log_set_message_id(MESSAGE_MANIFEST_INVALID);
+                log_error("%s: %s; what it gave before stays in use", status->name,
+                          status->message);
+        }
+        record_source_event(config, status);
+        config->on_status(config->userdata);
+}
+
+/* ---- the interface ---- */
+
+static void load_fetched_source(FetchedSource *one) {
+        cleanup_close int fd = one->source ? manifest_source_open_current(one->source) : -EBADF;
+
+        /* Nothing is dropped because the disk cannot be read, or was never written to. */
+        if (one->source && fd < 0) {
+                if (fd != -ENOENT)
+                        (void) log_error_errno(fd, "Cannot read what %s gave", one->prefix);
+                return;
+        }
+        take_fetched_manifests(fd, one);
+}
+
+void fetched_manifests_load(FetchedManifests *fetched) {
+        load_fetched_source(&fetched->url);
+        load_fetched_source(&fetched->index);
+}
+
+int fetched_manifests_start(FetchedManifests *fetched) {
+        int r = fetched->url.source ? manifest_source_start(fetched->url.source) : 0;
+
+        return r >= 0 && fetched->index.source ? manifest_source_start(fetched->index.source) : r;
+}
+
+NodeSources fetched_manifests_status(const FetchedManifests *fetched) {
+        NodeSources sources = { 0 };
+
+        if (fetched->url.source)
+                sources.items[sources.n++] = manifest_source_status(fetched->url.source);
+        if (fetched->index.source)
+                sources.items[sources.n++] = manifest_source_status(fetched->index.source);
+        return sources;
+}
+
+/* What both sources have. */
+static int add_fetched_source(FetchedSource *one, ManifestSourceConfig *source) {
+        const FetchedManifestsConfig *config = &one->fetched->config;
+
+        source->event = config->event;
+        source->state_dir = config->paths->state_dir;
+        source->helper_path = config->paths->image_helper;
+        source->check = check_fetched_manifests;
+        source->on_accepted = take_fetched_manifests;
+        source->on_status = report_source_status;
+        source->userdata = one;
+        return manifest_source_new(source, &one->source);
+}
+
+static int add_url_source(FetchedManifests *fetched, const Config *config) {
+        if (!strna(config->static_pod_url)[0])
+                return 0;
+        return add_fetched_source(
+                &fetched->url, &(ManifestSourceConfig){ .name = "staticPodURL",
+                                                        .interval_usec = config->http_check_usec,
+                                                        .jitter_usec = config->http_check_usec / 10,
+                                                        .timeout_usec = URL_TIMEOUT_USEC,
+                                                        .open_settings = open_url_settings });
+}
+
+static int add_index_source(FetchedManifests *fetched, const SourceConfig *config) {
+        if (!config)
+                return 0;
+        return add_fetched_source(&fetched->index,
+                                  &(ManifestSourceConfig){ .name = "source",
+                                                           .interval_usec = config->interval_usec,
+                                                           .jitter_usec = config->jitter_usec,
+                                                           .timeout_usec = INDEX_TIMEOUT_USEC,
+                                                           .window = config->download_window,
+                                                           .open_settings = open_index_settings });
+}
+
+int fetched_manifests_new(const FetchedManifestsConfig *config, FetchedManifests **ret) {
+        cleanup_with(fetched_manifests_freep) FetchedManifests *fetched =
+                calloc(1, sizeof(*fetched));
+        int r;
+
+        if (!fetched)
+                return -ENOMEM;
+        fetched->config = *config;
+        fetched->url = (FetchedSource){ fetched, POD_SOURCE_URL_NAME, NULL };
+        fetched->index = (FetchedSource){ fetched, POD_SOURCE_INDEX_PREFIX, NULL };
+        r = add_url_source(fetched, config->config);
+        if (r >= 0)
+                r = add_index_source(fetched, config->config->mainstay.source);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(fetched);
+        return 0;
+}
+
+FetchedManifests *fetched_manifests_free(FetchedManifests *fetched) {
+        if (!fetched)
+                return NULL;
+        manifest_source_free(fetched->url.source);
+        manifest_source_free(fetched->index.source);
+        free(fetched);
+        return NULL;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Hours of each day: "22:00-05:30", from the first time up to the second, which may be of the next
+ * day. Pure; whose days they are is the caller's to know. */
+
+typedef struct DayWindow {
+        unsigned start, end; /* seconds since midnight */
+} DayWindow;
+
+/* 0 or -EINVAL; the two times differ. */
+int day_window_parse(const char *text, DayWindow *ret);
+
+/* The seconds until it is open; 0: it is. */
+unsigned day_window_wait(const DayWindow *window, unsigned second_of_day);

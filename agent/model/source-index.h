@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The index of a source of manifests, mainstay-source(5): JSON that names all files, with a
+ * detached signature over its bytes; and the rules by which a node takes a new one. Pure.
+ * Signatures are verified before anything is parsed here. */
+
+#include "agent/model/values.h"
+#include "common/error.h"
+#include "common/hash.h"
+
+#define SOURCE_INDEX_BYTES_MAX       MIB
+#define SOURCE_INDEX_TOTAL_BYTES_MAX (16 * MIB)
+
+enum {
+        SOURCE_INDEX_FILES_MAX = 1000,
+        SOURCE_INDEX_KEYS_MAX = 16,
+        SOURCE_INDEX_NAME_MAX = 200,
+        SOURCE_SIGNATURE_BYTES_MAX = 16 * 1024
+};
+
+typedef struct SourceIndexFile {
+        char *name; /* as a file of the manifest directory may be called; unique */
+        uint64_t size;
+        char sha256[SHA256_HEX_SIZE];
+} SourceIndexFile;
+
+typedef struct SourceIndex {
+        int64_t number;   /* only grows */
+        uint64_t expires; /* realtime, microseconds */
+        char *fleet;
+        LIST_OF(SourceIndexFile) files;
+        char **keys; /* one of them must have signed the next ones; NULL: as before */
+} SourceIndex;
+
+/* The name of a fleet: letters, digits, '.', '_' and '-'. */
+bool source_name_is_valid(const char *name);
+
+/* 'file_max' is the limit of a file in bytes. 0, or -EBADMSG with a message. */
+int source_index_parse(const char *text, size_t length, uint64_t file_max, SourceIndex *ret,
+                       Error *reterr);
+void source_index_done(SourceIndex *index);
+
+/* What is in use. */
+typedef struct SourceIndexInUse {
+        const char *fleet; /* NULL: nothing is */
+        int64_t number;
+        const char *sha256; /* of the index */
+} SourceIndexInUse;
+
+/* Whether an index of these bytes (by their SHA-256) may be taken: 0, or -EBADMSG with why not. */
+int source_index_check(const SourceIndex *index, const char *sha256, const SourceIndexInUse *in_use,
+                       const char *fleet, uint64_t now_realtime_usec, Error *reterr);
+
+/* Whether one of the keys has signed the bytes, by one of the signatures in a file. 0; -EBADMSG
+ * with a message. */
+int source_index_verify(const char *text, size_t length, const char *signatures,
+                        size_t signatures_length, char *const *keys, Error *reterr);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/source/fetch-settings.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <jansson.h>
+#include <sys/mman.h>
+
+#define cleanup_json cleanup_with(json_decrefp)
+
+/* Lines of a request, one for each value. */
+static json_t *list_header_lines(const Config *config) {
+        json_t *lines = json_array();
+
+        for (size_t i = 0; lines && i < config->static_pod_url_header.n; i++) {
+                const StaticPodUrlHeader *header = &config->static_pod_url_header.items[i];
+
+                for (char *const *value = header->values; value && *value; value++)
+                        (void) json_array_append_new(
+                                lines, (*value)[0] ? json_sprintf("%s: %s", header->name, *value)
+                                                   : json_sprintf("%s;", header->name));
+        }
+        return lines;
+}
+
+static int write_settings(const json_t *json) {
+        cleanup_close int fd = memfd_create("source", MFD_CLOEXEC);
+        char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        int r;
+
+        if (fd < 0 || !text) {
+                free(text);
+                return fd < 0 ? -errno : -ENOMEM;
+        }
+        r = write_all(fd, text, strlen(text));
+        if (r >= 0 && lseek(fd, 0, SEEK_SET) < 0)
+                r = -errno;
+        explicit_bzero(text, strlen(text));
+        free(text);
+        return r < 0 ? r : TAKE_FD(fd);
+}
+
+/* What both have; the values of the others are taken over. */
+static int write_common_settings(const Config *config, size_t file_max, bool was_refused,
+                                 json_t *json) {
+        const MainstayConfig *own = &config->mainstay;
+        cleanup_json json_t *settings = json;
+        cleanup_json json_t *common =
+                json_pack("{s:I, s:b, s:s*, s:s*, s:s*}", "fileMax", (json_int_t) file_max,
+                          "refused", was_refused, "httpProxy", own->http_proxy, "httpsProxy",
+                          own->https_proxy, "noProxy", own->no_proxy);
+
+        if (!settings || !common || json_object_update(settings, common) < 0)
+                return -ENOMEM;
+        return write_settings(settings);
+}
+
+int fetch_settings_of_url(const Config *config, size_t file_max, bool was_refused) {
+        return write_common_settings(config, file_max, was_refused,
+                                     json_pack("{s:s, s:o}", "url", config->static_pod_url,
+                                               "headers", list_header_lines(config)));
+}
+
+static json_t *list_strings(char *const *strv) {
+        json_t *array = json_array();
+
+        for (; array && strv && *strv; strv++)
+                (void) json_array_append_new(array, json_string(*strv));
+        return array;
+}
+
+int fetch_settings_of_index(const Config *config, size_t file_max, bool was_refused) {
+        const SourceConfig *source = config->mainstay.source;
+
+        return write_common_settings(config, file_max, was_refused,
+                                     json_pack("{s:s, s:o, s:s, s:s*, s:I}", "url", source->url,
+                                               "keys", list_strings(source->keys), "fleet",
+                                               source->fleet, "caFile", source->ca_file, "rate",
+                                               (json_int_t) source->rate_bytes));
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What `mainstay-image source` is given on standard input. */
+
+#include "agent/model/config.h"
+
+/* A memory file, because it may contain passwords. 'file_max' is the limit of a manifest in bytes;
+ * 'was_refused': the manifests that it offered last could not be used. A descriptor or -errno. */
+int fetch_settings_of_index(const Config *config, size_t file_max, bool was_refused);
+int fetch_settings_of_url(const Config *config, size_t file_max, bool was_refused);

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The helper leaves what is new in "next", verified and synced. If it can be used, "next" and
+ * "current" are exchanged at once: after a crash or a power cut, "current" is the old or the new
+ * content, and whole. The timer runs only while no helper does, and wakes the agent for nothing
+ * else. */
+
+#include "agent/source/manifest-source.h"
+
+#include "agent/model/day-window.h"
+#include "agent/source/source-answer.h"
+#include "common/back-off.h"
+#include "common/child.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/fsync-queue.h"
+#include "common/log.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
+
+enum {
+        ANSWER_BYTES_MAX = 16 * 1024,
+        IN_USE_BYTES_MAX = 256 * 1024,
+        ACCURACY_PARTS = 20, /* of the interval */
+        JITTER_STEPS = 1000
+};
+
+struct ManifestSource {
+        ManifestSourceConfig config;
+        char *directory;
+        FsyncQueue *sync;
+        sd_event_source *timer;
+        Child *child;
+        char *error;        /* why it has failed; NULL: it has not */
+        SourceInUse in_use; /* what "current" has */
+        char *refusal;      /* why "next" could not be used; NULL: nothing was refused */
+        uint64_t since;     /* realtime; of the last transition */
+        uint64_t succeeded; /* realtime */
+};
+
+/* ---- status ---- */
+
+NodeSourceStatus manifest_source_status(const ManifestSource *source) {
+        return (NodeSourceStatus){ .name = source->config.name,
+                                   .message =
+                                           source->error ? source->error : source->in_use.summary,
+                                   .number = source->in_use.number,
+                                   .has_failed = source->error != NULL,
+                                   .is_refused = source->error && source->refusal &&
+                                                 streq(source->error, source->refusal),
+                                   .since = source->since,
+                                   .succeeded = source->succeeded };
+}
+
+static void replace_source_text(char **text, const char *by) {
+        char *copy = by ? strdup(by) : NULL;
+
+        free(*text);
+        *text = copy;
+}
+
+/* NULL: it has not failed. */
+static void set_source_error(ManifestSource *source, const char *text) {
+        bool is_first = source->since == 0, has_failed = source->error != NULL;
+        NodeSourceStatus status;
+
+        if (!text)
+                source->succeeded = now_realtime_usec();
+        if (!is_first && streq_ptr(source->error, text))
+                return;
+        replace_source_text(&source->error, text);
+        if (is_first || has_failed != (text != NULL))
+                source->since = now_realtime_usec();
+        status = manifest_source_status(source);
+        source->config.on_status(&status, source->config.userdata);
+}
+
+/* ---- the answer ---- */
+
+static int open_source_directory(const ManifestSource *source) {
+        int fd = open(source->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        return fd < 0 ? -errno : fd;
+}
+
+static int open_source_manifests(const ManifestSource *source, const char *path) {
+        cleanup_close int fd = open_source_directory(source);
+
+        return fd < 0 ? fd : open_beneath(fd, path, O_RDONLY | O_DIRECTORY, 0);
+}
+
+int manifest_source_open_current(const ManifestSource *source) {
+        return open_source_manifests(source, "current/manifests");
+}
+
+/* What the helper has noted of what is in use. Without it, less is shown. */
+static void read_what_is_in_use(ManifestSource *source) {
+        cleanup_close int fd = open_source_directory(source);
+        cleanup_free char *text = NULL;
+        size_t length;
+
+        source_in_use_done(&source->in_use);
+        if (fd >= 0 &&
+            read_file_at(fd, "current/source.json", IN_USE_BYTES_MAX, &text, &length) >= 0)
+                source_in_use_parse(text, length, &source->in_use);
+}
+
+static int exchange_next_and_current(ManifestSource *source) {
+        cleanup_close int fd = open_source_directory(source);
+
+        if (fd < 0)
+                return fd;
+        if (renameat2(fd, "next", fd, "current", RENAME_EXCHANGE) < 0 &&
+            (errno != ENOENT || renameat(fd, "next", fd, "current") < 0))
+                return -errno;
+        fsync_queue_add(source->sync, source->config.name);
+        read_what_is_in_use(source);
+        return 0;
+}
+
+static int accept_new_manifests(ManifestSource *source, Error *reterr) {
+        cleanup_close int fd = open_source_manifests(source, "next/manifests");
+        int r = fd < 0 ? error_prefixf(reterr, fd, "%s/next", source->directory)
+                       : source->config.check(fd, reterr, source->config.userdata);
+
+        if (r < 0)
+                return r;
+        r = exchange_next_and_current(source);
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s", source->directory);
+        log_info("%s has new manifests, which are in use from now on%s%s", source->config.name,
+                 source->in_use.summary ? ": " : "", strna(source->in_use.summary));
+        source->config.on_accepted(fd, source->config.userdata);
+        return 0;
+}
+
+static void take_source_answer(ManifestSource *source, const ChildResult *result) {
+        cleanup_error Error error = ERROR_NULL;
+        SourceAnswer answer = { 0 };
+        int r = source_answer_parse(result->output, result->output_length, &answer, &error);
+
+        if (r >= 0 && answer.is_new) {
+                r = accept_new_manifests(source, &error);
+                replace_source_text(&source->refusal, r < 0 ? error_message(&error, r) : NULL);
+        }
+        set_source_error(source, r < 0 ? error_message(&error, r) : source->refusal);
+}
+
+static void on_source_asked(const ChildResult *result, void *userdata);
+
+/* ---- when it is asked ---- */
+
+static int arm_source_timer(ManifestSource *source, uint64_t usec) {
+        int r = sd_event_source_set_time_relative(source->timer, usec);
+
+        return r < 0 ? r : sd_event_source_set_enabled(source->timer, SD_EVENT_ONESHOT);
+}
+
+static uint64_t random_jitter(const ManifestSource *source) {
+        return source->config.jitter_usec / JITTER_STEPS * (back_off_random() % (JITTER_STEPS + 1));
+}
+
+static void schedule_source(ManifestSource *source, uint64_t usec) {
+        int r = arm_source_timer(source, usec + random_jitter(source));
+
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot set the timer of %s", source->config.name);
+}
+
+/* In microseconds; 0: it may be asked now. A node that has nothing yet does not wait. */
+static uint64_t wait_for_window(const ManifestSource *source) {
+        time_t now = (time_t) (now_realtime_usec() / USEC_PER_SEC);
+        DayWindow window;
+        struct tm local;
+
+        if (!source->config.window || !source->in_use.is_there ||
+            day_window_parse(source->config.window, &window) < 0 || !localtime_r(&now, &local))
+                return 0;
+        return day_window_wait(&window, (unsigned) (local.tm_hour * 3600 + local.tm_min * 60 +
+                                                    MIN(local.tm_sec, 59))) *
+               USEC_PER_SEC;
+}
+
+static int start_source_helper(ManifestSource *source, Error *reterr) {
+        cleanup_close int settings =
+                source->config.open_settings(source->refusal != NULL, source->config.userdata);
+        cleanup_free char *option = NULL, *helper = strdup(source->config.helper_path);
+
+        if (settings < 0)
+                return settings;
+        if (!helper || asprintf(&option, "--store=%s", source->directory) < 0) {
+                option = NULL;
+                return -ENOMEM;
+        }
+        return child_spawn(
+                source->config.event,
+                &(ChildSpec){ .argv = (char *[]){ helper, (char[]){ "source" }, option, NULL },
+                              .output_max = ANSWER_BYTES_MAX,
+                              .timeout_usec = source->config.timeout_usec,
+                              .input_fd = settings },
+                on_source_asked, source, &source->child, reterr);
+}
+
+static void ask_source(ManifestSource *source) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = start_source_helper(source, &error);
+
+        if (r >= 0)
+                return;
+        set_source_error(source, error_message(&error, r));
+        schedule_source(source, source->config.interval_usec);
+}
+
+static void on_source_asked(const ChildResult *result, void *userdata) {
+        ManifestSource *source = userdata;
+        cleanup_error Error error = ERROR_NULL;
+        int r = child_explain(result, "mainstay-image", &error);
+
+        source->child = NULL;
+        if (r < 0)
+                set_source_error(source, error_message(&error, r));
+        else
+                take_source_answer(source, result);
+        schedule_source(source, source->config.interval_usec);
+}
+
+static int on_source_timer(sd_event_source *timer, uint64_t usec, void *userdata) {
+        ManifestSource *source = userdata;
+        uint64_t wait = wait_for_window(source);
+
+        if (wait > 0)
+                schedule_source(source, wait);
+        else
+                ask_source(source);
+        return 0;
+}
+
+int manifest_source_start(ManifestSource *source) {
+        return arm_source_timer(source, 0);
+}
+
+/* ---- construction ---- */
+
+static int add_source_timer(ManifestSource *source) {
+        uint64_t accuracy = source->config.interval_usec / ACCURACY_PARTS;
+        int r = sd_event_add_time(source->config.event, &source->timer, CLOCK_BOOTTIME, 0, accuracy,
+                                  on_source_timer, source);
+
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(source->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        return sd_event_source_set_description(source->timer, source->config.name);
+}
+
+int manifest_source_new(const ManifestSourceConfig *config, ManifestSource **ret) {
+        static const char *const no_files[] = { NULL };
+        cleanup_with(manifest_source_freep) ManifestSource *source = calloc(1, sizeof(*source));
+        cleanup_free char *base = path_join(config->state_dir, "sources");
+        int r;
+
+        if (!source || !base)
+                return -ENOMEM;
+        source->config = *config;
+        source->directory = path_join(base, config->name);
+        if (!source->directory)
+                return -ENOMEM;
+        r = mkdir_parents_at(AT_FDCWD, source->directory, 0700);
+        if (r < 0)
+                return r;
+        r = fsync_queue_new(config->event, base, no_files, &source->sync);
+        if (r < 0)
+                return r;
+        r = add_source_timer(source);
+        if (r < 0)
+                return r;
+        read_what_is_in_use(source);
+        *ret = TAKE_PTR(source);
+        return 0;
+}
+
+ManifestSource *manifest_source_free(ManifestSource *source) {
+        if (!source)
+                return NULL;
+        child_free(source->child);
+        sd_event_source_disable_unref(source->timer);
+        fsync_queue_free(source->sync);
+        source_in_use_done(&source->in_use);
+        free(source->refusal);
+        free(source->error);
+        free(source->directory);
+        free(source);
+        return NULL;
+}

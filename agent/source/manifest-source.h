@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The header of the module: a source of manifests that is asked at an interval. What it gave is
+ * kept on disk, and stays in use until all of something new can be used: a source that is
+ * unreachable, or whose answer is empty, truncated or broken, changes nothing. */
+
+#include "agent/model/node-status.h"
+#include "common/error.h"
+
+#include <systemd/sd-event.h>
+
+typedef struct ManifestSource ManifestSource;
+
+/* Strings are borrowed and outlive it. */
+typedef struct ManifestSourceConfig {
+        sd_event *event;
+        const char *name;        /* "staticPodURL": of its directory, and for users */
+        const char *state_dir;   /* its directory is <state_dir>/sources/<name> */
+        const char *helper_path; /* of mainstay-image */
+        uint64_t interval_usec;
+        uint64_t jitter_usec;  /* at most so much is added at random */
+        uint64_t timeout_usec; /* of one run of the helper */
+        const char *window;    /* hours of the day, model/day-window.h, outside of which it is not
+                                  asked, unless nothing is in use yet; NULL: always */
+
+        /* What the helper is given: a descriptor for its standard input, or -errno. */
+        int (*open_settings)(bool was_refused, void *userdata);
+        /* Whether all manifests of a directory can be used: 0, or -errno and why not. */
+        int (*check)(int dir_fd, Error *reterr, void *userdata);
+        /* The manifests of this directory are in use from now on. */
+        void (*on_accepted)(int dir_fd, void *userdata);
+        /* It has failed, for another reason than before, or no longer fails. */
+        void (*on_status)(const NodeSourceStatus *status, void *userdata);
+        void *userdata;
+} ManifestSourceConfig;
+
+int manifest_source_new(const ManifestSourceConfig *config, ManifestSource **ret);
+
+/* Stops asking; a running helper is ended. */
+ManifestSource *manifest_source_free(ManifestSource *source);
+DEFINE_CLEANUP(ManifestSource *, manifest_source_free)
+
+/* The manifests that are in use, as an open directory that the caller closes; -ENOENT: there are
+ * none yet; or -errno. */
+int manifest_source_open_current(const ManifestSource *source);
+
+/* Asks for the first time, and then at each interval. 0 or -errno. */
+int manifest_source_start(ManifestSource *source);
+
+NodeSourceStatus manifest_source_status(const ManifestSource *source);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What `mainstay-image source` writes: a line, and a file beside the manifests. */
+
+#include "common/error.h"
+
+#include <stdint.h>
+
+typedef struct SourceAnswer {
+        bool is_new; /* "next" has manifests; else the source has nothing new */
+} SourceAnswer;
+
+/* 0 or -EBADMSG. */
+int source_answer_parse(const char *text, size_t length, SourceAnswer *ret, Error *reterr);
+
+/* source.json: what is in use. */
+typedef struct SourceInUse {
+        bool is_there;
+        char *summary;  /* "index 7 of the fleet shops, …"; NULL: there is none */
+        int64_t number; /* of the index; 0: it is none */
+} SourceInUse;
+
+/* Of a damaged file, nothing is known. */
+void source_in_use_parse(const char *text, size_t length, SourceInUse *ret);
+void source_in_use_done(SourceInUse *in_use);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An index of any bytes is refused with an error, or names only files that a directory may have;
+ * and so for the file of its signatures. */
+
+#include "tests/fuzz/fuzz.h"
+
+#include "agent/model/source-index.h"
+#include "common/cleanup.h"
+#include "common/ed25519.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        uint8_t signatures[ED25519_SIGNATURES_MAX][ED25519_SIGNATURE_SIZE];
+        cleanup_with(source_index_done) SourceIndex index = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        int r = source_index_parse((const char *) data, size, MIB, &index, &error);
+
+        assert(ed25519_signatures_parse((const char *) data, size, signatures) <=
+               ED25519_SIGNATURES_MAX);
+        if (r < 0) {
+                assert(r == -EBADMSG && error.message);
+                return 0;
+        }
+        assert(index.number > 0 && source_name_is_valid(index.fleet));
+        for (size_t i = 0; i < index.files.n; i++) {
+                const SourceIndexFile *file = &index.files.items[i];
+
+                assert(!strchr(file->name, '/') && file->name[0] != '.');
+                assert(file->size > 0 && file->size <= MIB);
+                assert(i == 0 || strcmp(file->name, index.files.items[i - 1].name) > 0);
+        }
+        return 0;
+}

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signed indexes of manifests: a directory of one, keys, and nginx, which serves it by HTTPS and writes down what it was asked."""
+
+import base64
+import hashlib
+import json
+import os
+import subprocess
+
+import harness
+import registry
+import specs
+from world import wait
+
+
+class Key:
+    """A key of Ed25519, made by openssl."""
+
+    def __init__(self, directory, name):
+        self.path = os.path.join(directory, name + ".pem")
+        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", self.path], check=True)
+        public = subprocess.run(["openssl", "pkey", "-in", self.path, "-pubout"], check=True, capture_output=True).stdout
+        self.public = public.decode().splitlines()[1]
+
+    def sign(self, path):
+        """As ten lines of shell would: the signature, as openssl writes it."""
+        subprocess.run(["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", self.path, "-in", path, "-out", path + ".sig"],
+                       check=True)
+
+
+class Index:
+    """The directory of an index."""
+
+    def __init__(self, directory, key, fleet="shops"):
+        self.directory, self.key, self.fleet, self.number = directory, key, fleet, 0
+        self.path = os.path.join(directory, "index.json")
+
+    def write(self, manifests, key=None, **changes):
+        """Signs an index of these files, by name; gives it. What is changed in it is signed, too."""
+        self.number += 1
+        listed = []
+        os.makedirs(os.path.join(self.directory, "sha256"), exist_ok=True)
+        for name, content in manifests.items():
+            data = content if isinstance(content, bytes) else specs.text(content).encode()
+            digest = hashlib.sha256(data).hexdigest()
+            with open(self.blob(digest), "wb") as file:
+                file.write(data)
+            listed.append({"name": name, "size": len(data), "sha256": digest})
+        document = {"format": 1, "fleet": self.fleet, "number": self.number, "expires": "2090-01-01T00:00:00Z",
+                    "files": listed, **changes}
+        self.write_bytes(json.dumps(document).encode(), key)
+        return document
+
+    def write_bytes(self, data, key=None):
+        # The signature first: a node that comes between gets an index that it has, and nothing else is offered.
+        staged = os.path.join(self.directory, ".index")
+        with open(staged, "wb") as file:
+            file.write(data)
+        (key or self.key).sign(staged)
+        os.rename(staged + ".sig", self.path + ".sig")
+        os.rename(staged, self.path)
+
+    def blob(self, digest):
+        return os.path.join(self.directory, "sha256", digest)
+
+
+class Nginx:
+    """It serves a directory on loopback, by HTTPS."""
+
+    def __init__(self, directory, root, extra=""):
+        self.directory, self.root, self.port = directory, root, registry.free_port()
+        self.log = os.path.join(directory, "access.log")
+        self.certificate, key = registry.certificate(directory)
+        self.config = os.path.join(directory, "nginx.conf")
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(f"""daemon off; pid {directory}/pid; error_log {directory}/error.log; worker_processes 1; user root;
+events {{ worker_connections 64; }}
+http {{
+    log_format asked '$request_method $request_uri $status $request_length $bytes_sent $http_range';
+    access_log {self.log} asked;
+    client_body_temp_path {directory}/t1; proxy_temp_path {directory}/t2; fastcgi_temp_path {directory}/t3;
+    uwsgi_temp_path {directory}/t4; scgi_temp_path {directory}/t5;
+    server {{
+        listen 127.0.0.1:{self.port} ssl; ssl_certificate {self.certificate}; ssl_certificate_key {key};
+        root {root}; {extra}
+    }}
+}}
+""")
+        self.process = None
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(["nginx", "-c", self.config, "-e", os.path.join(self.directory, "error.log")],
+                                        stdin=subprocess.DEVNULL)
+        wait(lambda: registry.answers(self.port), "nginx answers")
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(30)
+
+    def url(self):
+        return f"https://127.0.0.1:{self.port}/index.json"
+
+    def asked(self):
+        """What it was asked, each as a list: method, path, status, bytes received, bytes sent, range."""
+        with open(self.log, encoding="utf-8") as file:
+            return [line.split(" ") for line in file.read().splitlines()]
+
+
+def settings(url, keys, **more):
+    return {"url": url, "keys": [key.public for key in keys], "fleet": "shops", "interval": "1s", "jitter": "1ms", **more}
+
+
+def sign(*words):
+    return subprocess.run([harness.program("mainstay"), "source", *words], check=False, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+
+
+def minisign_file(key_path, data):
+    """What `minisign -S -l` writes: the algorithm, the number of the key, the signature."""
+    signature = subprocess.run(["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", key_path, "-in", data], check=True,
+                               capture_output=True).stdout
+    text = base64.b64encode(b"Ed" + b"\1" * 8 + signature).decode()
+    return f"untrusted comment: signature from minisign secret key\n{text}\ntrusted comment: none\n{'A' * 88}\n"

@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mainstay.source: a signed index of manifests. What is signed, newer and whole runs; nothing else starts or stops anything."""
+
+import http.server
+import json
+import os
+import ssl
+import tempfile
+import threading
+import time
+
+import pytest
+import specs
+from index_source import Index, Key, Nginx, minisign_file, settings, sign
+from world import wait
+
+
+@pytest.fixture(name="keys")
+def fixture_keys(tmp_path):
+    return [Key(str(tmp_path), name) for name in ("one", "two")]
+
+
+@pytest.fixture(name="index")
+def fixture_index(tmp_path, keys):
+    os.mkdir(tmp_path / "root")
+    return Index(str(tmp_path / "root"), keys[0])
+
+
+@pytest.fixture(name="make_nginx")
+def fixture_make_nginx(index):
+    servers = []
+
+    def make(extra=""):
+        server = Nginx(tempfile.mkdtemp(prefix="mainstay-nginx-"), index.directory, extra)
+        servers.append(server)
+        return server
+
+    yield make
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture(name="make_sourced")
+def fixture_make_sourced(make_node, keys):
+    """Nodes with a source; at the end none has one, which is why their pods stop."""
+    nodes = []
+
+    def make(url, trusted=None, node=None, **source):
+        config = {"mainstay": {"source": settings(url, trusted or keys[:1], **source)}}
+        node = node or make_node(config=config)
+        nodes.append(node)
+        return node
+
+    yield make
+    for node in nodes:
+        node.write_config()
+        node.restart()
+        for pod in node.pods():
+            node.wait_gone(pod["metadata"]["name"])
+
+
+def condition(node):
+    found = json.loads(node.cli("get", "node", "-o", "json").stdout)["items"][0]["status"]["conditions"]
+    return next(one for one in found if one["type"] == "mainstay.io/SourceFailed")
+
+
+def wait_failed(node, words, deadline=60):
+    wait(lambda: condition(node)["status"] == "True" and words in condition(node)["message"],
+         lambda: f"the condition says '{words}': {condition(node)}\n{node.said()[-3000:]}", deadline)
+
+
+def wait_in_use(node, number):
+    wait(lambda: condition(node)["status"] == "False" and f"index {number} of" in condition(node)["message"],
+         lambda: f"index {number} is in use: {condition(node)}\n{node.said()[-3000:]}")
+
+
+def names(node):
+    return sorted(pod["metadata"]["name"] for pod in node.pods())
+
+
+def labelled(name, value):
+    return specs.pod(name, metadata={"labels": {"edit": value}})
+
+
+@pytest.mark.quick
+def test_an_index_runs_and_is_followed_as_a_whole(make_sourced, make_nginx, index):
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "words"}, "data": {"WORD": "hello"}}
+    web = specs.pod("web", specs.container(envFrom=[{"configMapRef": {"name": "words"}}]))
+    index.write({"web.yaml": web, "words.yaml": config_map, "logd.yaml": specs.daemonset("logd")})
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    pod = node.wait_running("web")
+    assert pod["metadata"]["annotations"]["mainstay.dev/source"] == "index web.yaml"
+    assert pod["metadata"]["annotations"]["kubernetes.io/config.source"] == "http"
+    wait(lambda: len(node.pods()) == 2, "the DaemonSet has its pod")
+    wait_in_use(node, 1)
+    init = node.init("web")
+    before = len(nginx.asked())
+    index.write({"web.yaml": web, "words.yaml": config_map, "db.yaml": specs.pod("db")})
+    node.wait_running("db")
+    wait(lambda: names(node) == ["db-node1", "web-node1"], lambda: f"the DaemonSet's pod is gone: {names(node)}")
+    wait_in_use(node, 2)
+    assert node.init("web") == init and node.status("web")["restartCount"] == 0
+    fetched = [line[1] for line in nginx.asked()[before:] if line[1].startswith("/sha256/")]
+    assert len(fetched) == 1, f"what is here is not fetched again: {fetched}"
+    assert 'mainstay_source_index_number{source="source"} 2' in node.get("/metrics")[1]
+    assert "index 2 of the fleet shops" in node.cli("source", "status").stdout
+    assert "Ready" in node.cli("get", "nodes").stdout and "SourceFailed" not in node.cli("get", "nodes").stdout
+    index.write({})
+    wait(lambda: not node.pods(), lambda: f"an index of nothing wants nothing: {names(node)}")
+
+
+def test_what_has_not_changed_costs_one_small_request(make_sourced, make_nginx, index):
+    index.write({"web.yaml": specs.pod("web"), "filler.yaml": b"# " + b"x" * 9000 + b"\n" + specs.text(specs.pod("db")).encode()})
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    node.wait_running("web")
+    wait_in_use(node, 1)
+    before = len(nginx.asked())
+    wait(lambda: len(nginx.asked()) >= before + 3, "it is asked again")
+    for line in nginx.asked()[before:before + 3]:
+        assert line[1:3] == ["/index.json", "304"] and int(line[3]) + int(line[4]) <= 1024, line
+
+
+def _append(path, data):
+    with open(path, "ab") as file:
+        file.write(data)
+
+
+def _flip(path, position):
+    with open(path, "r+b") as file:
+        file.seek(position)
+        byte = file.read(1)
+        file.seek(position)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+BAD_POD = {"other.yaml": specs.pod("other")}
+
+
+def _bad_blob(index, document, change):
+    path = index.blob(document["files"][0]["sha256"])
+    change(path)
+
+
+# What is wrong with a source, each after a good index: what does it, and what the condition says.
+BAD = {
+    "a byte of the index was changed": (lambda i, k: (i.write(BAD_POD), _flip(i.path, 20)),
+                                        "the index: is not signed by one of the known keys"),
+    "a byte of the signature was changed": (lambda i, k: (i.write(BAD_POD), _flip(i.path + ".sig", 9)),
+                                            "the index: is not signed by one of the known keys"),
+    "a byte was added": (lambda i, k: (i.write(BAD_POD), _append(i.path, b" ")), "is not signed by one of the known keys"),
+    "a byte of a file was changed": (lambda i, k: _bad_blob(i, i.write({"o.yaml": labelled("other", "a")}), lambda p: _flip(p, 5)),
+                                     "o.yaml: is not what the index has the digest of"),
+    "a file is longer": (lambda i, k: _bad_blob(i, i.write({"o.yaml": labelled("other", "b")}), lambda p: _append(p, b"#")),
+                         "o.yaml: the response is larger than"),
+    "a file is cut": (lambda i, k: _bad_blob(i, i.write({"o.yaml": labelled("other", "c")}), lambda p: os.truncate(p, 9)),
+                      "o.yaml: is not what the index has the digest of"),
+    "a file is missing": (lambda i, k: _bad_blob(i, i.write({"o.yaml": labelled("other", "d")}), os.unlink),
+                          "o.yaml: the server answered with status 404"),
+    "another key": (lambda i, k: i.write(BAD_POD, key=k[1]), "is not signed by one of the known keys"),
+    "an older one": (lambda i, k: i.write(BAD_POD, number=1), "the index: has the number 1, and 100 is in use"),
+    "the same number": (lambda i, k: i.write(BAD_POD, number=100), "has the number of the one in use, 100, and other contents"),
+    "expired": (lambda i, k: i.write(BAD_POD, expires="2001-01-01T00:00:00Z"), "has expired at 2001-01-01T00:00:00Z"),
+    "another fleet": (lambda i, k: i.write(BAD_POD, fleet="banks"), "is of the fleet 'banks', not of 'shops'"),
+    "another format": (lambda i, k: i.write(BAD_POD, format=2), "format: must be 1"),
+    "an empty index": (lambda i, k: (i.write(BAD_POD), os.truncate(i.path, 0)), "is not signed by one of the known keys"),
+    "a signed word": (lambda i, k: i.write_bytes(b"hello"), "the index: is not a JSON object"),
+    "a name that leads out": (lambda i, k: i.write({"../../x.yaml": specs.pod("other")}), "name: must be the name of a manifest"),
+    "the same name twice": (lambda i, k: i.write(BAD_POD, files=[{"name": "a.yaml", "size": 1, "sha256": "0" * 64}] * 2),
+                            "files: a.yaml is in it twice"),
+    "keys that are none": (lambda i, k: i.write(BAD_POD, keys=["abc"]), "keys[0]: must be a public key"),
+    "a manifest that is broken": (lambda i, k: i.write({**BAD_POD, "x.yaml": b"kind: Pod\napiVersion: v1\n"}), "source/x.yaml"),
+    "a manifest without an object": (lambda i, k: i.write({**BAD_POD, "x.yaml": b"# later\n"}), "source/x.yaml: holds no object"),
+    "too large an index": (lambda i, k: i.write_bytes(b" " * 1100000), "the response is larger than 1048576 bytes"),
+    "no signature": (lambda i, k: (i.write(BAD_POD), os.unlink(i.path + ".sig")),
+                     "the signature of the index: the server answered with status 404"),
+    "an empty signature": (lambda i, k: (i.write(BAD_POD), os.truncate(i.path + ".sig", 0)), "signature"),
+    "no index": (lambda i, k: os.unlink(i.path), "the index: the server answered with status 404"),
+}
+
+
+def test_no_source_stops_or_starts_a_pod(make_sourced, make_nginx, index, keys):
+    index.number = 99
+    index.write({"web.yaml": specs.pod("web")})
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    node.wait_running("web")
+    init = node.init("web")
+    for name, (spoil, words) in BAD.items():
+        spoil(index, keys)
+        before = len(nginx.asked())
+        wait(lambda: len(nginx.asked()) >= before + 2, "it is asked", 60)
+        wait_failed(node, words)
+        assert node.init("web") == init and names(node) == ["web-node1"], name
+        if name in ("another key", "a manifest that is broken"):
+            node.restart()
+            wait_failed(node, words)
+            assert node.init("web") == init and names(node) == ["web-node1"], name
+    assert node.status("web")["restartCount"] == 0
+    assert "SourceFailed" in node.cli("get", "nodes").stdout
+    assert "mainstay.io/SourceFailed" in node.cli("describe", "node").stdout
+    assert 'mainstay_source_failed{source="source"} 1' in node.get("/metrics")[1]
+    events = node.cli("get", "events").stdout
+    assert "SourceFailed" in events and "SourceRefused" in events
+    assert "SourceFailed" in node.cli("source", "status").stdout
+    nginx.stop()
+    wait_failed(node, "the index: ")
+    nginx.start()
+    number = index.write({"web.yaml": labelled("web", "good")})["number"]
+    node.wait_pod("web", lambda pod: pod["metadata"].get("labels", {}).get("edit") == "good", "has the label")
+    wait_in_use(node, number)
+    assert node.init("web") == init
+
+
+class Misbehaving(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args):
+        pass
+
+    def do_GET(self):  # pylint: disable=invalid-name
+        self.server.hits.append(self.path)
+        self.server.act(self)
+
+
+def _hang(handler):
+    time.sleep(40)
+
+
+def _reply(head, body=b""):
+    def act(handler):
+        handler.close_connection = True
+        handler.wfile.write(head + b"\r\n\r\n" + body)
+    return act
+
+
+def _drip(handler):
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n")
+    for _ in range(40):
+        handler.wfile.write(b" ")
+        time.sleep(1)
+
+
+def _endless(handler):
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n")
+    while True:
+        handler.wfile.write(b" " * 65536)
+
+
+# What a server may do to a node besides.
+SERVERS = {
+    "500": (_reply(b"HTTP/1.1 500 Oh\r\nContent-Length: 0"), "status 500"),
+    "a redirect to http": (_reply(b"HTTP/1.1 302 F\r\nContent-Length: 0\r\nLocation: http://127.0.0.1:9/index.json"), "which is not https"),
+    "a redirect to a file": (_reply(b"HTTP/1.1 302 F\r\nContent-Length: 0\r\nLocation: file:///etc/shadow"), "which is not https"),
+    "half": (_reply(b"HTTP/1.1 200 OK\r\nContent-Length: 500", b'{"format":1'), ""),
+    "no end": (_reply(b"HTTP/1.1 200 OK\r\nConnection: close", b'{"format":1}'), ""),
+    "endless": (_endless, "larger than"),
+    "hanging": (_hang, "too slow"),
+    "slow": (_drip, "too slow"),
+}
+
+
+def test_no_server_stops_a_pod(make_sourced, make_nginx, index, tmp_path):
+    """The server of a good index is replaced by one that does all sorts of things at its port."""
+    index.write({"web.yaml": specs.pod("web")})
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    node.wait_running("web")
+    init = node.init("web")
+    nginx.stop()
+    for name, (act, words) in SERVERS.items():
+        http.server.ThreadingHTTPServer.allow_reuse_address = True
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", nginx.port), Misbehaving)
+        server.act, server.hits, server.daemon_threads, server.handle_error = act, [], True, lambda *a: None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(nginx.certificate, os.path.join(nginx.directory, "server.key"))
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        wait(lambda hits=server.hits: len(hits) >= 2, f"{name}: it is asked", 120)
+        wait_failed(node, words)
+        server.shutdown()
+        server.server_close()
+        assert node.init("web") == init and names(node) == ["web-node1"], name
+    assert node.status("web")["restartCount"] == 0
+
+
+def test_a_stick_is_a_source(make_sourced, index, keys, tmp_path):
+    index.write({"web.yaml": specs.pod("web")})
+    node = make_sourced("file://" + index.path)
+    node.wait_running("web")
+    init = node.init("web")
+    os.rename(index.directory, index.directory + ".away")
+    wait_failed(node, "No such file or directory")
+    node.restart()
+    wait_failed(node, "No such file or directory")
+    assert node.init("web") == init
+    os.rename(index.directory + ".away", index.directory)
+    os.unlink(index.path)
+    os.mkfifo(index.path)
+    wait_failed(node, "index.json: is not a regular file")
+    os.unlink(index.path)
+    number = index.write({"web.yaml": labelled("web", "good")})["number"]
+    with open(index.path + ".sig", "w", encoding="utf-8") as file:
+        file.write(minisign_file(keys[0].path, index.path))
+    wait_in_use(node, number)
+    node.wait_pod("web", lambda pod: pod["metadata"].get("labels", {}).get("edit") == "good", "has the label")
+    assert node.init("web") == init
+
+
+def test_an_index_brings_the_next_keys(make_sourced, index, keys):
+    index.write({"web.yaml": specs.pod("web")})
+    node = make_sourced("file://" + index.path)
+    node.wait_running("web")
+    index.write({"web.yaml": specs.pod("web")}, keys=[keys[1].public])
+    wait_in_use(node, 2)
+    index.write({"web.yaml": specs.pod("web"), "other.yaml": specs.pod("other")})
+    wait_failed(node, "is not signed by one of the known keys")
+    node.restart()
+    wait_failed(node, "is not signed by one of the known keys")
+    number = index.write({"web.yaml": specs.pod("web"), "db.yaml": specs.pod("db")}, key=keys[1])["number"]
+    wait_in_use(node, number)
+    node.wait_running("db")
+    assert names(node) == ["db-node1", "web-node1"]
+
+
+def test_a_download_is_continued_where_it_broke_off(make_sourced, make_nginx, index):
+    """At 64 KiB a second, an agent that is killed twice, and a file of 400 KiB."""
+    big = specs.text(labelled("web", "big")).encode() + b"# " + b"z" * 400000 + b"\n"
+    index.write({"web.yaml": specs.pod("web")})
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate, downloadRate="64Ki")
+    node.wait_running("web")
+    init = node.init("web")
+    document = index.write({"web.yaml": big})
+    part = os.path.join(node.state, "sources", "source", "parts", document["files"][0]["sha256"])
+    size = 0
+    for _ in range(2):
+        wait(lambda: os.path.exists(part) and os.path.getsize(part) > size + 50000, "a part has come")
+        node.kill9()
+        size = os.path.getsize(part)
+        node.start()
+    wait_in_use(node, 2)
+    node.wait_pod("web", lambda pod: pod["metadata"].get("labels", {}).get("edit") == "big", "has the label")
+    assert node.init("web") == init and not os.path.exists(part)
+    wait(lambda: [line for line in nginx.asked() if line[1].startswith("/sha256/") and line[2] == "206"],
+         lambda: f"it was continued: {nginx.asked()}")
+
+
+def test_offline_and_expired_the_node_boots_with_what_it_has(make_sourced, make_nginx, index):
+    index.write({"web.yaml": specs.pod("web")}, expires=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 40)))
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    node.wait_running("web")
+    init = node.init("web")
+    wait_failed(node, "the index 1 has expired at", 120)
+    nginx.stop()
+    node.kill9()
+    os.kill(init, 9)
+    for pid in node.shims():
+        os.kill(pid, 9)
+    node.start()
+    node.wait_running("web")
+    assert node.init("web") != init
+
+
+def test_outside_of_its_hours_nothing_is_fetched(make_sourced, make_nginx, index):
+    """A node that has nothing yet does not wait; then it does."""
+    hour = time.localtime().tm_hour
+    index.write({"web.yaml": specs.pod("web")})
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate,
+                        downloadWindow=f"{(hour + 12) % 24:02}:00-{(hour + 13) % 24:02}:00")
+    node.wait_running("web")
+    asked = len(nginx.asked())
+    index.write({"web.yaml": labelled("web", "new")})
+    node.restart()
+    os.kill(node.init("web"), 9)
+    node.wait_restarts("web", 1)
+    assert len(nginx.asked()) == asked, "a restart needs nothing of the source"
+    assert "edit" not in node.pod("web")["metadata"].get("labels", {})
+
+
+def test_the_command_makes_what_a_node_takes(make_sourced, index, keys, tmp_path):
+    manifests = tmp_path / "manifests"
+    manifests.mkdir()
+    (manifests / "web.yaml").write_text(specs.text(specs.pod("web")))
+    made = sign("sign", str(manifests), index.directory, "--key", keys[0].path, "--fleet", "shops", "--next-keys",
+                f"{keys[0].public},{keys[1].public}")
+    assert made.returncode == 0 and "index 1 of the fleet shops: 1 files" in made.stdout, made.stderr
+    checked = sign("verify", index.directory, "--keys", keys[0].public, "--fleet", "shops")
+    assert checked.returncode == 0 and "all as they were signed" in checked.stdout, checked.stderr
+    node = make_sourced("file://" + index.path)
+    node.wait_running("web")
+    (manifests / "db.yaml").write_text(specs.text(specs.pod("db")))
+    made = sign("sign", str(manifests), index.directory, "--key", keys[1].path, "--fleet", "shops", "--expires", "7d")
+    assert "index 2 of the fleet shops: 2 files" in made.stdout, made.stderr
+    node.wait_running("db")
+    (manifests / "bad.yaml").write_text("kind: Pod\n")
+    made = sign("sign", str(manifests), index.directory, "--key", keys[1].path, "--fleet", "shops")
+    assert made.returncode == 1 and "bad.yaml:" in made.stderr
+    _flip(index.path, 30)
+    assert sign("verify", index.directory, "--keys", keys[1].public).returncode == 1
+    assert sign("sign").returncode == 2 and sign("other").returncode == 2

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""staticPodURL: pods of a URL run, follow it, and outlive whatever it answers."""
+
+import json
+import os
+
+import pytest
+import specs
+from manifest_server import ManifestServer
+from world import wait
+
+
+@pytest.fixture(name="server")
+def fixture_server():
+    server = ManifestServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(name="make_fetching")
+def fixture_make_fetching(make_node, server):
+    """Nodes that fetch from the server; at the end none is configured to, which is why their pods stop."""
+    nodes = []
+
+    def make(start=True, **config):
+        node = make_node(start=start, config={"staticPodURL": server.url(), "httpCheckFrequency": "1s", **config})
+        nodes.append(node)
+        return node
+
+    yield make
+    for node in nodes:
+        node.write_config()
+        if node.agent and node.agent.poll() is None:
+            node.restart()
+        for pod in node.pods() if node.agent else []:
+            node.wait_gone(pod["metadata"]["name"])
+
+
+def pod_text(name="fetched", **metadata):
+    return specs.text(specs.pod(name, metadata=metadata))
+
+
+def condition(node):
+    found = json.loads(node.cli("get", "node", "-o", "json").stdout)["items"][0]["status"]["conditions"]
+    return next(one for one in found if one["type"] == "mainstay.io/StaticPodURLFailed")
+
+
+def wait_answer(server, after, deadline=60):
+    """Two more requests have been answered: then what the first of them said has been acted on."""
+    wait(lambda: len(server.requests) >= after + 2, lambda: f"requests come: {server.requests[-3:]}", deadline)
+
+
+def wait_failed(node, words):
+    wait(lambda: condition(node)["status"] == "True" and words in condition(node)["message"],
+         lambda: f"the condition says '{words}': {condition(node)}")
+
+
+@pytest.mark.quick
+def test_a_pod_of_a_url_runs_and_follows_it(make_fetching, server):
+    server.serve(pod_text())
+    node = make_fetching(staticPodURLHeader={"X-Site": ["shop-7"], "X-Two": ["a", "b"]})
+    pod = node.wait_running("fetched")
+    headers = server.requests[0]["headers"]
+    assert headers["x-site"] == "shop-7" and headers["x-two"]
+    assert pod["metadata"]["annotations"]["kubernetes.io/config.source"] == "http"
+    assert pod["metadata"]["annotations"]["mainstay.dev/source"] == "url"
+    init = node.init("fetched")
+    server.serve(pod_text(labels={"edit": "1"}))
+    node.wait_pod("fetched", lambda pod: pod["metadata"].get("labels", {}).get("edit") == "1", "has the label")
+    assert node.init("fetched") == init
+    server.serve(pod_text("other"))
+    node.wait_running("other")
+    node.wait_gone("fetched")
+    assert "staticPodURL no longer contains it" in node.said()
+    assert condition(node)["status"] == "False" and condition(node)["reason"] == "SourceInUse"
+
+
+def test_a_pod_list_of_json_is_what_the_kubelet_takes(make_fetching, server):
+    items = [specs.pod("one"), specs.pod("two")]
+    for item in items:
+        del item["kind"], item["apiVersion"]
+    server.serve(json.dumps({"kind": "PodList", "apiVersion": "v1", "items": items}))
+    node = make_fetching()
+    node.wait_running("one")
+    node.wait_running("two")
+
+
+def test_what_has_not_changed_costs_one_small_request(make_fetching, server):
+    server.serve("# " + "x" * 5000 + "\n" + pod_text())
+    node = make_fetching()
+    node.wait_running("fetched")
+    before = len(server.requests)
+    wait_answer(server, before)
+    for request in server.requests[before:before + 2]:
+        assert request["status"] == 304
+        assert request["received"] + request["sent"] <= 1024, request
+    lines = [line for line in node.said().splitlines() if "staticPodURL" in line]
+    assert len(lines) == 2, f"a source that has nothing new is not worth a line: {lines}"
+
+
+# What the URL answers in place of the manifest, and what the condition says of it.
+def _cut_length(handler):
+    body = pod_text().encode()
+    handler.raw(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:-40])
+
+
+def _no_length(handler):
+    handler.raw(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + pod_text("other").encode())
+
+
+def _cut_chunk(handler):
+    body = pod_text("other").encode()
+    handler.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body) + body + b"\r\n")
+
+
+def _reset(handler):
+    handler.raw(b"")
+
+
+def _garbage(handler):
+    handler.raw(b"220 mail.example.com ESMTP\r\n")
+
+
+def _redirect_circle(handler):
+    handler.raw(b"HTTP/1.1 302 Found\r\nLocation: /pods\r\nContent-Length: 0\r\n\r\n")
+
+
+def _redirect_file(handler):
+    handler.raw(b"HTTP/1.1 302 Found\r\nLocation: file:///etc/shadow\r\nContent-Length: 0\r\n\r\n")
+
+
+def _huge(handler):
+    handler.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n")
+    while True:
+        handler.raw(b"#" * 65536)
+
+
+def _head(handler):
+    handler.raw(b"HTTP/1.1 200 OK\r\n" + (b"X-Filler: " + b"y" * 1000 + b"\r\n") * 200 + b"\r\n")
+
+
+BAD = {
+    "empty": ({"body": ""}, "the answer is empty"),
+    "blank": ({"body": "\n \r\n\t"}, "the answer is empty"),
+    "a comment": ({"body": "# nothing\n"}, "holds no object"),
+    "an empty list": ({"body": '{"kind":"PodList","apiVersion":"v1","items":[]}'}, "holds no object"),
+    "null": ({"body": "null"}, "holds no object"),
+    "an error page": ({"body": "<html>no</html>"}, "staticPodURL:1:1: "),
+    "a wrong field": ({"body": pod_text().replace("name: main", "name: Main_1")}, "staticPodURL:"),
+    "a second pod that is broken": ({"body": pod_text("other") + "---\nkind: Pod\n"}, "staticPodURL:"),
+    "NUL bytes": ({"body": b"\0" * 4096}, "staticPodURL"),
+    "a service": ({"body": "kind: Service\napiVersion: v1\n"}, "is Service, which a node does not run"),
+    "404": ({"body": "gone", "status": 404}, "the server answered with status 404"),
+    "500": ({"body": "oops", "status": 500}, "the server answered with status 500"),
+    "cut before its length": (_cut_length, "in the middle of the response"),
+    "cut before its last chunk": (_cut_chunk, ""),
+    "no end": (_no_length, "does not say how long its answer is"),
+    "a reset": (_reset, "closed the connection without a response"),
+    "not HTTP": (_garbage, "HTTP"),
+    "a circle of redirects": (_redirect_circle, "redirects more than 5 times"),
+    "a redirect to a file": (_redirect_file, "which is not https"),
+    "too much": (_huge, "the response is larger than"),
+    "too long a header": (_head, "the header of the response is larger than"),
+}
+
+
+def test_no_answer_stops_or_starts_a_pod(make_fetching, server):
+    """One after the other, between good answers; and once with an agent that starts on each of them."""
+    server.serve(pod_text())
+    node = make_fetching()
+    node.wait_running("fetched")
+    init = node.init("fetched")
+    for name, (answer, words) in BAD.items():
+        if callable(answer):
+            server.act(answer)
+        else:
+            server.serve(**{"etag": False, **answer})
+        wait_answer(server, len(server.requests))
+        wait_failed(node, words)
+        assert node.init("fetched") == init and [pod["metadata"]["name"] for pod in node.pods()] == ["fetched-node1"], name
+        if name in ("an error page", "500", "empty"):
+            node.restart()
+            wait_failed(node, words)
+            assert node.init("fetched") == init, name
+    assert node.status("fetched")["restartCount"] == 0
+    assert "StaticPodURLFailed" in node.cli("get", "nodes").stdout
+    described = node.cli("describe", "node").stdout
+    assert "mainstay.io/StaticPodURLFailed" in described and "SourceFailed" in described
+    assert 'mainstay_source_failed{source="staticPodURL"} 1' in node.get("/metrics")[1]
+    events = node.cli("get", "events").stdout
+    assert "SourceFailed" in events and "SourceRefused" in events
+    server.serve(pod_text(labels={"edit": "2"}))
+    node.wait_pod("fetched", lambda pod: pod["metadata"].get("labels", {}).get("edit") == "2", "has the label")
+    assert node.init("fetched") == init
+    wait(lambda: condition(node)["status"] == "False", "the condition is over")
+    assert 'mainstay_source_failed{source="staticPodURL"} 0' in node.get("/metrics")[1]
+
+
+def test_a_node_without_its_server_boots_with_what_it_has(make_fetching, server):
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "words"}, "data": {"WORD": "hello"}}
+    pod = specs.pod("fetched", specs.container(envFrom=[{"configMapRef": {"name": "words"}}]))
+    server.serve(specs.text(config_map, pod))
+    node = make_fetching()
+    node.wait_running("fetched")
+    server.serve("a: [", etag=False)
+    wait_failed(node, "staticPodURL:")
+    server.stop()
+    init = node.init("fetched")
+    node.kill9()
+    os.kill(init, 9)
+    shim = [pid for pid in node.shims()]
+    for pid in shim:
+        os.kill(pid, 9)
+    node.start()
+    node.wait_running("fetched")
+    assert node.init("fetched") != init
+    wait_failed(node, "")
+
+
+def test_a_file_of_the_node_has_the_last_word(make_fetching, server):
+    server.serve(pod_text(labels={"from": "url"}))
+    node = make_fetching()
+    node.wait_running("fetched")
+    init = node.init("fetched")
+    node.drop(specs.pod("fetched", metadata={"labels": {"from": "file"}}), "own.yaml")
+    node.wait_pod("fetched", lambda pod: pod["metadata"]["labels"]["from"] == "file", "is the file's")
+    assert node.init("fetched") == init
+    wait(lambda: "staticPodURL: pod default/fetched-node1 is already defined by own.yaml" in node.said(),
+         lambda: f"the conflict is reported: {node.said()[-2000:]}")
+    assert node.pod("fetched")["metadata"]["annotations"]["mainstay.dev/source"] == "file own.yaml"
+    node.restart()
+    node.wait_pod("fetched", lambda pod: pod["metadata"]["labels"]["from"] == "file", "is the file's")
+    node.remove("own")
+    node.wait_pod("fetched", lambda pod: pod["metadata"]["labels"]["from"] == "url", "is the URL's")
+    assert node.init("fetched") == init and node.status("fetched")["restartCount"] == 0
+
+
+def test_a_source_that_is_no_longer_configured_wants_nothing(make_fetching, server):
+    server.serve(pod_text())
+    node = make_fetching()
+    node.wait_running("fetched")
+    node.write_config()
+    node.restart()
+    node.wait_gone("fetched")
+    assert "staticPodURL was removed" in node.said()
+    assert "StaticPodURL" not in node.cli("get", "node", "-o", "json").stdout
+
+
+def test_secrets_of_the_url_are_in_no_message(make_fetching, server):
+    server.serve("oops", status=500)
+    node = make_fetching(staticPodURL=server.url("/pods").replace("http://", "http://user:hidden1@") + "?token=hidden2",
+                         staticPodURLHeader={"Authorization": ["Bearer hidden3"]})
+    wait_failed(node, "404")
+    assert "hidden" not in node.said() + node.cli("describe", "node").stdout + node.cli("get", "events").stdout
+    assert server.requests[0]["headers"]["authorization"] == "Bearer hidden3"

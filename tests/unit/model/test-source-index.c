@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/model/source-index.h"
+
+#include "common/base64.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/ed25519.h"
+#include "tests/test.h"
+
+#include <errno.h>
+
+#define SUM      "\"sha256\":\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\""
+#define HEAD     "{\"format\":1,\"number\":7,\"expires\":\"2030-01-01T00:00:00Z\",\"fleet\":\"shops\","
+#define KEY      "PUAXw+hDiVqStwqnTRt+vJyYLM8uxJaMwM1V8Sr0Zgw="
+#define FILE_MAX 1000
+
+static const char pem[] = "-----BEGIN PRIVATE KEY-----\n"
+                          "MC4CAQAwBQYDK2VwBCIEIEzNCJso/5banbbDRuwRTg9bijGfNaumJNqM9u1PuKb7\n"
+                          "-----END PRIVATE KEY-----\n";
+
+TEST(an_index_has_all_that_a_node_needs)
+{
+        static const char text[] = HEAD "\"files\":[{\"name\":\"b.yaml\",\"size\":5," SUM "},"
+                                        "{\"name\":\"a.json\",\"size\":1000," SUM
+                                        "}],\"keys\":[\"" KEY "\"],\"later\":1}";
+        cleanup_with(source_index_done) SourceIndex index = { 0 };
+
+        REQUIRE(source_index_parse(text, strlen(text), FILE_MAX, &index, NULL) == 0);
+        EXPECT_EQ(index.number, 7);
+        EXPECT_EQ(index.expires, UINT64_C(1893456000) * USEC_PER_SEC);
+        EXPECT_STREQ(index.fleet, "shops");
+        REQUIRE(index.files.n == 2);
+        EXPECT_STREQ(index.files.items[0].name, "a.json");
+        EXPECT_EQ(index.files.items[1].size, 5);
+        EXPECT_STREQ(index.keys[0], KEY);
+}
+
+TEST(an_index_without_files_wants_nothing_and_is_valid)
+{
+        cleanup_with(source_index_done) SourceIndex index = { 0 };
+
+        REQUIRE(source_index_parse(HEAD "\"files\":[]}", strlen(HEAD "\"files\":[]}"), FILE_MAX,
+                                   &index, NULL) == 0);
+        EXPECT_EQ(index.files.n, 0);
+        EXPECT(!index.keys);
+}
+
+#define ONE(name, size, sum) HEAD "\"files\":[{\"name\":\"" name "\",\"size\":" size "," sum "}]}"
+
+TEST(an_index_that_is_wrong_says_where)
+{
+        static const struct {
+                const char *text, *error;
+        } cases[] = {
+                { "", "is not a JSON object: line 1, column 0" },
+                { "[]", "is not a JSON object: line -1, column -1" },
+                { HEAD "\"files\":[", "is not a JSON object: line 1, column 81" },
+                { "{\"number\":7,\"number\":8}", "is not a JSON object: line 1, column 20" },
+                { "{\"format\":2}", "format: must be 1" },
+                { "{\"format\":1,\"number\":0}", "number: must be a number above 0" },
+                { "{\"format\":1,\"number\":-1}", "number: must be a number above 0" },
+                { "{\"format\":1,\"number\":\"7\"}", "number: must be a number above 0" },
+                { "{\"format\":1,\"number\":7,\"expires\":\"soon\"}",
+                  "expires: must be a time such as 2027-01-31T00:00:00Z" },
+                { "{\"format\":1,\"number\":7,\"expires\":\"2030-01-01T00:00:00Z\"}",
+                  "fleet: must be a name of letters, digits, '.', '_' and '-'" },
+                { HEAD "\"x\":1}", "files: must be a list of at most 1000" },
+                { ONE("../a.yaml", "1", SUM), "files[0]: name: must be the name of a manifest, at "
+                                              "most 200 letters, digits, '.', '_' and '-'" },
+                { ONE(".a.yaml", "1", SUM), "files[0]: name: must be the name of a manifest, at "
+                                            "most 200 letters, digits, '.', '_' and '-'" },
+                { ONE("a.sh", "1", SUM), "files[0]: name: must be the name of a manifest, at most "
+                                         "200 letters, digits, '.', '_' and '-'" },
+                { ONE("a.yaml", "0", SUM), "files[0]: size: must be between 1 and 1000" },
+                { ONE("a.yaml", "1001", SUM), "files[0]: size: must be between 1 and 1000" },
+                { ONE("a.yaml", "1", "\"sha256\":\"abc\""),
+                  "files[0]: sha256: must be 64 lower-case hex digits" },
+                { HEAD "\"files\":[{\"name\":\"a.yaml\",\"size\":1," SUM
+                       "},{\"name\":\"a.yaml\",\"size\":2," SUM "}]}",
+                  "files: a.yaml is in it twice" },
+                { HEAD "\"files\":[],\"keys\":[]}", "keys: must be a list of 1 to 16 keys" },
+                { HEAD "\"files\":[],\"keys\":[\"" KEY "\",\"abc\"]}",
+                  "keys[1]: must be a public key of Ed25519 in base64" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_with(source_index_done) SourceIndex index = { 0 };
+                cleanup_error Error error = ERROR_NULL;
+
+                EXPECT_EQ(source_index_parse(cases[i].text, strlen(cases[i].text), FILE_MAX, &index,
+                                             &error),
+                          -EBADMSG);
+                EXPECT_STREQ(error.message, cases[i].error);
+        }
+}
+
+TEST(an_index_of_too_much_is_refused)
+{
+        cleanup_with(source_index_done) SourceIndex index = { 0 };
+        cleanup_error Error error = ERROR_NULL, total = ERROR_NULL;
+        size_t size = SOURCE_INDEX_BYTES_MAX + 1, n;
+        char *text = calloc(1, size + 1);
+
+        REQUIRE(text);
+        memset(text, ' ', size);
+        EXPECT_EQ(source_index_parse(text, size, FILE_MAX, &index, &error), -EBADMSG);
+        EXPECT_STREQ(error.message, "is larger than 1 MiB");
+        n = (size_t) snprintf(text, size, "%s", HEAD "\"files\":[");
+        for (int i = 0; i < 2; i++)
+                n += (size_t) snprintf(text + n, size - n,
+                                       "%s{\"name\":\"%d.yaml\",\"size\":10000000," SUM "}",
+                                       i > 0 ? "," : "", i);
+        (void) snprintf(text + n, size - n, "]}");
+        EXPECT_EQ(source_index_parse(text, strlen(text), 10 * MIB, &index, &total), -EBADMSG);
+        EXPECT_STREQ(total.message, "files: are larger together than 16 MiB");
+        free(text);
+}
+
+TEST(a_node_takes_what_is_newer_of_its_fleet_and_has_not_expired)
+{
+        static const struct {
+                int64_t in_use;       /* 0: nothing is */
+                const char *of_fleet; /* what is in use */
+                const char *configured;
+                bool is_same; /* bytes */
+                uint64_t now_sec;
+                const char *error;
+        } cases[] = {
+                { 0, NULL, "shops", false, 1000, NULL },
+                { 6, "shops", "shops", false, 1000, NULL },
+                { 7, "shops", "shops", true, 1000, NULL },
+                { 7, "shops", "shops", false, 1000,
+                  "has the number of the one in use, 7, and other contents" },
+                { 8, "shops", "shops", false, 1000, "has the number 7, and 8 is in use" },
+                { 8, "banks", "shops", false, 1000, NULL }, /* the fleet was changed */
+                { 0, NULL, "banks", false, 1000, "is of the fleet 'shops', not of 'banks'" },
+                { 0, NULL, "shops", false, 2000, "has expired at 1970-01-01T00:33:20Z" },
+                { 0, NULL, "shops", false, 3000, "has expired at 1970-01-01T00:33:20Z" },
+                { 0, NULL, "shops", false, 1999, NULL },
+        };
+        char fleet[] = "shops";
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                const SourceIndex index = { .number = 7,
+                                            .fleet = fleet,
+                                            .expires = 2000 * USEC_PER_SEC };
+                const SourceIndexInUse in_use = { cases[i].of_fleet, cases[i].in_use, "one" };
+                cleanup_error Error error = ERROR_NULL;
+                int r = source_index_check(&index, cases[i].is_same ? "one" : "other", &in_use,
+                                           cases[i].configured, cases[i].now_sec * USEC_PER_SEC,
+                                           &error);
+
+                EXPECT_EQ(r, cases[i].error ? -EBADMSG : 0);
+                EXPECT_STREQ(strna(error.message), strna(cases[i].error));
+        }
+}
+
+TEST(one_of_the_keys_must_have_signed_it)
+{
+        char other[] = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", key[] = KEY;
+        uint8_t signature[ED25519_SIGNATURE_SIZE], public[ED25519_KEY_SIZE];
+        cleanup_error Error unknown = ERROR_NULL, none = ERROR_NULL;
+        char *both[] = { other, key, NULL }, *wrong[] = { other, NULL }, text[128];
+
+        REQUIRE(ed25519_sign(pem, "index", 5, signature, public, NULL) == 0);
+        base64_encode(signature, sizeof(signature), text);
+        EXPECT_EQ(source_index_verify("index", 5, text, strlen(text), both, NULL), 0);
+        EXPECT_EQ(source_index_verify("index", 5, (const char *) signature, 64, both, NULL), 0);
+        EXPECT_EQ(source_index_verify("Index", 5, text, strlen(text), both, NULL), -EBADMSG);
+        EXPECT_EQ(source_index_verify("index", 5, text, strlen(text), wrong, &unknown), -EBADMSG);
+        EXPECT_STREQ(unknown.message, "is not signed by one of the known keys");
+        EXPECT_EQ(source_index_verify("index", 5, text, strlen(text), NULL, NULL), -EBADMSG);
+        EXPECT_EQ(source_index_verify("index", 5, "", 0, both, &none), -EBADMSG);
+        EXPECT_STREQ(none.message, "the file of signatures contains none");
+}
