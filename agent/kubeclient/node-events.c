@@ -123,27 +123,10 @@ void node_events_compare(const json_t *before, const json_t *after, NodeEventCal
                 node_local_labels_find_restored(before, after, report_restored_label, &change);
 }
 
-void node_events_check_schedulable(bool *is_unschedulable, const char *node,
+void node_events_check_schedulable(bool *is_unschedulable, const json_t *node,
                                    NodeEventCallback on_event, void *userdata) {
-        cleanup_with(json_decrefp) json_t *json = json_loads(node, 0, NULL);
-        const json_t *spec = json_object_get(json, "spec"),
-                     *metadata = json_object_get(json, "metadata");
-        NodeChange change = { .name = json_string_value(json_object_get(metadata, "name")),
-                              .on_event = on_event,
-                              .userdata = userdata };
-        bool is_now = json_is_true(json_object_get(spec, "unschedulable"));
-
-        if (!change.name || is_now == *is_unschedulable)
-                return;
-        *is_unschedulable = is_now;
-        report_node_status_event(&change, is_now ? "NodeNotSchedulable" : "NodeSchedulable");
-}
-
-void node_events_check_schedulable(bool *is_unschedulable, const char *node,
-                                   NodeEventCallback on_event, void *userdata) {
-        cleanup_with(json_decrefp) json_t *json = json_loads(node, 0, NULL);
-        const json_t *spec = json_object_get(json, "spec"),
-                     *metadata = json_object_get(json, "metadata");
+        const json_t *spec = json_object_get(node, "spec"),
+                     *metadata = json_object_get(node, "metadata");
         NodeChange change = { .name = json_string_value(json_object_get(metadata, "name")),
                               .on_event = on_event,
                               .userdata = userdata };

@@ -19,5 +19,5 @@ void node_events_compare(const json_t *before, const json_t *after, NodeEventCal
 
 /* NodeNotSchedulable or NodeSchedulable, where the server's Node says otherwise than
  * '*is_unschedulable', which is false at the start of the agent, and is set. */
-void node_events_check_schedulable(bool *is_unschedulable, const char *node,
+void node_events_check_schedulable(bool *is_unschedulable, const json_t *node,
                                    NodeEventCallback on_event, void *userdata);

@@ -113,7 +113,7 @@ static int store_server_node(NodeStatusUpdater *updater, const char *json, const
         updater->version = TAKE_PTR(version);
         updater->state = NODE_PRESENT;
         if (updater->spec.on_event)
-                node_events_check_schedulable(&updater->is_unschedulable, json,
+                node_events_check_schedulable(&updater->is_unschedulable, node,
                                               updater->spec.on_event, updater->spec.userdata);
         report_node_object(updater, &facts);
         return 1;

@@ -109,9 +109,11 @@ TEST(cordoned_node_is_an_event_once)
         bool is_unschedulable = false;
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                json_t *node = json_loads(cases[i].node, 0, NULL);
+
                 events[0] = '\0';
-                node_events_check_schedulable(&is_unschedulable, cases[i].node, note_node_event,
-                                              NULL);
+                node_events_check_schedulable(&is_unschedulable, node, note_node_event, NULL);
+                json_decref(node);
                 EXPECT_STREQ(events, cases[i].events);
         }
 }
