@@ -252,6 +252,8 @@ def test_the_summary_has_the_measured_disk_usage_of_containers(served):
     assert 0 < main["logs"]["usedBytes"] < main["logs"]["capacityBytes"]
     assert main["rootfs"]["usedBytes"] >= 0
     total = sum(container[part]["usedBytes"] for container in pod["containers"] for part in ("logs", "rootfs"))
+    etc = os.path.join(served.node.state, "pods", pod["podRef"]["uid"], "etc")
+    total += sum(entry.stat().st_blocks * 512 for entry in os.scandir(etc)) + os.stat(etc).st_blocks * 512
     assert pod["ephemeral-storage"]["usedBytes"] == total
 
 
