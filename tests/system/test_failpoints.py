@@ -91,7 +91,7 @@ def wait_runs(node, name, words):
         assert len(running) <= 1, f"{words} runs {len(running)} times"
         return pod and is_running(pod) and running
     return wait(is_so, lambda: f"{name} runs and says {words}; it is {node.pod(name)}\n"
-                               f"the agent said:\n{node.said()[-4000:]}")[0]
+                               f"the agent said:\n{node.said()[-4000:]}", 120)[0]
 
 
 def live(node):
