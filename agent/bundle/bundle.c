@@ -179,18 +179,38 @@ static int set_file_owner(const char *directory, const char *name, unsigned id, 
         return 0;
 }
 
+/* Earlier versions look for the file in the run directory. */
+static int link_pod_file(const BundleConfig *config, const char *uid, const char *name,
+                         const char *etc_dir, Error *reterr) {
+        cleanup_free char *run_dir = pod_run_dir(config, uid), *target = path_join(etc_dir, name);
+        cleanup_close int fd = -EBADF;
+
+        if (!run_dir || !target)
+                return -ENOMEM;
+        fd = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0 && (unlinkat(fd, name, 0) >= 0 || errno == ENOENT) &&
+            symlinkat(target, fd, name) >= 0)
+                return 0;
+        return error_setf(reterr, errno, "cannot make the link %s/%s: %s", run_dir, name,
+                          strerror(errno));
+}
+
 static int write_pod_file(const BundleConfig *config, const Pod *pod, const char *name,
                           const char *text, Error *reterr) {
-        cleanup_free char *run_dir = pod_run_dir(config, pod->metadata.uid);
+        cleanup_free char *etc_dir = pod_etc_dir(config, pod->metadata.uid);
         unsigned first_id = 0;
-        int r = run_dir && text ? write_bundle_file(run_dir, name, text, 0644, reterr) : -ENOMEM;
+        int r = text ? make_bundle_directory(etc_dir, 0711, reterr) : -ENOMEM;
 
+        if (r >= 0)
+                r = write_bundle_file(etc_dir, name, text, 0644, reterr);
+        if (r >= 0)
+                r = link_pod_file(config, pod->metadata.uid, name, etc_dir, reterr);
         if (r < 0)
                 return r;
         r = userns_load_ids(config, pod, &first_id);
         if (r < 0 || first_id == 0)
                 return r;
-        return set_file_owner(run_dir, name, first_id, reterr);
+        return set_file_owner(etc_dir, name, first_id, reterr);
 }
 
 int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *const *addresses,

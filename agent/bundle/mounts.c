@@ -155,7 +155,7 @@ static int append_etc_file_mounts(const RuntimeSpecInput *input, MountList *list
 
         for (size_t i = 0; i < N_ELEMENTS(files); i++) {
                 cleanup_free char *source =
-                        pod_file_path(input->config, input->pod->metadata.uid, files[i]);
+                        pod_etc_file_path(input->config, input->pod->metadata.uid, files[i]);
 
                 if (!source)
                         return -ENOMEM;

@@ -5,6 +5,7 @@
 #include "common/hash.h"
 
 #include <stdarg.h>
+#include <sys/stat.h>
 
 /* The kubelet's limit for the base name, without the suffix. */
 enum {
@@ -44,6 +45,21 @@ char *pod_shm_dir(const BundleConfig *config, const char *uid) {
 
 char *pod_file_path(const BundleConfig *config, const char *uid, const char *file) {
         return format_bundle_path("%s/pods/%s%s", config->run_dir, uid, strrchr(file, '/'));
+}
+
+char *pod_etc_dir(const BundleConfig *config, const char *uid) {
+        return format_bundle_path("%s/pods/%s/etc", config->state_dir, uid);
+}
+
+char *pod_etc_file_path(const BundleConfig *config, const char *uid, const char *file) {
+        cleanup_free char *earlier = pod_file_path(config, uid, file);
+        struct stat st;
+
+        if (!earlier)
+                return NULL;
+        if (lstat(earlier, &st) >= 0 && S_ISREG(st.st_mode))
+                return TAKE_PTR(earlier);
+        return format_bundle_path("%s/pods/%s/etc%s", config->state_dir, uid, strrchr(file, '/'));
 }
 
 char *pod_fstab_path(const BundleConfig *config, const char *uid) {

@@ -15,8 +15,14 @@ char *pod_run_dir(const BundleConfig *config, const char *uid);   /* <run-dir>/p
 char *pod_state_dir(const BundleConfig *config, const char *uid); /* <state-dir>/pods/<uid> */
 char *pod_shm_dir(const BundleConfig *config, const char *uid);   /* /dev/shm of the containers */
 
-/* The pod's own copy of a file such as /etc/hosts: <run-dir>/pods/<uid>/hosts */
+/* <run-dir>/pods/<uid>/<file> */
 char *pod_file_path(const BundleConfig *config, const char *uid, const char *file);
+
+/* <state-dir>/pods/<uid>/etc, and the pod's own copy of /etc/hosts, hostname or resolv.conf in it.
+ * Containers may write these: so they are not in memory, and count as ephemeral storage. Those of a
+ * pod that an earlier version started are in the run directory. */
+char *pod_etc_dir(const BundleConfig *config, const char *uid);
+char *pod_etc_file_path(const BundleConfig *config, const char *uid, const char *file);
 char *pod_fstab_path(const BundleConfig *config, const char *uid);
 
 /* <log-dir>/pods/<namespace>_<name>_<uid> */

@@ -32,7 +32,7 @@ static int put_relabel_pod_files(FILE *out, const RuntimeSpecInput *input) {
         if (r < 0)
                 return r;
         for (size_t i = 0; i < N_ELEMENTS(files); i++) {
-                cleanup_free char *path = pod_file_path(input->config, uid, files[i]);
+                cleanup_free char *path = pod_etc_file_path(input->config, uid, files[i]);
 
                 if (!path)
                         return -ENOMEM;

@@ -102,8 +102,8 @@ typedef struct EvictionCandidate {
         int64_t storage_request;
         EvictionContainer *containers;
         size_t n_containers;
-        char **storage_paths; /* its emptyDirs, then two for each container: writable layers, logs
-                               */
+        char **storage_paths; /* its emptyDirs, its files of /etc, then two for each container:
+                                 writable layers, logs */
 } EvictionCandidate;
 
 void eviction_candidate_done(EvictionCandidate *candidate);

@@ -50,6 +50,9 @@ int pod_storage_paths(const BundleConfig *config, const Pod *pod, char ***ret) {
                 if (r < 0)
                         return r;
         }
+        r = append_path_take(&paths, pod_etc_dir(config, pod->metadata.uid));
+        if (r < 0)
+                return r;
         for (size_t i = 0; i < pod_count_containers(&pod->spec); i++) {
                 const char *name = pod_nth_container(&pod->spec, i)->name;
 
@@ -115,6 +118,7 @@ char *storage_limit_message(const PodSpec *spec, const uint64_t *bytes, size_t n
         text = check_total_storage(spec, total);
         if (text)
                 return text;
+        at++; /* files of /etc: the pod's, not a container's */
         for (size_t i = 0; i < pod_count_containers(spec) && at + 1 < n; i++, at += 2) {
                 const Container *container = pod_nth_container(spec, i);
 

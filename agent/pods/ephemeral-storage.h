@@ -10,8 +10,8 @@
 /* Whether the pod has any such limit. */
 bool pod_has_storage_limit(const PodSpec *spec);
 
-/* The directories that count, in an order that storage_limit_message() knows: an emptyDir each,
- * then of each container its writable layers and its logs. 0 or -ENOMEM. */
+/* The directories that count, in an order that storage_limit_message() knows: an emptyDir each, the
+ * pod's files of /etc, then of each container its writable layers and its logs. 0 or -ENOMEM. */
 int pod_storage_paths(const BundleConfig *config, const Pod *pod, char ***ret);
 
 /* 'bytes' are what those directories hold. The kubelet's message about the first limit that is

@@ -483,7 +483,7 @@ static size_t count_directories_to_clean(const PodWorker *worker, size_t n_all) 
 
         if (worker->sandbox.cleanup_is_whole)
                 return n_all;
-        return keeps_volumes ? 2 : 3;
+        return keeps_volumes ? 3 : 4;
 }
 
 /* Kills and removes what the pod left: processes, mounts, writable layers. */
@@ -494,12 +494,12 @@ static int start_pod_cleanup(PodWorker *worker, Error *reterr) {
         cleanup_free char *run_dir = pod_run_dir(config, uid),
                           *state_dir = pod_state_dir(config, uid);
         cleanup_free char *containers = state_dir ? path_join(state_dir, "containers") : NULL;
-        cleanup_free char *log_dir = pod_log_dir(config, pod->pod);
+        cleanup_free char *log_dir = pod_log_dir(config, pod->pod), *etc = pod_etc_dir(config, uid);
         cleanup_free char *cgroup = cgroup_of_pod(config, pod_qos_class(&pod->pod->spec), uid);
         cleanup_free char *volumes = state_dir ? path_join(state_dir, "volumes") : NULL;
-        const char *directories[] = { run_dir, containers, volumes, log_dir, state_dir };
+        const char *directories[] = { run_dir, containers, etc, volumes, log_dir, state_dir };
 
-        if (!run_dir || !containers || !volumes || !log_dir || !cgroup)
+        if (!run_dir || !containers || !etc || !volumes || !log_dir || !cgroup)
                 return -ENOMEM;
         worker->sandbox.cleanup_is_whole = !pod->is_desired && !has_pod_network(worker);
         if (worker->sandbox.cleanup_is_whole) {

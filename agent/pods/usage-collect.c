@@ -48,20 +48,20 @@ static void report_storage(const UsageWalk *walk, StorageKind kind, const char *
                                           walk->visitor->userdata);
 }
 
-/* 'paths' are those of pod_storage_paths(): volumes, then two for each container. */
+/* 'paths' are those of pod_storage_paths(): volumes, files of /etc, then two for each container. */
 static void report_pod_storage(const UsageWalk *walk, const Pod *pod, char *const *paths) {
         size_t n = strv_length(paths), n_containers = pod_count_containers(&pod->spec), at = 0;
         StorageSample total = { .kind = STORAGE_EPHEMERAL, .taken_at = now_realtime_usec() };
 
-        if (n < 2 * n_containers)
+        if (n < 2 * n_containers + 1)
                 return;
-        for (size_t i = 0; i < pod->spec.volumes.n && at < n - 2 * n_containers; i++) {
+        for (size_t i = 0; i < pod->spec.volumes.n && at < n - 2 * n_containers - 1; i++) {
                 const Volume *volume = &pod->spec.volumes.items[i];
 
                 if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_UNSET)
                         report_storage(walk, STORAGE_VOLUME, volume->name, paths[at++], &total);
         }
-        for (at = n - 2 * n_containers; at < n; at++)
+        for (at = n - 2 * n_containers - 1; at < n; at++)
                 report_storage(walk, STORAGE_EPHEMERAL, NULL, paths[at], &total);
         walk->visitor->on_storage(&total, &walk->state, walk->visitor->userdata);
 }

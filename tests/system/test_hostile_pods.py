@@ -173,3 +173,51 @@ def test_a_pod_never_starts_beside_processes_that_cannot_be_killed(node, has_rec
         freeze(os.path.dirname(group), False)
     world.wait(lambda: not world.is_alive(init), "the old process is gone")
     world.wait(lambda: node.find_init("stuck") not in (None, init), "the pod starts after that")
+
+
+# ---- files of /etc ----
+
+ETC = ("hosts", "hostname", "resolv.conf")
+
+
+def test_what_a_container_writes_to_etc_is_not_held_in_memory(node):
+    """/run is in memory and small: when it is full, no pod starts."""
+    fill = "; ".join(f"dd if=/dev/zero of=/etc/{name} bs=64k count=16 2>/dev/null" for name in ETC)
+    node.launch(specs.script_pod("filler", f"{fill}; {READY}"))
+    world.wait(lambda: node.logged("filler") == ["ready"], "the files are written")
+    uid = node.pod("filler")["metadata"]["uid"]
+    held = sum(os.lstat(os.path.join(parent, name)).st_size
+               for parent, _, files in os.walk(os.path.join(node.run, "pods", uid)) for name in files)
+    assert held < 256 * 1024
+    for name in ETC:
+        assert os.path.getsize(f"{node.state}/pods/{uid}/etc/{name}") == 1 << 20
+
+
+@pytest.mark.parametrize("name", ETC)
+def test_what_a_container_writes_to_etc_counts_as_ephemeral_storage(node, name):
+    node.launch(specs.pod("filler", specs.container(
+        script=f"dd if=/dev/zero of=/etc/{name} bs=64k count=64 2>/dev/null; {READY}",
+        resources={"limits": {"ephemeral-storage": "2Mi"}})))
+    uid = node.pod("filler")["metadata"]["uid"]
+    status = node.wait_phase("filler", "Failed")["status"]
+    assert status["reason"] == "Evicted"
+    assert status["message"] == "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi."
+    world.wait(lambda: not os.path.exists(f"{node.state}/pods/{uid}/etc"), "the disk is free again")
+
+
+def test_the_files_of_etc_of_a_pod_of_an_earlier_version_are_found(node):
+    """It has them in the run directory; and there it finds those of this version."""
+    node.launch(specs.script_pod("old", f"cat /etc/hostname; {READY}", hostNetwork=True))
+    uid = node.pod("old")["metadata"]["uid"]
+    for name in ETC:
+        path = os.path.join(node.run, "pods", uid, name)
+        assert world.read(path) == world.read(f"{node.state}/pods/{uid}/etc/{name}")
+        os.unlink(path)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("earlier\n")
+    node.kill9()
+    shutil.rmtree(f"{node.state}/pods/{uid}/etc")
+    node.start()
+    world.kill_all([node.init("old")])
+    node.wait_restarts("old", 1)
+    world.wait(lambda: node.logged("old", attempt=1) == ["earlier", "ready"], "the next attempt has the same files")

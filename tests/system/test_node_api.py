@@ -248,7 +248,8 @@ def test_the_summary_has_the_measured_disk_usage_of_containers(served):
     assert 0 < main["logs"]["usedBytes"] < main["logs"]["capacityBytes"]
     assert main["rootfs"]["usedBytes"] >= 0
     total = sum(container[part]["usedBytes"] for container in pod["containers"] for part in ("logs", "rootfs"))
-    assert pod["ephemeral-storage"]["usedBytes"] == total
+    etc = pod["ephemeral-storage"]["usedBytes"] - total
+    assert 0 < etc <= 64 * 1024, "the pod's files of /etc count as well"
 
 
 def test_the_summary_may_be_of_cpu_and_memory_alone(served):

@@ -58,7 +58,7 @@ TEST(only_pods_with_an_ephemeral_storage_limit_are_measured)
         }
 }
 
-TEST(storage_paths_are_volumes_then_layers_and_logs_of_each_container)
+TEST(storage_paths_are_volumes_files_of_etc_then_layers_and_logs_of_each_container)
 {
         ManifestObjects objects = parse_pod_spec(limited);
         Pod *pod = objects.pods.items[0];
@@ -66,32 +66,37 @@ TEST(storage_paths_are_volumes_then_layers_and_logs_of_each_container)
         cleanup_free char *first = NULL;
 
         REQUIRE(pod_storage_paths(&config, pod, &paths) == 0);
-        EXPECT_EQ(strv_length(paths), 8);
+        EXPECT_EQ(strv_length(paths), 9);
         REQUIRE(asprintf(&first, "/state/pods/%s/volumes/kubernetes.io~empty-dir/free",
                          pod->metadata.uid) > 0);
         EXPECT_STREQ(paths[0], first);
-        EXPECT(strstr(paths[2], "/containers/a") != NULL);
-        EXPECT(strncmp(paths[3], "/log/pods/", strlen("/log/pods/")) == 0);
+        EXPECT(strncmp(paths[2], "/state/pods/", strlen("/state/pods/")) == 0);
+        EXPECT_STREQ(strrchr(paths[2], '/'), "/etc");
+        EXPECT(strstr(paths[3], "/containers/a") != NULL);
+        EXPECT(strncmp(paths[4], "/log/pods/", strlen("/log/pods/")) == 0);
         manifest_objects_done(&objects);
 }
 
 TEST(the_first_exceeded_limit_has_the_kubelets_message)
 {
         static const struct {
-                uint64_t bytes[8]; /* free, small, a, its log, b, its log, c, its log */
+                uint64_t bytes[9]; /* free, small, /etc, a, its log, b, its log, c, its log */
                 const char *verdict;
         } cases[] = {
                 { { 0 }, NULL },
-                { { 0, 2048, 512, 512 }, NULL },
+                { { 0, 2048, 0, 512, 512 }, NULL },
                 { { 4096 }, NULL },
                 { { 0, 2049 }, "Usage of EmptyDir volume \"small\" exceeds the limit \"2Ki\"." },
                 { { 4097 },
                   "Pod ephemeral local storage usage exceeds the total limit of containers 4Ki." },
-                { { 0, 0, 0, 0, 5000 },
+                { { 0, 0, 0, 0, 0, 5000 },
                   "Pod ephemeral local storage usage exceeds the total limit of containers 4Ki." },
-                { { 0, 0, 1000, 25 },
+                { { 0, 0, 4096 }, NULL },
+                { { 0, 0, 4097 },
+                  "Pod ephemeral local storage usage exceeds the total limit of containers 4Ki." },
+                { { 0, 0, 0, 1000, 25 },
                   "Container a exceeded its local ephemeral storage limit \"1Ki\"." },
-                { { 0, 0, 0, 0, 0, 0, 3072, 1 },
+                { { 0, 0, 0, 0, 0, 0, 0, 3072, 1 },
                   "Container c exceeded its local ephemeral storage limit \"3Ki\"." },
                 { { 0, UINT64_MAX, UINT64_MAX },
                   "Usage of EmptyDir volume \"small\" exceeds the limit \"2Ki\"." },
@@ -100,7 +105,7 @@ TEST(the_first_exceeded_limit_has_the_kubelets_message)
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 cleanup_free char *verdict =
-                        storage_limit_message(&objects.pods.items[0]->spec, cases[i].bytes, 8);
+                        storage_limit_message(&objects.pods.items[0]->spec, cases[i].bytes, 9);
 
                 EXPECT_STREQ(verdict, cases[i].verdict);
         }
