@@ -5,9 +5,9 @@
 
 #include "agent/bundle/cgroups.h"
 #include "agent/wiring.h"
-#include "common/cleanup.h"
 #include "common/log.h"
-#include "common/message-ids.h"
+
+#include <errno.h>
 
 static bool has_active_pods(void *userdata) {
         const Agent *agent = userdata;
@@ -56,28 +56,14 @@ static bool is_evicted_pod_stopping(const char *uid, void *userdata) {
 static void on_node_conditions_changed(void *userdata) {
         Agent *agent = userdata;
         const NodeConditions *conditions = eviction_manager_conditions(agent->eviction_manager);
-        int r = node_labels_set_conditions(&agent->node_labels, conditions->set);
+        int r = node_labels_set_conditions(&agent->node_labels,
+                                           conditions->set & NODE_PRESSURE_CONDITIONS);
 
         if (r < 0)
                 (void) log_error_errno(r, "Cannot update the taints of the node's conditions");
         pod_manager_on_node_changed(agent->pod_manager);
         agent_report_node_change(agent);
         agent_request_recompute(agent);
-}
-
-static void on_resource_shortage(const ResourceShortage *shortage, void *userdata) {
-        const EvictionSignalInfo *info = &eviction_signals[shortage->signal];
-        cleanup_free char *message = NULL;
-
-        log_set_message_id(MESSAGE_NODE_PRESSURE);
-        log_warning("The node is short of %s, reclaiming %s", info->name, info->resource);
-        message = format_reclaim_message(shortage);
-        if (!message)
-                return;
-        agent_on_event(&(PodEvent){ .kind = POD_EVENT_WARNING,
-                                    .reason = "EvictionThresholdMet",
-                                    .message = message },
-                       userdata);
 }
 
 static int build_pod_evictor(Agent *agent) {
@@ -101,7 +87,7 @@ int build_eviction_manager(Agent *agent) {
                 .remove_images = reclaim_image_space,
                 .evict = evict_next_pod,
                 .on_conditions = on_node_conditions_changed,
-                .on_shortage = on_resource_shortage,
+                .on_event = agent_on_event,
         };
 
         int r = build_pod_evictor(agent);

@@ -19,10 +19,16 @@ enum {
         HISTORY_MAX_BYTES = 16 * 1024 * 1024
 };
 
-static int open_daemonsets_directory(const char *state_dir) {
+static int open_daemonsets_directory(const char *state_dir, bool make) {
         cleanup_free char *path = path_join(state_dir, "daemonsets");
+        int fd;
 
-        return path ? open_directory_at(AT_FDCWD, path, 0700) : -ENOMEM;
+        if (!path)
+                return -ENOMEM;
+        if (make)
+                return open_directory_at(AT_FDCWD, path, 0700);
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
 }
 
 int daemonset_checkpoint_store(const char *state_dir, const char *uid,
@@ -33,7 +39,7 @@ int daemonset_checkpoint_store(const char *state_dir, const char *uid,
 
         if (!text)
                 return -ENOMEM;
-        fd = open_daemonsets_directory(state_dir);
+        fd = open_daemonsets_directory(state_dir, /* make= */ true);
         r = fd < 0 ? fd : checksummed_write_at(fd, uid, text, 0600);
         if (r < 0)
                 return error_setf(reterr, -r, "cannot write the checkpoint of daemonset %s/%s: %s",
@@ -53,7 +59,7 @@ void daemonset_checkpoint_store_or_log(const char *state_dir, const char *uid,
 
 void daemonset_checkpoint_remove(const char *state_dir, const char *uid,
                                  const DaemonSetHistory *history) {
-        cleanup_close int fd = open_daemonsets_directory(state_dir);
+        cleanup_close int fd = open_daemonsets_directory(state_dir, /* make= */ false);
 
         if (fd >= 0 && unlinkat(fd, uid, 0) < 0 && errno != ENOENT)
                 (void) log_error_errno(-errno, "Cannot remove the checkpoint of DaemonSet '%s/%s'",
@@ -102,11 +108,13 @@ static int load_daemonset_checkpoint(const char *state_dir, int fd, const char *
 
 int daemonset_checkpoint_load(const char *state_dir, daemonset_checkpoint_each_t each,
                               void *userdata, Error *reterr) {
-        cleanup_close int fd = open_daemonsets_directory(state_dir);
+        cleanup_close int fd = open_daemonsets_directory(state_dir, /* make= */ false);
         cleanup_closedir DIR *dir = NULL;
         struct dirent *entry;
         int r = 0;
 
+        if (fd == -ENOENT)
+                return 0;
         if (fd >= 0)
                 dir = fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0));
         if (!dir)

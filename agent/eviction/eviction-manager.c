@@ -8,9 +8,11 @@
 
 #include "agent/eviction/memory-pressure-watch.h"
 #include "agent/eviction/monitoring-interval.h"
+#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
 #include "common/log.h"
+#include "common/message-ids.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,6 +23,9 @@
 #define RECLAIM_INTERVAL_USEC  (1 * USEC_PER_SEC)
 #define RECLAIM_RETRY_MIN_USEC (10 * USEC_PER_SEC)
 #define RECLAIM_RETRY_MAX_USEC (60 * USEC_PER_SEC)
+
+/* While the file system is read-only. Pods start again soon after that. */
+#define READ_ONLY_INTERVAL_USEC (5 * USEC_PER_SEC)
 
 #define OBSERVATION_VALID_USEC (USEC_PER_SEC / 2) /* how long observations are used */
 
@@ -134,6 +139,31 @@ void eviction_manager_restore_condition(EvictionManager *manager, NodeCondition 
                         MAX(manager->state.condition_seen_at[condition], boottime - ago);
 }
 
+static void report_resource_shortage(const EvictionManager *manager,
+                                     const ResourceShortage *shortage) {
+        const EvictionSignalInfo *info = &eviction_signals[shortage->signal];
+        cleanup_free char *message = format_reclaim_message(shortage);
+
+        log_set_message_id(MESSAGE_NODE_PRESSURE);
+        log_warning("The node is short of %s, reclaiming %s", info->name, info->resource);
+        if (message)
+                manager->config.callbacks->on_event(&(PodEvent){ .kind = POD_EVENT_WARNING,
+                                                                 .reason = "EvictionThresholdMet",
+                                                                 .message = message },
+                                                    manager->config.userdata);
+}
+
+static void report_readonly_filesystem(const EvictionManager *manager, bool is_read_only) {
+        const NodeConditionInfo *info = &node_conditions[NODE_READONLY_FILESYSTEM];
+        const PodEvent event = {
+                .kind = is_read_only ? POD_EVENT_WARNING : POD_EVENT_NORMAL,
+                .reason = is_read_only ? info->reason_true : info->reason_false,
+                .message = is_read_only ? info->message_true : info->message_false,
+        };
+
+        manager->config.callbacks->on_event(&event, manager->config.userdata);
+}
+
 static void set_eviction_conditions(EvictionManager *manager, unsigned set) {
         unsigned changed = manager->conditions.set ^ set;
 
@@ -149,6 +179,8 @@ static void set_eviction_conditions(EvictionManager *manager, unsigned set) {
                         log_info("The node no longer has %s", node_conditions[c].name);
         }
         manager->conditions.set = set;
+        if (changed & NODE_CONDITION_BIT(NODE_READONLY_FILESYSTEM))
+                report_readonly_filesystem(manager, manager->observed.is_read_only);
         manager->config.callbacks->on_conditions(manager->config.userdata);
 }
 
@@ -181,7 +213,7 @@ static uint64_t reclaim_resource(EvictionManager *manager, const ResourceShortag
         if (manager->reclaimed_signal != shortage->signal) {
                 manager->reclaimed_signal = shortage->signal;
                 manager->retry_usec = 0;
-                callbacks->on_shortage(shortage, userdata);
+                report_resource_shortage(manager, shortage);
         }
         if (frees_by_image_gc(manager, shortage->signal) && callbacks->remove_images(userdata))
                 return RECLAIM_INTERVAL_USEC;
@@ -223,6 +255,8 @@ static uint64_t next_idle_interval(EvictionManager *manager, const SignalObserva
         manager->interval = next_monitoring_interval(
                 manager->config.policy, before, &manager->observed,
                 memory_pressure_watch_is_active(manager->memory_watch), manager->interval);
+        if (manager->observed.is_read_only)
+                manager->interval = MIN(manager->interval, READ_ONLY_INTERVAL_USEC);
         return manager->interval;
 }
 
@@ -259,11 +293,15 @@ static void synchronize_now(EvictionManager *manager) {
         uint64_t now = now_boottime_usec();
 
         manager->observed_at = now;
-        if (manager->config.policy->n_thresholds == 0)
-                return;
         observe_eviction_signals(&manager->config.paths, &manager->observed);
         threshold_state_update(&manager->state, manager->config.policy, &manager->observed, now);
-        set_eviction_conditions(manager, manager->state.conditions);
+        set_eviction_conditions(manager,
+                                manager->state.conditions |
+                                        (manager->observed.is_read_only
+                                                 ? NODE_CONDITION_BIT(NODE_READONLY_FILESYSTEM)
+                                                 : 0));
+        if (manager->config.policy->n_thresholds == 0)
+                return;
         arm_eviction_timer(manager, reclaim_due_threshold(manager, &before, now));
 }
 

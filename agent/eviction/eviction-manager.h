@@ -2,11 +2,12 @@
 #pragma once
 
 /* The eviction manager: observes the node's memory, disks and process IDs while pods run, sets the
- * node's conditions (MemoryPressure, …), and when a threshold is met reclaims: unused images first
- * where it is a disk, then one pod at a time (pod-evictor.h). */
+ * node's conditions (MemoryPressure, …, ReadonlyFilesystem), and when a threshold is met reclaims:
+ * unused images first where it is a disk, then one pod at a time (pod-evictor.h). */
 
 #include "agent/eviction/eviction-message.h"
 #include "agent/eviction/signal-observations.h"
+#include "agent/model/event.h"
 #include "common/error.h"
 
 #include <stdio.h>
@@ -26,8 +27,8 @@ typedef struct EvictionManagerCallbacks {
         bool (*evict)(const ResourceShortage *shortage, void *userdata);
         /* The node's conditions have changed: eviction_manager_conditions(). */
         void (*on_conditions)(void *userdata);
-        /* A threshold is met: the resource is to be reclaimed. */
-        void (*on_shortage)(const ResourceShortage *shortage, void *userdata);
+        /* An event of the node: a resource is reclaimed, or the file system is read-only. */
+        void (*on_event)(const PodEvent *event, void *userdata);
 } EvictionManagerCallbacks;
 
 typedef struct EvictionManagerConfig {

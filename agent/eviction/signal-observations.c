@@ -50,18 +50,20 @@ static void observe_memory(const char *pods_group, SignalObservations *observati
                 };
 }
 
-static void observe_fs(const char *directory, SignalObservation *ret_bytes,
+/* Whether it is read-only. */
+static bool observe_fs(const char *directory, SignalObservation *ret_bytes,
                        SignalObservation *ret_inodes) {
         struct statvfs st;
 
         if (statvfs(directory, &st) < 0)
-                return;
+                return false;
         if (st.f_blocks > 0)
                 *ret_bytes = (SignalObservation){ true, (int64_t) (st.f_bavail * st.f_frsize),
                                                   (int64_t) (st.f_blocks * st.f_frsize) };
         if (st.f_files > 0) /* some file systems have a dynamic number */
                 *ret_inodes =
                         (SignalObservation){ true, (int64_t) st.f_favail, (int64_t) st.f_files };
+        return (st.f_flag & ST_RDONLY) != 0;
 }
 
 /* The kernel counts threads: the fourth field of loadavg, after the slash. */
@@ -86,9 +88,10 @@ void observe_eviction_signals(const ObservedPaths *paths, SignalObservations *re
         SignalObservations now = { 0 };
 
         observe_memory(paths->pods_group, &now);
-        observe_fs(paths->state_dir, &now.of[EVICTION_NODE_FS], &now.of[EVICTION_NODE_FS_INODES]);
-        observe_fs(paths->images_dir, &now.of[EVICTION_IMAGE_FS],
-                   &now.of[EVICTION_IMAGE_FS_INODES]);
+        now.is_read_only = observe_fs(paths->state_dir, &now.of[EVICTION_NODE_FS],
+                                      &now.of[EVICTION_NODE_FS_INODES]);
+        (void) observe_fs(paths->images_dir, &now.of[EVICTION_IMAGE_FS],
+                          &now.of[EVICTION_IMAGE_FS_INODES]);
         now.of[EVICTION_CONTAINER_FS] = now.of[EVICTION_NODE_FS];
         now.of[EVICTION_CONTAINER_FS_INODES] = now.of[EVICTION_NODE_FS_INODES];
         observe_pids(&now.of[EVICTION_PIDS]);

@@ -14,6 +14,7 @@ typedef struct SignalObservation {
 
 typedef struct SignalObservations {
         SignalObservation of[N_EVICTION_SIGNALS];
+        bool is_read_only; /* the file system of the state directory */
 } SignalObservations;
 
 typedef struct ThresholdState {

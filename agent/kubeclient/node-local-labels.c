@@ -195,7 +195,7 @@ static bool is_condition_taint(const char *key) {
                 if (streq(key, keys[i]))
                         return true;
         for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++)
-                if (streq(key, node_conditions[c].taint))
+                if (streq_ptr(key, node_conditions[c].taint))
                         return true;
         return false;
 }

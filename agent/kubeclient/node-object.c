@@ -16,7 +16,7 @@ static json_t *build_node_condition_list(const NodeStatus *status, uint64_t now)
         for (unsigned i = 0; i < N_NODE_REPORTED_CONDITIONS; i++) {
                 uint64_t since = node_reported_condition_since(status, i);
 
-                if (i == NODE_REPORTED_REFUSED && !status->refused)
+                if (!node_has_reported_condition(status, i))
                         continue;
                 (void) json_array_append_new(
                         list, node_condition_to_json(status, i, since > 0 ? since : now, now));
@@ -107,7 +107,7 @@ static void add_condition_changes(json_t *patch, const json_t *before, const Nod
                 const char *type = node_reported_condition_name(i);
                 json_t *known = find_node_condition(before, type);
 
-                if (i == NODE_REPORTED_REFUSED && !status->refused && !known)
+                if (!node_has_reported_condition(status, i) && !known)
                         continue; /* the usual case */
                 (void) json_array_append_new(list, diff_condition(known, status, i, now, &changed));
                 (void) json_array_append_new(order, json_pack("{s:s}", "type", type));

@@ -22,6 +22,13 @@ const char *node_reported_condition_name(unsigned condition) {
         return condition == NODE_REPORTED_READY ? "Ready" : node_conditions[condition].name;
 }
 
+bool node_has_reported_condition(const NodeStatus *status, unsigned condition) {
+        if (condition == NODE_REPORTED_REFUSED)
+                return status->refused;
+        return condition == NODE_REPORTED_READY ||
+               ((status->pressure.set | NODE_PRESSURE_CONDITIONS) & NODE_CONDITION_BIT(condition));
+}
+
 uint64_t node_reported_condition_since(const NodeStatus *status, unsigned condition) {
         return condition < N_NODE_CONDITIONS ? status->pressure.since[condition] : 0;
 }

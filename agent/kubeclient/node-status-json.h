@@ -11,8 +11,8 @@
 /* The status without its conditions. NULL on out of memory. */
 json_t *node_status_to_json(const NodeStatus *status);
 
-/* The conditions that a node reports, in their order: pressure, Ready, and, where a permission is
- * missing, Refused. */
+/* The conditions that a node reports, in their order: pressure, where it is so ReadonlyFilesystem,
+ * Ready, and, where a permission is missing, Refused. */
 enum {
         NODE_REPORTED_READY = N_NODE_CONDITIONS,
         NODE_REPORTED_REFUSED,
@@ -20,6 +20,9 @@ enum {
 };
 
 const char *node_reported_condition_name(unsigned condition);
+
+/* Whether the condition is reported though the Node lacks it so far. */
+bool node_has_reported_condition(const NodeStatus *status, unsigned condition);
 
 /* When it changed last; 0: not known. */
 uint64_t node_reported_condition_since(const NodeStatus *status, unsigned condition);

@@ -36,6 +36,11 @@ const NodeConditionInfo node_conditions[N_NODE_CONDITIONS] = {
                 "KubeletHasInsufficientPID", "kubelet has insufficient PID available",
                 "KubeletHasSufficientPID", "kubelet has sufficient PID available",
         },
+        [NODE_READONLY_FILESYSTEM] = {
+                "ReadonlyFilesystem", NULL,
+                "FilesystemIsReadOnly", "the file system of the state directory is read-only: what runs continues, nothing is recorded or started",
+                "FilesystemIsNotReadOnly", "the file system of the state directory is writable",
+        },
 };
 /* clang-format on */
 

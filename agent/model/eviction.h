@@ -26,11 +26,18 @@ typedef enum NodeCondition {
         NODE_MEMORY_PRESSURE,
         NODE_DISK_PRESSURE,
         NODE_PID_PRESSURE,
+        NODE_READONLY_FILESYSTEM,
         N_NODE_CONDITIONS,
 } NodeCondition;
 
 /* A bit in a set of conditions. */
 #define NODE_CONDITION_BIT(condition) (1U << (condition))
+
+/* Those that keep pods away: they have thresholds and taints. Like the node problem detector's,
+ * ReadonlyFilesystem only reports, and is reported where it is, or was, true. */
+#define NODE_PRESSURE_CONDITIONS                                                             \
+        (NODE_CONDITION_BIT(NODE_MEMORY_PRESSURE) | NODE_CONDITION_BIT(NODE_DISK_PRESSURE) | \
+         NODE_CONDITION_BIT(NODE_PID_PRESSURE))
 
 typedef struct EvictionSignalInfo {
         const char *name;     /* "memory.available" */
@@ -41,7 +48,7 @@ typedef struct EvictionSignalInfo {
 
 typedef struct NodeConditionInfo {
         const char *name;  /* "MemoryPressure" */
-        const char *taint; /* key of the taint; its effect is NoSchedule */
+        const char *taint; /* key of the taint; its effect is NoSchedule. NULL: none */
         const char *reason_true, *message_true;
         const char *reason_false, *message_false;
 } NodeConditionInfo;

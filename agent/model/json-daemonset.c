@@ -126,6 +126,8 @@ static json_t *node_conditions_to_json(const NodeConditions *conditions) {
                 bool is_true = conditions->set & NODE_CONDITION_BIT(c);
                 const NodeConditionInfo *info = &node_conditions[c];
 
+                if (!is_true && !(NODE_PRESSURE_CONDITIONS & NODE_CONDITION_BIT(c)))
+                        continue;
                 (void) json_array_append_new(
                         array,
                         json_pack("{s:s, s:s, s:o, s:s, s:s}", "type", info->name, "status",

@@ -76,7 +76,8 @@ static int check_mountable_path(const char *path, Error *reterr) {
         return 0;
 }
 
-/* Makes the directory with its parents, sets its mode, and gives its real path. */
+/* Makes the directory with its parents, sets its mode, and gives its real path. Of a read-only file
+ * system, what is there is used. */
 static int make_agent_directory(const char *path, mode_t mode, char **ret, Error *reterr) {
         char real[PATH_MAX];
         int r = mkdir_parents_at(AT_FDCWD, path, 0755);
@@ -84,7 +85,7 @@ static int make_agent_directory(const char *path, mode_t mode, char **ret, Error
         if (r < 0)
                 return error_setf(reterr, -r, "cannot make the directory %s: %s", path,
                                   strerror(-r));
-        if (chmod(path, mode) < 0 || !realpath(path, real))
+        if ((chmod(path, mode) < 0 && errno != EROFS) || !realpath(path, real))
                 return error_setf(reterr, errno, "cannot use the directory %s: %s", path,
                                   strerror(errno));
         r = check_mountable_path(real, reterr);

@@ -271,7 +271,8 @@ static bool check_host_ports(PodAdmission *admission, const PodInstance *pod) {
 
 bool pod_admission_check(PodAdmission *admission, const PodInstance *pod) {
         const PodContext *context = pod->context;
-        unsigned set = context->conditions ? context->conditions->set : 0;
+        unsigned set =
+                context->conditions ? context->conditions->set & NODE_PRESSURE_CONDITIONS : 0;
 
         admission->is_waiting = false;
         if (reject_unfit_api_pod(admission, pod) || !check_node_affinity(admission, pod) ||

@@ -49,15 +49,16 @@ static void on_conditions(void *userdata) {
         ((World *) userdata)->conditions++;
 }
 
-static void on_shortage(const ResourceShortage *shortage, void *userdata) {
-        ((World *) userdata)->shortages++;
+static void on_node_event(const PodEvent *event, void *userdata) {
+        if (streq(event->reason, "EvictionThresholdMet"))
+                ((World *) userdata)->shortages++;
 }
 
 /* More is wanted than there can be: the node is short whatever it has. */
 static void world_init(World *world, EvictionSignal signal, bool is_short) {
         static const EvictionManagerCallbacks callbacks = { is_busy,       is_relieving,
                                                             remove_images, record_eviction,
-                                                            on_conditions, on_shortage };
+                                                            on_conditions, on_node_event };
 
         world->policy.thresholds[0] =
                 (EvictionThreshold){ .signal = signal,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agents and shims that die at any moment: nothing is lost, nothing is started twice."""
 
+import contextlib
 import os
 import random
 import subprocess
@@ -340,3 +341,49 @@ def test_kills_while_pods_are_added_and_removed(node, kills):
         assert started.count(name) == 1, f"{name} was started {started.count(name)} times"
     for name in chaos.removed:
         assert started.count(name) <= 1, f"{name} was started {started.count(name)} times"
+
+
+# ---- a state directory that cannot be written ----
+
+@contextlib.contextmanager
+def read_only(directory):
+    """As the kernel makes a file system after an error; gives what makes it writable again."""
+    world.run("mount", "--bind", directory, directory)
+    try:
+        world.run("mount", "-o", "remount,bind,ro", directory)
+        yield lambda: world.run("mount", "-o", "remount,bind,rw", directory)
+    finally:
+        world.run("umount", "--lazy", directory)
+
+
+def test_a_new_agent_supervises_on_a_read_only_file_system_and_writes_again_when_it_can(node):
+    for name in ("stays", "stops", "exits"):
+        node.launch(starter(node, name))
+    stays, stops = node.init("stays"), node.init("stops")
+    node.kill9()
+    with read_only(node.state) as make_writable:
+        node.start()
+        assert node.wait_running("stays")["status"]["containerStatuses"][0]["restartCount"] == 0
+        assert node.init("stays") == stays
+        world.wait(lambda: "Ready,ReadonlyFilesystem" in node.cli("get", "nodes").stdout, "the condition is shown")
+        assert "FilesystemIsReadOnly" in node.cli("describe", "node").stdout
+        assert "FilesystemIsReadOnly" in node.cli("get", "events").stdout
+        assert "The node has ReadonlyFilesystem" in node.said()
+
+        node.drop(starter(node, "new"))
+        world.wait(lambda: "Read-only file system" in node.complaints(), "why a new pod does not start is reported")
+        world.kill_all([node.init("exits")])
+        node.remove("stops")
+        world.wait(lambda: not world.is_alive(stops), "a removed pod stops")
+        node.restart()
+        assert node.init("stays") == stays
+
+        make_writable()
+        node.wait_gone("stops")
+        node.wait_restarts("exits", 1)
+        node.wait_running("new")
+        world.wait(lambda: "ReadonlyFilesystem" not in node.cli("get", "nodes").stdout, "the condition has ended")
+        assert "FilesystemIsNotReadOnly" in node.cli("get", "events").stdout
+        wait_starts(node, "stays", "stops", "exits", "exits", "new")
+        node.restart()
+        assert node.init("stays") == stays and node.status("stays")["restartCount"] == 0

@@ -168,6 +168,35 @@ TEST(changed_condition_has_its_transition_time)
         sample_done(&sample);
 }
 
+/* As the node problem detector does. */
+TEST(a_read_only_file_system_is_reported_where_there_is_or_was_one)
+{
+        Sample sample;
+        cleanup_free char *usual = NULL, *known = NULL;
+        json_t *patch, *json;
+
+        sample_init(&sample);
+        usual = known_of(&sample);
+        EXPECT(!strstr(usual, "ReadonlyFilesystem"));
+        sample.status.pressure.set = NODE_CONDITION_BIT(NODE_READONLY_FILESYSTEM);
+        patch = patch_of(&sample, usual, false, 1);
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|3|type"), "ReadonlyFilesystem");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|3|status"), "True");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|3|reason"), "FilesystemIsReadOnly");
+        json_decref(patch);
+        json = make_node_object(&sample);
+        EXPECT_EQ(json_array_size(json_at_path(json, "status|conditions")), 5);
+        json_decref(json);
+
+        known = known_of(&sample);
+        sample.status.pressure.set = 0;
+        patch = patch_of(&sample, known, false, 1);
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|3|status"), "False");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|3|reason"), "FilesystemIsNotReadOnly");
+        json_decref(patch);
+        sample_done(&sample);
+}
+
 TEST(changed_message_keeps_the_transition_time)
 {
         Sample sample;
