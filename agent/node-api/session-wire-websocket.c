@@ -19,6 +19,7 @@ typedef struct WebSocketSession {
         WebSocket *socket;
         int channel; /* of the message that is being received */
         bool has_channel;
+        bool has_data;  /* behind the channel */
         ByteQueue text; /* the rest of such a message, in base64 */
         int error;      /* of a handler */
 } WebSocketSession;
@@ -33,19 +34,22 @@ static void pass_on_channel_data(WebSocketSession *session, const char *data, si
         case CHANNEL_RESIZE:
                 session_wire_report_resize(wire, data, length);
                 break;
-        case CHANNEL_CLOSE:
-                if (wire->protocol->has_close_signal && length > 0 && data[0] == CHANNEL_INPUT)
+        case CHANNEL_CLOSE: /* its first byte, however the message is cut */
+                if (wire->protocol->has_close_signal && !session->has_data && length > 0 &&
+                    data[0] == CHANNEL_INPUT)
                         session_wire_report_input_end(wire);
                 break;
         default:
                 break; /* the kubelet ignores them too */
         }
+        session->has_data = session->has_data || length > 0;
 }
 
 static void on_session_message_start(bool is_text, void *userdata) {
         WebSocketSession *session = userdata;
 
         session->has_channel = false;
+        session->has_data = false;
         session->channel = NO_CHANNEL;
         byte_queue_done(&session->text);
 }
