@@ -18,6 +18,7 @@ struct ChannelSocket {
         void *userdata;
         unsigned char channel; /* of the message that is being received */
         bool has_channel;
+        bool has_data;  /* of it were passed on */
         ByteQueue text; /* the rest of such a message, in base64 */
         int error;      /* of a handler */
 };
@@ -26,7 +27,15 @@ static void on_channel_message_start(bool is_text, void *userdata) {
         ChannelSocket *socket = userdata;
 
         socket->has_channel = false;
+        socket->has_data = false;
         byte_queue_done(&socket->text);
+}
+
+static void pass_on_channel_data(ChannelSocket *socket, const char *data, size_t length) {
+        if (length == 0)
+                return;
+        socket->on_data(socket->channel, data, length, socket->userdata);
+        socket->has_data = true;
 }
 
 static void on_channel_message_piece(const char *data, size_t length, void *userdata) {
@@ -40,8 +49,7 @@ static void on_channel_message_piece(const char *data, size_t length, void *user
                 length--;
         }
         if (!socket->is_base64) {
-                if (length > 0)
-                        socket->on_data(socket->channel, data, length, socket->userdata);
+                pass_on_channel_data(socket, data, length);
                 return;
         }
         r = byte_queue_append(&socket->text, BASE64_MESSAGE_MAX, data, length);
@@ -58,8 +66,8 @@ static void on_channel_message_end(void *userdata) {
                 return;
         /* The NUL is for the decoder. */
         if (byte_queue_append(&socket->text, SIZE_MAX, "", 1) >= 0 &&
-            base64_decode(byte_queue_bytes(&socket->text), &data, &length) >= 0 && length > 0)
-                socket->on_data(socket->channel, data, length, socket->userdata);
+            base64_decode(byte_queue_bytes(&socket->text), &data, &length) >= 0)
+                pass_on_channel_data(socket, data, length);
         byte_queue_done(&socket->text);
 }
 
@@ -93,6 +101,10 @@ ChannelSocket *channel_socket_free(ChannelSocket *socket) {
         byte_queue_done(&socket->text);
         free(socket);
         return NULL;
+}
+
+bool channel_socket_is_first_data(const ChannelSocket *socket) {
+        return !socket->has_data;
 }
 
 int channel_socket_receive(ChannelSocket *socket, const void *data, size_t length) {

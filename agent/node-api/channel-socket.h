@@ -20,6 +20,9 @@ int channel_socket_new(bool is_base64, channel_data_t on_data, void *userdata, B
 ChannelSocket *channel_socket_free(ChannelSocket *socket);
 DEFINE_CLEANUP(ChannelSocket *, channel_socket_free)
 
+/* In the callback: whether the data are the first of their message. */
+bool channel_socket_is_first_data(const ChannelSocket *socket);
+
 /* Takes bytes of the client. 0; 1: it has gone away in order, and sends nothing more; -EPROTO,
  * -ENOBUFS, -ENOMEM: the connection must be closed. */
 int channel_socket_receive(ChannelSocket *socket, const void *data, size_t length);

@@ -16,7 +16,8 @@ typedef struct WebSocketSession {
 
 static void on_session_channel_data(unsigned char channel, const char *data, size_t length,
                                     void *userdata) {
-        SessionWire *wire = ((WebSocketSession *) userdata)->wire;
+        const WebSocketSession *session = userdata;
+        SessionWire *wire = session->wire;
 
         switch (channel) {
         case CHANNEL_INPUT:
@@ -25,8 +26,9 @@ static void on_session_channel_data(unsigned char channel, const char *data, siz
         case CHANNEL_RESIZE:
                 session_wire_report_resize(wire, data, length);
                 break;
-        case CHANNEL_CLOSE:
-                if (wire->protocol->has_close_signal && data[0] == CHANNEL_INPUT)
+        case CHANNEL_CLOSE: /* its first byte, however the message is cut */
+                if (wire->protocol->has_close_signal &&
+                    channel_socket_is_first_data(session->socket) && data[0] == CHANNEL_INPUT)
                         session_wire_report_input_end(wire);
                 break;
         default:

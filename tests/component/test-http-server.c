@@ -197,6 +197,27 @@ TEST(upgraded_connection_is_passed_on_and_stays_open)
         stop_http_server();
 }
 
+TEST(sessions_do_not_count_as_connections)
+{
+        HttpTestClient sessions[50];
+
+        start_http_server();
+        for (unsigned n = 0; n < N_ELEMENTS(sessions); n++) {
+                fake_agent.executed_fd = 0;
+                sessions[n] = ask_exec("/exec/default/web-n1/app?command=echo&output=1", UPGRADE);
+                EXPECT(client_wait(&sessions[n], "HTTP/1.1 101"));
+                for (unsigned i = 0; i < 1000 && fake_agent.executed_fd == 0; i++)
+                        run_loop_once();
+                REQUIRE(fake_agent.executed_fd > 0);
+                close_fd(fake_agent.executed_fd);
+        }
+        expect_answer("/healthz", "HTTP/1.1 200", "ok");
+        for (unsigned n = 0; n < N_ELEMENTS(sessions); n++)
+                client_close(&sessions[n]);
+        expect_idle();
+        stop_http_server();
+}
+
 TEST(client_that_disconnects_before_the_upgrade_leaks_nothing)
 {
         start_http_server();

@@ -201,6 +201,24 @@ TEST(websocket_without_close_signal_ignores_it)
         EXPECT_STREQ(world.events, "ready;input more;end;");
 }
 
+TEST(close_signal_is_the_first_byte_of_its_message_however_that_is_cut)
+{
+        cleanup_world WireWorld world;
+        ByteQueue client = { 0 };
+
+        world_init(&world, session_protocol_of_websocket("v5.channel.k8s.io"),
+                   (SessionOptions){ .has_input = true });
+        websocket_client_frame(&client, WEBSOCKET_BINARY, "\xff\x7f", 2);
+        websocket_client_frame(&client, WEBSOCKET_FIN | WEBSOCKET_CONTINUATION, "\0", 1);
+        websocket_client_frame(&client, WEBSOCKET_FIN | WEBSOCKET_BINARY, "\0more", 5);
+        EXPECT_EQ(deliver(&world, &client), 0);
+        EXPECT_STREQ(world.events, "ready;input more;");
+        websocket_client_frame(&client, WEBSOCKET_BINARY, "\xff", 1);
+        websocket_client_frame(&client, WEBSOCKET_FIN | WEBSOCKET_CONTINUATION, "\0", 1);
+        EXPECT_EQ(deliver(&world, &client), 0);
+        EXPECT_STREQ(world.events, "ready;input more;end;");
+}
+
 TEST(base64_session_carries_text)
 {
         cleanup_world WireWorld world;
