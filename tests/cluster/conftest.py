@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all tests of the cluster suite share: the control plane, started once for all workers; the images; nodes."""
 
+import itertools
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 import pytest
 
@@ -16,10 +18,11 @@ sys.path[:0] = [os.path.join(TOP, "tests", "system"), os.path.join(TOP, "tests")
 import cache  # noqa: E402  pylint: disable=wrong-import-position
 import control_plane  # noqa: E402  pylint: disable=wrong-import-position
 import specs  # noqa: E402  pylint: disable=wrong-import-position
-from node import ClusterNode  # noqa: E402  pylint: disable=wrong-import-position
+from node import AGNHOST, ClusterNode  # noqa: E402  pylint: disable=wrong-import-position
+from trial import Trial  # noqa: E402  pylint: disable=wrong-import-position
 
-AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.99"
 durations = cache.Durations("cluster")
+numbers = itertools.count(1)
 
 
 class Shared:
@@ -38,11 +41,21 @@ class Shared:
         except BaseException:
             shutil.rmtree(self.directory)
             raise
+        self.is_over = threading.Event()
+        self.keeper = threading.Thread(target=self.keep, daemon=True)
+        self.keeper.start()
+
+    def keep(self):
+        """On a busy machine the controller manager may lose its Lease, and ends."""
+        while not self.is_over.wait(2):
+            self.plane.revive()
 
     def words(self):
         return {"plane": self.plane.directory, "archive": self.archive, "agnhost": self.agnhost}
 
     def finish(self):
+        self.is_over.set()
+        self.keeper.join()
         try:
             self.plane.finish()
         finally:
@@ -77,10 +90,12 @@ def pytest_sessionfinish(session):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """What took longest starts first. Tests that stop parts of a control plane have one of their own, on one worker."""
+    """What took longest starts first. Tests that stop parts of a control plane have one of their own, on one worker; so
+    have those of a file that share a node."""
     seconds = {}
     for item in items:
-        name = "disruption" if "own_plane" in item.fixturenames else item.nodeid
+        name = ("disruption" if "own_plane" in item.fixturenames else
+                item.path.name if "module_node" in item.fixturenames else item.nodeid)
         seconds[name] = seconds.get(name, 0) + durations.duration_of(item.nodeid)
         item.add_marker(pytest.mark.xdist_group(name))
     items.sort(key=lambda item: seconds[item.get_closest_marker("xdist_group").args[0]], reverse=True)
@@ -139,6 +154,22 @@ def fixture_node(make_node):
 def fixture_agnhost_node(make_node, shared):
     """One that has the image of Kubernetes' own tests."""
     return make_node(shared["agnhost"])
+
+
+@pytest.fixture(scope="module", name="module_node")
+def fixture_module_node(shared, plane):
+    """One for all tests of a file that take 'trial'; it has the image of Kubernetes' own tests."""
+    node = ClusterNode(plane, archive=shared["archive"], archives=[shared["agnhost"]])
+    yield node
+    finish_all([node])
+
+
+@pytest.fixture(name="trial")
+def fixture_trial(module_node):
+    """What a test does on the node of its file."""
+    found = Trial(module_node, f"t{next(numbers)}")
+    yield found
+    found.finish()
 
 
 @pytest.fixture(name="make_own_node")

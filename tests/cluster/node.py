@@ -13,6 +13,7 @@ from control_plane import URL
 from world import wait
 
 LABEL = "test.mainstay.dev/node"
+AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.99"
 WORKLOADS = ("cronjobs", "jobs", "deployments", "statefulsets", "daemonsets", "replicasets")
 
 class ClusterNode(network.NetworkNode):

@@ -63,6 +63,18 @@ def test_node_starts_its_pods_while_the_server_is_away(own_plane, make_own_node)
     node.wait_api_running(f"own-{node.node_name}", 120)
 
 
+def test_serving_certificate_is_requested_once_the_server_is_back(own_plane, make_own_node):
+    node = make_own_node(config={"serverTLSBootstrap": True}, start=False)
+    own_plane.stop("kube-apiserver")
+    node.start()
+    wait(lambda: "The serving certificate of this node: " in node.said(), lambda: f"the request fails:\n{node.said()}")
+    own_plane.start("kube-apiserver")
+    own_plane.wait_ready()
+    wait(lambda: [one for one in own_plane.client.all("certificatesigningrequests")
+                  if one["spec"]["username"] == f"system:node:{node.node_name}"], lambda: f"a request:\n{node.said()}", 90)
+    node.wait_node_ready()
+
+
 def test_deletion_during_an_outage_of_the_node_is_acted_on(own_plane, make_own_node):
     node = make_own_node()
     node.place("web")

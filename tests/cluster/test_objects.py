@@ -5,20 +5,16 @@ import base64
 import json
 import os
 
+import pytest
 import specs
 import world
-from conftest import AGNHOST
 from node import LABEL
+from trial import agnhost
 from world import wait
 
 
 def exec_in(node, name, *words):
     return node.cli("exec", "-n", node.namespace, name, "--", *words).stdout
-
-
-def agnhost(*words, **fields):
-    """A container of Kubernetes' own test image."""
-    return {"name": "main", "image": AGNHOST, "imagePullPolicy": "IfNotPresent", "args": list(words), **fields}
 
 
 def test_config_map_is_in_variables_and_updated_in_its_volume(node):
@@ -181,6 +177,12 @@ def claim(node, volume):
     return [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 
 
+def local(node):
+    """A local volume, which is on this node."""
+    return {"local": {"path": node.data}, "nodeAffinity": {"required": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": LABEL, "operator": "In", "values": [node.node_name]}]}]}}}
+
+
 def check_claimed_volume(node, volume):
     volumes = claim(node, volume)
     try:
@@ -204,8 +206,31 @@ def test_claim_of_a_hostPath_volume_is_mounted(node):
 
 
 def test_claim_of_a_local_volume_is_mounted(node):
-    check_claimed_volume(node, {"local": {"path": node.data}, "nodeAffinity": {"required": {"nodeSelectorTerms": [
-        {"matchExpressions": [{"key": LABEL, "operator": "In", "values": [node.node_name]}]}]}}})
+    check_claimed_volume(node, local(node))
+
+
+@pytest.mark.parametrize("policy", ["Always", "OnRootMismatch"])
+def test_claim_of_a_local_volume_belongs_to_the_group_of_the_pod(node, policy):
+    os.makedirs(f"{node.data}/below")
+    with open(f"{node.data}/below/file", "w", encoding="utf-8") as file:
+        file.write("before")
+    os.symlink("/etc/passwd", f"{node.data}/link")
+    volumes = claim(node, local(node))
+    try:
+        node.place("web", specs.container(script=f"echo more >> /data/below/file; touch /data/below/new; {specs.IDLE}",
+                                          volumeMounts=[specs.mount("data", "/data")], securityContext={"runAsUser": 1000}),
+                   securityContext={"fsGroup": 2000, "fsGroupChangePolicy": policy}, volumes=volumes)
+        node.wait_api_running("web")
+        wait(lambda: os.path.exists(f"{node.data}/below/new"), "a file of the pod")
+        modes = {name: (os.stat(path).st_gid, os.stat(path).st_mode & 0o7777) for name, path in (
+            ("root", node.data), ("below", f"{node.data}/below"), ("file", f"{node.data}/below/file"))}
+        assert modes["below"] == (2000, 0o2775) and modes["file"] == (2000, 0o664), modes
+        assert modes["root"][0] == 2000 and os.stat(f"{node.data}/below/new").st_gid == 2000
+        assert os.stat("/etc/passwd").st_gid == 0
+    finally:
+        node.client.delete("pods", node.namespace, "web", grace=0)
+        node.client.delete("persistentvolumeclaims", node.namespace, "data")
+        node.client.delete("persistentvolumes", None, f"{node.namespace}-data")
 
 
 def check_waits_for_volume(node, volume, *words):

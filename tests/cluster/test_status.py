@@ -4,7 +4,7 @@
 import pytest
 import specs
 from node import condition, container_status
-from test_objects import agnhost
+from trial import agnhost
 from world import wait
 
 # Generations

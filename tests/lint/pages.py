@@ -137,6 +137,21 @@ def check_names_in_readmes(root):
     return problems
 
 
+def check_conformance(root):
+    """The tests that the list of Kubernetes' own specs names exist: `file::name` beside it, `system/file::name` elsewhere."""
+    path = os.path.join("tests", "cluster", "README.md")
+    if not os.path.exists(os.path.join(root, path)):
+        return
+    text, known = tree.read(root, path), {}
+    for match in re.finditer(r"`(?:(\w+)/)?(\w+)::(\w+)`", text):
+        folder, file, name = match.groups()
+        source = os.path.join("tests", folder or "cluster", f"test_{file}.py")
+        if source not in known:
+            known[source] = tree.read(root, source) if os.path.exists(os.path.join(root, source)) else ""
+        if name != "name" and f"def test_{name}(" not in known[source]:
+            yield f"{path}:{tree.line_of(text, match.start())}: there is no test_{name} in {source}"
+
+
 def check(root):
-    return [*check_routes(root)] + check_manuals(root) + check_links(root) + check_readme(root) + check_reasons(root) + \
+    return [*check_routes(root), *check_conformance(root)] + check_manuals(root) + check_links(root) + check_readme(root) + check_reasons(root) + \
         check_names_in_readmes(root)

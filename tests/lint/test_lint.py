@@ -259,6 +259,13 @@ class Pages(Lint):
         self.put("agent/http/routes.c", '{ "GET",    "/a", x },\n{ "POST", "/b", x },\n{ "GET", "/c/", x },\n{ "POST", "/a", x },\n')
         self.expect(list(pages.check_routes(self.root)), "POST /a is not described")
 
+    def test_list_of_specs_names_tests_that_exist(self):
+        self.put("tests/cluster/test_a.py", "def test_b(node):\n    pass\n")
+        self.put("tests/cluster/README.md", "`file::name`\n\n| x | `a::b` |\n")
+        self.assertEqual(list(pages.check_conformance(self.root)), [])
+        self.put("tests/cluster/README.md", "`a::b`\n`a::c`\n")
+        self.expect(list(pages.check_conformance(self.root)), "README.md:2: there is no test_c in tests/cluster/test_a.py")
+
     def test_a_reason_that_is_not_explained(self):
         self.put("packaging/man/mainstay-troubleshooting.7.md", "`Known`\n: It is.\n")
         self.put("agent/pods/probe/a.c", '/* "Comment" */\nf("Known", "Pod",\n  "mainstay.io/NewReason");\n')
