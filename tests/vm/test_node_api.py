@@ -9,7 +9,7 @@ CONFIG = """apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 enableSystemLogQuery: true
 """
-SAVE = "mainstay kubeconfig | sed -n 's/.*{}: //p' | base64 -d > /run/{}"
+SAVE = "sed -n 's/.*{}: //p' /run/kubeconfig | base64 -d > /run/{}"
 
 
 def ask(machine, path):
@@ -27,6 +27,7 @@ def configure(machine, more=""):
 def test_the_first_connection_starts_it_as_its_own_user(machine):
     configure(machine)
     machine.run("systemctl enable --now mainstay-api.socket")
+    machine.run("mainstay kubeconfig > /run/kubeconfig")  # with a key of its own each time
     machine.run(SAVE.format("client-certificate-data", "admin.crt") + "; " + SAVE.format("client-key-data", "admin.key"))
     assert show(machine, "mainstay-api.service", "ActiveState")["ActiveState"] == "inactive"
     assert ask(machine, "/healthz").endswith("\r\n\r\nok"), machine.run("journalctl --no-pager -o cat -u mainstay-api")
