@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <netdb.h>
 #include <signal.h>
@@ -152,13 +153,22 @@ static int take_activated_listener(Error *reterr) {
                                     "with --activated standard input must be a listening socket");
 }
 
+/* Clients are accepted until there is none left; systemd's sockets would wait for the next one. */
+static int take_unit_listener(void) {
+        int flags = fcntl(SD_LISTEN_FDS_START, F_GETFL);
+
+        if (flags < 0 || fcntl(SD_LISTEN_FDS_START, F_SETFL, flags | O_NONBLOCK) < 0)
+                return -errno;
+        return SD_LISTEN_FDS_START;
+}
+
 /* The socket that systemd or mainstayd has passed, or one of our own. */
 static int open_api_listener(bool *ret_by_systemd, Error *reterr) {
         int n = sd_listen_fds(/* unset_environment= */ true);
 
         *ret_by_systemd = n == 1;
         if (n == 1)
-                return SD_LISTEN_FDS_START;
+                return take_unit_listener();
         if (arg_activated)
                 return take_activated_listener(reterr);
         if (n > 1)

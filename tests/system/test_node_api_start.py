@@ -30,10 +30,14 @@ class StartNode(harness.Node):
         super().__init__(archive, start=False)
         authority = api_certs.Authority(self.data)
         self.admin, _ = authority.issue("admin", "/O=system:masters/CN=admin")
-        self.write_config(enableServer=True, address="127.0.0.1", port=self.port, authorization={"mode": "AlwaysAllow"},
-                          authentication={"webhook": {"enabled": False}, "x509": {"clientCAFile": authority.cert}}, **config)
+        self.authority = authority.cert
+        self.configure(enableServer=True, address="127.0.0.1", port=self.port, **config)
         self.add_user()
         self.api = node_api.ActivatedApi(self, self.port)
+
+    def configure(self, **fields):
+        self.write_config(authorization={"mode": "AlwaysAllow"},
+                          authentication={"webhook": {"enabled": False}, "x509": {"clientCAFile": self.authority}}, **fields)
 
     def add_user(self):
         path = os.path.join(self.directory, "passwd")
@@ -156,7 +160,7 @@ def test_nothing_listens_unless_it_is_configured(archive):
 
 
 def test_a_unit_that_contradicts_the_configuration_is_reported(node):
-    node.write_config(port=node.port, address="127.0.0.2")
+    node.configure(port=node.port, address="127.0.0.2")
     node.start()
     log = os.path.join(node.directory, "unit.stderr")
     with socket.socket() as listener, open(log, "w", encoding="utf-8") as stderr:
@@ -167,5 +171,7 @@ def test_a_unit_that_contradicts_the_configuration_is_reported(node):
                               env=node.environment(), pass_fds=[listener.fileno()], stderr=stderr) as unit:
             wait(lambda: f"mainstay-api.socket: the socket listens at port {listener.getsockname()[1]} of ::ffff:127.0.0.1, but "
                          f"the configuration has port {node.port} of 127.0.0.2" in world.read(log), lambda: world.read(log))
+            unit_api = node_api.ActivatedApi(node, listener.getsockname()[1])
+            assert unit_api.request("/healthz", certificate=node.admin) == (200, "ok"), "the socket of systemd waits"
             unit.terminate()
             assert unit.wait(60) == 0, world.read(log)
