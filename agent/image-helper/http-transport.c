@@ -15,6 +15,7 @@ enum {
         STALL_SEC = 20,                   /* … for so long has stalled */
         HEADER_BYTES_MAX = 64 * 1024,
         BUFFER_BYTES = 256 * 1024,
+        BUFFER_BYTES_MIN = 1024, /* of libcurl */
         ADDRESS_SIZE = 64
 };
 
@@ -203,6 +204,14 @@ static CurlTls tls_of_request(const TransportRequest *request) {
                           .is_unverified = endpoint->is_unverified };
 }
 
+/* A limited transfer reads a quarter of a second's bytes at a time: libcurl waits only between two
+ * reads. */
+static long find_buffer_size(const TransportRequest *request) {
+        if (request->rate_max == 0 || request->rate_max / 4 > BUFFER_BYTES)
+                return BUFFER_BYTES;
+        return (long) MAX(request->rate_max / 4, (uint64_t) BUFFER_BYTES_MIN);
+}
+
 static int init_transport_transfer(TransportExchange *exchange) {
         const TransportRequest *request = exchange->request;
         const HttpTransport *http = exchange->http;
@@ -222,7 +231,7 @@ static int init_transport_transfer(TransportExchange *exchange) {
                                                        .tls = tls_of_request(request),
                                                        .http_version = CURL_HTTP_VERSION_1_1,
                                                        .connect_timeout_msec = CONNECT_TIMEOUT_MSEC,
-                                                       .buffer_size = BUFFER_BYTES,
+                                                       .buffer_size = find_buffer_size(request),
                                                        .header_max = HEADER_BYTES_MAX,
                                                        .on_header = on_transport_header,
                                                        .on_data = on_transport_body,

@@ -325,24 +325,25 @@ def test_an_index_brings_the_next_keys(make_sourced, index, keys):
 
 
 def test_a_download_is_continued_where_it_broke_off(make_sourced, make_nginx, index):
-    """Of a server that gives 64 KiB a second, with an agent that is killed twice, and a file of 800 KB."""
-    big = specs.text(labelled("web", "big")).encode() + b"# " + b"z" * 800000 + b"\n"
+    """At 16 KiB a second, an agent that is killed twice, and a file of 400 KiB."""
+    big = specs.text(labelled("web", "big")).encode() + b"# " + b"z" * 400000 + b"\n"
     index.write({"web.yaml": specs.pod("web")})
-    nginx = make_nginx("limit_rate 64k;")
-    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate, downloadRate="16Ki")
     node.wait_running("web")
     init = node.init("web")
     document = index.write({"web.yaml": big})
     part = os.path.join(node.state, "sources", "source", "parts", document["files"][0]["sha256"])
     size = 0
 
-    def more():
+    def find_more():
         now = os.path.getsize(part) if os.path.exists(part) else 0
-        return now if now > size + 50000 else None
+        return now if now > size + 20000 else None
     for _ in range(2):
-        size = wait(more, "a part has come")
+        size = wait(find_more, "a part has come")
         node.kill9()
-        node.start()
+        node.start(ready=False)
+    wait(node.is_ready, "the agent is ready")
     wait_in_use(node, 2)
     node.wait_pod("web", lambda pod: pod["metadata"].get("labels", {}).get("edit") == "big", "has the label")
     assert node.init("web") == init and not os.path.exists(part)
