@@ -282,7 +282,7 @@ def test_a_sub_path_is_made_with_the_mode_of_its_volume_and_named_by_variables(n
 def test_a_sub_path_without_its_variable_is_refused(node):
     node.drop(specs.pod("sub", specs.container(volumeMounts=[specs.mount("v", "/v", subPathExpr="x/$(NOWHERE)")]),
                         volumes=[{"name": "v", "emptyDir": {}}]))
-    message = node.wait_waiting("sub", "CreateContainerError")
+    message = node.wait_waiting("sub", "CreateContainerConfigError")
     assert message == 'missing value for "NOWHERE" in subPathExpr \'x/$(NOWHERE)\''
 
 
