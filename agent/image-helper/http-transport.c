@@ -3,11 +3,13 @@
 
 #include "agent/image-helper/parent-check.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/curl-transfer.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <netdb.h>
+#include <time.h>
 
 enum {
         CONNECT_TIMEOUT_MSEC = 30 * 1000, /* as containerd */
@@ -32,9 +34,10 @@ typedef struct TransportExchange {
         TransportResponse *reply;
         HttpTransport *http;
         CurlTransfer transfer;
-        uint64_t position;    /* of the next byte */
-        uint64_t range_start; /* of Content-Range; UINT64_MAX: none */
-        bool is_connected;    /* and may ask for credentials */
+        uint64_t position;        /* of the next byte */
+        uint64_t body_started_at; /* boot time */
+        uint64_t range_start;     /* of Content-Range; UINT64_MAX: none */
+        bool is_connected;        /* and may ask for credentials */
         char refused_address[ADDRESS_SIZE];
         size_t n_words;
 } TransportExchange;
@@ -120,12 +123,29 @@ static int start_transport_body(TransportExchange *exchange) {
 
         if (exchange->position != UINT64_MAX)
                 return 0;
+        exchange->body_started_at = now_boottime_usec();
         exchange->position = exchange->reply->status == 206 ? from : 0;
         if (exchange->reply->status == 206 && exchange->range_start != from) {
                 exchange->reply->range_is_wrong = true;
                 return -EPROTO;
         }
         return 0;
+}
+
+/* libcurl's own limit does not hold back what has arrived already (7.88). While we wait, TCP makes
+ * the server wait. */
+static void wait_for_rate(const TransportExchange *exchange) {
+        uint64_t rate = exchange->request->rate_max, now = now_boottime_usec(), due;
+        struct timespec rest;
+
+        if (rate == 0)
+                return;
+        due = exchange->body_started_at + exchange->reply->received * USEC_PER_SEC / rate;
+        if (due <= now)
+                return;
+        rest = (struct timespec){ (time_t) ((due - now) / USEC_PER_SEC),
+                                  (long) ((due - now) % USEC_PER_SEC * 1000) };
+        (void) nanosleep(&rest, NULL);
 }
 
 static int deliver_body_bytes(TransportExchange *exchange, const char *data, size_t length) {
@@ -145,6 +165,7 @@ static int deliver_body_bytes(TransportExchange *exchange, const char *data, siz
                                      request->userdata);
         exchange->position += length - skip;
         exchange->reply->received += length - skip;
+        wait_for_rate(exchange);
         return r;
 }
 
@@ -204,8 +225,7 @@ static CurlTls tls_of_request(const TransportRequest *request) {
                           .is_unverified = endpoint->is_unverified };
 }
 
-/* A limited transfer reads a quarter of a second's bytes at a time: libcurl waits only between two
- * reads. */
+/* A limited transfer reads a quarter of a second's bytes at a time. */
 static long find_buffer_size(const TransportRequest *request) {
         if (request->rate_max == 0 || request->rate_max / 4 > BUFFER_BYTES)
                 return BUFFER_BYTES;
@@ -280,8 +300,6 @@ static void set_transport_watch(TransportExchange *exchange) {
         curl->easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, (long) STALL_BYTES_PER_SEC);
         curl->easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long) exchange->http->stall_seconds);
         curl->easy_setopt(easy, CURLOPT_TIMEOUT, (long) exchange->request->timeout_sec);
-        curl->easy_setopt(easy, CURLOPT_MAX_RECV_SPEED_LARGE,
-                          (curl_off_t) exchange->request->rate_max);
         curl->easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
         curl->easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_transport_progress);
         curl->easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_transport_connected);
