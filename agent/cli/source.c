@@ -251,7 +251,7 @@ static int verify_index_files(int dir_fd, const SourceIndex *index, Error *reter
                 const SourceIndexFile *file = &index->files.items[i];
                 cleanup_free char *path = path_join("sha256", file->sha256), *data = NULL;
                 char sha256[SHA256_HEX_SIZE];
-                size_t length;
+                size_t length = 0;
                 int r = path ? read_file_at(dir_fd, path, SOURCE_FILE_BYTES_MAX, &data, &length)
                              : -ENOMEM;
 
@@ -290,7 +290,7 @@ static int verify_source_directory(const Options *options, int dir_fd, SourceInd
         cleanup_free char *text = NULL, *signature = NULL;
         cleanup_strv char **keys = NULL;
         const SourceIndexInUse nothing = { 0 };
-        size_t length, signature_length;
+        size_t length = 0, signature_length = 0;
         int r = split_keys(options->keys, &keys, reterr);
 
         if (r >= 0)

@@ -152,7 +152,7 @@ static int add_known_file(const IndexUpdate *update, const SourceIndexFile *file
 static int add_downloaded_file(const IndexUpdate *update, const SourceIndexFile *file, int fd,
                                Error *reterr) {
         cleanup_free char *data = NULL;
-        size_t length;
+        size_t length = 0;
         int r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : read_stream(fd, file->size, &data, &length);
 
         if (r < 0)

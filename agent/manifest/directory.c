@@ -446,7 +446,7 @@ static int load_fetched_manifest(DirectoryScan *scan, const char *prefix, const 
                                  Error *reterr) {
         cleanup_free char *name = name_fetched_manifest(prefix, file), *data = NULL;
         ManifestEntry *entry;
-        size_t length;
+        size_t length = 0;
         int r = name ? read_fetched_manifest(scan->dir_fd, file, name, &data, &length, reterr)
                      : -ENOMEM;
 
@@ -513,7 +513,7 @@ int manifest_directory_check_fetched(const ManifestDirectory *source, const char
         strv_foreach(file, files) {
                 cleanup_free char *name = name_fetched_manifest(prefix, *file), *data = NULL;
                 cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
-                size_t length;
+                size_t length = 0;
 
                 r = name ? read_fetched_manifest(dir_fd, *file, name, &data, &length, reterr)
                          : -ENOMEM;

@@ -61,7 +61,7 @@ static json_t *list_plain_settings(const NodeApiSettingsSpec *spec) {
                 read_period_msec(authorization->webhook.cache_unauthorized_ttl, 30 * USEC_PER_SEC),
                 "streamIdleMilliseconds",
                 read_period_msec(spec->config->streaming_connection_idle_timeout,
-                                 4 * 3600 * USEC_PER_SEC));
+                                 UINT64_C(4) * 3600 * USEC_PER_SEC));
 }
 
 static int add_certificate(const NodeApiSettingsSpec *spec, json_t *settings, Error *reterr) {

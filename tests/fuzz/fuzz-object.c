@@ -19,6 +19,8 @@ static void check_views(const char *text, size_t size) {
         cleanup_free char *message = json_view_message(json_view_member(object, "message"));
 
         (void) json_view_number(json_view_member(object, "code"));
+        assert(!name || strlen(name) <= size);
+        assert(!message || strlen(message) <= size);
         assert(!member.text || (member.text >= text && member.text + member.length <= text + size));
 }
 

@@ -47,8 +47,9 @@ TEST(untrusted_text_is_made_printable)
                 { "\x9b"
                   "2J",
                   "?2J" },
-                { "a\xe2\x80\xae\xe2\x81\xa6\xd8\x9c\xe2\x80\x8f\xe2\x80\xa8z",
-                  "a??????????????z" }, /* changes of direction, a separator of lines */
+                { "a\xe2\x80\xae\xe2\x81\xa6\xd8\x9c\xe2\x80\x8f\xe2\x81\xa9\xe2\x80\xac\xe2\x80"
+                  "\xa8z",
+                  "a????????????????????z" }, /* changes of direction, a separator of lines */
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {

@@ -67,7 +67,7 @@ TEST(maximum_age_of_images_is_greater_than_the_minimum)
         Config config = { 0 };
 
         EXPECT_STREQ(load("imageMaximumGCAge: 24h\n", &config, &warnings), "");
-        EXPECT_EQ(config.image_gc_max_age_usec, 24 * 60 * 60 * USEC_PER_SEC);
+        EXPECT_EQ(config.image_gc_max_age_usec, UINT64_C(24) * 60 * 60 * USEC_PER_SEC);
         config_done(&config);
         config = (Config){ 0 };
         EXPECT(strstr(load("imageMaximumGCAge: 2m\n", &config, &warnings),

@@ -34,7 +34,7 @@ static void expect_verdict(const char *yaml, const char *verdict) {
 /* 'text' with 'value' in the place of "%s". */
 static char *replace_once(const char *text, const char *value) {
         const char *place = strstr(text, "%s");
-        char *result;
+        char *result = NULL;
 
         REQUIRE(place &&
                 asprintf(&result, "%.*s%s%s", (int) (place - text), text, value, place + 2) >= 0);
