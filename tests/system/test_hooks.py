@@ -57,10 +57,12 @@ def test_containers_after_one_with_a_post_start_hook_wait_for_its_end(node):
     node.drop(pod)
     world.wait(lambda: hook_records(node) == ["started"], lambda: f"the first has started: {hook_records(node)}")
     node.restart()
-    assert node.status("slow", "next")["state"]["waiting"]["reason"] == "ContainerCreating"
+    node.wait_waiting("slow", "ContainerCreating", "next")
     release(node)
     node.wait_running("slow")
-    world.wait(lambda: hook_records(node) == ["started", "hook", "next"], lambda: f"their order: {hook_records(node)}")
+    # At least once: the hook of the killed agent may end, too.
+    world.wait(lambda: list(dict.fromkeys(hook_records(node))) == ["started", "hook", "next"],
+               lambda: f"their order: {hook_records(node)}")
 
 
 def test_a_failed_post_start_hook_kills_the_container_with_its_message(node):
