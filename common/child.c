@@ -260,6 +260,34 @@ int child_spawn(sd_event *event, const ChildSpec *spec, child_done_t done, void 
         return 0;
 }
 
+int child_spawn_detached(char *const *argv, int input_fd, int output_fd, pid_t *ret_pid) {
+        posix_spawn_file_actions_t actions;
+        posix_spawnattr_t attributes;
+        sigset_t none, all;
+        int r;
+
+        if (posix_spawn_file_actions_init(&actions) != 0)
+                return -ENOMEM;
+        if (posix_spawnattr_init(&attributes) != 0) {
+                posix_spawn_file_actions_destroy(&actions);
+                return -ENOMEM;
+        }
+        (void) sigemptyset(&none);
+        (void) sigfillset(&all);
+        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
+                                                             POSIX_SPAWN_SETSIGDEF);
+        (void) posix_spawnattr_setsigmask(&attributes, &none);
+        (void) posix_spawnattr_setsigdefault(&attributes, &all);
+        r = posix_spawn_file_actions_adddup2(&actions, input_fd, STDIN_FILENO);
+        if (r == 0 && output_fd >= 0)
+                r = posix_spawn_file_actions_adddup2(&actions, output_fd, STDOUT_FILENO);
+        if (r == 0)
+                r = posix_spawn(ret_pid, argv[0], &actions, &attributes, argv, environ);
+        posix_spawn_file_actions_destroy(&actions);
+        posix_spawnattr_destroy(&attributes);
+        return -r;
+}
+
 Child *child_free(Child *child) {
         if (!child)
                 return NULL;

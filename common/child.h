@@ -41,6 +41,11 @@ typedef void (*child_done_t)(const ChildResult *result, void *userdata);
 int child_spawn(sd_event *event, const ChildSpec *spec, child_done_t done, void *userdata,
                 Child **ret, Error *reterr);
 
+/* Starts a process that outlives us, in a session of its own, so that a signal to our process group
+ * does not end it, with no signal blocked or ignored. 'input_fd' becomes its standard input,
+ * 'output_fd' its standard output; -EBADF: ours. Both are borrowed. 0 or -errno. */
+int child_spawn_detached(char *const *argv, int input_fd, int output_fd, pid_t *ret_pid);
+
 /* Kills the process if it runs, and frees the Child without calling back. NULL is fine. */
 Child *child_free(Child *child);
 

@@ -231,6 +231,23 @@ int write_all(int fd, const void *data, size_t length) {
         return 0;
 }
 
+int pwrite_all(int fd, const void *data, size_t length, uint64_t position) {
+        const char *p = data;
+
+        while (length > 0) {
+                ssize_t n = pwrite(fd, p, length, (off_t) position);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                p += n;
+                position += (uint64_t) n;
+                length -= (size_t) n;
+        }
+        return 0;
+}
+
 int write_file_atomic_at(int dir_fd, const char *name, const void *data, size_t length,
                          mode_t mode) {
         cleanup_free char *temporary = NULL;

@@ -65,6 +65,9 @@ int write_value_at(int dir_fd, const char *path, const char *value);
 /* All of it, through EINTR and short writes. 0 or -errno. */
 int write_all(int fd, const void *data, size_t length);
 
+/* Likewise at a position of the file. 0 or -errno. */
+int pwrite_all(int fd, const void *data, size_t length, uint64_t position);
+
 /* Removes 'path' (absolute, or below 'dir_fd') with its contents. Follows no link in any component,
  * and never leaves the file system of its directory: a mount inside stops it with -EXDEV. A missing
  * path counts as removed. 0 or the first -errno, after having removed as much as possible; -ELOOP

@@ -12,6 +12,7 @@
 #include "agent/image-helper/safe-message.h"
 #include "common/cleanup.h"
 #include "common/curl-library.h"
+#include "common/file.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -32,19 +33,12 @@ typedef struct FetchTarget {
 
 static int write_fetched_bytes(const void *data, size_t length, uint64_t position, void *userdata) {
         FetchTarget *target = userdata;
+        int r;
 
         target->unsignaled += length;
-        while (length > 0) {
-                ssize_t n = pwrite(target->fd, data, length, (off_t) position);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                data = (const char *) data + n;
-                position += (uint64_t) n;
-                length -= (size_t) n;
-        }
+        r = pwrite_all(target->fd, data, length, position);
+        if (r < 0)
+                return r;
         /* A full pipe has a wake-up pending already. At the end, closing the pipe wakes the
          * reader. */
         if (target->wakeup_fd >= 0 && target->unsignaled >= WAKEUP_BYTES) {

@@ -38,18 +38,7 @@ static int write_source_bytes(const void *data, size_t length, uint64_t position
         SourceTarget *target = userdata;
 
         target->received += length;
-        while (length > 0) {
-                ssize_t n = pwrite(target->fd, data, length, (off_t) position);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                data = (const char *) data + n;
-                position += (uint64_t) n;
-                length -= (size_t) n;
-        }
-        return 0;
+        return pwrite_all(target->fd, data, length, position);
 }
 
 /* An answer that ends with its connection may have been cut anywhere, and YAML without its end may

@@ -4,13 +4,11 @@
 
 #include "agent/image/pull-settings.h"
 
+#include "agent/model/json-memfd.h"
 #include "common/cleanup.h"
-#include "common/file.h"
 #include "common/strv.h"
 
-#include <fcntl.h>
 #include <jansson.h>
-#include <sys/mman.h>
 
 #define cleanup_json cleanup_with(json_decrefp)
 
@@ -61,19 +59,7 @@ static json_t *pull_settings_to_json(const MainstayConfig *given, const char *re
 }
 
 int pull_settings_open(const MainstayConfig *config, const char *reference, char *const *auths) {
-        cleanup_close int fd = memfd_create("pull", MFD_CLOEXEC);
         cleanup_json json_t *json = pull_settings_to_json(config, reference, auths);
-        char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-        int r;
 
-        if (fd < 0 || !text) {
-                free(text);
-                return fd < 0 ? -errno : -ENOMEM;
-        }
-        r = write_all(fd, text, strlen(text));
-        if (r >= 0 && lseek(fd, 0, SEEK_SET) < 0)
-                r = -errno;
-        explicit_bzero(text, strlen(text));
-        free(text);
-        return r < 0 ? r : TAKE_FD(fd);
+        return json_memfd_open(json, "pull");
 }

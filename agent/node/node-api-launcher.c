@@ -16,7 +16,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -71,37 +70,12 @@ static int on_node_api_exit(sd_event_source *source, const siginfo_t *si, void *
         return 0;
 }
 
-/* In a session of its own, so that a signal to our process group does not end it. */
 static int spawn_node_api(const NodeApiLauncher *launcher, pid_t *ret_pid) {
         char activated[] = "--activated", option[] = "--socket";
         char *const argv[] = { launcher->spec.program, activated, option,
                                launcher->spec.agent_socket, NULL };
-        posix_spawn_file_actions_t actions;
-        posix_spawnattr_t attributes;
-        sigset_t none, all;
-        int r;
 
-        if (posix_spawn_file_actions_init(&actions) != 0)
-                return -ENOMEM;
-        if (posix_spawnattr_init(&attributes) != 0) {
-                posix_spawn_file_actions_destroy(&actions);
-                return -ENOMEM;
-        }
-        (void) sigemptyset(&none);
-        (void) sigfillset(&all);
-        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
-                                                             POSIX_SPAWN_SETSIGDEF);
-        (void) posix_spawnattr_setsigmask(&attributes, &none);
-        (void) posix_spawnattr_setsigdefault(&attributes, &all);
-        r = posix_spawn_file_actions_adddup2(&actions, launcher->listen_fd, STDIN_FILENO);
-        if (r == 0)
-                r = posix_spawn_file_actions_adddup2(&actions, launcher->life_fds[1],
-                                                     STDOUT_FILENO);
-        if (r == 0)
-                r = posix_spawn(ret_pid, argv[0], &actions, &attributes, argv, environ);
-        posix_spawn_file_actions_destroy(&actions);
-        posix_spawnattr_destroy(&attributes);
-        return -r;
+        return child_spawn_detached(argv, launcher->listen_fd, launcher->life_fds[1], ret_pid);
 }
 
 static int start_node_api(NodeApiLauncher *launcher) {

@@ -8,7 +8,6 @@
 #include "common/strv.h"
 
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 
 /* Where systemd is PID 1, the shim is its child and inherits nothing from us. So the agent can be
@@ -54,34 +53,11 @@ static int build_shim_arguments(const SandboxConfig *config, const char *uid,
         return 0;
 }
 
-/* With the listening socket as its standard input, in a session of its own, so that a signal to our
- * process group does not end it. */
+/* With the listening socket as its standard input. */
 static int spawn_detached_shim(char *const *argv, int listen_fd, pid_t *ret_pid, Error *reterr) {
-        posix_spawn_file_actions_t actions;
-        posix_spawnattr_t attributes;
-        sigset_t none, all;
-        int r;
+        int r = child_spawn_detached(argv, listen_fd, -EBADF, ret_pid);
 
-        if (posix_spawn_file_actions_init(&actions) != 0)
-                return -ENOMEM;
-        if (posix_spawnattr_init(&attributes) != 0) {
-                posix_spawn_file_actions_destroy(&actions);
-                return -ENOMEM;
-        }
-        (void) sigemptyset(&none);
-        (void) sigfillset(&all);
-        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
-                                                             POSIX_SPAWN_SETSIGDEF);
-        (void) posix_spawnattr_setsigmask(&attributes, &none);
-        (void) posix_spawnattr_setsigdefault(&attributes, &all);
-        r = posix_spawn_file_actions_adddup2(&actions, listen_fd, STDIN_FILENO);
-        if (r == 0)
-                r = posix_spawn(ret_pid, argv[0], &actions, &attributes, argv, environ);
-        posix_spawn_file_actions_destroy(&actions);
-        posix_spawnattr_destroy(&attributes);
-        if (r != 0)
-                return error_setf(reterr, r, "cannot start '%s': %s", argv[0], strerror(r));
-        return 0;
+        return r < 0 ? error_setf(reterr, -r, "cannot start '%s': %s", argv[0], strerror(-r)) : 0;
 }
 
 /* The loop owns the source, because the shim may outlive its Sandbox. The end of a shim is noticed

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/source/fetch-settings.h"
 
+#include "agent/model/json-memfd.h"
 #include "common/cleanup.h"
-#include "common/file.h"
 
 #include <jansson.h>
-#include <sys/mman.h>
 
 #define cleanup_json cleanup_with(json_decrefp)
 
@@ -24,23 +23,6 @@ static json_t *list_header_lines(const Config *config) {
         return lines;
 }
 
-static int write_settings(const json_t *json) {
-        cleanup_close int fd = memfd_create("source", MFD_CLOEXEC);
-        char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-        int r;
-
-        if (fd < 0 || !text) {
-                free(text);
-                return fd < 0 ? -errno : -ENOMEM;
-        }
-        r = write_all(fd, text, strlen(text));
-        if (r >= 0 && lseek(fd, 0, SEEK_SET) < 0)
-                r = -errno;
-        explicit_bzero(text, strlen(text));
-        free(text);
-        return r < 0 ? r : TAKE_FD(fd);
-}
-
 /* What both have; the values of the others are taken over. */
 static int write_common_settings(const Config *config, size_t file_max, bool was_refused,
                                  json_t *json) {
@@ -53,7 +35,7 @@ static int write_common_settings(const Config *config, size_t file_max, bool was
 
         if (!settings || !common || json_object_update(settings, common) < 0)
                 return -ENOMEM;
-        return write_settings(settings);
+        return json_memfd_open(settings, "source");
 }
 
 int fetch_settings_of_url(const Config *config, size_t file_max, bool was_refused) {

@@ -58,7 +58,7 @@ LIBRARIES = {
                   "agent/kubeclient/bootstrap.c", "agent/kubeclient/event-object.c", "agent/kubeclient/lease-object.c",
                   "agent/kubeclient/review-request.c", "agent/kubeclient/json-string.h", "agent/kubeclient/mirror-pod.h", "agent/kubeclient/node-status-json.h",
                   "agent/kubeclient/node-local-labels.h", "agent/kubeclient/node-object.h", "agent/kubeclient/node-events.h", "agent/kubeclient/pod-status-patch.h",
-                  "agent/model/config-json.c", "agent/model/json-daemonset.c", "agent/model/json-path.h", "agent/model/json-writer.h", "agent/model/source-index.c", "agent/model/pod-json.c", "agent/model/pod-status-json.h", "agent/model/json-tree.h", "agent/model/object-json.c",
+                  "agent/model/config-json.c", "agent/model/json-daemonset.c", "agent/model/json-path.h", "agent/model/json-memfd.h", "agent/model/json-writer.h", "agent/model/source-index.c", "agent/model/pod-json.c", "agent/model/pod-status-json.h", "agent/model/json-tree.h", "agent/model/object-json.c",
                   "agent/cni/config.h", "agent/cni/capability-args.h", "agent/cni/result.h",
                   "agent/metrics/event-store.c", "agent/metrics/stats-summary.c", "agent/metrics/running-pods.c", "agent/sandbox/protocol.c", "agent/http/manifests.c",
                   "agent/shim/runtime.c", "agent/shim/session-status.c"],

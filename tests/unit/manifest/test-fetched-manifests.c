@@ -35,7 +35,7 @@ static int make_directory(const char *name) {
         return fd;
 }
 
-static void put(int dir_fd, const char *name, const char *text) {
+static void put_manifest(int dir_fd, const char *name, const char *text) {
         REQUIRE(write_file_atomic_at(dir_fd, name, text, strlen(text), 0600) >= 0);
 }
 
@@ -90,12 +90,12 @@ TEST(manifests_of_an_index_are_beside_those_of_the_directory)
         FetchedWorld world;
 
         begin_world(&world);
-        put(world.own_fd, "own.yaml", POD("a", ""));
-        put(world.fetched_fd, "x.yaml", POD("b", ""));
-        put(world.fetched_fd, "y.json",
-            "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\","
-            "\"metadata\":{\"name\":\"m\"},\"data\":{}}");
-        put(world.fetched_fd, "readme.txt", "no manifest");
+        put_manifest(world.own_fd, "own.yaml", POD("a", ""));
+        put_manifest(world.fetched_fd, "x.yaml", POD("b", ""));
+        put_manifest(world.fetched_fd, "y.json",
+                     "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\","
+                     "\"metadata\":{\"name\":\"m\"},\"data\":{}}");
+        put_manifest(world.fetched_fd, "readme.txt", "no manifest");
         REQUIRE(manifest_directory_set_fetched(world.directory, POD_SOURCE_INDEX_PREFIX,
                                                world.fetched_fd, NULL) == 0);
         REQUIRE(manifest_directory_start(world.directory, NULL) == 0);
@@ -113,7 +113,7 @@ TEST(sources_do_not_touch_each_other)
         FetchedWorld world;
 
         begin_world(&world);
-        put(world.fetched_fd, "pods.yaml", POD("b", ""));
+        put_manifest(world.fetched_fd, "pods.yaml", POD("b", ""));
         REQUIRE(manifest_directory_start(world.directory, NULL) == 0);
         fetch(&world, POD_SOURCE_URL_NAME);
         fetch(&world, POD_SOURCE_INDEX_PREFIX);
@@ -132,12 +132,12 @@ TEST(a_file_of_the_directory_has_precedence)
         FetchedWorld world;
 
         begin_world(&world);
-        put(world.fetched_fd, "pods.yaml", POD("a", ""));
+        put_manifest(world.fetched_fd, "pods.yaml", POD("a", ""));
         REQUIRE(manifest_directory_set_fetched(world.directory, POD_SOURCE_URL_NAME,
                                                world.fetched_fd, NULL) == 0);
         REQUIRE(manifest_directory_start(world.directory, NULL) == 0);
         EXPECT_STREQ(list_state(&world), "staticPodURL: a-n");
-        put(world.own_fd, "zz.yaml", POD("a", ""));
+        put_manifest(world.own_fd, "zz.yaml", POD("a", ""));
         fetch(&world, POD_SOURCE_URL_NAME);
         EXPECT_STREQ(list_state(&world), "staticPodURL: !staticPodURL: pod default/a-n is already "
                                          "defined by zz.yaml; zz.yaml: a-n");
@@ -163,9 +163,9 @@ TEST(what_cannot_be_used_is_found_before)
         FetchedWorld world;
 
         begin_world(&world);
-        put(world.fetched_fd, "x.yaml",
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {a: b}\n"
-            "immutable: true\n");
+        put_manifest(world.fetched_fd, "x.yaml",
+                     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {a: b}\n"
+                     "immutable: true\n");
         REQUIRE(manifest_directory_set_fetched(world.directory, POD_SOURCE_INDEX_PREFIX,
                                                world.fetched_fd, NULL) == 0);
         REQUIRE(manifest_directory_start(world.directory, NULL) == 0);
@@ -173,7 +173,7 @@ TEST(what_cannot_be_used_is_found_before)
                 cleanup_error Error error = ERROR_NULL;
                 int r;
 
-                put(world.fetched_fd, "x.yaml", cases[i].text);
+                put_manifest(world.fetched_fd, "x.yaml", cases[i].text);
                 r = manifest_directory_check_fetched(world.directory, POD_SOURCE_INDEX_PREFIX,
                                                      world.fetched_fd, &error);
                 EXPECT_EQ(r < 0, cases[i].error != NULL);
