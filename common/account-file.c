@@ -53,6 +53,27 @@ bool group_has_member(const struct group *group, const char *name) {
         return false;
 }
 
+int find_account(const char *passwd, const char *name, uid_t uid, uid_t *ret_uid, gid_t *ret_gid,
+                 char **ret_name) {
+        cleanup_account_file AccountFile file = { 0 };
+        struct passwd entry;
+        int r;
+
+        r = account_file_open(&file, passwd);
+        if (r < 0)
+                return r;
+        while (account_file_next_user(&file, &entry))
+                if (name ? streq(entry.pw_name, name) : entry.pw_uid == uid) {
+                        *ret_name = strdup(entry.pw_name);
+                        if (!*ret_name)
+                                return -ENOMEM;
+                        *ret_uid = entry.pw_uid;
+                        *ret_gid = entry.pw_gid;
+                        return 1;
+                }
+        return 0;
+}
+
 void account_file_done(AccountFile *file) {
         if (file->stream)
                 fclose(file->stream);

@@ -26,5 +26,10 @@ bool account_file_next_group(AccountFile *file, struct group *ret);
 
 bool group_has_member(const struct group *group, const char *name);
 
+/* Looks in the text of an /etc/passwd for the first entry of a name or, if 'name' is NULL, of a
+ * UID. 1: found, and the caller frees the name; 0: not found, and nothing is set; -ENOMEM. */
+int find_account(const char *passwd, const char *name, uid_t uid, uid_t *ret_uid, gid_t *ret_gid,
+                 char **ret_name);
+
 void account_file_done(AccountFile *file);
 #define cleanup_account_file cleanup_with(account_file_done)

@@ -58,25 +58,6 @@ static int read_image_etc_file(const Image *image, const char *name, char **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
-/* The name of the first entry with the UID, which the caller frees; NULL where there is none. */
-static int find_passwd_entry(const char *passwd, uid_t uid, gid_t *ret_gid, char **ret_name) {
-        cleanup_account_file AccountFile file = { 0 };
-        struct passwd entry;
-        int r;
-
-        r = account_file_open(&file, passwd);
-        if (r < 0)
-                return r;
-        while (account_file_next_user(&file, &entry))
-                if (entry.pw_uid == uid) {
-                        *ret_gid = entry.pw_gid;
-                        *ret_name = strdup(entry.pw_name);
-                        return *ret_name ? 0 : -ENOMEM;
-                }
-        *ret_name = NULL;
-        return 0;
-}
-
 static int find_image_groups(const char *group, const char *name, gid_t **ret, size_t *ret_n) {
         cleanup_account_file AccountFile file = { 0 };
         cleanup_free gid_t *groups = NULL;
@@ -113,10 +94,10 @@ int image_find_user_groups(const Image *image, uid_t uid, gid_t *ret_gid, gid_t 
         r = read_image_etc_file(image, "passwd", &passwd);
         if (r < 0)
                 return r;
-        r = find_passwd_entry(passwd, uid, &gid, &name);
+        r = find_account(passwd, NULL, uid, &uid, &gid, &name);
         if (r < 0)
                 return r;
-        if (name) {
+        if (r > 0) {
                 r = read_image_etc_file(image, "group", &group);
                 if (r < 0)
                         return r;

@@ -27,27 +27,6 @@ static int parse_user_or_group_id(const char *text, uint32_t *ret) {
         return 0;
 }
 
-/* The entry of a name or, if 'name' is NULL, of a number. 1: found, and the caller frees the name;
- * 0: not found; -ENOMEM. */
-static int find_user_entry(const char *passwd, const char *name, uid_t uid, ImageUser *account,
-                           char **ret_name) {
-        cleanup_account_file AccountFile file = { 0 };
-        struct passwd entry;
-        int r;
-
-        r = account_file_open(&file, passwd);
-        if (r < 0)
-                return r;
-        while (account_file_next_user(&file, &entry))
-                if (name ? streq(entry.pw_name, name) : entry.pw_uid == uid) {
-                        account->uid = entry.pw_uid;
-                        account->gid = entry.pw_gid;
-                        *ret_name = strdup(entry.pw_name);
-                        return *ret_name ? 1 : -ENOMEM;
-                }
-        return 0;
-}
-
 static int find_group_entry(const char *group, const char *name, gid_t gid, gid_t *ret_gid) {
         cleanup_account_file AccountFile file = { 0 };
         struct group entry;
@@ -124,11 +103,11 @@ static int find_user(const char *name, const char *group_name, const char *passw
         int r = 0;
 
         if (name[0])
-                r = find_user_entry(passwd, name, 0, account, &found);
+                r = find_account(passwd, name, 0, &account->uid, &account->gid, &found);
         if (r == 0 && name[0])
                 r = find_id("user", name, "/etc/passwd", &account->uid, reterr);
         if (r >= 0 && !found)
-                r = find_user_entry(passwd, NULL, account->uid, account, &found);
+                r = find_account(passwd, NULL, account->uid, &account->uid, &account->gid, &found);
         if (r < 0)
                 return r;
         if (group_name)

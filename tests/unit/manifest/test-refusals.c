@@ -154,6 +154,14 @@ TEST(hostname_override_excludes_related_fields)
         EXPECT(strstr(refusal(CONTAINERS ", hostnameOverride: A_b"), "must be a DNS subdomain"));
 }
 
+TEST(policies_of_groups_are_not_empty)
+{
+        EXPECT(strstr(refusal(CONTAINERS ", securityContext: {supplementalGroupsPolicy: ''}"),
+                      "spec.securityContext.supplementalGroupsPolicy: must be "));
+        EXPECT(strstr(refusal(CONTAINERS ", securityContext: {fsGroupChangePolicy: ''}"),
+                      "spec.securityContext.fsGroupChangePolicy: must be "));
+}
+
 TEST(resize_policies_are_unique_and_consistent)
 {
         EXPECT(strstr(refusal("containers: [{name: c, image: i, resizePolicy: [{resourceName: cpu, "
