@@ -28,6 +28,8 @@ static const char *const agent_status_fields[] = {
         "startTime",
 };
 
+static const char transition_time[] = "lastTransitionTime";
+
 static bool is_json_empty(json_t *value) {
         return !value || json_is_null(value) ||
                (json_is_string(value) && json_string_length(value) == 0) ||
@@ -78,6 +80,29 @@ static json_t *find_pod_condition(json_t *conditions, const char *type) {
         return NULL;
 }
 
+/* While the status of a condition stays the same, so does its time, as by the kubelet: an agent
+ * that was restarted computes an earlier one. Both are RFC 3339 in UTC, which sorts as text. */
+static int keep_transition_times(json_t *reported, json_t *ours) {
+        size_t i;
+        json_t *condition;
+
+        json_array_foreach(ours, i, condition) {
+                json_t *other = find_pod_condition(
+                        reported, strna(json_string_value(json_object_get(condition, "type"))));
+                json_t *time = json_object_get(other, transition_time);
+                const char *kept = json_string_value(time);
+                const char *computed =
+                        json_string_value(json_object_get(condition, transition_time));
+
+                if (kept && computed && strcmp(computed, kept) < 0 &&
+                    json_equal(json_object_get(condition, "status"),
+                               json_object_get(other, "status")) &&
+                    json_object_set(condition, transition_time, time) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 /* With null for each optional field that is reported and no longer set. */
 static json_t *build_condition_patch(json_t *reported, json_t *ours) {
         static const char *const optional[] = { "message", "reason" };
@@ -94,7 +119,7 @@ static json_t *build_condition_patch(json_t *reported, json_t *ours) {
 
 /* lastProbeTime is not compared. */
 static bool is_condition_reported(json_t *reported, json_t *ours) {
-        static const char *const keys[] = { "status", "reason", "message", "lastTransitionTime",
+        static const char *const keys[] = { "status", "reason", "message", transition_time,
                                             "observedGeneration" };
 
         for (size_t i = 0; i < N_ELEMENTS(keys); i++)
@@ -218,6 +243,10 @@ int kube_pod_status_patch(const char *uid, const char *reported, json_t *ours, c
                 return -ENOMEM;
         if (!json_is_object(theirs) || !json_is_object(ours))
                 return -EBADMSG;
+        r = keep_transition_times(json_object_get(theirs, "conditions"),
+                                  json_object_get(ours, "conditions"));
+        if (r < 0)
+                return r;
         r = add_changed_fields(patch, theirs, ours);
         if (r < 0)
                 return r;

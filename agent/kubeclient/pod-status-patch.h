@@ -9,5 +9,6 @@
 
 /* 'reported' is the server's status as JSON, NULL: none. 1 with a strategic merge patch that is
  * valid for the object of that UID only, which the caller frees; 0 where the two are equal;
- * -EBADMSG; -ENOMEM. */
+ * -EBADMSG; -ENOMEM. A condition in 'ours' whose status is the reported one gets the reported time
+ * where that is later. */
 int kube_pod_status_patch(const char *uid, const char *reported, json_t *ours, char **ret_patch);

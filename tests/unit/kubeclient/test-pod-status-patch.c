@@ -65,6 +65,19 @@ TEST(unset_reason_of_a_condition_is_patched_to_null)
                 "\"status\":\"True\",\"reason\":null}]}}");
 }
 
+#define READY(status, time)                                         \
+        "{\"conditions\":[{\"type\":\"Ready\",\"status\":\"" status \
+        "\",\"lastTransitionTime\":\"2026-01-02T03:04:" time "Z\"}]}"
+#define READY_PATCH(status, time) \
+        "{\"metadata\":{\"uid\":\"u-1\"},\"status\":" READY(status, time) "}"
+
+TEST(time_of_a_condition_moves_only_forward_while_its_status_stays)
+{
+        expect_patch(READY("True", "05"), READY("True", "03"), NULL);
+        expect_patch(READY("True", "05"), READY("True", "07"), READY_PATCH("True", "07"));
+        expect_patch(READY("False", "05"), READY("True", "03"), READY_PATCH("True", "03"));
+}
+
 TEST(removed_address_gets_a_delete_directive)
 {
         expect_patch(
