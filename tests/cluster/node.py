@@ -228,7 +228,3 @@ def is_ready(pod):
 
 def condition(pod, kind):
     return next((one for one in pod["status"].get("conditions", []) if one["type"] == kind), {})
-
-
-def container_status(pod, name="main"):
-    return next((one for one in pod["status"].get("containerStatuses", []) if one["name"] == name), {})

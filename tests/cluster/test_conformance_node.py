@@ -8,7 +8,8 @@ import re
 import pytest
 import specs
 import world
-from node import AGNHOST, condition, container_status, is_ready
+from harness import container_status
+from node import AGNHOST, condition, is_ready
 from trial import agnhost, program, state, status_of, terminated
 from world import wait
 

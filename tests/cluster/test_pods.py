@@ -5,7 +5,8 @@ import pytest
 import specs
 import world
 from client import Refused
-from node import condition, container_status
+from harness import container_status
+from node import condition
 from world import wait
 
 

@@ -3,7 +3,8 @@
 
 import pytest
 import specs
-from node import condition, container_status
+from harness import container_status
+from node import condition
 from trial import agnhost
 from world import wait
 

@@ -3,7 +3,8 @@
 
 import specs
 import world
-from node import LABEL, container_status, is_ready
+from harness import container_status
+from node import LABEL, is_ready
 from world import wait
 
 

@@ -5,7 +5,8 @@ import contextlib
 
 import specs
 from client import Refused
-from node import AGNHOST, container_status
+from harness import container_status
+from node import AGNHOST
 from world import wait
 
 

@@ -203,12 +203,7 @@ class Node:
 
     def status(self, name, container="main"):
         """The status of a container of any kind; {} while there is none."""
-        pod = (self.pod(name) or {}).get("status", {})
-        for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
-            for status in pod.get(kind, []):
-                if status["name"] == container:
-                    return status
-        return {}
+        return container_status(self.pod(name), container)
 
     def wait_pod(self, name, predicate, what, deadline=60.0):
         """Waits until the pod is there and as it should be; gives it."""
@@ -272,24 +267,26 @@ class Node:
 
     # What the world says
 
-    def pod_cgroup(self, name):
-        pod = self.pod(name)
+    def cgroup_of(self, pod, container=None):
         directory = {"Guaranteed": "", "Burstable": "/burstable", "BestEffort": "/besteffort"}
-        return (f"{self.cgroup_root}/kubepods{directory[pod['status']['qosClass']]}"
-                f"/pod{pod['metadata']['uid']}")
+        below = f"/{container_id(pod, container)}" if container else ""
+        return f"{self.cgroup_root}/kubepods{directory[pod['status']['qosClass']]}/pod{pod['metadata']['uid']}{below}"
+
+    def pod_cgroup(self, name):
+        return self.cgroup_of(self.pod(name))
 
     def container_id(self, name, container="main"):
-        return self.status(name, container)["containerID"].removeprefix("mainstay://")
+        return container_id(self.pod(name), container)
 
     def container_cgroup(self, name, container="main"):
-        return f"{self.pod_cgroup(name)}/{self.container_id(name, container)}"
+        return self.cgroup_of(self.pod(name), container)
 
     def find_init(self, name, container="main"):
         """The first process of a container, by its control group; None where there is none."""
-        if "containerID" not in self.status(name, container):
+        pod = self.pod(name)
+        if "containerID" not in container_status(pod, container):
             return None
-        inits = [pid for pid in world.cgroup_pids(self.container_cgroup(name, container))
-                 if world.is_container_init(pid)]
+        inits = [pid for pid in world.cgroup_pids(self.cgroup_of(pod, container)) if world.is_container_init(pid)]
         assert len(inits) <= 1, f"{name} has more than one first process: {inits}"
         return inits[0] if inits else None
 
@@ -431,6 +428,20 @@ def is_running(pod):
     statuses = pod["status"].get("containerStatuses", [])
     return pod["status"].get("phase") == "Running" and len(statuses) == len(pod["spec"]["containers"]) and \
         all("running" in status["state"] for status in statuses)
+
+
+def container_status(pod, name="main"):
+    """The status of a container of any kind; {} while there is none."""
+    status = (pod or {}).get("status", {})
+    for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for one in status.get(kind, []):
+            if one["name"] == name:
+                return one
+    return {}
+
+
+def container_id(pod, name="main"):
+    return container_status(pod, name)["containerID"].removeprefix("mainstay://")
 
 
 def condition(pod, kind):
