@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 enum {
-        NICENESS = 10, /* a starting container gets nine tenths of a contended processor */
+        NICENESS = 10, /* a tenth of a contended processor; 19 would be a hundredth */
         SLICE_NSEC = 100 * 1000 * 1000
 };
 
-#define AUTOGROUP_NICENESS "19"
+#define AUTOGROUP_NICENESS "10" /* NICENESS */
 
 /* If the kernel distributes the processors among sessions first (sched_autogroup), a niceness only
  * counts within its session: the session's own niceness counts against a shim and its runtime,

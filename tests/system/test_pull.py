@@ -479,7 +479,7 @@ def test_a_killed_pull_is_resumed(puller, serve):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/autogroup"), reason="the kernel shares nothing out among sessions")
-@pytest.mark.parametrize("prefix, nice", [([], "nice 19"), (["setsid"], "nice 0")], ids=["a child", "the leader of a job"])
+@pytest.mark.parametrize("prefix, nice", [([], "nice 10"), (["setsid"], "nice 0")], ids=["a child", "the leader of a job"])
 def test_a_pull_runs_at_low_priority_in_a_session_of_its_own(puller, serve, prefix, nice):
     image, asked, hang = big(), threading.Event(), threading.Event()
 
