@@ -129,12 +129,15 @@ def test_sessions_survive_the_agent_and_the_next_one_listens(node):
     stream, _ = node.api.upgrade(f"/exec/default/{name}/main?command=cat&input=1&output=1",
                                  node_api.websocket_headers("v5.channel.k8s.io"), certificate=node.admin)
     client = node_api.WebSocketClient(stream)
+    client.send(node_api.BINARY, b"\0hello\n")
+    while client.channel(1) != b"hello\n":
+        client.step()
     old, = node.api.pids()
     node.restart()
     assert node.ask() == (200, "ok")
     new, = set(node.api.pids()) - {old}
-    client.send(node_api.BINARY, b"\0hello\n")
-    while client.channel(1) != b"hello\n":
+    client.send(node_api.BINARY, b"\0again\n")
+    while client.channel(1) != b"hello\nagain\n":
         client.step()
     stream.close()
     wait(lambda: node.api.pids() == [new], "the old one ends with its last client")
