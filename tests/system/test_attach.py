@@ -31,10 +31,10 @@ class Client:
 
     def __init__(self, node, *words, reads=True):
         self.node = node
-        self.before = attached(node)
+        before = set(sessions(node))
         self.process = spawn(node, *words, stdin=subprocess.PIPE)
         self.out, self.err = b"", b""
-        wait(lambda: attached(node) > self.before, lambda: f"it is attached; it said {self.process.poll()}")
+        wait(lambda: set(sessions(node)) - before, lambda: f"it is attached; it said {self.process.poll()}")
         if reads:
             for name in ("out", "err"):
                 threading.Thread(target=self.collect, args=(name,), daemon=True).start()
@@ -220,12 +220,12 @@ class Terminal:
         self.master, slave = pty.openpty()
         self.slave = slave
         self.resize(rows, columns)
-        before = attached(node)
+        before = set(sessions(node))
         self.process = spawn(node, "-it", *words, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
                              preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         self.seen = b""
         os.set_blocking(self.master, False)
-        wait(lambda: attached(node) > before, "it is attached")
+        wait(lambda: set(sessions(node)) - before, "it is attached")
 
     def resize(self, rows, columns):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

@@ -152,7 +152,7 @@ def test_proc_mount_unmasked_works(net):
 def test_terminal_and_restart_work_in_a_user_namespace(net):
     net.launch(pod_with_user_namespace("again", "tty; sleep 1; exit 1", container={"tty": True}))
     net.wait_restarts("again", 1)
-    assert [line.rstrip("\r") for line in net.logged("again")] == ["/dev/pts/0"]
+    world.wait(lambda: [line.rstrip("\r") for line in net.logged("again")] == ["/dev/pts/0"], lambda: f"{net.log_lines('again')}")
 
 
 def test_fs_group_and_run_as_user_are_ids_of_the_pod(net):
