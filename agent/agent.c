@@ -489,6 +489,8 @@ static int on_drain_timer(sd_event_source *source, uint64_t usec, void *userdata
         if (pod_manager_is_empty(agent->pod_manager) &&
             (!agent->systemd || systemd_client_is_idle(agent->systemd)))
                 return sd_event_exit(agent->event, 0);
+        if (desired_state_drain(agent->desired) < 0)
+                log_error("Cannot stop all pods yet: out of memory");
         (void) sd_event_source_set_time_relative(source, DRAIN_POLL_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

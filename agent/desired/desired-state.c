@@ -8,6 +8,7 @@
 #include "agent/desired/fetched-manifests.h"
 #include "agent/desired/manifest-problems.h"
 #include "agent/desired/stop-reason.h"
+#include "agent/model/pod-order.h"
 #include "agent/pods/pod-classes.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -282,6 +283,39 @@ int desired_state_start(DesiredState *state, Error *reterr) {
         return r < 0 ? r : fetched_manifests_start(state->fetched);
 }
 
+/* Those that nothing which is left is after, in 'steps' 0. */
+static int give_drain_reasons(ActualPods *actual, const size_t *steps) {
+        for (size_t i = 0; i < actual->n; i++) {
+                if (steps[i] > 0 && actual->items[i].pod)
+                        continue;
+                actual->items[i].stop_reason = strdup("draining the node");
+                if (!actual->items[i].stop_reason)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int choose_drained_pods(ActualPods *actual) {
+        cleanup_free const Pod **pods = calloc(actual->n + 1, sizeof(*pods));
+        cleanup_free size_t *steps = calloc(actual->n + 1, sizeof(*steps));
+        size_t n_steps;
+        int r;
+
+        if (!pods || !steps)
+                return -ENOMEM;
+        for (size_t i = 0; i < actual->n; i++)
+                pods[i] = actual->items[i].pod ? actual->items[i].pod : actual->items[i].successor;
+        r = pod_order_stop_steps(pods, actual->n, steps, &n_steps);
+        return r < 0 ? r : give_drain_reasons(actual, steps);
+}
+
+static bool is_all_terminating(const ActualPods *actual) {
+        for (size_t i = 0; i < actual->n; i++)
+                if (!actual->items[i].is_terminating || actual->items[i].successor)
+                        return false;
+        return true;
+}
+
 int desired_state_drain(DesiredState *state) {
         cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
         cleanup_with(actual_pods_done) ActualPods actual = { 0 };
@@ -289,12 +323,12 @@ int desired_state_drain(DesiredState *state) {
 
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < actual.n; i++) {
-                actual.items[i].stop_reason = strdup("draining the node");
-                if (!actual.items[i].stop_reason)
-                        return -ENOMEM;
-        }
-        return apply_desired_pods(state, &desired, &actual);
+        pod_manager_set_draining(state->config.pod_manager);
+        pod_manager_remove_leftovers(state->config.pod_manager);
+        if (is_all_terminating(&actual))
+                return 0;
+        r = choose_drained_pods(&actual);
+        return r < 0 ? r : apply_desired_pods(state, &desired, &actual);
 }
 
 int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {

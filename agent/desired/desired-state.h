@@ -54,7 +54,8 @@ void desired_state_request_recompute(DesiredState *state);
 /* The agent is about to exit: nothing is recomputed from now on. */
 void desired_state_suspend(DesiredState *state);
 
-/* No pod is desired, whatever the sources want (--drain). 0 or -ENOMEM. */
+/* No pod is desired, whatever the sources want (--drain): those stop that no other one which is
+ * left is after. To be called again until no pod is left. 0 or -ENOMEM. */
 int desired_state_drain(DesiredState *state);
 
 /* True once the first scan has been acted on. */

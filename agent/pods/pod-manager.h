@@ -234,6 +234,9 @@ void pod_manager_readmit_evicted(PodManager *manager);
 /* There is a pod that may use what the node is short of. */
 bool pod_manager_has_active_pods(const PodManager *manager);
 
+/* No pod starts from now on: all are about to be stopped, one after another. */
+void pod_manager_set_draining(PodManager *manager);
+
 /* True once no pod is left, and no cleanup is under way. */
 bool pod_manager_is_empty(const PodManager *manager);
 

@@ -257,6 +257,7 @@ PodWorker *pod_worker_free(PodWorker *worker) {
         storage_monitor_stop(&worker->storage);
         pod_failure_done(&worker->failure);
         pod_admission_done(&worker->admission);
+        awaited_pods_done(&worker->awaited, &worker->instance);
         active_deadline_stop(&worker->deadline);
         pod_resize_done(&worker->resize);
         pod_volumes_done(&worker->volumes);
@@ -339,6 +340,7 @@ int pod_worker_status(PodWorker *worker, PodStatus *ret) {
                         .containers = &worker->containers,
                         .failure = &worker->failure,
                         .admission = &worker->admission,
+                        .awaited_pods = worker->awaited.message,
                         .last_error = worker->last_error,
                         .edit_error = worker->edit_error,
                         .resize_error = worker->resize.error,
@@ -588,6 +590,10 @@ bool pod_worker_holds_ports(PodWorker *worker) {
         return (state != WORKER_NO_SANDBOX && state != WORKER_REMOVED) ||
                (pod_worker_should_run(worker) && !pod_worker_has_failed(worker) &&
                 pod_has_run_before(&worker->instance));
+}
+
+bool pod_worker_awaits_pods(const PodWorker *worker) {
+        return worker->awaited.message != NULL;
 }
 
 bool pod_worker_awaits_port(const PodWorker *worker) {

@@ -95,6 +95,9 @@ bool pod_worker_uses_resources(const PodWorker *worker);
 bool pod_worker_holds_ports(PodWorker *worker);
 bool pod_worker_awaits_port(const PodWorker *worker);
 
+/* It does not start before others are ready; see awaited-pods.h. */
+bool pod_worker_awaits_pods(const PodWorker *worker);
+
 /* See pod_manager_set_external_conditions(). */
 void pod_worker_set_external_conditions(PodWorker *worker, const StringMap *conditions);
 
