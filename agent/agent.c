@@ -120,6 +120,7 @@ static void on_pod_changed(const Pod *pod, bool is_new, bool is_gone, void *user
         if (is_gone)
                 image_store_check_disk_usage(agent->images);
         daemonset_controller_on_pod(agent->daemonset_controller, pod, is_new, is_gone);
+        desired_state_on_pod(agent->desired, pod);
         if (agent->apiserver)
                 apiserver_on_pod(agent->apiserver, pod, is_gone);
         if (!agent->http_server || !http_server_has_pod_watchers(agent->http_server))
@@ -275,6 +276,7 @@ static int build_desired_state(Agent *agent) {
                 .paths = &agent->paths,
                 .config = &agent->config,
                 .node_name = agent->node.name,
+                .clock = &agent->clock,
                 .objects = &agent->bundle_config.objects,
                 .pod_manager = agent->pod_manager,
                 .eviction_manager = agent->eviction_manager,
@@ -330,9 +332,11 @@ static int build_node_shutdown_manager(Agent *agent) {
 
 /* While there is no pod manager it is not known which pods there are. */
 static bool is_image_used_by_pods(const char *reference, void *userdata) {
-        PodManager *pod_manager = ((Agent *) userdata)->pod_manager;
+        const Agent *agent = userdata;
 
-        return !pod_manager || pod_manager_uses_image(pod_manager, reference);
+        return !agent->pod_manager || !agent->desired ||
+               pod_manager_uses_image(agent->pod_manager, reference) ||
+               desired_state_uses_image(agent->desired, reference);
 }
 
 static int open_image_store(Agent *agent, Error *reterr) {

@@ -7,6 +7,7 @@
 #include "agent/desired/diff-desired-pods.h"
 #include "agent/desired/fetched-manifests.h"
 #include "agent/desired/manifest-problems.h"
+#include "agent/desired/pod-rollouts.h"
 #include "agent/desired/stop-reason.h"
 #include "agent/model/pod-order.h"
 #include "agent/pods/pod-classes.h"
@@ -23,6 +24,7 @@ struct DesiredState {
         DesiredStateConfig config;
         ManifestDirectory *manifests;
         FetchedManifests *fetched;
+        PodRollouts *rollouts;
         ManifestProblems *problems;
         sd_event_source *recompute_source;
         unsigned data_generation; /* of the objects when pods were notified last */
@@ -182,6 +184,9 @@ static int update_desired_pods(DesiredState *state) {
         collect_desired_pods(state->manifests, &state->config.daemonsets, &state->config.apiserver,
                              &desired);
         r = pod_manager_list(state->config.pod_manager, &actual);
+        if (r >= 0)
+                r = pod_rollouts_apply(state->rollouts, &desired, &actual,
+                                       pod_manager_is_shutting_down(state->config.pod_manager));
         if (r < 0)
                 return r;
         r = resolve_all_classes(state, &desired, &actual);
@@ -219,6 +224,15 @@ void desired_state_request_recompute(DesiredState *state) {
 
 void desired_state_suspend(DesiredState *state) {
         state->is_suspended = true;
+}
+
+void desired_state_on_pod(DesiredState *state, const Pod *pod) {
+        if (state)
+                pod_rollouts_on_pod(state->rollouts, pod);
+}
+
+bool desired_state_uses_image(const DesiredState *state, const char *reference) {
+        return pod_rollouts_use_image(state->rollouts, reference);
 }
 
 bool desired_state_is_computed(const DesiredState *state) {
@@ -331,6 +345,42 @@ int desired_state_drain(DesiredState *state) {
         return r < 0 ? r : apply_desired_pods(state, &desired, &actual);
 }
 
+static int get_pod_status(const char *uid, PodStatus *ret, void *userdata) {
+        const DesiredState *state = userdata;
+        const Pod *pod;
+
+        return pod_manager_pod_status(state->config.pod_manager, uid, &pod, ret);
+}
+
+static bool is_rolled_back_as_a_whole(const PodSource *source, void *userdata) {
+        const DesiredState *state = userdata;
+
+        return source->kind == POD_SOURCE_INDEX && fetched_manifests_have_deadline(state->fetched);
+}
+
+static void on_rollout_due(void *userdata) {
+        desired_state_request_recompute(userdata);
+}
+
+static void on_rollout_event(const PodEvent *event, void *userdata) {
+        const DesiredState *state = userdata;
+
+        state->config.on_event(event, state->config.userdata);
+}
+
+static int build_pod_rollouts(DesiredState *state) {
+        return pod_rollouts_new(
+                &(PodRolloutsConfig){ .event = state->config.event,
+                                      .state_dir = state->config.paths->state_dir,
+                                      .clock = state->config.clock,
+                                      .get_status = get_pod_status,
+                                      .is_excluded = is_rolled_back_as_a_whole,
+                                      .on_recompute_due = on_rollout_due,
+                                      .on_event = on_rollout_event,
+                                      .userdata = state },
+                &state->rollouts);
+}
+
 int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
         cleanup_with(desired_state_freep) DesiredState *state = calloc(1, sizeof(*state));
         int r;
@@ -363,6 +413,8 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
                                                              .on_status = config->on_source_status,
                                                              .userdata = config->userdata },
                                   &state->fetched);
+        if (r >= 0)
+                r = build_pod_rollouts(state);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(state);
@@ -372,6 +424,7 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
 DesiredState *desired_state_free(DesiredState *state) {
         if (!state)
                 return NULL;
+        pod_rollouts_free(state->rollouts);
         fetched_manifests_free(state->fetched);
         manifest_directory_free(state->manifests);
         manifest_problems_free(state->problems);
@@ -444,6 +497,7 @@ void desired_state_dump(const DesiredState *state, FILE *out) {
         } else {
                 dump_line(out, 1, "last recomputation: none");
         }
+        pod_rollouts_dump(state->rollouts, out);
         if (pod_manager_list(state->config.pod_manager, &actual) < 0)
                 return;
         for (size_t i = 0; i < actual.n; i++)

@@ -88,6 +88,10 @@ void pod_manager_shut_down(PodManager *manager, const ShutdownStage *stages, siz
         pod_manager_schedule_step(manager);
 }
 
+bool pod_manager_is_shutting_down(const PodManager *manager) {
+        return manager->stages != NULL;
+}
+
 void pod_manager_cancel_shutdown(PodManager *manager) {
         manager->stages = NULL;
         manager->n_stages = manager->stage = 0;

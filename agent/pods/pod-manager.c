@@ -328,6 +328,8 @@ int pod_manager_list(const PodManager *manager, ActualPods *ret) {
                                 .source = &entry->source,
                                 .is_terminating =
                                         entry->worker && !pod_worker_is_desired(entry->worker),
+                                .is_outdated =
+                                        entry->worker && pod_worker_is_outdated(entry->worker),
                                 .successor = entry->next,
                                 .successor_source = &entry->next_source,
                         };

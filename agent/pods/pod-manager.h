@@ -202,6 +202,9 @@ typedef struct PodManagerCounts {
 void pod_manager_shut_down(PodManager *manager, const ShutdownStage *stages, size_t n_stages,
                            void (*done)(void *userdata), void *userdata);
 
+/* A node shutdown is under way. */
+bool pod_manager_is_shutting_down(const PodManager *manager);
+
 /* The shutdown was cancelled: 'done' is not called, stopped pods start again, and rejected ones
  * start. */
 void pod_manager_cancel_shutdown(PodManager *manager);

@@ -317,6 +317,10 @@ bool pod_worker_is_editable(const PodWorker *worker) {
                !worker->sandbox.needs_cleanup;
 }
 
+bool pod_worker_is_outdated(const PodWorker *worker) {
+        return pod_containers_are_outdated(&worker->containers);
+}
+
 /* A pod that has failed as a whole may be replaced at once: it never starts again. */
 bool pod_worker_has_terminated(PodWorker *worker) {
         return !pod_worker_should_run(worker);

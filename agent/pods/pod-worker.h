@@ -32,6 +32,9 @@ bool pod_worker_is_desired(const PodWorker *worker);
 /* It is desired, and it is known which attempts its containers are at. */
 bool pod_worker_is_editable(const PodWorker *worker);
 
+/* One of its containers runs from an older spec still. */
+bool pod_worker_is_outdated(const PodWorker *worker);
+
 /* It has succeeded or failed, for good. */
 bool pod_worker_has_terminated(PodWorker *worker);
 
