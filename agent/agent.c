@@ -284,6 +284,7 @@ static int build_desired_state(Agent *agent) {
                                 .warnings = daemonset_controller_warnings,
                                 .explain_stop = daemonset_controller_explain_stop,
                                 .claim_record = daemonset_controller_claim_record,
+                                .find_unready = daemonset_controller_find_unready,
                                 .userdata = agent->daemonset_controller },
                 .on_event = agent_on_event,
                 .on_recomputed = on_desired_pods_recomputed,

@@ -176,6 +176,14 @@ static void notify_changed_objects(DesiredState *state) {
 }
 
 /* What was collected borrows from the sources, so nothing is kept from one pass to the next. */
+static int follow_rollouts(DesiredState *state, DesiredPods *desired, const ActualPods *actual) {
+        bool holds = pod_manager_is_shutting_down(state->config.pod_manager);
+
+        if (!holds)
+                index_rollout_judge(fetched_manifests_rollout(state->fetched), desired, actual);
+        return pod_rollouts_apply(state->rollouts, desired, actual, holds);
+}
+
 static int update_desired_pods(DesiredState *state) {
         cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
         cleanup_with(actual_pods_done) ActualPods actual = { 0 };
@@ -185,8 +193,7 @@ static int update_desired_pods(DesiredState *state) {
                              &desired);
         r = pod_manager_list(state->config.pod_manager, &actual);
         if (r >= 0)
-                r = pod_rollouts_apply(state->rollouts, &desired, &actual,
-                                       pod_manager_is_shutting_down(state->config.pod_manager));
+                r = follow_rollouts(state, &desired, &actual);
         if (r < 0)
                 return r;
         r = resolve_all_classes(state, &desired, &actual);
@@ -209,6 +216,7 @@ static int on_recompute_due(sd_event_source *source, void *userdata) {
         if (r < 0)
                 (void) log_error_errno(
                         r, "Cannot compute the desired pods, so nothing is started or stopped");
+        index_rollout_act(fetched_manifests_rollout(state->fetched));
         manifest_problems_report(state->problems, state->manifests,
                                  daemonsets->warnings(daemonsets->userdata));
         notify_changed_objects(state);
@@ -227,12 +235,15 @@ void desired_state_suspend(DesiredState *state) {
 }
 
 void desired_state_on_pod(DesiredState *state, const Pod *pod) {
-        if (state)
-                pod_rollouts_on_pod(state->rollouts, pod);
+        if (!state)
+                return;
+        pod_rollouts_on_pod(state->rollouts, pod);
+        index_rollout_on_pod(fetched_manifests_rollout(state->fetched));
 }
 
 bool desired_state_uses_image(const DesiredState *state, const char *reference) {
-        return pod_rollouts_use_image(state->rollouts, reference);
+        return pod_rollouts_use_image(state->rollouts, reference) ||
+               index_rollout_uses_image(fetched_manifests_rollout(state->fetched), reference);
 }
 
 bool desired_state_is_computed(const DesiredState *state) {
@@ -383,11 +394,18 @@ static int build_pod_rollouts(DesiredState *state) {
 
 int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
         cleanup_with(desired_state_freep) DesiredState *state = calloc(1, sizeof(*state));
+        IndexRolloutConfig rollout;
         int r;
 
         if (!state)
                 return -ENOMEM;
         state->config = *config;
+        rollout = (IndexRolloutConfig){ .clock = config->clock,
+                                        .node_name = config->node_name,
+                                        .daemonsets = &state->config.daemonsets,
+                                        .get_status = get_pod_status,
+                                        .on_recompute_due = on_rollout_due,
+                                        .userdata = state };
         state->problems = manifest_problems_new(config->on_event, config->userdata);
         if (!state->problems)
                 return -ENOMEM;
@@ -409,6 +427,7 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
                                                              .config = config->config,
                                                              .paths = config->paths,
                                                              .manifests = state->manifests,
+                                                             .rollout = rollout,
                                                              .on_event = config->on_event,
                                                              .on_status = config->on_source_status,
                                                              .userdata = config->userdata },

@@ -7,6 +7,7 @@
 
 #include "agent/desired/rollout-history.h"
 #include "agent/desired/rollout-store.h"
+#include "agent/desired/unready-pod.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/containers.h"
 #include "agent/model/json.h"
@@ -174,66 +175,26 @@ static int replace_by_good_pod(const RolloutPass *pass) {
 
 /* ---- what runs ---- */
 
-static bool is_running_current(const ActualPod *actual) {
-        return actual && actual->pod && !actual->is_terminating && !actual->is_outdated;
-}
-
-static bool is_ready_or_done(const PodStatus *status) {
-        return status->conditions[CONDITION_READY].is_true || status->phase == POD_SUCCEEDED;
-}
-
 /* The pod that runs is of the revision in the manifest, and nothing of it is still to be applied. */
 static bool runs_tried_revision(const RolloutPass *pass) {
-        return is_running_current(pass->actual) && !pass->actual->successor &&
+        return actual_pod_is_current(pass->actual) && !pass->actual->successor &&
                streq(rollout_hash_of(pass->actual->pod), pass->rollout->history.tried);
-}
-
-/* Why it is not ready: of the first container that has a reason, else of the pod. */
-static const char *find_unready_reason(const PodStatus *status, const char **ret_container,
-                                       const char **ret_message) {
-        const ContainerStatusList *lists[] = { &status->init_containers, &status->containers };
-
-        for (size_t i = 0; i < N_ELEMENTS(lists); i++)
-                for (size_t j = 0; j < lists[i]->n; j++) {
-                        const ContainerStatus *one = &lists[i]->items[j];
-
-                        if (one->ready || !one->state.reason ||
-                            streq(one->state.reason, "PodInitializing") ||
-                            streq(one->state.reason, "Completed"))
-                                continue;
-                        *ret_container = one->name;
-                        *ret_message = strna(one->state.message);
-                        return one->state.reason;
-                }
-        *ret_container = NULL;
-        *ret_message = strna(status->conditions[CONDITION_EDIT_PENDING].is_true
-                                     ? status->conditions[CONDITION_EDIT_PENDING].message
-                                     : status->conditions[CONDITION_READY].message);
-        return "not ready";
-}
-
-static void make_one_line(char *text) {
-        for (char *p = text; *p; p++)
-                if ((unsigned char) *p < ' ')
-                        *p = ' ';
 }
 
 /* "Rolled back: revision 2 of web.yaml did not become ready within 60s: container main:
  * CrashLoopBackOff: back-off …" */
 static char *explain_rollback(const RolloutPass *pass) {
-        const char *container, *message;
-        const char *reason = find_unready_reason(&pass->status, &container, &message);
+        cleanup_free char *why = explain_unready_pod(&pass->status);
         char *text;
 
-        if (asprintf(&text,
+        if (!why ||
+            asprintf(&text,
                      "Rolled back: revision %" PRId64 " of %s did not become ready within %" PRIu64
-                     "s: %s%s%s%s%s%.300s",
+                     "s: %s",
                      pass->rollout->history.number, pod_source_format(&pass->desired->source),
                      object_progress_deadline_usec(&pass->desired->pod->metadata) / USEC_PER_SEC,
-                     container ? "container " : "", container ? container : "",
-                     container ? ": " : "", reason, message[0] ? ": " : "", message) < 0)
+                     why) < 0)
                 return NULL;
-        make_one_line(text);
         return text;
 }
 
@@ -269,7 +230,7 @@ static int judge_rollout(const RolloutPass *pass) {
         const RolloutInput input = {
                 .history = &pass->rollout->history,
                 .deadline_usec = object_progress_deadline_usec(&pass->desired->pod->metadata),
-                .is_ready = runs_tried && is_ready_or_done(&pass->status),
+                .is_ready = runs_tried && pod_status_is_ready_or_done(&pass->status),
                 .ready_since = ready->is_true ? steady_from_realtime_usec(rollouts->config.clock,
                                                                           ready->last_transition)
                                               : 0,
@@ -298,7 +259,7 @@ static int keep_running_as_good(const RolloutPass *pass) {
         const char *hash = pass->actual && pass->actual->pod ? rollout_hash_of(pass->actual->pod)
                                                              : "";
 
-        if (!is_running_current(pass->actual) || !is_ready_or_done(&pass->status) || !hash[0] ||
+        if (!actual_pod_is_current(pass->actual) || !pod_status_is_ready_or_done(&pass->status) || !hash[0] ||
             streq(hash, rollout_hash_of(pass->desired->pod)))
                 return 0;
         if (!pass->rollout->history.tried[0])
@@ -343,21 +304,11 @@ static bool is_followed(const PodRollouts *rollouts, const DesiredPod *desired) 
                !rollouts->config.is_excluded(&desired->source, rollouts->config.userdata);
 }
 
-static const ActualPod *find_actual_pod(const ActualPods *actual, const ObjectMeta *metadata) {
-        for (size_t i = 0; i < actual->n; i++) {
-                const ObjectMeta *one = actual_pod_metadata(&actual->items[i]);
-
-                if (streq(one->name, metadata->name) && streq(one->namespace, metadata->namespace))
-                        return &actual->items[i];
-        }
-        return NULL;
-}
-
 static int apply_to_pod(PodRollouts *rollouts, DesiredPod *desired, const ActualPods *actual,
                         uint64_t now, bool holds) {
         RolloutPass pass = { .rollouts = rollouts,
                              .desired = desired,
-                             .actual = find_actual_pod(actual, &desired->pod->metadata),
+                             .actual = actual_pods_find(actual, &desired->pod->metadata),
                              .now = now };
         int r = get_rollout(rollouts, &desired->pod->metadata, &pass.rollout);
 
@@ -383,7 +334,7 @@ static void forget_undesired_rollouts(PodRollouts *rollouts, const DesiredPods *
                 if (rollouts->items.items[i]->is_desired)
                         continue;
                 if (desired_pods_find(desired, name.namespace, name.name) ||
-                    (!desired->is_incomplete && !find_actual_pod(actual, &name)))
+                    (!desired->is_incomplete && !actual_pods_find(actual, &name)))
                         forget_rollout_at(rollouts, i);
         }
 }
