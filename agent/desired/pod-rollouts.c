@@ -372,7 +372,7 @@ int pod_rollouts_apply(PodRollouts *rollouts, DesiredPods *desired, const Actual
 void pod_rollouts_on_pod(const PodRollouts *rollouts, const Pod *pod) {
         const PodRollout *rollout = find_rollout(rollouts, &pod->metadata);
 
-        if (rollout && !rollout_history_is_settled(&rollout->history))
+        if (rollout && (!rollout->is_desired || !rollout_history_is_settled(&rollout->history)))
                 rollouts->config.on_recompute_due(rollouts->config.userdata);
 }
 

@@ -12,6 +12,7 @@
 #include "agent/model/status.h"
 #include "common/clock.h"
 
+#include <stdio.h>
 #include <systemd/sd-event.h>
 
 /* A pod that was rolled back has this annotation, which says why. */
@@ -43,8 +44,8 @@ DEFINE_CLEANUP(PodRollouts *, pod_rollouts_free)
 int pod_rollouts_apply(PodRollouts *rollouts, DesiredPods *desired, const ActualPods *actual,
                        bool holds);
 
-/* The status of a pod may have changed: where its rollout is under way, a recomputation is
- * requested. */
+/* The status of a pod may have changed, or it is gone: where its rollout is under way, or is no
+ * longer needed, a recomputation is requested. */
 void pod_rollouts_on_pod(const PodRollouts *rollouts, const Pod *pod);
 
 /* A rollback would need the image. 'reference' is normal. */

@@ -511,6 +511,6 @@ def test_an_agent_that_dies_rolls_the_index_back_once(make_failing, make_sourced
     run_first(node, index)
     node.arm({f"mainstayd:{point}": "1*panic"})
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "2"), "new.yaml": specs.pod("new")}, **DEADLINE)
-    wait(lambda: node.pods() and node.n_deaths == 1, "the agent has died, and another one runs")
+    wait(lambda: node.is_ready() and node.n_deaths == 1, "the agent has died, and another one runs")
     wait_back(node, "pod default/web-node1: ")
     assert node.hits()[f"mainstayd:{point}"] == (2 if point == "source.rollback" else 1)

@@ -87,21 +87,25 @@ def test_a_pod_that_has_succeeded_is_not_waited_for(node):
 
 def test_pods_that_wait_for_one_another_are_an_error_of_their_files(node):
     node.launch(specs.pod("web"))
-    pid = node.init("web")
-    node.drop(after("web", "db"))
-    node.wait_running("db")
-    node.drop(after("cache", "web"))
-    node.drop(after("db", "cache"))
-    cycle = "pods wait for one another: default/cache after default/db after default/web after default/cache"
-    wait(lambda: f"cache.yaml: pod default/cache: metadata.annotations[mainstay.dev/after]: {cycle}" in
-         node.cli("get", "pods").stderr, lambda: f"the file has an error: {node.cli('get', 'pods').stderr}")
-    wait_waits(node, "cache", cycle)
-    assert node.init("web") == pid and is_running(node.pod("db")), "what runs continues"
-    assert "web.yaml: pod default/web" in node.said()
-    node.drop(specs.pod("cache"))
-    node.wait_running("cache")
-    wait(lambda: "wait for one another" not in node.cli("get", "pods").stderr, "the error is gone")
-    assert node.init("web") == pid
+    node.launch(after("web", "db"))
+    pids = [node.init("web"), node.init("db")]
+    node.drop(after("db", "web"))
+    node.drop(after("two", "one"))
+    node.drop(after("one", "two"))
+    key = "metadata.annotations[mainstay.dev/after]"
+    cycle = "pods wait for one another: default/one after default/two after default/one"
+    wait(lambda: f"one.yaml: pod default/one: {key}: {cycle}" in node.cli("get", "pods").stderr,
+         lambda: f"the file has an error: {node.cli('get', 'pods').stderr}")
+    wait_waits(node, "one", cycle)
+    assert "WaitingForPods" in node.cli("get", "events").stdout
+    for name in "two", "web", "db":
+        assert f"{name}.yaml: pod default/{name}: {key}: pods wait for one another" in node.said()
+    assert [node.init("web"), node.init("db")] == pids, "what runs continues"
+    node.drop(specs.pod("one"))
+    node.wait_running("two")
+    node.drop(specs.pod("web"))
+    wait(lambda: "wait for one another" not in node.cli("get", "pods").stderr, "the errors are gone")
+    assert [node.init("web"), node.init("db")] == pids
 
 
 def test_validate_finds_the_cycle_of_several_files(tmp_path):

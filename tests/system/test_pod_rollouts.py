@@ -181,7 +181,9 @@ def fixture_registry(archive, tmp_path):
     registry.stop()
 
 
-def test_the_image_is_kept_and_needs_no_registry(node, registry):
+def test_the_image_is_kept_and_needs_no_registry(make_node, registry):
+    node = make_node(config={"mainstay": {"insecureRegistries": [registry.host]}})
+
     def image(tag):
         return f"{registry.host}/team/web:{tag}"
 

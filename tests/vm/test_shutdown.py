@@ -128,24 +128,6 @@ def test_pods_run_again_after_the_next_boot(machine):
     assert moments == sorted(moments), output[-4000:]
 
 
-def test_poweroff_stops_pods_before_those_that_they_are_after(machine):
-    machine.run(f"rm -f {MANIFESTS}/*.yaml")
-    machine.wait("! mainstay get pods | grep machine", "all pods are removed")
-    machine.run(f"rm -f {NOTES}/*")
-    configure(machine, 30, 4)
-    launch(machine, "db")
-    launch(machine, "cache", after="db")
-    launch(machine, "web", after="db, cache")
-    wait_for_lock(machine)
-    machine.power_off()
-    machine.boot()
-    for name in "db", "cache", "web":
-        wait_running(machine, name)
-    assert notes(machine) == [(name, what) for name in ("web", "cache", "db") for what in ("asked", "ended")]
-    machine.run(f"rm {MANIFESTS}/*.yaml")
-    machine.wait("! mainstay get pods | grep machine", "all pods are removed")
-
-
 @pytest.mark.long
 def test_without_a_bus_the_stop_of_the_service_stops_the_pods(machine, figures):
     machine.run(f"rm {NOTES}/list; systemctl mask --now dbus.socket dbus.service systemd-logind.service; rm -f /run/dbus/*socket")
@@ -167,3 +149,20 @@ def test_service_restart_does_not_stop_pods(machine):
     machine.run(f"rm {NOTES}/list; systemctl restart mainstay")
     wait_running(machine, "plain")
     assert machine.ask(f"test -e {NOTES}/list")[0] != 0
+
+
+def test_poweroff_stops_pods_before_those_that_they_are_after(machine):
+    machine.run(f"rm -f {MANIFESTS}/*.yaml")
+    machine.wait("! mainstay get pods | grep machine", "all pods are removed")
+    machine.run(f"rm -f {NOTES}/*")
+    configure(machine, 30, 4)
+    launch(machine, "db")
+    launch(machine, "cache", after="db")
+    launch(machine, "web", after="db, cache")
+    machine.power_off()
+    machine.boot()
+    for name in "db", "cache", "web":
+        wait_running(machine, name)
+    assert notes(machine) == [(name, what) for name in ("web", "cache", "db") for what in ("asked", "ended")]
+    machine.run(f"rm {MANIFESTS}/*.yaml")
+    machine.wait("! mainstay get pods | grep machine", "all pods are removed")
