@@ -241,7 +241,7 @@ int run_rollout(const Options *options) {
                                  .namespace = options->namespace ? options->namespace : "default" };
         cleanup_error Error error = ERROR_NULL;
         char *const *names = NULL;
-        ApiResource resource;
+        ApiResource resource = API_RESOURCE_DAEMONSETS;
         size_t n_names = 0, verb;
         int status, r;
 
@@ -255,8 +255,7 @@ int run_rollout(const Options *options) {
                 status = parse_api_resource(&rest, "rollout",
                                             API_RESOURCE_BIT(API_RESOURCE_DAEMONSETS) |
                                                     API_RESOURCE_BIT(API_RESOURCE_PODS),
-                                            &resource,
-                                            &names, &n_names);
+                                            &resource, &names, &n_names);
         if (status == STATUS_OK)
                 status = check_revision_options(options);
         if (status != STATUS_OK)

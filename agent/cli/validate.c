@@ -17,8 +17,8 @@
 /* The node's name is a suffix of pod names; it is removed in output. */
 #define NODE_NAME "node"
 
-/* Objects of earlier files, as "pod namespace/name" and the file, alternating; and the pods of files
- * without errors, with the file of each. */
+/* Objects of earlier files, as "pod namespace/name" and the file, alternating; and the pods of
+ * files without errors, with the file of each. */
 typedef struct SeenObjects {
         char **objects;
         LIST_OF(Pod *) pods;
@@ -131,8 +131,8 @@ static int report_valid_objects(const char *file, const ManifestObjects *objects
 
 /* Takes the pods of the file. 0 or -ENOMEM. */
 static int keep_pods(const char *file, ManifestObjects *objects, SeenObjects *seen) {
-        Pod **longer = reallocarray(seen->pods.items, seen->pods.n + objects->pods.n + 1,
-                                    sizeof(*longer));
+        Pod **longer =
+                reallocarray(seen->pods.items, seen->pods.n + objects->pods.n + 1, sizeof(*longer));
 
         if (!longer)
                 return -ENOMEM;

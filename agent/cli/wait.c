@@ -38,8 +38,7 @@ static bool is_awaited_pod(const PodWait *wait, const json_t *pod) {
 static int on_awaited_pod_event(const char *type, json_t *pod, void *userdata) {
         PodWait *wait = userdata;
 
-        if (streq(type, "DELETED") ||
-            (is_awaited_pod(wait, pod) && pod_json_is_ready_or_done(pod)))
+        if (streq(type, "DELETED") || (is_awaited_pod(wait, pod) && pod_json_is_ready_or_done(pod)))
                 (void) json_object_del(wait->missing, strna(json_text(pod, "metadata", "uid")));
         return json_object_size(wait->missing) == 0;
 }

@@ -380,16 +380,15 @@ static void on_rollout_event(const PodEvent *event, void *userdata) {
 }
 
 static int build_pod_rollouts(DesiredState *state) {
-        return pod_rollouts_new(
-                &(PodRolloutsConfig){ .event = state->config.event,
-                                      .state_dir = state->config.paths->state_dir,
-                                      .clock = state->config.clock,
-                                      .get_status = get_pod_status,
-                                      .is_excluded = is_rolled_back_as_a_whole,
-                                      .on_recompute_due = on_rollout_due,
-                                      .on_event = on_rollout_event,
-                                      .userdata = state },
-                &state->rollouts);
+        return pod_rollouts_new(&(PodRolloutsConfig){ .event = state->config.event,
+                                                      .state_dir = state->config.paths->state_dir,
+                                                      .clock = state->config.clock,
+                                                      .get_status = get_pod_status,
+                                                      .is_excluded = is_rolled_back_as_a_whole,
+                                                      .on_recompute_due = on_rollout_due,
+                                                      .on_event = on_rollout_event,
+                                                      .userdata = state },
+                                &state->rollouts);
 }
 
 int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {

@@ -167,12 +167,12 @@ static int add_index_source(FetchedManifests *fetched, const SourceConfig *confi
         if (!config)
                 return 0;
         r = add_fetched_source(&fetched->index,
-                                  &(ManifestSourceConfig){ .name = "source",
-                                                           .interval_usec = config->interval_usec,
-                                                           .jitter_usec = config->jitter_usec,
-                                                           .timeout_usec = INDEX_TIMEOUT_USEC,
-                                                           .window = config->download_window,
-                                                           .open_settings = open_index_settings });
+                               &(ManifestSourceConfig){ .name = "source",
+                                                        .interval_usec = config->interval_usec,
+                                                        .jitter_usec = config->jitter_usec,
+                                                        .timeout_usec = INDEX_TIMEOUT_USEC,
+                                                        .window = config->download_window,
+                                                        .open_settings = open_index_settings });
         if (r < 0)
                 return r;
         rollout.event = fetched->config.event;

@@ -40,8 +40,8 @@ static void forget_previous(IndexRollout *rollout) {
 }
 
 static int read_previous_manifest(IndexRollout *rollout, int dir_fd, const char *file) {
-        ManifestObjects *longer = reallocarray(rollout->previous.items, rollout->previous.n + 1,
-                                               sizeof(*longer));
+        ManifestObjects *longer =
+                reallocarray(rollout->previous.items, rollout->previous.n + 1, sizeof(*longer));
         cleanup_free char *data = NULL;
         FileStamp stamp = { 0 };
         size_t length;
@@ -100,8 +100,8 @@ bool index_rollout_uses_image(const IndexRollout *rollout, const char *reference
 
 static void set_unready(IndexReadiness *readiness, const char *kind, const ObjectMeta *metadata,
                         const char *why) {
-        if (asprintf(&readiness->unready, "%s %s/%s: %s", kind, metadata->namespace,
-                     metadata->name, why) < 0)
+        if (asprintf(&readiness->unready, "%s %s/%s: %s", kind, metadata->namespace, metadata->name,
+                     why) < 0)
                 readiness->unready = strdup("out of memory");
 }
 
@@ -168,8 +168,7 @@ static void decide_index(IndexRollout *rollout, const IndexReadiness *readiness,
                 .deadline_usec = manifest_source_deadline_usec(rollout->config.source),
                 .is_ready = !readiness->unready,
                 /* What the index did not change was ready before. */
-                .ready_since =
-                        MAX(steady_from_realtime_usec(clock, readiness->ready_since), since),
+                .ready_since = MAX(steady_from_realtime_usec(clock, readiness->ready_since), since),
                 .agent_started_at = rollout->started_at,
                 .now = steady_now_usec(clock),
         };

@@ -69,8 +69,8 @@ static PodRollout *find_rollout(const PodRollouts *rollouts, const ObjectMeta *m
 /* Takes it, on failure too. 0 or -ENOMEM. */
 static int add_rollout_take(PodRollouts *rollouts, PodRollout *rollout) {
         cleanup_with(pod_rollout_freep) PodRollout *owned = rollout;
-        PodRollout **longer = reallocarray(rollouts->items.items, rollouts->items.n + 1,
-                                           sizeof(*longer));
+        PodRollout **longer =
+                reallocarray(rollouts->items.items, rollouts->items.n + 1, sizeof(*longer));
 
         if (!longer)
                 return -ENOMEM;
@@ -163,7 +163,7 @@ static int copy_good_pod(const PodRollout *rollout, Pod **ret) {
 }
 
 static int replace_by_good_pod(const RolloutPass *pass) {
-        Pod *pod;
+        Pod *pod = NULL;
         int r = pass->rollout->good ? copy_good_pod(pass->rollout, &pod) : 1;
 
         if (r != 0) /* where there is none the manifest's stays */
@@ -175,7 +175,8 @@ static int replace_by_good_pod(const RolloutPass *pass) {
 
 /* ---- what runs ---- */
 
-/* The pod that runs is of the revision in the manifest, and nothing of it is still to be applied. */
+/* The pod that runs is of the revision in the manifest, and nothing of it is still to be applied.
+ */
 static bool runs_tried_revision(const RolloutPass *pass) {
         return actual_pod_is_current(pass->actual) && !pass->actual->successor &&
                streq(rollout_hash_of(pass->actual->pod), pass->rollout->history.tried);
@@ -256,11 +257,11 @@ static int judge_rollout(const RolloutPass *pass) {
 
 /* What runs when the next revision comes, and none was good for long enough: it is the good one. */
 static int keep_running_as_good(const RolloutPass *pass) {
-        const char *hash = pass->actual && pass->actual->pod ? rollout_hash_of(pass->actual->pod)
-                                                             : "";
+        const char *hash =
+                pass->actual && pass->actual->pod ? rollout_hash_of(pass->actual->pod) : "";
 
-        if (!actual_pod_is_current(pass->actual) || !pod_status_is_ready_or_done(&pass->status) || !hash[0] ||
-            streq(hash, rollout_hash_of(pass->desired->pod)))
+        if (!actual_pod_is_current(pass->actual) || !pod_status_is_ready_or_done(&pass->status) ||
+            !hash[0] || streq(hash, rollout_hash_of(pass->desired->pod)))
                 return 0;
         if (!pass->rollout->history.tried[0])
                 pass->rollout->history.number++;

@@ -27,7 +27,7 @@ typedef struct PodRolloutsConfig {
         const SteadyClock *clock;
         /* The status of the pod of that UID; see pod_manager_pod_status(). */
         int (*get_status)(const char *uid, PodStatus *ret, void *userdata);
-        /* Pods are of this source: they have no rollouts of their own. */
+        /* Pods of this source are without rollouts of their own. */
         bool (*is_excluded)(const PodSource *source, void *userdata);
         void (*on_recompute_due)(void *userdata);
         void (*on_event)(const PodEvent *event, void *userdata);
@@ -44,8 +44,8 @@ DEFINE_CLEANUP(PodRollouts *, pod_rollouts_free)
 int pod_rollouts_apply(PodRollouts *rollouts, DesiredPods *desired, const ActualPods *actual,
                        bool holds);
 
-/* The status of a pod may have changed, or it is gone: where its rollout is under way, or is no
- * longer needed, a recomputation is requested. */
+/* The status of a pod may have changed, or it is gone: where its rollout is under way, or the pod
+ * is not desired, a recomputation is requested. */
 void pod_rollouts_on_pod(const PodRollouts *rollouts, const Pod *pod);
 
 /* A rollback would need the image. 'reference' is normal. */

@@ -29,8 +29,8 @@ void rollout_history_done(RolloutHistory *history);
 /* The hash of the revision that a pod is; "": it has none. */
 const char *rollout_hash_of(const Pod *pod);
 
-/* The manifest has this revision. If it is another one than before it is tried, whatever it was
- * rolled back for earlier. True: the history has changed. */
+/* The manifest has this revision. One that differs from the one before is tried, even if it was
+ * rolled back earlier. True: the history has changed. */
 bool rollout_history_set_tried(RolloutHistory *history, const char *hash, uint64_t now);
 
 /* A revision is good: its pod in JSON, which is copied. 0 or -ENOMEM. */
@@ -46,8 +46,8 @@ bool rollout_history_is_settled(const RolloutHistory *history);
 typedef struct RolloutInput {
         const RolloutHistory *history;
         uint64_t deadline_usec;
-        bool is_ready;        /* the pod is of the revision in the manifest, and Ready, */
-        uint64_t ready_since; /* since then; 0 where it has succeeded */
+        bool is_ready;             /* the pod is of the revision in the manifest, and Ready, */
+        uint64_t ready_since;      /* since then; 0 where it has succeeded */
         uint64_t agent_started_at; /* of the clock of 'now' and of the history */
         uint64_t now;
 } RolloutInput;

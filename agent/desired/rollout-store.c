@@ -120,8 +120,7 @@ static int load_history(const RolloutStore *store, int base_fd, const char *key,
                 openat(base_fd, key, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         RolloutHistory history = { 0 };
         cleanup_free char *text = NULL;
-        int r = fd < 0 ? -errno
-                       : checksummed_read_at(fd, "record", ROLLOUT_BYTES_MAX, &text);
+        int r = fd < 0 ? -errno : checksummed_read_at(fd, "record", ROLLOUT_BYTES_MAX, &text);
 
         if (r >= 0)
                 r = rollout_history_parse(text, &history);

@@ -33,8 +33,8 @@ static const char *find_condition_message(const PodStatus *status) {
 
 char *explain_unready_pod(const PodStatus *status) {
         const ContainerStatus *container = find_unready_container(status);
-        const char *message = container ? strna(container->state.message)
-                                        : find_condition_message(status);
+        const char *message =
+                container ? strna(container->state.message) : find_condition_message(status);
         char *text;
 
         if (asprintf(&text, "%s%s%s%s%s%.300s", container ? "container " : "",

@@ -259,8 +259,9 @@ static int check_daemonset_spec(const Decoder *d, const YamlNode *node, const De
                 .decoder = d, .root = node, .path = path, .pod = &own, .reterr = d->reterr
         };
         static int (*const checks[])(const Rules *rules, const DaemonSet *set) = {
-                check_daemonset_metadata, check_set_progress_deadline, check_selector,
-                check_restart_policy,     check_deadline,          check_strategy,
+                check_daemonset_metadata, check_set_progress_deadline,
+                check_selector,           check_restart_policy,
+                check_deadline,           check_strategy,
         };
         int r = d->mode == DECODE_API ? 0 : rules_keep(&rules, check_uid_is_free(&rules, set));
 

@@ -548,8 +548,8 @@ static void add_held_pods(const ManifestEntry *entry, size_t file, HeldPods *hel
 
                 if (!entry->holds[i])
                         continue;
-                held->has_order = held->has_order || string_map_get(&pod->metadata.annotations,
-                                                                    POD_AFTER_ANNOTATION);
+                held->has_order = held->has_order ||
+                                  string_map_get(&pod->metadata.annotations, POD_AFTER_ANNOTATION);
                 held->pods[held->n] = pod;
                 held->files[held->n++] = file;
         }
@@ -570,7 +570,7 @@ static int collect_held_pods(const ManifestTable *table, HeldPods *ret) {
         return 0;
 }
 
-/* Pods that wait for one another are an error of each of their files that has no worse one. */
+/* Pods that wait for one another are an error of each of their files, unless it has a worse one. */
 static int report_order_cycles(const ManifestTable *table, char **errors) {
         cleanup_with(held_pods_done) HeldPods held = { 0 };
         int r = collect_held_pods(table, &held);

@@ -14,9 +14,9 @@ static const char separators[] = ", \t\n";
 /* ---- names ---- */
 
 bool pod_after_next(const Pod *pod, const char **cursor, PodAfterName *ret) {
-        const char *text = *cursor ? *cursor
-                                   : string_map_get(&pod->metadata.annotations,
-                                                    POD_AFTER_ANNOTATION);
+        const char *text =
+                *cursor ? *cursor
+                        : string_map_get(&pod->metadata.annotations, POD_AFTER_ANNOTATION);
         const char *slash;
         size_t n;
 
@@ -156,7 +156,7 @@ static bool has_edge(const OrderGraph *graph, size_t pod, bool is_from) {
         return false;
 }
 
-/* What begins or ends a path is in no cycle; nor then is what is left at its ends. */
+/* What starts or ends a path is not in a cycle; nor then is what is left at its ends. */
 static void remove_ends(OrderGraph *graph) {
         bool has_changed = graph->edges.n > 0;
 

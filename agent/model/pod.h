@@ -533,8 +533,8 @@ int pod_set_uid(Pod *pod);
 int pod_set_config_hash(Pod *pod);
 extern const char config_hash_annotation[];
 
-/* The length of the name without the "-<node>" that the name of a static pod ends in, which its file
- * does not have. */
+/* The length of the name without the "-<node>" that the name of a static pod ends in, which its
+ * file does not have. */
 size_t pod_plain_name_length(const Pod *pod);
 
 /* Annotations that the agent sets itself. */

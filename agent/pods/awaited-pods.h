@@ -2,8 +2,8 @@
 #pragma once
 
 /* What a pod waits for before it starts: the pods that its annotation mainstay.dev/after names (see
- * model/pod-order.h) are to be Ready, or to have succeeded. It applies to each start of the sandbox;
- * a pod that runs is left alone. */
+ * model/pod-order.h) are to be Ready, or to have succeeded. It applies to each start of the
+ * sandbox; a pod that runs is left alone. */
 
 #include "agent/pods/pod-instance.h"
 

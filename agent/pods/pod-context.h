@@ -58,8 +58,8 @@ typedef struct PodContext {
         void (*sum_usage)(const Pod *except, NodeUsage *ret, void *userdata);
         /* Finds a pod that holds a port of the host that the other pod asks for; false: none. */
         bool (*find_port_holder)(const Pod *pod, HostPortHolder *ret, void *userdata);
-        /* Whether the pod may start by its order. If not, the message, which the caller frees, names
-         * what it waits for; NULL: out of memory. */
+        /* Whether the pod may start by its order. If not, the message, which the caller frees,
+         * names what it waits for; NULL: out of memory. */
         PodOrderState (*find_awaited_pods)(const Pod *pod, char **ret_message, void *userdata);
         /* The pod needs pod_worker_step() soon; its status may have changed. */
         void (*on_dirty)(void *owner, void *userdata);
@@ -72,7 +72,7 @@ typedef struct PodContext {
         struct HttpClient *http;       /* for probes and hooks; created at the first use */
         int64_t burstable_milli_cpu;   /* sum of the CPU requests of all Burstable pods */
         unsigned n_awaiting;           /* pods that wait for others */
-        bool is_draining;              /* no pod starts any more */
+        bool is_draining;              /* pods no longer start */
         uint64_t n_containers_started;
         unsigned n_network_checks;
         uint64_t n_containers_restarted;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of pods (mainstay.dev/after): what a pod waits for, who is asked again when that
- * changes, and in which steps pods are stopped. What the annotation means is in model/pod-order.h.
+/* The order of pods (mainstay.dev/after): what a pod waits for, which pods are asked again when
+ * that changes, and in which steps pods are stopped. What the annotation means is in
+ * model/pod-order.h.
  */
 
 #include "agent/model/pod-order.h"
@@ -82,8 +83,7 @@ static PodOrderPresence print_awaited_pods(const PodManager *manager, const Pod 
                 fprintf(out, "%s %.*s/%.*s, which %s",
                         worst == POD_IS_READY ? "waits for" : " and for",
                         (int) name.namespace_length, name.namespace, (int) name.name_length,
-                        name.name,
-                        presence == POD_IS_MISSING ? "does not exist" : "is not ready");
+                        name.name, presence == POD_IS_MISSING ? "does not exist" : "is not ready");
                 worst = MIN(worst, presence);
         }
         return worst;

@@ -34,7 +34,7 @@ typedef struct PodEntry {
         bool is_reported;
         PodOrderPresence presence; /* as pods that wait for it know it */
         size_t stop_step;          /* of the present stage of a node shutdown */
-        bool is_rejection_logged; /* that 'next' does not start during a shutdown */
+        bool is_rejection_logged;  /* that 'next' does not start during a shutdown */
         sd_event_source *retry_timer;
         uint64_t retry_delay_usec; /* of the preflight */
         char *start_error;         /* why 'next' cannot start, as it was logged */
@@ -52,7 +52,7 @@ struct PodManager {
         bool has_swept_orphans;
         const ShutdownStage *stages; /* NULL: no node shutdown is under way */
         size_t n_stages, stage;      /* the one that is being stopped */
-        size_t n_steps, step;        /* of that stage: pods are stopped before what they are after */
+        size_t n_steps, step; /* of that stage: pods are stopped before what they are after */
         sd_event_source *stage_timer;
         void (*on_shut_down)(void *userdata);
         void *shutdown_userdata;

@@ -139,8 +139,7 @@ static int exchange_next_and_current(ManifestSource *source) {
 /* What was rolled back is not used again. */
 static int check_rolled_back(ManifestSource *source, Error *reterr) {
         read_what_is_in_use(source);
-        if (!source->rollback.sha256 ||
-            !streq_ptr(source->rollback.sha256, source->other.sha256))
+        if (!source->rollback.sha256 || !streq_ptr(source->rollback.sha256, source->other.sha256))
                 return 0;
         return error_setf(reterr, EBADMSG, "%s", source->rollback.reason);
 }
@@ -255,8 +254,8 @@ static void on_source_asked(const ChildResult *result, void *userdata) {
 
 static int on_source_timer(sd_event_source *timer, uint64_t usec, void *userdata) {
         ManifestSource *source = userdata;
-        uint64_t wait = source->is_on_trial ? source->config.interval_usec
-                                            : wait_for_window(source);
+        uint64_t wait =
+                source->is_on_trial ? source->config.interval_usec : wait_for_window(source);
 
         if (wait > 0)
                 schedule_source(source, wait);

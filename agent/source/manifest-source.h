@@ -60,8 +60,8 @@ bool manifest_source_is_on_trial(const ManifestSource *source, uint64_t *ret_sin
 int manifest_source_open_previous(const ManifestSource *source);
 
 /* Ends the trial: the index stays, or the one before is in use again, of which on_accepted() and
- * on_status() are called, and that one is never used again. An index before that cannot be used
- * any more leaves all as it is. 'reason' is a message of one line. */
+ * on_status() are called, and that one is never used again. An index before that can no longer be
+ * used leaves all as it is. 'reason' is a message of one line. */
 void manifest_source_end_trial(ManifestSource *source);
 void manifest_source_roll_back(ManifestSource *source, const char *reason);
 

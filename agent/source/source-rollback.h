@@ -2,7 +2,7 @@
 #pragma once
 
 /* What is noted of an index with a progress deadline, in the directory of its source:
- *   current/proven   its pods were ready: it is not rolled back any more
+ *   current/proven   its pods were ready: it is no longer rolled back
  *   rolled-back      the index that was: its digest, and why; it is not used again */
 
 #include "agent/source/source-answer.h"

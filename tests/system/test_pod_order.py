@@ -74,7 +74,7 @@ def test_the_order_holds_for_a_new_agent(node):
     pid = node.init("web")
     node.restart()
     os.unlink(os.path.join(node.data, "db"))
-    node.wait_pod("db", lambda pod: condition(pod, "Ready")["status"] == "False", "is not ready any more")
+    node.wait_pod("db", lambda pod: condition(pod, "Ready")["status"] == "False", "is no longer ready")
     assert node.init("web") == pid and is_running(node.pod("web"))
 
 

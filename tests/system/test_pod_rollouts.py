@@ -126,7 +126,7 @@ def test_what_ran_before_the_deadline_was_given_is_good(node):
     wait_version(node, "1", rolled_back=True)
     node.remove("web")
     node.wait_gone("web")
-    wait(lambda: not glob.glob(f"{node.state}/rollouts/*"), "nothing is known of it any more")
+    wait(lambda: not glob.glob(f"{node.state}/rollouts/*"), "its history is gone")
 
 
 def test_a_first_revision_has_nothing_to_go_back_to(node):

@@ -36,6 +36,7 @@ TEST(without_such_a_container_the_conditions_say_it)
         PodStatus status = { 0 };
 
         expect_why(&status, "the pod is not ready");
-        status.conditions[CONDITION_READY].message = (char[]){ "containers with unready status: [a]" };
+        status.conditions[CONDITION_READY].message =
+                (char[]){ "containers with unready status: [a]" };
         expect_why(&status, "the pod is not ready: containers with unready status: [a]");
 }

@@ -48,15 +48,15 @@ static char *cycle_of_first(const World *world) {
                                    : pod_order_format_cycle(world->list, world->n, next, 0);
 }
 
-#define EXPECT_CYCLE(world, expected)                          \
-        do {                                                   \
+#define EXPECT_CYCLE(world, expected)                            \
+        do {                                                     \
                 cleanup_free char *text = cycle_of_first(world); \
-                EXPECT_STREQ(text, expected);                  \
+                EXPECT_STREQ(text, expected);                    \
         } while (0)
 
 /* "0 1 2": the step of each pod */
 static char *stop_steps(const World *world) {
-        size_t steps[PODS_MAX], n_steps, length;
+        size_t steps[PODS_MAX], n_steps = 0, length;
         char *text = NULL;
         FILE *out = open_memstream(&text, &length);
 
@@ -69,10 +69,10 @@ static char *stop_steps(const World *world) {
         return text;
 }
 
-#define EXPECT_STEPS(world, expected)                      \
-        do {                                               \
+#define EXPECT_STEPS(world, expected)                        \
+        do {                                                 \
                 cleanup_free char *text = stop_steps(world); \
-                EXPECT_STREQ(text, expected);              \
+                EXPECT_STREQ(text, expected);                \
         } while (0)
 
 TEST(a_name_means_a_pod_with_and_without_its_node_and_namespace)
@@ -97,8 +97,10 @@ TEST(names_that_no_pod_can_have_are_refused)
                 { "db, default/cache", "" },
                 { "", "" },
                 { "Db", "must be names of pods such as 'db' or 'default/db', separated by commas" },
-                { "a/b/c", "must be names of pods such as 'db' or 'default/db', separated by commas" },
-                { "/db", "must be names of pods such as 'db' or 'default/db', separated by commas" },
+                { "a/b/c",
+                  "must be names of pods such as 'db' or 'default/db', separated by commas" },
+                { "/db",
+                  "must be names of pods such as 'db' or 'default/db', separated by commas" },
                 { "db, web", "must not name the pod itself" },
         };
 
@@ -147,7 +149,7 @@ TEST(a_pod_that_waits_for_a_cycle_is_not_part_of_it)
         EXPECT_CYCLE(&world, "none");
 }
 
-TEST(a_pod_that_two_wait_for_and_a_missing_one_are_no_cycle)
+TEST(a_pod_that_two_wait_for_and_a_missing_one_are_not_a_cycle)
 {
         cleanup_with(world_done) World world = { 0 };
 
