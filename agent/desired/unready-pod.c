@@ -31,6 +31,12 @@ static const char *find_condition_message(const PodStatus *status) {
         return strna(status->message);
 }
 
+/* What runs is ready: the edit of it was not applied. */
+static const char *find_unready_word(const PodStatus *status) {
+        return status->conditions[CONDITION_READY].is_true ? "not what the manifest says"
+                                                           : "not ready";
+}
+
 char *explain_unready_pod(const PodStatus *status) {
         const ContainerStatus *container = find_unready_container(status);
         const char *message =
@@ -39,8 +45,8 @@ char *explain_unready_pod(const PodStatus *status) {
 
         if (asprintf(&text, "%s%s%s%s%s%.300s", container ? "container " : "",
                      container ? container->name : "the pod is", container ? ": " : " ",
-                     container ? container->state.reason : "not ready", message[0] ? ": " : "",
-                     message) < 0)
+                     container ? container->state.reason : find_unready_word(status),
+                     message[0] ? ": " : "", message) < 0)
                 return NULL;
         for (char *p = text; *p; p++)
                 if ((unsigned char) *p < ' ')

@@ -113,7 +113,9 @@ def test_an_edit_that_replaces_the_pod_goes_back(node):
 def test_an_edit_that_cannot_replace_the_pod_is_given_up(node):
     run_good(node, web("1"))
     pid = node.init("web")
-    node.drop(web("2", image="missing:1", hostPID=True))
+    bad = web("2", image="missing:1", hostPID=True)
+    bad["spec"]["containers"][0]["imagePullPolicy"] = "Never"
+    node.drop(bad)
     pod = wait_version(node, "1", rolled_back=True)
     assert "missing:1" in why(pod)
     assert node.init("web") == pid and pod["status"]["containerStatuses"][0]["restartCount"] == 0

@@ -31,6 +31,16 @@ TEST(the_first_container_that_is_not_ready_is_named_in_one_line)
         expect_why(&status, "container c: ErrImagePull");
 }
 
+TEST(an_edit_that_was_not_applied_is_not_called_unready)
+{
+        PodStatus status = { 0 };
+
+        status.conditions[CONDITION_READY].is_true = true;
+        expect_why(&status, "the pod is not what the manifest says");
+        status.conditions[CONDITION_EDIT_PENDING].message = (char[]){ "it cannot start" };
+        expect_why(&status, "the pod is not what the manifest says: it cannot start");
+}
+
 TEST(without_such_a_container_the_conditions_say_it)
 {
         PodStatus status = { 0 };
