@@ -23,15 +23,16 @@
 
 typedef struct PodWait {
         const char *socket;
-        const char *key;  /* of the annotation or label */
+        const char *key;  /* of the annotation */
         uint64_t end;     /* boot time; USEC_INFINITY: there is none */
-        bool needs_ready; /* the agent must have acted on its manifests */
+        bool is_critical; /* or of the label; and the agent must have acted on its manifests */
         json_t *missing;  /* names of pods that are not ready yet, by their UIDs */
 } PodWait;
 
 static bool is_awaited_pod(const PodWait *wait, const json_t *pod) {
         return streq_ptr(json_text(pod, "metadata", "annotations", wait->key), "true") ||
-               streq_ptr(json_text(pod, "metadata", "labels", wait->key), "true");
+               (wait->is_critical &&
+                streq_ptr(json_text(pod, "metadata", "labels", wait->key), "true"));
 }
 
 /* 1 when all have been seen ready. */
@@ -46,7 +47,7 @@ static int on_awaited_pod_event(const char *type, json_t *pod, void *userdata) {
 static int check_agent_is_ready(const PodWait *wait, Error *reterr) {
         cleanup_free char *text = NULL;
 
-        return wait->needs_ready ? client_get(wait->socket, "/readyz", &text, reterr) : 0;
+        return wait->is_critical ? client_get(wait->socket, "/readyz", &text, reterr) : 0;
 }
 
 /* The number of pods that are not ready, or -errno. */
@@ -112,7 +113,7 @@ int run_wait(const Options *options) {
                          .key = options->critical ? "mainstay.dev/critical"
                                                   : "mainstay.dev/bootstrap",
                          .end = USEC_INFINITY,
-                         .needs_ready = options->critical,
+                         .is_critical = options->critical,
                          .missing = missing };
         uint64_t timeout;
 

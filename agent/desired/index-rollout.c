@@ -27,6 +27,7 @@ typedef struct IndexReadiness {
         const ActualPods *actual;
         uint64_t ready_since; /* the latest; realtime */
         char *unready;        /* what is not ready, and why; NULL: all is */
+        bool is_unknown;      /* a new agent has to find out first what runs */
 } IndexReadiness;
 
 /* ---- the index before ---- */
@@ -115,6 +116,7 @@ static void check_running_pod(IndexReadiness *readiness, const DesiredPod *desir
 
         if (config->get_status(actual->pod->metadata.uid, &status, config->userdata) < 0)
                 status = (PodStatus){ 0 };
+        readiness->is_unknown = readiness->is_unknown || status.is_syncing;
         if (is_revision && pod_status_is_ready_or_done(&status)) {
                 readiness->ready_since = MAX(readiness->ready_since,
                                              status.conditions[CONDITION_READY].last_transition);
@@ -200,11 +202,13 @@ void index_rollout_judge(IndexRollout *rollout, const DesiredPods *desired,
         (void) sd_event_source_set_enabled(rollout->timer, SD_EVENT_OFF);
         if (!manifest_source_is_on_trial(rollout->config.source, &since) || desired->is_incomplete)
                 return;
-        for (size_t i = 0; i < desired->pods.n && !readiness.unready; i++)
+        for (size_t i = 0; i < desired->pods.n && !readiness.unready && !readiness.is_unknown; i++)
                 check_desired_pod(&readiness, &desired->pods.items[i]);
         check_daemonsets(&readiness);
         /* If the clock was set back, it may have been fetched at a time that is still to come. */
-        decide_index(rollout, &readiness, steady_from_realtime_usec(rollout->config.clock, since));
+        if (!readiness.is_unknown)
+                decide_index(rollout, &readiness,
+                             steady_from_realtime_usec(rollout->config.clock, since));
         free(readiness.unready);
 }
 

@@ -287,7 +287,8 @@ static int follow_rollout(RolloutPass *pass, bool holds) {
                 return r;
         if (rollout_history_set_tried(history, hash, pass->now))
                 rollout_store_write(pass->rollouts->store, history);
-        r = holds ? 0 : judge_rollout(pass);
+        /* A new agent has to find out first what runs. */
+        r = holds || pass->status.is_syncing ? 0 : judge_rollout(pass);
         if (r >= 0 && rollout_history_is_failed(history))
                 r = replace_by_good_pod(pass);
         return r;

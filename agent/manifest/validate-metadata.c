@@ -47,7 +47,8 @@ static int check_annotations(const Rules *rules, const StringMap *annotations) {
 
 /* Mainstay's own annotation, which Kubernetes does not validate. */
 static int check_own_annotations(const Rules *rules, const StringMap *annotations) {
-        static const char *const keys[] = { "mainstay.dev/bootstrap", "mainstay.dev/journal-logs" };
+        static const char *const keys[] = { "mainstay.dev/bootstrap", "mainstay.dev/critical",
+                                            "mainstay.dev/journal-logs" };
         char excerpted[EXCERPT_SIZE];
 
         for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
