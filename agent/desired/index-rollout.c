@@ -106,18 +106,23 @@ static void set_unready(IndexReadiness *readiness, const char *kind, const Objec
                 readiness->unready = strdup("out of memory");
 }
 
+/* Which revision the pod of a DaemonSet is, its controller knows; see check_daemonsets(). */
+static bool is_desired_revision(const DesiredPod *desired, const ActualPod *actual) {
+        return actual_pod_is_current(actual) && !actual->successor &&
+               (object_controller(&desired->pod->metadata) ||
+                streq(rollout_hash_of(actual->pod), rollout_hash_of(desired->pod)));
+}
+
 static void check_running_pod(IndexReadiness *readiness, const DesiredPod *desired,
                               const ActualPod *actual) {
         const IndexRolloutConfig *config = &readiness->rollout->config;
         cleanup_with(pod_status_done) PodStatus status = { 0 };
         cleanup_free char *why = NULL;
-        bool is_revision = actual_pod_is_current(actual) && !actual->successor &&
-                           streq(rollout_hash_of(actual->pod), rollout_hash_of(desired->pod));
 
         if (config->get_status(actual->pod->metadata.uid, &status, config->userdata) < 0)
                 status = (PodStatus){ 0 };
         readiness->is_unknown = readiness->is_unknown || status.is_syncing;
-        if (is_revision && pod_status_is_ready_or_done(&status)) {
+        if (is_desired_revision(desired, actual) && pod_status_is_ready_or_done(&status)) {
                 readiness->ready_since = MAX(readiness->ready_since,
                                              status.conditions[CONDITION_READY].last_transition);
                 return;
@@ -126,12 +131,11 @@ static void check_running_pod(IndexReadiness *readiness, const DesiredPod *desir
         set_unready(readiness, "pod", &desired->pod->metadata, strna(why));
 }
 
-/* Pods of DaemonSets are their controller's matter. */
 static void check_desired_pod(IndexReadiness *readiness, const DesiredPod *desired) {
         const ObjectMeta *metadata = &desired->pod->metadata;
         const ActualPod *actual = actual_pods_find(readiness->actual, metadata);
 
-        if (desired->source.kind != POD_SOURCE_INDEX || object_controller(metadata))
+        if (desired->source.kind != POD_SOURCE_INDEX)
                 return;
         if (actual && actual->pod)
                 check_running_pod(readiness, desired, actual);

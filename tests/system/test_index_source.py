@@ -463,7 +463,8 @@ def test_a_daemonset_that_is_not_available_rolls_the_index_back(make_sourced, ma
     run_first(node, index)
     index.write({"web.yaml": specs.pod("web"), "db.yaml": labelled("db", "2"),
                  "logd.yaml": specs.daemonset("logd", specs.container(script="exit 1"))}, **DEADLINE)
-    wait_back(node, "daemonset default/logd: its pod is not available")
+    wait_back(node, "")
+    assert "default/logd" in condition(node)["message"]
 
 
 def test_an_index_that_is_ready_in_time_stays_and_is_followed(make_sourced, make_nginx, index):
