@@ -120,6 +120,7 @@ static void on_pod_changed(const Pod *pod, bool is_new, bool is_gone, void *user
         if (is_gone)
                 image_store_check_disk_usage(agent->images);
         daemonset_controller_on_pod(agent->daemonset_controller, pod, is_new, is_gone);
+        desired_state_on_pod(agent->desired, pod);
         if (agent->apiserver)
                 apiserver_on_pod(agent->apiserver, pod, is_gone);
         if (!agent->http_server || !http_server_has_pod_watchers(agent->http_server))
@@ -275,6 +276,7 @@ static int build_desired_state(Agent *agent) {
                 .paths = &agent->paths,
                 .config = &agent->config,
                 .node_name = agent->node.name,
+                .clock = &agent->clock,
                 .objects = &agent->bundle_config.objects,
                 .pod_manager = agent->pod_manager,
                 .eviction_manager = agent->eviction_manager,
@@ -282,6 +284,7 @@ static int build_desired_state(Agent *agent) {
                                 .warnings = daemonset_controller_warnings,
                                 .explain_stop = daemonset_controller_explain_stop,
                                 .claim_record = daemonset_controller_claim_record,
+                                .find_unready = daemonset_controller_find_unready,
                                 .userdata = agent->daemonset_controller },
                 .on_event = agent_on_event,
                 .on_recomputed = on_desired_pods_recomputed,
@@ -330,9 +333,11 @@ static int build_node_shutdown_manager(Agent *agent) {
 
 /* While there is no pod manager it is not known which pods there are. */
 static bool is_image_used_by_pods(const char *reference, void *userdata) {
-        PodManager *pod_manager = ((Agent *) userdata)->pod_manager;
+        const Agent *agent = userdata;
 
-        return !pod_manager || pod_manager_uses_image(pod_manager, reference);
+        return !agent->pod_manager || !agent->desired ||
+               pod_manager_uses_image(agent->pod_manager, reference) ||
+               desired_state_uses_image(agent->desired, reference);
 }
 
 static int open_image_store(Agent *agent, Error *reterr) {
@@ -489,6 +494,8 @@ static int on_drain_timer(sd_event_source *source, uint64_t usec, void *userdata
         if (pod_manager_is_empty(agent->pod_manager) &&
             (!agent->systemd || systemd_client_is_idle(agent->systemd)))
                 return sd_event_exit(agent->event, 0);
+        if (desired_state_drain(agent->desired) < 0)
+                log_error("Cannot stop all pods yet: out of memory");
         (void) sd_event_source_set_time_relative(source, DRAIN_POLL_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

@@ -60,7 +60,9 @@ typedef struct Options {
         bool wait;
         const char *grace_period;
 
-        bool bootstrap;
+        bool bootstrap; /* of `wait` */
+        bool critical;
+        const char *timeout;
 
         const char *key; /* files and keys of `source` */
         const char *keys;
@@ -68,6 +70,7 @@ typedef struct Options {
         const char *fleet;
         const char *number;
         const char *expires;
+        const char *progress_deadline;
 
         char *const *words; /* the arguments that are not options; NULL-terminated */
         size_t n_words;

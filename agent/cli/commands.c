@@ -42,7 +42,7 @@ static const Option logs_options[] = {
 };
 
 static const Option rollout_options[] = {
-        OPTION("namespace",   'n', "NAMESPACE", "namespace of the DaemonSet (default: default)", namespace),
+        OPTION("namespace",   'n', "NAMESPACE", "namespace of the DaemonSet or pod (default: default)", namespace),
         OPTION("revision",    0,   "NUMBER",    "history: show the pod template of a revision", revision),
         OPTION("to-revision", 0,   "NUMBER",    "undo: roll back to a revision (default: the previous one)", to_revision),
 };
@@ -103,6 +103,8 @@ static const Option debug_options[] = {
 
 static const Option wait_options[] = {
         OPTION("bootstrap", 0, NULL, "wait for all pods with the annotation mainstay.dev/bootstrap", bootstrap),
+        OPTION("critical",  0, NULL, "wait for all pods with the annotation or label mainstay.dev/critical", critical),
+        OPTION("timeout",   0, "DURATION", "fail after a duration, such as 30s or 5m (default: never)", timeout),
 };
 
 static const Option images_options[] = {
@@ -120,6 +122,7 @@ static const Option source_options[] = {
         OPTION("number",    0, "NUMBER",  "sign: number of the index (default: one more than that of the present one)", number),
         OPTION("expires",   0, "WHEN",    "sign: until when nodes take it, as a time, or in days (default: 90d)", expires),
         OPTION("next-keys", 0, "KEYS", "sign: public keys, separated by commas; one must sign the next index (default: as before)", next_keys),
+        OPTION("progress-deadline-seconds", 0, "SECONDS", "sign: the index before is used again where not all is ready by then", progress_deadline),
         OPTION("keys",      0, "KEYS", "verify: public keys, separated by commas; one must have signed it", keys),
 };
 
@@ -134,7 +137,7 @@ const Command commands[] = {
           exec_options, N_ELEMENTS(exec_options), run_exec },
         { "attach", "POD", "attach to a running container",
           attach_options, N_ELEMENTS(attach_options), run_attach },
-        { "rollout", "history|status|undo|restart daemonset/NAME", "show, undo or restart the rollout of a DaemonSet",
+        { "rollout", "history|status|undo|restart daemonset/NAME | status pod/NAME", "show, undo or restart the rollout of a DaemonSet, or show that of a pod",
           rollout_options, N_ELEMENTS(rollout_options), run_rollout },
         { "cp", "FROM TO", "copy files and directories to or from a container",
           cp_options, N_ELEMENTS(cp_options), run_cp },
@@ -144,7 +147,7 @@ const Command commands[] = {
           match_options, N_ELEMENTS(match_options), run_match },
         { "delete", "pod|daemonset NAME...", "stop pods, which are then started again, or remove DaemonSets with their files",
           delete_options, N_ELEMENTS(delete_options), run_delete },
-        { "wait", "--bootstrap", "wait until the bootstrap pods are ready",
+        { "wait", "--bootstrap|--critical", "wait until the bootstrap pods, or the critical ones, are ready",
           wait_options, N_ELEMENTS(wait_options), run_wait },
         { "images", "[ls | pull IMAGE... | import FILE... | export IMAGE FILE | rm IMAGE... | prune | verify | repair]",
           "list, pull, import, export, verify or remove images",

@@ -45,6 +45,17 @@ static bool is_pod_named(const PodFilter *filter, const json_t *pod) {
         return filter->n_names == 0;
 }
 
+bool pod_json_is_ready_or_done(const json_t *pod) {
+        json_t *conditions = json_at(pod, "status", "conditions"), *condition;
+        size_t i;
+
+        json_array_foreach(conditions, i, condition)
+                if (streq_ptr(json_text(condition, "type"), "Ready") &&
+                    streq_ptr(json_text(condition, "status"), "True"))
+                        return true;
+        return streq_ptr(json_text(pod, "status", "phase"), "Succeeded");
+}
+
 bool pod_filter_matches(const PodFilter *filter, const json_t *pod) {
         if (filter->namespace &&
             !streq_ptr(json_text(pod, "metadata", "namespace"), filter->namespace))

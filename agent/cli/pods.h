@@ -38,6 +38,9 @@ void pod_filter_done(PodFilter *filter);
 /* True where 'name' refers to the pod: its name, or its name without the node suffix. */
 bool pod_is_called(const json_t *pod, const char *name);
 
+/* True where it is Ready, or has succeeded and never becomes Ready again. */
+bool pod_json_is_ready_or_done(const json_t *pod);
+
 bool pod_filter_matches(const PodFilter *filter, const json_t *pod);
 
 /* Requests all pods and returns those that match, sorted by namespace and name, each with its

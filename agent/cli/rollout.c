@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `mainstay rollout`: history, status, undo and restart of a DaemonSet. */
+/* `mainstay rollout`: history, status, undo and restart of a DaemonSet; status of a pod. */
 
 #include "agent/cli/cli.h"
 
@@ -8,6 +8,7 @@
 #include "agent/cli/daemonsets.h"
 #include "agent/cli/describe-template.h"
 #include "agent/cli/resources.h"
+#include "agent/cli/rollout-pod.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 
@@ -240,7 +241,7 @@ int run_rollout(const Options *options) {
                                  .namespace = options->namespace ? options->namespace : "default" };
         cleanup_error Error error = ERROR_NULL;
         char *const *names = NULL;
-        ApiResource resource;
+        ApiResource resource = API_RESOURCE_DAEMONSETS;
         size_t n_names = 0, verb;
         int status, r;
 
@@ -252,8 +253,9 @@ int run_rollout(const Options *options) {
         rest.n_words--;
         if (status == STATUS_OK)
                 status = parse_api_resource(&rest, "rollout",
-                                            API_RESOURCE_BIT(API_RESOURCE_DAEMONSETS), &resource,
-                                            &names, &n_names);
+                                            API_RESOURCE_BIT(API_RESOURCE_DAEMONSETS) |
+                                                    API_RESOURCE_BIT(API_RESOURCE_PODS),
+                                            &resource, &names, &n_names);
         if (status == STATUS_OK)
                 status = check_revision_options(options);
         if (status != STATUS_OK)
@@ -262,6 +264,10 @@ int run_rollout(const Options *options) {
                 return fail_usage("a name is required: 'mainstay rollout %s daemonset/NAME'",
                                   verbs[verb].word);
         target.name = strip_resource_prefix(names[0]);
-        r = verbs[verb].run(&target, &error);
+        if (resource == API_RESOURCE_PODS && verbs[verb].run != show_rollout_status)
+                return fail_usage("of a pod there is only 'mainstay rollout status pod/NAME'");
+        r = resource == API_RESOURCE_PODS
+                    ? show_pod_rollout_status(options, target.namespace, target.name, &error)
+                    : verbs[verb].run(&target, &error);
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }

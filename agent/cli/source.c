@@ -156,6 +156,23 @@ static int choose_expiry(const char *text, char ret[RFC3339_SIZE], Error *reterr
         return 0;
 }
 
+/* NULL: there is none. 0 or -errno with a message. */
+static int choose_deadline(const char *text, json_t **ret, Error *reterr) {
+        json_int_t seconds;
+        char *end;
+
+        *ret = NULL;
+        if (!text)
+                return 0;
+        seconds = strtoll(text, &end, 10);
+        if (*end || seconds <= 0 || seconds > SOURCE_DEADLINE_SECONDS_MAX)
+                return error_setf(reterr, EINVAL,
+                                  "--progress-deadline-seconds: must be a number between 1 and %d",
+                                  SOURCE_DEADLINE_SECONDS_MAX);
+        *ret = json_integer(seconds);
+        return *ret ? 0 : -ENOMEM;
+}
+
 static json_t *split_key_list(const char *text) {
         cleanup_free char *copy = text ? strdup(text) : NULL;
         json_t *array = copy ? json_array() : NULL;
@@ -167,16 +184,18 @@ static json_t *split_key_list(const char *text) {
 }
 
 static char *make_index_text(const IndexMaker *maker, Error *reterr) {
-        cleanup_json json_t *json = NULL;
+        cleanup_json json_t *json = NULL, *deadline = NULL;
         char expires[RFC3339_SIZE];
         json_int_t number;
 
         if (choose_index_number(maker, &number, reterr) < 0 ||
-            choose_expiry(maker->options->expires, expires, reterr) < 0)
+            choose_expiry(maker->options->expires, expires, reterr) < 0 ||
+            choose_deadline(maker->options->progress_deadline, &deadline, reterr) < 0)
                 return NULL;
-        json = json_pack("{s:i, s:s, s:I, s:s, s:O, s:o*}", "format", 1, "fleet",
+        json = json_pack("{s:i, s:s, s:I, s:s, s:O, s:o*, s:O*}", "format", 1, "fleet",
                          maker->options->fleet, "number", number, "expires", expires, "files",
-                         maker->files, "keys", split_key_list(maker->options->next_keys));
+                         maker->files, "keys", split_key_list(maker->options->next_keys),
+                         "progressDeadlineSeconds", deadline);
         return json ? json_dumps(json, JSON_INDENT(1)) : NULL;
 }
 

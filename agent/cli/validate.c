@@ -5,6 +5,7 @@
 
 #include "agent/cli/input.h"
 #include "agent/cli/words.h"
+#include "agent/model/pod-order.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 
@@ -16,12 +17,19 @@
 /* The node's name is a suffix of pod names; it is removed in output. */
 #define NODE_NAME "node"
 
-/* Objects of earlier files, as "pod namespace/name" and the file, alternating. */
+/* Objects of earlier files, as "pod namespace/name" and the file, alternating; and the pods of
+ * files without errors, with the file of each. */
 typedef struct SeenObjects {
         char **objects;
+        LIST_OF(Pod *) pods;
+        char **files;
 } SeenObjects;
 
 static void seen_objects_done(SeenObjects *seen) {
+        for (size_t i = 0; i < seen->pods.n; i++)
+                pod_free(seen->pods.items[i]);
+        free(seen->pods.items);
+        strv_free(seen->files);
         strv_free(seen->objects);
 }
 
@@ -121,6 +129,40 @@ static int report_valid_objects(const char *file, const ManifestObjects *objects
         return result;
 }
 
+/* Takes the pods of the file. 0 or -ENOMEM. */
+static int keep_pods(const char *file, ManifestObjects *objects, SeenObjects *seen) {
+        Pod **longer =
+                reallocarray(seen->pods.items, seen->pods.n + objects->pods.n + 1, sizeof(*longer));
+
+        if (!longer)
+                return -ENOMEM;
+        seen->pods.items = longer;
+        for (size_t i = 0; i < objects->pods.n; i++) {
+                if (strv_append(&seen->files, file) < 0)
+                        return -ENOMEM;
+                longer[seen->pods.n++] = TAKE_PTR(objects->pods.items[i]);
+        }
+        return 0;
+}
+
+/* Pods of all files that wait for one another: 0, or -errno after an error was printed. */
+static int check_pod_cycles(const SeenObjects *seen) {
+        const Pod *const *pods = (const Pod *const *) seen->pods.items;
+        cleanup_free size_t *next = calloc(seen->pods.n + 1, sizeof(*next));
+        int r = next ? pod_order_find_cycles(pods, seen->pods.n, next) : -ENOMEM, result = r;
+
+        for (size_t i = 0; r >= 0 && i < seen->pods.n; i++) {
+                cleanup_free char *text = NULL;
+
+                if (next[i] == seen->pods.n)
+                        continue;
+                text = pod_order_explain_cycle(seen->files[i], pods, seen->pods.n, next, i);
+                print_line(stderr, "error: %s", strna(text));
+                result = -EINVAL;
+        }
+        return result;
+}
+
 /* 0, or -errno after an error was printed. */
 static int validate_file(const char *file, SeenObjects *seen) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
@@ -135,7 +177,8 @@ static int validate_file(const char *file, SeenObjects *seen) {
                         print_line(stderr, "error: %s: %s", input_name(file), strerror(-r));
                 return r;
         }
-        return report_valid_objects(input_name(file), &objects, seen);
+        r = report_valid_objects(input_name(file), &objects, seen);
+        return r < 0 ? r : keep_pods(input_name(file), &objects, seen);
 }
 
 int run_validate(const Options *options) {
@@ -148,5 +191,7 @@ int run_validate(const Options *options) {
         for (size_t i = 0; i < options->n_words; i++)
                 if (validate_file(options->words[i], &seen) < 0)
                         status = STATUS_FAILED;
+        if (check_pod_cycles(&seen) < 0)
+                status = STATUS_FAILED;
         return status;
 }

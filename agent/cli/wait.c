@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `mainstay wait`: waits until the bootstrap pods are ready. */
+/* `mainstay wait`: waits until the bootstrap pods, or the critical ones, are ready. */
 
 #include "agent/cli/cli.h"
 
@@ -8,80 +8,124 @@
 #include "agent/cli/watch.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/macros.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <time.h>
 
-/* wait --bootstrap: until all pods with the bootstrap annotation are Ready. mainstay-ready.service
- * runs it, so that systemd can order other units after them. */
+/* wait --bootstrap, --critical: until all pods with that annotation, or label, are Ready.
+ * mainstay-ready.service and mainstay-healthy.service run it, so that systemd can order other units
+ * after them. */
 
-typedef struct BootstrapWait {
+#define RETRY_USEC (200 * USEC_PER_MSEC)
+
+typedef struct PodWait {
         const char *socket;
-        json_t *missing; /* UIDs of pods that are not ready yet */
-} BootstrapWait;
+        const char *key;  /* of the annotation */
+        uint64_t end;     /* boot time; USEC_INFINITY: there is none */
+        bool is_critical; /* or of the label; and the agent must have acted on its manifests */
+        json_t *missing;  /* names of pods that are not ready yet, by their UIDs */
+} PodWait;
 
-static bool is_bootstrap_pod(const json_t *pod) {
-        return streq_ptr(json_text(pod, "metadata", "annotations", "mainstay.dev/bootstrap"),
-                         "true");
-}
-
-/* A pod that has completed never becomes Ready again. */
-static bool is_pod_ready_or_done(const json_t *pod) {
-        json_t *conditions = json_at(pod, "status", "conditions"), *condition;
-        size_t i;
-
-        json_array_foreach(conditions, i, condition)
-                if (streq_ptr(json_text(condition, "type"), "Ready") &&
-                    streq_ptr(json_text(condition, "status"), "True"))
-                        return true;
-        return streq_ptr(json_text(pod, "status", "phase"), "Succeeded");
+static bool is_awaited_pod(const PodWait *wait, const json_t *pod) {
+        return streq_ptr(json_text(pod, "metadata", "annotations", wait->key), "true") ||
+               (wait->is_critical &&
+                streq_ptr(json_text(pod, "metadata", "labels", wait->key), "true"));
 }
 
 /* 1 when all have been seen ready. */
-static int on_bootstrap_pod_event(const char *type, json_t *pod, void *userdata) {
-        BootstrapWait *wait = userdata;
+static int on_awaited_pod_event(const char *type, json_t *pod, void *userdata) {
+        PodWait *wait = userdata;
 
-        if (streq(type, "DELETED") || (is_bootstrap_pod(pod) && is_pod_ready_or_done(pod)))
+        if (streq(type, "DELETED") || (is_awaited_pod(wait, pod) && pod_json_is_ready_or_done(pod)))
                 (void) json_object_del(wait->missing, strna(json_text(pod, "metadata", "uid")));
         return json_object_size(wait->missing) == 0;
 }
 
+static int check_agent_is_ready(const PodWait *wait, Error *reterr) {
+        cleanup_free char *text = NULL;
+
+        return wait->is_critical ? client_get(wait->socket, "/readyz", &text, reterr) : 0;
+}
+
 /* The number of pods that are not ready, or -errno. */
-static int check_bootstrap_pods(BootstrapWait *wait, Error *reterr) {
+static int check_awaited_pods(PodWait *wait, Error *reterr) {
         cleanup_json json_t *pods = NULL;
         json_t *pod;
         size_t i;
-        int r = pods_fetch(wait->socket, &(PodFilter){ 0 }, &pods, reterr);
+        int r = check_agent_is_ready(wait, reterr);
 
+        (void) json_object_clear(wait->missing);
+        if (r >= 0)
+                r = pods_fetch(wait->socket, &(PodFilter){ 0 }, &pods, reterr);
         if (r < 0)
                 return r;
-        (void) json_object_clear(wait->missing);
         json_array_foreach(pods, i, pod)
-                if (is_bootstrap_pod(pod) && !is_pod_ready_or_done(pod))
-                        (void) json_object_set_new(wait->missing,
-                                                   strna(json_text(pod, "metadata", "uid")),
-                                                   json_true());
+                if (is_awaited_pod(wait, pod) && !pod_json_is_ready_or_done(pod))
+                        (void) json_object_set(wait->missing,
+                                               strna(json_text(pod, "metadata", "uid")),
+                                               json_at(pod, "metadata", "name"));
         return (int) json_object_size(wait->missing);
+}
+
+/* Says what is missing, or what is wrong with the agent. */
+static int fail_timeout(const PodWait *wait, const Error *error, int r) {
+        const char *uid;
+        json_t *name;
+
+        json_object_foreach(wait->missing, uid, name)
+                print_line(stderr, "error: pod %s is not ready", strna(json_string_value(name)));
+        if (r < 0)
+                print_line(stderr, "error: %s", error_message(error, r));
+        return STATUS_FAILED;
+}
+
+static void sleep_a_moment(void) {
+        (void) nanosleep(&(struct timespec){ .tv_nsec = RETRY_USEC * 1000 }, NULL);
+}
+
+static int wait_for_pods(PodWait *wait) {
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        /* Pods that were ready may have stopped being ready by the time the last one is. */
+        while ((r = check_awaited_pods(wait, &error)) != 0 && r != -ENOMEM) {
+                if (now_boottime_usec() >= wait->end)
+                        return fail_timeout(wait, &error, r);
+                if (r > 0 && wait->end == USEC_INFINITY)
+                        r = watch_objects(wait->socket, "/pods?watch=1", on_awaited_pod_event, wait,
+                                          &error);
+                else
+                        r = -EAGAIN;
+                /* The agent does not respond, it may be restarting; or there is a time limit. */
+                if (r < 0)
+                        sleep_a_moment();
+                error_done(&error);
+        }
+        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }
 
 int run_wait(const Options *options) {
         cleanup_json json_t *missing = json_object();
-        BootstrapWait wait = { .socket = options->socket, .missing = missing };
-        cleanup_error Error error = ERROR_NULL;
-        int r;
+        PodWait wait = { .socket = options->socket,
+                         .key = options->critical ? "mainstay.dev/critical"
+                                                  : "mainstay.dev/bootstrap",
+                         .end = USEC_INFINITY,
+                         .is_critical = options->critical,
+                         .missing = missing };
+        uint64_t timeout;
 
-        if (options->n_words > 0 || !options->bootstrap)
-                return fail_usage("the only form is 'mainstay wait --bootstrap'");
-        /* Pods that were ready may have stopped being ready by the time the last one is. */
-        while ((r = check_bootstrap_pods(&wait, &error)) != 0 && r != -ENOMEM) {
-                if (r > 0)
-                        r = watch_objects(wait.socket, "/pods?watch=1", on_bootstrap_pod_event,
-                                          &wait, &error);
-                /* The agent does not respond; it may be restarting. */
-                if (r < 0)
-                        (void) nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
-                error_done(&error);
+        if (options->n_words > 0 || options->bootstrap == options->critical)
+                return fail_usage(
+                        "the forms are 'mainstay wait --bootstrap' and 'mainstay wait --critical'");
+        if (options->timeout) {
+                if (parse_duration(options->timeout, &timeout) < 0)
+                        return fail_usage("--timeout must be a duration such as 30s or 5m, not "
+                                          "'%s'",
+                                          options->timeout);
+                wait.end = now_boottime_usec() + timeout;
         }
-        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
+        return wait_for_pods(&wait);
 }

@@ -322,6 +322,20 @@ char *daemonset_controller_explain_stop(const PodSource *source, const Pod *pod,
         return state ? daemonset_state_explain_stop(&controller->pass, state, pod) : NULL;
 }
 
+const DaemonSet *daemonset_controller_find_unready(PodSourceKind kind, void *userdata) {
+        const DaemonSetController *controller = userdata;
+
+        for (size_t i = 0; i < controller->n_sets; i++) {
+                const DaemonSetState *state = controller->sets[i];
+
+                if (daemonset_state_is_desired(state, controller->pass.generation) &&
+                    daemonset_state_source(state)->kind == kind &&
+                    !daemonset_state_is_rolled_out(state))
+                        return daemonset_state_set(state);
+        }
+        return NULL;
+}
+
 /* ---- between passes ---- */
 
 void daemonset_controller_on_pod(DaemonSetController *controller, const Pod *pod, bool is_new,

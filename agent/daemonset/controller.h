@@ -59,6 +59,10 @@ int daemonset_controller_add_pods(const DesiredDaemonSets *sets, DesiredPods *de
  * is not of a known set. */
 char *daemonset_controller_explain_stop(const PodSource *source, const Pod *pod, void *userdata);
 
+/* After a pass: a set of that kind of source that is to run here, and of which the revision in its
+ * manifest is not available, or was rolled back; NULL: there is none. */
+const DaemonSet *daemonset_controller_find_unready(PodSourceKind kind, void *userdata);
+
 /* Prints the sets, their plans and the next pass for `mainstay debug dump`. */
 void daemonset_controller_dump(const DaemonSetController *controller, FILE *out);
 

@@ -162,6 +162,13 @@ static bool is_automatic_rollback(const DaemonSetHistory *history) {
                strncmp(history->pin_reason, ROLLED_BACK_PREFIX, strlen(ROLLED_BACK_PREFIX)) == 0;
 }
 
+bool daemonset_state_is_rolled_out(const DaemonSetState *state) {
+        if (state->decision.verdict != DAEMONSET_SHOULD_RUN)
+                return true;
+        return state->plan.is_settled && state->plan.is_available &&
+               !is_automatic_rollback(&state->history);
+}
+
 char *daemonset_state_to_json(const DaemonSetState *state) {
         cleanup_free char *source = print_daemonset_source(&state->source);
         const DaemonSetHistory *history = &state->history;

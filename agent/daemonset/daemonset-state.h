@@ -70,6 +70,9 @@ void daemonset_state_clear_orphaning(DaemonSetState *state, const char *state_di
 
 /* ---- status and rollouts ---- */
 
+/* It does not run here, or the pod of the revision in its manifest is available. */
+bool daemonset_state_is_rolled_out(const DaemonSetState *state);
+
 /* As a v1.DaemonSet with its status; the caller frees it, NULL: out of memory. */
 char *daemonset_state_to_json(const DaemonSetState *state);
 

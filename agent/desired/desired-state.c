@@ -7,7 +7,9 @@
 #include "agent/desired/diff-desired-pods.h"
 #include "agent/desired/fetched-manifests.h"
 #include "agent/desired/manifest-problems.h"
+#include "agent/desired/pod-rollouts.h"
 #include "agent/desired/stop-reason.h"
+#include "agent/model/pod-order.h"
 #include "agent/pods/pod-classes.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -22,6 +24,7 @@ struct DesiredState {
         DesiredStateConfig config;
         ManifestDirectory *manifests;
         FetchedManifests *fetched;
+        PodRollouts *rollouts;
         ManifestProblems *problems;
         sd_event_source *recompute_source;
         unsigned data_generation; /* of the objects when pods were notified last */
@@ -173,6 +176,14 @@ static void notify_changed_objects(DesiredState *state) {
 }
 
 /* What was collected borrows from the sources, so nothing is kept from one pass to the next. */
+static int follow_rollouts(DesiredState *state, DesiredPods *desired, const ActualPods *actual) {
+        bool holds = pod_manager_is_shutting_down(state->config.pod_manager);
+
+        if (!holds)
+                index_rollout_judge(fetched_manifests_rollout(state->fetched), desired, actual);
+        return pod_rollouts_apply(state->rollouts, desired, actual, holds);
+}
+
 static int update_desired_pods(DesiredState *state) {
         cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
         cleanup_with(actual_pods_done) ActualPods actual = { 0 };
@@ -181,6 +192,8 @@ static int update_desired_pods(DesiredState *state) {
         collect_desired_pods(state->manifests, &state->config.daemonsets, &state->config.apiserver,
                              &desired);
         r = pod_manager_list(state->config.pod_manager, &actual);
+        if (r >= 0)
+                r = follow_rollouts(state, &desired, &actual);
         if (r < 0)
                 return r;
         r = resolve_all_classes(state, &desired, &actual);
@@ -203,6 +216,7 @@ static int on_recompute_due(sd_event_source *source, void *userdata) {
         if (r < 0)
                 (void) log_error_errno(
                         r, "Cannot compute the desired pods, so nothing is started or stopped");
+        index_rollout_act(fetched_manifests_rollout(state->fetched));
         manifest_problems_report(state->problems, state->manifests,
                                  daemonsets->warnings(daemonsets->userdata));
         notify_changed_objects(state);
@@ -218,6 +232,18 @@ void desired_state_request_recompute(DesiredState *state) {
 
 void desired_state_suspend(DesiredState *state) {
         state->is_suspended = true;
+}
+
+void desired_state_on_pod(DesiredState *state, const Pod *pod) {
+        if (!state)
+                return;
+        pod_rollouts_on_pod(state->rollouts, pod);
+        index_rollout_on_pod(fetched_manifests_rollout(state->fetched));
+}
+
+bool desired_state_uses_image(const DesiredState *state, const char *reference) {
+        return pod_rollouts_use_image(state->rollouts, reference) ||
+               index_rollout_uses_image(fetched_manifests_rollout(state->fetched), reference);
 }
 
 bool desired_state_is_computed(const DesiredState *state) {
@@ -282,6 +308,39 @@ int desired_state_start(DesiredState *state, Error *reterr) {
         return r < 0 ? r : fetched_manifests_start(state->fetched);
 }
 
+/* Those that nothing which is left is after, in 'steps' 0. */
+static int give_drain_reasons(ActualPods *actual, const size_t *steps) {
+        for (size_t i = 0; i < actual->n; i++) {
+                if (steps[i] > 0 && actual->items[i].pod)
+                        continue;
+                actual->items[i].stop_reason = strdup("draining the node");
+                if (!actual->items[i].stop_reason)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int choose_drained_pods(ActualPods *actual) {
+        cleanup_free const Pod **pods = calloc(actual->n + 1, sizeof(*pods));
+        cleanup_free size_t *steps = calloc(actual->n + 1, sizeof(*steps));
+        size_t n_steps;
+        int r;
+
+        if (!pods || !steps)
+                return -ENOMEM;
+        for (size_t i = 0; i < actual->n; i++)
+                pods[i] = actual->items[i].pod ? actual->items[i].pod : actual->items[i].successor;
+        r = pod_order_stop_steps(pods, actual->n, steps, &n_steps);
+        return r < 0 ? r : give_drain_reasons(actual, steps);
+}
+
+static bool is_all_terminating(const ActualPods *actual) {
+        for (size_t i = 0; i < actual->n; i++)
+                if (!actual->items[i].is_terminating || actual->items[i].successor)
+                        return false;
+        return true;
+}
+
 int desired_state_drain(DesiredState *state) {
         cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
         cleanup_with(actual_pods_done) ActualPods actual = { 0 };
@@ -289,21 +348,63 @@ int desired_state_drain(DesiredState *state) {
 
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < actual.n; i++) {
-                actual.items[i].stop_reason = strdup("draining the node");
-                if (!actual.items[i].stop_reason)
-                        return -ENOMEM;
-        }
-        return apply_desired_pods(state, &desired, &actual);
+        pod_manager_set_draining(state->config.pod_manager);
+        pod_manager_remove_leftovers(state->config.pod_manager);
+        if (is_all_terminating(&actual))
+                return 0;
+        r = choose_drained_pods(&actual);
+        return r < 0 ? r : apply_desired_pods(state, &desired, &actual);
+}
+
+static int get_pod_status(const char *uid, PodStatus *ret, void *userdata) {
+        const DesiredState *state = userdata;
+        const Pod *pod;
+
+        return pod_manager_pod_status(state->config.pod_manager, uid, &pod, ret);
+}
+
+static bool is_rolled_back_as_a_whole(const PodSource *source, void *userdata) {
+        const DesiredState *state = userdata;
+
+        return source->kind == POD_SOURCE_INDEX && fetched_manifests_have_deadline(state->fetched);
+}
+
+static void on_rollout_due(void *userdata) {
+        desired_state_request_recompute(userdata);
+}
+
+static void on_rollout_event(const PodEvent *event, void *userdata) {
+        const DesiredState *state = userdata;
+
+        state->config.on_event(event, state->config.userdata);
+}
+
+static int build_pod_rollouts(DesiredState *state) {
+        return pod_rollouts_new(&(PodRolloutsConfig){ .event = state->config.event,
+                                                      .state_dir = state->config.paths->state_dir,
+                                                      .clock = state->config.clock,
+                                                      .get_status = get_pod_status,
+                                                      .is_excluded = is_rolled_back_as_a_whole,
+                                                      .on_recompute_due = on_rollout_due,
+                                                      .on_event = on_rollout_event,
+                                                      .userdata = state },
+                                &state->rollouts);
 }
 
 int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
         cleanup_with(desired_state_freep) DesiredState *state = calloc(1, sizeof(*state));
+        IndexRolloutConfig rollout;
         int r;
 
         if (!state)
                 return -ENOMEM;
         state->config = *config;
+        rollout = (IndexRolloutConfig){ .clock = config->clock,
+                                        .node_name = config->node_name,
+                                        .daemonsets = &state->config.daemonsets,
+                                        .get_status = get_pod_status,
+                                        .on_recompute_due = on_rollout_due,
+                                        .userdata = state };
         state->problems = manifest_problems_new(config->on_event, config->userdata);
         if (!state->problems)
                 return -ENOMEM;
@@ -325,10 +426,13 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
                                                              .config = config->config,
                                                              .paths = config->paths,
                                                              .manifests = state->manifests,
+                                                             .rollout = rollout,
                                                              .on_event = config->on_event,
                                                              .on_status = config->on_source_status,
                                                              .userdata = config->userdata },
                                   &state->fetched);
+        if (r >= 0)
+                r = build_pod_rollouts(state);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(state);
@@ -338,6 +442,7 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
 DesiredState *desired_state_free(DesiredState *state) {
         if (!state)
                 return NULL;
+        pod_rollouts_free(state->rollouts);
         fetched_manifests_free(state->fetched);
         manifest_directory_free(state->manifests);
         manifest_problems_free(state->problems);
@@ -410,6 +515,7 @@ void desired_state_dump(const DesiredState *state, FILE *out) {
         } else {
                 dump_line(out, 1, "last recomputation: none");
         }
+        pod_rollouts_dump(state->rollouts, out);
         if (pod_manager_list(state->config.pod_manager, &actual) < 0)
                 return;
         for (size_t i = 0; i < actual.n; i++)

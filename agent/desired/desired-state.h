@@ -13,6 +13,7 @@
 #include "agent/model/node-status.h"
 #include "agent/node/paths.h"
 #include "agent/pods/pod-manager.h"
+#include "common/clock.h"
 
 typedef struct DesiredState DesiredState;
 
@@ -22,6 +23,7 @@ typedef struct DesiredStateConfig {
         const AgentPaths *paths;
         const Config *config;
         const char *node_name;
+        const SteadyClock *clock;
         const ObjectLookup *objects; /* PriorityClasses and RuntimeClasses */
         PodManager *pod_manager;
         EvictionManager *eviction_manager;
@@ -54,8 +56,15 @@ void desired_state_request_recompute(DesiredState *state);
 /* The agent is about to exit: nothing is recomputed from now on. */
 void desired_state_suspend(DesiredState *state);
 
-/* No pod is desired, whatever the sources want (--drain). 0 or -ENOMEM. */
+/* No pod is desired, whatever the sources want (--drain): those stop that no other one which is
+ * left is after. To be called again until no pod is left. 0 or -ENOMEM. */
 int desired_state_drain(DesiredState *state);
+
+/* The status of a pod may have changed, on which a rollout may depend. NULL is fine. */
+void desired_state_on_pod(DesiredState *state, const Pod *pod);
+
+/* A rollback would need the image. 'reference' is normal. */
+bool desired_state_uses_image(const DesiredState *state, const char *reference);
 
 /* True once the first scan has been acted on. */
 bool desired_state_is_computed(const DesiredState *state);

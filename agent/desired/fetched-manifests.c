@@ -20,6 +20,7 @@ typedef struct FetchedSource {
 struct FetchedManifests {
         FetchedManifestsConfig config;
         FetchedSource url, index;
+        IndexRollout *rollout; /* of the index; NULL: none is configured */
 };
 
 #define URL_TIMEOUT_USEC (15 * (60 * USEC_PER_SEC))
@@ -57,6 +58,8 @@ static void take_fetched_manifests(int dir_fd, void *userdata) {
 
         if (r < 0)
                 log_error("%s", error_message(&error, r));
+        if (one == &one->fetched->index)
+                index_rollout_begin(one->fetched->rollout);
 }
 
 static void record_source_event(const FetchedManifestsConfig *config,
@@ -114,6 +117,14 @@ int fetched_manifests_start(FetchedManifests *fetched) {
         return r >= 0 && fetched->index.source ? manifest_source_start(fetched->index.source) : r;
 }
 
+bool fetched_manifests_have_deadline(const FetchedManifests *fetched) {
+        return fetched->index.source && manifest_source_deadline_usec(fetched->index.source) > 0;
+}
+
+IndexRollout *fetched_manifests_rollout(const FetchedManifests *fetched) {
+        return fetched->rollout;
+}
+
 NodeSources fetched_manifests_status(const FetchedManifests *fetched) {
         NodeSources sources = { 0 };
 
@@ -150,15 +161,23 @@ static int add_url_source(FetchedManifests *fetched, const Config *config) {
 }
 
 static int add_index_source(FetchedManifests *fetched, const SourceConfig *config) {
+        IndexRolloutConfig rollout = fetched->config.rollout;
+        int r;
+
         if (!config)
                 return 0;
-        return add_fetched_source(&fetched->index,
-                                  &(ManifestSourceConfig){ .name = "source",
-                                                           .interval_usec = config->interval_usec,
-                                                           .jitter_usec = config->jitter_usec,
-                                                           .timeout_usec = INDEX_TIMEOUT_USEC,
-                                                           .window = config->download_window,
-                                                           .open_settings = open_index_settings });
+        r = add_fetched_source(&fetched->index,
+                               &(ManifestSourceConfig){ .name = "source",
+                                                        .interval_usec = config->interval_usec,
+                                                        .jitter_usec = config->jitter_usec,
+                                                        .timeout_usec = INDEX_TIMEOUT_USEC,
+                                                        .window = config->download_window,
+                                                        .open_settings = open_index_settings });
+        if (r < 0)
+                return r;
+        rollout.event = fetched->config.event;
+        rollout.source = fetched->index.source;
+        return index_rollout_new(&rollout, &fetched->rollout);
 }
 
 int fetched_manifests_new(const FetchedManifestsConfig *config, FetchedManifests **ret) {
@@ -183,6 +202,7 @@ int fetched_manifests_new(const FetchedManifestsConfig *config, FetchedManifests
 FetchedManifests *fetched_manifests_free(FetchedManifests *fetched) {
         if (!fetched)
                 return NULL;
+        index_rollout_free(fetched->rollout);
         manifest_source_free(fetched->url.source);
         manifest_source_free(fetched->index.source);
         free(fetched);

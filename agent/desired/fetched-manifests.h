@@ -4,6 +4,7 @@
 /* Connects the sources of manifests that are fetched (staticPodURL) with the manifest directory,
  * whose table decides which manifest has which name. */
 
+#include "agent/desired/index-rollout.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/event.h"
 #include "agent/model/node-status.h"
@@ -17,6 +18,7 @@ typedef struct FetchedManifestsConfig {
         const Config *config;
         const AgentPaths *paths;
         ManifestDirectory *manifests;
+        IndexRolloutConfig rollout; /* of an index; its source and event loop are filled in */
         void (*on_event)(const PodEvent *event, void *userdata);
         void (*on_status)(void *userdata); /* fetched_manifests_status() is different */
         void *userdata;
@@ -33,6 +35,12 @@ void fetched_manifests_load(FetchedManifests *fetched);
 
 /* Asks the sources from now on. 0 or -errno. */
 int fetched_manifests_start(FetchedManifests *fetched);
+
+/* The index in use has a progress deadline. */
+bool fetched_manifests_have_deadline(const FetchedManifests *fetched);
+
+/* The rollout of the index, for index_rollout_judge() and others; NULL: there is no index. */
+IndexRollout *fetched_manifests_rollout(const FetchedManifests *fetched);
 
 /* The sources that are configured. */
 NodeSources fetched_manifests_status(const FetchedManifests *fetched);

@@ -16,6 +16,9 @@ typedef struct DaemonSetPodSource {
         char *(*explain_stop)(const PodSource *source, const Pod *pod, void *userdata);
         /* A record of an earlier agent. 1: it is of a known DaemonSet, or an orphan; 0; -ENOMEM. */
         int (*claim_record)(const PodSource *source, const Pod *pod, void *userdata);
+        /* A DaemonSet of that kind of source that is to run here, and of which the pod of the
+         * revision in its manifest is not available; NULL: there is none. */
+        const DaemonSet *(*find_unready)(PodSourceKind kind, void *userdata);
         void *userdata;
 } DaemonSetPodSource;
 

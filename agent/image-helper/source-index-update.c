@@ -194,17 +194,20 @@ static int add_index_files(const IndexUpdate *update, Error *reterr) {
 
 static json_t *make_index_state(const IndexUpdate *update) {
         char *const *keys = update->index.keys ? update->index.keys : update->keys;
+        int64_t deadline = update->index.progress_deadline_seconds;
         char expires[RFC3339_SIZE], fetched[RFC3339_SIZE];
 
         format_rfc3339(expires, update->index.expires);
-        return json_pack(
-                "{s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o}", "url", update->settings->url,
-                "etag", update->body.etag, "sha256", update->sha256, "fetched",
-                format_rfc3339(fetched, now_realtime_usec()), "fleet", update->index.fleet,
-                "number", (json_int_t) update->index.number, "expires", expires, "configuredKeys",
-                update->configured, "keys", document_string_array(keys), "summary",
-                json_sprintf("index %lld of the fleet %s, which expires at %s",
-                             (long long) update->index.number, update->index.fleet, expires));
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:o*}", "url",
+                         update->settings->url, "etag", update->body.etag, "sha256", update->sha256,
+                         "fetched", format_rfc3339(fetched, now_realtime_usec()), "fleet",
+                         update->index.fleet, "number", (json_int_t) update->index.number,
+                         "expires", expires, "configuredKeys", update->configured, "keys",
+                         document_string_array(keys), "summary",
+                         json_sprintf("index %lld of the fleet %s, which expires at %s",
+                                      (long long) update->index.number, update->index.fleet,
+                                      expires),
+                         "progressDeadlineSeconds", deadline > 0 ? json_integer(deadline) : NULL);
 }
 
 static int offer_index(IndexUpdate *update, Error *reterr) {

@@ -235,18 +235,8 @@ static int check_deadline(const Rules *rules, const DaemonSet *set) {
                         "spec.template.spec.activeDeadlineSeconds");
 }
 
-static int check_progress_deadline(const Rules *rules, const DaemonSet *set) {
-        static const char key[] = "mainstay.dev/progress-deadline-seconds";
-        const char *text = string_map_get(&set->metadata.annotations, key);
-        char excerpted[EXCERPT_SIZE];
-        size_t n = text ? strspn(text, "0123456789") : 0;
-        int r;
-
-        if (!text || (n > 0 && n < 10 && !text[n] && strtol(text, NULL, 10) > 0))
-                return 0;
-        r = error_setf(rules->reterr, EINVAL, "must be a number of seconds above 0, not '%s'",
-                       excerpt(excerpted, text));
-        return rules_at(rules, r, "metadata.annotations[%s]", key);
+static int check_set_progress_deadline(const Rules *rules, const DaemonSet *set) {
+        return check_progress_deadline(rules, &set->metadata);
 }
 
 static int check_uid_is_free(const Rules *rules, const DaemonSet *set) {
@@ -269,8 +259,9 @@ static int check_daemonset_spec(const Decoder *d, const YamlNode *node, const De
                 .decoder = d, .root = node, .path = path, .pod = &own, .reterr = d->reterr
         };
         static int (*const checks[])(const Rules *rules, const DaemonSet *set) = {
-                check_daemonset_metadata, check_progress_deadline, check_selector,
-                check_restart_policy,     check_deadline,          check_strategy,
+                check_daemonset_metadata, check_set_progress_deadline,
+                check_selector,           check_restart_policy,
+                check_deadline,           check_strategy,
         };
         int r = d->mode == DECODE_API ? 0 : rules_keep(&rules, check_uid_is_free(&rules, set));
 

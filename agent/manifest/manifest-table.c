@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/manifest/manifest-table.h"
 
+#include "agent/model/pod-order.h"
 #include "agent/model/schema.h"
 
 #include "common/cleanup.h"
@@ -319,17 +320,6 @@ static const char *claim_family(const NameClaim *claim) {
         return streq(claim->kind, "daemonset") ? "pod" : claim->kind;
 }
 
-/* The names of static pods end in "-<node>", which their files do not have. */
-static size_t plain_name_length(const Pod *pod) {
-        size_t n = strlen(pod->metadata.name), n_node = strlen(strna(pod->spec.node_name));
-        const char *suffix = n > n_node ? pod->metadata.name + n - n_node : NULL;
-
-        return suffix && n_node > 0 && suffix > pod->metadata.name + 1 && suffix[-1] == '-' &&
-                               strcasecmp(suffix, pod->spec.node_name) == 0
-                       ? n - n_node - 1
-                       : n;
-}
-
 /* The claim with the lower value wins: a file of the directory before one that was fetched, so that
  * the machine's administrator has the last word. */
 static int claim_rank(const NameClaim *claim) {
@@ -376,7 +366,7 @@ static size_t put_claims(ManifestEntry *entry, size_t order, NameClaim *claims) 
                                            &entry->pods.items[i]->metadata,
                                            &entry->holds[i],
                                            order,
-                                           plain_name_length(entry->pods.items[i]) };
+                                           pod_plain_name_length(entry->pods.items[i]) };
         for (size_t i = 0; i < entry->data.n; i++)
                 claims[n++] = (NameClaim){ entry,
                                            object_kind_words[entry->data.items[i]->kind],
@@ -535,6 +525,71 @@ static int publish_entry_daemonsets(ManifestEntry *entry) {
         return has_changed;
 }
 
+/* ---- the order of pods ---- */
+
+/* The pods that hold their names, and the file of each by its index. */
+typedef struct HeldPods {
+        const Pod **pods;
+        size_t *files;
+        size_t *next; /* in a cycle; see pod_order_find_cycles() */
+        size_t n;
+        bool has_order; /* one of them names others */
+} HeldPods;
+
+static void held_pods_done(HeldPods *held) {
+        free(held->pods);
+        free(held->files);
+        free(held->next);
+}
+
+static void add_held_pods(const ManifestEntry *entry, size_t file, HeldPods *held) {
+        for (size_t i = 0; i < entry->pods.n; i++) {
+                const Pod *pod = entry->pods.items[i];
+
+                if (!entry->holds[i])
+                        continue;
+                held->has_order = held->has_order ||
+                                  string_map_get(&pod->metadata.annotations, POD_AFTER_ANNOTATION);
+                held->pods[held->n] = pod;
+                held->files[held->n++] = file;
+        }
+}
+
+static int collect_held_pods(const ManifestTable *table, HeldPods *ret) {
+        size_t n = 1;
+
+        for (size_t i = 0; i < table->n; i++)
+                n += table->entries[i]->pods.n;
+        *ret = (HeldPods){ .pods = calloc(n, sizeof(*ret->pods)),
+                           .files = calloc(n, sizeof(*ret->files)),
+                           .next = calloc(n, sizeof(*ret->next)) };
+        if (!ret->pods || !ret->files || !ret->next)
+                return -ENOMEM;
+        for (size_t i = 0; i < table->n; i++)
+                add_held_pods(table->entries[i], i, ret);
+        return 0;
+}
+
+/* Pods that wait for one another are an error of each of their files, unless it has a worse one. */
+static int report_order_cycles(const ManifestTable *table, char **errors) {
+        cleanup_with(held_pods_done) HeldPods held = { 0 };
+        int r = collect_held_pods(table, &held);
+
+        if (r < 0 || !held.has_order)
+                return r;
+        r = pod_order_find_cycles(held.pods, held.n, held.next);
+        for (size_t i = 0; r >= 0 && i < held.n; i++) {
+                char **error = &errors[held.files[i]];
+
+                if (held.next[i] == held.n || *error)
+                        continue;
+                *error = pod_order_explain_cycle(table->entries[held.files[i]]->manifest.file,
+                                                 held.pods, held.n, held.next, i);
+                r = *error ? 0 : -ENOMEM;
+        }
+        return r;
+}
+
 static int resolve_table_names(ManifestTable *table, char **errors, uint64_t now_realtime_usec) {
         cleanup_free NameClaim *claims = NULL;
         int has_changed = 0, r;
@@ -550,6 +605,8 @@ static int resolve_table_names(ManifestTable *table, char **errors, uint64_t now
         if (r < 0)
                 return r;
         r = resolve_name_claims(claims, n, errors);
+        if (r >= 0)
+                r = report_order_cycles(table, errors);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < table->n; i++) {

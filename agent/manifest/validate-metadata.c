@@ -4,8 +4,10 @@
 
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
+#include "agent/model/pod-order.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ANNOTATIONS_BYTES_MAX (256 * KIB)
@@ -45,7 +47,8 @@ static int check_annotations(const Rules *rules, const StringMap *annotations) {
 
 /* Mainstay's own annotation, which Kubernetes does not validate. */
 static int check_own_annotations(const Rules *rules, const StringMap *annotations) {
-        static const char *const keys[] = { "mainstay.dev/bootstrap", "mainstay.dev/journal-logs" };
+        static const char *const keys[] = { "mainstay.dev/bootstrap", "mainstay.dev/critical",
+                                            "mainstay.dev/journal-logs" };
         char excerpted[EXCERPT_SIZE];
 
         for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
@@ -70,4 +73,23 @@ int check_metadata(const Rules *rules, const ObjectMeta *metadata) {
         if (r < 0)
                 return r;
         return check_own_annotations(rules, &metadata->annotations);
+}
+
+int check_progress_deadline(const Rules *rules, const ObjectMeta *metadata) {
+        const char *text = string_map_get(&metadata->annotations, PROGRESS_DEADLINE_ANNOTATION);
+        char excerpted[EXCERPT_SIZE];
+        size_t n = text ? strspn(text, "0123456789") : 0;
+        int r;
+
+        if (!text || (n > 0 && n < 10 && !text[n] && strtol(text, NULL, 10) > 0))
+                return 0;
+        r = error_setf(rules->reterr, EINVAL, "must be a number of seconds above 0, not '%s'",
+                       excerpt(excerpted, text));
+        return rules_at(rules, r, "metadata.annotations[%s]", PROGRESS_DEADLINE_ANNOTATION);
+}
+
+int check_pod_order(const Rules *rules) {
+        int r = rules_are_of_api(rules) ? 0 : pod_after_check(rules->pod, rules->reterr);
+
+        return r < 0 ? rules_at(rules, r, "metadata.annotations[%s]", POD_AFTER_ANNOTATION) : 0;
 }

@@ -337,9 +337,9 @@ int pod_validate_template(const Decoder *decoder, const YamlNode *root, const De
                 .reterr = decoder->reterr,
         };
         static int (*const checks[])(const Rules *rules) = {
-                check_pod_metadata, check_placement,  check_volumes,
-                check_dns,          check_containers, check_pod_resources,
-                check_pod_storage,  check_security,   check_users,
+                check_pod_metadata, check_pod_order,  check_placement,     check_volumes,
+                check_dns,          check_containers, check_pod_resources, check_pod_storage,
+                check_security,     check_users,
         };
         size_t n_errors = decode_count_errors(decoder);
         int r = 0;
@@ -363,6 +363,10 @@ int pod_validate(const Decoder *decoder, const YamlNode *root, const DecodePath 
 
         if (r >= 0)
                 r = rules_keep(&rules, check_pod_node_name(&rules, node_name));
+        if (r >= 0)
+                r = rules_keep(&rules, rules_are_of_api(&rules)
+                                               ? 0
+                                               : check_progress_deadline(&rules, &pod->metadata));
         if (r >= 0)
                 r = rules_keep(&rules, pod_validate_template(decoder, root, path, pod));
         return decode_result(decoder, n_errors, r);

@@ -46,6 +46,12 @@ static inline int rules_keep(const Rules *rules, int r) {
 /* Labels and annotations of an object of any kind. */
 int check_metadata(const Rules *rules, const ObjectMeta *metadata);
 
+/* The annotation mainstay.dev/progress-deadline-seconds, of a DaemonSet or a pod. */
+int check_progress_deadline(const Rules *rules, const ObjectMeta *metadata);
+
+/* The annotation mainstay.dev/after. */
+int check_pod_order(const Rules *rules);
+
 /* Profile annotations, against the fields that replaced them. */
 int check_profile_annotations(const Rules *rules);
 

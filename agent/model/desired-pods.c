@@ -97,6 +97,20 @@ const ObjectMeta *actual_pod_metadata(const ActualPod *actual) {
         return actual->pod ? &actual->pod->metadata : &actual->successor->metadata;
 }
 
+const ActualPod *actual_pods_find(const ActualPods *actual, const ObjectMeta *metadata) {
+        for (size_t i = 0; i < actual->n; i++) {
+                const ObjectMeta *one = actual_pod_metadata(&actual->items[i]);
+
+                if (compare_pod_name(one, metadata->namespace, metadata->name) == 0)
+                        return &actual->items[i];
+        }
+        return NULL;
+}
+
+bool actual_pod_is_current(const ActualPod *actual) {
+        return actual && actual->pod && !actual->is_terminating && !actual->is_outdated;
+}
+
 void actual_pods_done(ActualPods *actual) {
         for (size_t i = 0; i < actual->n; i++)
                 free(actual->items[i].stop_reason);

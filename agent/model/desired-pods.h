@@ -48,6 +48,7 @@ typedef struct ActualPod {
         const Pod *pod;                    /* that has a worker, or NULL */
         const PodSource *source;           /* its */
         bool is_terminating;               /* it is being stopped already */
+        bool is_outdated;                  /* containers of it run from an older spec still */
         const Pod *successor;              /* that follows it, or that is about to start; or NULL */
         const PodSource *successor_source; /* of 'successor' */
         char *stop_reason; /* why its source no longer wants 'pod'; NULL: not known */
@@ -57,4 +58,10 @@ typedef LIST_OF(ActualPod) ActualPods;
 
 /* 'pod', or where there is none 'successor': one of them is there. */
 const ObjectMeta *actual_pod_metadata(const ActualPod *actual);
+
+/* What there is under the name; NULL: nothing. */
+const ActualPod *actual_pods_find(const ActualPods *actual, const ObjectMeta *metadata);
+
+/* The pod runs, and nothing of its spec is still to be applied. False for NULL. */
+bool actual_pod_is_current(const ActualPod *actual);
 void actual_pods_done(ActualPods *actual);

@@ -5,6 +5,7 @@
 #include "agent/model/json.h"
 #include "agent/model/pod.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/hash.h"
 
 #include <errno.h>
@@ -22,6 +23,12 @@ const OwnerReference *object_controller(const ObjectMeta *metadata) {
                 if (metadata->owner_references.items[i].controller)
                         return &metadata->owner_references.items[i];
         return NULL;
+}
+
+uint64_t object_progress_deadline_usec(const ObjectMeta *metadata) {
+        const char *text = string_map_get(&metadata->annotations, PROGRESS_DEADLINE_ANNOTATION);
+
+        return text ? strtoull(text, NULL, 10) * USEC_PER_SEC : 0;
 }
 
 static int hash_name_and_spec(const Pod *pod, Sha256 *hash) {
@@ -73,6 +80,16 @@ int pod_set_config_hash(Pod *pod) {
         sha256_finish(hash, hex);
         hex[UID_LENGTH] = '\0';
         return string_map_set(&pod->metadata.annotations, config_hash_annotation, hex);
+}
+
+size_t pod_plain_name_length(const Pod *pod) {
+        size_t n = strlen(pod->metadata.name), n_node = strlen(strna(pod->spec.node_name));
+        const char *suffix = n > n_node ? pod->metadata.name + n - n_node : NULL;
+
+        return suffix && n_node > 0 && suffix > pod->metadata.name + 1 && suffix[-1] == '-' &&
+                               strcasecmp(suffix, pod->spec.node_name) == 0
+                       ? n - n_node - 1
+                       : n;
 }
 
 bool is_agent_annotation(const char *key) {

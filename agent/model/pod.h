@@ -516,6 +516,11 @@ bool pod_has_own_users(const PodSpec *spec);
 extern const char pod_source_annotation[];
 bool pod_is_of_api(const Pod *pod);
 
+/* Within which time a new revision of a DaemonSet or a pod must be good, so that it is not rolled
+ * back; in microseconds, 0: it is without a deadline. */
+#define PROGRESS_DEADLINE_ANNOTATION "mainstay.dev/progress-deadline-seconds"
+uint64_t object_progress_deadline_usec(const ObjectMeta *metadata);
+
 /* The owner reference with controller: true, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);
 
@@ -527,6 +532,10 @@ int pod_set_uid(Pod *pod);
  * node name, namespace, name, spec, labels and annotations. 0 or -ENOMEM. */
 int pod_set_config_hash(Pod *pod);
 extern const char config_hash_annotation[];
+
+/* The length of the name without the "-<node>" that the name of a static pod ends in, which its
+ * file does not have. */
+size_t pod_plain_name_length(const Pod *pod);
 
 /* Annotations that the agent sets itself. */
 bool is_agent_annotation(const char *key);

@@ -147,6 +147,21 @@ static int parse_next_keys(const json_t *array, SourceIndex *index, Error *reter
         return 0;
 }
 
+/* Within which time the pods of the index must be ready. */
+static int parse_progress_deadline(const json_t *json, SourceIndex *index, Error *reterr) {
+        const json_t *seconds = json_object_get(json, "progressDeadlineSeconds");
+
+        if (!seconds)
+                return 0;
+        index->progress_deadline_seconds = json_integer_value(seconds);
+        if (index->progress_deadline_seconds > 0 &&
+            index->progress_deadline_seconds <= SOURCE_DEADLINE_SECONDS_MAX)
+                return 0;
+        return error_setf(reterr, EBADMSG,
+                          "progressDeadlineSeconds: must be a number between 1 and %d",
+                          SOURCE_DEADLINE_SECONDS_MAX);
+}
+
 static int parse_index_head(const json_t *json, SourceIndex *index, Error *reterr) {
         const char *fleet = strna(json_string_value(json_object_get(json, "fleet")));
 
@@ -185,6 +200,8 @@ int source_index_parse(const char *text, size_t length, uint64_t file_max, Sourc
                 r = parse_file_list(json_object_get(json, "files"), file_max, &index, reterr);
         if (r >= 0)
                 r = parse_next_keys(json_object_get(json, "keys"), &index, reterr);
+        if (r >= 0)
+                r = parse_progress_deadline(json, &index, reterr);
         if (r < 0)
                 return r;
         *ret = index;

@@ -16,6 +16,7 @@ enum {
         SOURCE_INDEX_FILES_MAX = 1000,
         SOURCE_INDEX_KEYS_MAX = 16,
         SOURCE_INDEX_NAME_MAX = 200,
+        SOURCE_DEADLINE_SECONDS_MAX = 999999999,
         SOURCE_SIGNATURE_BYTES_MAX = 16 * 1024
 };
 
@@ -30,6 +31,7 @@ typedef struct SourceIndex {
         uint64_t expires; /* realtime, microseconds */
         char *fleet;
         LIST_OF(SourceIndexFile) files;
+        int64_t progress_deadline_seconds; /* else the one before is used again; 0: none */
         char **keys; /* one of them must have signed the next ones; NULL: as before */
 } SourceIndex;
 

@@ -77,6 +77,10 @@ bool pod_status_waits_for_node(const PodStatus *status) {
         return status->conditions[CONDITION_DISRUPTION_TARGET].is_true || was_kept_out;
 }
 
+bool pod_status_is_ready_or_done(const PodStatus *status) {
+        return status->conditions[CONDITION_READY].is_true || status->phase == POD_SUCCEEDED;
+}
+
 void pod_status_done(PodStatus *status) {
         for (size_t i = 0; i < N_POD_CONDITIONS; i++) {
                 free(status->conditions[i].reason);

@@ -112,4 +112,7 @@ void container_state_done(ContainerState *state);
  * node has recovered. */
 bool pod_status_waits_for_node(const PodStatus *status);
 
+/* It is Ready, or has succeeded and never becomes Ready again. */
+bool pod_status_is_ready_or_done(const PodStatus *status);
+
 void pod_status_done(PodStatus *status);

@@ -700,7 +700,10 @@ static void fill_waiting_message(const PodContainer *c, const PodContainerStatus
                                  ContainerStatus *status) {
         if (!container_machine_is_waiting(c->instance.machine) || status->state.message)
                 return;
-        if (input->last_error)
+        if (input->awaited_pods) {
+                replace_status_text(&status->state.reason, "WaitingForPods");
+                status->state.message = strdup(input->awaited_pods);
+        } else if (input->last_error)
                 status->state.message = strdup(input->last_error);
         else if (input->waits_for_restart_all) {
                 replace_status_text(&status->state.reason, "RestartingAllContainers");

@@ -98,6 +98,7 @@ void pod_container_set_outdated(PodContainer *container, unsigned attempt);
 /* ---- status ---- */
 
 typedef struct PodContainerStatusInput {
+        const char *awaited_pods;   /* which pods the pod starts after; or NULL */
         const char *last_error;     /* why the sandbox is not ready; or NULL */
         bool waits_for_restart_all; /* all containers wait for the back-off of their restart */
         bool has_resize_error;      /* cgroups are not as the spec says */

@@ -282,6 +282,13 @@ void pod_containers_parse_outdated(PodContainers *containers, const char *text) 
         }
 }
 
+bool pod_containers_are_outdated(const PodContainers *containers) {
+        for (size_t i = 0; i < containers->n; i++)
+                if (pod_container_is_outdated(containers->items[i]))
+                        return true;
+        return false;
+}
+
 void pod_containers_restart_outdated(PodContainers *containers) {
         for (size_t i = 0; i < containers->n; i++)
                 if (pod_container_is_outdated(containers->items[i]))

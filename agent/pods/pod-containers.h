@@ -83,6 +83,9 @@ RunningContainer *pod_containers_list_running(const PodContainers *containers, s
 
 /* ---- edits ---- */
 
+/* One of them runs from an older spec. */
+bool pod_containers_are_outdated(const PodContainers *containers);
+
 /* For the record: "<container> <attempt> …" of attempts that started from an older spec; with a
  * plan, as it will be after it. The caller frees it. NULL: out of memory. */
 char *pod_containers_print_outdated(const PodContainers *containers, const EditPlan *plan);

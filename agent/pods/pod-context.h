@@ -31,6 +31,13 @@ typedef struct HostPortHolder {
         char *path;                /* the field of that port, which the caller frees */
 } HostPortHolder;
 
+/* Whether the pods that a pod is to start after are ready. */
+typedef enum PodOrderState {
+        POD_ORDER_MET,
+        POD_ORDER_AWAITED, /* they are there, and not all are ready */
+        POD_ORDER_BROKEN,  /* one is not there, or the pods wait for one another */
+} PodOrderState;
+
 /* Everything is borrowed and outlives the pods. */
 typedef struct PodContext {
         sd_event *event;
@@ -51,6 +58,9 @@ typedef struct PodContext {
         void (*sum_usage)(const Pod *except, NodeUsage *ret, void *userdata);
         /* Finds a pod that holds a port of the host that the other pod asks for; false: none. */
         bool (*find_port_holder)(const Pod *pod, HostPortHolder *ret, void *userdata);
+        /* Whether the pod may start by its order. If not, the message, which the caller frees,
+         * names what it waits for; NULL: out of memory. */
+        PodOrderState (*find_awaited_pods)(const Pod *pod, char **ret_message, void *userdata);
         /* The pod needs pod_worker_step() soon; its status may have changed. */
         void (*on_dirty)(void *owner, void *userdata);
         /* The log of a container's attempt is complete, for clients that follow it. */
@@ -61,6 +71,8 @@ typedef struct PodContext {
         struct FsyncQueue *state_sync; /* syncs the pods' state files to the disk; or NULL */
         struct HttpClient *http;       /* for probes and hooks; created at the first use */
         int64_t burstable_milli_cpu;   /* sum of the CPU requests of all Burstable pods */
+        unsigned n_awaiting;           /* pods that wait for others */
+        bool is_draining;              /* pods no longer start */
         uint64_t n_containers_started;
         unsigned n_network_checks;
         uint64_t n_containers_restarted;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which images the pods use, so that image garbage collection keeps them. */
+
+#include "agent/pods/pod-images.h"
 
 #include "agent/model/containers.h"
 #include "agent/pods/pod-manager-private.h"
@@ -12,7 +13,7 @@ static bool is_same_image(const char *image, const char *reference) {
                streq(normal, reference);
 }
 
-static bool pod_uses_image(const Pod *pod, const char *reference) {
+bool pod_uses_image(const Pod *pod, const char *reference) {
         const PodSpec *spec = &pod->spec;
         const Container *container;
 

@@ -11,6 +11,13 @@
 #include "agent/pods/pod-worker.h"
 #include "agent/pods/preflight.h"
 
+/* What a pod is for those that start after it. */
+typedef enum PodOrderPresence {
+        POD_IS_MISSING,
+        POD_IS_NOT_READY,
+        POD_IS_READY,
+} PodOrderPresence;
+
 /* One namespace/name: the pod that is there, and the one that is to follow it. */
 typedef struct PodEntry {
         PodManager *manager;
@@ -25,7 +32,9 @@ typedef struct PodEntry {
         bool is_dirty;
         bool holds_ports; /* of the host, when it was stepped last */
         bool is_reported;
-        bool is_rejection_logged; /* that 'next' does not start during a shutdown */
+        PodOrderPresence presence; /* as pods that wait for it know it */
+        size_t stop_step;          /* of the present stage of a node shutdown */
+        bool is_rejection_logged;  /* that 'next' does not start during a shutdown */
         sd_event_source *retry_timer;
         uint64_t retry_delay_usec; /* of the preflight */
         char *start_error;         /* why 'next' cannot start, as it was logged */
@@ -43,6 +52,7 @@ struct PodManager {
         bool has_swept_orphans;
         const ShutdownStage *stages; /* NULL: no node shutdown is under way */
         size_t n_stages, stage;      /* the one that is being stopped */
+        size_t n_steps, step; /* of that stage: pods are stopped before what they are after */
         sd_event_source *stage_timer;
         void (*on_shut_down)(void *userdata);
         void *shutdown_userdata;
@@ -77,7 +87,20 @@ void pod_entry_apply_edit(PodManager *manager, PodEntry *entry);
 /* Images may be present now. */
 void pod_entry_retry_preflight(PodEntry *entry);
 
-/* During a node shutdown: starts the next stage when this one is empty or its time is over. */
+/* See PodContext.find_awaited_pods. */
+PodOrderState pod_manager_find_awaited_pods(const Pod *pod, char **ret_message, void *userdata);
+
+/* The entry's pod was stepped, or is gone: those that wait for it are asked again where that has
+ * changed something. */
+void pod_manager_notice_order(const PodManager *manager, PodEntry *entry, bool is_gone);
+
+/* Chooses in which step each of these entries is stopped, and gives the number of steps, at least
+ * one. */
+typedef bool (*order_filter_t)(const PodManager *manager, const PodEntry *entry);
+size_t pod_manager_choose_stop_steps(const PodManager *manager, order_filter_t filter);
+
+/* During a node shutdown: starts the next step or stage when this one is empty or its time is
+ * over. */
 void pod_manager_continue_shutdown(PodManager *manager);
 
 /* The successor cannot start during a node shutdown; logged once. */

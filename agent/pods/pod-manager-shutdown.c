@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graceful node shutdown: pods are stopped stage by stage, lowest priority first, and none starts.
+/* Graceful node shutdown: pods are stopped stage by stage, lowest priority first, in a stage before
+ * the pods that they are after (mainstay.dev/after), and none starts.
  * Nothing of it is on disk, so that all pods start at the next boot; after a cancelled shutdown
  * they start at once. */
 
@@ -14,9 +15,13 @@ static bool is_in_shutdown_stage(const PodManager *manager, const PodEntry *entr
                        manager->stage;
 }
 
-static bool shutdown_stage_has_processes(const PodManager *manager) {
+static bool is_in_shutdown_step(const PodManager *manager, const PodEntry *entry) {
+        return is_in_shutdown_stage(manager, entry) && entry->stop_step <= manager->step;
+}
+
+static bool shutdown_step_has_processes(const PodManager *manager) {
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
-                if (is_in_shutdown_stage(manager, entry) && pod_worker_has_processes(entry->worker))
+                if (is_in_shutdown_step(manager, entry) && pod_worker_has_processes(entry->worker))
                         return true;
         return false;
 }
@@ -29,8 +34,9 @@ static int on_shutdown_stage_timeout(sd_event_source *source, uint64_t usec, voi
         return 0;
 }
 
-static void stop_shutdown_stage(PodManager *manager) {
-        uint64_t period = manager->stages[manager->stage].period_usec;
+/* The steps of a stage share its time equally. */
+static void stop_shutdown_step(PodManager *manager) {
+        uint64_t period = manager->stages[manager->stage].period_usec / manager->n_steps;
         int r = sd_event_add_time_relative(manager->context.event, &manager->stage_timer,
                                            CLOCK_BOOTTIME, period, 0, on_shutdown_stage_timeout,
                                            manager);
@@ -38,19 +44,30 @@ static void stop_shutdown_stage(PodManager *manager) {
         if (r < 0)
                 (void) log_warning_errno(r, "Cannot arm the timer of the shutdown stage");
         for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
-                if (is_in_shutdown_stage(manager, entry))
+                if (is_in_shutdown_step(manager, entry))
                         pod_worker_shut_down(entry->worker, period);
+}
+
+static void stop_shutdown_stage(PodManager *manager) {
+        manager->step = 0;
+        manager->n_steps = pod_manager_choose_stop_steps(manager, is_in_shutdown_stage);
+        stop_shutdown_step(manager);
+}
+
+static void stop_next_step(PodManager *manager) {
+        manager->stage_timer = sd_event_source_disable_unref(manager->stage_timer);
+        if (++manager->step < manager->n_steps)
+                stop_shutdown_step(manager);
+        else if (++manager->stage < manager->n_stages)
+                stop_shutdown_stage(manager);
 }
 
 void pod_manager_continue_shutdown(PodManager *manager) {
         void (*done)(void *userdata) = manager->on_shut_down;
 
         while (manager->stage < manager->n_stages &&
-               (!manager->stage_timer || !shutdown_stage_has_processes(manager))) {
-                manager->stage_timer = sd_event_source_disable_unref(manager->stage_timer);
-                if (++manager->stage < manager->n_stages)
-                        stop_shutdown_stage(manager);
-        }
+               (!manager->stage_timer || !shutdown_step_has_processes(manager)))
+                stop_next_step(manager);
         if (manager->stage < manager->n_stages || !done)
                 return;
         manager->on_shut_down = NULL;
@@ -69,6 +86,10 @@ void pod_manager_shut_down(PodManager *manager, const ShutdownStage *stages, siz
         if (n_stages > 0)
                 stop_shutdown_stage(manager);
         pod_manager_schedule_step(manager);
+}
+
+bool pod_manager_is_shutting_down(const PodManager *manager) {
+        return manager->stages != NULL;
 }
 
 void pod_manager_cancel_shutdown(PodManager *manager) {

@@ -139,6 +139,7 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
                 .allocatable = config->allocatable,
                 .sum_usage = sum_node_usage,
                 .find_port_holder = find_port_holder,
+                .find_awaited_pods = pod_manager_find_awaited_pods,
                 .on_dirty = on_pod_worker_dirty,
                 .on_log_ended = on_container_log_ended,
                 .on_event = on_pod_worker_event,
@@ -327,6 +328,8 @@ int pod_manager_list(const PodManager *manager, ActualPods *ret) {
                                 .source = &entry->source,
                                 .is_terminating =
                                         entry->worker && !pod_worker_is_desired(entry->worker),
+                                .is_outdated =
+                                        entry->worker && pod_worker_is_outdated(entry->worker),
                                 .successor = entry->next,
                                 .successor_source = &entry->next_source,
                         };
@@ -472,6 +475,7 @@ static void remove_pod_worker(PodManager *manager, PodEntry *entry) {
         manager->callbacks->on_pod(pod_worker_pod(entry->worker), false, /* is_gone= */ true,
                                    manager->userdata);
         log_info("Pod '%s' is gone", entry->description);
+        pod_manager_notice_order(manager, entry, /* is_gone= */ true);
         entry->worker = pod_worker_free(entry->worker);
         pod_source_done(&entry->source);
         entry->is_reported = false;
@@ -592,6 +596,7 @@ static void step_pod_entry(PodManager *manager, PodEntry *entry) {
         if (!entry->worker)
                 return;
         entry->is_reported = true;
+        pod_manager_notice_order(manager, entry, /* is_gone= */ false);
         manager->callbacks->on_pod(pod_worker_pod(entry->worker), is_new, false, manager->userdata);
 }
 
@@ -720,6 +725,10 @@ bool pod_manager_is_synced(const PodManager *manager) {
                 if (entry->worker && !pod_worker_is_synced(entry->worker))
                         return false;
         return true;
+}
+
+void pod_manager_set_draining(PodManager *manager) {
+        manager->context.is_draining = true;
 }
 
 bool pod_manager_is_empty(const PodManager *manager) {

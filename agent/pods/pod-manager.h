@@ -202,6 +202,9 @@ typedef struct PodManagerCounts {
 void pod_manager_shut_down(PodManager *manager, const ShutdownStage *stages, size_t n_stages,
                            void (*done)(void *userdata), void *userdata);
 
+/* A node shutdown is under way. */
+bool pod_manager_is_shutting_down(const PodManager *manager);
+
 /* The shutdown was cancelled: 'done' is not called, stopped pods start again, and rejected ones
  * start. */
 void pod_manager_cancel_shutdown(PodManager *manager);
@@ -233,6 +236,9 @@ void pod_manager_readmit_evicted(PodManager *manager);
 
 /* There is a pod that may use what the node is short of. */
 bool pod_manager_has_active_pods(const PodManager *manager);
+
+/* No pod starts from now on: all are about to be stopped, one after another. */
+void pod_manager_set_draining(PodManager *manager);
 
 /* True once no pod is left, and no cleanup is under way. */
 bool pod_manager_is_empty(const PodManager *manager);

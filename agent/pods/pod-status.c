@@ -35,6 +35,7 @@ static void sort_statuses_by_name(ContainerStatusList *list) {
 static int fill_container_statuses(const PodStatusInput *input, PodStatus *status) {
         const PodSpec *spec = &input->pod->pod->spec;
         const PodContainerStatusInput container_input = {
+                .awaited_pods = input->awaited_pods,
                 .last_error = input->last_error,
                 .waits_for_restart_all = input->containers->restart_all == RESTART_ALL_BACK_OFF,
                 .has_resize_error = input->resize_error != NULL,
@@ -177,7 +178,8 @@ static void fill_pod_conditions(const PodStatusInput *input, ReportedPodStatus *
         if (input->admission->rejection_reason)
                 reason = "UnknownContainerStatuses";
         set_pod_condition(input, reported, status, CONDITION_READY_TO_START_CONTAINERS,
-                          input->has_sandbox, NULL, input->last_error);
+                          input->has_sandbox, input->awaited_pods ? "WaitingForPods" : NULL,
+                          input->awaited_pods ? input->awaited_pods : input->last_error);
         fill_initialized_condition(input, reported, status);
         set_pod_condition(input, reported, status, CONDITION_CONTAINERS_READY, ready, reason,
                           message);

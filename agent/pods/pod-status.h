@@ -15,7 +15,8 @@ typedef struct PodStatusInput {
         const PodContainers *containers;
         const PodFailure *failure;
         const PodAdmission *admission;
-        const char *last_error;   /* why the sandbox is not ready; these may be NULL */
+        const char *awaited_pods; /* what it is to start after; these may be NULL */
+        const char *last_error;   /* why the sandbox is not ready */
         const char *edit_error;   /* why the edited pod cannot start */
         const char *resize_error; /* why the cgroups are not as the spec says */
         uint64_t deletion_time;   /* 0: it is not being terminated */

@@ -6,6 +6,7 @@
  * there. pod-worker-dump.c prints it. No other file includes this. */
 
 #include "agent/pods/active-deadline.h"
+#include "agent/pods/awaited-pods.h"
 #include "agent/pods/pod-admission.h"
 #include "agent/pods/pod-containers.h"
 #include "agent/pods/pod-failure.h"
@@ -65,6 +66,7 @@ struct PodWorker {
         sd_event_source *termination_timer; /* limits the wait for the shim of a terminating pod */
         PodFailure failure;
         PodAdmission admission;
+        AwaitedPods awaited;
         ActiveDeadline deadline;
         StorageMonitor storage;
         PodResize resize;

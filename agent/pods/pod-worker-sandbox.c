@@ -654,6 +654,15 @@ static bool is_object_awaited(const PodWorker *worker, int r) {
         return r == -EAGAIN && (stage == START_CLASSES || stage == START_VOLUMES);
 }
 
+/* The node admits the pod, and what it is to start after is ready. */
+static bool may_start_sandbox(PodWorker *worker) {
+        if (pod_worker_is_admitted(worker))
+                return awaited_pods_check(&worker->awaited, &worker->instance);
+        if (worker->admission.is_waiting)
+                retry_sandbox_later(worker, WORKER_NO_SANDBOX);
+        return false;
+}
+
 static void step_without_sandbox(PodWorker *worker) {
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -663,11 +672,8 @@ static void step_without_sandbox(PodWorker *worker) {
                 return;
         }
         if (pod_worker_should_run(worker) && !worker->sandbox.needs_cleanup &&
-            !pod_worker_is_admitted(worker)) {
-                if (worker->admission.is_waiting)
-                        retry_sandbox_later(worker, WORKER_NO_SANDBOX);
+            !may_start_sandbox(worker))
                 return;
-        }
         worker->sandbox.start_stage = START_SANDBOX;
         r = connect_or_start_sandbox(worker, &error);
         if (r < 0) {

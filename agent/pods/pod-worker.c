@@ -257,6 +257,7 @@ PodWorker *pod_worker_free(PodWorker *worker) {
         storage_monitor_stop(&worker->storage);
         pod_failure_done(&worker->failure);
         pod_admission_done(&worker->admission);
+        awaited_pods_done(&worker->awaited, &worker->instance);
         active_deadline_stop(&worker->deadline);
         pod_resize_done(&worker->resize);
         pod_volumes_done(&worker->volumes);
@@ -316,6 +317,10 @@ bool pod_worker_is_editable(const PodWorker *worker) {
                !worker->sandbox.needs_cleanup;
 }
 
+bool pod_worker_is_outdated(const PodWorker *worker) {
+        return pod_containers_are_outdated(&worker->containers);
+}
+
 /* A pod that has failed as a whole may be replaced at once: it never starts again. */
 bool pod_worker_has_terminated(PodWorker *worker) {
         return !pod_worker_should_run(worker);
@@ -339,6 +344,7 @@ int pod_worker_status(PodWorker *worker, PodStatus *ret) {
                         .containers = &worker->containers,
                         .failure = &worker->failure,
                         .admission = &worker->admission,
+                        .awaited_pods = worker->awaited.message,
                         .last_error = worker->last_error,
                         .edit_error = worker->edit_error,
                         .resize_error = worker->resize.error,
@@ -588,6 +594,10 @@ bool pod_worker_holds_ports(PodWorker *worker) {
         return (state != WORKER_NO_SANDBOX && state != WORKER_REMOVED) ||
                (pod_worker_should_run(worker) && !pod_worker_has_failed(worker) &&
                 pod_has_run_before(&worker->instance));
+}
+
+bool pod_worker_awaits_pods(const PodWorker *worker) {
+        return worker->awaited.message != NULL;
 }
 
 bool pod_worker_awaits_port(const PodWorker *worker) {

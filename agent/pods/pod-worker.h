@@ -32,6 +32,9 @@ bool pod_worker_is_desired(const PodWorker *worker);
 /* It is desired, and it is known which attempts its containers are at. */
 bool pod_worker_is_editable(const PodWorker *worker);
 
+/* One of its containers runs from an older spec still. */
+bool pod_worker_is_outdated(const PodWorker *worker);
+
 /* It has succeeded or failed, for good. */
 bool pod_worker_has_terminated(PodWorker *worker);
 
@@ -94,6 +97,9 @@ bool pod_worker_uses_resources(const PodWorker *worker);
 /* The pod's ports of the host are taken; it waits for one that another pod has. */
 bool pod_worker_holds_ports(PodWorker *worker);
 bool pod_worker_awaits_port(const PodWorker *worker);
+
+/* It does not start before others are ready; see awaited-pods.h. */
+bool pod_worker_awaits_pods(const PodWorker *worker);
 
 /* See pod_manager_set_external_conditions(). */
 void pod_worker_set_external_conditions(PodWorker *worker, const StringMap *conditions);

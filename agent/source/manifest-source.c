@@ -9,10 +9,12 @@
 
 #include "agent/model/day-window.h"
 #include "agent/source/source-answer.h"
+#include "agent/source/source-rollback.h"
 #include "common/back-off.h"
 #include "common/child.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/failpoint.h"
 #include "common/file.h"
 #include "common/fsync-queue.h"
 #include "common/log.h"
@@ -36,6 +38,9 @@ struct ManifestSource {
         Child *child;
         char *error;        /* why it has failed; NULL: it has not */
         SourceInUse in_use; /* what "current" has */
+        SourceInUse other;  /* what "next" has */
+        SourceRollback rollback;
+        bool is_on_trial;
         char *refusal;      /* why "next" could not be used; NULL: nothing was refused */
         uint64_t since;     /* realtime; of the last transition */
         uint64_t succeeded; /* realtime */
@@ -96,16 +101,26 @@ int manifest_source_open_current(const ManifestSource *source) {
         return open_source_manifests(source, "current/manifests");
 }
 
-/* What the helper has noted of what is in use. Without it, less is shown. */
-static void read_what_is_in_use(ManifestSource *source) {
-        cleanup_close int fd = open_source_directory(source);
+/* What the helper has noted. Without it, less is shown. */
+static void read_source_state(int fd, const char *path, SourceInUse *ret) {
         cleanup_free char *text = NULL;
         size_t length;
 
-        source_in_use_done(&source->in_use);
-        if (fd >= 0 &&
-            read_file_at(fd, "current/source.json", IN_USE_BYTES_MAX, &text, &length) >= 0)
-                source_in_use_parse(text, length, &source->in_use);
+        source_in_use_done(ret);
+        if (read_file_at(fd, path, IN_USE_BYTES_MAX, &text, &length) >= 0)
+                source_in_use_parse(text, length, ret);
+}
+
+static void read_what_is_in_use(ManifestSource *source) {
+        cleanup_close int fd = open_source_directory(source);
+
+        if (fd < 0)
+                return;
+        read_source_state(fd, "current/source.json", &source->in_use);
+        read_source_state(fd, "next/source.json", &source->other);
+        source_rollback_load(fd, &source->rollback);
+        source->is_on_trial =
+                source_is_on_trial(fd, &source->in_use, &source->other, &source->rollback);
 }
 
 static int exchange_next_and_current(ManifestSource *source) {
@@ -121,11 +136,21 @@ static int exchange_next_and_current(ManifestSource *source) {
         return 0;
 }
 
+/* What was rolled back is not used again. */
+static int check_rolled_back(ManifestSource *source, Error *reterr) {
+        read_what_is_in_use(source);
+        if (!source->rollback.sha256 || !streq_ptr(source->rollback.sha256, source->other.sha256))
+                return 0;
+        return error_setf(reterr, EBADMSG, "%s", source->rollback.reason);
+}
+
 static int accept_new_manifests(ManifestSource *source, Error *reterr) {
         cleanup_close int fd = open_source_manifests(source, "next/manifests");
         int r = fd < 0 ? error_prefixf(reterr, fd, "%s/next", source->directory)
-                       : source->config.check(fd, reterr, source->config.userdata);
+                       : check_rolled_back(source, reterr);
 
+        if (r >= 0)
+                r = source->config.check(fd, reterr, source->config.userdata);
         if (r < 0)
                 return r;
         r = exchange_next_and_current(source);
@@ -229,7 +254,8 @@ static void on_source_asked(const ChildResult *result, void *userdata) {
 
 static int on_source_timer(sd_event_source *timer, uint64_t usec, void *userdata) {
         ManifestSource *source = userdata;
-        uint64_t wait = wait_for_window(source);
+        uint64_t wait =
+                source->is_on_trial ? source->config.interval_usec : wait_for_window(source);
 
         if (wait > 0)
                 schedule_source(source, wait);
@@ -240,6 +266,77 @@ static int on_source_timer(sd_event_source *timer, uint64_t usec, void *userdata
 
 int manifest_source_start(ManifestSource *source) {
         return arm_source_timer(source, 0);
+}
+
+/* ---- the trial of an index ---- */
+
+uint64_t manifest_source_deadline_usec(const ManifestSource *source) {
+        return source->in_use.deadline_usec;
+}
+
+bool manifest_source_is_on_trial(const ManifestSource *source, uint64_t *ret_since) {
+        *ret_since = source->in_use.fetched;
+        return source->is_on_trial;
+}
+
+int manifest_source_open_previous(const ManifestSource *source) {
+        return open_source_manifests(source, "next/manifests");
+}
+
+void manifest_source_end_trial(ManifestSource *source) {
+        cleanup_close int fd = open_source_directory(source);
+        cleanup_free char *current = path_join(source->config.name, "current");
+        int r = fd < 0 ? fd : source_mark_proven(fd);
+
+        source->is_on_trial = false;
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot note in %s that the index is good",
+                                       source->directory);
+        else if (current)
+                fsync_queue_add(source->sync, current);
+}
+
+static int return_to_previous(ManifestSource *source, const char *reason, Error *reterr) {
+        cleanup_close int fd = manifest_source_open_previous(source);
+        cleanup_close int dir_fd = open_source_directory(source);
+        int r = fd < 0 ? fd : source->config.check(fd, reterr, source->config.userdata);
+
+        if (r >= 0)
+                r = dir_fd < 0 ? dir_fd
+                               : source_rollback_store(dir_fd, source->in_use.sha256, reason);
+        if (r >= 0)
+                r = exchange_next_and_current(source);
+        if (r < 0)
+                return r;
+        DIE_AT("source.rolled-back");
+        replace_source_text(&source->refusal, reason);
+        source->config.on_accepted(fd, source->config.userdata);
+        return 0;
+}
+
+void manifest_source_roll_back(ManifestSource *source, const char *reason) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = return_to_previous(source, reason, &error);
+
+        source->is_on_trial = false;
+        if (r < 0)
+                log_error("%s: %s; the index before cannot be used again: %s", source->config.name,
+                          reason, error_message(&error, r));
+        else
+                set_source_error(source, source->refusal);
+}
+
+/* An agent that died has noted a rollback, and not made it. */
+static int finish_rollback(ManifestSource *source) {
+        int r = 0;
+
+        read_what_is_in_use(source);
+        if (source_rollback_is_due(&source->in_use, &source->other, &source->rollback))
+                r = exchange_next_and_current(source);
+        if (r >= 0 && source->rollback.sha256 &&
+            streq_ptr(source->rollback.sha256, source->other.sha256))
+                replace_source_text(&source->refusal, source->rollback.reason);
+        return r;
 }
 
 /* ---- construction ---- */
@@ -258,7 +355,7 @@ static int add_source_timer(ManifestSource *source) {
 }
 
 int manifest_source_new(const ManifestSourceConfig *config, ManifestSource **ret) {
-        static const char *const no_files[] = { NULL };
+        static const char *const names[] = { SOURCE_ROLLBACK_NAME, SOURCE_PROVEN_NAME, NULL };
         cleanup_with(manifest_source_freep) ManifestSource *source = calloc(1, sizeof(*source));
         cleanup_free char *base = path_join(config->state_dir, "sources");
         int r;
@@ -272,13 +369,15 @@ int manifest_source_new(const ManifestSourceConfig *config, ManifestSource **ret
         r = mkdir_parents_at(AT_FDCWD, source->directory, 0700);
         if (r < 0)
                 return r;
-        r = fsync_queue_new(config->event, base, no_files, &source->sync);
+        r = fsync_queue_new(config->event, base, names, &source->sync);
         if (r < 0)
                 return r;
         r = add_source_timer(source);
         if (r < 0)
                 return r;
-        read_what_is_in_use(source);
+        r = finish_rollback(source);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(source);
         return 0;
 }
@@ -290,6 +389,8 @@ ManifestSource *manifest_source_free(ManifestSource *source) {
         sd_event_source_disable_unref(source->timer);
         fsync_queue_free(source->sync);
         source_in_use_done(&source->in_use);
+        source_in_use_done(&source->other);
+        source_rollback_done(&source->rollback);
         free(source->refusal);
         free(source->error);
         free(source->directory);

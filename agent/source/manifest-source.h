@@ -48,4 +48,21 @@ int manifest_source_open_current(const ManifestSource *source);
 /* Asks for the first time, and then at each interval. 0 or -errno. */
 int manifest_source_start(ManifestSource *source);
 
+/* The progress deadline of the index in use, in microseconds; 0: none. */
+uint64_t manifest_source_deadline_usec(const ManifestSource *source);
+
+/* While its pods have to become ready: 'ret_since' is the realtime when it was fetched. The source
+ * is not asked meanwhile, so that the index before is kept. */
+bool manifest_source_is_on_trial(const ManifestSource *source, uint64_t *ret_since);
+
+/* The index before the one in use, during the trial, as an open directory of manifests that the
+ * caller closes; or -errno. */
+int manifest_source_open_previous(const ManifestSource *source);
+
+/* Ends the trial: the index stays, or the one before is in use again, of which on_accepted() and
+ * on_status() are called, and that one is never used again. An index before that can no longer be
+ * used leaves all as it is. 'reason' is a message of one line. */
+void manifest_source_end_trial(ManifestSource *source);
+void manifest_source_roll_back(ManifestSource *source, const char *reason);
+
 NodeSourceStatus manifest_source_status(const ManifestSource *source);

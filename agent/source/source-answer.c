@@ -2,6 +2,7 @@
 #include "agent/source/source-answer.h"
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 
 #include <jansson.h>
 
@@ -15,16 +16,29 @@ int source_answer_parse(const char *text, size_t length, SourceAnswer *ret, Erro
         return 0;
 }
 
+static char *copy_member(const json_t *json, const char *key) {
+        const char *text = json_string_value(json_object_get(json, key));
+
+        return text ? strdup(text) : NULL;
+}
+
 void source_in_use_parse(const char *text, size_t length, SourceInUse *ret) {
         cleanup_with(json_decrefp) json_t *json = json_loadb(text, length, 0, NULL);
-        const char *summary = json_string_value(json_object_get(json, "summary"));
+        int64_t deadline = json_integer_value(json_object_get(json, "progressDeadlineSeconds"));
+        const char *fetched = json_string_value(json_object_get(json, "fetched"));
 
         *ret = (SourceInUse){ .is_there = true,
-                              .summary = summary ? strdup(summary) : NULL,
-                              .number = json_integer_value(json_object_get(json, "number")) };
+                              .summary = copy_member(json, "summary"),
+                              .number = json_integer_value(json_object_get(json, "number")),
+                              .sha256 = copy_member(json, "sha256"),
+                              .fleet = copy_member(json, "fleet"),
+                              .deadline_usec = (uint64_t) MAX(deadline, 0) * USEC_PER_SEC };
+        (void) parse_rfc3339(strna(fetched), &ret->fetched);
 }
 
 void source_in_use_done(SourceInUse *in_use) {
         free(in_use->summary);
+        free(in_use->sha256);
+        free(in_use->fleet);
         *in_use = (SourceInUse){ 0 };
 }

@@ -19,6 +19,10 @@ typedef struct SourceInUse {
         bool is_there;
         char *summary;  /* "index 7 of the fleet shops, …"; NULL: there is none */
         int64_t number; /* of the index; 0: it is none */
+        char *sha256;   /* its digest, and its fleet; NULL: none */
+        char *fleet;
+        uint64_t deadline_usec; /* its progress deadline; 0: none */
+        uint64_t fetched;       /* realtime; 0: not known */
 } SourceInUse;
 
 /* Of a damaged file, nothing is known. */

@@ -31,7 +31,7 @@ _mainstay() {
     local command='' words=() socket=() namespace=() options='' choices='' i
     # These lines are compared with the table of commands by a test.
     local commands='get describe logs exec attach rollout cp top match delete wait images validate diff debug source kubeconfig version help'
-    local with_value=' -l --selector -o --output -c --container --tail --since --since-time --limit-bytes --grace-period --cascade --revision --to-revision --labels --taints --node --image --target --profile --namespace --socket --key --fleet --number --expires --next-keys --keys --server '
+    local with_value=' -l --selector -o --output -c --container --tail --since --since-time --limit-bytes --grace-period --cascade --revision --to-revision --labels --taints --node --image --target --profile --namespace --socket --key --fleet --number --expires --next-keys --progress-deadline-seconds --keys --server --timeout '
 
     for ((i = 1; i < COMP_CWORD; i++)); do
         case "${COMP_WORDS[i]}" in
@@ -54,10 +54,10 @@ _mainstay() {
     top) options='--namespace --all-namespaces --selector --containers --no-headers' ;;
     match) options='--labels --taints --node --no-headers' ;;
     delete) options='--namespace --selector --all --grace-period --now --wait --cascade' ;;
-    wait) options='--bootstrap' ;;
+    wait) options='--bootstrap --critical --timeout' ;;
     images) options='--output --no-headers' ;;
     debug) options='--image --target --container --namespace --stdin --tty --profile' ;;
-    source) options='--key --fleet --number --expires --next-keys --keys' ;;
+    source) options='--key --fleet --number --expires --next-keys --progress-deadline-seconds --keys' ;;
     kubeconfig) options='--server' ;;
     esac
 

@@ -35,6 +35,7 @@ PROGRAMS = {
 LIBRARIES = {
     "systemd/": ["agent/apiserver/*.h", "agent/node/config-watch.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
                  "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/source/manifest-source.h", "agent/eviction/memory-pressure-watch.h",
+                 "agent/desired/pod-rollouts.h", "agent/desired/rollout-store.h",
                  "agent/eviction/eviction-manager.h", "agent/eviction/pod-evictor.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
                  "agent/sandbox/shutdown-inhibitor.[ch]", "agent/sandbox/sandbox.h",
                  "agent/sandbox/systemd-client.[ch]", "agent/node-api/*.h", "agent/node-api/main.c", "agent/http/http-connection.h", "agent/http/http-server.h", "agent/http/healthz-server.h",

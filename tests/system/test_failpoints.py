@@ -20,6 +20,8 @@ ELSEWHERE = {
     "mainstayd:cgroup.kill": "shims kill",
     "mainstayd:cgroup.remove": "shims remove",
     "mainstayd:tree.": "shims remove",
+    "mainstayd:rollout.": "no pod has a progress deadline: test_pod_rollouts.py",
+    "mainstayd:source.": "there is no index: test_index_source.py",
     "mainstay-shim:file.": "the agent writes",
     "mainstay-image:file.": "only a damaged index is written so",
 }

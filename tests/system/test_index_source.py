@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 
+import failing
 import pytest
 import specs
 from index_source import Index, Key, Nginx, minisign_file, settings, sign
@@ -406,3 +407,111 @@ def test_the_command_makes_what_a_node_takes(make_sourced, index, keys, tmp_path
     _flip(index.path, 30)
     assert sign("verify", index.directory, "--keys", keys[1].public).returncode == 1
     assert sign("sign").returncode == 2 and sign("other").returncode == 2
+
+
+# ---- the progress deadline of an index ----
+
+DEADLINE = {"progressDeadlineSeconds": 6}
+ROLLED_BACK = "index 2 was rolled back, since not all was ready within 6s: "
+
+
+def bad_pod(name, **fields):
+    return specs.pod(name, specs.container(script="exit 1"), **fields)
+
+
+def run_first(node, index):
+    """The first index: a pod, another one, and a DaemonSet."""
+    index.write({"web.yaml": specs.pod("web"), "db.yaml": labelled("db", "1"), "logd.yaml": specs.daemonset("logd")}, **DEADLINE)
+    for name in ("web", "db"):
+        node.wait_running(name)
+    wait_in_use(node, 1)
+
+
+def wait_back(node, words):
+    """The first index is in use again, as a whole."""
+    wait_failed(node, ROLLED_BACK + words)
+    web = node.wait_running("web")
+    assert "exit 1" not in str(web["spec"]["containers"])
+    node.wait_pod("db", lambda pod: pod["metadata"]["labels"]["edit"] == "1", "has its old label")
+    wait(lambda: len(node.pods()) == 3, lambda: f"there are the pods of the first index: {names(node)}")
+
+
+@pytest.mark.quick
+def test_an_index_that_is_not_ready_in_time_is_rolled_back_once(make_sourced, make_nginx, index):
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    run_first(node, index)
+    index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "2"), "new.yaml": specs.pod("new")}, **DEADLINE)
+    node.wait_running("new")
+    wait_back(node, "pod default/web-node1: container main: ")
+    assert "SourceRefused" in node.cli("get", "events").stdout
+    assert ROLLED_BACK in node.cli("source", "status").stdout
+    node.restart()
+    wait_back(node, "pod default/web-node1: container main: ")
+    before = len(nginx.asked())
+    wait(lambda: len(nginx.asked()) >= before + 3, "it is asked again")
+    assert not [line for line in nginx.asked()[before:] if line[1].startswith("/sha256/")], "what was rolled back is not fetched"
+    assert "new-node1" not in names(node) and node.said().count(ROLLED_BACK + "pod") >= 1
+    index.write({"web.yaml": labelled("web", "3"), "db.yaml": labelled("db", "3")}, **DEADLINE)
+    wait_in_use(node, 3)
+    node.wait_pod("web", lambda pod: pod["metadata"].get("labels", {}).get("edit") == "3", "has the label of the third index")
+
+
+def test_a_daemonset_that_is_not_available_rolls_the_index_back(make_sourced, make_nginx, index):
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    run_first(node, index)
+    index.write({"web.yaml": specs.pod("web"), "db.yaml": labelled("db", "2"),
+                 "logd.yaml": specs.daemonset("logd", specs.container(script="exit 1"))}, **DEADLINE)
+    wait_back(node, "")
+    assert "default/logd" in condition(node)["message"]
+
+
+def test_an_index_that_is_ready_in_time_stays_and_is_followed(make_sourced, make_nginx, index):
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    run_first(node, index)
+    index.write({"web.yaml": specs.pod("web"), "db.yaml": labelled("db", "2")}, **DEADLINE)
+    wait(lambda: os.path.exists(f"{node.state}/sources/source/current/proven"), "it counts as good")
+    wait_in_use(node, 2)
+    # Later it may be as bad as it likes.
+    index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "3")})
+    wait_in_use(node, 3)
+    node.wait_waiting("web", "CrashLoopBackOff")
+    assert "was rolled back" not in node.said()
+
+
+def test_pods_of_such_an_index_are_not_rolled_back_one_by_one(make_sourced, make_nginx, index):
+    own = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "1"}}}
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    run_first(node, index)
+    index.write({"web.yaml": bad_pod("web", **own), "db.yaml": labelled("db", "2"), "logd.yaml": specs.daemonset("logd")}, **DEADLINE)
+    wait_back(node, "pod default/web-node1: ")
+    assert "Rolled back: revision" not in node.said() and not os.path.exists(f"{node.state}/rollouts")
+
+
+@pytest.fixture(name="make_failing")
+def fixture_make_failing(archive):
+    nodes = []
+
+    def make(config):
+        nodes.append(failing.FailingNode(archive, config=config))
+        return nodes[-1]
+    yield make
+    for node in nodes:
+        node.arm({})
+        node.finish()
+
+
+@pytest.mark.parametrize("point", ["source.rollback", "source.noted", "source.rolled-back"])
+def test_an_agent_that_dies_rolls_the_index_back_once(make_failing, make_sourced, make_nginx, index, keys, point):
+    nginx = make_nginx()
+    config = {"mainstay": {"source": settings(nginx.url(), keys[:1], caFile=nginx.certificate)}}
+    node = make_sourced(nginx.url(), node=make_failing(config), caFile=nginx.certificate)
+    run_first(node, index)
+    node.arm({f"mainstayd:{point}": "1*panic"})
+    index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "2"), "new.yaml": specs.pod("new")}, **DEADLINE)
+    wait(lambda: node.is_ready() and node.n_deaths == 1, "the agent has died, and another one runs")
+    wait_back(node, "pod default/web-node1: ")
+    assert node.hits()[f"mainstayd:{point}"] == (2 if point == "source.rollback" else 1)

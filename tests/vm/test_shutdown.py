@@ -15,12 +15,12 @@ trap 'note asked; {ending}; note ended; exit' TERM
 while :; do sleep 0.1; done"""
 
 
-def launch(machine, name, priority_class=None, ending="sleep 1"):
-    write(machine, name, priority_class, ending)
+def launch(machine, name, priority_class=None, ending="sleep 1", after=None):
+    write(machine, name, priority_class, ending, after)
     wait_running(machine, name)
 
 
-def write(machine, name, priority_class=None, ending="sleep 1"):
+def write(machine, name, priority_class=None, ending="sleep 1", after=None):
     pod = specs.pod(name, {**specs.container(script=SCRIPT.format(name=name, ending=ending)),
                            "volumeMounts": [{"name": "notes", "mountPath": "/notes"}, {"name": "kept", "mountPath": "/kept"}]})
     pod["spec"]["volumes"] = [{"name": "notes", "hostPath": {"path": NOTES, "type": "DirectoryOrCreate"}},
@@ -28,6 +28,8 @@ def write(machine, name, priority_class=None, ending="sleep 1"):
     pod["spec"]["terminationGracePeriodSeconds"] = 600
     if priority_class:
         pod["spec"]["priorityClassName"] = priority_class
+    if after:
+        pod["metadata"]["annotations"] = {"mainstay.dev/after": after}
     machine.write(f"{MANIFESTS}/{name}.yaml", specs.text(pod))
 
 
@@ -147,3 +149,20 @@ def test_service_restart_does_not_stop_pods(machine):
     machine.run(f"rm {NOTES}/list; systemctl restart mainstay")
     wait_running(machine, "plain")
     assert machine.ask(f"test -e {NOTES}/list")[0] != 0
+
+
+def test_poweroff_stops_pods_before_those_that_they_are_after(machine):
+    machine.run(f"rm -f {MANIFESTS}/*.yaml")
+    machine.wait("! mainstay get pods | grep machine", "all pods are removed")
+    machine.run(f"rm -f {NOTES}/*")
+    configure(machine, 30, 4)
+    launch(machine, "db")
+    launch(machine, "cache", after="db")
+    launch(machine, "web", after="db, cache")
+    machine.power_off()
+    machine.boot()
+    for name in "db", "cache", "web":
+        wait_running(machine, name)
+    assert notes(machine) == [(name, what) for name in ("web", "cache", "db") for what in ("asked", "ended")]
+    machine.run(f"rm {MANIFESTS}/*.yaml")
+    machine.wait("! mainstay get pods | grep machine", "all pods are removed")

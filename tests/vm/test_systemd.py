@@ -319,3 +319,28 @@ def test_ready_target_is_reached_when_bootstrap_pods_are_ready(machine):
     machine.wait("systemctl is-active mainstay-ready.target", "the target is reached")
     assert "1/1" in machine.run("mainstay get pods | grep first")
     end(machine, "first")
+
+
+def test_healthy_target_holds_back_the_completion_of_the_boot_once_it_is_enabled(machine):
+    assert machine.ask("systemctl is-enabled mainstay-healthy.target")[1].strip() == "disabled"
+    pod = specs.pod("till", {**specs.container(script=SCRIPT),
+                             "readinessProbe": {"exec": {"command": ["test", "-e", "/ready"]}, "periodSeconds": 1}})
+    pod["metadata"]["annotations"] = {"mainstay.dev/critical": "true"}
+    machine.write(f"{MANIFESTS}/till.yaml", specs.text(pod))
+    machine.wait("mainstay get pods | grep -E '^till-machine +0/1 +Running'", "it runs and is not ready")
+    machine.run("systemctl enable mainstay-healthy.target; systemctl start --no-block boot-complete.target")
+    machine.wait("[ $(systemctl show -P ActiveState mainstay-healthy.service) = activating ]", "the unit waits for the pod")
+    assert machine.ask("systemctl is-active boot-complete.target")[0] != 0
+    machine.run("mainstay exec till-machine -c main -- touch /ready")
+    machine.wait("systemctl is-active boot-complete.target", "the boot is complete")
+    assert machine.ask("systemctl is-active mainstay-healthy.target")[0] == 0
+    machine.run("systemctl stop boot-complete.target mainstay-healthy.target mainstay-healthy.service")
+    machine.run("mainstay exec till-machine -c main -- rm /ready")
+    machine.wait("mainstay get pods | grep -E '^till-machine +0/1 +Running'", "it is no longer ready")
+    machine.run("mkdir -p /run/systemd/system/mainstay-healthy.service.d")
+    machine.write("/run/systemd/system/mainstay-healthy.service.d/soon.conf", "[Service]\nTimeoutStartSec=3\n")
+    machine.run("systemctl daemon-reload")
+    assert machine.ask("systemctl start boot-complete.target")[0] != 0, "the boot is not complete"
+    machine.run("systemctl disable mainstay-healthy.target; rm -r /run/systemd/system/mainstay-healthy.service.d; "
+                "systemctl daemon-reload; systemctl reset-failed mainstay-healthy.service")
+    end(machine, "till")

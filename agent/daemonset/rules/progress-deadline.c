@@ -6,15 +6,10 @@
 
 #include "common/clock.h"
 
-#include <stdlib.h>
-
 #define REVISION_PROVEN_USEC (10 * USEC_PER_SEC)
 
 uint64_t daemonset_progress_deadline_usec(const DaemonSet *set) {
-        const char *text = string_map_get(&set->metadata.annotations,
-                                          "mainstay.dev/progress-deadline-seconds");
-
-        return text ? strtoull(text, NULL, 10) * USEC_PER_SEC : 0;
+        return object_progress_deadline_usec(&set->metadata);
 }
 
 bool daemonset_is_revision_proven(const DaemonSetRollout *rollout, uint64_t *ret_again_at) {

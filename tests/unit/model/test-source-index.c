@@ -20,9 +20,10 @@ static const char pem[] = "-----BEGIN PRIVATE KEY-----\n"
 
 TEST(an_index_has_all_that_a_node_needs)
 {
-        static const char text[] = HEAD "\"files\":[{\"name\":\"b.yaml\",\"size\":5," SUM "},"
-                                        "{\"name\":\"a.json\",\"size\":1000," SUM
-                                        "}],\"keys\":[\"" KEY "\"],\"later\":1}";
+        static const char text[] =
+                HEAD "\"files\":[{\"name\":\"b.yaml\",\"size\":5," SUM "},"
+                     "{\"name\":\"a.json\",\"size\":1000," SUM "}],\"keys\":[\"" KEY
+                     "\"],\"progressDeadlineSeconds\":600,\"later\":1}";
         cleanup_with(source_index_done) SourceIndex index = { 0 };
 
         REQUIRE(source_index_parse(text, strlen(text), FILE_MAX, &index, NULL) == 0);
@@ -33,6 +34,7 @@ TEST(an_index_has_all_that_a_node_needs)
         EXPECT_STREQ(index.files.items[0].name, "a.json");
         EXPECT_EQ(index.files.items[1].size, 5);
         EXPECT_STREQ(index.keys[0], KEY);
+        EXPECT_EQ(index.progress_deadline_seconds, 600);
 }
 
 TEST(an_index_without_files_wants_nothing_and_is_valid)
@@ -43,6 +45,7 @@ TEST(an_index_without_files_wants_nothing_and_is_valid)
                                    &index, NULL) == 0);
         EXPECT_EQ(index.files.n, 0);
         EXPECT(!index.keys);
+        EXPECT_EQ(index.progress_deadline_seconds, 0);
 }
 
 #define ONE(name, size, sum) HEAD "\"files\":[{\"name\":\"" name "\",\"size\":" size "," sum "}]}"
@@ -56,6 +59,10 @@ TEST(an_index_that_is_wrong_says_where)
                 { "[]", "is not a JSON object: line -1, column -1" },
                 { HEAD "\"files\":[", "is not a JSON object: line 1, column 81" },
                 { "{\"number\":7,\"number\":8}", "is not a JSON object: line 1, column 20" },
+                { HEAD "\"files\":[],\"progressDeadlineSeconds\":0}",
+                  "progressDeadlineSeconds: must be a number between 1 and 999999999" },
+                { HEAD "\"files\":[],\"progressDeadlineSeconds\":\"60\"}",
+                  "progressDeadlineSeconds: must be a number between 1 and 999999999" },
                 { "{\"format\":2}", "format: must be 1" },
                 { "{\"format\":1,\"number\":0}", "number: must be a number above 0" },
                 { "{\"format\":1,\"number\":-1}", "number: must be a number above 0" },

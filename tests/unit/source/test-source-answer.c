@@ -42,6 +42,7 @@ TEST(of_a_damaged_file_nothing_is_known)
         EXPECT(in_use.is_there);
         EXPECT_EQ(in_use.number, 7);
         EXPECT_STREQ(in_use.summary, "index 7");
+        EXPECT_EQ(in_use.deadline_usec, 0);
         source_in_use_parse(damaged, strlen(damaged), &unknown);
         EXPECT(unknown.is_there);
         EXPECT_EQ(unknown.number, 0);

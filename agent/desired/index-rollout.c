@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/desired/index-rollout.h"
+
+#include "agent/desired/rollout-history.h"
+#include "agent/desired/unready-pod.h"
+#include "agent/manifest/manifest.h"
+#include "agent/manifest/reader.h"
+#include "agent/pods/pod-images.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/strv.h"
+
+#include <inttypes.h>
+
+struct IndexRollout {
+        IndexRolloutConfig config;
+        sd_event_source *timer;
+        uint64_t started_at;
+        LIST_OF(ManifestObjects) previous; /* of the index before, whose images are kept */
+        RolloutDecision decision;
+        char *reason; /* of the decision to go back */
+};
+
+/* Of all that the index wants on this node. */
+typedef struct IndexReadiness {
+        const IndexRollout *rollout;
+        const ActualPods *actual;
+        uint64_t ready_since; /* the latest; realtime */
+        char *unready;        /* what is not ready, and why; NULL: all is */
+        bool is_unknown;      /* a new agent has to find out first what runs */
+} IndexReadiness;
+
+/* ---- the index before ---- */
+
+static void forget_previous(IndexRollout *rollout) {
+        for (size_t i = 0; i < rollout->previous.n; i++)
+                manifest_objects_done(&rollout->previous.items[i]);
+        free(rollout->previous.items);
+        rollout->previous.items = NULL;
+        rollout->previous.n = 0;
+}
+
+static int read_previous_manifest(IndexRollout *rollout, int dir_fd, const char *file) {
+        ManifestObjects *longer =
+                reallocarray(rollout->previous.items, rollout->previous.n + 1, sizeof(*longer));
+        cleanup_free char *data = NULL;
+        FileStamp stamp = { 0 };
+        size_t length;
+        int r;
+
+        if (!longer)
+                return -ENOMEM;
+        rollout->previous.items = longer;
+        longer[rollout->previous.n] = (ManifestObjects){ 0 };
+        r = read_manifest_file(dir_fd, file, &stamp, &data, &length, NULL);
+        if (r != 0)
+                return r;
+        return manifest_parse(file, data, length, rollout->config.node_name,
+                              &longer[rollout->previous.n++], NULL);
+}
+
+/* For their images. What cannot be read is not kept. */
+static void read_previous(IndexRollout *rollout) {
+        cleanup_close int fd = manifest_source_open_previous(rollout->config.source);
+        cleanup_strv char **files = NULL;
+        int r = fd < 0 ? fd : list_manifest_files(fd, &files);
+
+        strv_foreach(file, files) {
+                if (r >= 0)
+                        r = read_previous_manifest(rollout, fd, *file);
+        }
+        if (r < 0)
+                (void) log_warning_errno(r, "Cannot read the index before the one in use");
+}
+
+void index_rollout_begin(IndexRollout *rollout) {
+        uint64_t since;
+
+        if (!rollout)
+                return;
+        forget_previous(rollout);
+        if (manifest_source_is_on_trial(rollout->config.source, &since))
+                read_previous(rollout);
+}
+
+bool index_rollout_uses_image(const IndexRollout *rollout, const char *reference) {
+        for (size_t i = 0; rollout && i < rollout->previous.n; i++) {
+                const ManifestObjects *objects = &rollout->previous.items[i];
+
+                for (size_t j = 0; j < objects->pods.n; j++)
+                        if (pod_uses_image(objects->pods.items[j], reference))
+                                return true;
+                for (size_t j = 0; j < objects->daemonsets.n; j++)
+                        if (pod_uses_image(&objects->daemonsets.items[j]->spec.template, reference))
+                                return true;
+        }
+        return false;
+}
+
+/* ---- what it wants ---- */
+
+static void set_unready(IndexReadiness *readiness, const char *kind, const ObjectMeta *metadata,
+                        const char *why) {
+        if (asprintf(&readiness->unready, "%s %s/%s: %s", kind, metadata->namespace, metadata->name,
+                     why) < 0)
+                readiness->unready = strdup("out of memory");
+}
+
+/* Which revision the pod of a DaemonSet is, its controller knows; see check_daemonsets(). */
+static bool is_desired_revision(const DesiredPod *desired, const ActualPod *actual) {
+        return actual_pod_is_current(actual) && !actual->successor &&
+               (object_controller(&desired->pod->metadata) ||
+                streq(rollout_hash_of(actual->pod), rollout_hash_of(desired->pod)));
+}
+
+static void check_running_pod(IndexReadiness *readiness, const DesiredPod *desired,
+                              const ActualPod *actual) {
+        const IndexRolloutConfig *config = &readiness->rollout->config;
+        cleanup_with(pod_status_done) PodStatus status = { 0 };
+        cleanup_free char *why = NULL;
+
+        if (config->get_status(actual->pod->metadata.uid, &status, config->userdata) < 0)
+                status = (PodStatus){ 0 };
+        readiness->is_unknown = readiness->is_unknown || status.is_syncing;
+        if (is_desired_revision(desired, actual) && pod_status_is_ready_or_done(&status)) {
+                readiness->ready_since = MAX(readiness->ready_since,
+                                             status.conditions[CONDITION_READY].last_transition);
+                return;
+        }
+        why = explain_unready_pod(&status);
+        set_unready(readiness, "pod", &desired->pod->metadata, strna(why));
+}
+
+static void check_desired_pod(IndexReadiness *readiness, const DesiredPod *desired) {
+        const ObjectMeta *metadata = &desired->pod->metadata;
+        const ActualPod *actual = actual_pods_find(readiness->actual, metadata);
+
+        if (desired->source.kind != POD_SOURCE_INDEX)
+                return;
+        if (actual && actual->pod)
+                check_running_pod(readiness, desired, actual);
+        else
+                set_unready(readiness, "pod", metadata, "it is not there");
+}
+
+static void check_daemonsets(IndexReadiness *readiness) {
+        const DaemonSetPodSource *daemonsets = readiness->rollout->config.daemonsets;
+        const DaemonSet *set = daemonsets->find_unready(POD_SOURCE_INDEX, daemonsets->userdata);
+
+        if (set && !readiness->unready)
+                set_unready(readiness, "daemonset", &set->metadata, "its pod is not available");
+}
+
+/* ---- the decision ---- */
+
+static char *explain_index_rollback(const IndexRollout *rollout, const char *unready) {
+        char *text;
+
+        return asprintf(&text,
+                        "index %" PRId64 " was rolled back, since not all was ready within %" PRIu64
+                        "s: %s",
+                        manifest_source_status(rollout->config.source).number,
+                        manifest_source_deadline_usec(rollout->config.source) / USEC_PER_SEC,
+                        strna(unready)) < 0
+                       ? NULL
+                       : text;
+}
+
+static void decide_index(IndexRollout *rollout, const IndexReadiness *readiness, uint64_t since) {
+        const SteadyClock *clock = rollout->config.clock;
+        const RolloutHistory history = { .tried = "new", .good = "before", .since = since };
+        const RolloutInput input = {
+                .history = &history,
+                .deadline_usec = manifest_source_deadline_usec(rollout->config.source),
+                .is_ready = !readiness->unready,
+                /* What the index did not change was ready before. */
+                .ready_since = MAX(steady_from_realtime_usec(clock, readiness->ready_since), since),
+                .agent_started_at = rollout->started_at,
+                .now = steady_now_usec(clock),
+        };
+        uint64_t again_at = 0;
+        int r;
+
+        rollout->decision = rollout_decide(&input, &again_at);
+        free(rollout->reason);
+        rollout->reason = rollout->decision == ROLLOUT_GOES_BACK
+                                  ? explain_index_rollback(rollout, readiness->unready)
+                                  : NULL;
+        if (again_at == 0)
+                return;
+        r = sd_event_source_set_time(rollout->timer, again_at - clock->offset);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(rollout->timer, SD_EVENT_ONESHOT);
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot set the timer of the index");
+}
+
+void index_rollout_judge(IndexRollout *rollout, const DesiredPods *desired,
+                         const ActualPods *actual) {
+        IndexReadiness readiness = { .rollout = rollout, .actual = actual };
+        uint64_t since;
+
+        if (!rollout)
+                return;
+        rollout->decision = ROLLOUT_CONTINUES;
+        (void) sd_event_source_set_enabled(rollout->timer, SD_EVENT_OFF);
+        if (!manifest_source_is_on_trial(rollout->config.source, &since) || desired->is_incomplete)
+                return;
+        for (size_t i = 0; i < desired->pods.n && !readiness.unready && !readiness.is_unknown; i++)
+                check_desired_pod(&readiness, &desired->pods.items[i]);
+        check_daemonsets(&readiness);
+        /* If the clock was set back, it may have been fetched at a time that is still to come. */
+        if (!readiness.is_unknown)
+                decide_index(rollout, &readiness,
+                             steady_from_realtime_usec(rollout->config.clock, since));
+        free(readiness.unready);
+}
+
+void index_rollout_act(IndexRollout *rollout) {
+        cleanup_free char *reason = NULL;
+        RolloutDecision decision;
+
+        if (!rollout)
+                return;
+        decision = rollout->decision;
+        reason = TAKE_PTR(rollout->reason);
+        rollout->decision = ROLLOUT_CONTINUES;
+        if (decision == ROLLOUT_IS_GOOD) {
+                manifest_source_end_trial(rollout->config.source);
+                forget_previous(rollout);
+        } else if (decision == ROLLOUT_GOES_BACK && reason) {
+                log_warning("%s", reason);
+                manifest_source_roll_back(rollout->config.source, reason);
+        }
+}
+
+void index_rollout_on_pod(const IndexRollout *rollout) {
+        uint64_t since;
+
+        if (rollout && manifest_source_is_on_trial(rollout->config.source, &since))
+                rollout->config.on_recompute_due(rollout->config.userdata);
+}
+
+/* ---- construction ---- */
+
+static int on_index_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        const IndexRollout *rollout = userdata;
+
+        rollout->config.on_recompute_due(rollout->config.userdata);
+        return 0;
+}
+
+int index_rollout_new(const IndexRolloutConfig *config, IndexRollout **ret) {
+        cleanup_with(index_rollout_freep) IndexRollout *rollout = calloc(1, sizeof(*rollout));
+        int r;
+
+        if (!rollout)
+                return -ENOMEM;
+        rollout->config = *config;
+        rollout->started_at = steady_now_usec(config->clock);
+        r = sd_event_add_time(config->event, &rollout->timer, CLOCK_BOOTTIME, 0, 0, on_index_timer,
+                              rollout);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(rollout->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(rollout);
+        return 0;
+}
+
+IndexRollout *index_rollout_free(IndexRollout *rollout) {
+        if (!rollout)
+                return NULL;
+        forget_previous(rollout);
+        sd_event_source_disable_unref(rollout->timer);
+        free(rollout->reason);
+        free(rollout);
+        return NULL;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The rollout of a signed index with a progress deadline: where its pods and DaemonSets are not
+ * ready in time, the index before is used again as a whole. The files and their exchange are in
+ * source/; here it is decided, by the rules of rollout-history.h. */
+
+#include "agent/desired/pod-sources.h"
+#include "agent/model/status.h"
+#include "agent/source/manifest-source.h"
+#include "common/clock.h"
+
+typedef struct IndexRollout IndexRollout;
+
+/* Everything is borrowed and outlives it. */
+typedef struct IndexRolloutConfig {
+        sd_event *event;
+        const SteadyClock *clock;
+        const char *node_name;
+        ManifestSource *source;
+        const DaemonSetPodSource *daemonsets;
+        /* The status of the pod of that UID; see pod_manager_pod_status(). */
+        int (*get_status)(const char *uid, PodStatus *ret, void *userdata);
+        void (*on_recompute_due)(void *userdata);
+        void *userdata;
+} IndexRolloutConfig;
+
+int index_rollout_new(const IndexRolloutConfig *config, IndexRollout **ret);
+IndexRollout *index_rollout_free(IndexRollout *rollout);
+DEFINE_CLEANUP(IndexRollout *, index_rollout_free)
+
+/* Another index is in use. Also before the first one. NULL is fine, as in all that follow. */
+void index_rollout_begin(IndexRollout *rollout);
+
+/* While the desired pods are borrowed: decides. */
+void index_rollout_judge(IndexRollout *rollout, const DesiredPods *desired,
+                         const ActualPods *actual);
+
+/* When they are no longer: does what was decided, which may change all manifests of the index. */
+void index_rollout_act(IndexRollout *rollout);
+
+/* The status of a pod may have changed. */
+void index_rollout_on_pod(const IndexRollout *rollout);
+
+/* A rollback would need the image. 'reference' is normal. */
+bool index_rollout_uses_image(const IndexRollout *rollout, const char *reference);

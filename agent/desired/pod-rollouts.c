@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each recomputation compares the revision in the manifest with what runs, and decides. A rollback
+ * is written before it is made: an agent that dies in between leaves a history by which the next
+ * one makes it. */
+
+#include "agent/desired/pod-rollouts.h"
+
+#include "agent/desired/rollout-history.h"
+#include "agent/desired/rollout-store.h"
+#include "agent/desired/unready-pod.h"
+#include "agent/manifest/manifest.h"
+#include "agent/model/containers.h"
+#include "agent/model/json.h"
+#include "agent/pods/pod-images.h"
+#include "common/cleanup.h"
+#include "common/dump.h"
+#include "common/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+typedef struct PodRollout {
+        RolloutHistory history;
+        Pod *good; /* parsed; or NULL */
+        bool is_desired;
+} PodRollout;
+
+struct PodRollouts {
+        PodRolloutsConfig config;
+        RolloutStore *store;
+        LIST_OF(PodRollout *) items;
+        sd_event_source *timer;
+        uint64_t started_at, again_at;
+};
+
+/* A pod whose rollout is followed, in one recomputation. */
+typedef struct RolloutPass {
+        PodRollouts *rollouts;
+        PodRollout *rollout;
+        DesiredPod *desired;
+        const ActualPod *actual; /* or NULL */
+        PodStatus status;        /* of the pod that runs; zeroed where there is none */
+        uint64_t now;
+} RolloutPass;
+
+static PodRollout *pod_rollout_free(PodRollout *rollout) {
+        if (!rollout)
+                return NULL;
+        rollout_history_done(&rollout->history);
+        pod_free(rollout->good);
+        free(rollout);
+        return NULL;
+}
+DEFINE_CLEANUP(PodRollout *, pod_rollout_free)
+
+/* ---- the set ---- */
+
+static PodRollout *find_rollout(const PodRollouts *rollouts, const ObjectMeta *metadata) {
+        for (size_t i = 0; i < rollouts->items.n; i++) {
+                PodRollout *one = rollouts->items.items[i];
+
+                if (streq(one->history.name, metadata->name) &&
+                    streq(one->history.namespace, metadata->namespace))
+                        return one;
+        }
+        return NULL;
+}
+
+/* Takes it, on failure too. 0 or -ENOMEM. */
+static int add_rollout_take(PodRollouts *rollouts, PodRollout *rollout) {
+        cleanup_with(pod_rollout_freep) PodRollout *owned = rollout;
+        PodRollout **longer =
+                reallocarray(rollouts->items.items, rollouts->items.n + 1, sizeof(*longer));
+
+        if (!longer)
+                return -ENOMEM;
+        rollouts->items.items = longer;
+        longer[rollouts->items.n++] = TAKE_PTR(owned);
+        return 0;
+}
+
+static int get_rollout(PodRollouts *rollouts, const ObjectMeta *metadata, PodRollout **ret) {
+        cleanup_with(pod_rollout_freep) PodRollout *rollout = NULL;
+
+        *ret = find_rollout(rollouts, metadata);
+        if (*ret)
+                return 0;
+        rollout = calloc(1, sizeof(*rollout));
+        if (!rollout)
+                return -ENOMEM;
+        rollout->history.namespace = strdup(metadata->namespace);
+        rollout->history.name = strdup(metadata->name);
+        if (!rollout->history.namespace || !rollout->history.name)
+                return -ENOMEM;
+        *ret = rollout;
+        return add_rollout_take(rollouts, TAKE_PTR(rollout));
+}
+
+static void forget_rollout_at(PodRollouts *rollouts, size_t i) {
+        PodRollout *rollout = rollouts->items.items[i];
+
+        rollout_store_remove(rollouts->store, &rollout->history);
+        rollouts->items.items[i] = rollouts->items.items[--rollouts->items.n];
+        pod_rollout_free(rollout);
+}
+
+/* ---- the good revision ---- */
+
+static int parse_good_pod(PodRollout *rollout, Error *reterr) {
+        const char *json = rollout->history.good_pod;
+        Pod *pod = NULL;
+        int r = json ? manifest_parse_record(json, strlen(json), &pod, reterr) : 0;
+
+        if (r < 0)
+                return r;
+        pod_free(rollout->good);
+        rollout->good = pod;
+        return 0;
+}
+
+static int keep_as_good(const RolloutPass *pass, const Pod *pod, const char *hash) {
+        cleanup_free char *json = pod_to_json(pod, NULL);
+        int r = json ? rollout_history_set_good(&pass->rollout->history, hash, json) : -ENOMEM;
+
+        if (r >= 0)
+                r = parse_good_pod(pass->rollout, NULL);
+        if (r >= 0)
+                rollout_store_write(pass->rollouts->store, &pass->rollout->history);
+        return r;
+}
+
+static void use_present_image(PullPolicy *policy) {
+        if (*policy == PULL_POLICY_ALWAYS)
+                *policy = PULL_POLICY_IF_NOT_PRESENT;
+}
+
+/* The good image is here, and is not asked for: a rollback needs no registry. */
+static void use_present_images(Pod *pod) {
+        const Container *container;
+
+        pod_foreach_container(container, &pod->spec)
+                use_present_image(&((Container *) (uintptr_t) container)->image_pull_policy);
+        for (size_t i = 0; i < pod->spec.volumes.n; i++)
+                if (pod->spec.volumes.items[i].image)
+                        use_present_image(&pod->spec.volumes.items[i].image->pull_policy);
+}
+
+/* The pod as its manifest had it, with the reason. */
+static int copy_good_pod(const PodRollout *rollout, Pod **ret) {
+        cleanup_with(pod_freep) Pod *pod = NULL;
+        int r = pod_copy(rollout->good, &pod);
+
+        if (r >= 0)
+                r = pod_set_uid(pod);
+        if (r >= 0)
+                r = string_map_set(&pod->metadata.annotations, ROLLED_BACK_ANNOTATION,
+                                   strna(rollout->history.reason));
+        if (r < 0)
+                return r;
+        use_present_images(pod);
+        *ret = TAKE_PTR(pod);
+        return 0;
+}
+
+static int replace_by_good_pod(const RolloutPass *pass) {
+        Pod *pod = NULL;
+        int r = pass->rollout->good ? copy_good_pod(pass->rollout, &pod) : 1;
+
+        if (r != 0) /* where there is none the manifest's stays */
+                return MIN(r, 0);
+        pod_free(pass->desired->owned);
+        pass->desired->pod = pass->desired->owned = pod;
+        return 0;
+}
+
+/* ---- what runs ---- */
+
+/* The pod that runs is of the revision in the manifest, and nothing of it is still to be applied.
+ */
+static bool runs_tried_revision(const RolloutPass *pass) {
+        return actual_pod_is_current(pass->actual) && !pass->actual->successor &&
+               streq(rollout_hash_of(pass->actual->pod), pass->rollout->history.tried);
+}
+
+/* "Rolled back: revision 2 of web.yaml did not become ready within 60s: container main:
+ * CrashLoopBackOff: back-off …" */
+static char *explain_rollback(const RolloutPass *pass) {
+        cleanup_free char *why = explain_unready_pod(&pass->status);
+        char *text;
+
+        if (!why ||
+            asprintf(&text,
+                     "Rolled back: revision %" PRId64 " of %s did not become ready within %" PRIu64
+                     "s: %s",
+                     pass->rollout->history.number, pod_source_format(&pass->desired->source),
+                     object_progress_deadline_usec(&pass->desired->pod->metadata) / USEC_PER_SEC,
+                     why) < 0)
+                return NULL;
+        return text;
+}
+
+/* ---- the decision ---- */
+
+static int roll_back(const RolloutPass *pass) {
+        RolloutHistory *history = &pass->rollout->history;
+        cleanup_free char *reason = explain_rollback(pass);
+        int r = reason ? rollout_history_set_failed(history, reason) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        rollout_store_write(pass->rollouts->store, history);
+        log_warning("Pod '%s/%s': %s; the last revision that was ready is desired again",
+                    history->namespace, history->name, reason);
+        pass->rollouts->config.on_event(&(PodEvent){ .pod = pass->desired->pod,
+                                                     .kind = POD_EVENT_WARNING,
+                                                     .reason = "PodRollback",
+                                                     .message = reason },
+                                        pass->rollouts->config.userdata);
+        return 0;
+}
+
+static void requeue_at(PodRollouts *rollouts, uint64_t at) {
+        if (at > 0 && (rollouts->again_at == 0 || at < rollouts->again_at))
+                rollouts->again_at = at;
+}
+
+static int judge_rollout(const RolloutPass *pass) {
+        PodRollouts *rollouts = pass->rollouts;
+        bool runs_tried = runs_tried_revision(pass);
+        const PodCondition *ready = &pass->status.conditions[CONDITION_READY];
+        const RolloutInput input = {
+                .history = &pass->rollout->history,
+                .deadline_usec = object_progress_deadline_usec(&pass->desired->pod->metadata),
+                .is_ready = runs_tried && pod_status_is_ready_or_done(&pass->status),
+                .ready_since = ready->is_true ? steady_from_realtime_usec(rollouts->config.clock,
+                                                                          ready->last_transition)
+                                              : 0,
+                .agent_started_at = rollouts->started_at,
+                .now = pass->now,
+        };
+        uint64_t again_at = 0;
+        int r = 0;
+
+        switch (rollout_decide(&input, &again_at)) {
+        case ROLLOUT_IS_GOOD:
+                r = keep_as_good(pass, pass->desired->pod, input.history->tried);
+                break;
+        case ROLLOUT_GOES_BACK:
+                r = roll_back(pass);
+                break;
+        case ROLLOUT_CONTINUES:
+                break;
+        }
+        requeue_at(rollouts, again_at);
+        return r;
+}
+
+/* What runs when the next revision comes, and none was good for long enough: it is the good one. */
+static int keep_running_as_good(const RolloutPass *pass) {
+        const char *hash =
+                pass->actual && pass->actual->pod ? rollout_hash_of(pass->actual->pod) : "";
+
+        if (!actual_pod_is_current(pass->actual) || !pod_status_is_ready_or_done(&pass->status) ||
+            !hash[0] || streq(hash, rollout_hash_of(pass->desired->pod)))
+                return 0;
+        if (!pass->rollout->history.tried[0])
+                pass->rollout->history.number++;
+        return keep_as_good(pass, pass->actual->pod, hash);
+}
+
+/* A manifest that is broken keeps what ran last, which may be what it was rolled back to. */
+static bool is_own_copy(const RolloutPass *pass) {
+        return string_map_get(&pass->desired->pod->metadata.annotations, ROLLED_BACK_ANNOTATION) &&
+               streq(rollout_hash_of(pass->desired->pod), pass->rollout->history.good);
+}
+
+static int follow_rollout(RolloutPass *pass, bool holds) {
+        RolloutHistory *history = &pass->rollout->history;
+        const char *hash = rollout_hash_of(pass->desired->pod);
+        int r = 0;
+
+        if (is_own_copy(pass))
+                return 0;
+        if (!history->good[0] && !streq(history->tried, hash))
+                r = keep_running_as_good(pass);
+        if (r < 0)
+                return r;
+        if (rollout_history_set_tried(history, hash, pass->now))
+                rollout_store_write(pass->rollouts->store, history);
+        /* A new agent has to find out first what runs. */
+        r = holds || pass->status.is_syncing ? 0 : judge_rollout(pass);
+        if (r >= 0 && rollout_history_is_failed(history))
+                r = replace_by_good_pod(pass);
+        return r;
+}
+
+/* ---- a recomputation ---- */
+
+static bool is_followed(const PodRollouts *rollouts, const DesiredPod *desired) {
+        const ObjectMeta *metadata = &desired->pod->metadata;
+
+        return pod_source_is_manifest(&desired->source) && !object_controller(metadata) &&
+               (object_progress_deadline_usec(metadata) > 0 ||
+                string_map_get(&metadata->annotations, ROLLED_BACK_ANNOTATION)) &&
+               rollout_hash_of(desired->pod)[0] &&
+               !rollouts->config.is_excluded(&desired->source, rollouts->config.userdata);
+}
+
+static int apply_to_pod(PodRollouts *rollouts, DesiredPod *desired, const ActualPods *actual,
+                        uint64_t now, bool holds) {
+        RolloutPass pass = { .rollouts = rollouts,
+                             .desired = desired,
+                             .actual = actual_pods_find(actual, &desired->pod->metadata),
+                             .now = now };
+        int r = get_rollout(rollouts, &desired->pod->metadata, &pass.rollout);
+
+        if (r < 0)
+                return r;
+        pass.rollout->is_desired = true;
+        if (pass.actual && pass.actual->pod &&
+            rollouts->config.get_status(pass.actual->pod->metadata.uid, &pass.status,
+                                        rollouts->config.userdata) < 0)
+                pass.status = (PodStatus){ 0 };
+        r = follow_rollout(&pass, holds);
+        pod_status_done(&pass.status);
+        return r;
+}
+
+/* A pod that is not desired keeps its history as long as there is something of it. */
+static void forget_undesired_rollouts(PodRollouts *rollouts, const DesiredPods *desired,
+                                      const ActualPods *actual) {
+        for (size_t i = rollouts->items.n; i-- > 0;) {
+                const RolloutHistory *history = &rollouts->items.items[i]->history;
+                const ObjectMeta name = { .namespace = history->namespace, .name = history->name };
+
+                if (rollouts->items.items[i]->is_desired)
+                        continue;
+                if (desired_pods_find(desired, name.namespace, name.name) ||
+                    (!desired->is_incomplete && !actual_pods_find(actual, &name)))
+                        forget_rollout_at(rollouts, i);
+        }
+}
+
+static void set_rollout_timer(PodRollouts *rollouts) {
+        uint64_t at = rollouts->again_at;
+        int r = at == 0 ? sd_event_source_set_enabled(rollouts->timer, SD_EVENT_OFF)
+                        : sd_event_source_set_time(rollouts->timer,
+                                                   at - rollouts->config.clock->offset);
+
+        if (r >= 0 && at > 0)
+                r = sd_event_source_set_enabled(rollouts->timer, SD_EVENT_ONESHOT);
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot set the timer of rollouts");
+}
+
+int pod_rollouts_apply(PodRollouts *rollouts, DesiredPods *desired, const ActualPods *actual,
+                       bool holds) {
+        uint64_t now = steady_now_usec(rollouts->config.clock);
+        int r = 0;
+
+        rollouts->again_at = 0;
+        for (size_t i = 0; i < rollouts->items.n; i++)
+                rollouts->items.items[i]->is_desired = false;
+        for (size_t i = 0; i < desired->pods.n && r >= 0; i++)
+                if (is_followed(rollouts, &desired->pods.items[i]))
+                        r = apply_to_pod(rollouts, &desired->pods.items[i], actual, now, holds);
+        if (r < 0)
+                return r;
+        forget_undesired_rollouts(rollouts, desired, actual);
+        set_rollout_timer(rollouts);
+        return 0;
+}
+
+void pod_rollouts_on_pod(const PodRollouts *rollouts, const Pod *pod) {
+        const PodRollout *rollout = find_rollout(rollouts, &pod->metadata);
+
+        if (rollout && (!rollout->is_desired || !rollout_history_is_settled(&rollout->history)))
+                rollouts->config.on_recompute_due(rollouts->config.userdata);
+}
+
+bool pod_rollouts_use_image(const PodRollouts *rollouts, const char *reference) {
+        for (size_t i = 0; i < rollouts->items.n; i++) {
+                const Pod *good = rollouts->items.items[i]->good;
+
+                if (good && pod_uses_image(good, reference))
+                        return true;
+        }
+        return false;
+}
+
+/* ---- construction ---- */
+
+static int on_rollout_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        const PodRollouts *rollouts = userdata;
+
+        rollouts->config.on_recompute_due(rollouts->config.userdata);
+        return 0;
+}
+
+/* If the clock was set back, a history may have a time that is still to come. */
+static int restore_rollout_take(RolloutHistory *history, void *userdata) {
+        PodRollouts *rollouts = userdata;
+        PodRollout *rollout = calloc(1, sizeof(*rollout));
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (!rollout) {
+                rollout_history_done(history);
+                return -ENOMEM;
+        }
+        rollout->history = *history;
+        rollout->history.since = MIN(history->since, rollouts->started_at);
+        r = parse_good_pod(rollout, &error);
+        if (r < 0)
+                log_error("Cannot parse the last revision of pod '%s/%s' that was ready: %s",
+                          history->namespace, history->name, error_message(&error, r));
+        return add_rollout_take(rollouts, rollout);
+}
+
+int pod_rollouts_new(const PodRolloutsConfig *config, PodRollouts **ret) {
+        cleanup_with(pod_rollouts_freep) PodRollouts *rollouts = calloc(1, sizeof(*rollouts));
+        int r;
+
+        if (!rollouts)
+                return -ENOMEM;
+        rollouts->config = *config;
+        rollouts->started_at = steady_now_usec(config->clock);
+        r = rollout_store_new(config->event, config->state_dir, &rollouts->store);
+        if (r >= 0)
+                r = rollout_store_load(rollouts->store, restore_rollout_take, rollouts);
+        if (r >= 0)
+                r = sd_event_add_time(config->event, &rollouts->timer, CLOCK_BOOTTIME, 0, 0,
+                                      on_rollout_timer, rollouts);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(rollouts->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(rollouts);
+        return 0;
+}
+
+PodRollouts *pod_rollouts_free(PodRollouts *rollouts) {
+        if (!rollouts)
+                return NULL;
+        for (size_t i = 0; i < rollouts->items.n; i++)
+                pod_rollout_free(rollouts->items.items[i]);
+        free(rollouts->items.items);
+        rollout_store_free(rollouts->store);
+        sd_event_source_disable_unref(rollouts->timer);
+        free(rollouts);
+        return NULL;
+}
+
+void pod_rollouts_dump(const PodRollouts *rollouts, FILE *out) {
+        for (size_t i = 0; i < rollouts->items.n; i++) {
+                const RolloutHistory *history = &rollouts->items.items[i]->history;
+
+                dump_line(out, 1, "rollout: %s/%s, revision %" PRId64 ", %s%s%s",
+                          history->namespace, history->name, history->number,
+                          rollout_history_is_failed(history)    ? "rolled back"
+                          : rollout_history_is_settled(history) ? "good"
+                                                                : "under way",
+                          history->reason ? ": " : "", strna(history->reason));
+        }
+        if (rollouts->items.n > 0)
+                dump_timer(out, 1, "a rollout is decided", rollouts->timer);
+}

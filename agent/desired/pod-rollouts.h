@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Rollouts of the pods of manifests that have a progress deadline: what an edit made of a pod is
+ * tried, and where it is not Ready in time the last revision that was is desired again, until the
+ * manifest changes. Histories are on disk, <state>/rollouts/<hash of the name>/record, so that a
+ * rollback is made once, whatever happens to the agent and the machine. It starts and stops no pod:
+ * it only replaces desired pods. The rules are in rollout-history.h. */
+
+#include "agent/model/desired-pods.h"
+#include "agent/model/event.h"
+#include "agent/model/status.h"
+#include "common/clock.h"
+
+#include <stdio.h>
+#include <systemd/sd-event.h>
+
+/* A pod that was rolled back has this annotation, which says why. */
+#define ROLLED_BACK_ANNOTATION "mainstay.dev/rolled-back"
+
+typedef struct PodRollouts PodRollouts;
+
+/* Everything is borrowed and outlives it. */
+typedef struct PodRolloutsConfig {
+        sd_event *event;
+        const char *state_dir;
+        const SteadyClock *clock;
+        /* The status of the pod of that UID; see pod_manager_pod_status(). */
+        int (*get_status)(const char *uid, PodStatus *ret, void *userdata);
+        /* Pods of this source are without rollouts of their own. */
+        bool (*is_excluded)(const PodSource *source, void *userdata);
+        void (*on_recompute_due)(void *userdata);
+        void (*on_event)(const PodEvent *event, void *userdata);
+        void *userdata;
+} PodRolloutsConfig;
+
+/* Reads the histories. A damaged one is set aside and logged. 0 or -errno. */
+int pod_rollouts_new(const PodRolloutsConfig *config, PodRollouts **ret);
+PodRollouts *pod_rollouts_free(PodRollouts *rollouts);
+DEFINE_CLEANUP(PodRollouts *, pod_rollouts_free)
+
+/* Follows the rollouts, and replaces the desired pods whose revision was rolled back. With 'holds'
+ * nothing is judged: the machine shuts down. 0 or -ENOMEM. */
+int pod_rollouts_apply(PodRollouts *rollouts, DesiredPods *desired, const ActualPods *actual,
+                       bool holds);
+
+/* The status of a pod may have changed, or it is gone: where its rollout is under way, or the pod
+ * is not desired, a recomputation is requested. */
+void pod_rollouts_on_pod(const PodRollouts *rollouts, const Pod *pod);
+
+/* A rollback would need the image. 'reference' is normal. */
+bool pod_rollouts_use_image(const PodRollouts *rollouts, const char *reference);
+
+/* Prints the rollouts for `mainstay debug dump`. */
+void pod_rollouts_dump(const PodRollouts *rollouts, FILE *out);

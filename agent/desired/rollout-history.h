@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The rollout of a pod of a manifest with mainstay.dev/progress-deadline-seconds: the revision that
+ * the manifest has, the last one that was good, and the one that was rolled back. Plain data with a
+ * text form, and its rules. Pure: 'now' is an argument. DaemonSets have the same in
+ * daemonset/rules/. */
+
+#include "agent/model/pod.h"
+
+enum {
+        ROLLOUT_HASH_SIZE = 33 /* of a revision: the pod's annotation kubernetes.io/config.hash */
+};
+
+typedef struct RolloutHistory {
+        char *namespace;
+        char *name;                     /* of the pod, with the node's */
+        int64_t number;                 /* of the revision in the manifest; the first is 1 */
+        char tried[ROLLOUT_HASH_SIZE];  /* that revision; "": none yet */
+        uint64_t since;                 /* since when it is that: realtime, microseconds */
+        char good[ROLLOUT_HASH_SIZE];   /* the last that was good; or "" */
+        char *good_pod;                 /* its pod: JSON of one line; or NULL */
+        char failed[ROLLOUT_HASH_SIZE]; /* the one that was rolled back; or "" */
+        char *reason;                   /* why: a message of one line; or NULL */
+} RolloutHistory;
+
+void rollout_history_done(RolloutHistory *history);
+
+/* The hash of the revision that a pod is; "": it has none. */
+const char *rollout_hash_of(const Pod *pod);
+
+/* The manifest has this revision. One that differs from the one before is tried, even if it was
+ * rolled back earlier. True: the history has changed. */
+bool rollout_history_set_tried(RolloutHistory *history, const char *hash, uint64_t now);
+
+/* A revision is good: its pod in JSON, which is copied. 0 or -ENOMEM. */
+int rollout_history_set_good(RolloutHistory *history, const char *hash, const char *pod);
+
+/* The revision in the manifest is rolled back. 0 or -ENOMEM. */
+int rollout_history_set_failed(RolloutHistory *history, const char *reason);
+
+/* The revision in the manifest was rolled back, or is good: nothing is to be decided. */
+bool rollout_history_is_failed(const RolloutHistory *history);
+bool rollout_history_is_settled(const RolloutHistory *history);
+
+typedef struct RolloutInput {
+        const RolloutHistory *history;
+        uint64_t deadline_usec;
+        bool is_ready;             /* the pod is of the revision in the manifest, and Ready, */
+        uint64_t ready_since;      /* since then; 0 where it has succeeded */
+        uint64_t agent_started_at; /* of the clock of 'now' and of the history */
+        uint64_t now;
+} RolloutInput;
+
+typedef enum RolloutDecision {
+        ROLLOUT_CONTINUES,
+        ROLLOUT_IS_GOOD,
+        ROLLOUT_GOES_BACK,
+} RolloutDecision;
+
+/* What follows for the revision in the manifest. One that is Ready must stay so for a while, since
+ * a pod that crashes at once is also ready for a moment. One that an agent finds under way at its
+ * start gets half of the deadline again, because the machine may have been off. '*ret_again_at' is
+ * the time when that changes by itself, or 0. */
+RolloutDecision rollout_decide(const RolloutInput *input, uint64_t *ret_again_at);
+
+/* The text form, which the caller frees; NULL: out of memory. Parsing it gives 0, -EBADMSG or
+ * -ENOMEM. */
+char *rollout_history_format(const RolloutHistory *history);
+int rollout_history_parse(const char *text, RolloutHistory *ret);

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Why a pod is not ready, for the message of a rollback. Pure. */
+
+#include "agent/model/status.h"
+
+/* "container main: CrashLoopBackOff: back-off …", of the first container that has a reason; else
+ * what the conditions of the pod say. One line, which the caller frees; NULL: out of memory. */
+char *explain_unready_pod(const PodStatus *status);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What is noted of an index with a progress deadline, in the directory of its source:
+ *   current/proven   its pods were ready: it is no longer rolled back
+ *   rolled-back      the index that was: its digest, and why; it is not used again */
+
+#include "agent/source/source-answer.h"
+
+typedef struct SourceRollback {
+        char *sha256; /* of the index; NULL: none was rolled back */
+        char *reason; /* a message of one line */
+} SourceRollback;
+
+#define SOURCE_ROLLBACK_NAME "rolled-back"
+#define SOURCE_PROVEN_NAME   "proven"
+
+/* Of a damaged file, which is set aside, nothing is known. */
+void source_rollback_load(int dir_fd, SourceRollback *ret);
+void source_rollback_done(SourceRollback *rollback);
+
+/* Replaces what was noted. 0 or -errno. */
+int source_rollback_store(int dir_fd, const char *sha256, const char *reason);
+
+/* The index in use has a deadline, was not proven, and 'before' is the one that it can be rolled
+ * back to. */
+bool source_is_on_trial(int dir_fd, const SourceInUse *in_use, const SourceInUse *before,
+                        const SourceRollback *rollback);
+
+/* The rollback of the index in use was noted, and not made. */
+bool source_rollback_is_due(const SourceInUse *in_use, const SourceInUse *before,
+                            const SourceRollback *rollback);
+
+/* 0 or -errno. */
+int source_mark_proven(int dir_fd);

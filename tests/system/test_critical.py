@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mainstay wait --critical: the verdict on a boot."""
+
+import os
+import subprocess
+
+import harness
+import specs
+from world import wait
+
+
+def critical(node, name, where="annotations"):
+    """A critical pod that is ready once there is a file of its name."""
+    probe = {"exec": {"command": ["test", "-e", f"/v/{name}"]}, "periodSeconds": 1}
+    return specs.pod(name, specs.container(readinessProbe=probe, volumeMounts=[specs.mount("v", "/v")]),
+                     volumes=[specs.host_path("v", node.data)], metadata={where: {"mainstay.dev/critical": "true"}})
+
+
+def start_waiting(node, *words):
+    return subprocess.Popen([harness.program("mainstay"), "--socket", node.socket, "wait", "--critical", *words], text=True,
+                            stderr=subprocess.PIPE)
+
+
+def test_all_critical_pods_are_waited_for(node):
+    for name, where in ("one", "annotations"), ("two", "labels"):
+        node.drop(critical(node, name, where))
+    node.drop(specs.script_pod("other", "exit 1"))
+    for name in "one", "two":
+        node.wait_phase(name, "Running")
+    waiting = start_waiting(node)
+    for name in "one", "two":
+        assert waiting.poll() is None
+        answer = node.cli("wait", "--critical", "--timeout", "10ms")
+        assert answer.returncode == 1 and f"error: pod {name}-node1 is not ready" in answer.stderr, answer.stderr
+        assert "other" not in answer.stderr
+        with open(os.path.join(node.data, name), "w", encoding="utf-8"):
+            pass
+        node.wait_running(name)
+    assert waiting.wait(60) == 0
+    waiting.stderr.close()
+    assert node.cli("wait", "--critical", "--timeout", "60s").returncode == 0
+
+
+def test_an_agent_that_does_not_run_is_waited_for(node):
+    node.kill9()
+    answer = node.cli("wait", "--critical", "--timeout", "10ms")
+    assert answer.returncode == 1 and "error: " in answer.stderr
+    waiting = start_waiting(node)
+    node.start()
+    assert waiting.wait(60) == 0
+    waiting.stderr.close()
+
+
+def test_what_cannot_be_waited_for_is_refused(node):
+    for words in ((), ("--bootstrap", "--critical"), ("--critical", "pod"), ("--critical", "--timeout", "soon")):
+        answer = node.cli("wait", *words)
+        assert answer.returncode == 2, answer.stderr
+    wait(node.is_ready, "the agent runs")

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mainstay.dev/progress-deadline-seconds of pods: a revision that is not ready in time goes back to the last one that was, once,
+whatever happens to the agent."""
+
+import glob
+import os
+import random
+import signal
+
+import failing
+import pytest
+import specs
+import world
+from harness import is_running
+from registry import DockerRegistry
+from world import run, wait
+
+ROLLED_BACK = "mainstay.dev/rolled-back"
+POINTS = ["mainstayd:rollout.write", "mainstayd:rollout.written"]
+
+
+def web(version, script=specs.IDLE, seconds=3, image=specs.IMAGE, **fields):
+    annotations = {"mainstay.dev/progress-deadline-seconds": str(seconds)} if seconds else {}
+    return specs.pod("web", specs.container(script=script, image=image, env=[{"name": "VERSION", "value": version}]),
+                     metadata={"annotations": annotations}, **fields)
+
+
+def noted(node, version, script, **fields):
+    """Each start of a container appends the version to a file."""
+    pod = web(version, f"echo {version} >>/v/starts; {script}", volumes=[specs.host_path("v", node.data)], **fields)
+    pod["spec"]["containers"][0]["volumeMounts"] = [specs.mount("v", "/v")]
+    return pod
+
+
+def starts(node):
+    return world.read(os.path.join(node.data, "starts")).split()
+
+
+def version_of(pod):
+    return {env["name"]: env["value"] for env in pod["spec"]["containers"][0]["env"]}["VERSION"]
+
+
+def why(pod):
+    return pod["metadata"].get("annotations", {}).get(ROLLED_BACK, "")
+
+
+def wait_version(node, version, rolled_back=False):
+    return node.wait_pod("web", lambda pod: version_of(pod) == version and is_running(pod) and bool(why(pod)) == rolled_back,
+                         f"runs version {version}")
+
+
+def record(node):
+    found = glob.glob(f"{node.state}/rollouts/*/record")
+    return world.read(found[0]).splitlines() if found else [""] * 12
+
+
+def wait_good(node):
+    """Until the revision in the manifest counts as good."""
+    wait(lambda: node.is_ready() and record(node)[4] and record(node)[4] == record(node)[6], lambda: f"it counts as good: {record(node)}")
+
+
+def run_good(node, pod):
+    node.drop(pod)
+    wait_version(node, version_of(pod))
+    wait_good(node)
+
+
+def wait_beside(node, name):
+    """Until another pod, which came later, runs: what was to happen at once has happened."""
+    node.drop(specs.pod(name))
+    node.wait_running(name)
+
+
+@pytest.mark.quick
+def test_a_revision_that_is_not_ready_in_time_goes_back_once(node):
+    run_good(node, noted(node, "1", specs.IDLE))
+    node.drop(noted(node, "2", "exit 1"))
+    pod = wait_version(node, "1", rolled_back=True)
+    assert why(pod).startswith("Rolled back: revision 2 of web.yaml did not become ready within 3s: container main: "), why(pod)
+    assert why(pod) in node.said() and "PodRollback" in node.cli("get", "events").stdout
+    answer = node.cli("rollout", "status", "pod/web")
+    assert answer.returncode == 1 and f'error: pod "web" exceeded its progress deadline: {why(pod)}' in answer.stderr
+    before = starts(node)
+    assert before[0] == before[-1] == "1" and "2" in before
+    node.restart()
+    wait_version(node, "1", rolled_back=True)
+    wait_beside(node, "later")
+    assert starts(node) == before and node.said().count("is desired again") == 1
+    node.drop(noted(node, "3", specs.IDLE))
+    wait_version(node, "3")
+    answer = node.cli("rollout", "status", "pod/web")
+    assert answer.returncode == 0 and answer.stdout == 'pod "web" successfully rolled out\n', answer.stderr
+    wait_good(node)
+
+
+def test_another_bad_edit_goes_back_to_the_same_revision(node):
+    run_good(node, web("1"))
+    for number, version in (2, "2"), (3, "3"):
+        node.drop(web(version, "exit 1"))
+        wait(lambda: f"revision {number} of web.yaml" in why(node.pod("web") or {"metadata": {}}), f"{version} goes back")
+        wait_version(node, "1", rolled_back=True)
+    node.drop(web("1"))
+    wait_version(node, "1")
+
+
+def test_an_edit_that_replaces_the_pod_goes_back(node):
+    run_good(node, web("1"))
+    node.drop(web("2", "exit 1", hostPID=True))
+    pod = wait_version(node, "1", rolled_back=True)
+    assert not pod["spec"].get("hostPID")
+
+
+def test_an_edit_that_cannot_replace_the_pod_is_given_up(node):
+    run_good(node, web("1"))
+    pid = node.init("web")
+    bad = web("2", image="missing:1", hostPID=True)
+    bad["spec"]["containers"][0]["imagePullPolicy"] = "Never"
+    node.drop(bad)
+    pod = wait_version(node, "1", rolled_back=True)
+    assert "missing:1" in why(pod)
+    assert node.init("web") == pid and pod["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_what_ran_before_the_deadline_was_given_is_good(node):
+    node.launch(web("1", seconds=None))
+    assert not os.path.exists(f"{node.state}/rollouts")
+    node.drop(web("2", "exit 1"))
+    wait_version(node, "1", rolled_back=True)
+    node.remove("web")
+    node.wait_gone("web")
+    wait(lambda: not glob.glob(f"{node.state}/rollouts/*"), "its history is gone")
+
+
+def test_a_first_revision_has_nothing_to_go_back_to(node):
+    node.drop(web("1", "exit 1", seconds=1))
+    node.wait_waiting("web", "CrashLoopBackOff")
+    wait_beside(node, "later")
+    assert "Rolled back" not in node.said()
+    node.drop(web("2"))
+    wait_version(node, "2")
+
+
+def test_a_broken_manifest_keeps_what_it_was_rolled_back_to(node):
+    run_good(node, web("1"))
+    node.drop(web("2", "exit 1"))
+    wait_version(node, "1", rolled_back=True)
+    pid = node.init("web")
+    node.drop("kind: Pod\nspec: [", "web.yaml")
+    wait(lambda: "web.yaml" in node.cli("get", "pods").stderr, "the file is broken")
+    node.restart()
+    wait_version(node, "1", rolled_back=True)
+    node.drop(web("2", "exit 1"))
+    wait_beside(node, "later")
+    wait_version(node, "1", rolled_back=True)
+    assert node.init("web") == pid
+
+
+def test_damaged_history_stops_no_pod(node):
+    run_good(node, web("1"))
+    pid = node.init("web")
+    path, = glob.glob(f"{node.state}/rollouts/*/record")
+    node.kill9()
+    with open(path, "r+b") as file:
+        file.write(b"x")
+    node.start()
+    wait_version(node, "1")
+    assert node.init("web") == pid and "is damaged, setting it aside" in node.said()
+    assert os.path.exists(f"{path}.damaged")
+
+
+# ---- images ----
+
+@pytest.fixture(name="registry")
+def fixture_registry(archive, tmp_path):
+    layout = f"{tmp_path}/oci"
+    run("skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:x")
+    registry = DockerRegistry(str(tmp_path))
+    for tag in ("1", "2"):
+        (tmp_path / f"file{tag}").write_bytes(os.urandom(1000))
+        run("umoci", "insert", "--image", f"{layout}:x", str(tmp_path / f"file{tag}"), f"/file{tag}")
+        registry.push(f"oci:{layout}:x", f"team/web:{tag}")
+    yield registry
+    registry.stop()
+
+
+def test_the_image_is_kept_and_needs_no_registry(make_node, registry):
+    node = make_node(config={"mainstay": {"insecureRegistries": [registry.host]}})
+
+    def image(tag):
+        return f"{registry.host}/team/web:{tag}"
+
+    def policy(pod):
+        pod["spec"]["containers"][0]["imagePullPolicy"] = "Always"
+        return pod
+    run_good(node, policy(web("1", image=image(1), seconds=20)))
+    # It runs, and is not ready: the old image is unused for a while, and is pruned if nothing keeps it.
+    bad = policy(web("2", image=image(2), seconds=20))
+    bad["spec"]["containers"][0]["readinessProbe"] = {"exec": {"command": ["false"]}}
+    node.drop(bad)
+    node.wait_pod("web", lambda pod: version_of(pod) == "2" and "running" in pod["status"]["containerStatuses"][0]["state"],
+                  "the new revision runs")
+    registry.stop()
+    assert node.cli("images", "prune").returncode == 0
+    pod = wait_version(node, "1", rolled_back=True)
+    assert pod["spec"]["containers"][0]["image"] == image(1)
+
+
+# ---- an agent that dies ----
+
+@pytest.fixture(name="failing_node")
+def fixture_failing_node(archive):
+    node = failing.FailingNode(archive)
+    yield node
+    node.arm({})
+    node.finish()
+
+
+@pytest.mark.parametrize("passes", range(4))
+@pytest.mark.parametrize("point", POINTS)
+def test_an_agent_that_dies_at_a_write_goes_back_once(failing_node, point, passes):
+    node = failing_node
+    node.arm({point: f"{passes}*off->1*panic" if passes else "1*panic"})
+    run_good(node, noted(node, "1", specs.IDLE))
+    node.drop(noted(node, "2", "exit 1"))
+    wait_version(node, "1", rolled_back=True)
+    assert node.hits()[point] > passes and node.n_deaths == 1
+    before = starts(node)
+    wait_beside(node, "later")
+    node.restart()
+    wait_version(node, "1", rolled_back=True)
+    assert starts(node) == before, "neither runs twice, and the bad one is not tried again"
+
+
+def test_a_history_that_cannot_be_written_does_not_prevent_a_rollback(failing_node):
+    node = failing_node
+    run_good(node, web("1"))
+    node.arm({"mainstayd:rollout.write": "return(EIO)"})
+    node.drop(web("2", "exit 1"))
+    wait_version(node, "1", rolled_back=True)
+    assert "Cannot write the rollout of pod 'default/web-node1'" in node.said()
+
+
+def pause(chance, most):
+    """A random delay: not to wait for something, but to interrupt at any time."""
+    signal.sigtimedwait([], chance.uniform(0, most))
+
+
+def test_random_kills_do_not_prevent_a_rollback(node):
+    seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(1 << 32)))
+    print(f"MAINSTAY_SEED={seed}")
+    chance = random.Random(seed)
+    run_good(node, noted(node, "1", specs.IDLE, seconds=4))
+    node.drop(noted(node, "2", "exit 1", seconds=4))
+    for _ in range(4):
+        pause(chance, 1.5)
+        node.kill9()
+        node.start()
+    wait_version(node, "1", rolled_back=True)
+    before = starts(node)
+    for _ in range(3):
+        pause(chance, 0.5)
+        node.kill9()
+        node.start()
+        wait_version(node, "1", rolled_back=True)
+    assert starts(node) == before

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/model/pod-order.h"
+
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+enum {
+        PODS_MAX = 8
+};
+
+/* Pods "name" or "name after others", in the namespace default, on the node n. */
+typedef struct World {
+        Pod pods[PODS_MAX];
+        const Pod *list[PODS_MAX];
+        size_t n;
+} World;
+
+static void add(World *world, const char *name, const char *after) {
+        Pod *pod = &world->pods[world->n];
+
+        REQUIRE(world->n < PODS_MAX);
+        *pod = (Pod){ .metadata = { .namespace = strdup("default") } };
+        pod->spec.node_name = strdup("n");
+        REQUIRE(asprintf(&pod->metadata.name, "%s-n", name) > 0);
+        if (after)
+                REQUIRE(string_map_set(&pod->metadata.annotations, POD_AFTER_ANNOTATION, after) >=
+                        0);
+        world->list[world->n++] = pod;
+}
+
+static void world_done(World *world) {
+        for (size_t i = 0; i < world->n; i++) {
+                Pod *pod = &world->pods[i];
+
+                free(pod->metadata.namespace);
+                free(pod->metadata.name);
+                free(pod->spec.node_name);
+                string_map_done(&pod->metadata.annotations);
+        }
+}
+
+/* The cycle from the first pod on, or "none". */
+static char *cycle_of_first(const World *world) {
+        size_t next[PODS_MAX];
+
+        REQUIRE(pod_order_find_cycles(world->list, world->n, next) == 0);
+        return next[0] == world->n ? strdup("none")
+                                   : pod_order_format_cycle(world->list, world->n, next, 0);
+}
+
+#define EXPECT_CYCLE(world, expected)                            \
+        do {                                                     \
+                cleanup_free char *text = cycle_of_first(world); \
+                EXPECT_STREQ(text, expected);                    \
+        } while (0)
+
+/* "0 1 2": the step of each pod */
+static char *stop_steps(const World *world) {
+        size_t steps[PODS_MAX], n_steps = 0, length;
+        char *text = NULL;
+        FILE *out = open_memstream(&text, &length);
+
+        REQUIRE(out && pod_order_stop_steps(world->list, world->n, steps, &n_steps) == 0);
+        for (size_t i = 0; i < world->n; i++) {
+                EXPECT(steps[i] < n_steps);
+                fprintf(out, "%s%zu", i > 0 ? " " : "", steps[i]);
+        }
+        REQUIRE(fclose(out) == 0);
+        return text;
+}
+
+#define EXPECT_STEPS(world, expected)                        \
+        do {                                                 \
+                cleanup_free char *text = stop_steps(world); \
+                EXPECT_STREQ(text, expected);                \
+        } while (0)
+
+TEST(a_name_means_a_pod_with_and_without_its_node_and_namespace)
+{
+        cleanup_with(world_done) World world = { 0 };
+
+        add(&world, "web", " db,default/cache-n\n other/log,,");
+        add(&world, "db", NULL);
+        add(&world, "cache", NULL);
+        add(&world, "log", NULL);
+        EXPECT(pod_is_after(world.list[0], world.list[1]));
+        EXPECT(pod_is_after(world.list[0], world.list[2]));
+        EXPECT(!pod_is_after(world.list[0], world.list[3])); /* in another namespace */
+        EXPECT(!pod_is_after(world.list[1], world.list[0]));
+}
+
+TEST(names_that_no_pod_can_have_are_refused)
+{
+        static const struct {
+                const char *after, *message;
+        } cases[] = {
+                { "db, default/cache", "" },
+                { "", "" },
+                { "Db", "must be names of pods such as 'db' or 'default/db', separated by commas" },
+                { "a/b/c",
+                  "must be names of pods such as 'db' or 'default/db', separated by commas" },
+                { "/db",
+                  "must be names of pods such as 'db' or 'default/db', separated by commas" },
+                { "db, web", "must not name the pod itself" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_with(world_done) World world = { 0 };
+                cleanup_error Error error = ERROR_NULL;
+
+                add(&world, "web", cases[i].after);
+                EXPECT_EQ(pod_after_check(world.list[0], &error),
+                          cases[i].message[0] ? -EINVAL : 0);
+                EXPECT_STREQ(strna(error.message), cases[i].message);
+        }
+}
+
+TEST(at_most_a_hundred_names_are_taken)
+{
+        cleanup_with(world_done) World world = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        char after[3 * (POD_AFTER_NAMES_MAX + 1) + 1] = "";
+
+        for (size_t i = 0; i <= POD_AFTER_NAMES_MAX; i++)
+                memcpy(after + 3 * i, "db,", 4);
+        add(&world, "web", after);
+        EXPECT_EQ(pod_after_check(world.list[0], &error), -EINVAL);
+        EXPECT_STREQ(error.message, "must be at most 100 names");
+}
+
+TEST(pods_that_wait_for_one_another_are_a_cycle)
+{
+        cleanup_with(world_done) World world = { 0 };
+
+        add(&world, "a", "b");
+        add(&world, "b", "c, d");
+        add(&world, "c", "a");
+        add(&world, "d", NULL);
+        EXPECT_CYCLE(&world, "default/a after default/b after default/c after default/a");
+}
+
+TEST(a_pod_that_waits_for_a_cycle_is_not_part_of_it)
+{
+        cleanup_with(world_done) World world = { 0 };
+
+        add(&world, "web", "a");
+        add(&world, "a", "b");
+        add(&world, "b", "a");
+        EXPECT_CYCLE(&world, "none");
+}
+
+TEST(a_pod_that_two_wait_for_and_a_missing_one_are_not_a_cycle)
+{
+        cleanup_with(world_done) World world = { 0 };
+
+        add(&world, "a", "b, c, missing");
+        add(&world, "b", "d");
+        add(&world, "c", "d");
+        add(&world, "d", NULL);
+        EXPECT_CYCLE(&world, "none");
+}
+
+TEST(pods_stop_before_those_that_they_are_after)
+{
+        cleanup_with(world_done) World world = { 0 };
+
+        add(&world, "db", NULL);
+        add(&world, "web", "db, cache");
+        add(&world, "cache", "db");
+        add(&world, "alone", NULL);
+        EXPECT_STEPS(&world, "2 0 1 0");
+}
+
+TEST(pods_of_a_cycle_stop_together)
+{
+        cleanup_with(world_done) World world = { 0 };
+
+        add(&world, "a", "b");
+        add(&world, "b", "a");
+        add(&world, "web", "a");
+        EXPECT_STEPS(&world, "1 1 0");
+}
