@@ -30,7 +30,7 @@ void read_filesystem_usage(const char *directory, FilesystemUsage *ret) {
                                   .inodes_free = st.f_ffree };
 }
 
-static uint64_t add_saturating(uint64_t a, uint64_t b) {
+static uint64_t sum_saturating(uint64_t a, uint64_t b) {
         uint64_t sum;
 
         return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
@@ -43,8 +43,8 @@ static void report_storage(const UsageWalk *walk, StorageKind kind, const char *
         if (storage_usage_find(walk->visitor->storage, path, &sample)) {
                 total->is_measured = true;
                 total->taken_at = sample.taken_at;
-                total->used = add_saturating(total->used, sample.used);
-                total->inodes_used = add_saturating(total->inodes_used, sample.inodes_used);
+                total->used = sum_saturating(total->used, sample.used);
+                total->inodes_used = sum_saturating(total->inodes_used, sample.inodes_used);
         }
         if (kind != STORAGE_EPHEMERAL)
                 walk->visitor->on_storage(&sample,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sandbox/sandbox.h"
 
-#include "agent/sandbox/container-usages.h"
+#include "agent/sandbox/counted-containers.h"
 #include "agent/sandbox/protocol.h"
 #include "agent/sandbox/shim-launch.h"
 #include "common/cleanup.h"
@@ -44,7 +44,7 @@ struct Sandbox {
         unsigned version; /* protocol version of the shim */
         int network_fd;   /* network namespace of the pod, or -EBADF */
         PacketQueue queue;
-        ContainerUsages usages;
+        CountedContainers counted;
         bool is_usage_asked; /* and the answer is not complete yet */
         sandbox_event_t on_event;
         void *userdata;
@@ -155,7 +155,7 @@ static void disconnect_from_shim(Sandbox *sandbox) {
         sandbox->has_greeted = false;
         sandbox->is_usage_asked = false;
         sandbox->network_fd = close_fd(sandbox->network_fd);
-        container_usages_clear(&sandbox->usages);
+        counted_containers_clear(&sandbox->counted);
         packet_queue_clear(&sandbox->queue);
 }
 
@@ -167,8 +167,8 @@ static void handle_usage_event(Sandbox *sandbox, const ShimEvent *event) {
                                      .open_files_max = event->open_files_max };
 
         if (event->id)
-                (void) container_usages_set(&sandbox->usages, event->id, &usage,
-                                            now_realtime_usec());
+                (void) counted_containers_set(&sandbox->counted, event->id, &usage,
+                                              now_realtime_usec());
         else
                 sandbox->is_usage_asked = false;
 }
@@ -189,7 +189,7 @@ static void handle_shim_event(Sandbox *sandbox, const ShimEvent *event) {
                 break;
         default:
                 if (event->type == SHIM_EVENT_EXITED && event->id)
-                        container_usages_remove(&sandbox->usages, event->id);
+                        counted_containers_remove(&sandbox->counted, event->id);
                 sandbox->on_event(sandbox, event, sandbox->userdata);
         }
 }
@@ -503,7 +503,7 @@ int sandbox_request_usage(Sandbox *sandbox) {
 
 const ProcessUsage *sandbox_container_usage(const Sandbox *sandbox, const char *id,
                                             uint64_t *ret_taken_at) {
-        const ContainerUsage *found = container_usages_find(&sandbox->usages, id);
+        const CountedContainer *found = counted_containers_find(&sandbox->counted, id);
 
         if (!found)
                 return NULL;

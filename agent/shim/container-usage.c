@@ -15,7 +15,7 @@ static char *procs_file_of_attempt(const Attempt *attempt) {
         return file;
 }
 
-static void report_container_usage(Shim *shim, const Attempt *attempt) {
+static void report_descriptors(Shim *shim, const Attempt *attempt) {
         cleanup_free char *procs_file = procs_file_of_attempt(attempt);
         ProcessUsage usage;
 
@@ -32,6 +32,6 @@ static void report_container_usage(Shim *shim, const Attempt *attempt) {
 void containers_report_usage(Shim *shim) {
         for (const Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
                 if (attempt->state == ATTEMPT_RUNNING)
-                        report_container_usage(shim, attempt);
+                        report_descriptors(shim, attempt);
         agent_connection_send(&shim->connection, &(ShimEvent){ .type = SHIM_EVENT_USAGE });
 }

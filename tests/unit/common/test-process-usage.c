@@ -81,17 +81,16 @@ TEST(a_number_that_is_cut_is_left_out)
 
 TEST(descriptors_have_a_limit)
 {
-        cleanup_free char *list = NULL;
-        char line[32], *end;
+        cleanup_free char *list = NULL, *own = NULL;
+        size_t size = 0;
+        FILE *out = open_memstream(&list, &size);
         ProcessUsage one, many;
 
-        (void) snprintf(line, sizeof(line), "%d\n", (int) getpid());
-        one = usage_of(line);
-        list = calloc(PROCESS_USAGE_PROCESSES_MAX + 2, sizeof(line));
-        REQUIRE(list);
-        end = list;
+        REQUIRE(out);
         for (unsigned i = 0; i < PROCESS_USAGE_PROCESSES_MAX + 1; i++)
-                end = stpcpy(end, line);
+                (void) fprintf(out, "%d\n", (int) getpid());
+        REQUIRE(fclose(out) == 0 && asprintf(&own, "%d\n", (int) getpid()) >= 0);
+        one = usage_of(own);
         many = usage_of(list);
         EXPECT_EQ(many.n_descriptors, MIN(one.n_descriptors * PROCESS_USAGE_PROCESSES_MAX,
                                           (uint64_t) PROCESS_USAGE_DESCRIPTORS_MAX));

@@ -132,7 +132,7 @@ TEST(summary_has_system_containers_of_the_node)
         }
 }
 
-TEST(network_without_eth0_has_no_numbers_of_its_own)
+TEST(network_without_eth0_is_a_list_only)
 {
         static const NetworkInterfaceUsage lan = { .name = "ens3", .rx_bytes = 7 };
         cleanup_with(cpu_rates_freep) CpuRates *rates = cpu_rates_new();
