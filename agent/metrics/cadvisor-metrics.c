@@ -346,7 +346,7 @@ static void write_interface_families(FILE *out, const CadvisorMetrics *metrics) 
 static DiskUsages disks_of_row(const CadvisorRow *row, const CadvisorMachine *machine) {
         if (row->statistics.disks.n > 0 || !row->is_container)
                 return row->statistics.disks;
-        return (DiskUsages){ .n = 1, .items = { machine->device } };
+        return (DiskUsages){ .n = 1, .items = { machine->disk } };
 }
 
 static void write_disk_family(FILE *out, const CadvisorFamily *family, const CadvisorRow *row,

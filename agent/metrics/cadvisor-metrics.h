@@ -28,6 +28,7 @@ typedef struct CadvisorMachine {
         uint64_t memory_bytes;
         FilesystemUsage filesystem; /* without a capacity: not known */
         DiskUsage device;           /* its number */
+        DiskUsage disk;             /* that of its disk, as cgroups count */
 } CadvisorMachine;
 
 /* The Prometheus text, which the caller frees; NULL: out of memory. */

@@ -95,6 +95,7 @@ static CadvisorMachine describe_machine(const BundleConfig *bundle) {
         if (stat(bundle->state_dir, &st) >= 0)
                 machine.device =
                         (DiskUsage){ .major = major(st.st_dev), .minor = minor(st.st_dev) };
+        machine.disk = disk_of_partition(&machine.device);
         return machine;
 }
 

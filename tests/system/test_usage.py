@@ -203,7 +203,7 @@ def test_cadvisors_metrics_have_the_size_of_a_writable_layer(node):
 def test_cadvisors_metrics_have_rows_of_system_containers(node):
     root = node.cgroup_root
     for group in (agent_cgroup(node), f"{root}/mainstay", f"{root}/kubepods", f"{root}/kubepods/besteffort"):
-        used = value(node, "container_memory_working_set_bytes", id=group, pod="", namespace="", container="", name="")
+        used = value(node, "container_memory_working_set_bytes", id=group, pod="", namespace="", container="", image="")
         assert used > 0, group
     text = ask(node, "/metrics/cadvisor").splitlines()
     names = [line.rpartition("} ")[0] for line in text if line[:1] != "#" and "} " in line]
