@@ -372,7 +372,8 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
         agent->stats = (StatsProvider){ .event = agent->event,
                                         .pods = agent->pod_manager,
                                         .bundle = &agent->bundle_config,
-                                        .shim_path = agent->paths.shim,
+                                        .sandbox = &agent->sandbox_config,
+                                        .started_at = now_realtime_usec(),
                                         .node_name = agent->node.name };
         r = build_daemonset_controller(agent);
         if (r < 0)

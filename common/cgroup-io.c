@@ -157,3 +157,20 @@ const char *disk_name(const DiskUsage *disk, char buffer[DISK_NAME_SIZE]) {
                 buffer[0] = '\0';
         return buffer;
 }
+
+DiskUsage disk_of_partition(const DiskUsage *partition) {
+        cleanup_free char *text = NULL;
+        DiskUsage disk = { 0 };
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/partition", partition->major,
+                        partition->minor);
+        if (access(path, F_OK) < 0)
+                return *partition;
+        (void) snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/../dev", partition->major,
+                        partition->minor);
+        text = read_text_file(path);
+        if (!text || sscanf(text, "%u:%u", &disk.major, &disk.minor) != 2)
+                return *partition;
+        return disk;
+}

@@ -41,6 +41,9 @@ void cgroup_disk_usages(const char *path, DiskUsages *ret);
 /* "/dev/sda"; "" where the kernel does not name the device. Returns the buffer. */
 const char *disk_name(const DiskUsage *disk, char buffer[DISK_NAME_SIZE]);
 
+/* The disk that a partition is on, which is what cgroups count; another device is its own. */
+DiskUsage disk_of_partition(const DiskUsage *partition);
+
 /* The texts of the files: of version 2 that is io.stat, of version 1 one for bytes and one for
  * operations. Other lines are left out; NULL is an empty text. Pure. */
 void pressure_parse(const char *text, Pressure *ret);

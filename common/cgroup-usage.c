@@ -9,24 +9,26 @@
 #include <fcntl.h>
 
 enum {
-        FILE_MAX = 64 * 1024
+        FILE_MAX = 64 * 1024,
+        PROCESSES_FILE_MAX = 1024 * 1024,
+        WEIGHT_MAX = 10000,
 };
 
-/* The number after a key at the start of a line, or at the start of the file if the key is "". */
-typedef struct CgroupCounter {
-        const char *controller;
-        const char *file;
-        const char *key;
-} CgroupCounter;
+/* Version 1 expresses "no limit" by the largest number of pages. */
+#define LIMIT_MAX (UINT64_C(1) << 62)
 
-static const CgroupCounter cpu_counters[] = { { "cpuacct", "cpuacct.usage", "" },
-                                              { "", "cpu.stat", "usage_usec " } };
-static const CgroupCounter memory_counters[] = { { "memory", "memory.usage_in_bytes", "" },
-                                                 { "", "memory.current", "" } };
-static const CgroupCounter inactive_counters[] = {
-        { "memory", "memory.stat", "total_inactive_file " }, { "", "memory.stat", "inactive_file " }
-};
+/* The files that have several of the numbers. */
+typedef struct CgroupTexts {
+        char *cpu;    /* of version 2: cpu.stat; of version 1: only the usage */
+        char *memory; /* memory.stat */
+} CgroupTexts;
 
+static void cgroup_texts_done(CgroupTexts *texts) {
+        free(texts->cpu);
+        free(texts->memory);
+}
+
+/* The text after a key at the start of a line; NULL: there is none. */
 static const char *find_cgroup_stat_key(const char *text, const char *key) {
         size_t length = strlen(key);
 
@@ -37,137 +39,254 @@ static const char *find_cgroup_stat_key(const char *text, const char *key) {
         return text ? text + length : NULL;
 }
 
-static int read_number(const char *file, const char *key, uint64_t *ret) {
-        cleanup_free char *text = NULL;
-        cleanup_close int fd = open(file, O_RDONLY | O_CLOEXEC);
-        const char *number;
+static int parse_cgroup_number(const char *text, const char *key, uint64_t *ret) {
+        const char *number = find_cgroup_stat_key(text, key);
         char *end;
-        int r;
 
-        if (fd < 0)
-                return -errno;
-        r = read_stream(fd, FILE_MAX, &text, NULL);
-        if (r < 0)
-                return r;
-        number = find_cgroup_stat_key(text, key);
         if (!number)
                 return -EBADMSG;
         *ret = strtoull(number, &end, 10);
         return end > number ? 0 : -EBADMSG;
 }
 
-/* The first of the two is version 1's. */
-static int read_cgroup_counter(const char *path, const CgroupCounter counters[2], uint64_t *ret) {
-        const CgroupCounter *counter = &counters[cgroup_version() - 1];
-        cleanup_free char *file = cgroup_file(path, counter->controller, counter->file);
+static int read_text(const char *file, size_t max_bytes, char **ret) {
+        cleanup_close int fd = open(file, O_RDONLY | O_CLOEXEC);
 
-        return file ? read_number(file, counter->key, ret) : -ENOMEM;
+        return fd < 0 ? -errno : read_stream(fd, max_bytes, ret, NULL);
 }
 
-/* the kernel lacks that number for the root of version 2. */
-static int read_root_memory_usage(const char *path, uint64_t *ret) {
-        uint64_t total_kib = 0, free_kib = 0;
-        int r;
+static int read_cgroup_text(const char *path, const char *controller, const char *file,
+                            size_t max_bytes, char **ret) {
+        cleanup_free char *name = cgroup_file(path, controller, file);
 
-        if (cgroup_version() == 1 || !streq(path, "/"))
-                return read_cgroup_counter(path, memory_counters, ret);
-        r = read_number("/proc/meminfo", "MemTotal:", &total_kib);
+        return name ? read_text(name, max_bytes, ret) : -ENOMEM;
+}
+
+/* The kernel lacks that number for the root of version 2. */
+static int read_memory_of_machine(uint64_t *ret) {
+        cleanup_free char *text = NULL;
+        uint64_t total_kib = 0, free_kib = 0;
+        int r = read_text("/proc/meminfo", FILE_MAX, &text);
+
         if (r < 0)
                 return r;
-        r = read_number("/proc/meminfo", "MemFree:", &free_kib);
+        r = parse_cgroup_number(text, "MemTotal:", &total_kib);
+        if (r < 0)
+                return r;
+        r = parse_cgroup_number(text, "MemFree:", &free_kib);
         if (r < 0)
                 return r;
         *ret = (total_kib - MIN(free_kib, total_kib)) * KIB;
         return 0;
 }
 
-int cgroup_usage(const char *path, CgroupUsage *ret) {
-        CgroupUsage usage = { .taken_at = now_realtime_usec() };
-        uint64_t inactive = 0;
-        int r = read_cgroup_counter(path, cpu_counters, &usage.cpu_nsec);
+static int read_memory_usage(const char *path, uint64_t *ret) {
+        cleanup_free char *text = NULL;
+        bool is_v1 = cgroup_version() == 1;
+        int r;
+
+        if (!is_v1 && streq(path, "/"))
+                return read_memory_of_machine(ret);
+        r = read_cgroup_text(path, "memory", is_v1 ? "memory.usage_in_bytes" : "memory.current",
+                             FILE_MAX, &text);
+        return r < 0 ? r : parse_cgroup_number(text, "", ret);
+}
+
+static int read_cpu_usage(const char *path, char **ret_text, uint64_t *ret_nsec) {
+        bool is_v1 = cgroup_version() == 1;
+        int r = read_cgroup_text(path, "cpuacct", is_v1 ? "cpuacct.usage" : "cpu.stat", FILE_MAX,
+                                 ret_text);
 
         if (r < 0)
                 return r;
-        r = read_root_memory_usage(path, &usage.working_set_bytes);
+        r = parse_cgroup_number(*ret_text, is_v1 ? "" : "usage_usec ", ret_nsec);
+        if (r >= 0 && !is_v1)
+                *ret_nsec *= 1000;
+        return r;
+}
+
+/* '*ret_memory' is that of memory_bytes. The caller frees the texts, also after a failure. */
+static int read_cgroup_usage(const char *path, CgroupTexts *ret_texts, uint64_t *ret_memory,
+                             CgroupUsage *ret) {
+        CgroupUsage usage = { .taken_at = now_realtime_usec() };
+        bool is_v1 = cgroup_version() == 1;
+        uint64_t inactive = 0;
+        int r = read_cpu_usage(path, &ret_texts->cpu, &usage.cpu_nsec);
+
         if (r < 0)
                 return r;
-        r = read_cgroup_counter(path, inactive_counters, &inactive);
+        r = read_memory_usage(path, ret_memory);
         if (r < 0)
                 return r;
-        if (cgroup_version() == 2)
-                usage.cpu_nsec *= 1000; /* in microseconds there */
-        usage.working_set_bytes -= MIN(usage.working_set_bytes, inactive);
+        r = read_cgroup_text(path, "memory", "memory.stat", FILE_MAX, &ret_texts->memory);
+        if (r < 0)
+                return r;
+        r = parse_cgroup_number(ret_texts->memory,
+                                is_v1 ? "total_inactive_file " : "inactive_file ", &inactive);
+        if (r < 0)
+                return r;
+        usage.working_set_bytes = *ret_memory - MIN(*ret_memory, inactive);
         *ret = usage;
         return 0;
 }
 
+int cgroup_usage(const char *path, CgroupUsage *ret) {
+        cleanup_with(cgroup_texts_done) CgroupTexts texts = { 0 };
+        uint64_t memory = 0;
+
+        return read_cgroup_usage(path, &texts, &memory, ret);
+}
+
 /* ---- statistics ---- */
 
-/* A file, which is kept for several numbers. Version 1's controller; there the keys of memory.stat
- * that count the cgroups below have a prefix. NULL: there is no such file. */
-static char *read_cgroup_file(const char *path, const char *controller, const char *file) {
-        cleanup_free char *name = cgroup_file(path, controller, file);
-        cleanup_close int fd = name ? open(name, O_RDONLY | O_CLOEXEC) : -EBADF;
-        char *text;
-
-        return fd >= 0 && read_stream(fd, FILE_MAX, &text, NULL) >= 0 ? text : NULL;
-}
-
 static uint64_t find_cgroup_number(const char *text, const char *key) {
-        const char *number = find_cgroup_stat_key(text, key);
+        uint64_t number = 0;
 
-        return number ? strtoull(number, NULL, 10) : 0;
+        return parse_cgroup_number(text, key, &number) < 0 ? 0 : number;
 }
 
+/* 0 for "max" and for "-1", too. */
 static uint64_t read_cgroup_number(const char *path, const char *controller, const char *file) {
-        cleanup_free char *text = read_cgroup_file(path, controller, file);
+        cleanup_free char *text = NULL;
 
-        return text ? strtoull(text, NULL, 10) : 0; /* 0 for "max", too */
+        if (read_cgroup_text(path, controller, file, FILE_MAX, &text) < 0 || text[0] == '-')
+                return 0;
+        return find_cgroup_number(text, "");
 }
 
-static void read_cpu_throttling(const char *path, CgroupStatistics *s) {
-        cleanup_free char *text = read_cgroup_file(path, "cpu", "cpu.stat");
+static uint64_t read_cgroup_limit(const char *path, const char *controller, const char *file) {
+        uint64_t limit = read_cgroup_number(path, controller, file);
 
+        return limit < LIMIT_MAX ? limit : 0;
+}
+
+static uint64_t ticks_to_nsec(uint64_t ticks) {
+        static long per_second;
+
+        if (per_second <= 0)
+                per_second = MAX(sysconf(_SC_CLK_TCK), 1);
+        return ticks * (UINT64_C(1000000000) / (uint64_t) per_second);
+}
+
+static void read_cpu_statistics_v1(const char *path, CgroupStatistics *s) {
+        cleanup_free char *times = NULL, *text = NULL;
+
+        (void) read_cgroup_text(path, "cpuacct", "cpuacct.stat", FILE_MAX, &times);
+        (void) read_cgroup_text(path, "cpu", "cpu.stat", FILE_MAX, &text);
+        s->cpu_user_nsec = ticks_to_nsec(find_cgroup_number(times, "user "));
+        s->cpu_system_nsec = ticks_to_nsec(find_cgroup_number(times, "system "));
         s->cpu_periods = find_cgroup_number(text, "nr_periods ");
         s->cpu_throttled_periods = find_cgroup_number(text, "nr_throttled ");
-        s->cpu_throttled_nsec = cgroup_version() == 1
-                                        ? find_cgroup_number(text, "throttled_time ")
-                                        : find_cgroup_number(text, "throttled_usec ") * 1000;
+        s->cpu_throttled_nsec = find_cgroup_number(text, "throttled_time ");
 }
 
-static void read_memory_statistics(const char *path, CgroupStatistics *s) {
-        bool is_v1 = cgroup_version() == 1;
-        cleanup_free char *text = read_cgroup_file(path, "memory", "memory.stat");
+static void find_cpu_statistics(const char *text, CgroupStatistics *s) {
+        s->cpu_user_nsec = find_cgroup_number(text, "user_usec ") * 1000;
+        s->cpu_system_nsec = find_cgroup_number(text, "system_usec ") * 1000;
+        s->cpu_periods = find_cgroup_number(text, "nr_periods ");
+        s->cpu_throttled_periods = find_cgroup_number(text, "nr_throttled ");
+        s->cpu_throttled_nsec = find_cgroup_number(text, "throttled_usec ") * 1000;
+}
 
+/* With version 1 the keys that count the cgroups below as well have a prefix. */
+static void find_memory_statistics(const char *text, bool is_v1, CgroupStatistics *s) {
         s->rss_bytes = find_cgroup_number(text, is_v1 ? "total_rss " : "anon ");
         s->cache_bytes = find_cgroup_number(text, is_v1 ? "total_cache " : "file ");
+        s->mapped_file_bytes =
+                find_cgroup_number(text, is_v1 ? "total_mapped_file " : "file_mapped ");
         s->page_faults = find_cgroup_number(text, is_v1 ? "total_pgfault " : "pgfault ");
         s->major_page_faults =
                 find_cgroup_number(text, is_v1 ? "total_pgmajfault " : "pgmajfault ");
+        s->own_page_faults = find_cgroup_number(text, "pgfault ");
+        s->own_major_page_faults = find_cgroup_number(text, "pgmajfault ");
+}
+
+static void read_memory_statistics(const char *path, const char *text, CgroupStatistics *s) {
+        bool is_v1 = cgroup_version() == 1;
+
+        find_memory_statistics(text, is_v1, s);
         s->swap_bytes = is_v1 ? find_cgroup_number(text, "total_swap ")
                               : read_cgroup_number(path, "memory", "memory.swap.current");
         s->memory_limit =
-                read_cgroup_number(path, "memory", is_v1 ? "memory.limit_in_bytes" : "memory.max");
-        if (s->memory_limit > INT64_MAX / 2)
-                s->memory_limit = 0; /* version 1's number for no limit */
+                read_cgroup_limit(path, "memory", is_v1 ? "memory.limit_in_bytes" : "memory.max");
+}
+
+static uint64_t count_processes(const char *path) {
+        cleanup_free char *text = NULL;
+        uint64_t n = 0;
+
+        if (read_cgroup_text(path, "pids", "cgroup.procs", PROCESSES_FILE_MAX, &text) < 0)
+                return 0;
+        for (const char *line = strchr(text, '\n'); line; line = strchr(line + 1, '\n'))
+                n++;
+        return n;
 }
 
 int cgroup_statistics(const char *path, CgroupStatistics *ret) {
+        cleanup_with(cgroup_texts_done) CgroupTexts texts = { 0 };
         CgroupStatistics statistics = { 0 };
-        int r = cgroup_usage(path, &statistics.usage);
+        int r = read_cgroup_usage(path, &texts, &statistics.memory_bytes, &statistics.usage);
 
         if (r < 0)
                 return r;
-        r = read_root_memory_usage(path, &statistics.memory_bytes);
-        if (r < 0)
-                return r;
-        read_cpu_throttling(path, &statistics);
-        read_memory_statistics(path, &statistics);
-        statistics.n_processes = read_cgroup_number(path, "pids", "pids.current");
+        if (cgroup_version() == 1)
+                read_cpu_statistics_v1(path, &statistics);
+        else
+                find_cpu_statistics(texts.cpu, &statistics);
+        read_memory_statistics(path, texts.memory, &statistics);
+        statistics.n_processes = count_processes(path);
+        statistics.n_threads = read_cgroup_number(path, "pids", "pids.current");
         cgroup_pressure(path, "cpu", &statistics.cpu_pressure);
         cgroup_pressure(path, "memory", &statistics.memory_pressure);
         cgroup_pressure(path, "io", &statistics.io_pressure);
         cgroup_disk_usages(path, &statistics.disks);
         *ret = statistics;
         return 0;
+}
+
+/* ---- details ---- */
+
+uint64_t cgroup_shares_of_weight(uint64_t weight) {
+        if (weight < 1 || weight > WEIGHT_MAX)
+                return 0;
+        return 2 + (weight - 1) * 262142 / (WEIGHT_MAX - 1);
+}
+
+static void read_details_v1(const char *path, CgroupDetails *d) {
+        cleanup_free char *events = NULL;
+
+        (void) read_cgroup_text(path, "memory", "memory.oom_control", FILE_MAX, &events);
+        d->oom_kills = find_cgroup_number(events, "oom_kill ");
+        d->cpu_shares = read_cgroup_number(path, "cpu", "cpu.shares");
+        d->cpu_period_usec = read_cgroup_number(path, "cpu", "cpu.cfs_period_us");
+        d->cpu_quota_usec = read_cgroup_number(path, "cpu", "cpu.cfs_quota_us");
+        d->memory_failures = read_cgroup_number(path, "memory", "memory.failcnt");
+        d->memory_peak = read_cgroup_number(path, "memory", "memory.max_usage_in_bytes");
+        d->memory_reservation = read_cgroup_limit(path, "memory", "memory.soft_limit_in_bytes");
+        d->swap_limit = read_cgroup_limit(path, "memory", "memory.memsw.limit_in_bytes");
+}
+
+static void read_details_v2(const char *path, CgroupDetails *d) {
+        cleanup_free char *events = NULL, *cpu = NULL;
+        const char *period;
+
+        (void) read_cgroup_text(path, "", "memory.events", FILE_MAX, &events);
+        d->oom_kills = find_cgroup_number(events, "oom_kill ");
+        d->memory_failures = find_cgroup_number(events, "max ");
+        (void) read_cgroup_text(path, "", "cpu.max", FILE_MAX, &cpu); /* "max 100000" */
+        period = cpu ? strchr(cpu, ' ') : NULL;
+        d->cpu_quota_usec = find_cgroup_number(cpu, "");
+        d->cpu_period_usec = period ? find_cgroup_number(period + 1, "") : 0;
+        d->cpu_shares = cgroup_shares_of_weight(read_cgroup_number(path, "", "cpu.weight"));
+        d->memory_peak = read_cgroup_number(path, "", "memory.peak");
+        d->memory_reservation = read_cgroup_limit(path, "", "memory.min");
+        d->swap_limit = read_cgroup_limit(path, "", "memory.swap.max");
+}
+
+void cgroup_details(const char *path, CgroupDetails *ret) {
+        *ret = (CgroupDetails){ .threads_max = read_cgroup_limit(path, "pids", "pids.max") };
+        if (cgroup_version() == 1)
+                read_details_v1(path, ret);
+        else
+                read_details_v2(path, ret);
 }

@@ -19,6 +19,7 @@ int cgroup_usage(const char *path, CgroupUsage *ret);
  * this cgroup is 0. */
 typedef struct CgroupStatistics {
         CgroupUsage usage;
+        uint64_t cpu_user_nsec, cpu_system_nsec;
         uint64_t cpu_periods; /* of a CPU quota */
         uint64_t cpu_throttled_periods;
         uint64_t cpu_throttled_nsec;
@@ -26,13 +27,35 @@ typedef struct CgroupStatistics {
         uint64_t memory_limit; /* 0: none */
         uint64_t rss_bytes;    /* anonymous memory */
         uint64_t cache_bytes;
+        uint64_t mapped_file_bytes;
         uint64_t swap_bytes;
         uint64_t page_faults;
         uint64_t major_page_faults;
-        uint64_t n_processes;
+        uint64_t own_page_faults; /* this and the next: with version 1, not of the cgroups below */
+        uint64_t own_major_page_faults;
+        uint64_t n_processes; /* of the cgroup itself, not of those below */
+        uint64_t n_threads;
         Pressure cpu_pressure, memory_pressure, io_pressure;
         DiskUsages disks;
 } CgroupStatistics;
 
 /* As cgroup_usage(). */
 int cgroup_statistics(const char *path, CgroupStatistics *ret);
+
+/* What is left, for /metrics/cadvisor only: limits, and what happened at them. 0: likewise, or
+ * there is no such limit. */
+typedef struct CgroupDetails {
+        uint64_t cpu_shares; /* of version 1; with version 2, what cAdvisor makes of the weight */
+        uint64_t cpu_period_usec, cpu_quota_usec;
+        uint64_t memory_failures; /* the limit was hit */
+        uint64_t memory_peak;
+        uint64_t memory_reservation;
+        uint64_t swap_limit; /* with version 1, of memory and swap together */
+        uint64_t oom_kills;
+        uint64_t threads_max;
+} CgroupDetails;
+
+void cgroup_details(const char *path, CgroupDetails *ret);
+
+/* The shares of a weight (1 to 10000) by cAdvisor's formula; 0 for another number. Pure. */
+uint64_t cgroup_shares_of_weight(uint64_t weight);

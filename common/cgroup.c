@@ -119,17 +119,18 @@ static int create_v2(const char *path, Error *reterr) {
         return make_group(directory, reterr);
 }
 
-/* Most nodes lack the hugetlb hierarchy. Each of the others is required, and a missing one is an
- * error. */
+/* Most nodes lack the hugetlb hierarchy, and cpuacct is usually that of cpu. Each of the others is
+ * required, and a missing one is an error. */
 static bool has_hierarchy(const char *controller) {
+        bool is_optional = streq(controller, "hugetlb") || streq(controller, "cpuacct");
         char name[64];
 
         (void) snprintf(name, sizeof(name), "%s/%s/cgroup.procs", root_path, controller);
-        return !streq(controller, "hugetlb") || access(name, F_OK) >= 0;
+        return !is_optional || access(name, F_OK) >= 0;
 }
 
 int cgroup_create(const char *path, Error *reterr) {
-        static const char *const controllers[] = { "cpu", "memory", "pids", "hugetlb" };
+        static const char *const controllers[] = { "cpu", "cpuacct", "memory", "pids", "hugetlb" };
 
         FAIL_AT("cgroup.create");
         if (cgroup_version() == 2)
@@ -151,6 +152,61 @@ int cgroup_create(const char *path, Error *reterr) {
         }
         return 0;
 }
+
+/* ---- the own cgroup ---- */
+
+/* Whether a line of /proc/PID/cgroup, "4:cpu,cpuacct:/group", is of that hierarchy. */
+static bool is_line_of_controller(const char *controllers, const char *controller) {
+        size_t length = strlen(controller);
+
+        for (const char *name = controllers; *name && *name != ':';) {
+                size_t n = strcspn(name, ",:");
+
+                if (n == length && strncmp(name, controller, n) == 0)
+                        return true;
+                name += n + (name[n] == ',');
+        }
+        return false;
+}
+
+/* The path in the line of that controller; "": in that of version 2. NULL: there is none. */
+static char *find_membership(const char *text, const char *controller) {
+        while (*text) {
+                size_t length = strcspn(text, "\n");
+                const char *controllers = memchr(text, ':', length);
+                const char *path = controllers ? memchr(controllers + 1, ':',
+                                                        length - (size_t) (controllers + 1 - text))
+                                               : NULL;
+
+                if (path && (controller[0] ? is_line_of_controller(controllers + 1, controller)
+                                           : path == controllers + 1))
+                        return strndup(path + 1, length - (size_t) (path + 1 - text));
+                text += length + (text[length] == '\n');
+        }
+        return NULL;
+}
+
+int cgroup_membership_parse(const char *text, int version, char **ret) {
+        cleanup_free char *group = find_membership(text, version == 1 ? "memory" : "");
+        cleanup_free char *other = find_membership(text, version == 1 ? "cpuacct" : "");
+
+        if (!group || !other || group[0] != '/' || strstr(group, "/.."))
+                return -ENOENT; /* or it is outside of our cgroup namespace */
+        if (!streq(group, other))
+                return -EXDEV;
+        *ret = TAKE_PTR(group);
+        return 0;
+}
+
+int cgroup_of_self(char **ret) {
+        cleanup_close int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+        cleanup_free char *text = NULL;
+        int r = fd < 0 ? -errno : read_stream(fd, 64 * KIB, &text, NULL);
+
+        return r < 0 ? r : cgroup_membership_parse(text, cgroup_version(), ret);
+}
+
+/* ---- values ---- */
 
 /* The file of version 1 that limits memory and swap together, if the kernel has it and it has a
  * value; or NULL. */

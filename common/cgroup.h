@@ -19,8 +19,8 @@ int cgroup_version(void);
 int cgroup_check_hierarchies(Error *reterr);
 
 /* Creates the cgroup and its parents: on v2 with the available ones of the controllers cpu, cpuset,
- * memory, pids, io and hugetlb, on v1 in the hierarchies of cpu, memory, pids and, if it exists,
- * hugetlb. Existing ones stay. 0 or -errno. */
+ * memory, pids, io and hugetlb, on v1 in the hierarchies of cpu, memory, pids and, if they
+ * exist, cpuacct and hugetlb. Existing ones stay. 0 or -errno. */
 int cgroup_create(const char *path, Error *reterr);
 
 /* Writes a value into "<file>", on v1 in the hierarchy of 'controller'. On v1, a combined limit of
@@ -30,6 +30,13 @@ int cgroup_write(const char *path, const char *controller, const char *file, con
 
 /* The path of the file in the file system, in memory that the caller frees, or NULL. */
 char *cgroup_file(const char *path, const char *controller, const char *file);
+
+/* The cgroup of the calling process, which the caller frees. With version 1 it has to be the same
+ * in the hierarchies of memory and cpuacct: else -EXDEV. Another -errno. */
+int cgroup_of_self(char **ret);
+
+/* The same from the text of /proc/PID/cgroup. Pure. */
+int cgroup_membership_parse(const char *text, int version, char **ret);
 
 /* Moves the calling process into the cgroup, in every hierarchy that has it. 0 or -errno. */
 int cgroup_enter(const char *path, Error *reterr);

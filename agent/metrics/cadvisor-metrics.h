@@ -13,8 +13,14 @@ CadvisorMetrics *cadvisor_metrics_new(void);
 CadvisorMetrics *cadvisor_metrics_free(CadvisorMetrics *metrics);
 DEFINE_CLEANUP(CadvisorMetrics *, cadvisor_metrics_free)
 
-/* Adds a container, a pod or the node. 0 or -ENOMEM. */
+/* Adds the node, which is the first; a system container, unless its cgroup is in the metrics; a pod
+ * or a container. 0 or -ENOMEM. */
 int cadvisor_metrics_add(CadvisorMetrics *metrics, const UsageSample *sample);
+
+/* Of the container that was added last; others are ignored, and so is all but its writable layer.
+ */
+void cadvisor_metrics_add_storage(CadvisorMetrics *metrics, const StorageSample *storage,
+                                  const FilesystemUsage *filesystem);
 
 /* The machine, and the file system of its pods, which is on a device. */
 typedef struct CadvisorMachine {
@@ -22,6 +28,7 @@ typedef struct CadvisorMachine {
         uint64_t memory_bytes;
         FilesystemUsage filesystem; /* without a capacity: not known */
         DiskUsage device;           /* its number */
+        DiskUsage disk;             /* that of its disk, as cgroups count */
 } CadvisorMachine;
 
 /* The Prometheus text, which the caller frees; NULL: out of memory. */

@@ -9,6 +9,7 @@
 struct StatsSummary {
         json_t *json, *node, *pods;
         json_t *pod, *container; /* added last; borrowed; NULL: it was left out */
+        uint64_t n_processes;    /* of the containers of that pod */
         CpuRates *rates;
         bool has_all;
 };
@@ -74,6 +75,11 @@ static void add_io_stats(json_t *json, const UsageSample *sample) {
                 add_pressure_stats(add_stats_group(json, "io", s->usage.taken_at), &s->io_pressure);
 }
 
+/* The cgroup of a system container may be older than what is known as its start. */
+static uint64_t start_of_rate(const UsageSample *sample) {
+        return sample->system ? now_realtime_usec() - now_boottime_usec() : sample->started_at;
+}
+
 static void add_cpu_and_memory(StatsSummary *summary, json_t *json, const UsageSample *sample) {
         const CgroupStatistics *s = &sample->statistics;
         json_t *cpu = add_stats_group(json, "cpu", s->usage.taken_at);
@@ -81,7 +87,7 @@ static void add_cpu_and_memory(StatsSummary *summary, json_t *json, const UsageS
 
         set_stats_number(
                 cpu, "usageNanoCores",
-                cpu_rates_update(summary->rates, sample->cgroup, &s->usage, sample->started_at));
+                cpu_rates_update(summary->rates, sample->cgroup, &s->usage, start_of_rate(sample)));
         set_stats_number(cpu, "usageCoreNanoSeconds", s->usage.cpu_nsec);
         if (s->memory_limit > 0)
                 set_stats_number(memory, "availableBytes",
@@ -104,14 +110,14 @@ static void set_interface_numbers(json_t *json, const NetworkInterfaceUsage *int
         set_stats_number(json, "txErrors", interface->tx_errors);
 }
 
-/* "eth0" is the one that the kubelet shows beside the list; without it, the first. */
+/* "eth0" is the one that the kubelet shows beside the list; without it, none. */
 static void add_network_stats(json_t *json, const UsageSample *sample) {
         json_t *network, *list;
-        size_t shown = 0;
 
         if (sample->n_interfaces == 0)
                 return;
         network = add_stats_group(json, "network", sample->statistics.usage.taken_at);
+        (void) json_object_set_new(network, "name", json_string(""));
         list = json_array();
         for (size_t i = 0; i < sample->n_interfaces; i++) {
                 json_t *interface = json_object();
@@ -119,15 +125,19 @@ static void add_network_stats(json_t *json, const UsageSample *sample) {
                 set_interface_numbers(interface, &sample->interfaces[i]);
                 (void) json_array_append_new(list, interface);
                 if (streq(sample->interfaces[i].name, "eth0"))
-                        shown = i;
+                        set_interface_numbers(network, &sample->interfaces[i]);
         }
-        set_interface_numbers(network, &sample->interfaces[shown]);
         (void) json_object_set_new(network, "interfaces", list);
 }
 
 static void add_swap_stats(json_t *json, const UsageSample *sample) {
         set_stats_number(add_stats_group(json, "swap", sample->statistics.usage.taken_at),
                          "swapUsageBytes", sample->statistics.swap_bytes);
+}
+
+static void set_process_count(json_t *pod, uint64_t n) {
+        (void) json_object_set_new(pod, "process_stats",
+                                   json_pack("{s:I}", "process_count", (json_int_t) n));
 }
 
 static json_t *add_pod_stats(StatsSummary *summary, const UsageSample *sample) {
@@ -137,28 +147,44 @@ static json_t *add_pod_stats(StatsSummary *summary, const UsageSample *sample) {
                 return NULL;
         pod = json_pack("{s:{s:s, s:s, s:s}, s:[]}", "podRef", "name", sample->pod, "namespace",
                         sample->namespace, "uid", sample->uid, "containers");
+        summary->n_processes = 0;
         if (pod && summary->has_all)
-                (void) json_object_set_new(pod, "process_stats",
-                                           json_pack("{s:I}", "process_count",
-                                                     (json_int_t) sample->statistics.n_processes));
+                set_process_count(pod, 0);
         return json_array_append_new(summary->pods, pod) < 0 ? NULL : pod;
 }
 
-static json_t *add_container_stats(const StatsSummary *summary, const UsageSample *sample) {
+static json_t *add_container_stats(StatsSummary *summary, const UsageSample *sample) {
         json_t *container;
 
         if (!summary->pod)
                 return NULL;
+        summary->n_processes += sample->statistics.n_processes;
+        if (summary->has_all)
+                set_process_count(summary->pod, summary->n_processes);
         container = json_pack("{s:s}", "name", sample->container);
         return json_array_append_new(json_object_get(summary->pod, "containers"), container) < 0
                        ? NULL
                        : container;
 }
 
+static json_t *add_system_stats(const StatsSummary *summary, const UsageSample *sample) {
+        json_t *list = json_object_get(summary->node, "systemContainers"), *container;
+
+        if (!list) {
+                list = json_array();
+                if (json_object_set_new(summary->node, "systemContainers", list) < 0)
+                        return NULL;
+        }
+        container = json_pack("{s:s}", "name", sample->system);
+        return json_array_append_new(list, container) < 0 ? NULL : container;
+}
+
 void stats_summary_add(StatsSummary *summary, const UsageSample *sample) {
         json_t *json = summary->node;
 
-        if (sample->container)
+        if (sample->system)
+                json = add_system_stats(summary, sample);
+        else if (sample->container)
                 json = summary->container = add_container_stats(summary, sample);
         else if (sample->pod)
                 json = summary->pod = add_pod_stats(summary, sample);
@@ -211,8 +237,10 @@ void stats_summary_add_storage(StatsSummary *summary, const StorageSample *stora
                                                                        : "ephemeral-storage",
                                        storage->taken_at);
         set_filesystem_numbers(json, filesystem);
-        if (storage->is_measured)
-                set_stats_number(json, "usedBytes", storage->used);
+        if (!storage->is_measured)
+                return;
+        set_stats_number(json, "usedBytes", storage->used);
+        set_stats_number(json, "inodesUsed", storage->inodes_used);
 }
 
 static void add_node_filesystem(json_t *json, const char *name, const FilesystemUsage *filesystem) {

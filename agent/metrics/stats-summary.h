@@ -13,8 +13,8 @@ StatsSummary *stats_summary_new(const char *node_name, CpuRates *rates, bool has
 StatsSummary *stats_summary_free(StatsSummary *summary);
 DEFINE_CLEANUP(StatsSummary *, stats_summary_free)
 
-/* Adds the node, a pod, or a container of the pod that was added last. A pod that has not started
- * is left out, and its containers. */
+/* Adds the node, a system container, a pod, or a container of the pod that was added last. A pod
+ * that has not started is left out, and its containers. */
 void stats_summary_add(StatsSummary *summary, const UsageSample *sample);
 
 /* Of the container or pod that was added last. */

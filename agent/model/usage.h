@@ -6,10 +6,12 @@
 
 #include "common/cgroup-usage.h"
 #include "common/network-namespace.h"
+#include "common/process-usage.h"
 
 #include <stdbool.h>
 
 typedef struct UsageSample {
+        const char *system;    /* "kubelet", "runtime", "pods": a system container; else NULL */
         const char *namespace; /* NULL: of the node */
         const char *pod;
         const char *uid;
@@ -19,6 +21,12 @@ typedef struct UsageSample {
         const char *cgroup;
         uint64_t started_at; /* realtime; 0: unknown */
         CgroupStatistics statistics;
+        CgroupDetails details; /* only where they are asked for */
+
+        /* Of a container, where they are asked for and known, at that time (realtime); else NULL.
+         */
+        const ProcessUsage *processes;
+        uint64_t processes_at;
 
         /* Of the node, and of a pod with a network of its own. */
         const NetworkInterfaceUsage *interfaces;
@@ -49,7 +57,8 @@ typedef enum StorageKind {
 typedef struct StorageSample {
         StorageKind kind;
         const char *name; /* of the volume; else NULL */
-        bool is_measured; /* 'used' is known, at 'taken_at' (realtime) */
-        uint64_t used;
+        bool is_measured; /* what follows is known, at 'taken_at' (realtime) */
+        uint64_t used;    /* bytes */
+        uint64_t inodes_used;
         uint64_t taken_at;
 } StorageSample;

@@ -84,6 +84,28 @@ int pod_manager_network_usage(const PodManager *manager, const char *uid,
         return 0;
 }
 
+void pod_manager_request_usage(PodManager *manager) {
+        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
+                Sandbox *sandbox = entry->worker ? pod_worker_sandbox(entry->worker) : NULL;
+
+                if (sandbox)
+                        (void) sandbox_request_usage(sandbox); /* or it is missing in the metrics */
+        }
+}
+
+const ProcessUsage *pod_manager_container_usage(const PodManager *manager, const char *uid,
+                                                const char *id, uint64_t *ret_taken_at) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
+                const Sandbox *sandbox;
+
+                if (!entry->worker || !streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
+                        continue;
+                sandbox = pod_worker_sandbox(entry->worker);
+                return sandbox ? sandbox_container_usage(sandbox, id, ret_taken_at) : NULL;
+        }
+        return NULL;
+}
+
 const Pod *pod_manager_find_pod(const PodManager *manager, const char *uid) {
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))

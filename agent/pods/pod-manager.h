@@ -112,6 +112,13 @@ int pod_manager_open_port(PodManager *manager, const char *namespace, const char
 int pod_manager_network_usage(const PodManager *manager, const char *uid,
                               NetworkInterfaceUsage *ret);
 
+/* Has all shims count the open descriptors of their containers; see sandbox_request_usage(). */
+void pod_manager_request_usage(PodManager *manager);
+
+/* The last answer for a container of that pod; see sandbox_container_usage(). */
+const ProcessUsage *pod_manager_container_usage(const PodManager *manager, const char *uid,
+                                                const char *id, uint64_t *ret_taken_at);
+
 /* A session in a container of a pod; see pod_worker_open_session(). */
 int pod_manager_open_session(PodManager *manager, const char *namespace, const char *pod,
                              const char *container, const SandboxSession *session, int socket_fd,

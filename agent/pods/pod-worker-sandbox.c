@@ -399,6 +399,7 @@ static void on_pod_sandbox_event(Sandbox *sandbox, const ShimEvent *event, void 
         case SHIM_EVENT_DELETED:
         case SHIM_EVENT_HELLO:
         case SHIM_EVENT_ERROR:
+        case SHIM_EVENT_USAGE:
         case N_SHIM_EVENT_TYPES:
                 break;
         }

@@ -423,6 +423,10 @@ int pod_worker_network_usage(const PodWorker *worker, NetworkInterfaceUsage *ret
         return network_usage(namespace_fd, ret);
 }
 
+Sandbox *pod_worker_sandbox(const PodWorker *worker) {
+        return worker->instance.sandbox;
+}
+
 int pod_worker_find_log(PodWorker *worker, const char *name, bool previous, char **ret_directory,
                         unsigned *ret_attempt, bool *ret_is_live, Error *reterr) {
         const PodContainer *container = pod_containers_find(&worker->containers, name);

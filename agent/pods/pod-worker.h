@@ -138,6 +138,9 @@ int pod_worker_open_port(PodWorker *worker, const char *uid, unsigned port, bool
  */
 int pod_worker_network_usage(const PodWorker *worker, NetworkInterfaceUsage *ret);
 
+/* The pod's sandbox, for questions about its usage; NULL: it has none. */
+Sandbox *pod_worker_sandbox(const PodWorker *worker);
+
 /* The log directory and attempt that is the latest with a log (or the one before). -ENOENT,
  * -EAGAIN. */
 int pod_worker_find_log(PodWorker *worker, const char *name, bool previous, char **ret_directory,

@@ -6,13 +6,31 @@
 #include "agent/metrics/stats-summary.h"
 #include "agent/pods/usage-collect.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+/* As often as cAdvisor looks at containers. */
+#define USAGE_PERIOD_USEC (10 * USEC_PER_SEC)
+
 void stats_provider_done(StatsProvider *stats) {
         cpu_rates_free(stats->cpu_rates);
         storage_usage_free(stats->storage_usage);
+        system_containers_done(&stats->system);
+}
+
+/* What outlives a request is made by the first one. */
+static int prepare_storage(StatsProvider *stats) {
+        return stats->storage_usage
+                       ? 0
+                       : storage_usage_new(stats->event, stats->bundle, stats->sandbox->shim_path,
+                                           &stats->storage_usage);
+}
+
+static const SystemContainers *find_system_containers(StatsProvider *stats) {
+        system_containers_find(&stats->system, stats->bundle, stats->sandbox, stats->started_at);
+        return &stats->system;
 }
 
 /* ---- the summary ---- */
@@ -26,17 +44,12 @@ static void add_summary_storage(const StorageSample *sample, const FilesystemUsa
         stats_summary_add_storage(userdata, sample, filesystem);
 }
 
-/* What outlives a request is made by the first one. */
 static int prepare_summary(StatsProvider *stats, bool has_all) {
         if (!stats->cpu_rates)
                 stats->cpu_rates = cpu_rates_new();
         if (!stats->cpu_rates)
                 return -ENOMEM;
-        if (has_all && !stats->storage_usage &&
-            storage_usage_new(stats->event, stats->bundle, stats->shim_path,
-                              &stats->storage_usage) < 0)
-                return -ENOMEM;
-        return 0;
+        return has_all ? prepare_storage(stats) : 0;
 }
 
 char *stats_provider_summary(StatsProvider *stats, const NodeStats *node) {
@@ -48,6 +61,7 @@ char *stats_provider_summary(StatsProvider *stats, const NodeStats *node) {
         if (prepare_summary(stats, node) < 0)
                 return NULL;
         visitor.storage = stats->storage_usage;
+        visitor.system = find_system_containers(stats);
         summary = stats_summary_new(stats->node_name, stats->cpu_rates, node);
         visitor.userdata = summary;
         if (!summary || collect_usage(stats->pods, stats->bundle, &visitor) < 0)
@@ -67,9 +81,12 @@ static void add_cadvisor_sample(const UsageSample *sample, void *userdata) {
         (void) cadvisor_metrics_add(userdata, sample);
 }
 
-char *stats_provider_cadvisor_metrics(const StatsProvider *stats) {
-        cleanup_with(cadvisor_metrics_freep) CadvisorMetrics *metrics = cadvisor_metrics_new();
-        const BundleConfig *bundle = stats->bundle;
+static void add_cadvisor_storage(const StorageSample *sample, const FilesystemUsage *filesystem,
+                                 void *userdata) {
+        cadvisor_metrics_add_storage(userdata, sample, filesystem);
+}
+
+static CadvisorMachine describe_machine(const BundleConfig *bundle) {
         CadvisorMachine machine = { .n_cpus = (unsigned) (bundle->cpu_capacity_milli / 1000),
                                     .memory_bytes = (uint64_t) bundle->memory_capacity };
         struct stat st;
@@ -78,11 +95,37 @@ char *stats_provider_cadvisor_metrics(const StatsProvider *stats) {
         if (stat(bundle->state_dir, &st) >= 0)
                 machine.device =
                         (DiskUsage){ .major = major(st.st_dev), .minor = minor(st.st_dev) };
-        if (!metrics || collect_usage(stats->pods, stats->bundle,
-                                      &(UsageVisitor){ .on_usage = add_cadvisor_sample,
-                                                       .has_network = true,
-                                                       .userdata = metrics }) < 0)
+        machine.disk = disk_of_partition(&machine.device);
+        return machine;
+}
+
+/* For the next request: what it causes to be counted or measured takes a while. */
+static void refresh_usages(StatsProvider *stats) {
+        uint64_t now = now_boottime_usec();
+
+        storage_usage_refresh(stats->storage_usage, stats->pods);
+        if (stats->usage_asked_at > 0 && now - stats->usage_asked_at < USAGE_PERIOD_USEC)
+                return;
+        stats->usage_asked_at = now;
+        pod_manager_request_usage(stats->pods);
+}
+
+char *stats_provider_cadvisor_metrics(StatsProvider *stats) {
+        cleanup_with(cadvisor_metrics_freep) CadvisorMetrics *metrics = cadvisor_metrics_new();
+        const CadvisorMachine machine = describe_machine(stats->bundle);
+        UsageVisitor visitor = { .on_usage = add_cadvisor_sample,
+                                 .on_storage = add_cadvisor_storage,
+                                 .has_network = true,
+                                 .has_details = true,
+                                 .userdata = metrics };
+
+        if (!metrics || prepare_storage(stats) < 0)
                 return NULL;
+        visitor.storage = stats->storage_usage;
+        visitor.system = find_system_containers(stats);
+        if (collect_usage(stats->pods, stats->bundle, &visitor) < 0)
+                return NULL;
+        refresh_usages(stats);
         return cadvisor_metrics_format(metrics, &machine);
 }
 

@@ -8,15 +8,20 @@
 #include "agent/model/usage.h"
 #include "agent/pods/pod-manager.h"
 #include "agent/pods/storage-usage.h"
+#include "agent/pods/system-containers.h"
 
 typedef struct StatsProvider {
         sd_event *event; /* this and the next are borrowed */
         PodManager *pods;
         const BundleConfig *bundle;
-        const char *shim_path, *node_name;
+        const SandboxConfig *sandbox;
+        const char *node_name;
+        uint64_t started_at; /* the agent; realtime */
 
         CpuRates *cpu_rates;         /* NULL before the first request of a summary */
-        StorageUsage *storage_usage; /* likewise */
+        StorageUsage *storage_usage; /* NULL before the first request that asks for storage */
+        SystemContainers system;     /* of the last request */
+        uint64_t usage_asked_at;     /* the shims; boot time; 0: never */
 } StatsProvider;
 
 void stats_provider_done(StatsProvider *stats);
@@ -26,7 +31,7 @@ void stats_provider_done(StatsProvider *stats);
 char *stats_provider_summary(StatsProvider *stats, const NodeStats *node);
 
 /* Prometheus text under cAdvisor's names. */
-char *stats_provider_cadvisor_metrics(const StatsProvider *stats);
+char *stats_provider_cadvisor_metrics(StatsProvider *stats);
 
 /* A v1.PodList as JSON. */
 char *stats_provider_running_pods(const StatsProvider *stats);

@@ -11,19 +11,24 @@
 #define MEASURE_LIMIT_USEC  (120 * USEC_PER_SEC)
 
 enum {
-        NUMBER_LINE_SIZE = 32, /* a number of 64 bits and a newline */
+        USAGE_LINE_SIZE = 64, /* two numbers of 64 bits, a space and a newline */
         MEASURED_PATHS_MAX = 4096,
 };
+
+typedef struct MeasuredPath {
+        char *path;
+        uint64_t bytes, inodes;
+} MeasuredPath;
 
 struct StorageUsage {
         sd_event *event;
         const BundleConfig *bundle;
         const char *shim_path;
         Child *child;
-        char **asked_paths; /* of the child */
-        uint64_t asked_at;  /* boot time; 0: never */
-        char **paths;
-        uint64_t *bytes;
+        char **asked_paths;     /* of the child */
+        uint64_t asked_at;      /* boot time; 0: never */
+        MeasuredPath *measured; /* by path */
+        size_t n_measured;
         uint64_t taken_at; /* realtime */
 };
 
@@ -40,44 +45,67 @@ int storage_usage_new(sd_event *event, const BundleConfig *bundle, const char *s
         return 0;
 }
 
+static void measured_paths_free(MeasuredPath *measured, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                free(measured[i].path);
+        free(measured);
+}
+
 StorageUsage *storage_usage_free(StorageUsage *usage) {
         if (!usage)
                 return NULL;
         child_free(usage->child);
         strv_free(usage->asked_paths);
-        strv_free(usage->paths);
-        free(usage->bytes);
+        measured_paths_free(usage->measured, usage->n_measured);
         free(usage);
         return NULL;
 }
 
-static uint64_t *parse_measured_bytes(const char *output, size_t n) {
-        cleanup_free uint64_t *bytes = calloc(n + 1, sizeof(*bytes));
+static int compare_measured_paths(const void *a, const void *b) {
+        return strcmp(((const MeasuredPath *) a)->path, ((const MeasuredPath *) b)->path);
+}
+
+/* Reads a number and the byte behind it. */
+static bool parse_measured_number(const char **output, char end_byte, uint64_t *ret) {
         char *end;
 
-        for (size_t i = 0; bytes && i < n; i++) {
-                bytes[i] = strtoull(output, &end, 10);
-                if (end == output || *end != '\n')
+        *ret = strtoull(*output, &end, 10);
+        if (end == *output || *end != end_byte)
+                return false;
+        *output = end + 1;
+        return true;
+}
+
+/* A line for each path, in their order. Takes the paths; NULL: the output is something else, and
+ * none is taken. */
+static MeasuredPath *parse_measured_paths(const char *output, char **paths, size_t n) {
+        cleanup_free MeasuredPath *measured = calloc(n + 1, sizeof(*measured));
+
+        for (size_t i = 0; measured && i < n; i++)
+                if (!parse_measured_number(&output, ' ', &measured[i].bytes) ||
+                    !parse_measured_number(&output, '\n', &measured[i].inodes))
                         return NULL;
-                output = end + 1;
-        }
-        return TAKE_PTR(bytes);
+        for (size_t i = 0; measured && i < n; i++)
+                measured[i].path = TAKE_PTR(paths[i]);
+        if (measured)
+                qsort(measured, n, sizeof(*measured), compare_measured_paths);
+        return TAKE_PTR(measured);
 }
 
 static void on_storage_usage_measured(const ChildResult *result, void *userdata) {
         StorageUsage *usage = userdata;
-        uint64_t *bytes =
+        size_t n = strv_length(usage->asked_paths);
+        MeasuredPath *measured =
                 child_succeeded(result)
-                        ? parse_measured_bytes(result->output, strv_length(usage->asked_paths))
+                        ? parse_measured_paths(result->output, usage->asked_paths, n)
                         : NULL;
 
         usage->child = NULL;
-        if (!bytes)
+        if (!measured)
                 return;
-        free(usage->bytes);
-        usage->bytes = bytes;
-        strv_free(usage->paths);
-        usage->paths = TAKE_PTR(usage->asked_paths);
+        measured_paths_free(usage->measured, usage->n_measured);
+        usage->measured = measured;
+        usage->n_measured = n;
         usage->taken_at = now_realtime_usec();
 }
 
@@ -107,13 +135,16 @@ static int start_measuring(StorageUsage *usage, PodManager *pods) {
         r = strv_append(&argv, "usage");
         if (r < 0)
                 return r;
+        r = strv_append(&argv, "--bytes-and-inodes");
+        if (r < 0)
+                return r;
         r = strv_extend(&argv, usage->asked_paths);
         if (r < 0)
                 return r;
         return child_spawn(
                 usage->event,
                 &(ChildSpec){ .argv = argv,
-                              .output_max = strv_length(usage->asked_paths) * NUMBER_LINE_SIZE + 1,
+                              .output_max = strv_length(usage->asked_paths) * USAGE_LINE_SIZE + 1,
                               .timeout_usec = MEASURE_LIMIT_USEC },
                 on_storage_usage_measured, usage, &usage->child, NULL);
 }
@@ -127,13 +158,18 @@ void storage_usage_refresh(StorageUsage *usage, PodManager *pods) {
         (void) start_measuring(usage, pods); /* or a minute later */
 }
 
-bool storage_usage_find(const StorageUsage *usage, const char *path, uint64_t *ret_bytes,
-                        uint64_t *ret_taken_at) {
-        for (size_t i = 0; usage->paths && usage->paths[i]; i++)
-                if (streq(usage->paths[i], path) && usage->bytes[i] != DISK_USAGE_UNKNOWN) {
-                        *ret_bytes = usage->bytes[i];
-                        *ret_taken_at = usage->taken_at;
-                        return true;
-                }
-        return false;
+bool storage_usage_find(const StorageUsage *usage, const char *path, StorageSample *sample) {
+        const MeasuredPath key = { .path = (char *) (uintptr_t) path };
+        const MeasuredPath *found = usage->n_measured > 0
+                                            ? bsearch(&key, usage->measured, usage->n_measured,
+                                                      sizeof(key), compare_measured_paths)
+                                            : NULL;
+
+        if (!found || found->bytes == DISK_USAGE_UNKNOWN)
+                return false;
+        sample->is_measured = true;
+        sample->used = found->bytes;
+        sample->inodes_used = found->inodes;
+        sample->taken_at = usage->taken_at;
+        return true;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How many bytes the directories of pods take on disk, for /stats/summary. A child walks them, at
- * most once a minute and only when a client asks: a request gets what is known, and what it causes
- * to be measured is there for the next one. */
+/* How many bytes and inodes the directories of pods take on disk, for /stats/summary and
+ * /metrics/cadvisor. A child walks them, at most once a minute and only when a client asks: a
+ * request gets what is known, and what it causes to be measured is there for the next one. */
 
+#include "agent/model/usage.h"
 #include "agent/pods/pod-manager.h"
 
 typedef struct StorageUsage StorageUsage;
@@ -18,6 +19,6 @@ DEFINE_CLEANUP(StorageUsage *, storage_usage_free)
 /* Starts a measurement, unless one is under way or the last one is new. */
 void storage_usage_refresh(StorageUsage *usage, PodManager *pods);
 
-/* What a directory took, and when (realtime). False: it has not been measured. */
-bool storage_usage_find(const StorageUsage *usage, const char *path, uint64_t *ret_bytes,
-                        uint64_t *ret_taken_at);
+/* What a directory took, and when: sets 'is_measured' and what follows it. False: it has not been
+ * measured. */
+bool storage_usage_find(const StorageUsage *usage, const char *path, StorageSample *sample);

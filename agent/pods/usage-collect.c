@@ -30,17 +30,21 @@ void read_filesystem_usage(const char *directory, FilesystemUsage *ret) {
                                   .inodes_free = st.f_ffree };
 }
 
+static uint64_t sum_saturating(uint64_t a, uint64_t b) {
+        uint64_t sum;
+
+        return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
 static void report_storage(const UsageWalk *walk, StorageKind kind, const char *name,
                            const char *path, StorageSample *total) {
         StorageSample sample = { .kind = kind, .name = name, .taken_at = now_realtime_usec() };
 
-        sample.is_measured =
-                storage_usage_find(walk->visitor->storage, path, &sample.used, &sample.taken_at);
-        if (sample.is_measured) {
+        if (storage_usage_find(walk->visitor->storage, path, &sample)) {
                 total->is_measured = true;
                 total->taken_at = sample.taken_at;
-                if (__builtin_add_overflow(total->used, sample.used, &total->used))
-                        total->used = UINT64_MAX;
+                total->used = sum_saturating(total->used, sample.used);
+                total->inodes_used = sum_saturating(total->inodes_used, sample.inodes_used);
         }
         if (kind != STORAGE_EPHEMERAL)
                 walk->visitor->on_storage(&sample,
@@ -81,6 +85,13 @@ static void report_container_storage(const UsageWalk *walk, const Pod *pod, cons
         }
 }
 
+/* What a visitor gets of a cgroup. 0; -errno if the cgroup is gone. */
+static int read_sample(const UsageWalk *walk, UsageSample *sample) {
+        if (walk->visitor->has_details)
+                cgroup_details(sample->cgroup, &sample->details);
+        return cgroup_statistics(sample->cgroup, &sample->statistics);
+}
+
 static void report_container_usage(const UsageWalk *walk, const UsageSample *pod_sample,
                                    const Pod *pod, const ContainerStatus *status,
                                    char *const *paths) {
@@ -98,8 +109,11 @@ static void report_container_usage(const UsageWalk *walk, const UsageSample *pod
         sample.n_interfaces = 0;
         group = cgroup_of_container(pod_sample->cgroup, sample.container_id);
         sample.cgroup = group;
-        if (!group || cgroup_statistics(group, &sample.statistics) < 0)
+        if (!group || read_sample(walk, &sample) < 0)
                 return;
+        if (walk->visitor->has_details)
+                sample.processes = pod_manager_container_usage(
+                        walk->pods, sample.uid, sample.container_id, &sample.processes_at);
         walk->visitor->on_usage(&sample, walk->visitor->userdata);
         if (walk->visitor->on_storage)
                 report_container_storage(walk, pod, status->name, paths);
@@ -129,7 +143,7 @@ static int report_pod_usage(const Pod *pod, const PodStatus *status, void *userd
 
         if (!group || (visitor->on_storage && pod_storage_paths(walk->config, pod, &paths) < 0))
                 return -ENOMEM;
-        if (cgroup_statistics(group, &sample.statistics) < 0)
+        if (read_sample(walk, &sample) < 0)
                 return 0; /* it has none yet, or no longer */
         sample.interfaces = interfaces;
         sample.n_interfaces = (size_t) MAX(n, 0);
@@ -149,8 +163,30 @@ static void report_node_usage(const UsageWalk *walk) {
         int n = walk->visitor->has_network ? network_usage(-EBADF, interfaces) : 0;
 
         sample.n_interfaces = (size_t) MAX(n, 0);
-        if (cgroup_statistics("/", &sample.statistics) >= 0)
+        if (read_sample(walk, &sample) < 0)
+                return;
+        sample.statistics.memory_limit = (uint64_t) MAX(walk->config->memory_capacity, 0);
+        walk->visitor->on_usage(&sample, walk->visitor->userdata);
+}
+
+/* Pods are limited by what is not reserved; without a reservation, by the machine. */
+static void report_system_usages(const UsageWalk *walk) {
+        const SystemContainers *system = walk->visitor->system;
+
+        for (size_t i = 0; i < system->n; i++) {
+                const SystemContainer *container = &system->items[i];
+                UsageSample sample = { .system = container->name,
+                                       .cgroup = container->cgroup,
+                                       .started_at = container->started_at };
+
+                if ((container->is_qos_class && !walk->visitor->has_details) ||
+                    read_sample(walk, &sample) < 0)
+                        continue;
+                if (streq(container->name, "pods") && sample.statistics.memory_limit == 0)
+                        sample.statistics.memory_limit =
+                                (uint64_t) MAX(walk->config->memory_capacity, 0);
                 walk->visitor->on_usage(&sample, walk->visitor->userdata);
+        }
 }
 
 int collect_usage(PodManager *pods, const BundleConfig *config, const UsageVisitor *visitor) {
@@ -161,5 +197,6 @@ int collect_usage(PodManager *pods, const BundleConfig *config, const UsageVisit
                 read_filesystem_usage(config->log_dir, &walk.logs);
         }
         report_node_usage(&walk);
+        report_system_usages(&walk);
         return pod_manager_for_each_pod(pods, report_pod_usage, &walk);
 }

@@ -7,16 +7,19 @@
 #include "agent/model/usage.h"
 #include "agent/pods/pod-manager.h"
 #include "agent/pods/storage-usage.h"
+#include "agent/pods/system-containers.h"
 
 /* Samples are borrowed during the call. */
 typedef struct UsageVisitor {
-        /* The node; then each pod, and behind it its containers. */
+        /* The node; its system containers; then each pod, and behind it its containers. */
         void (*on_usage)(const UsageSample *sample, void *userdata);
         /* Of the container or the pod that was the last. NULL: storage is not asked for. */
         void (*on_storage)(const StorageSample *sample, const FilesystemUsage *filesystem,
                            void *userdata);
         const StorageUsage *storage; /* NULL without on_storage */
+        const SystemContainers *system;
         bool has_network;
+        bool has_details; /* with the details of cgroups, open descriptors, and QoS classes */
         void *userdata;
 } UsageVisitor;
 

@@ -62,6 +62,7 @@ static const char *const request_names[] = {
         [SHIM_REQUEST_NOTE]     = "note",
         [SHIM_REQUEST_SESSION]  = "session",
         [SHIM_REQUEST_ATTACH]   = "attach",
+        [SHIM_REQUEST_USAGE]    = "usage",
 };
 
 static const char *const event_names[] = {
@@ -76,6 +77,7 @@ static const char *const event_names[] = {
         [SHIM_EVENT_DELETED]      = "deleted",
         [SHIM_EVENT_EXEC_DONE]    = "exec-done",
         [SHIM_EVENT_ERROR]        = "error",
+        [SHIM_EVENT_USAGE]        = "usage",
 };
 
 enum {
@@ -129,7 +131,7 @@ static const MessageField event_fields[] = {
         { "pid",            KIND_INTEGER,  offsetof(ShimEvent, pid),            MESSAGE_TYPE_BIT(SHIM_EVENT_HELLO) | MESSAGE_TYPE_BIT(SHIM_EVENT_STARTED) },
         { "ready",          KIND_BOOLEAN,  offsetof(ShimEvent, ready),          MESSAGE_TYPE_BIT(SHIM_EVENT_SYNCED) },
         { "id",             KIND_OPTIONAL, offsetof(ShimEvent, id),
-          OF_ATTEMPT | MESSAGE_TYPE_BIT(SHIM_EVENT_EXEC_DONE) | MESSAGE_TYPE_BIT(SHIM_EVENT_ERROR) },
+          OF_ATTEMPT | MESSAGE_TYPE_BIT(SHIM_EVENT_EXEC_DONE) | MESSAGE_TYPE_BIT(SHIM_EVENT_ERROR) | MESSAGE_TYPE_BIT(SHIM_EVENT_USAGE) },
         { "name",           KIND_OPTIONAL, offsetof(ShimEvent, name),           OF_ATTEMPT },
         { "attempt",        KIND_UNSIGNED, offsetof(ShimEvent, attempt),        OF_ATTEMPT },
         { "note",           KIND_OPTIONAL, offsetof(ShimEvent, note),           OF_ATTEMPT },
@@ -142,6 +144,9 @@ static const MessageField event_fields[] = {
         { "timed_out",      KIND_BOOLEAN,  offsetof(ShimEvent, timed_out),      MESSAGE_TYPE_BIT(SHIM_EVENT_EXEC_DONE) },
         { "output",         KIND_TEXT,     offsetof(ShimEvent, output),         MESSAGE_TYPE_BIT(SHIM_EVENT_EXEC_DONE) },
         { "error",          KIND_TEXT,     offsetof(ShimEvent, error),          MESSAGE_TYPE_BIT(SHIM_EVENT_EXEC_DONE) },
+        { "n_descriptors",  KIND_LARGE,    offsetof(ShimEvent, n_descriptors),  MESSAGE_TYPE_BIT(SHIM_EVENT_USAGE) },
+        { "n_sockets",      KIND_LARGE,    offsetof(ShimEvent, n_sockets),      MESSAGE_TYPE_BIT(SHIM_EVENT_USAGE) },
+        { "open_files_max", KIND_LARGE,    offsetof(ShimEvent, open_files_max), MESSAGE_TYPE_BIT(SHIM_EVENT_USAGE) },
         { "oom_killed",     KIND_BOOLEAN,  offsetof(ShimEvent, oom_killed),     MESSAGE_TYPE_BIT(SHIM_EVENT_EXITED) },
         { "runtime_failed", KIND_BOOLEAN,  offsetof(ShimEvent, runtime_failed), MESSAGE_TYPE_BIT(SHIM_EVENT_START_FAILED) },
         { "message",        KIND_TEXT,     offsetof(ShimEvent, message),

@@ -15,9 +15,10 @@
 #include <sys/types.h>
 
 enum {
-        SHIM_PROTOCOL_VERSION = 4, /* version 1 had neither exec-in nor note, nor a delayed stop;
+        SHIM_PROTOCOL_VERSION = 5, /* version 1 had neither exec-in nor note, nor a delayed stop;
                                       before 3 the greeting carried no network namespace; before 4
-                                      there was no attach, and no target of a container */
+                                      there was no attach, and no target of a container; before 5
+                                      there was no usage */
         SHIM_PROTOCOL_PACKET_MAX = 64 * 1024,
         SHIM_PROTOCOL_NOTE_MAX = 1024,
         SHIM_PROTOCOL_MESSAGE_MAX = 4096,
@@ -44,6 +45,7 @@ typedef enum ShimRequestType {
         SHIM_REQUEST_EXEC_IN, /* id, container, arguments, timeout_usec */
         SHIM_REQUEST_NOTE,    /* id, note */
         SHIM_REQUEST_ATTACH,  /* id (of a container), has_…, is_input_once; with a descriptor */
+        SHIM_REQUEST_USAGE,   /* nothing */
         N_SHIM_REQUEST_TYPES,
 } ShimRequestType;
 
@@ -102,6 +104,8 @@ typedef enum ShimEventType {
         SHIM_EVENT_EXEC_DONE, /* id of the request, exit_code, signal, timed_out, output, error; or
                                * message where the program could not be started */
         SHIM_EVENT_ERROR,     /* message; id where it is about one: a request that was refused */
+        SHIM_EVENT_USAGE,     /* of a running container: id, n_descriptors, n_sockets,
+                               * open_files_max; without id: these were all */
         N_SHIM_EVENT_TYPES,   /* that a packet may have */
 
         /* Never in a packet. The agent's end reports it: the shim is gone, because it was torn down
@@ -130,9 +134,10 @@ typedef struct ShimEvent {
         bool ready;
         bool deleted; /* replayed only: the remains of the attempt are already deleted */
         bool timed_out;
-        uint64_t started_at;  /* realtime, microseconds */
-        uint64_t finished_at; /* realtime, microseconds */
-        void *storage;        /* of a decoded event: owns the strings */
+        uint64_t started_at;                               /* realtime, microseconds */
+        uint64_t finished_at;                              /* realtime, microseconds */
+        uint64_t n_descriptors, n_sockets, open_files_max; /* as in common/process-usage.h */
+        void *storage; /* of a decoded event: owns the strings */
 } ShimEvent;
 
 /* Encodes one packet, in memory that the caller frees. 0; -EMSGSIZE if it would be longer than

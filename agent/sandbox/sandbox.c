@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sandbox/sandbox.h"
 
+#include "agent/sandbox/counted-containers.h"
 #include "agent/sandbox/protocol.h"
 #include "agent/sandbox/shim-launch.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/failpoint.h"
 #include "common/log.h"
 #include "common/packet.h"
@@ -29,6 +31,7 @@ enum {
         PROTOCOL_WITH_NETWORK =
                 3, /* protocol version since which a shim sends its network namespace */
         PROTOCOL_WITH_ATTACH = 4,
+        PROTOCOL_WITH_USAGE = 5,
 };
 
 struct Sandbox {
@@ -41,6 +44,8 @@ struct Sandbox {
         unsigned version; /* protocol version of the shim */
         int network_fd;   /* network namespace of the pod, or -EBADF */
         PacketQueue queue;
+        CountedContainers counted;
+        bool is_usage_asked; /* and the answer is not complete yet */
         sandbox_event_t on_event;
         void *userdata;
         bool *freed; /* set when a callback frees the sandbox */
@@ -148,11 +153,25 @@ static void disconnect_from_shim(Sandbox *sandbox) {
         sandbox->fd = close_fd(sandbox->fd);
         sandbox->pid = 0;
         sandbox->has_greeted = false;
+        sandbox->is_usage_asked = false;
         sandbox->network_fd = close_fd(sandbox->network_fd);
+        counted_containers_clear(&sandbox->counted);
         packet_queue_clear(&sandbox->queue);
 }
 
 /* --- events ------------------------------------------------------------------------------- */
+
+static void handle_usage_event(Sandbox *sandbox, const ShimEvent *event) {
+        const ProcessUsage usage = { .n_descriptors = event->n_descriptors,
+                                     .n_sockets = event->n_sockets,
+                                     .open_files_max = event->open_files_max };
+
+        if (event->id)
+                (void) counted_containers_set(&sandbox->counted, event->id, &usage,
+                                              now_realtime_usec());
+        else
+                sandbox->is_usage_asked = false;
+}
 
 static void handle_shim_event(Sandbox *sandbox, const ShimEvent *event) {
         switch (event->type) {
@@ -165,7 +184,12 @@ static void handle_shim_event(Sandbox *sandbox, const ShimEvent *event) {
                 log_warning("Pod %s: container '%.12s': %s", sandbox->uid, strna(event->id),
                             event->message);
                 break;
+        case SHIM_EVENT_USAGE:
+                handle_usage_event(sandbox, event);
+                break;
         default:
+                if (event->type == SHIM_EVENT_EXITED && event->id)
+                        counted_containers_remove(&sandbox->counted, event->id);
                 sandbox->on_event(sandbox, event, sandbox->userdata);
         }
 }
@@ -463,6 +487,30 @@ int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *exec
                                                  .timeout_usec = exec->timeout_usec });
 }
 
+int sandbox_request_usage(Sandbox *sandbox) {
+        int r;
+
+        if (!sandbox->has_greeted)
+                return -ENOTCONN;
+        if (is_shim_older_than(sandbox, PROTOCOL_WITH_USAGE))
+                return -ENOTSUP;
+        if (sandbox->is_usage_asked)
+                return 0;
+        r = send_shim_request(sandbox, &(ShimRequest){ .type = SHIM_REQUEST_USAGE });
+        sandbox->is_usage_asked = r >= 0;
+        return r;
+}
+
+const ProcessUsage *sandbox_container_usage(const Sandbox *sandbox, const char *id,
+                                            uint64_t *ret_taken_at) {
+        const CountedContainer *found = counted_containers_find(&sandbox->counted, id);
+
+        if (!found)
+                return NULL;
+        *ret_taken_at = found->taken_at;
+        return &found->usage;
+}
+
 int sandbox_teardown(Sandbox *sandbox) {
         return send_shim_request(sandbox, &(ShimRequest){ .type = SHIM_REQUEST_TEARDOWN });
 }
@@ -598,4 +646,8 @@ int sandbox_cleanup(const SandboxConfig *config, const SandboxCleanup *cleanup, 
         }
         spec.argv = argv;
         return child_spawn(config->event, &spec, done, userdata, ret, reterr);
+}
+
+const char *sandbox_group_of_shims(const SandboxConfig *config) {
+        return shim_group_of_all(config);
 }

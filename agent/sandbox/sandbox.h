@@ -12,17 +12,18 @@
 #include "agent/sandbox/sandbox-config.h"
 #include "common/child.h"
 #include "common/error.h"
+#include "common/process-usage.h"
 
 #include <stdint.h>
 #include <sys/types.h>
 #include <systemd/sd-event.h>
 
 typedef struct Sandbox Sandbox;
-/* An event of the shim, as protocol.h defines it, or SHIM_EVENT_LOST; neither SHIM_EVENT_HELLO nor
- * SHIM_EVENT_ERROR. Strings are valid only during the callback. Before SHIM_EVENT_SYNCED the shim
- * replays each attempt that it holds as STARTED, EXITED or START_FAILED, oldest first; an attempt
- * that is being started is replayed as STARTING, and its event follows later. SHIM_EVENT_SYNCED
- * comes again if the connection broke and was restored. */
+/* An event of the shim, as protocol.h defines it, or SHIM_EVENT_LOST; not SHIM_EVENT_HELLO,
+ * SHIM_EVENT_ERROR or SHIM_EVENT_USAGE. Strings are valid only during the callback. Before
+ * SHIM_EVENT_SYNCED the shim replays each attempt that it holds as STARTED, EXITED or START_FAILED,
+ * oldest first; an attempt that is being started is replayed as STARTING, and its event follows
+ * later. SHIM_EVENT_SYNCED comes again if the connection broke and was restored. */
 typedef void (*sandbox_event_t)(Sandbox *sandbox, const ShimEvent *event, void *userdata);
 
 typedef struct SandboxSetupOptions {
@@ -156,6 +157,15 @@ typedef struct SandboxContainerExec {
  * the reason if it could not be run. */
 int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *exec);
 
+/* Asks the shim to count the open descriptors of its containers, unless it is at it. No event
+ * follows. -ENOTCONN; -ENOTSUP if the shim was started by an older agent. */
+int sandbox_request_usage(Sandbox *sandbox);
+
+/* What the last answer said of a running container (its ID), and when it came (realtime). NULL: it
+ * said nothing. Valid until the loop runs. */
+const ProcessUsage *sandbox_container_usage(const Sandbox *sandbox, const char *id,
+                                            uint64_t *ret_taken_at);
+
 /* Tears the sandbox down: the shim kills what still runs, drops its mounts and exits.
  * SHIM_EVENT_LOST follows. */
 int sandbox_teardown(Sandbox *sandbox);
@@ -182,3 +192,6 @@ typedef struct SandboxCleanup {
 /* Kills and removes what a pod may have left, in a child process; may be repeated at any time. */
 int sandbox_cleanup(const SandboxConfig *config, const SandboxCleanup *cleanup, child_done_t done,
                     void *userdata, Child **ret, Error *reterr);
+
+/* The cgroup below which all shims are. Borrowed; NULL: they are in the agent's. */
+const char *sandbox_group_of_shims(const SandboxConfig *config);

@@ -13,7 +13,9 @@
 /* Where systemd is PID 1, the shim is its child and inherits nothing from us. So the agent can be
  * confined while containers are not. The shim runs beside the slices of pods, not in one: a pod's
  * limits are the pod's own. */
-static const char shim_slice[] = "mainstay.slice";
+#define SHIM_SLICE "mainstay.slice"
+
+static const char shim_slice[] = SHIM_SLICE;
 
 static int build_shim_arguments(const SandboxConfig *config, const char *uid,
                                 const SandboxStartOptions *start, char ***ret) {
@@ -131,4 +133,8 @@ int shim_append_cgroup_options(const SandboxConfig *config, const char *uid, cha
         if (r < 0 || !config->systemd)
                 return r;
         return strv_appendf(argv, "--cgroup=/%s/mainstay-pod-%s.service", shim_slice, uid);
+}
+
+const char *shim_group_of_all(const SandboxConfig *config) {
+        return config->systemd ? "/" SHIM_SLICE : config->shim_cgroup;
 }

@@ -17,3 +17,7 @@ int shim_launch(const SandboxConfig *config, const char *uid, const SandboxStart
 /* Appends "--cgroup=…" for each cgroup that a shim of the pod may run in, whichever agent started
  * it. */
 int shim_append_cgroup_options(const SandboxConfig *config, const char *uid, char ***argv);
+
+/* The cgroup below which all shims are, as the agent starts them now. Borrowed; NULL: they stay in
+ * the agent's. */
+const char *shim_group_of_all(const SandboxConfig *config);

@@ -21,70 +21,75 @@ static uint64_t add_saturating(uint64_t a, uint64_t b) {
 /* A walk through one directory. */
 typedef struct DiskUsageWalk {
         dev_t device;
-        bool counts_inodes; /* else bytes */
+        StorageTaken taken;
 } DiskUsageWalk;
 
-static uint64_t disk_usage_below(int dir_fd_taken, const DiskUsageWalk *walk, unsigned depth);
-
-static uint64_t disk_usage_of_stat(const DiskUsageWalk *walk, const struct stat *st) {
-        return walk->counts_inodes ? 1 : (uint64_t) st->st_blocks * BLOCK;
-}
+static void walk_disk_usage(int dir_fd_taken, DiskUsageWalk *walk, unsigned depth);
 
 /* A file with several names is counted in shares, one for each name, so that no list of seen inodes
  * is needed. An inode cannot be divided and is counted with each name. */
-static uint64_t disk_usage_of_entry(int dir_fd, const char *name, const DiskUsageWalk *walk,
+static void add_disk_usage_of_stat(DiskUsageWalk *walk, const struct stat *st) {
+        uint64_t names = S_ISDIR(st->st_mode) ? 1 : MAX(st->st_nlink, (nlink_t) 1);
+        uint64_t bytes = (uint64_t) st->st_blocks * BLOCK / names;
+
+        walk->taken.bytes = add_saturating(walk->taken.bytes, bytes);
+        walk->taken.inodes = add_saturating(walk->taken.inodes, 1);
+}
+
+static void add_disk_usage_of_entry(int dir_fd, const char *name, DiskUsageWalk *walk,
                                     unsigned depth) {
         struct stat st;
-        uint64_t used;
         int fd;
 
         if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0 ||
             st.st_dev != walk->device)
-                return 0;
-        used = disk_usage_of_stat(walk, &st);
+                return;
+        add_disk_usage_of_stat(walk, &st);
         if (!S_ISDIR(st.st_mode))
-                return walk->counts_inodes ? used : used / MAX(st.st_nlink, (nlink_t) 1);
-        if (depth >= DEPTH_MAX)
-                return UINT64_MAX;
+                return;
+        if (depth >= DEPTH_MAX) {
+                walk->taken = (StorageTaken){ UINT64_MAX, UINT64_MAX };
+                return;
+        }
         fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return fd < 0 ? used : add_saturating(used, disk_usage_below(fd, walk, depth + 1));
+        if (fd >= 0)
+                walk_disk_usage(fd, walk, depth + 1);
 }
 
-static uint64_t disk_usage_below(int dir_fd_taken, const DiskUsageWalk *walk, unsigned depth) {
+static void walk_disk_usage(int dir_fd_taken, DiskUsageWalk *walk, unsigned depth) {
         cleanup_closedir DIR *dir = fdopendir(dir_fd_taken);
         struct dirent *entry;
-        uint64_t used = 0;
 
         if (!dir) {
                 close_fd(dir_fd_taken);
-                return 0;
+                return;
         }
         while ((entry = readdir(dir)))
                 if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
-                        used = add_saturating(
-                                used, disk_usage_of_entry(dirfd(dir), entry->d_name, walk, depth));
-        return used;
+                        add_disk_usage_of_entry(dirfd(dir), entry->d_name, walk, depth);
 }
 
-static uint64_t disk_usage_at(const char *path, bool counts_inodes) {
+StorageTaken storage_taken(const char *path) {
         int fd = open_no_symlinks(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
-        DiskUsageWalk walk = { .counts_inodes = counts_inodes };
+        DiskUsageWalk walk = { 0 };
         struct stat st;
 
         if (fd < 0)
-                return 0;
+                return walk.taken;
         if (fstat(fd, &st) < 0) {
                 close_fd(fd);
-                return 0;
+                return walk.taken;
         }
         walk.device = st.st_dev;
-        return add_saturating(disk_usage_of_stat(&walk, &st), disk_usage_below(fd, &walk, 0));
+        add_disk_usage_of_stat(&walk, &st);
+        walk_disk_usage(fd, &walk, 0);
+        return walk.taken;
 }
 
 uint64_t disk_usage(const char *path) {
-        return disk_usage_at(path, /* counts_inodes= */ false);
+        return storage_taken(path).bytes;
 }
 
 uint64_t inode_usage(const char *path) {
-        return disk_usage_at(path, /* counts_inodes= */ true);
+        return storage_taken(path).inodes;
 }

@@ -5,11 +5,16 @@
 
 #include <stdint.h>
 
-/* Bytes on disk of 'path' and everything below it on the same file system; 0 if it does not exist.
- * A file with several names counts once, if all of them are below. Follows no link, also when files
- * are moved during the walk. Anything nested deeper than 500 directories counts as more than any
- * limit: UINT64_MAX. */
-uint64_t disk_usage(const char *path);
+typedef struct StorageTaken {
+        uint64_t bytes;  /* on disk; a file with several names counts once, if all are below */
+        uint64_t inodes; /* each name of a file counts */
+} StorageTaken;
 
-/* The number of inodes; each name of a file counts. */
+/* What 'path' and everything below it on the same file system take; zero if it does not exist.
+ * Follows no link, also when files are moved during the walk. Anything nested deeper than 500
+ * directories counts as more than any limit: UINT64_MAX. */
+StorageTaken storage_taken(const char *path);
+
+/* One of the two. */
+uint64_t disk_usage(const char *path);
 uint64_t inode_usage(const char *path);

@@ -36,7 +36,7 @@ static const char help[] =
         "Usage: mainstay-shim sandbox --pod UID --run-dir DIR [OPTION]... <LISTENING-SOCKET\n"
         "       mainstay-shim prepare DIR\n"
         "       mainstay-shim cleanup [--cgroup PATH]... [DIR]...\n"
-        "       mainstay-shim usage [--inodes] [DIR]...\n"
+        "       mainstay-shim usage [--inodes|--bytes-and-inodes] [DIR]...\n"
         "\n"
         "Runs the sandbox of one pod: holds its namespaces and mounts, runs its containers,\n"
         "writes their logs. The agent starts it; it outlives the agent.\n"
@@ -102,12 +102,24 @@ static int run_cleanup_verb(int argc, char **argv) {
         return report_shim_error(remove_pod_remains(cgroups, argv + optind, &error), &error);
 }
 
-static int run_usage_verb(int argc, char **argv) {
-        bool counts_inodes = argc > 1 && streq(argv[1], "--inodes");
+static void print_usage_line(const char *option, const char *path) {
+        StorageTaken taken = storage_taken(path);
 
-        for (int i = counts_inodes ? 2 : 1; i < argc; i++)
-                (void) printf("%" PRIu64 "\n",
-                              counts_inodes ? inode_usage(argv[i]) : disk_usage(argv[i]));
+        if (!option)
+                (void) printf("%" PRIu64 "\n", taken.bytes);
+        else if (streq(option, "--inodes"))
+                (void) printf("%" PRIu64 "\n", taken.inodes);
+        else
+                (void) printf("%" PRIu64 " %" PRIu64 "\n", taken.bytes, taken.inodes);
+}
+
+static int run_usage_verb(int argc, char **argv) {
+        const char *option = NULL;
+
+        if (argc > 1 && (streq(argv[1], "--inodes") || streq(argv[1], "--bytes-and-inodes")))
+                option = argv[1];
+        for (int i = option ? 2 : 1; i < argc; i++)
+                print_usage_line(option, argv[i]);
         return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/shim.h"
 
+#include "agent/shim/container-usage.h"
 #include "agent/shim/container.h"
 #include "agent/shim/exec.h"
 #include "agent/shim/mounts.h"
@@ -173,6 +174,9 @@ static void on_agent_request(AgentConnection *connection, const ShimRequest *req
                 break;
         case SHIM_REQUEST_NOTE:
                 container_set_checkpoint(shim, request);
+                break;
+        case SHIM_REQUEST_USAGE:
+                containers_report_usage(shim);
                 break;
         case N_SHIM_REQUEST_TYPES:
                 break;

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import time
 
 import pytest
 import specs
@@ -498,46 +499,123 @@ def test_resource_metrics_are_those_of_the_kubelet(node):
     assert re.search(r"^resource_scrape_error 0", text, re.M)
 
 
-CADVISOR = ["container_cpu_usage_seconds_total", "container_cpu_cfs_periods_total", "container_cpu_cfs_throttled_periods_total",
-            "container_cpu_cfs_throttled_seconds_total", "container_memory_usage_bytes", "container_memory_working_set_bytes",
-            "container_memory_rss", "container_memory_cache", "container_start_time_seconds", "container_processes",
-            "container_spec_memory_limit_bytes", "container_network_receive_bytes_total",
-            "container_network_transmit_bytes_total"]
+MIB = 1 << 20
+
+# The bounds of the spec, for a container with a limit of 80 MB that does little; None: it has to be there.
+CADVISOR = {
+    "container_blkio_device_usage_total": (0, 10000000), "container_cpu_system_seconds_total": (0, 100),
+    "container_cpu_usage_seconds_total": (0, 100), "container_cpu_user_seconds_total": (0, 100),
+    "container_file_descriptors": (0, 100), "container_fs_reads_bytes_total": (0, 10000000),
+    "container_fs_reads_total": (0, 1000), "container_fs_usage_bytes": (0, 1000000),
+    "container_fs_writes_bytes_total": (0, 1000000), "container_fs_writes_total": (0, 200), "container_last_seen": None,
+    "container_memory_cache": (0, 10 * MIB), "container_memory_failcnt": (0, 0), "container_memory_failures_total": (0, 1000000),
+    "container_memory_mapped_file": (0, 10000000), "container_memory_max_usage_bytes": (0, 80 * MIB),
+    "container_memory_rss": (10 * 1024, 80 * MIB), "container_memory_swap": (0, 0),
+    "container_memory_usage_bytes": (10 * 1024, 80 * MIB), "container_memory_working_set_bytes": (10 * 1024, 80 * MIB),
+    "container_oom_events_total": (0, 0), "container_processes": (1, 10), "container_sockets": (0, 10),
+    "container_spec_cpu_period": (100000, 100000), "container_spec_cpu_shares": (2, 2),
+    "container_spec_memory_limit_bytes": (79953920, 79998976), "container_spec_memory_reservation_limit_bytes": (0, 0),
+    "container_spec_memory_swap_limit_bytes": (0, 80 * MIB), "container_start_time_seconds": None, "container_threads": (1, 10),
+    "container_threads_max": (0, 100000), "container_ulimits_soft": (-1, 1073741816),
+}
+CADVISOR_OF_A_POD = [f"container_network_{way}_{kind}_total" for way in ("receive", "transmit")
+                     for kind in ("bytes", "errors", "packets", "packets_dropped")]
+
+
+def cadvisor_values(text, name, container):
+    """The samples of a metric that are of a container of the pod "web", or of the pod itself."""
+    found = re.findall(rf'^{name}{{container="{container}",[^}}]*pod="web"[^}}]*}} (\S+)( [0-9]+)?$', text, re.M)
+    return [float(value) for value, _ in found]
 
 
 def test_container_metrics_are_those_of_cadvisor(node):
-    node.bind("web", specs.container(resources={"limits": {"memory": "50Mi", "cpu": "100m"}}))
+    node.bind("web", specs.container(resources={"limits": {"memory": "80M"}},
+                                     script="trap 'exit 0' TERM; echo bytes > /file; " + specs.IDLE))
     node.wait_api_running("web")
+
+    def missing():
+        text = ask(node, "/metrics/cadvisor")
+        return [name for name in CADVISOR if not cadvisor_values(text, name, "main")]
+    wait(lambda: not missing(), lambda: f"what shims count and what is measured is there: {missing()}")
     text = ask(node, "/metrics/cadvisor")
-    missing = [name for name in CADVISOR if not re.search(rf'^{name}{{.*pod="web".*}} ', text, re.M)]
-    assert not missing, missing
+    wrong = {name: (cadvisor_values(text, name, "main"), bounds) for name, bounds in CADVISOR.items() if bounds
+             and not all(bounds[0] <= value <= bounds[1] for value in cadvisor_values(text, name, "main"))}
+    assert not wrong, wrong
+    for name in ("container_last_seen", "container_start_time_seconds"):
+        assert all(abs(value - time.time()) < 600 for value in cadvisor_values(text, name, "main")), name
+    absent = [name for name in CADVISOR_OF_A_POD if not cadvisor_values(text, name, "")]
+    assert not absent, absent
+
+
+CPU = {"time", "usageNanoCores", "usageCoreNanoSeconds"}
+MEMORY = {"time", "usageBytes", "workingSetBytes", "rssBytes", "pageFaults", "majorPageFaults"}
+LIMITED_MEMORY = MEMORY | {"availableBytes"}
+FILESYSTEM = {"time", "availableBytes", "capacityBytes", "usedBytes", "inodesFree", "inodes", "inodesUsed"}
+INTERFACE = {"name", "rxBytes", "rxErrors", "txBytes", "txErrors"}
+
+
+def expect_members(part, members):
+    """These and no others, besides the pressure, which depends on the kernel."""
+    assert set(part) - {"psi"} == members, part
 
 
 def test_summary_has_the_usage_of_node_and_pods(node):
-    node.bind("web", specs.container(resources={"limits": {"memory": "50Mi"}}, volumeMounts=[specs.mount("v", "/v")]),
+    world.enter_cgroup(f"{node.cgroup_root}/agent", node.agent.pid)
+    node.bind("web", specs.container(resources={"limits": {"memory": "80M"}}, volumeMounts=[specs.mount("v", "/v")]),
               volumes=[{"name": "v", "emptyDir": {}}])
     node.wait_api_running("web")
 
     def find():
         summary = json.loads(ask(node, "/stats/summary"))
         pod = next((one for one in summary["pods"] if one["podRef"]["name"] == "web"), None)
-        return (summary["node"], pod) if pod and pod.get("volume") and pod["containers"][0].get("rootfs", {}).get("usedBytes") is not None \
-            and pod.get("cpu", {}).get("usageNanoCores") is not None else None
+        return (summary["node"], pod) if pod and "usedBytes" in pod.get("ephemeral-storage", {}) and pod["containers"] \
+            and "usedBytes" in pod["containers"][0].get("rootfs", {}) else None
 
     host, pod = wait(find, lambda: f"the pod: {ask(node, '/stats/summary')[:3000]}")
+    expect_node(node, host)
+    expect_pod(pod)
+
+
+def expect_node(node, host):
+    total = memory_total()
     assert host["nodeName"] == node.node_name and host["startTime"]
-    for part in ("cpu", "memory", "fs", "runtime", "rlimit", "network"):
-        assert part in host, part
-    assert {"usageNanoCores", "usageCoreNanoSeconds"} <= set(host["cpu"])
-    assert {"usageBytes", "workingSetBytes", "rssBytes", "pageFaults", "majorPageFaults"} <= set(host["memory"])
-    assert {"availableBytes", "capacityBytes", "usedBytes", "inodesFree", "inodes", "inodesUsed"} <= set(host["fs"])
-    container = pod["containers"][0]
-    assert container["name"] == "main" and container["memory"]["workingSetBytes"] > 0 and container["cpu"]["usageCoreNanoSeconds"] > 0
-    assert container["memory"]["availableBytes"] <= 50 * 1024**2
-    assert {"availableBytes", "capacityBytes", "usedBytes", "inodesFree", "inodes"} <= set(container["rootfs"])
-    assert {"availableBytes", "capacityBytes", "usedBytes"} <= set(container["logs"])
-    assert pod["network"]["name"] == "eth0" and {"rxBytes", "txBytes", "rxErrors", "txErrors"} <= set(pod["network"])
-    assert pod["volume"][0]["name"] and {"availableBytes", "capacityBytes", "usedBytes"} <= set(pod["volume"][0])
+    expect_members(host["cpu"], CPU)
+    expect_members(host["memory"], LIMITED_MEMORY)
+    assert 0 < host["memory"]["availableBytes"] < total
+    assert host["network"]["time"] and host["network"]["name"] in ("", "eth0") and host["network"]["interfaces"]
+    for part in (host["fs"], host["runtime"]["imageFs"], host["runtime"]["containerFs"]):
+        expect_members(part, FILESYSTEM)
+    assert set(host["rlimit"]) == {"time", "maxpid", "curproc"}
+    assert host["swap"]["swapUsageBytes"] >= 0
+    system = {container["name"]: container for container in host["systemContainers"]}
+    assert set(system) == {"kubelet", "runtime", "pods"}
+    for name, container in system.items():
+        assert container["startTime"] and not {"rootfs", "logs"} & set(container)
+        expect_members(container["cpu"], CPU)
+        assert container["memory"]["workingSetBytes"] > 0
+        if name == "pods":
+            expect_members(container["memory"], LIMITED_MEMORY)
+            assert 0 < container["memory"]["availableBytes"] < total
+        else:
+            expect_members(container["memory"], MEMORY)
+
+
+def expect_pod(pod):
+    [container] = pod["containers"]
+    assert container["name"] == "main" and container["startTime"] and pod["startTime"]
+    for part in (pod, container):
+        expect_members(part["cpu"], CPU)
+        assert part["cpu"]["usageCoreNanoSeconds"] > 0
+        expect_members(part["memory"], LIMITED_MEMORY)
+        assert 0 < part["memory"]["availableBytes"] <= 80 * 1000**2
+        assert 0 < part["memory"]["workingSetBytes"] <= part["memory"]["usageBytes"]
+        assert part["swap"]["swapUsageBytes"] == 0
+    for part in (container["rootfs"], container["logs"], pod["ephemeral-storage"]):
+        expect_members(part, FILESYSTEM)
+        assert part["inodesUsed"] > 0
+    [volume] = [one for one in pod["volume"] if one["name"] == "v"]
+    expect_members(volume, FILESYSTEM | {"name"})
+    assert set(pod["network"]) == INTERFACE | {"time", "interfaces"} and pod["network"]["name"] == "eth0"
     assert pod["process_stats"]["process_count"] >= 1
 
 
@@ -560,7 +638,6 @@ def test_conditions_of_a_pod_become_true_in_their_order(trial, init):
 
 # Eviction
 
-MIB = 1 << 20
 EAT = "head -c {} /dev/zero > /m/file; echo ate; " + specs.IDLE
 
 

@@ -207,6 +207,7 @@ TEST(older_shims_are_not_asked_for_what_they_cannot_do)
         EXPECT_EQ(sandbox_attach(pod.sandbox, &(SandboxAttach){ .container = "x" }, null_fd),
                   -ENOTSUP);
         EXPECT_EQ(sandbox_run_container(pod.sandbox, &with_target), -ENOTSUP);
+        EXPECT_EQ(sandbox_request_usage(pod.sandbox), -ENOTSUP);
         pod_disconnect(&pod);
         close_fd(fd);
         REQUIRE(sandbox_new(&world.config, "old", on_pod_event, &pod, &pod.sandbox) >= 0);

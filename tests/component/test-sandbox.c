@@ -426,3 +426,49 @@ TEST(orphans_of_a_container_are_reaped)
         pod_down(&pod);
         world_done(&world);
 }
+
+static uint64_t count_descriptors(pid_t pid) {
+        cleanup_free char *path = print_text("/proc/%d/fd", (int) pid);
+        cleanup_closedir DIR *dir = opendir(path);
+        struct dirent *entry;
+        uint64_t n = 0;
+
+        while (dir && (entry = readdir(dir)))
+                n += entry->d_name[0] != '.';
+        return n;
+}
+
+TEST(open_descriptors_of_containers_are_counted_on_request)
+{
+        const TestContainer spec = { .name = "files", .script = "exec 7</bin/sh; exec sleep 1000" };
+        uint64_t deadline = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC, taken_at = 0;
+        const ProcessUsage *usage = NULL;
+        cleanup_free char *id = NULL;
+        PodWorld world;
+        TestPod pod;
+        pid_t pid;
+
+        world_init(&world);
+        pod_up(&pod, &world, "usage");
+        id = pod_run(&pod, &spec);
+        pid = pod_expect(&pod, SHIM_EVENT_STARTED, id)->pid;
+        EXPECT(!sandbox_container_usage(pod.sandbox, id, &taken_at));
+        while (now_boottime_usec() < deadline) {
+                EXPECT_EQ(sandbox_request_usage(pod.sandbox), 0);
+                (void) sd_event_run(world.event, USEC_PER_SEC / 10);
+                usage = sandbox_container_usage(pod.sandbox, id, &taken_at);
+                if (usage && usage->n_descriptors >= 4 &&
+                    usage->n_descriptors == count_descriptors(pid))
+                        break;
+        }
+        REQUIRE(usage);
+        EXPECT_EQ(usage->n_descriptors, count_descriptors(pid));
+        EXPECT_EQ(usage->n_sockets, 0);
+        EXPECT(usage->open_files_max > 0);
+        EXPECT(taken_at > 0);
+        EXPECT_EQ(sandbox_stop_container(pod.sandbox, id, SIGKILL, 0), 0);
+        (void) pod_expect(&pod, SHIM_EVENT_EXITED, id);
+        EXPECT(!sandbox_container_usage(pod.sandbox, id, &taken_at));
+        pod_down(&pod);
+        world_done(&world);
+}

@@ -230,7 +230,6 @@ def test_the_summary_has_cpu_and_memory_of_node_pods_and_containers(served):
         assert part["memory"]["usageBytes"] >= part["memory"]["workingSetBytes"] > 0
         assert part["memory"]["rssBytes"] > 0 and part["memory"]["pageFaults"] > 0
     assert {container["name"] for container in pod["containers"]} == {"main", "binary", "echo", "talker"}
-    assert pod["process_stats"]["process_count"] >= 3
 
 
 def test_the_summary_has_the_nodes_disks_and_processes(served):

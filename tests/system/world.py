@@ -130,6 +130,18 @@ def cgroup_pids(path):
     return found
 
 
+def enter_cgroup(path, pid):
+    """Moves a process into the group, in every hierarchy."""
+    for hierarchy in hierarchies():
+        os.makedirs(hierarchy + path, exist_ok=True)
+        try:
+            with open(f"{hierarchy}{path}/cgroup.procs", "w", encoding="ascii") as file:
+                file.write(str(pid))
+        except OSError as error:
+            if not hierarchy.endswith("cpuset"):  # a new group there lacks processors
+                raise AssertionError(f"{hierarchy}{path}: {error}") from error
+
+
 def cgroups_below(path):
     """Every group below, in any hierarchy, the deepest first."""
     found = []

@@ -98,6 +98,7 @@ TEST(a_malicious_depth_counts_as_more_than_any_limit)
                 fd = next;
         }
         EXPECT_EQ(disk_usage(test_directory()), UINT64_MAX);
+        EXPECT_EQ(inode_usage(test_directory()), UINT64_MAX);
 }
 
 TEST(inodes_are_counted_with_the_directory_itself)
@@ -112,4 +113,6 @@ TEST(inodes_are_counted_with_the_directory_itself)
         EXPECT_EQ(before, 1);
         EXPECT_EQ(inode_usage(test_directory()), before + 5);
         EXPECT_EQ(inode_usage("/no/such/directory"), 0);
+        EXPECT_EQ(storage_taken(test_directory()).inodes, before + 5);
+        EXPECT_EQ(storage_taken(test_directory()).bytes, disk_usage(test_directory()));
 }

@@ -2,6 +2,8 @@
 #include "common/cgroup-io.h"
 #include "tests/test.h"
 
+#include <dirent.h>
+
 TEST(pressure_has_the_kernels_numbers)
 {
         Pressure pressure;
@@ -85,4 +87,33 @@ TEST(a_device_that_is_gone_is_without_a_name)
         char buffer[DISK_NAME_SIZE];
 
         EXPECT_STREQ(disk_name(&(DiskUsage){ .major = 4095, .minor = 1 }, buffer), "");
+}
+
+TEST(a_device_that_is_not_a_partition_is_its_own_disk)
+{
+        const DiskUsage device = { .major = 4095, .minor = 7 };
+        DiskUsage disk = disk_of_partition(&device);
+
+        EXPECT_EQ(disk.major, 4095);
+        EXPECT_EQ(disk.minor, 7);
+}
+
+/* Whichever this machine has. */
+TEST(a_partition_is_on_a_disk)
+{
+        DIR *dir = opendir("/sys/dev/block");
+        struct dirent *entry;
+
+        while (dir && (entry = readdir(dir))) {
+                DiskUsage device = { 0 }, disk, same;
+
+                if (sscanf(entry->d_name, "%u:%u", &device.major, &device.minor) != 2)
+                        continue;
+                disk = disk_of_partition(&device);
+                same = disk_of_partition(&disk);
+                EXPECT_EQ(same.major, disk.major);
+                EXPECT_EQ(same.minor, disk.minor);
+        }
+        if (dir)
+                closedir(dir);
 }

@@ -164,15 +164,23 @@ TEST(the_names_on_the_wire_are_fixed)
 {
         static const char golden[] = "{\"type\":\"stop\",\"id\":\"x\",\"signal\":15,"
                                      "\"delay_usec\":0,\"grace_usec\":30000000}";
+        static const char usage[] = "{\"type\":\"usage\",\"id\":\"x\",\"n_descriptors\":3,"
+                                    "\"n_sockets\":2,\"open_files_max\":1}";
         static const char *const events[] = {
                 "{\"type\":\"hello\",\"version\":1,\"pid\":7}",
                 "{\"type\":\"synced\",\"ready\":true}",
                 "{\"type\":\"ready\"}",
+                usage,
         };
         const ShimEvent sent[] = {
                 { .type = SHIM_EVENT_HELLO, .version = 1, .pid = 7 },
                 { .type = SHIM_EVENT_SYNCED, .ready = true },
                 { .type = SHIM_EVENT_READY },
+                { .type = SHIM_EVENT_USAGE,
+                  .id = "x",
+                  .n_descriptors = 3,
+                  .n_sockets = 2,
+                  .open_files_max = 1 },
         };
         const ShimRequest stop = {
                 .type = SHIM_REQUEST_STOP, .id = "x", .signal = 15, .grace_usec = 30000000

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a shim has counted of its containers: the last answer for each. */
+
+#include "common/process-usage.h"
+
+#include <stddef.h>
+
+enum {
+        COUNTED_CONTAINERS_MAX = 256 /* of a pod; more are not kept */
+};
+
+typedef struct CountedContainer {
+        char *id;
+        ProcessUsage usage;
+        uint64_t taken_at; /* realtime */
+} CountedContainer;
+
+typedef struct CountedContainers {
+        CountedContainer *items;
+        size_t n;
+} CountedContainers;
+
+/* 0; -ENOBUFS if there are too many; -ENOMEM. */
+int counted_containers_set(CountedContainers *usages, const char *id, const ProcessUsage *usage,
+                           uint64_t taken_at);
+
+/* NULL: there is none. */
+const CountedContainer *counted_containers_find(const CountedContainers *usages, const char *id);
+
+/* Of a container that has ended; it may be unknown. */
+void counted_containers_remove(CountedContainers *usages, const char *id);
+
+void counted_containers_clear(CountedContainers *usages);
