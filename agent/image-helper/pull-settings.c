@@ -42,6 +42,9 @@ int pull_settings_read(int fd, PullSettings *ret, Error *reterr) {
                 .stall_seconds =
                         (unsigned) json_integer_value(json_object_get(document, "stallSeconds")),
                 .progress = json_is_true(json_object_get(document, "progress")),
+                .signature_policy = json_object_get(document, "signaturePolicy"),
+                .origin = json_object_get(document, "origin"),
+                .is_offline = json_is_true(json_object_get(document, "offline")),
         };
         return 0;
 }

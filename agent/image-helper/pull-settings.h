@@ -21,6 +21,10 @@ typedef struct PullSettings {
         unsigned stall_seconds; /* without a byte, after which a connection is closed; 0: the
                                    default */
         bool progress;          /* lines of it on standard output */
+        const json_t *signature_policy; /* what the image's signatures must meet, as in
+                                           signature-check.h; NULL: nothing */
+        const json_t *origin;           /* the archive that the image is from; NULL: a registry */
+        bool is_offline;                /* no registry is asked for signatures */
 } PullSettings;
 
 int pull_settings_read(int fd, PullSettings *ret, Error *reterr);

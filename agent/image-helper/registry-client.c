@@ -33,6 +33,15 @@ static const BackOffLimits retry_limits = { 400 * USEC_PER_MSEC, 6400 * USEC_PER
         "application/vnd.docker.distribution.manifest.list.v2+json, " \
         "application/vnd.docker.distribution.manifest.v2+json"
 
+/* In URLs and in messages. */
+static const struct {
+        const char *path, *word;
+} registry_object_words[] = {
+        [REGISTRY_MANIFEST] = { "manifests", "image" },
+        [REGISTRY_BLOB] = { "blobs", "blob" },
+        [REGISTRY_REFERRERS] = { "referrers", "list of referrers of" },
+};
+
 /* What is known of an endpoint. */
 typedef struct EndpointSession {
         size_t credential; /* index into its credentials; beyond them: none */
@@ -185,7 +194,7 @@ static int refuse_registry_response(RegistryTransfer *transfer, const TransportR
         transfer->fault = TRANSPORT_BAD_RESPONSE;
         if (reply->status == 404)
                 return error_setf(reterr, ENOENT, "%s '%s' does not exist in repository '%s'%s",
-                                  object->is_blob ? "blob" : "image", object->name,
+                                  registry_object_words[object->kind].word, object->name,
                                   transfer->endpoint->repository, words);
         if (reply->status == 429 || reply->status >= 500 || reply->status == 408) {
                 transfer->fault = TRANSPORT_INTERRUPTED;
@@ -245,9 +254,9 @@ static int send_registry_request(RegistryTransfer *transfer, const char *url, bo
                         .user = shows_password ? credential->user : NULL,
                         .password = shows_password ? credential->password : NULL,
                         .bearer = is_own && !shows_password ? bearer_of(transfer) : NULL,
-                        .accept = object->is_blob ? NULL : ACCEPT_MANIFESTS,
+                        .accept = object->kind == REGISTRY_BLOB ? NULL : ACCEPT_MANIFESTS,
                         .from = transfer->have,
-                        .without_range = transfer->without_range || !object->is_blob,
+                        .without_range = transfer->without_range || object->kind != REGISTRY_BLOB,
                         .body_max = object->size_max,
                         .on_data = on_registry_data,
                         .userdata = transfer,
@@ -262,7 +271,7 @@ static int attempt_transfer(RegistryTransfer *transfer, Error *reterr) {
         int r;
 
         if (asprintf(&url, "%s/v2/%s/%s/%s", transfer->endpoint->origin,
-                     transfer->endpoint->repository, object->is_blob ? "blobs" : "manifests",
+                     transfer->endpoint->repository, registry_object_words[object->kind].path,
                      object->name) < 0)
                 return -ENOMEM;
         transfer->tokens = 0;
