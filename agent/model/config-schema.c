@@ -373,6 +373,7 @@ static const Field mainstay_fields[] = {
         FIELD("registryAuthFile", STRING, MainstayConfig, registry_auth_file, .check = check_host_path),
         FIELD("registryMirrors", LIST, MainstayConfig, registry_mirrors, .schema = &registry_mirrors_schema),
         FIELD("nodeLabels", STRING_MAP, MainstayConfig, node_labels),
+        FIELD("signaturePolicyFile", STRING, MainstayConfig, signature_policy_file, .check = check_host_path),
         FIELD("source", OPTIONAL, MainstayConfig, source, .schema = &source_schema),
         FIELD("runtime", STRING, MainstayConfig, runtime),
         FIELD("runtimes", STRING_MAP, MainstayConfig, runtimes),

@@ -106,6 +106,7 @@ typedef struct MainstayConfig {
         char **insecure_registries; /* "host[:port]": plain HTTP and any certificate are accepted */
         OptionalInt max_parallel_pulls; /* config_load() always sets it */
         char *registry_auth_file;       /* in the format of ~/.docker/config.json */
+        char *signature_policy_file;    /* NULL: /etc/containers/policy.json, if it exists */
         bool journal_container_logs;    /* in addition to the log files */
         LIST_OF(RegistryMirrors) registry_mirrors;
         SourceConfig *source;  /* NULL: none */
