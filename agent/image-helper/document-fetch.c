@@ -93,6 +93,7 @@ int document_fetch(FetcherPool *fetchers, RegistryObjectKind kind, const char *n
         if (reply.r < 0)
                 return fetch_reply_to_error(&reply, reterr);
         *endpoint = reply.endpoint;
+        ret->secret = reply.secret;
         memcpy(ret->media_type, reply.media_type, sizeof(reply.media_type));
         return read_memory_file(fd, max_bytes, &ret->text, &ret->length);
 }

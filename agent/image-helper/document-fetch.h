@@ -10,6 +10,7 @@ typedef struct FetchedDocument {
         char *text; /* with an additional NUL */
         size_t length;
         char media_type[128];
+        int secret; /* whose credentials it was given for; -1: any pod's, or the node's */
 } FetchedDocument;
 
 void fetched_document_done(FetchedDocument *document);

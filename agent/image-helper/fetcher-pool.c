@@ -89,7 +89,7 @@ static void serve_fetch_request(RegistryClient *registry, int queue, const Fetch
                                                          .size_max = request->size_max,
                                                          .on_data = write_fetched_bytes,
                                                          .userdata = target },
-                                      reply.media_type, &endpoint, &error);
+                                      reply.media_type, &endpoint, &reply.secret, &error);
         reply.endpoint = (uint32_t) endpoint;
         if (reply.r < 0) {
                 cleanup_free char *message = format_safe_message(&error, reply.r);

@@ -34,7 +34,8 @@ typedef struct FetchRequest {
 typedef struct FetchReply {
         uint32_t id;
         uint32_t endpoint;
-        int r; /* as registry_client_get() */
+        int secret; /* whose credentials were used */
+        int r;      /* as registry_client_get() */
         char media_type[128];
         char message[FETCH_MESSAGE_SIZE];
 } FetchReply;

@@ -33,6 +33,7 @@ int pull_settings_read(int fd, PullSettings *ret, Error *reterr) {
                 .document = document,
                 .auth_file = document_string(document, "authFile"),
                 .auths = get_settings_list(document, "auths"),
+                .auth_hashes = get_settings_list(document, "authHashes"),
                 .insecure = get_settings_list(document, "insecureRegistries"),
                 .mirrors = get_settings_list(document, "mirrors"),
                 .proxy_http = document_string(document, "httpProxy"),

@@ -9,12 +9,13 @@
 #include <jansson.h>
 
 typedef struct PullSettings {
-        json_t *document;       /* owns the strings below */
-        const char *auth_file;  /* path of a config.json, or NULL */
-        const json_t *auths;    /* list of such documents, from Secrets; or NULL */
-        const json_t *insecure; /* list of "host[:port]"; or NULL */
-        const json_t *mirrors;  /* list of URLs for this registry, to be tried first; or NULL */
-        const char *proxy_http; /* NULL: none, whatever the environment says */
+        json_t *document;          /* owns the strings below */
+        const char *auth_file;     /* path of a config.json, or NULL */
+        const json_t *auths;       /* list of such documents, from Secrets; or NULL */
+        const json_t *auth_hashes; /* one for each of these: what is recorded of them */
+        const json_t *insecure;    /* list of "host[:port]"; or NULL */
+        const json_t *mirrors;     /* list of URLs for this registry, to be tried first; or NULL */
+        const char *proxy_http;    /* NULL: none, whatever the environment says */
         const char *proxy_https;
         const char *proxy_none_for;
         const json_t *certificate_directories; /* list of paths; NULL: the usual two */

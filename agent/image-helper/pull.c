@@ -44,6 +44,7 @@ typedef struct RegistryPull {
         Store *store;
         FetcherPool fetchers;
         uint32_t endpoint; /* that had the manifest */
+        int secret;        /* whose credentials it took */
         PulledDocument documents[DOCUMENTS_MAX];
         size_t n_documents;
         CatalogImage image;
@@ -153,6 +154,7 @@ static int resolve_pull_reference(RegistryPull *pull, OciDescriptor *ret,
                            &pull->endpoint, &document, reterr);
         if (r < 0)
                 return r;
+        pull->secret = document.secret;
         digest_of(document.text, document.length, ret->digest);
         if (reference->digest[0] && !streq(ret->digest, reference->digest)) {
                 fetched_document_done(&document);
@@ -382,8 +384,10 @@ static int run_image_pull(RegistryPull *pull, const char *reference, Error *rete
 
         r = read_pulled_image(pull, &source, reterr);
         if (r >= 0)
-                r = signature_gate_pass_pulled(pull->settings, &pull->image, &pull->fetchers,
-                                               pull->endpoint, pull->store, reterr);
+                r = signature_gate_pass_pulled(
+                        pull->settings, pull->reference, &pull->image,
+                        &(PulledFrom){ &pull->fetchers, pull->endpoint, pull->secret }, pull->store,
+                        reterr);
         if (r < 0)
                 return r;
         r = open_layer_downloads(pull, reterr);

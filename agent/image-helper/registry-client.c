@@ -94,6 +94,15 @@ static const char *bearer_of(const RegistryTransfer *transfer) {
         return credential ? credential->registry_token : NULL;
 }
 
+/* A registry that asks for nothing is given nothing. */
+static int used_secret(const RegistryTransfer *transfer) {
+        const Credential *credential = credential_of(transfer);
+
+        if (!credential || (!transfer->session->uses_basic && !bearer_of(transfer)))
+                return -1;
+        return credential->secret;
+}
+
 static void forget_token(EndpointSession *session) {
         if (session->token)
                 explicit_bzero(session->token, strlen(session->token));
@@ -400,7 +409,8 @@ static int more_telling_error(int a, int b) {
 }
 
 int registry_client_get(RegistryClient *registry, const RegistryObject *object,
-                        char media_type[static 128], size_t *ret_endpoint, Error *reterr) {
+                        char media_type[static 128], size_t *ret_endpoint, int *ret_secret,
+                        Error *reterr) {
         const Endpoints *endpoints = registry->endpoints;
         cleanup_error Error all = ERROR_NULL;
         RegistryTransfer transfer = { .registry = registry,
@@ -423,6 +433,7 @@ int registry_client_get(RegistryClient *registry, const RegistryObject *object,
                 r = get_from_endpoint(&transfer, &error);
                 if (r >= 0) {
                         *ret_endpoint = i;
+                        *ret_secret = used_secret(&transfer);
                         return 0;
                 }
                 /* The attempt without TLS replaces the error of the one with TLS. */

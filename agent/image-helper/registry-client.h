@@ -33,7 +33,9 @@ typedef struct RegistryObject {
         void *userdata;
 } RegistryObject;
 
-/* 0 with the media type of the response and the endpoint that sent it; -ENOENT if no endpoint has
+/* 0 with the media type of the response, the endpoint that sent it, and the number of the Secret
+ * whose credentials it was given for (-1: none, or those of the node); -ENOENT if no endpoint has
  * it, -EACCES, -EHOSTUNREACH, or another -errno, all with a message that says what to do. */
 int registry_client_get(RegistryClient *registry, const RegistryObject *object,
-                        char media_type[static 128], size_t *ret_endpoint, Error *reterr);
+                        char media_type[static 128], size_t *ret_endpoint, int *ret_secret,
+                        Error *reterr);

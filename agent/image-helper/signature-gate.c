@@ -13,11 +13,14 @@ typedef struct SignatureGate {
         Store *store;
         const char *digests[3]; /* of the image, of the index; NULL */
         SignatureSet set;
-        Error note; /* why not all signatures could be read */
+        char *repository;        /* that it was pulled from; NULL: it was not pulled */
+        const char *secret_hash; /* of the Secret that it took; NULL: none */
+        Error note;              /* why not all signatures could be read */
 } SignatureGate;
 
 static void signature_gate_done(SignatureGate *gate) {
         signature_set_done(&gate->set);
+        free(gate->repository);
         error_done(&gate->note);
 }
 
@@ -51,8 +54,12 @@ static int record_passed_image(const SignatureGate *gate, Error *reterr) {
                 r = signature_store_write(gate->store, gate->digests[0], gate->digests[1],
                                           &gate->set, reterr);
         return r < 0 ? r
-                     : verified_write(gate->store, gate->digests[0], gate->settings->origin,
-                                      fingerprint, reterr);
+                     : verified_write(gate->store, gate->digests[0],
+                                      &(VerifiedUpdate){ .origin = gate->settings->origin,
+                                                         .fingerprint = fingerprint,
+                                                         .repository = gate->repository,
+                                                         .secret_hash = gate->secret_hash },
+                                      reterr);
 }
 
 static int pass_signature_gate(const SignatureGate *gate, Error *reterr) {
@@ -61,16 +68,31 @@ static int pass_signature_gate(const SignatureGate *gate, Error *reterr) {
         return r < 0 ? r : record_passed_image(gate, reterr);
 }
 
-int signature_gate_pass_pulled(const PullSettings *settings, const CatalogImage *image,
-                               FetcherPool *fetchers, uint32_t endpoint, Store *store,
+/* Which pods may use the image without asking the registry. */
+static int note_pull_access(SignatureGate *gate, const PullReference *reference,
+                            const PulledFrom *from) {
+        const json_t *hashes = gate->settings->auth_hashes;
+
+        if (asprintf(&gate->repository, "%s/%s", reference->registry, reference->repository) < 0) {
+                gate->repository = NULL;
+                return -ENOMEM;
+        }
+        if (from->secret >= 0)
+                gate->secret_hash =
+                        strna(json_string_value(json_array_get(hashes, (size_t) from->secret)));
+        return 0;
+}
+
+int signature_gate_pass_pulled(const PullSettings *settings, const PullReference *reference,
+                               const CatalogImage *image, const PulledFrom *from, Store *store,
                                Error *reterr) {
         cleanup_with(signature_gate_done) SignatureGate gate =
                 make_signature_gate(settings, store, image->digest, image->index_digest);
-        int r = 0;
+        int r = note_pull_access(&gate, reference, from);
 
-        if (settings->signature_policy)
-                r = signatures_collect_fetched(fetchers, endpoint, gate.digests, &gate.set,
-                                               &gate.note);
+        if (r >= 0 && settings->signature_policy)
+                r = signatures_collect_fetched(from->fetchers, from->endpoint, gate.digests,
+                                               &gate.set, &gate.note);
         return r < 0 ? r : pass_signature_gate(&gate, reterr);
 }
 

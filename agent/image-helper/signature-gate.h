@@ -9,10 +9,17 @@
 #include "agent/image-helper/pull-settings.h"
 #include "agent/image-helper/store.h"
 
+/* The registry that an image is pulled from. */
+typedef struct PulledFrom {
+        FetcherPool *fetchers;
+        uint32_t endpoint; /* that had the manifest */
+        int secret;        /* whose credentials it took, as FetchedDocument has it */
+} PulledFrom;
+
 /* For an image of a registry: its documents have been fetched and verified, its layers have not.
  * 0; -EKEYREJECTED with a message; or another -errno. */
-int signature_gate_pass_pulled(const PullSettings *settings, const CatalogImage *image,
-                               FetcherPool *fetchers, uint32_t endpoint, Store *store,
+int signature_gate_pass_pulled(const PullSettings *settings, const PullReference *reference,
+                               const CatalogImage *image, const PulledFrom *from, Store *store,
                                Error *reterr);
 
 /* For an image of an archive. Likewise. */

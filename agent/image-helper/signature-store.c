@@ -9,6 +9,7 @@ enum {
         SIGNATURES_BYTES_MAX = 8 * 1024 * 1024,
         VERIFIED_BYTES_MAX = 64 * 1024,
         FINGERPRINTS_MAX = 32, /* policies that an image has passed; the oldest is dropped */
+        SECRETS_MAX = 100,     /* of one repository; the oldest is dropped */
         PATH_SIZE = 96
 };
 
@@ -65,7 +66,7 @@ static int read_stored_signature(const json_t *item, SignatureSet *set) {
         const char *signature = document_string(item, "signature");
         const char *text = document_string(item, signature ? "payload" : "bundle");
         cleanup_free char *document = NULL;
-        size_t length;
+        size_t length = 0;
         int r = text ? base64_decode(text, &document, &length) : -EBADMSG;
 
         return r < 0 ? r : signature_set_add(set, document, length, signature);
@@ -114,8 +115,45 @@ static json_t *add_fingerprint(const json_t *before, const char *fingerprint) {
         return passed;
 }
 
-int verified_write(Store *store, const char *digest, const json_t *origin, const char *fingerprint,
-                   Error *reterr) {
+/* The repositories that it was pulled from: {"node": true}, or {"secrets": ["<hash>", …]}. */
+static int add_access(json_t *access, const VerifiedUpdate *update) {
+        json_t *entry = json_object_get(access, update->repository), *secrets;
+        const json_t *item;
+        size_t i;
+
+        if (json_is_true(json_object_get(entry, "node")))
+                return 0;
+        if (!update->secret_hash)
+                return json_object_set_new(access, update->repository,
+                                           json_pack("{s:b}", "node", 1));
+        if (!json_is_array(json_object_get(entry, "secrets")) &&
+            json_object_set_new(access, update->repository, json_pack("{s:[]}", "secrets")) < 0)
+                return -1;
+        secrets = json_object_get(json_object_get(access, update->repository), "secrets");
+        json_array_foreach(secrets, i, item)
+                if (streq_ptr(json_string_value(item), update->secret_hash))
+                        return 0;
+        while (json_array_size(secrets) >= SECRETS_MAX)
+                (void) json_array_remove(secrets, 0);
+        return json_array_append_new(secrets, json_string(update->secret_hash));
+}
+
+static json_t *update_verified(const json_t *before, const VerifiedUpdate *update) {
+        const json_t *known = json_object_get(before, "access");
+        cleanup_json json_t *access = known ? json_deep_copy(known) : NULL;
+
+        if (update->repository) {
+                if (!access)
+                        access = json_object();
+                if (!access || add_access(access, update) < 0)
+                        return NULL;
+        }
+        return json_pack("{s:i, s:O*, s:O*, s:o}", "version", 1, "origin", update->origin, "access",
+                         access, "passed",
+                         add_fingerprint(json_object_get(before, "passed"), update->fingerprint));
+}
+
+int verified_write(Store *store, const char *digest, const VerifiedUpdate *update, Error *reterr) {
         cleanup_json json_t *before = NULL, *after = NULL;
         cleanup_free char *text = NULL;
         char path[PATH_SIZE];
@@ -125,10 +163,7 @@ int verified_write(Store *store, const char *digest, const json_t *origin, const
         r = read_stored_json(store, path, VERIFIED_BYTES_MAX, &before);
         if (r == -ENOMEM)
                 return r;
-        if (!before && !origin && !fingerprint)
-                return 0;
-        after = json_pack("{s:i, s:O*, s:o}", "version", 1, "origin", origin, "passed",
-                          add_fingerprint(json_object_get(before, "passed"), fingerprint));
+        after = update_verified(before, update);
         if (!after)
                 return -ENOMEM;
         if (json_equal(before, after))

@@ -4,7 +4,8 @@
 /* What the store keeps of an image beside its layers:
  *
  *     signatures/<digest>.json   its signatures, to check them again without a network
- *     verified/<digest>.json     where it came from, and which policies it has passed
+ *     verified/<digest>.json     where it came from, and which policies it has passed,
+ *                                 and which pods may use it
  *
  * The agent reads the second one at each start of a container (agent/image/image-verified.h). */
 
@@ -20,7 +21,14 @@ int signature_store_write(Store *store, const char *digest, const char *index_di
 int signature_store_read(const Store *store, const char *digest, char ret_index[DIGEST_SIZE],
                          SignatureSet *ret);
 
-/* Records where the image came from ('origin', NULL: a registry) and adds the fingerprint of a
- * policy that it has passed (NULL: none). 0 or -errno. */
-int verified_write(Store *store, const char *digest, const json_t *origin, const char *fingerprint,
-                   Error *reterr);
+/* What is added to the record of an image. */
+typedef struct VerifiedUpdate {
+        const json_t *origin;    /* the archive that it came from; NULL: a registry */
+        const char *fingerprint; /* of a policy that it has passed; NULL: none */
+        const char *repository;  /* that it was pulled from; NULL: it was not pulled */
+        const char *secret_hash; /* of the Secret with whose credentials; NULL: with the node's or
+                                    none, which every pod may use */
+} VerifiedUpdate;
+
+/* 0 or -errno with a message. */
+int verified_write(Store *store, const char *digest, const VerifiedUpdate *update, Error *reterr);

@@ -34,7 +34,7 @@ static void found_origin_done(FoundOrigin *found) {
 }
 
 /* An image without a record, or with a damaged one, has passed nothing. */
-static json_t *load_verified(const ImageStore *store, const char *digest) {
+json_t *image_verified_load(const ImageStore *store, const char *digest) {
         cleanup_free char *text = NULL;
         char path[VERIFIED_PATH_SIZE];
 
@@ -62,7 +62,7 @@ static int find_image_origin(const ImageStore *store, const char *reference, con
         const json_t *origin;
         const char *transport;
 
-        ret->verified = load_verified(store, digest);
+        ret->verified = image_verified_load(store, digest);
         if (image && streq(image->digest, digest)) {
                 ret->path = resolve_archive_path(store, archive->file);
                 ret->origin = (ImageOrigin){ image->transport, ret->path };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The image store from within. Its parts work on the same images, so six files see it, but each
+/* The image store from within. Its parts work on the same images, so seven files see it, but each
  * part of the state is changed by one file only:
  *
  *   image-store.c   the requests, and the images that are loaded
@@ -9,6 +9,7 @@
  *   preload.c       PreloadArchives: the archives in preload/
  *   image-gc.c      ImageGc: image garbage collection and manual removal
  *   image-admission.c  ImagePolicy: which images the policy of signatures lets in
+ *   image-access.c  changes nothing
  *   image-dump.c    changes nothing
  *
  * What they need of one another is a function below. Image names (image-names.h) are set by a job
@@ -86,6 +87,7 @@ struct ImageStore {
         image_is_wanted_t is_wanted;
         void *userdata;
         const MainstayConfig *config; /* NULL: defaults. Borrowed. */
+        const Config *node_config;    /* likewise */
         char *helper_path;
         char *images_path;
         char *preload_path;
@@ -158,6 +160,15 @@ int image_store_sweep_leftovers(ImageStore *store);
  * message; -ENOMEM. */
 int image_admission_check(ImageStore *store, const char *reference, const char *digest,
                           Error *reterr);
+
+/* Whether a pod with these documents of imagePullSecrets may use the image without asking the
+ * registry (imagePullCredentialsVerificationPolicy). 'is_archived': an archive has it. */
+bool image_access_is_open(const ImageStore *store, const ImageRequest *request, const char *digest,
+                          bool is_archived);
+
+/* The record of an image that mainstay-image has verified; NULL: there is none, and it has passed
+ * nothing. The caller frees it. */
+json_t *image_verified_load(const ImageStore *store, const char *digest);
 
 /* Whether the policy lets any image of a registry in under this name. 0; -EKEYREJECTED with a
  * message; -ENOMEM. */

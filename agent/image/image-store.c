@@ -211,12 +211,19 @@ static int resolve_image_request(ImageStore *store, const ImageRequest *request,
         int r;
 
         *ret_job = NULL;
+        if (found && !image_access_is_open(store, request, found->digest, true))
+                found = NULL;
         if (!found && archive_set_is_pending(&store->preload.archives))
                 return 0;
         if (found && found->refusal)
                 return error_setf(reterr, ENOEXEC, "%s: %s", archive->file, found->refusal);
         r = found ? image_store_load_image(store, reference, found->digest, ret_image, reterr)
                   : find_stored_image(store, request, ret_image, reterr);
+        if (r >= 0 && !found &&
+            !image_access_is_open(store, request, (*ret_image)->digest, false)) {
+                *ret_image = image_unref(*ret_image);
+                r = -ENOENT;
+        }
         if (r >= 0) {
                 r = admit_image(store, request, *ret_image, ret_job, reterr);
                 if (r <= 0)
@@ -298,9 +305,12 @@ bool image_request_progress(const ImageRequest *request, uint64_t *ret_done, uin
 static void cancel_superseded_pull(ImageStore *store, ImageRequest *request) {
         const Archive *archive;
         ImageJob *job = request->job;
+        const ArchivedImage *found;
 
-        if (!job || !job->reference ||
-            !archive_set_find(&store->preload.archives, request->reference, &archive))
+        if (!job || !job->reference)
+                return;
+        found = archive_set_find(&store->preload.archives, request->reference, &archive);
+        if (!found || !image_access_is_open(store, request, found->digest, true))
                 return;
         request->job = NULL;
         if (!next_request_of_job(store, job))
@@ -398,6 +408,7 @@ int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_cha
         store->is_wanted = config->is_wanted;
         store->userdata = userdata;
         store->config = config->config;
+        store->node_config = config->node_config;
         store->policy.path = find_policy_path(config->config, &store->policy.is_required);
         r = image_gc_init(store, config);
         if (r < 0)

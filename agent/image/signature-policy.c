@@ -116,7 +116,6 @@ static int check_member_type(const json_t *value, const PolicyMember *member, Er
 }
 
 static int check_key_members(const PolicyKind *kind, unsigned n_keys, Error *reterr) {
-        cleanup_strv char **names = NULL;
         cleanup_free char *list = NULL;
 
         if (!kind->needs_key || n_keys == 1)

@@ -281,6 +281,50 @@ def test_a_malformed_list_of_referrers_does_not_count(archive, policy, strict_no
         server.stop()
 
 
+def damage_signatures(image, key, how):
+    """Puts an image of signatures beside the image that does not verify."""
+    data = cosign.payload(image.digest, "example.com/app")
+    manifest, blobs = cosign.signature_manifest([(data, key.sign(data))] * (200 if how == "many" else 1))
+    image.blobs.update({cosign.digest_of(blob): blob for blob in blobs})
+    value = json.loads(manifest)
+    layer = value["layers"][0]
+    if how == "no signature":
+        del layer["annotations"]
+    elif how == "not base64":
+        layer["annotations"]["dev.cosignproject.cosign/signature"] = "!"
+    elif how == "long signature":
+        layer["annotations"]["dev.cosignproject.cosign/signature"] = "A" * 500000
+    elif how == "no payload":
+        del image.blobs[layer["digest"]]
+    elif how == "other payload":
+        image.blobs[layer["digest"]] = data.replace(b"example.com", b"example.org")
+    elif how == "long payload":
+        layer.update(size=1 << 40, digest=image.add(b" " * 1000000 + image.digest.encode()))
+    elif how == "long list":
+        value["layers"] *= 3000
+    elif how == "no list":
+        value["layers"] = {}
+    manifest = b"{" if how == "not json" else cosign.compact(value)
+    image.manifests[cosign.signature_tag(image.digest)] = (cosign.MANIFEST_TYPE, manifest)
+
+
+@pytest.mark.parametrize("how", ["not json", "no list", "no signature", "not base64", "long signature", "no payload",
+                                 "other payload", "long payload", "long list", "many"])
+def test_hostile_signatures_do_not_count(archive, policy, strict_node, key, other_key, tmp_path, how):
+    image = busybox_blobs(archive, tmp_path)
+    damage_signatures(image, other_key if how in ("many", "long list") else key, how)
+    server = BadRegistry(image)
+    try:
+        policy.write(docker={server.host: signed(key, identity={"type": "exactRepository",
+                                                                "dockerRepository": "example.com/app"})})
+        node = strict_node(server)
+        node.drop(pod("web", f"{server.host}/{NAME}"))
+        wait_refused(node, "web", image.digest)
+        assert len(server.asked("/blobs/")) < 200
+    finally:
+        server.stop()
+
+
 # Archives
 
 def make_layout(archive, tmp_path, name):
@@ -359,6 +403,21 @@ def test_a_verified_image_starts_without_a_network(registry, policy, strict_node
     node.restart()
     node.launch(pod("third", f"{registry.host}/{NAME}"))
     wait_accepted(node, "third")
+
+
+def test_a_start_of_a_verified_image_runs_no_other_process(registry, policy, strict_node, key, tmp_path):
+    """A start compares what was recorded; nothing is verified, and no registry is asked."""
+    cosign.sign(registry, NAME, key)
+    policy.write(docker={registry.host: signed(key)})
+    node, trace = strict_node(registry), str(tmp_path / "trace")
+    node.launch(pod("first", f"{registry.host}/{NAME}"))
+    with subprocess.Popen(["strace", "-qq", "-f", "-e", "trace=socket,execve", "-o", trace, "-p", str(node.agent.pid)]) as tracer:
+        wait(lambda: "TracerPid:\t0" not in world.read(f"/proc/{node.agent.pid}/status"), "it is watched")
+        node.launch(pod("second", f"{registry.host}/{NAME}"))
+        tracer.terminate()
+    text = world.read(trace)
+    assert "execve" in text, "its children are watched, too"
+    assert "AF_INET" not in text and "mainstay-image" not in text, text
 
 
 def test_a_container_keeps_running_when_the_policy_changes_and_the_next_start_asks(registry, policy, strict_node, key,
