@@ -346,6 +346,7 @@ static int open_image_store(Agent *agent, Error *reterr) {
                                      .helper_path = agent->paths.image_helper,
                                      .state_dir = agent->paths.state_dir,
                                      .config = &agent->config.mainstay,
+                                     .node_config = &agent->config,
                                      .is_wanted = is_image_used_by_pods,
                                      .gc_high_percent = agent->config.image_gc_high_percent,
                                      .gc_low_percent = agent->config.image_gc_low_percent,

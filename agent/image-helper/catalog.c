@@ -127,6 +127,10 @@ int catalog_read(const ImageArchive *source, Catalog **ret, Error *reterr) {
         return 0;
 }
 
+const char *catalog_image_transport(const CatalogImage *image) {
+        return image->manifest.member ? "oci-archive" : "docker-archive";
+}
+
 uint64_t catalog_image_size(const CatalogImage *image) {
         uint64_t size = 0;
 
@@ -142,9 +146,10 @@ static json_t *catalog_image_to_json(const CatalogImage *image) {
         for (size_t i = 0; settings && i < settings->n_diff_ids; i++)
                 if (json_array_append_new(layers, json_string(settings->diff_ids[i])) < 0)
                         return NULL;
-        return json_pack("{s:s, s:s*, s:o, s:s*, s:s*, s:s*, s:s*, s:I, s:O}", "digest",
+        return json_pack("{s:s, s:s*, s:s, s:o, s:s*, s:s*, s:s*, s:s*, s:I, s:O}", "digest",
                          image->digest, "indexDigest",
-                         image->index_digest[0] ? image->index_digest : NULL, "names",
+                         image->index_digest[0] ? image->index_digest : NULL, "transport",
+                         catalog_image_transport(image), "names",
                          document_string_array(image->names), "os", settings ? settings->os : NULL,
                          "architecture", settings ? settings->architecture : NULL, "variant",
                          settings ? settings->variant : NULL, "refusal", image->refusal, "size",

@@ -57,6 +57,9 @@ int catalog_take_config(CatalogImage *image, const char *text, size_t length, Er
 int catalog_read_oci(Catalog *catalog, Error *reterr);
 int catalog_read_docker(Catalog *catalog, Error *reterr);
 
+/* What containers-policy.json(5) calls its format: "oci-archive" or "docker-archive". */
+const char *catalog_image_transport(const CatalogImage *image);
+
 /* The sum of its layers, as they are packed. */
 uint64_t catalog_image_size(const CatalogImage *image);
 

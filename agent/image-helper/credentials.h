@@ -13,6 +13,7 @@ typedef struct Credential {
         char *user, *password;
         char *identity_token; /* identity token, to be exchanged for a token; NULL: none */
         char *registry_token; /* token for the registry itself; NULL: none */
+        int secret;           /* the number of the Secret that it is from; -1: the node's own */
 } Credential;
 
 typedef struct Credentials {

@@ -178,7 +178,7 @@ static int add_registry(Endpoints *endpoints, const PullSettings *settings,
 static int find_credentials(const PullSettings *settings, const json_t *auth_file,
                             Endpoint *endpoint) {
         const json_t *document;
-        size_t i;
+        size_t i, n = 0;
         int r;
 
         json_array_foreach(settings->auths, i, document) {
@@ -186,11 +186,15 @@ static int find_credentials(const PullSettings *settings, const json_t *auth_fil
                                     endpoint->repository, /* with_helpers= */ false);
                 if (r < 0)
                         return r;
+                for (; n < endpoint->credentials.n; n++)
+                        endpoint->credentials.items[n].secret = (int) i;
         }
-        if (auth_file)
-                return credentials_add(&endpoint->credentials, auth_file, endpoint->host,
-                                       endpoint->repository, /* with_helpers= */ true);
-        return 0;
+        r = auth_file ? credentials_add(&endpoint->credentials, auth_file, endpoint->host,
+                                        endpoint->repository, /* with_helpers= */ true)
+                      : 0;
+        for (; n < endpoint->credentials.n; n++)
+                endpoint->credentials.items[n].secret = -1;
+        return r;
 }
 
 static json_t *load_auth_file(const char *path) {

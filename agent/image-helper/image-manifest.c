@@ -2,6 +2,7 @@
 #include "agent/image-helper/image-manifest.h"
 
 #include "agent/image-helper/platform.h"
+#include "agent/image-helper/signature-collect.h"
 
 static int manifest_blob_init(CatalogBlob *blob, const OciDescriptor *descriptor) {
         memcpy(blob->digest, descriptor->digest, DIGEST_SIZE);
@@ -106,6 +107,8 @@ int image_manifest_read(const ImageProvider *source, const OciDescriptor *descri
         r = oci_descriptor_parse(json_object_get(manifest, "config"), &config, reterr);
         if (r < 0)
                 return r;
+        if (manifest_has_signatures(manifest))
+                return 1;
         if (!media_type_is_config(config.media_type))
                 return 1;
         r = manifest_blob_init(&image->config, &config);

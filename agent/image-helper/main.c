@@ -8,6 +8,7 @@
 #include "agent/image-helper/layer-verify.h"
 #include "agent/image-helper/pull.h"
 #include "agent/image-helper/safe-message.h"
+#include "agent/image-helper/signature-gate.h"
 #include "agent/image-helper/source-update.h"
 #include "agent/image-helper/store-export.h"
 #include "agent/image-helper/store-remove.h"
@@ -26,8 +27,14 @@ static const char usage[] =
         "\n"
         "  index --store DIR ARCHIVE     list the images of an archive as JSON\n"
         "  unpack --store DIR --digest sha256:… [--name REFERENCE]… ARCHIVE\n"
-        "                                add one of them to the store\n"
+        "                                add one of them to the store; the policy of signatures "
+        "is\n"
+        "                                read from standard input\n"
         "  pull --store DIR REFERENCE    pull an image; settings are read from standard input\n"
+        "  signatures --store DIR --digest sha256:… REFERENCE\n"
+        "                                check the signatures of an image in the store; settings "
+        "are\n"
+        "                                read from standard input\n"
         "  remove --store DIR [--name DIGEST]…\n"
         "                                remove images, and layers that no image needs\n"
         "  export --store DIR NAME       write an image to standard output, as an OCI archive\n"
@@ -65,19 +72,25 @@ static int open_catalog(int fd, Store *store, ImageArchive **ret_source, Catalog
         return r < 0 ? r : catalog_read(*ret_source, ret, reterr);
 }
 
-static int unpack_chosen(Catalog *catalog, Store *store, Error *reterr) {
+static int unpack_chosen(const ImageArchive *archive, Catalog *catalog,
+                         const PullSettings *settings, Store *store, Error *reterr) {
         const CatalogImage *image = catalog_find(catalog, arg_digest);
         ImageProvider source = catalog_image_provider(catalog);
+        int r;
 
         if (!image)
                 return error_setf(reterr, ENOENT, "does not contain image %s", arg_digest);
         if (image->refusal)
                 return error_setf(reterr, ENOEXEC, "%s", image->refusal);
+        r = signature_gate_pass_archived(settings, image, archive, store, reterr);
+        if (r < 0)
+                return r;
         catalog->chosen = image;
         return unpack_image(image, &source, NULL, store, arg_names, reterr);
 }
 
-static int read_archive(Store *store, bool unpacking, Error *reterr) {
+/* Unpacks what it is to, with settings; or lists all. */
+static int read_archive(Store *store, const PullSettings *unpacking, Error *reterr) {
         cleanup_with(image_archive_freep) ImageArchive *source = NULL;
         cleanup_with(catalog_freep) Catalog *catalog = NULL;
         cleanup_close int fd = open_archive(arg_archive, reterr);
@@ -85,21 +98,34 @@ static int read_archive(Store *store, bool unpacking, Error *reterr) {
 
         if (fd < 0)
                 return fd;
-        r = confine_parser(unpacking, store_fd(store), reterr);
+        r = confine_parser(unpacking != NULL, store_fd(store), reterr);
         if (r < 0)
                 return r;
         r = open_catalog(fd, store, &source, &catalog, reterr);
         if (r < 0)
                 return r;
-        return unpacking ? unpack_chosen(catalog, store, reterr) : catalog_print(catalog, reterr);
+        return unpacking ? unpack_chosen(source, catalog, unpacking, store, reterr)
+                         : catalog_print(catalog, reterr);
 }
 
 static int verb_index(Store *store, Error *reterr) {
-        return read_archive(store, false, reterr);
+        return read_archive(store, NULL, reterr);
 }
 
 static int verb_unpack(Store *store, Error *reterr) {
-        return read_archive(store, true, reterr);
+        cleanup_with(pull_settings_done) PullSettings settings = { 0 };
+        int r = pull_settings_read(STDIN_FILENO, &settings, reterr);
+
+        return r < 0 ? r : read_archive(store, &settings, reterr);
+}
+
+static int verb_signatures(Store *store, Error *reterr) {
+        cleanup_with(pull_settings_done) PullSettings settings = { 0 };
+        int r = pull_settings_read(STDIN_FILENO, &settings, reterr);
+
+        return r < 0 ? r
+                     : signature_gate_check_stored(arg_archive, arg_digest, &settings, store,
+                                                   reterr);
 }
 
 static int verb_pull(Store *store, Error *reterr) {
@@ -179,7 +205,7 @@ static const struct {
         { "index", verb_index, true, false },   { "unpack", verb_unpack, true, true },
         { "pull", verb_pull, true, false },     { "remove", verb_remove, false, false },
         { "export", verb_export, true, false }, { "verify", verb_verify, false, false, true },
-        { "sweep", verb_sweep, false, false },
+        { "sweep", verb_sweep, false, false },  { "signatures", verb_signatures, true, true },
 };
 
 static int usage_error(const char *what) {

@@ -33,6 +33,7 @@ int pull_settings_read(int fd, PullSettings *ret, Error *reterr) {
                 .document = document,
                 .auth_file = document_string(document, "authFile"),
                 .auths = get_settings_list(document, "auths"),
+                .auth_hashes = get_settings_list(document, "authHashes"),
                 .insecure = get_settings_list(document, "insecureRegistries"),
                 .mirrors = get_settings_list(document, "mirrors"),
                 .proxy_http = document_string(document, "httpProxy"),
@@ -42,6 +43,9 @@ int pull_settings_read(int fd, PullSettings *ret, Error *reterr) {
                 .stall_seconds =
                         (unsigned) json_integer_value(json_object_get(document, "stallSeconds")),
                 .progress = json_is_true(json_object_get(document, "progress")),
+                .signature_policy = json_object_get(document, "signaturePolicy"),
+                .origin = json_object_get(document, "origin"),
+                .is_offline = json_is_true(json_object_get(document, "offline")),
         };
         return 0;
 }

@@ -9,18 +9,23 @@
 #include <jansson.h>
 
 typedef struct PullSettings {
-        json_t *document;       /* owns the strings below */
-        const char *auth_file;  /* path of a config.json, or NULL */
-        const json_t *auths;    /* list of such documents, from Secrets; or NULL */
-        const json_t *insecure; /* list of "host[:port]"; or NULL */
-        const json_t *mirrors;  /* list of URLs for this registry, to be tried first; or NULL */
-        const char *proxy_http; /* NULL: none, whatever the environment says */
+        json_t *document;          /* owns the strings below */
+        const char *auth_file;     /* path of a config.json, or NULL */
+        const json_t *auths;       /* list of such documents, from Secrets; or NULL */
+        const json_t *auth_hashes; /* one for each of these: what is recorded of them */
+        const json_t *insecure;    /* list of "host[:port]"; or NULL */
+        const json_t *mirrors;     /* list of URLs for this registry, to be tried first; or NULL */
+        const char *proxy_http;    /* NULL: none, whatever the environment says */
         const char *proxy_https;
         const char *proxy_none_for;
         const json_t *certificate_directories; /* list of paths; NULL: the usual two */
         unsigned stall_seconds; /* without a byte, after which a connection is closed; 0: the
                                    default */
         bool progress;          /* lines of it on standard output */
+        const json_t *signature_policy; /* what the image's signatures must meet, as in
+                                           signature-check.h; NULL: nothing */
+        const json_t *origin;           /* the archive that the image is from; NULL: a registry */
+        bool is_offline;                /* no registry is asked for signatures */
 } PullSettings;
 
 int pull_settings_read(int fd, PullSettings *ret, Error *reterr);

@@ -9,21 +9,17 @@
 #include "agent/image-helper/pull.h"
 
 #include "agent/image-helper/confine.h"
-#include "agent/image-helper/fetcher-pool.h"
+#include "agent/image-helper/document-fetch.h"
+#include "agent/image-helper/signature-gate.h"
 #include "agent/image-helper/unpack.h"
 #include "common/clock.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 enum {
         FETCHERS = 4,
-        DOCUMENTS_MAX = 4,
-        DOCUMENT_ID = UINT16_MAX,
-        FETCHER_POLL_MSEC = 1000
+        DOCUMENTS_MAX = 4
 };
 
 #define TICK_USEC (500 * USEC_PER_MSEC)
@@ -48,100 +44,18 @@ typedef struct RegistryPull {
         Store *store;
         FetcherPool fetchers;
         uint32_t endpoint; /* that had the manifest */
+        int secret;        /* whose credentials it took */
         PulledDocument documents[DOCUMENTS_MAX];
         size_t n_documents;
         CatalogImage image;
         LayerDownload *blobs; /* one for each layer */
         size_t n_blobs;
         size_t n_requested; /* and not completed */
-        bool progress;
+        const PullSettings *settings;
         uint64_t next_tick;
 } RegistryPull;
 
-/* ---- fetchers ---- */
-
-static int check_fetcher_processes(RegistryPull *pull, Error *reterr) {
-        for (size_t i = 0; i < pull->fetchers.n; i++) {
-                int status;
-
-                if (waitpid(pull->fetchers.pids[i], &status, WNOHANG) <= 0)
-                        continue;
-                pull->fetchers.pids[i] = pull->fetchers.pids[--pull->fetchers.n];
-                return error_setf(reterr, EIO, "the fetcher process was killed by signal %d",
-                                  WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-        }
-        return 0;
-}
-
-static int receive_fetch_reply(RegistryPull *pull, FetchReply *ret, Error *reterr) {
-        for (;;) {
-                struct pollfd fd = { .fd = pull->fetchers.fd, .events = POLLIN };
-                int r = poll(&fd, 1, FETCHER_POLL_MSEC);
-
-                if (r > 0)
-                        break;
-                r = check_fetcher_processes(pull, reterr);
-                if (r < 0)
-                        return r;
-        }
-        return fetcher_pool_receive(&pull->fetchers, ret);
-}
-
-static int fetch_reply_to_error(const FetchReply *reply, Error *reterr) {
-        if (!reply->message[0])
-                return reply->r;
-        return error_setf(reterr, -reply->r, "%s", reply->message);
-}
-
 /* ---- documents ---- */
-
-static int read_memory_file(int fd, size_t max_bytes, char **ret, size_t *ret_length) {
-        cleanup_free char *text = NULL;
-        struct stat st;
-        ssize_t n;
-
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (st.st_size < 0 || (size_t) st.st_size > max_bytes)
-                return -EFBIG;
-        text = calloc(1, (size_t) st.st_size + 1);
-        if (!text)
-                return -ENOMEM;
-        n = pread(fd, text, (size_t) st.st_size, 0);
-        if (n != st.st_size)
-                return -EIO;
-        *ret = TAKE_PTR(text);
-        *ret_length = (size_t) n;
-        return 0;
-}
-
-/* Fetches one whole document into memory. */
-static int fetch_document(RegistryPull *pull, const char *name, bool is_blob, size_t max_bytes,
-                          char **ret, size_t *ret_length, char media_type[static 128],
-                          Error *reterr) {
-        cleanup_close int fd = memfd_create("document", MFD_CLOEXEC);
-        FetchRequest request = { .id = DOCUMENT_ID,
-                                 .is_blob = is_blob,
-                                 .size_max = max_bytes,
-                                 .first = pull->endpoint };
-        FetchReply reply;
-        int r;
-
-        if (fd < 0)
-                return -errno;
-        (void) snprintf(request.name, sizeof(request.name), "%s", name);
-        r = fetcher_pool_submit(&pull->fetchers, &request, fd, -1);
-        if (r < 0)
-                return r;
-        r = receive_fetch_reply(pull, &reply, reterr);
-        if (r < 0)
-                return r;
-        if (reply.r < 0)
-                return fetch_reply_to_error(&reply, reterr);
-        pull->endpoint = reply.endpoint;
-        memcpy(media_type, reply.media_type, sizeof(reply.media_type));
-        return read_memory_file(fd, max_bytes, ret, ret_length);
-}
 
 static const PulledDocument *find_document(const RegistryPull *pull, const char *digest) {
         for (size_t i = 0; i < pull->n_documents; i++)
@@ -164,10 +78,9 @@ static int add_pulled_document_take(RegistryPull *pull, const char *digest, char
 /* From memory, from the store, from the registry. */
 static int provide_document(RegistryPull *pull, const CatalogBlob *blob, size_t max_bytes,
                             Error *reterr) {
-        bool is_manifest = blob != &pull->image.config;
-        char media_type[128], digest[DIGEST_SIZE];
-        char *text = NULL;
-        size_t length;
+        bool is_config = blob == &pull->image.config;
+        FetchedDocument document = { 0 };
+        char digest[DIGEST_SIZE];
         int r;
 
         if (find_document(pull, blob->digest))
@@ -175,19 +88,20 @@ static int provide_document(RegistryPull *pull, const CatalogBlob *blob, size_t 
         if (blob->size > max_bytes)
                 return error_setf(reterr, EFBIG, "'%s' is larger than %zu bytes", blob->digest,
                                   max_bytes);
-        r = store_read_blob(pull->store, blob->digest, max_bytes, &text, &length);
+        r = store_read_blob(pull->store, blob->digest, max_bytes, &document.text, &document.length);
         if (r < 0)
-                r = fetch_document(pull, blob->digest, !is_manifest, (size_t) blob->size, &text,
-                                   &length, media_type, reterr);
+                r = document_fetch(&pull->fetchers, is_config ? REGISTRY_BLOB : REGISTRY_MANIFEST,
+                                   blob->digest, (size_t) blob->size, &pull->endpoint, &document,
+                                   reterr);
         if (r < 0)
                 return r;
-        digest_of(text, length, digest);
+        digest_of(document.text, document.length, digest);
         if (!streq(digest, blob->digest)) {
-                free(text);
+                fetched_document_done(&document);
                 return error_setf(reterr, EBADMSG, "'%s' is damaged: its digest is %s",
                                   blob->digest, digest);
         }
-        return add_pulled_document_take(pull, digest, text, length);
+        return add_pulled_document_take(pull, digest, document.text, document.length);
 }
 
 static int read_pulled_document(void *userdata, const CatalogBlob *blob, size_t max_bytes,
@@ -233,28 +147,29 @@ static int resolve_pull_reference(RegistryPull *pull, OciDescriptor *ret,
                                   char media_type[static 128], Error *reterr) {
         const PullReference *reference = pull->reference;
         const char *name = reference->digest[0] ? reference->digest : reference->tag;
-        char said[128] = "";
-        char *text = NULL;
-        size_t length = 0;
+        FetchedDocument document = { 0 };
         int r;
 
-        r = fetch_document(pull, name, false, MANIFEST_SIZE_MAX, &text, &length, said, reterr);
+        r = document_fetch(&pull->fetchers, REGISTRY_MANIFEST, name, MANIFEST_SIZE_MAX,
+                           &pull->endpoint, &document, reterr);
         if (r < 0)
                 return r;
-        digest_of(text, length, ret->digest);
+        pull->secret = document.secret;
+        digest_of(document.text, document.length, ret->digest);
         if (reference->digest[0] && !streq(ret->digest, reference->digest)) {
-                free(text);
+                fetched_document_done(&document);
                 return error_setf(reterr, EBADMSG,
                                   "the registry sent a different image: its digest is "
                                   "%s",
                                   ret->digest);
         }
         ret->media_type = media_type;
-        ret->size = length;
-        r = add_pulled_document_take(pull, ret->digest, text, length);
+        ret->size = document.length;
+        r = add_pulled_document_take(pull, ret->digest, document.text, document.length);
         if (r < 0)
                 return r;
-        return find_document_type(find_document(pull, ret->digest), said, media_type, reterr);
+        return find_document_type(find_document(pull, ret->digest), document.media_type, media_type,
+                                  reterr);
 }
 
 static int read_pulled_image(RegistryPull *pull, const ImageProvider *source, Error *reterr) {
@@ -282,7 +197,7 @@ static int request_layer_blobs(RegistryPull *pull, Error *reterr) {
                 const CatalogBlob *layer = &pull->image.layers[i];
                 LayerDownload *blob = &pull->blobs[i];
                 FetchRequest request = { .id = (uint32_t) i,
-                                         .is_blob = true,
+                                         .kind = REGISTRY_BLOB,
                                          .first = pull->endpoint,
                                          .from = blob->file.length,
                                          .size_max = layer->size };
@@ -312,7 +227,7 @@ static int on_fetch_reply(void *userdata, Error *reterr) {
         RegistryPull *pull = userdata;
         FetchReply reply;
         LayerDownload *blob;
-        int r = receive_fetch_reply(pull, &reply, reterr);
+        int r = fetcher_pool_wait(&pull->fetchers, &reply, reterr);
 
         if (r < 0)
                 return r;
@@ -338,7 +253,7 @@ static int on_fetch_reply(void *userdata, Error *reterr) {
 static void print_progress(const RegistryPull *pull) {
         uint64_t done = 0, total = 0;
 
-        if (!pull->progress)
+        if (!pull->settings->progress)
                 return;
         for (size_t i = 0; i < pull->n_blobs; i++) {
                 if (!pull->blobs[i].is_wanted)
@@ -360,7 +275,7 @@ static int on_pull_tick(void *userdata, Error *reterr) {
                 return 0;
         pull->next_tick = now + TICK_USEC;
         print_progress(pull);
-        return check_fetcher_processes(pull, reterr);
+        return fetcher_pool_check(&pull->fetchers, reterr);
 }
 
 /* A blob that was read completely and is wrong does not improve by waiting. */
@@ -468,6 +383,11 @@ static int run_image_pull(RegistryPull *pull, const char *reference, Error *rete
         int r;
 
         r = read_pulled_image(pull, &source, reterr);
+        if (r >= 0)
+                r = signature_gate_pass_pulled(
+                        pull->settings, pull->reference, &pull->image,
+                        &(PulledFrom){ &pull->fetchers, pull->endpoint, pull->secret }, pull->store,
+                        reterr);
         if (r < 0)
                 return r;
         r = open_layer_downloads(pull, reterr);
@@ -490,7 +410,7 @@ int pull_image(const char *reference, const PullSettings *settings, Store *store
         cleanup_with(registry_pull_done) RegistryPull pull = { .store = store,
                                                                .reference = &parsed,
                                                                .fetchers = { .fd = -EBADF },
-                                                               .progress = settings->progress };
+                                                               .settings = settings };
         int r;
 
         r = pull_reference_parse(reference, &parsed, reterr);

@@ -33,6 +33,15 @@ static const BackOffLimits retry_limits = { 400 * USEC_PER_MSEC, 6400 * USEC_PER
         "application/vnd.docker.distribution.manifest.list.v2+json, " \
         "application/vnd.docker.distribution.manifest.v2+json"
 
+/* In URLs and in messages. */
+static const struct {
+        const char *path, *word;
+} registry_object_words[] = {
+        [REGISTRY_MANIFEST] = { "manifests", "image" },
+        [REGISTRY_BLOB] = { "blobs", "blob" },
+        [REGISTRY_REFERRERS] = { "referrers", "list of referrers of" },
+};
+
 /* What is known of an endpoint. */
 typedef struct EndpointSession {
         size_t credential; /* index into its credentials; beyond them: none */
@@ -83,6 +92,15 @@ static const char *bearer_of(const RegistryTransfer *transfer) {
         if (transfer->session->token)
                 return transfer->session->token;
         return credential ? credential->registry_token : NULL;
+}
+
+/* A registry that asks for nothing is given nothing. */
+static int used_secret(const RegistryTransfer *transfer) {
+        const Credential *credential = credential_of(transfer);
+
+        if (!credential || (!transfer->session->uses_basic && !bearer_of(transfer)))
+                return -1;
+        return credential->secret;
 }
 
 static void forget_token(EndpointSession *session) {
@@ -185,7 +203,7 @@ static int refuse_registry_response(RegistryTransfer *transfer, const TransportR
         transfer->fault = TRANSPORT_BAD_RESPONSE;
         if (reply->status == 404)
                 return error_setf(reterr, ENOENT, "%s '%s' does not exist in repository '%s'%s",
-                                  object->is_blob ? "blob" : "image", object->name,
+                                  registry_object_words[object->kind].word, object->name,
                                   transfer->endpoint->repository, words);
         if (reply->status == 429 || reply->status >= 500 || reply->status == 408) {
                 transfer->fault = TRANSPORT_INTERRUPTED;
@@ -245,9 +263,9 @@ static int send_registry_request(RegistryTransfer *transfer, const char *url, bo
                         .user = shows_password ? credential->user : NULL,
                         .password = shows_password ? credential->password : NULL,
                         .bearer = is_own && !shows_password ? bearer_of(transfer) : NULL,
-                        .accept = object->is_blob ? NULL : ACCEPT_MANIFESTS,
+                        .accept = object->kind == REGISTRY_BLOB ? NULL : ACCEPT_MANIFESTS,
                         .from = transfer->have,
-                        .without_range = transfer->without_range || !object->is_blob,
+                        .without_range = transfer->without_range || object->kind != REGISTRY_BLOB,
                         .body_max = object->size_max,
                         .on_data = on_registry_data,
                         .userdata = transfer,
@@ -262,7 +280,7 @@ static int attempt_transfer(RegistryTransfer *transfer, Error *reterr) {
         int r;
 
         if (asprintf(&url, "%s/v2/%s/%s/%s", transfer->endpoint->origin,
-                     transfer->endpoint->repository, object->is_blob ? "blobs" : "manifests",
+                     transfer->endpoint->repository, registry_object_words[object->kind].path,
                      object->name) < 0)
                 return -ENOMEM;
         transfer->tokens = 0;
@@ -391,7 +409,8 @@ static int more_telling_error(int a, int b) {
 }
 
 int registry_client_get(RegistryClient *registry, const RegistryObject *object,
-                        char media_type[static 128], size_t *ret_endpoint, Error *reterr) {
+                        char media_type[static 128], size_t *ret_endpoint, int *ret_secret,
+                        Error *reterr) {
         const Endpoints *endpoints = registry->endpoints;
         cleanup_error Error all = ERROR_NULL;
         RegistryTransfer transfer = { .registry = registry,
@@ -414,6 +433,7 @@ int registry_client_get(RegistryClient *registry, const RegistryObject *object,
                 r = get_from_endpoint(&transfer, &error);
                 if (r >= 0) {
                         *ret_endpoint = i;
+                        *ret_secret = used_secret(&transfer);
                         return 0;
                 }
                 /* The attempt without TLS replaces the error of the one with TLS. */

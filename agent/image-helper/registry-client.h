@@ -15,8 +15,14 @@ int registry_client_new(const Endpoints *endpoints, RegistryClient **ret);
 RegistryClient *registry_client_free(RegistryClient *registry);
 DEFINE_CLEANUP(RegistryClient *, registry_client_free)
 
+typedef enum RegistryObjectKind {
+        REGISTRY_MANIFEST,
+        REGISTRY_BLOB,
+        REGISTRY_REFERRERS, /* the index of what refers to a manifest */
+} RegistryObjectKind;
+
 typedef struct RegistryObject {
-        bool is_blob;     /* else a manifest */
+        RegistryObjectKind kind;
         const char *name; /* a digest; of a manifest also a tag */
         size_t first;     /* the endpoint to try first */
         uint64_t from;    /* bytes that we have already */
@@ -27,7 +33,9 @@ typedef struct RegistryObject {
         void *userdata;
 } RegistryObject;
 
-/* 0 with the media type of the response and the endpoint that sent it; -ENOENT if no endpoint has
+/* 0 with the media type of the response, the endpoint that sent it, and the number of the Secret
+ * whose credentials it was given for (-1: none, or those of the node); -ENOENT if no endpoint has
  * it, -EACCES, -EHOSTUNREACH, or another -errno, all with a message that says what to do. */
 int registry_client_get(RegistryClient *registry, const RegistryObject *object,
-                        char media_type[static 128], size_t *ret_endpoint, Error *reterr);
+                        char media_type[static 128], size_t *ret_endpoint, int *ret_secret,
+                        Error *reterr);

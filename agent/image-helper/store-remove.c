@@ -162,6 +162,25 @@ static int sweep_partial(const Store *store, const char *name, void *userdata) {
         return 0;
 }
 
+/* Of an image without a record: it was removed, or never came. */
+static int sweep_image_file(const Store *store, const char *directory, const char *name) {
+        cleanup_free char *record = path_join("records", name), *path = path_join(directory, name);
+
+        if (!record || !path)
+                return -ENOMEM;
+        if (faccessat(store->fd, record, F_OK, AT_SYMLINK_NOFOLLOW) >= 0 || errno != ENOENT)
+                return 0;
+        return unlinkat(store->fd, path, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static int sweep_signatures(const Store *store, const char *name, void *userdata) {
+        return sweep_image_file(store, "signatures", name);
+}
+
+static int sweep_verified(const Store *store, const char *name, void *userdata) {
+        return sweep_image_file(store, "verified", name);
+}
+
 static int remove_records(const Store *store, char *const *digests) {
         cleanup_close int fd = openat(store->fd, "records", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -197,6 +216,12 @@ static int sweep_unmarked(Store *store, const json_t *index) {
                 if (r < 0)
                         return r;
         }
+        r = for_each_store_entry(store, "verified", sweep_verified, NULL);
+        if (r < 0)
+                return r;
+        r = for_each_store_entry(store, "signatures", sweep_signatures, NULL);
+        if (r < 0)
+                return r;
         return for_each_store_entry(store, "partial", sweep_partial, NULL);
 }
 

@@ -32,7 +32,8 @@ static int write_layout(int store_fd) {
 }
 
 int store_open(const char *path, Store **ret, Error *reterr) {
-        static const char *const directories[] = { "tmp", "layers", "records", "partial",
+        static const char *const directories[] = { "tmp",         "layers",     "records",
+                                                   "partial",     "signatures", "verified",
                                                    "blobs/sha256" };
         cleanup_with(store_freep) Store *store = calloc(1, sizeof(*store));
         int r = 0;
@@ -280,6 +281,13 @@ static int write_store_file(Store *store, const char *path, const void *data, si
         if (r >= 0 && (fsync(fd) < 0 || renameat(work_fd, "file", store->fd, path) < 0))
                 r = -errno;
         return r < 0 ? error_prefixf(reterr, r, "image store: %s", path) : 0;
+}
+
+int store_write_record(Store *store, const char *path, const char *text, Error *reterr) {
+        size_t length;
+        cleanup_free char *whole = checksummed_format(text, &length);
+
+        return whole ? write_store_file(store, path, whole, length, reterr) : -ENOMEM;
 }
 
 /* An unreadable index is set aside: the records describe the images, it only has the names. */

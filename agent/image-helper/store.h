@@ -7,6 +7,7 @@
  *                                             the layers' blobs, which are in the archives
  *     layers/<ChainID>/                       each layer unpacked, on top of those below it
  *     records/<digest>.json                   data to run an image, with a checksum
+ *     signatures/, verified/                  of images: signature-store.h
  *     partial/<digest>                        a blob that is arriving, or was interrupted
  *     tmp/                                    unfinished work; abandoned when it is unlocked
  *
@@ -48,6 +49,9 @@ int store_publish(Store *store, const char *const *chain_ids, size_t n, Error *r
 
 /* Publishes the record that was staged last. To be called last: a record implies all the rest. */
 int store_publish_record(Store *store, Error *reterr);
+
+/* Writes a file with a checksum at once, whole and synced. 0 or -errno. */
+int store_write_record(Store *store, const char *path, const char *text, Error *reterr);
 
 /* The blob of a layer that is arriving, under a name that the next attempt finds again. */
 typedef struct StoreBlob {

@@ -24,6 +24,7 @@ static void forget_archive_images(Archive *archive) {
         for (size_t i = 0; i < archive->n_images; i++) {
                 free(archive->images[i].digest);
                 free(archive->images[i].index_digest);
+                free(archive->images[i].transport);
                 strv_free(archive->images[i].names);
                 free(archive->images[i].refusal);
         }
@@ -256,6 +257,11 @@ static int parse_archived_image(ArchivedImage *image, const json_t *object, cons
         r = copy_json_string(object, "indexDigest", &image->index_digest);
         if (r < 0)
                 return r;
+        r = copy_json_string(object, "transport", &image->transport);
+        if (r < 0)
+                return r;
+        if (!image->transport)
+                return -EBADMSG;
         r = copy_json_string(object, "refusal", &image->refusal);
         if (r < 0)
                 return r;
@@ -321,6 +327,17 @@ void archive_mark_broken(Archive *archive, const char *message) {
         archive->is_transient = false;
 }
 
+/* An index that an earlier version has saved lacks them: its archives are read again. */
+static bool has_transports(const json_t *images) {
+        const json_t *image;
+        size_t i;
+
+        json_array_foreach(images, i, image)
+                if (!json_is_string(json_object_get(image, "transport")))
+                        return false;
+        return true;
+}
+
 static int load_saved_archive(ArchiveSet *set, const json_t *object) {
         const char *file = json_string_value(json_object_get(object, "file"));
         Archive *archive;
@@ -328,6 +345,8 @@ static int load_saved_archive(ArchiveSet *set, const json_t *object) {
 
         if (!file || find_archive_file(set, file))
                 return -EBADMSG;
+        if (!has_transports(json_object_get(object, "images")))
+                return 0;
         r = add_archive_file(set, file, &archive);
         if (r < 0)
                 return r;
@@ -373,9 +392,9 @@ static json_t *archived_image_to_json(const ArchivedImage *image) {
 
         strv_foreach(name, image->names)
                 (void) json_array_append_new(names, json_string(*name));
-        return json_pack("{s:s, s:s*, s:s*, s:I, s:o}", "digest", image->digest, "indexDigest",
-                         image->index_digest, "refusal", image->refusal, "size",
-                         (json_int_t) image->size_bytes, "names", names);
+        return json_pack("{s:s, s:s*, s:s, s:s*, s:I, s:o}", "digest", image->digest, "indexDigest",
+                         image->index_digest, "transport", image->transport, "refusal",
+                         image->refusal, "size", (json_int_t) image->size_bytes, "names", names);
 }
 
 static json_t *archive_to_json(const Archive *archive) {

@@ -13,6 +13,7 @@
 typedef struct ArchivedImage {
         char *digest;       /* "" if not even that is readable */
         char *index_digest; /* of the index over several platforms, or NULL */
+        char *transport;    /* "oci-archive" or "docker-archive" */
         char **names;       /* normalised references */
         char *refusal;      /* why the image cannot be used here, or NULL */
         int64_t size_bytes; /* of its layers as the archive has them; 0: not known */

@@ -15,8 +15,9 @@ static void dump_image_job(const ImageJob *job, FILE *out) {
         char age[DUMP_DURATION_SIZE] = "";
 
         if (job->reference)
-                dump_line(out, 1, "job: pull %s, %s, %" PRIu64 " of %" PRIu64 " bytes, for %s",
-                          job->reference, job->child ? "running" : "queued", job->done, job->total,
+                dump_line(out, 1, "job: %s %s, %s, %" PRIu64 " of %" PRIu64 " bytes, for %s",
+                          job->is_check ? "check the signatures of" : "pull", job->reference,
+                          job->child ? "running" : "queued", job->done, job->total,
                           dump_format_duration(age, now_boottime_usec() - job->requested_at));
         else
                 dump_line(out, 1, "job: unpack %s from %s, %s", job->digest, job->archive,

@@ -6,7 +6,6 @@
 #include "agent/image/image-store-private.h"
 
 #include "agent/image/image-record.h"
-#include "agent/image/pull-settings.h"
 #include "agent/model/config.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -35,6 +34,7 @@ static ImageJob *image_job_free(ImageJob *job) {
                 return NULL;
         child_free(job->child);
         free(job->reference);
+        free(job->policy_reference);
         free(job->digest);
         free(job->archive);
         strv_free(job->names);
@@ -112,7 +112,8 @@ static int explain_image_job_error(const ImageJob *job, const ChildResult *resul
         if (r >= 0)
                 return 0;
         if (job->reference) {
-                log_warning("Cannot pull image '%s': %s", job->reference, error_message(reterr, r));
+                log_warning("Cannot %s image '%s': %s", job->is_check ? "verify" : "pull",
+                            job->reference, error_message(reterr, r));
                 return r;
         }
         (void) error_prefixf(reterr, r, "%s", strrchr(job->archive, '/') + 1);
@@ -171,9 +172,12 @@ static void on_pull_output_line(const char *line, void *userdata) {
 
 static int start_image_unpack(ImageJob *job, Error *reterr) {
         ImageStore *store = job->store;
+        cleanup_close int settings = image_admission_open_settings(store, job, reterr);
         cleanup_strv char **argv = NULL;
         int r;
 
+        if (settings < 0)
+                return settings;
         r = strv_append(&argv, store->helper_path);
         if (r < 0)
                 return r;
@@ -195,24 +199,37 @@ static int start_image_unpack(ImageJob *job, Error *reterr) {
         if (r < 0)
                 return r;
         return child_spawn(store->event,
-                           &(ChildSpec){ .argv = argv, .timeout_usec = UNPACK_TIMEOUT_USEC },
+                           &(ChildSpec){ .argv = argv,
+                                         .timeout_usec = UNPACK_TIMEOUT_USEC,
+                                         .input_fd = settings },
                            on_image_job_done, job, &job->child, reterr);
+}
+
+static int make_pull_arguments(const ImageJob *job, char ***argv) {
+        int r = strv_append(argv, job->store->helper_path);
+
+        if (r >= 0)
+                r = strv_append(argv, job->is_check ? "signatures" : "pull");
+        if (r >= 0)
+                r = strv_appendf(argv, "--store=%s", job->store->images_path);
+        if (r >= 0 && job->is_check)
+                r = strv_appendf(argv, "--digest=%s", job->digest);
+        return r < 0 ? r : strv_append(argv, job->reference);
 }
 
 static int start_image_pull(ImageJob *job, Error *reterr) {
         ImageStore *store = job->store;
-        cleanup_close int settings = pull_settings_open(store->config, job->reference, job->auths);
-        cleanup_free char *option = NULL;
+        cleanup_close int settings = image_admission_open_settings(store, job, reterr);
+        cleanup_strv char **argv = NULL;
+        int r;
 
         if (settings < 0)
                 return settings;
-        if (asprintf(&option, "--store=%s", store->images_path) < 0) {
-                option = NULL;
-                return -ENOMEM;
-        }
+        r = make_pull_arguments(job, &argv);
+        if (r < 0)
+                return r;
         return child_spawn(store->event,
-                           &(ChildSpec){ .argv = (char *[]){ store->helper_path, (char[]){ "pull" },
-                                                             option, job->reference, NULL },
+                           &(ChildSpec){ .argv = argv,
                                          .output_max = LINE_BYTES_MAX,
                                          .timeout_usec = PULL_TIMEOUT_USEC,
                                          .input_fd = settings,
@@ -269,7 +286,7 @@ void image_jobs_fail_unstarted(ImageStore *store) {
 void image_store_foreach_pull(const ImageStore *store,
                               void (*each)(const ImagePull *pull, void *userdata), void *userdata) {
         for (const ImageJob *job = store->jobs.first; job; job = job->next)
-                if (job->reference)
+                if (job->reference && !job->is_check)
                         each(&(ImagePull){ .reference = job->reference,
                                            .done = job->done,
                                            .total = job->total },
@@ -309,7 +326,8 @@ int image_job_for_archive(ImageStore *store, const Archive *archive, const Archi
         job->store = store;
         job->digest = strdup(found->digest);
         job->archive = path_join(store->preload_path, archive->file);
-        if (!job->digest || !job->archive)
+        job->policy_reference = strdup(reference);
+        if (!job->digest || !job->archive || !job->policy_reference)
                 return -ENOMEM;
         r = strv_extend(&job->names, found->names);
         if (r < 0)
@@ -329,7 +347,7 @@ int image_job_for_pull(ImageStore *store, const char *reference, char *const *au
         cleanup_with(image_job_freep) ImageJob *job = NULL;
 
         for (ImageJob *other = store->jobs.first; other; other = other->next)
-                if (other->reference && streq(other->reference, reference) &&
+                if (other->reference && !other->is_check && streq(other->reference, reference) &&
                     strv_equal(other->auths, auths)) {
                         *ret = other;
                         return 0;
@@ -340,8 +358,40 @@ int image_job_for_pull(ImageStore *store, const char *reference, char *const *au
         job->store = store;
         job->requested_at = now_boottime_usec();
         job->reference = strdup(reference);
-        if (!job->reference || strv_append(&job->names, reference) < 0 ||
+        job->policy_reference = strdup(reference);
+        if (!job->reference || !job->policy_reference || strv_append(&job->names, reference) < 0 ||
             strv_extend(&job->auths, auths) < 0)
+                return -ENOMEM;
+        append_image_job(store, job);
+        *ret = TAKE_PTR(job);
+        return 0;
+}
+
+/* The name of the image stays as it is. */
+int image_job_for_check(ImageStore *store, const ImageRequest *request, const char *digest,
+                        ImageJob **ret) {
+        cleanup_with(image_job_freep) ImageJob *job = NULL;
+        bool is_offline = request->policy == PULL_POLICY_NEVER;
+
+        for (ImageJob *other = store->jobs.first; other; other = other->next)
+                if (other->is_check && streq(other->reference, request->reference) &&
+                    streq(other->digest, digest) && other->is_offline == is_offline &&
+                    strv_equal(other->auths, request->auths)) {
+                        *ret = other;
+                        return 0;
+                }
+        job = calloc(1, sizeof(*job));
+        if (!job)
+                return -ENOMEM;
+        job->store = store;
+        job->is_check = true;
+        job->is_offline = is_offline;
+        job->requested_at = now_boottime_usec();
+        job->reference = strdup(request->reference);
+        job->policy_reference = strdup(request->reference);
+        job->digest = strdup(digest);
+        if (!job->reference || !job->policy_reference || !job->digest ||
+            strv_extend(&job->auths, request->auths) < 0)
                 return -ENOMEM;
         append_image_job(store, job);
         *ret = TAKE_PTR(job);

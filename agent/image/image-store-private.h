@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The image store from within. Its parts work on the same images, so five files see it, but each
+/* The image store from within. Its parts work on the same images, so seven files see it, but each
  * part of the state is changed by one file only:
  *
  *   image-store.c   the requests, and the images that are loaded
  *   image-jobs.c    ImageJobs: unpacks and pulls images
  *   preload.c       PreloadArchives: the archives in preload/
  *   image-gc.c      ImageGc: image garbage collection and manual removal
+ *   image-admission.c  ImagePolicy: which images the policy of signatures lets in
+ *   image-access.c  changes nothing
  *   image-dump.c    changes nothing
  *
  * What they need of one another is a function below. Image names (image-names.h) are set by a job
@@ -15,14 +17,18 @@
 
 #include "agent/image/image-archive.h"
 #include "agent/image/image-names.h"
+#include "agent/image/image-policy.h"
 #include "agent/image/image-store.h"
 
 /* One image that is being unpacked or pulled, for all its requests. */
 typedef struct ImageJob {
         ImageStore *store;
-        char *reference; /* of a pull; NULL: the image is unpacked from an archive */
-        char *archive;   /* path */
-        char *digest;    /* of a pull only at its end */
+        char *reference; /* of a pull or a check; NULL: the image is unpacked from an archive */
+        bool is_check;   /* the signatures of an image of the store are checked */
+        bool is_offline; /* without a registry */
+        char *policy_reference; /* under which the image must meet the policy */
+        char *archive;          /* path */
+        char *digest;           /* of a pull only at its end */
         char **names;
         char **auths;          /* of a pull: documents with credentials */
         uint64_t done, total;  /* bytes of a pull; 0: unknown */
@@ -42,7 +48,8 @@ struct ImageRequest {
         image_ready_t ready;
         image_progress_t progress;
         void *userdata;
-        ImageJob *job; /* NULL: waits for archives to be indexed */
+        ImageJob *job;   /* NULL: waits for archives to be indexed */
+        unsigned n_jobs; /* that it has waited for */
         ImageRequest *next;
 };
 
@@ -80,6 +87,7 @@ struct ImageStore {
         image_is_wanted_t is_wanted;
         void *userdata;
         const MainstayConfig *config; /* NULL: defaults. Borrowed. */
+        const Config *node_config;    /* likewise */
         char *helper_path;
         char *images_path;
         char *preload_path;
@@ -89,6 +97,7 @@ struct ImageStore {
         size_t n_images;
         ImageRequest *requests;
         ImageNames image_names;
+        ImagePolicy policy;
         ImageJobs jobs;
         PreloadArchives preload;
         ImageGc gc;
@@ -125,6 +134,10 @@ int image_job_for_archive(ImageStore *store, const Archive *archive, const Archi
 int image_job_for_pull(ImageStore *store, const char *reference, char *const *auths,
                        ImageJob **ret);
 
+/* The job that checks the signatures of an image that is here. */
+int image_job_for_check(ImageStore *store, const ImageRequest *request, const char *digest,
+                        ImageJob **ret);
+
 /* Ends and frees a job without requests. */
 void image_job_cancel(ImageJob *job);
 
@@ -140,6 +153,30 @@ void image_jobs_done(ImageStore *store);
 /* Removes files that dead helpers left: gigabytes take a while, so a child does it. 0 or
  * -ENOMEM. */
 int image_store_sweep_leftovers(ImageStore *store);
+
+/* ---- image-admission.c ---- */
+
+/* 1: the image may run under this name; 0: its signatures are to be checked; -EKEYREJECTED with a
+ * message; -ENOMEM. */
+int image_admission_check(ImageStore *store, const char *reference, const char *digest,
+                          Error *reterr);
+
+/* Whether a pod with these documents of imagePullSecrets may use the image without asking the
+ * registry (imagePullCredentialsVerificationPolicy). 'is_archived': an archive has it. */
+bool image_access_is_open(const ImageStore *store, const ImageRequest *request, const char *digest,
+                          bool is_archived);
+
+/* The record of an image that mainstay-image has verified; NULL: there is none, and it has passed
+ * nothing. The caller frees it. */
+json_t *image_verified_load(const ImageStore *store, const char *digest);
+
+/* Whether the policy lets any image of a registry in under this name. 0; -EKEYREJECTED with a
+ * message; -ENOMEM. */
+int image_admission_check_pull(ImageStore *store, const char *reference, Error *reterr);
+
+/* The settings that a job gives to mainstay-image: a descriptor that the caller closes, or -errno
+ * with a message. */
+int image_admission_open_settings(ImageStore *store, const ImageJob *job, Error *reterr);
 
 /* ---- image-gc.c ---- */
 

@@ -21,8 +21,11 @@
 #include <sys/stat.h>
 
 enum {
-        CACHED_IMAGES_MAX = 4
+        CACHED_IMAGES_MAX = 4,
+        JOBS_MAX = 4 /* for one request, while the policy changes */
 };
+
+#define POLICY_DEFAULT_PATH "/etc/containers/policy.json"
 
 static const char *const preload_name = "preload", *const images_name = "images";
 
@@ -132,24 +135,6 @@ int image_store_schedule_work(ImageStore *store) {
         return sd_event_source_set_enabled(store->work_source, SD_EVENT_ONESHOT);
 }
 
-void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int r,
-                                     const Error *error) {
-        ImageRequest *request;
-
-        while ((request = next_request_of_job(store, job))) {
-                cleanup_with(image_unrefp) Image *image = NULL;
-                cleanup_error Error own = ERROR_NULL;
-                int q = r;
-
-                if (q >= 0)
-                        q = image_store_load_image(store, request->reference, job->digest, &image,
-                                                   &own);
-                if (q == -ENOENT)
-                        q = error_setf(&own, EIO, "the image was brought, but is not in the store");
-                answer_image_request(request, q, image, r < 0 ? error : &own);
-        }
-}
-
 /* An image that is present and sufficient; -ENOENT if a registry must be asked. An archive was
  * placed by the administrator, and a digest cannot refer to a different image: neither is requested
  * again. */
@@ -166,6 +151,56 @@ static int find_stored_image(ImageStore *store, const ImageRequest *request, Ima
                       : -ENOENT;
 }
 
+/* The image is here. 1: the policy lets it in; 0 with the job that checks its signatures; or
+ * -errno. */
+static int admit_image(ImageStore *store, const ImageRequest *request, const Image *image,
+                       ImageJob **ret_job, Error *reterr) {
+        const Archive *archive = NULL;
+        const ArchivedImage *found =
+                archive_set_find(&store->preload.archives, request->reference, &archive);
+        int r = image_admission_check(store, request->reference, image->digest, reterr);
+
+        if (r != 0)
+                return r;
+        if (found && streq(found->digest, image->digest))
+                return image_job_for_archive(store, archive, found, request->reference, ret_job);
+        return image_job_for_check(store, request, image->digest, ret_job);
+}
+
+/* Of a job that has succeeded. 1 with the image; 0 with another job to wait for: a job is shared by
+ * requests with different names, and the policy may have changed; or -errno. */
+static int take_job_image(ImageStore *store, ImageRequest *request, const ImageJob *job,
+                          Image **ret_image, Error *reterr) {
+        cleanup_with(image_unrefp) Image *image = NULL;
+        int r = image_store_load_image(store, request->reference, job->digest, &image, reterr);
+
+        if (r == -ENOENT)
+                return error_setf(reterr, EIO, "the image was brought, but is not in the store");
+        if (r < 0)
+                return r;
+        request->job = NULL;
+        r = admit_image(store, request, image, &request->job, reterr);
+        if (r == 0 && ++request->n_jobs >= JOBS_MAX)
+                return error_setf(reterr, EAGAIN, "the policy of signatures changes all the time");
+        if (r > 0)
+                *ret_image = TAKE_PTR(image);
+        return r;
+}
+
+void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int r,
+                                     const Error *error) {
+        ImageRequest *request;
+
+        while ((request = next_request_of_job(store, job))) {
+                cleanup_with(image_unrefp) Image *image = NULL;
+                cleanup_error Error own = ERROR_NULL;
+                int q = r < 0 ? r : take_job_image(store, request, job, &image, &own);
+
+                if (q != 0)
+                        answer_image_request(request, MIN(q, 0), image, r < 0 ? error : &own);
+        }
+}
+
 /* 1 with the image; 0 with the job to wait for, or NULL for the archives; or -errno. */
 static int resolve_image_request(ImageStore *store, const ImageRequest *request, Image **ret_image,
                                  ImageJob **ret_job, Error *reterr) {
@@ -176,14 +211,25 @@ static int resolve_image_request(ImageStore *store, const ImageRequest *request,
         int r;
 
         *ret_job = NULL;
+        if (found && !image_access_is_open(store, request, found->digest, true))
+                found = NULL;
         if (!found && archive_set_is_pending(&store->preload.archives))
                 return 0;
         if (found && found->refusal)
                 return error_setf(reterr, ENOEXEC, "%s: %s", archive->file, found->refusal);
         r = found ? image_store_load_image(store, reference, found->digest, ret_image, reterr)
                   : find_stored_image(store, request, ret_image, reterr);
-        if (r >= 0)
-                return 1;
+        if (r >= 0 && !found &&
+            !image_access_is_open(store, request, (*ret_image)->digest, false)) {
+                *ret_image = image_unref(*ret_image);
+                r = -ENOENT;
+        }
+        if (r >= 0) {
+                r = admit_image(store, request, *ret_image, ret_job, reterr);
+                if (r <= 0)
+                        *ret_image = image_unref(*ret_image);
+                return r;
+        }
         if (r != -ENOENT)
                 return r;
         if (found)
@@ -191,7 +237,8 @@ static int resolve_image_request(ImageStore *store, const ImageRequest *request,
         if (request->policy == PULL_POLICY_NEVER)
                 return error_setf(reterr, ENOENT, "no archive in '%s' contains '%s'",
                                   store->preload_path, reference);
-        return image_job_for_pull(store, reference, request->auths, ret_job);
+        r = image_admission_check_pull(store, reference, reterr);
+        return r < 0 ? r : image_job_for_pull(store, reference, request->auths, ret_job);
 }
 
 /* A disk that was full when an archive appeared may have space by now; a new request also retries
@@ -247,7 +294,7 @@ void image_store_report_progress(ImageStore *store, const ImageJob *job) {
 bool image_request_progress(const ImageRequest *request, uint64_t *ret_done, uint64_t *ret_total) {
         const ImageJob *job = request ? request->job : NULL;
 
-        if (!job || !job->reference)
+        if (!job || !job->reference || job->is_check)
                 return false;
         *ret_done = job->done;
         *ret_total = job->total;
@@ -258,9 +305,12 @@ bool image_request_progress(const ImageRequest *request, uint64_t *ret_done, uin
 static void cancel_superseded_pull(ImageStore *store, ImageRequest *request) {
         const Archive *archive;
         ImageJob *job = request->job;
+        const ArchivedImage *found;
 
-        if (!job || !job->reference ||
-            !archive_set_find(&store->preload.archives, request->reference, &archive))
+        if (!job || !job->reference)
+                return;
+        found = archive_set_find(&store->preload.archives, request->reference, &archive);
+        if (!found || !image_access_is_open(store, request, found->digest, true))
                 return;
         request->job = NULL;
         if (!next_request_of_job(store, job))
@@ -339,6 +389,12 @@ static int add_store_work_source(ImageStore *store) {
         return sd_event_source_set_priority(store->work_source, SD_EVENT_PRIORITY_NORMAL + 1);
 }
 
+/* A file that the administrator names must be there. */
+static const char *find_policy_path(const MainstayConfig *config, bool *ret_is_required) {
+        *ret_is_required = config && config->signature_policy_file;
+        return *ret_is_required ? config->signature_policy_file : POLICY_DEFAULT_PATH;
+}
+
 int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_changed,
                     void *userdata, ImageStore **ret, Error *reterr) {
         cleanup_with(image_store_freep) ImageStore *store = calloc(1, sizeof(*store));
@@ -352,6 +408,8 @@ int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_cha
         store->is_wanted = config->is_wanted;
         store->userdata = userdata;
         store->config = config->config;
+        store->node_config = config->node_config;
+        store->policy.path = find_policy_path(config->config, &store->policy.is_required);
         r = image_gc_init(store, config);
         if (r < 0)
                 return r;
@@ -391,6 +449,7 @@ ImageStore *image_store_free(ImageStore *store) {
         image_gc_done(store);
         preload_done(store);
         image_names_done(&store->image_names);
+        image_policy_done(&store->policy);
         for (size_t i = 0; i < store->n_images; i++)
                 image_unref(store->images[i]);
         free(store->images);

@@ -25,6 +25,7 @@ typedef struct ImageStoreConfig {
         const char *state_dir;   /* <state-dir>: images/ and preload/ are created below it */
         const MainstayConfig
                 *config; /* registries; NULL: defaults. Borrowed, and outlives the store */
+        const Config *node_config;   /* imagePullCredentialsVerificationPolicy; likewise */
         image_is_wanted_t is_wanted; /* NULL: never called */
         unsigned gc_high_percent;    /* disk usage above which images are removed … */
         unsigned gc_low_percent;     /* … until it is below this. 0: never */

@@ -6,6 +6,7 @@
 
 #include "agent/model/json-memfd.h"
 #include "common/cleanup.h"
+#include "common/hash.h"
 #include "common/strv.h"
 
 #include <jansson.h>
@@ -33,6 +34,21 @@ static json_t *auth_documents_to_json(char *const *texts) {
         return array;
 }
 
+/* What is recorded of a document; one for each that auth_documents_to_json() gives. */
+static json_t *auth_hashes_to_json(char *const *texts) {
+        json_t *array = json_array();
+
+        for (; array && texts && *texts; texts++) {
+                cleanup_json json_t *document = json_loads(*texts, JSON_REJECT_DUPLICATES, NULL);
+                char hash[SHA256_HEX_SIZE];
+
+                sha256_hex(*texts, strlen(*texts), hash);
+                if (document)
+                        (void) json_array_append_new(array, json_string(hash));
+        }
+        return array;
+}
+
 static json_t *registry_mirrors_to_json(const MainstayConfig *config, const char *reference) {
         size_t n = strcspn(reference, "/");
 
@@ -45,21 +61,31 @@ static json_t *registry_mirrors_to_json(const MainstayConfig *config, const char
         return json_array();
 }
 
+/* NULL: a registry. */
+static json_t *origin_to_json(const ImageOrigin *origin) {
+        return origin->path ? json_pack("{s:s, s:s}", "transport", origin->transport, "path",
+                                        origin->path)
+                            : NULL;
+}
+
 static json_t *pull_settings_to_json(const MainstayConfig *given, const char *reference,
-                                     char *const *auths) {
+                                     char *const *auths, const PullDemand *demand) {
         static const MainstayConfig none = { 0 };
         const MainstayConfig *config = given ? given : &none;
 
-        return json_pack("{s:b, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*}", "progress", 1, "auths",
-                         auth_documents_to_json(auths), "insecureRegistries",
-                         string_array_to_json(config->insecure_registries), "mirrors",
-                         registry_mirrors_to_json(config, reference), "authFile",
-                         config->registry_auth_file, "httpProxy", config->http_proxy, "httpsProxy",
-                         config->https_proxy, "noProxy", config->no_proxy);
+        return json_pack(
+                "{s:b, s:o, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*, s:O*, s:o*, s:b}", "progress", 1,
+                "auths", auth_documents_to_json(auths), "authHashes", auth_hashes_to_json(auths),
+                "insecureRegistries", string_array_to_json(config->insecure_registries), "mirrors",
+                registry_mirrors_to_json(config, reference), "authFile", config->registry_auth_file,
+                "httpProxy", config->http_proxy, "httpsProxy", config->https_proxy, "noProxy",
+                config->no_proxy, "signaturePolicy", demand->document, "origin",
+                origin_to_json(demand->origin), "offline", demand->is_offline);
 }
 
-int pull_settings_open(const MainstayConfig *config, const char *reference, char *const *auths) {
-        cleanup_json json_t *json = pull_settings_to_json(config, reference, auths);
+int pull_settings_open(const MainstayConfig *config, const char *reference, char *const *auths,
+                       const PullDemand *demand) {
+        cleanup_json json_t *json = pull_settings_to_json(config, reference, auths, demand);
 
         return json_memfd_open(json, "pull");
 }

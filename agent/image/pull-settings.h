@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What mainstay-image is given for a pull: imagePullSecrets, mirrors, proxies. */
+/* What mainstay-image is given for a pull: imagePullSecrets, mirrors, proxies, and what the
+ * signatures of the image must meet. */
 
+#include "agent/image/signature-policy.h"
 #include "agent/model/config.h"
+
+typedef struct PullDemand {
+        json_t *document; /* of image_policy_demand(); NULL: any image is accepted */
+        const ImageOrigin *origin;
+        bool is_offline; /* no registry is asked for signatures */
+} PullDemand;
 
 /* A memory file with the settings of a pull, because they contain passwords. 'config' may be NULL:
  * defaults; 'auths' are documents with credentials. A descriptor that the caller closes, or -errno.
  */
-int pull_settings_open(const MainstayConfig *config, const char *reference, char *const *auths);
+int pull_settings_open(const MainstayConfig *config, const char *reference, char *const *auths,
+                       const PullDemand *demand);

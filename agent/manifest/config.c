@@ -315,6 +315,19 @@ static int check_shutdown(const Decoder *d, const YamlNode *root, const Config *
         return decode_error_at(d, yaml_node_get(root, keys[1]), &path, r);
 }
 
+static int check_credentials_policy(const Decoder *d, const YamlNode *root, const Config *config) {
+        const DecodePath path = { .key = "preloadedImagesVerificationAllowlist" };
+        int r;
+
+        if (!config->preloaded_images_allowlist ||
+            config->image_credentials_policy == CREDENTIALS_NEVER_OF_ALLOWLISTED)
+                return 0;
+        r = error_setf(d->reterr, EINVAL,
+                       "needs imagePullCredentialsVerificationPolicy: "
+                       "NeverVerifyAllowlistedImages");
+        return decode_error_at(d, yaml_node_get(root, path.key), &path, r);
+}
+
 static int check_pulls(const Decoder *d, const YamlNode *root, const Config *config) {
         const OptionalInt *max = &config->max_parallel_image_pulls;
         const OptionalBool *serialize = &config->serialize_image_pulls;
@@ -395,6 +408,9 @@ static int decode_config(Decoder *d, const YamlTree *tree, Config *config) {
         if (r < 0)
                 return r;
         r = check_pulls(d, root, config);
+        if (r < 0)
+                return r;
+        r = check_credentials_policy(d, root, config);
         if (r < 0)
                 return r;
         r = check_read_only_port(d, root, config);

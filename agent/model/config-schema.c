@@ -226,6 +226,32 @@ static int check_config_proxy_url(const char *value, Error *reterr) {
                           excerpt(text, value));
 }
 
+static const char *const credentials_policy_names[N_CREDENTIALS_POLICIES] = {
+        [CREDENTIALS_NEVER_OF_PRELOADED] = "NeverVerifyPreloadedImages",
+        [CREDENTIALS_NEVER] = "NeverVerify",
+        [CREDENTIALS_NEVER_OF_ALLOWLISTED] = "NeverVerifyAllowlistedImages",
+        [CREDENTIALS_ALWAYS] = "AlwaysVerify",
+};
+
+/* The name of a repository, or a prefix of names that ends with a slash and a star. */
+static int check_allowlist_pattern(const char *value, Error *reterr) {
+        const char *star = strchr(value, '*'), *path = strrchr(value, '/');
+        char text[EXCERPT_SIZE];
+
+        if (strpbrk(value, " \t\n"))
+                return error_setf(reterr, EINVAL, "must not have spaces, as '%s' has",
+                                  excerpt(text, value));
+        if (star && (star[1] || star < value + 2 || star[-1] != '/'))
+                return error_setf(reterr, EINVAL,
+                                  "only patterns that end with '/*' are allowed, not '%s'",
+                                  excerpt(text, value));
+        if (!value[0] || strpbrk(path ? path : value, ":@"))
+                return error_setf(reterr, EINVAL,
+                                  "must be the name of an image without a tag or digest, not '%s'",
+                                  excerpt(text, value));
+        return 0;
+}
+
 static const char *const swap_behavior_names[N_SWAP_BEHAVIORS] = {
         [SWAP_NONE] = "NoSwap",
         [SWAP_LIMITED] = "LimitedSwap",
@@ -373,6 +399,7 @@ static const Field mainstay_fields[] = {
         FIELD("registryAuthFile", STRING, MainstayConfig, registry_auth_file, .check = check_host_path),
         FIELD("registryMirrors", LIST, MainstayConfig, registry_mirrors, .schema = &registry_mirrors_schema),
         FIELD("nodeLabels", STRING_MAP, MainstayConfig, node_labels),
+        FIELD("signaturePolicyFile", STRING, MainstayConfig, signature_policy_file, .check = check_host_path),
         FIELD("source", OPTIONAL, MainstayConfig, source, .schema = &source_schema),
         FIELD("runtime", STRING, MainstayConfig, runtime),
         FIELD("runtimes", STRING_MAP, MainstayConfig, runtimes),
@@ -416,8 +443,9 @@ static const Field config_fields[] = {
         FIELD("authorization", OBJECT, Config, authorization, .schema = &authorization_schema),
         REFUSED("registryPullQPS"),
         REFUSED("registryBurst"),
-        REFUSED("imagePullCredentialsVerificationPolicy"),
-        REFUSED("preloadedImagesVerificationAllowlist"),
+        FIELD("imagePullCredentialsVerificationPolicy", ENUM, Config, image_credentials_policy,
+              ENUM_NAMES(credentials_policy_names)),
+        FIELD("preloadedImagesVerificationAllowlist", STRINGS, Config, preloaded_images_allowlist, .check = check_allowlist_pattern),
         REFUSED("eventRecordQPS"),
         REFUSED("eventBurst"),
         FIELD("enableDebuggingHandlers", OPTIONAL_BOOL, Config, enable_debugging_handlers),

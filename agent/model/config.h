@@ -38,6 +38,18 @@ enum {
         PULLS_MAX = 64
 };
 
+/* imagePullCredentialsVerificationPolicy: of which images that are on the node a registry must have
+ * confirmed that a pod's credentials suffice. */
+typedef enum ImageCredentialsPolicy {
+        CREDENTIALS_POLICY_UNSET,       /* as the next one */
+        CREDENTIALS_NEVER_OF_PRELOADED, /* of those that were pulled */
+        CREDENTIALS_NEVER,
+        CREDENTIALS_NEVER_OF_ALLOWLISTED, /* of those that preloadedImagesVerificationAllowlist
+                                             lacks */
+        CREDENTIALS_ALWAYS,
+        N_CREDENTIALS_POLICIES,
+} ImageCredentialsPolicy;
+
 typedef enum SwapBehavior {
         SWAP_UNSET, /* NoSwap */
         SWAP_NONE,
@@ -106,6 +118,7 @@ typedef struct MainstayConfig {
         char **insecure_registries; /* "host[:port]": plain HTTP and any certificate are accepted */
         OptionalInt max_parallel_pulls; /* config_load() always sets it */
         char *registry_auth_file;       /* in the format of ~/.docker/config.json */
+        char *signature_policy_file;    /* NULL: /etc/containers/policy.json, if it exists */
         bool journal_container_logs;    /* in addition to the log files */
         LIST_OF(RegistryMirrors) registry_mirrors;
         SourceConfig *source;  /* NULL: none */
@@ -200,7 +213,10 @@ typedef struct Config {
         OptionalInt image_gc_low_threshold_percent;  /* 80 */
         char *image_minimum_gc_age;                  /* Go duration: "2m" */
         char *image_maximum_gc_age;
-        OptionalBool serialize_image_pulls;   /* with the next one, limits parallel pulls */
+        ImageCredentialsPolicy image_credentials_policy;
+        char **preloaded_images_allowlist;  /* "example.com/app", and prefixes that end with a star
+                                             */
+        OptionalBool serialize_image_pulls; /* with the next one, limits parallel pulls */
         OptionalInt max_parallel_image_pulls; /* mainstay.maxParallelPulls overrides it */
         StringMap eviction_hard; /* by signal: "100Mi", "10%"; see 'eviction' for the defaults */
         StringMap eviction_soft;

@@ -177,6 +177,7 @@ static maybe_unused int run_program(char *const *argv, char output[HELPER_TEXT_M
         int status;
 
         REQUIRE(posix_spawn_file_actions_init(&actions) == 0);
+        REQUIRE(posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0);
         for (int i = 0; i < 2; i++)
                 REQUIRE(posix_spawn_file_actions_addopen(&actions, i + 1, files[i],
                                                          O_WRONLY | O_CREAT | O_TRUNC, 0600) == 0);

@@ -344,6 +344,21 @@ TEST(invalid_settings_are_refused_with_their_place)
                 { "serializeImagePulls: true\nmainstay: {maxParallelPulls: 3}",
                   ":1:22: serializeImagePulls: contradicts mainstay.maxParallelPulls, "
                   "which is 3" },
+                { "preloadedImagesVerificationAllowlist: [a/b]",
+                  ":1:39: preloadedImagesVerificationAllowlist: needs "
+                  "imagePullCredentialsVerificationPolicy: NeverVerifyAllowlistedImages" },
+                { "imagePullCredentialsVerificationPolicy: NeverVerifyAllowlistedImages\n"
+                  "preloadedImagesVerificationAllowlist: [\"a*\"]",
+                  ":2:40: preloadedImagesVerificationAllowlist[0]: only patterns that end with "
+                  "'/*' are allowed, not 'a*'" },
+                { "imagePullCredentialsVerificationPolicy: NeverVerifyAllowlistedImages\n"
+                  "preloadedImagesVerificationAllowlist: [\"a/b:1\"]",
+                  ":2:40: preloadedImagesVerificationAllowlist[0]: must be the name of an image "
+                  "without a tag or digest, not 'a/b:1'" },
+                { "imagePullCredentialsVerificationPolicy: Sometimes",
+                  ":1:41: imagePullCredentialsVerificationPolicy: must be "
+                  "NeverVerifyPreloadedImages, NeverVerify, NeverVerifyAllowlistedImages or "
+                  "AlwaysVerify, not 'Sometimes'" },
                 { "maxParallelImagePulls: 0",
                   ":1:24: maxParallelImagePulls: must be between 1 and 64, not 0" },
                 { "containerLogMaxSize: 10",

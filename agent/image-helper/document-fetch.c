@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image-helper/document-fetch.h"
+
+#include "common/cleanup.h"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+        DOCUMENT_ID = UINT16_MAX,
+        FETCHER_POLL_MSEC = 1000
+};
+
+void fetched_document_done(FetchedDocument *document) {
+        free(document->text);
+        *document = (FetchedDocument){ 0 };
+}
+
+int fetcher_pool_check(FetcherPool *fetchers, Error *reterr) {
+        for (size_t i = 0; i < fetchers->n; i++) {
+                int status;
+
+                if (waitpid(fetchers->pids[i], &status, WNOHANG) <= 0)
+                        continue;
+                fetchers->pids[i] = fetchers->pids[--fetchers->n];
+                return error_setf(reterr, EIO, "the fetcher process was killed by signal %d",
+                                  WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+        }
+        return 0;
+}
+
+int fetcher_pool_wait(FetcherPool *fetchers, FetchReply *ret, Error *reterr) {
+        for (;;) {
+                struct pollfd fd = { .fd = fetchers->fd, .events = POLLIN };
+                int r = poll(&fd, 1, FETCHER_POLL_MSEC);
+
+                if (r > 0)
+                        break;
+                r = fetcher_pool_check(fetchers, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return fetcher_pool_receive(fetchers, ret);
+}
+
+int fetch_reply_to_error(const FetchReply *reply, Error *reterr) {
+        if (!reply->message[0])
+                return reply->r;
+        return error_setf(reterr, -reply->r, "%s", reply->message);
+}
+
+static int read_memory_file(int fd, size_t max_bytes, char **ret, size_t *ret_length) {
+        cleanup_free char *text = NULL;
+        struct stat st;
+        ssize_t n;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (st.st_size < 0 || (size_t) st.st_size > max_bytes)
+                return -EFBIG;
+        text = calloc(1, (size_t) st.st_size + 1);
+        if (!text)
+                return -ENOMEM;
+        n = pread(fd, text, (size_t) st.st_size, 0);
+        if (n != st.st_size)
+                return -EIO;
+        *ret = TAKE_PTR(text);
+        *ret_length = (size_t) n;
+        return 0;
+}
+
+int document_fetch(FetcherPool *fetchers, RegistryObjectKind kind, const char *name,
+                   size_t max_bytes, uint32_t *endpoint, FetchedDocument *ret, Error *reterr) {
+        cleanup_close int fd = memfd_create("document", MFD_CLOEXEC);
+        FetchRequest request = {
+                .id = DOCUMENT_ID, .kind = kind, .size_max = max_bytes, .first = *endpoint
+        };
+        FetchReply reply;
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        (void) snprintf(request.name, sizeof(request.name), "%s", name);
+        r = fetcher_pool_submit(fetchers, &request, fd, -1);
+        if (r < 0)
+                return r;
+        r = fetcher_pool_wait(fetchers, &reply, reterr);
+        if (r < 0)
+                return r;
+        if (reply.r < 0)
+                return fetch_reply_to_error(&reply, reterr);
+        *endpoint = reply.endpoint;
+        ret->secret = reply.secret;
+        memcpy(ret->media_type, reply.media_type, sizeof(reply.media_type));
+        return read_memory_file(fd, max_bytes, &ret->text, &ret->length);
+}

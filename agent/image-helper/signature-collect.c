@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image-helper/signature-collect.h"
+
+#include "agent/image-helper/document-fetch.h"
+#include "agent/image-helper/document.h"
+
+enum {
+        SIGNATURE_MANIFEST_SIZE_MAX = 1024 * 1024,
+        REFERRERS_MAX = 256, /* of one list, that are looked at */
+        TAG_SIZE = 96
+};
+
+#define ANNOTATION_SIGNATURE "dev.cosignproject.cosign/signature"
+#define ARTIFACT_SIGNATURE   "application/vnd.dev.cosign.artifact.sig.v1+json"
+#define EMPTY_CONFIG         "application/vnd.oci.empty.v1+json"
+
+/* Where the documents are, and what was found. */
+typedef struct SignatureCollection {
+        FetcherPool *fetchers; /* NULL: they are in the archive */
+        uint32_t endpoint;
+        const ImageArchive *archive;
+        const char *const *digests;
+        SignatureSet *set;
+        Error *note;
+} SignatureCollection;
+
+/* ---- documents ---- */
+
+static int read_archived_document(const ImageArchive *archive, const char *name, size_t max_bytes,
+                                  FetchedDocument *ret, Error *reterr) {
+        char member[TAG_SIZE];
+
+        (void) snprintf(member, sizeof(member), "blobs/sha256/%s", digest_hex(name));
+        return image_archive_read(archive, member, max_bytes, &ret->text, &ret->length, reterr);
+}
+
+/* The name is a digest, which is verified, or a tag. */
+static int read_signature_document(SignatureCollection *collection, RegistryObjectKind kind,
+                                   const char *name, size_t max_bytes, FetchedDocument *ret,
+                                   Error *reterr) {
+        char digest[DIGEST_SIZE];
+        int r = collection->fetchers
+                        ? document_fetch(collection->fetchers, kind, name, max_bytes,
+                                         &collection->endpoint, ret, reterr)
+                        : read_archived_document(collection->archive, name, max_bytes, ret, reterr);
+
+        if (r < 0 || kind == REGISTRY_REFERRERS || !digest_is_valid(name))
+                return r;
+        digest_of(ret->text, ret->length, digest);
+        if (!streq(digest, name))
+                return error_setf(reterr, EBADMSG, "'%s' is damaged: its digest is %s", name,
+                                  digest);
+        return 0;
+}
+
+static int read_signature_json(SignatureCollection *collection, RegistryObjectKind kind,
+                               const char *name, json_t **ret, Error *reterr) {
+        cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
+        int r = read_signature_document(collection, kind, name, SIGNATURE_MANIFEST_SIZE_MAX,
+                                        &document, reterr);
+
+        return r < 0 ? r : document_parse(document.text, document.length, ret, reterr);
+}
+
+/* What is missing is not worth a note. */
+static int note_unreadable(SignatureCollection *collection, const char *what, int r, Error *error) {
+        if (r == -ENOMEM)
+                return r;
+        if (r == -ENOENT || collection->note->message)
+                return 0;
+        (void) error_prefixf(error, r, "%s", what);
+        error_move(collection->note, error);
+        return 0;
+}
+
+/* ---- manifests of signatures ---- */
+
+static bool is_payload_type(const char *type) {
+        return type && streq(type, SIGSTORE_PAYLOAD_TYPE);
+}
+
+static bool is_bundle_type(const char *type) {
+        return type && strncmp(type, SIGSTORE_BUNDLE_PREFIX, strlen(SIGSTORE_BUNDLE_PREFIX)) == 0;
+}
+
+/* Of an entry in a list of referrers. Some programs write the type of the configuration, or none.
+ */
+static bool may_have_signatures(const char *artifact_type) {
+        return !artifact_type || !artifact_type[0] || is_payload_type(artifact_type) ||
+               is_bundle_type(artifact_type) || streq(artifact_type, ARTIFACT_SIGNATURE) ||
+               streq(artifact_type, EMPTY_CONFIG);
+}
+
+bool manifest_has_signatures(const json_t *manifest) {
+        const json_t *layer;
+        size_t i;
+
+        json_array_foreach(json_object_get(manifest, "layers"), i, layer) {
+                const char *type = document_string(layer, "mediaType");
+
+                if (is_payload_type(type) || is_bundle_type(type))
+                        return true;
+        }
+        return false;
+}
+
+static bool is_wanted_digest(const SignatureCollection *collection, const char *digest) {
+        for (const char *const *wanted = collection->digests; *wanted; wanted++)
+                if (streq_ptr(digest, *wanted))
+                        return true;
+        return false;
+}
+
+/* An archive has the signatures of other images too: a payload that does not mention this one would
+ * only use up the limit. */
+static bool mentions_image(const SignatureCollection *collection, const FetchedDocument *payload) {
+        for (const char *const *wanted = collection->digests; *wanted; wanted++)
+                if (memmem(payload->text, payload->length, *wanted, strlen(*wanted)))
+                        return true;
+        return false;
+}
+
+static int add_layer_signature(SignatureCollection *collection, const json_t *layer,
+                               Error *reterr) {
+        cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
+        const json_t *annotations = json_object_get(layer, "annotations");
+        const char *signature = document_string(annotations, ANNOTATION_SIGNATURE);
+        OciDescriptor descriptor = { 0 };
+        bool is_payload;
+        int r = oci_descriptor_parse(layer, &descriptor, reterr);
+
+        if (r < 0)
+                return r;
+        is_payload = is_payload_type(descriptor.media_type);
+        if (!is_payload && !is_bundle_type(descriptor.media_type))
+                return 0;
+        if (is_payload && !signature)
+                return error_setf(reterr, EBADMSG, "a payload lacks its signature");
+        if (collection->set->n == SIGSTORE_SIGNATURES_MAX) {
+                collection->set->is_cut = true;
+                return 0;
+        }
+        r = read_signature_document(collection, REGISTRY_BLOB, descriptor.digest,
+                                    SIGSTORE_DOCUMENT_SIZE_MAX, &document, reterr);
+        if (r < 0 || (is_payload && !mentions_image(collection, &document)))
+                return r;
+        return signature_set_add(collection->set, document.text, document.length,
+                                 is_payload ? signature : NULL);
+}
+
+static int add_manifest_signatures(SignatureCollection *collection, const json_t *manifest) {
+        const json_t *subject = json_object_get(manifest, "subject"), *layer;
+        size_t i;
+
+        if (subject && !is_wanted_digest(collection, document_string(subject, "digest")))
+                return 0;
+        json_array_foreach(json_object_get(manifest, "layers"), i, layer) {
+                cleanup_error Error error = ERROR_NULL;
+                int r = add_layer_signature(collection, layer, &error);
+
+                if (r < 0)
+                        r = note_unreadable(collection, "signature", r, &error);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int add_named_manifest(SignatureCollection *collection, const char *name) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *manifest = NULL;
+        int r = read_signature_json(collection, REGISTRY_MANIFEST, name, &manifest, &error);
+
+        return r < 0 ? note_unreadable(collection, "signatures", r, &error)
+                     : add_manifest_signatures(collection, manifest);
+}
+
+/* Entries of another type are attestations, lists of what is in the image, and the like. */
+static int add_referrers(SignatureCollection *collection, const json_t *index) {
+        const json_t *item;
+        size_t i, n = 0;
+
+        json_array_foreach(json_object_get(index, "manifests"), i, item) {
+                const char *type = document_string(item, "artifactType");
+                OciDescriptor descriptor = { 0 };
+                int r;
+
+                if (!may_have_signatures(type))
+                        continue;
+                if (++n > REFERRERS_MAX) {
+                        collection->set->is_cut = true;
+                        return 0;
+                }
+                if (oci_descriptor_parse(item, &descriptor, NULL) < 0)
+                        continue;
+                r = add_named_manifest(collection, descriptor.digest);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- registries ---- */
+
+/* A registry without the API has the list as an index with a tag. */
+static int add_fetched_referrers(SignatureCollection *collection, const char *digest) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *index = NULL;
+        char tag[TAG_SIZE];
+        int r = read_signature_json(collection, REGISTRY_REFERRERS, digest, &index, NULL);
+
+        if (r >= 0 && json_is_array(json_object_get(index, "manifests")))
+                return add_referrers(collection, index);
+        if (r == -ENOMEM)
+                return r;
+        json_decref(index);
+        index = NULL;
+        (void) snprintf(tag, sizeof(tag), "sha256-%s", digest_hex(digest));
+        r = read_signature_json(collection, REGISTRY_MANIFEST, tag, &index, &error);
+        return r < 0 ? note_unreadable(collection, "signatures", r, &error)
+                     : add_referrers(collection, index);
+}
+
+int signatures_collect_fetched(FetcherPool *fetchers, uint32_t endpoint, const char *const *digests,
+                               SignatureSet *set, Error *ret_note) {
+        SignatureCollection collection = { .fetchers = fetchers,
+                                           .endpoint = endpoint,
+                                           .digests = digests,
+                                           .set = set,
+                                           .note = ret_note };
+
+        for (; *digests; digests++) {
+                char tag[TAG_SIZE];
+                int r;
+
+                (void) snprintf(tag, sizeof(tag), "sha256-%s.sig", digest_hex(*digests));
+                r = add_named_manifest(&collection, tag);
+                if (r >= 0)
+                        r = add_fetched_referrers(&collection, *digests);
+                if (r < 0)
+                        return r;
+                collection.endpoint = endpoint;
+        }
+        return 0;
+}
+
+/* ---- archives ---- */
+
+/* An index may be that of several platforms, or a list of referrers. */
+static int add_archived_entry(SignatureCollection *collection, const json_t *item) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *json = NULL;
+        OciDescriptor descriptor = { 0 };
+        int r;
+
+        if (oci_descriptor_parse(item, &descriptor, NULL) < 0)
+                return 0;
+        r = read_signature_json(collection, REGISTRY_MANIFEST, descriptor.digest, &json, &error);
+        if (r < 0)
+                return note_unreadable(collection, "signatures", r, &error);
+        return media_type_is_index(descriptor.media_type)
+                       ? add_referrers(collection, json)
+                       : add_manifest_signatures(collection, json);
+}
+
+int signatures_collect_archived(const ImageArchive *archive, const char *const *digests,
+                                SignatureSet *set, Error *ret_note) {
+        SignatureCollection collection = {
+                .archive = archive, .digests = digests, .set = set, .note = ret_note
+        };
+        cleanup_free char *text = NULL;
+        cleanup_json json_t *index = NULL;
+        const json_t *item;
+        size_t length, i;
+
+        if (!image_archive_find(archive, "index.json") ||
+            image_archive_read(archive, "index.json", MANIFEST_SIZE_MAX, &text, &length, NULL) <
+                    0 ||
+            document_parse(text, length, &index, NULL) < 0)
+                return 0;
+        json_array_foreach(json_object_get(index, "manifests"), i, item) {
+                int r = add_archived_entry(&collection, item);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

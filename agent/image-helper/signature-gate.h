@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Lets in the images that meet the policy of signatures: when they arrive, and again when the
+ * policy has changed. What was found is kept in the store (signature-store.h). */
+
+#include "agent/image-helper/catalog.h"
+#include "agent/image-helper/fetcher-pool.h"
+#include "agent/image-helper/pull-settings.h"
+#include "agent/image-helper/store.h"
+
+/* The registry that an image is pulled from. */
+typedef struct PulledFrom {
+        FetcherPool *fetchers;
+        uint32_t endpoint; /* that had the manifest */
+        int secret;        /* whose credentials it took, as FetchedDocument has it */
+} PulledFrom;
+
+/* For an image of a registry: its documents have been fetched and verified, its layers have not.
+ * 0; -EKEYREJECTED with a message; or another -errno. */
+int signature_gate_pass_pulled(const PullSettings *settings, const PullReference *reference,
+                               const CatalogImage *image, const PulledFrom *from, Store *store,
+                               Error *reterr);
+
+/* For an image of an archive. Likewise. */
+int signature_gate_pass_archived(const PullSettings *settings, const CatalogImage *image,
+                                 const ImageArchive *archive, Store *store, Error *reterr);
+
+/* For an image of the store, with the signatures that were stored; if they do not suffice, with
+ * those that the registry of the reference has. Drops privileges. Prints the digest as a pull does.
+ * Likewise. */
+int signature_gate_check_stored(const char *reference, const char *digest,
+                                const PullSettings *settings, Store *store, Error *reterr);

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image-helper/signature-store.h"
+
+#include "agent/image-helper/document.h"
+#include "common/base64.h"
+#include "common/checksummed.h"
+
+enum {
+        SIGNATURES_BYTES_MAX = 8 * 1024 * 1024,
+        VERIFIED_BYTES_MAX = 64 * 1024,
+        FINGERPRINTS_MAX = 32, /* policies that an image has passed; the oldest is dropped */
+        SECRETS_MAX = 100,     /* of one repository; the oldest is dropped */
+        PATH_SIZE = 96
+};
+
+static void signature_path(const char *directory, const char *digest, char ret[static PATH_SIZE]) {
+        (void) snprintf(ret, PATH_SIZE, "%s/%s.json", directory, digest_hex(digest));
+}
+
+static int read_stored_json(const Store *store, const char *path, size_t max_bytes, json_t **ret) {
+        cleanup_free char *text = NULL;
+        int r = checksummed_read_at(store_fd(store), path, max_bytes, &text);
+
+        if (r >= 0)
+                r = document_parse(text, strlen(text), ret, NULL);
+        return r == -ENOMEM || r >= 0 ? r : -ENOENT;
+}
+
+/* ---- signatures ---- */
+
+static json_t *base64_to_json(const void *data, size_t length) {
+        cleanup_free char *text = malloc((length + 2) / 3 * 4 + 1);
+
+        if (!text)
+                return NULL;
+        base64_encode(data, length, text);
+        return json_string(text);
+}
+
+static json_t *signature_to_json(const SigstoreSignature *signature) {
+        json_t *document = base64_to_json(signature->document, signature->length);
+
+        return signature->signature ? json_pack("{s:o, s:s}", "payload", document, "signature",
+                                                signature->signature)
+                                    : json_pack("{s:o}", "bundle", document);
+}
+
+int signature_store_write(Store *store, const char *digest, const char *index_digest,
+                          const SignatureSet *set, Error *reterr) {
+        cleanup_json json_t *items = json_array(), *json = NULL;
+        cleanup_free char *text = NULL;
+        char path[PATH_SIZE];
+
+        for (size_t i = 0; i < set->n; i++)
+                if (json_array_append_new(items, signature_to_json(&set->items[i])) < 0)
+                        return -ENOMEM;
+        json = json_pack("{s:i, s:s*, s:O}", "version", 1, "indexDigest",
+                         index_digest && index_digest[0] ? index_digest : NULL, "signatures",
+                         items);
+        text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        signature_path("signatures", digest, path);
+        return text ? store_write_record(store, path, text, reterr) : -ENOMEM;
+}
+
+static int read_stored_signature(const json_t *item, SignatureSet *set) {
+        const char *signature = document_string(item, "signature");
+        const char *text = document_string(item, signature ? "payload" : "bundle");
+        cleanup_free char *document = NULL;
+        size_t length = 0;
+        int r = text ? base64_decode(text, &document, &length) : -EBADMSG;
+
+        return r < 0 ? r : signature_set_add(set, document, length, signature);
+}
+
+int signature_store_read(const Store *store, const char *digest, char ret_index[DIGEST_SIZE],
+                         SignatureSet *ret) {
+        cleanup_json json_t *json = NULL;
+        const char *index_digest;
+        const json_t *item;
+        char path[PATH_SIZE];
+        size_t i;
+        int r;
+
+        signature_path("signatures", digest, path);
+        r = read_stored_json(store, path, SIGNATURES_BYTES_MAX, &json);
+        if (r < 0)
+                return r;
+        index_digest = document_string(json, "indexDigest");
+        ret_index[0] = '\0';
+        if (index_digest)
+                (void) digest_parse(index_digest, ret_index);
+        json_array_foreach(json_object_get(json, "signatures"), i, item) {
+                r = read_stored_signature(item, ret);
+                if (r == -ENOMEM)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- what was verified ---- */
+
+/* The newest is the last. */
+static json_t *add_fingerprint(const json_t *before, const char *fingerprint) {
+        json_t *passed = json_array();
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach(before, i, item)
+                if (json_is_string(item) && !streq_ptr(json_string_value(item), fingerprint))
+                        (void) json_array_append(passed, (json_t *) (uintptr_t) item);
+        if (fingerprint)
+                (void) json_array_append_new(passed, json_string(fingerprint));
+        while (json_array_size(passed) > FINGERPRINTS_MAX)
+                (void) json_array_remove(passed, 0);
+        return passed;
+}
+
+/* The repositories that it was pulled from: {"node": true}, or {"secrets": ["<hash>", …]}. */
+static int add_access(json_t *access, const VerifiedUpdate *update) {
+        json_t *entry = json_object_get(access, update->repository), *secrets;
+        const json_t *item;
+        size_t i;
+
+        if (json_is_true(json_object_get(entry, "node")))
+                return 0;
+        if (!update->secret_hash)
+                return json_object_set_new(access, update->repository,
+                                           json_pack("{s:b}", "node", 1));
+        if (!json_is_array(json_object_get(entry, "secrets")) &&
+            json_object_set_new(access, update->repository, json_pack("{s:[]}", "secrets")) < 0)
+                return -1;
+        secrets = json_object_get(json_object_get(access, update->repository), "secrets");
+        json_array_foreach(secrets, i, item)
+                if (streq_ptr(json_string_value(item), update->secret_hash))
+                        return 0;
+        while (json_array_size(secrets) >= SECRETS_MAX)
+                (void) json_array_remove(secrets, 0);
+        return json_array_append_new(secrets, json_string(update->secret_hash));
+}
+
+static json_t *update_verified(const json_t *before, const VerifiedUpdate *update) {
+        const json_t *known = json_object_get(before, "access");
+        cleanup_json json_t *access = known ? json_deep_copy(known) : NULL;
+
+        if (update->repository) {
+                if (!access)
+                        access = json_object();
+                if (!access || add_access(access, update) < 0)
+                        return NULL;
+        }
+        return json_pack("{s:i, s:O*, s:O*, s:o}", "version", 1, "origin", update->origin, "access",
+                         access, "passed",
+                         add_fingerprint(json_object_get(before, "passed"), update->fingerprint));
+}
+
+int verified_write(Store *store, const char *digest, const VerifiedUpdate *update, Error *reterr) {
+        cleanup_json json_t *before = NULL, *after = NULL;
+        cleanup_free char *text = NULL;
+        char path[PATH_SIZE];
+        int r;
+
+        signature_path("verified", digest, path);
+        r = read_stored_json(store, path, VERIFIED_BYTES_MAX, &before);
+        if (r == -ENOMEM)
+                return r;
+        after = update_verified(before, update);
+        if (!after)
+                return -ENOMEM;
+        if (json_equal(before, after))
+                return 0;
+        text = json_dumps(after, JSON_COMPACT);
+        return text ? store_write_record(store, path, text, reterr) : -ENOMEM;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The "signedIdentity" of containers-policy.json(5): which name a signature must have been made
+ * for. */
+
+#include "common/error.h"
+
+#include <jansson.h>
+
+/* 'identity' is the object of the policy, valid as the agent has checked it; 'image' the complete
+ * reference that the pod names; 'reference' what was signed, NULL if the signature names no image.
+ * 0; -EKEYREJECTED with a message; -ENOMEM.
+ *
+ * A signature without a name (cosign 3 signs only a digest) is accepted by matchRepository, and by
+ * matchRepoDigestOrExact for an image that the pod names by its digest. */
+int signed_identity_check(const json_t *identity, const char *image, const char *reference,
+                          Error *reterr);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether the policy of signatures lets an image of the store run. mainstay-image verifies it when
+ * it arrives, and records in verified/<digest>.json where it came from and which policies it has
+ * passed; at a start only that is compared. */
+
+#include "agent/image/image-store-private.h"
+
+#include "agent/image/image-record.h"
+#include "agent/image/pull-settings.h"
+#include "common/checksummed.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <limits.h>
+
+enum {
+        VERIFIED_BYTES_MAX = 64 * 1024,
+        VERIFIED_PATH_SIZE = 96
+};
+
+#define cleanup_json cleanup_with(json_decrefp)
+
+/* Where an image is from, with what the strings belong to. */
+typedef struct FoundOrigin {
+        ImageOrigin origin;
+        char *path;       /* of an archive that is there */
+        json_t *verified; /* what mainstay-image recorded; NULL: nothing */
+} FoundOrigin;
+
+static void found_origin_done(FoundOrigin *found) {
+        free(found->path);
+        json_decref(found->verified);
+        *found = (FoundOrigin){ 0 };
+}
+
+/* An image without a record, or with a damaged one, has passed nothing. */
+json_t *image_verified_load(const ImageStore *store, const char *digest) {
+        cleanup_free char *text = NULL;
+        char path[VERIFIED_PATH_SIZE];
+
+        if (!image_digest_is_valid(digest))
+                return NULL;
+        (void) snprintf(path, sizeof(path), "verified/%.64s.json", digest + strlen("sha256:"));
+        if (checksummed_read_at(store->images_fd, path, VERIFIED_BYTES_MAX, &text) < 0)
+                return NULL;
+        return json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+}
+
+static char *resolve_archive_path(const ImageStore *store, const char *file) {
+        cleanup_free char *path = path_join(store->preload_path, file);
+        char *resolved = path ? realpath(path, NULL) : NULL;
+
+        return resolved ? resolved : TAKE_PTR(path);
+}
+
+/* The archive that has it; where it came from when it was brought; a registry. */
+static int find_image_origin(const ImageStore *store, const char *reference, const char *digest,
+                             FoundOrigin *ret) {
+        const Archive *archive = NULL;
+        const ArchivedImage *image =
+                archive_set_find(&store->preload.archives, reference, &archive);
+        const json_t *origin;
+        const char *transport;
+
+        ret->verified = image_verified_load(store, digest);
+        if (image && streq(image->digest, digest)) {
+                ret->path = resolve_archive_path(store, archive->file);
+                ret->origin = (ImageOrigin){ image->transport, ret->path };
+                return ret->path ? 0 : -ENOMEM;
+        }
+        origin = json_object_get(ret->verified, "origin");
+        transport = json_string_value(json_object_get(origin, "transport"));
+        ret->origin = (ImageOrigin){ transport ? transport : "docker",
+                                     json_string_value(json_object_get(origin, "path")) };
+        return 0;
+}
+
+static bool has_passed(const json_t *verified, const json_t *demand) {
+        const char *fingerprint = json_string_value(json_object_get(demand, "fingerprint"));
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach(json_object_get(verified, "passed"), i, item)
+                if (streq_ptr(json_string_value(item), fingerprint))
+                        return true;
+        return false;
+}
+
+int image_admission_check(ImageStore *store, const char *reference, const char *digest,
+                          Error *reterr) {
+        cleanup_with(found_origin_done) FoundOrigin found = { 0 };
+        cleanup_json json_t *demand = NULL;
+        int r = find_image_origin(store, reference, digest, &found);
+
+        if (r >= 0)
+                r = image_policy_demand(&store->policy, &found.origin, reference, &demand, reterr);
+        if (r < 0)
+                return r;
+        return !demand || has_passed(found.verified, demand);
+}
+
+int image_admission_check_pull(ImageStore *store, const char *reference, Error *reterr) {
+        cleanup_json json_t *demand = NULL;
+
+        return image_policy_demand(&store->policy, &(ImageOrigin){ "docker", NULL }, reference,
+                                   &demand, reterr);
+}
+
+int image_admission_open_settings(ImageStore *store, const ImageJob *job, Error *reterr) {
+        cleanup_with(found_origin_done) FoundOrigin found = { .origin = { "docker", NULL } };
+        cleanup_json json_t *demand = NULL;
+        bool is_pull = job->reference && !job->is_check;
+        int r = is_pull ? 0 : find_image_origin(store, job->policy_reference, job->digest, &found);
+
+        if (r >= 0)
+                r = image_policy_demand(&store->policy, &found.origin, job->policy_reference,
+                                        &demand, reterr);
+        if (r < 0)
+                return r;
+        return pull_settings_open(
+                store->config, job->policy_reference, job->auths,
+                &(PullDemand){ .document = demand,
+                               .origin = &found.origin,
+                               .is_offline = job->is_offline || found.origin.path });
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image/image-policy.h"
+
+#include "common/base64.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/hash.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+enum {
+        POLICY_BYTES_MAX = 4 * 1024 * 1024,
+        KEY_BYTES_MAX = 64 * 1024
+};
+
+#define cleanup_json cleanup_with(json_decrefp)
+
+void image_policy_done(ImagePolicy *policy) {
+        json_decref(policy->document);
+        error_done(&policy->error);
+        policy->document = NULL;
+        policy->error = ERROR_NULL;
+        policy->is_read = false;
+}
+
+/* ---- the file ---- */
+
+static bool is_same_time(const struct timespec *a, const struct timespec *b) {
+        return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static bool is_policy_unchanged(const ImagePolicy *policy, const struct stat *st) {
+        return policy->is_read && policy->stamp.device == st->st_dev &&
+               policy->stamp.inode == st->st_ino && policy->stamp.size == st->st_size &&
+               is_same_time(&policy->stamp.mtime, &st->st_mtim) &&
+               is_same_time(&policy->stamp.ctime, &st->st_ctim);
+}
+
+static void read_policy_file(ImagePolicy *policy, const struct stat *st) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        int r;
+
+        image_policy_done(policy);
+        r = read_file_at(AT_FDCWD, policy->path, POLICY_BYTES_MAX, &text, &length);
+        if (r >= 0)
+                r = signature_policy_parse(text, length, &policy->document, &policy->error);
+        if (r < 0 && !policy->error.message)
+                (void) error_setf(&policy->error, -r, "%s", strerror(-r));
+        policy->stamp.device = st->st_dev;
+        policy->stamp.inode = st->st_ino;
+        policy->stamp.size = st->st_size;
+        policy->stamp.mtime = st->st_mtim;
+        policy->stamp.ctime = st->st_ctim;
+        policy->is_read = true;
+}
+
+/* 1: there is one; 0: there is not, and need not be; -EKEYREJECTED. */
+static int load_policy(ImagePolicy *policy, Error *reterr) {
+        struct stat st;
+
+        if (stat(policy->path, &st) < 0) {
+                if (errno == ENOENT && !policy->is_required)
+                        return 0;
+                return error_setf(reterr, EKEYREJECTED, "%s: %s", policy->path, strerror(errno));
+        }
+        if (!is_policy_unchanged(policy, &st))
+                read_policy_file(policy, &st);
+        if (policy->document)
+                return 1;
+        return error_setf(reterr, EKEYREJECTED, "%s: %s", policy->path,
+                          strna(policy->error.message));
+}
+
+/* ---- keys ---- */
+
+static int add_key(json_t *keys, const char *name, const char *pem, Error *reterr) {
+        json_t *key = json_pack("{s:s, s:s}", "name", name, "pem", pem);
+
+        if (!key)
+                return error_setf(reterr, EKEYREJECTED, "%s is not a public key in PEM", name);
+        return json_array_append_new(keys, key) < 0 ? -ENOMEM : 0;
+}
+
+static int add_key_file(json_t *keys, const char *path, Error *reterr) {
+        cleanup_free char *pem = NULL;
+        size_t length;
+        int r = read_file_at(AT_FDCWD, path, KEY_BYTES_MAX, &pem, &length);
+
+        if (r < 0)
+                return error_setf(reterr, EKEYREJECTED, "%s: %s", path, strerror(-r));
+        return add_key(keys, path, pem, reterr);
+}
+
+static int add_key_data(json_t *keys, const char *text, Error *reterr) {
+        cleanup_free char *pem = NULL;
+        size_t length;
+        int r = base64_decode(text, &pem, &length);
+
+        if (r < 0)
+                return r == -ENOMEM ? r : error_setf(reterr, EKEYREJECTED, "keyData is not base64");
+        return add_key(keys, "keyData", pem, reterr);
+}
+
+/* A string or a list of strings. */
+static int add_keys(json_t *keys, const json_t *value,
+                    int (*add)(json_t *keys, const char *text, Error *reterr), Error *reterr) {
+        const json_t *item;
+        size_t i;
+
+        if (json_is_string(value))
+                return add(keys, json_string_value(value), reterr);
+        json_array_foreach(value, i, item) {
+                int r = add(keys, json_string_value(item), reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int read_rule_keys(const json_t *rule, json_t *keys, Error *reterr) {
+        static const struct {
+                const char *name;
+                int (*add)(json_t *keys, const char *text, Error *reterr);
+        } members[] = { { "keyPath", add_key_file },
+                        { "keyPaths", add_key_file },
+                        { "keyData", add_key_data },
+                        { "keyDatas", add_key_data } };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(members); i++)
+                r = add_keys(keys, json_object_get(rule, members[i].name), members[i].add, reterr);
+        return r;
+}
+
+/* ---- demands ---- */
+
+static bool needs_no_key(const json_t *rule) {
+        static const char *const names[] = { "fulcio",
+                                             "pki",
+                                             "rekorPublicKeyPath",
+                                             "rekorPublicKeyPaths",
+                                             "rekorPublicKeyData",
+                                             "rekorPublicKeyDatas" };
+
+        for (size_t i = 0; i < N_ELEMENTS(names); i++)
+                if (json_object_get(rule, names[i]))
+                        return true;
+        return false;
+}
+
+static int add_sigstore_rule(const json_t *rule, const ImageOrigin *origin, const char *place,
+                             json_t *requirements, Error *reterr) {
+        cleanup_json json_t *keys = json_array();
+        json_t *requirement;
+        int r;
+
+        if (needs_no_key(rule))
+                return error_setf(reterr, EKEYREJECTED,
+                                  "certificates and logs (fulcio, pki, rekor) are not supported, "
+                                  "only keys");
+        if (streq(origin->transport, "docker-archive"))
+                return error_setf(
+                        reterr, EKEYREJECTED,
+                        "an archive of 'docker save' lacks signatures: use an OCI layout");
+        r = read_rule_keys(rule, keys, reterr);
+        if (r < 0)
+                return r;
+        requirement = json_pack("{s:s, s:O, s:O*}", "rule", place, "keys", keys, "identity",
+                                json_object_get(rule, "signedIdentity"));
+        return json_array_append_new(requirements, requirement) < 0 ? -ENOMEM : 0;
+}
+
+static int add_rule(const json_t *rule, const ImageOrigin *origin, const char *place,
+                    json_t *requirements, Error *reterr) {
+        const char *type = json_string_value(json_object_get(rule, "type"));
+
+        if (streq(type, "insecureAcceptAnything"))
+                return 0;
+        if (streq(type, "sigstoreSigned"))
+                return add_sigstore_rule(rule, origin, place, requirements, reterr);
+        if (streq(type, "reject"))
+                return error_setf(reterr, EKEYREJECTED, "reject");
+        return error_setf(reterr, EKEYREJECTED, "%s is not supported, only sigstoreSigned", type);
+}
+
+static int add_rules(const ImagePolicy *policy, const json_t *rules, const ImageOrigin *origin,
+                     const char *place, json_t *requirements, Error *reterr) {
+        const json_t *rule;
+        size_t i;
+
+        json_array_foreach(rules, i, rule) {
+                cleanup_free char *whole = NULL;
+                int r;
+
+                if (asprintf(&whole, "%s: %s[%zu]", policy->path, place, i) < 0) {
+                        whole = NULL;
+                        return -ENOMEM;
+                }
+                r = add_rule(rule, origin, whole, requirements, reterr);
+                if (r < 0)
+                        return r == -ENOMEM ? r : error_prefixf(reterr, r, "%s", whole);
+        }
+        return 0;
+}
+
+/* Changes with whatever the verdict depends on. */
+static int set_fingerprint(json_t *demand) {
+        cleanup_free char *text = json_dumps(demand, JSON_COMPACT | JSON_SORT_KEYS);
+        char fingerprint[SHA256_HEX_SIZE];
+
+        if (!text)
+                return -ENOMEM;
+        sha256_hex(text, strlen(text), fingerprint);
+        return json_object_set_new(demand, "fingerprint", json_string(fingerprint)) < 0 ? -ENOMEM
+                                                                                        : 0;
+}
+
+static int find_demand(ImagePolicy *policy, const ImageOrigin *origin, const char *reference,
+                       json_t **ret, Error *reterr) {
+        cleanup_json json_t *demand = NULL, *requirements = json_array();
+        cleanup_free char *place = NULL;
+        const json_t *rules;
+        int r = load_policy(policy, reterr);
+
+        if (r <= 0)
+                return r;
+        r = signature_policy_find(policy->document, origin, reference, &rules, &place);
+        if (r >= 0)
+                r = add_rules(policy, rules, origin, place, requirements, reterr);
+        if (r < 0 || json_array_size(requirements) == 0)
+                return r;
+        demand = json_pack("{s:s, s:s, s:O}", "reference", reference, "transport",
+                           origin->transport, "requirements", requirements);
+        r = demand ? set_fingerprint(demand) : -ENOMEM;
+        if (r >= 0)
+                *ret = TAKE_PTR(demand);
+        return r;
+}
+
+int image_policy_demand(ImagePolicy *policy, const ImageOrigin *origin, const char *reference,
+                        json_t **ret, Error *reterr) {
+        int r;
+
+        *ret = NULL;
+        r = find_demand(policy, origin, reference, ret, reterr);
+        return r == -EKEYREJECTED ? error_prefixf(reterr, r, "SignatureValidationFailed") : r;
+}

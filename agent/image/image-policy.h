@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The policy file, and what it demands of an image. The file is read again when it has changed; the
+ * keys that it names are read each time. */
+
+#include "agent/image/signature-policy.h"
+
+#include <sys/types.h>
+
+typedef struct ImagePolicy {
+        const char *path; /* borrowed */
+        bool is_required; /* a missing file is an error, not the permission of everything */
+        bool is_read;
+        struct {
+                dev_t device;
+                ino_t inode;
+                off_t size;
+                struct timespec mtime, ctime;
+        } stamp;          /* of the file that was read */
+        json_t *document; /* NULL: invalid */
+        Error error;      /* why it is */
+} ImagePolicy;
+
+void image_policy_done(ImagePolicy *policy);
+
+/* What an image must meet under the name that a pod gives it. 0 with a document for mainstay-image
+ * (image-helper/signature-check.h), which the caller frees, or with NULL if any image is accepted;
+ * -EKEYREJECTED with a message, "SignatureValidationFailed: …", if no image is, or the policy
+ * cannot be read; -ENOMEM. */
+int image_policy_demand(ImagePolicy *policy, const ImageOrigin *origin, const char *reference,
+                        json_t **ret, Error *reterr);

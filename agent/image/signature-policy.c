@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image/signature-policy.h"
+
+#include "common/cleanup.h"
+#include "common/strv.h"
+
+#include <stdint.h>
+
+#define cleanup_json cleanup_with(json_decrefp)
+
+/* ---- reading ---- */
+
+/* The members that an object may have, and their types. */
+typedef struct PolicyMember {
+        const char *name;
+        enum {
+                MEMBER_STRING,
+                MEMBER_STRINGS,
+                MEMBER_OBJECT
+        } type;
+        bool is_key; /* one of those of which there must be exactly one */
+} PolicyMember;
+
+typedef struct PolicyKind {
+        const char *name;
+        const PolicyMember *members;
+        size_t n_members;
+        bool needs_key;
+} PolicyKind;
+
+#define KIND(name, members, needs_key) \
+        { name, members, N_ELEMENTS(members), needs_key }
+
+static const PolicyMember no_members[] = { { "type", MEMBER_STRING, false } };
+static const PolicyMember gpg_members[] = {
+        { "type", MEMBER_STRING, false },   { "keyType", MEMBER_STRING, false },
+        { "keyPath", MEMBER_STRING, true }, { "keyPaths", MEMBER_STRINGS, true },
+        { "keyData", MEMBER_STRING, true }, { "signedIdentity", MEMBER_OBJECT, false },
+};
+static const PolicyMember sigstore_members[] = {
+        { "type", MEMBER_STRING, false },
+        { "keyPath", MEMBER_STRING, true },
+        { "keyPaths", MEMBER_STRINGS, true },
+        { "keyData", MEMBER_STRING, true },
+        { "keyDatas", MEMBER_STRINGS, true },
+        { "fulcio", MEMBER_OBJECT, true },
+        { "pki", MEMBER_OBJECT, true },
+        { "rekorPublicKeyPath", MEMBER_STRING, false },
+        { "rekorPublicKeyPaths", MEMBER_STRINGS, false },
+        { "rekorPublicKeyData", MEMBER_STRING, false },
+        { "rekorPublicKeyDatas", MEMBER_STRINGS, false },
+        { "signedIdentity", MEMBER_OBJECT, false },
+};
+static const PolicyKind requirement_kinds[] = {
+        KIND("insecureAcceptAnything", no_members, false),
+        KIND("reject", no_members, false),
+        KIND("signedBy", gpg_members, true),
+        KIND("signedBaseLayer", no_members, false),
+        KIND("sigstoreSigned", sigstore_members, true),
+};
+
+/* What is marked as a key is required here. */
+static const PolicyMember reference_members[] = { { "type", MEMBER_STRING, false },
+                                                  { "dockerReference", MEMBER_STRING, true } };
+static const PolicyMember repository_members[] = { { "type", MEMBER_STRING, false },
+                                                   { "dockerRepository", MEMBER_STRING, true } };
+static const PolicyMember remap_members[] = { { "type", MEMBER_STRING, false },
+                                              { "prefix", MEMBER_STRING, false },
+                                              { "signedPrefix", MEMBER_STRING, false } };
+static const PolicyKind identity_kinds[] = {
+        KIND("matchExact", no_members, false),
+        KIND("matchRepoDigestOrExact", no_members, false),
+        KIND("matchRepository", no_members, false),
+        KIND("exactReference", reference_members, true),
+        KIND("exactRepository", repository_members, true),
+        KIND("remapIdentity", remap_members, false),
+};
+
+static const char *get_string(const json_t *object, const char *key) {
+        return json_string_value(json_object_get(object, key));
+}
+
+static const PolicyKind *find_policy_kind(const char *name, const PolicyKind *kinds, size_t n) {
+        for (size_t i = 0; name && i < n; i++)
+                if (streq(kinds[i].name, name))
+                        return &kinds[i];
+        return NULL;
+}
+
+static const PolicyMember *find_policy_member(const PolicyKind *kind, const char *name) {
+        for (size_t i = 0; i < kind->n_members; i++)
+                if (streq(kind->members[i].name, name))
+                        return &kind->members[i];
+        return NULL;
+}
+
+static int check_member_type(const json_t *value, const PolicyMember *member, Error *reterr) {
+        const json_t *item;
+        size_t i;
+
+        if (member->type == MEMBER_STRING &&
+            (!json_is_string(value) || !json_string_value(value)[0]))
+                return error_setf(reterr, EINVAL, "%s must be a string", member->name);
+        if (member->type == MEMBER_OBJECT && !json_is_object(value))
+                return error_setf(reterr, EINVAL, "%s must be an object", member->name);
+        if (member->type != MEMBER_STRINGS)
+                return 0;
+        if (json_array_size(value) == 0)
+                return error_setf(reterr, EINVAL, "%s must be a list that is not empty",
+                                  member->name);
+        json_array_foreach(value, i, item)
+                if (!json_is_string(item) || !json_string_value(item)[0])
+                        return error_setf(reterr, EINVAL, "%s[%zu] must be a string", member->name,
+                                          i);
+        return 0;
+}
+
+static int check_key_members(const PolicyKind *kind, unsigned n_keys, Error *reterr) {
+        cleanup_free char *list = NULL;
+
+        if (!kind->needs_key || n_keys == 1)
+                return 0;
+        for (size_t i = 0; i < kind->n_members; i++) {
+                char *before = list;
+
+                if (!kind->members[i].is_key)
+                        continue;
+                if (asprintf(&list, "%s%s%s", strna(before), before ? ", " : "",
+                             kind->members[i].name) < 0)
+                        list = NULL;
+                free(before);
+        }
+        return error_setf(reterr, EINVAL, "%s needs exactly one of %s", kind->name, strna(list));
+}
+
+/* An object whose "type" is one of the kinds, with the members of that. */
+static int check_policy_object(const json_t *object, const PolicyKind *kinds, size_t n_kinds,
+                               Error *reterr) {
+        const char *type = get_string(object, "type"), *key;
+        const PolicyKind *kind = find_policy_kind(type, kinds, n_kinds);
+        const json_t *value;
+        unsigned n_keys = 0;
+        int r;
+
+        if (!json_is_object(object))
+                return error_setf(reterr, EINVAL, "must be an object");
+        if (!kind)
+                return type ? error_setf(reterr, EINVAL, "type: '%.64s' is unknown", type)
+                            : error_setf(reterr, EINVAL, "type is missing");
+        json_object_foreach((json_t *) (uintptr_t) object, key, value) {
+                const PolicyMember *member = find_policy_member(kind, key);
+
+                if (!member)
+                        return error_setf(reterr, EINVAL, "'%.64s' is not a member of %s", key,
+                                          kind->name);
+                r = check_member_type(value, member, reterr);
+                if (r < 0)
+                        return r;
+                n_keys += member->is_key;
+        }
+        return check_key_members(kind, n_keys, reterr);
+}
+
+static int check_signed_identity(const json_t *identity, Error *reterr) {
+        int r;
+
+        if (!identity)
+                return 0;
+        r = check_policy_object(identity, identity_kinds, N_ELEMENTS(identity_kinds), reterr);
+        if (r >= 0 && streq(get_string(identity, "type"), "remapIdentity") &&
+            (!get_string(identity, "prefix") || !get_string(identity, "signedPrefix")))
+                r = error_setf(reterr, EINVAL, "remapIdentity needs prefix and signedPrefix");
+        return r < 0 ? error_prefixf(reterr, r, "signedIdentity") : 0;
+}
+
+static int check_rule_list(const json_t *list, Error *reterr) {
+        const json_t *item;
+        size_t i;
+
+        if (!json_is_array(list))
+                return error_setf(reterr, EINVAL, "must be a list of requirements");
+        if (json_array_size(list) == 0)
+                return error_setf(reterr, EINVAL, "must have at least one requirement");
+        json_array_foreach(list, i, item) {
+                int r = check_policy_object(item, requirement_kinds, N_ELEMENTS(requirement_kinds),
+                                            reterr);
+
+                if (r >= 0)
+                        r = check_signed_identity(json_object_get(item, "signedIdentity"), reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "[%zu]", i);
+        }
+        return 0;
+}
+
+/* Paths are compared with those of archives, which are absolute. */
+static int check_scope(const char *transport, const char *scope, Error *reterr) {
+        bool is_path = streq(transport, "oci") || streq(transport, "oci-archive") ||
+                       streq(transport, "dir");
+
+        if (!scope[0])
+                return 0;
+        if (streq(transport, "docker-archive"))
+                return error_setf(reterr, EINVAL, "the only scope of docker-archive is \"\"");
+        if (is_path && (scope[0] != '/' || streq(scope, "/")))
+                return error_setf(reterr, EINVAL, "must be an absolute path, and not '/'");
+        if (streq(transport, "docker") && strchr(scope, '*') &&
+            (strncmp(scope, "*.", 2) != 0 || strchr(scope + 1, '*') || strchr(scope, '/')))
+                return error_setf(reterr, EINVAL, "'*' is followed by a domain: *.example.com");
+        return 0;
+}
+
+static int check_transport(const char *name, const json_t *scopes, Error *reterr) {
+        const json_t *list;
+        const char *scope;
+
+        if (!json_is_object(scopes))
+                return error_setf(reterr, EINVAL, "transports.%.64s: must be an object", name);
+        json_object_foreach((json_t *) (uintptr_t) scopes, scope, list) {
+                int r = check_scope(name, scope, reterr);
+
+                if (r < 0)
+                        return error_prefixf(reterr, r, "transports.%.64s.\"%.256s\"", name, scope);
+                r = check_rule_list(list, reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "transports.%.64s.\"%.256s\"", name, scope);
+        }
+        return 0;
+}
+
+static int check_transports(const json_t *transports, Error *reterr) {
+        const json_t *scopes;
+        const char *name;
+
+        if (transports && !json_is_object(transports))
+                return error_setf(reterr, EINVAL, "transports must be an object");
+        json_object_foreach((json_t *) (uintptr_t) transports, name, scopes) {
+                int r = check_transport(name, scopes, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int check_policy(const json_t *policy, Error *reterr) {
+        const json_t *list = json_object_get(policy, "default");
+        const json_t *value;
+        const char *key;
+        int r;
+
+        if (!json_is_object(policy))
+                return error_setf(reterr, EINVAL, "must be an object");
+        json_object_foreach((json_t *) (uintptr_t) policy, key, value)
+                if (!streq(key, "default") && !streq(key, "transports"))
+                        return error_setf(reterr, EINVAL, "'%.64s' is unknown", key);
+        if (!list)
+                return error_setf(reterr, EINVAL, "default is missing");
+        r = check_rule_list(list, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "default");
+        return check_transports(json_object_get(policy, "transports"), reterr);
+}
+
+int signature_policy_parse(const char *text, size_t length, json_t **ret, Error *reterr) {
+        cleanup_json json_t *policy = NULL;
+        json_error_t error;
+        int r;
+
+        policy = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+        if (!policy)
+                return error_setf(reterr, EINVAL, "line %d, column %d: %s", error.line,
+                                  error.column, error.text);
+        r = check_policy(policy, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(policy);
+        return 0;
+}
+
+/* ---- finding ---- */
+
+static int add_parents(char ***scopes, const char *name) {
+        cleanup_free char *copy = strdup(name);
+        char *slash;
+
+        if (!copy)
+                return -ENOMEM;
+        do {
+                if (strv_append(scopes, copy) < 0)
+                        return -ENOMEM;
+                slash = strrchr(copy, '/');
+                if (slash)
+                        *slash = '\0';
+        } while (slash && copy[0]);
+        return 0;
+}
+
+static int add_domains(char ***scopes, const char *name) {
+        char host[256];
+        const char *dot = host;
+
+        (void) snprintf(host, sizeof(host), "%.*s", (int) MIN(strcspn(name, "/:"), (size_t) 255),
+                        name);
+        while ((dot = strchr(dot, '.'))) {
+                dot++;
+                if (strv_appendf(scopes, "*.%s", dot) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* "example.com/app:1" and "example.com/app@sha256:…"; a tag beside a digest says nothing. */
+static int find_registry_scopes(const char *reference, char ***scopes) {
+        const char *at = strchr(reference, '@'), *path = strchr(reference, '/');
+        cleanup_free char *name = strdup(reference);
+        size_t n = path ? (size_t) (path - reference) : 0;
+
+        if (!name)
+                return -ENOMEM;
+        n += strcspn(name + n, ":@");
+        name[n] = '\0';
+        if (strv_appendf(scopes, "%s%s", name, at ? at : reference + n) < 0 ||
+            add_parents(scopes, name) < 0)
+                return -ENOMEM;
+        return add_domains(scopes, name);
+}
+
+static int find_archive_scopes(const char *path, const char *reference, char ***scopes) {
+        if (strv_appendf(scopes, "%s:%s", path, reference) < 0)
+                return -ENOMEM;
+        return add_parents(scopes, path);
+}
+
+/* The scopes of an image, the most specific one first; "" is the transport's default. */
+static int find_scopes(const ImageOrigin *origin, const char *reference, char ***scopes) {
+        int r = 0;
+
+        if (streq(origin->transport, "docker"))
+                r = find_registry_scopes(reference, scopes);
+        else if (streq(origin->transport, "oci-archive"))
+                r = find_archive_scopes(strna(origin->path), reference, scopes);
+        return r < 0 ? r : strv_append(scopes, "");
+}
+
+int signature_policy_find(const json_t *policy, const ImageOrigin *origin, const char *reference,
+                          const json_t **ret_requirements, char **ret_place) {
+        const json_t *lists =
+                json_object_get(json_object_get(policy, "transports"), origin->transport);
+        cleanup_strv char **scopes = NULL;
+        int r = find_scopes(origin, reference, &scopes);
+
+        if (r < 0)
+                return r;
+        strv_foreach(scope, scopes) {
+                *ret_requirements = json_object_get(lists, *scope);
+                if (!*ret_requirements)
+                        continue;
+                return asprintf(ret_place, "transports.%s.\"%s\"", origin->transport, *scope) < 0
+                               ? -ENOMEM
+                               : 0;
+        }
+        *ret_requirements = json_object_get(policy, "default");
+        *ret_place = strdup("default");
+        return *ret_place ? 0 : -ENOMEM;
+}

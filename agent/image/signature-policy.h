@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The signature policy of the node, containers-policy.json(5): which images may run, and by which
+ * keys they must be signed. The policy is the administrator's; signatures are foreign and are read
+ * by mainstay-image only. */
+
+#include "common/error.h"
+
+#include <jansson.h>
+
+/* Reads a policy, strictly: what is unknown, missing or there twice makes it invalid. 0, or -EINVAL
+ * with a message that names the place; the caller frees the document. Pure. */
+int signature_policy_parse(const char *text, size_t length, json_t **ret, Error *reterr);
+
+/* Where an image comes from. */
+typedef struct ImageOrigin {
+        const char *transport; /* "docker", "docker-archive", "oci-archive" */
+        const char *path;      /* of the archive; NULL for "docker" */
+} ImageOrigin;
+
+/* The list of requirements that apply to an image, the most specific one: for its reference, a
+ * prefix of that, a domain ("*.example.com"), its transport, or the default. 'ret_place' is the
+ * name of the list in messages, memory of the caller's. 0 or -ENOMEM. Pure. */
+int signature_policy_find(const json_t *policy, const ImageOrigin *origin, const char *reference,
+                          const json_t **ret_requirements, char **ret_place);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Public keys in PEM by GnuTLS, of the kinds that sign images: ECDSA on the curve P-256 with
+ * SHA-256, and Ed25519. */
+
+#include "common/error.h"
+#include "common/macros.h"
+
+typedef struct PublicKey PublicKey;
+
+/* Reads one SubjectPublicKeyInfo in PEM ("-----BEGIN PUBLIC KEY-----"). 0, or -EINVAL with a
+ * message; -ENOMEM. */
+int public_key_parse(const char *pem, PublicKey **ret, Error *reterr);
+
+/* Whether the signature of the bytes is by this key: ECDSA in DER, Ed25519 in 64 bytes. */
+bool public_key_verify(const PublicKey *key, const void *data, size_t length, const void *signature,
+                       size_t signature_length);
+
+PublicKey *public_key_free(PublicKey *key);
+DEFINE_CLEANUP(PublicKey *, public_key_free)

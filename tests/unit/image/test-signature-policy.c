@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image/signature-policy.h"
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+#include <errno.h>
+
+#define cleanup_json cleanup_with(json_decrefp)
+
+#define HEX    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define REJECT "[{\"type\":\"reject\"}]"
+#define ACCEPT "[{\"type\":\"insecureAcceptAnything\"}]"
+#define SIGNED "[{\"type\":\"sigstoreSigned\",\"keyPath\":\"/k\"}]"
+
+static const char policy_text[] = "{\"default\":" REJECT ",\"transports\":{"
+                                  "\"docker\":{"
+                                  "\"example.com\":" ACCEPT ","
+                                  "\"example.com/team\":" SIGNED ","
+                                  "\"example.com/team/app\":" REJECT ","
+                                  "\"example.com/team/app:1\":" ACCEPT ","
+                                  "\"example.com/team/app@sha256:" HEX "\":" SIGNED ","
+                                  "\"example.com:5000\":" SIGNED ","
+                                  "\"docker.io/library/busybox\":" ACCEPT ","
+                                  "\"localhost:5000/a/b\":" SIGNED ","
+                                  "\"*.example.org\":" SIGNED ","
+                                  "\"*.deep.example.org\":" ACCEPT ","
+                                  "\"*.org\":" REJECT "},"
+                                  "\"oci-archive\":{"
+                                  "\"\":" SIGNED ","
+                                  "\"/srv/images\":" ACCEPT ","
+                                  "\"/srv/images/a.tar\":" REJECT ","
+                                  "\"/srv/images/a.tar:example.com/app:1\":" SIGNED "},"
+                                  "\"docker-archive\":{\"\":" ACCEPT "},"
+                                  "\"unknown-transport\":{\"x\":" ACCEPT "}}}";
+
+#define DOCKER(scope) "transports.docker.\"" scope "\""
+#define OCI(scope)    "transports.oci-archive.\"" scope "\""
+
+TEST(the_most_specific_scope_of_an_image_applies)
+{
+        static const struct {
+                const char *transport, *path, *reference, *place, *type;
+        } cases[] = {
+                { "docker", NULL, "example.com/x:1", DOCKER("example.com"),
+                  "insecureAcceptAnything" },
+                { "docker", NULL, "example.com/a/b/c:1", DOCKER("example.com"),
+                  "insecureAcceptAnything" },
+                { "docker", NULL, "example.com/team/x:1", DOCKER("example.com/team"),
+                  "sigstoreSigned" },
+                { "docker", NULL, "example.com/team/x/y:1", DOCKER("example.com/team"),
+                  "sigstoreSigned" },
+                { "docker", NULL, "example.com/team/app:2", DOCKER("example.com/team/app"),
+                  "reject" },
+                { "docker", NULL, "example.com/team/app:1", DOCKER("example.com/team/app:1"),
+                  "insecureAcceptAnything" },
+                { "docker", NULL, "example.com/team/app@sha256:" HEX,
+                  DOCKER("example.com/team/app@sha256:" HEX), "sigstoreSigned" },
+                { "docker", NULL, "example.com/team/app:1@sha256:" HEX,
+                  DOCKER("example.com/team/app@sha256:" HEX), "sigstoreSigned" },
+                { "docker", NULL, "example.com/team/x@sha256:" HEX, DOCKER("example.com/team"),
+                  "sigstoreSigned" },
+                { "docker", NULL, "example.com/team/app/sub:1", DOCKER("example.com/team/app"),
+                  "reject" },
+                { "docker", NULL, "example.com/team/apple:1", DOCKER("example.com/team"),
+                  "sigstoreSigned" },
+                { "docker", NULL, "example.com/teams/app:1", DOCKER("example.com"),
+                  "insecureAcceptAnything" },
+                { "docker", NULL, "example.com:5000/team/x:1", DOCKER("example.com:5000"),
+                  "sigstoreSigned" },
+                { "docker", NULL, "example.com:5001/team/x:1", "default", "reject" },
+                { "docker", NULL, "docker.io/library/busybox:latest",
+                  DOCKER("docker.io/library/busybox"), "insecureAcceptAnything" },
+                { "docker", NULL, "docker.io/library/alpine:latest", "default", "reject" },
+                { "docker", NULL, "localhost:5000/a/b:1", DOCKER("localhost:5000/a/b"),
+                  "sigstoreSigned" },
+                { "docker", NULL, "localhost:5000/a/c:1", "default", "reject" },
+                { "docker", NULL, "a.example.org/x:1", DOCKER("*.example.org"), "sigstoreSigned" },
+                { "docker", NULL, "a.b.example.org/x:1", DOCKER("*.example.org"),
+                  "sigstoreSigned" },
+                { "docker", NULL, "a.example.org:5000/x:1", DOCKER("*.example.org"),
+                  "sigstoreSigned" },
+                { "docker", NULL, "a.deep.example.org/x:1", DOCKER("*.deep.example.org"),
+                  "insecureAcceptAnything" },
+                { "docker", NULL, "example.org/x:1", DOCKER("*.org"), "reject" },
+                { "docker", NULL, "notexample.org/x:1", DOCKER("*.org"), "reject" },
+                { "docker", NULL, "org/x:1", "default", "reject" },
+                { "docker", NULL, "[2001:db8::1]:5000/x:1", "default", "reject" },
+                { "oci-archive", "/srv/other/a.tar", "example.com/app:1", OCI(""),
+                  "sigstoreSigned" },
+                { "oci-archive", "/srv/images/b.tar", "example.com/app:1", OCI("/srv/images"),
+                  "insecureAcceptAnything" },
+                { "oci-archive", "/srv/images/sub/b.tar", "example.com/app:1", OCI("/srv/images"),
+                  "insecureAcceptAnything" },
+                { "oci-archive", "/srv/images/a.tar", "example.com/app:2", OCI("/srv/images/a.tar"),
+                  "reject" },
+                { "oci-archive", "/srv/images/a.tar", "example.com/app:1",
+                  OCI("/srv/images/a.tar:example.com/app:1"), "sigstoreSigned" },
+                { "oci-archive", "/srv/images2/a.tar", "example.com/app:1", OCI(""),
+                  "sigstoreSigned" },
+                { "docker-archive", "/srv/images/a.tar", "example.com/app:1",
+                  "transports.docker-archive.\"\"", "insecureAcceptAnything" },
+                { "oci", "/srv/images", "example.com/app:1", "default", "reject" },
+        };
+        cleanup_json json_t *policy = NULL;
+        cleanup_error Error error = ERROR_NULL;
+
+        EXPECT_EQ(signature_policy_parse(policy_text, strlen(policy_text), &policy, &error), 0);
+        EXPECT_STREQ(error.message, NULL);
+        REQUIRE(policy);
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                const ImageOrigin origin = { cases[i].transport, cases[i].path };
+                cleanup_free char *place = NULL;
+                const json_t *rules = NULL;
+
+                EXPECT_EQ(
+                        signature_policy_find(policy, &origin, cases[i].reference, &rules, &place),
+                        0);
+                EXPECT_STREQ(place, cases[i].place);
+                EXPECT_STREQ(json_string_value(json_object_get(json_array_get(rules, 0), "type")),
+                             cases[i].type);
+        }
+}
+
+#define SIGSTORE(members) "{\"default\":[{\"type\":\"sigstoreSigned\"," members "}]}"
+#define IDENTITY(members) SIGSTORE("\"keyPath\":\"/k\",\"signedIdentity\":{" members "}")
+#define SCOPE(transport, scope) \
+        "{\"default\":" REJECT ",\"transports\":{\"" transport "\":{\"" scope "\":" ACCEPT "}}}"
+
+TEST(a_policy_that_is_understood_whole_is_valid)
+{
+        static const char *const texts[] = {
+                "{\"default\":" ACCEPT "}",
+                "{\"default\":" REJECT ",\"transports\":{}}",
+                SIGSTORE("\"keyPath\":\"/k\""),
+                SIGSTORE("\"keyPaths\":[\"/k\",\"/l\"]"),
+                SIGSTORE("\"keyData\":\"eA==\""),
+                SIGSTORE("\"keyDatas\":[\"eA==\"]"),
+                SIGSTORE("\"fulcio\":{\"caPath\":\"/x\"},\"rekorPublicKeyPath\":\"/y\""),
+                IDENTITY("\"type\":\"matchExact\""),
+                IDENTITY("\"type\":\"matchRepoDigestOrExact\""),
+                IDENTITY("\"type\":\"matchRepository\""),
+                IDENTITY("\"type\":\"exactReference\",\"dockerReference\":\"a/b:1\""),
+                IDENTITY("\"type\":\"exactRepository\",\"dockerRepository\":\"a/b\""),
+                IDENTITY("\"type\":\"remapIdentity\",\"prefix\":\"a\",\"signedPrefix\":\"b\""),
+                "{\"default\":[{\"type\":\"signedBy\",\"keyType\":\"GPGKeys\",\"keyPath\":\"/"
+                "k\"}]}",
+                SCOPE("docker", "*.example.com"),
+                SCOPE("oci", "/srv"),
+                SCOPE("docker-archive", ""),
+                SCOPE("atomic", "x"),
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(texts); i++) {
+                cleanup_json json_t *policy = NULL;
+                cleanup_error Error error = ERROR_NULL;
+
+                EXPECT_EQ(signature_policy_parse(texts[i], strlen(texts[i]), &policy, &error), 0);
+                EXPECT_STREQ(error.message, NULL);
+        }
+}
+
+TEST(an_invalid_policy_is_refused_with_the_place)
+{
+        static const struct {
+                const char *text, *message;
+        } cases[] = {
+                { "", "line 1, column 0: '[' or '{' expected near end of file" },
+                { "{\n\"default\":\n]", "line 3, column 1: unexpected token near ']'" },
+                { "{\"default\":[],\"default\":[]}",
+                  "line 1, column 23: duplicate object key near '\"default\"'" },
+                { "[]", "must be an object" },
+                { "{}", "default is missing" },
+                { "{\"default\":{}}", "default: must be a list of requirements" },
+                { "{\"default\":[]}", "default: must have at least one requirement" },
+                { "{\"default\":[1]}", "default: [0]: must be an object" },
+                { "{\"default\":[{}]}", "default: [0]: type is missing" },
+                { "{\"default\":[{\"type\":\"accept\"}]}",
+                  "default: [0]: type: 'accept' is unknown" },
+                { "{\"default\":[{\"type\":\"reject\",\"x\":1}]}",
+                  "default: [0]: 'x' is not a member of reject" },
+                { "{\"default\":" ACCEPT ",\"x\":1}", "'x' is unknown" },
+                { "{\"default\":" ACCEPT ",\"transports\":[]}", "transports must be an object" },
+                { "{\"default\":" ACCEPT ",\"transports\":{\"docker\":[]}}",
+                  "transports.docker: must be an object" },
+                { "{\"default\":" ACCEPT ",\"transports\":{\"docker\":{\"a\":[]}}}",
+                  "transports.docker.\"a\": must have at least one requirement" },
+                { "{\"default\":[{\"type\":\"sigstoreSigned\"}]}",
+                  "default: [0]: sigstoreSigned needs exactly one of keyPath, keyPaths, keyData, "
+                  "keyDatas, fulcio, pki" },
+                { SIGSTORE("\"keyPath\":\"/k\",\"keyData\":\"eA==\""),
+                  "default: [0]: sigstoreSigned needs exactly one of keyPath, keyPaths, keyData, "
+                  "keyDatas, fulcio, pki" },
+                { SIGSTORE("\"keyPath\":1"), "default: [0]: keyPath must be a string" },
+                { SIGSTORE("\"keyPaths\":[]"),
+                  "default: [0]: keyPaths must be a list that is not empty" },
+                { SIGSTORE("\"keyPaths\":[\"/k\",1]"),
+                  "default: [0]: keyPaths[1] must be a string" },
+                { SIGSTORE("\"fulcio\":true"), "default: [0]: fulcio must be an object" },
+                { IDENTITY("\"type\":\"matchAnything\""),
+                  "default: [0]: signedIdentity: type: 'matchAnything' is unknown" },
+                { IDENTITY("\"type\":\"exactReference\""),
+                  "default: [0]: signedIdentity: exactReference needs exactly one of "
+                  "dockerReference" },
+                { IDENTITY("\"type\":\"matchExact\",\"dockerReference\":\"a\""),
+                  "default: [0]: signedIdentity: 'dockerReference' is not a member of matchExact" },
+                { IDENTITY("\"type\":\"remapIdentity\",\"prefix\":\"a\""),
+                  "default: [0]: signedIdentity: remapIdentity needs prefix and signedPrefix" },
+                { SCOPE("oci-archive", "images"),
+                  "transports.oci-archive.\"images\": must be an absolute path, and not '/'" },
+                { SCOPE("oci", "/"),
+                  "transports.oci.\"/\": must be an absolute path, and not '/'" },
+                { SCOPE("docker-archive", "/srv"),
+                  "transports.docker-archive.\"/srv\": the only scope of docker-archive is \"\"" },
+                { SCOPE("docker", "a*.example.com"), "transports.docker.\"a*.example.com\": '*' is "
+                                                     "followed by a domain: *.example.com" },
+                { SCOPE("docker", "*.example.com/x"), "transports.docker.\"*.example.com/x\": '*' "
+                                                      "is followed by a domain: *.example.com" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_json json_t *policy = NULL;
+                cleanup_error Error error = ERROR_NULL;
+
+                EXPECT_EQ(signature_policy_parse(cases[i].text, strlen(cases[i].text), &policy,
+                                                 &error),
+                          -EINVAL);
+                EXPECT_STREQ(error.message, cases[i].message);
+        }
+}
