@@ -8,7 +8,6 @@
 
 #include "agent/image-helper/confine.h"
 #include "agent/image-helper/parent-check.h"
-#include "agent/image-helper/registry-client.h"
 #include "agent/image-helper/safe-message.h"
 #include "common/cleanup.h"
 #include "common/curl-library.h"
@@ -83,7 +82,7 @@ static void serve_fetch_request(RegistryClient *registry, int queue, const Fetch
         size_t endpoint = 0;
 
         reply.r = registry_client_get(registry,
-                                      &(RegistryObject){ .is_blob = request->is_blob,
+                                      &(RegistryObject){ .kind = request->kind,
                                                          .name = request->name,
                                                          .first = request->first,
                                                          .from = request->from,

@@ -5,7 +5,7 @@
  * nothing but the network, and write into the descriptor that came with the request. Their output
  * is untrusted: the requester checks the digest. */
 
-#include "agent/image-helper/endpoint.h"
+#include "agent/image-helper/registry-client.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,7 +25,7 @@ typedef struct FetcherPool {
 typedef struct FetchRequest {
         uint32_t id;
         uint32_t first; /* the endpoint to try first */
-        bool is_blob;
+        RegistryObjectKind kind;
         char name[FETCH_NAME_SIZE]; /* tag or digest */
         uint64_t from;              /* bytes that the descriptor has already */
         uint64_t size_max;

@@ -8,6 +8,7 @@
 #include "agent/image-helper/registry-client.h"
 
 #include "agent/image-helper/document.h"
+#include "agent/image-helper/image-delta.h"
 #include "agent/image-helper/parent-check.h"
 #include "agent/image-helper/registry-token.h"
 #include "common/back-off.h"
@@ -185,7 +186,7 @@ static int refuse_registry_response(RegistryTransfer *transfer, const TransportR
         transfer->fault = TRANSPORT_BAD_RESPONSE;
         if (reply->status == 404)
                 return error_setf(reterr, ENOENT, "%s '%s' does not exist in repository '%s'%s",
-                                  object->is_blob ? "blob" : "image", object->name,
+                                  object->kind == REGISTRY_BLOB ? "blob" : "image", object->name,
                                   transfer->endpoint->repository, words);
         if (reply->status == 429 || reply->status >= 500 || reply->status == 408) {
                 transfer->fault = TRANSPORT_INTERRUPTED;
@@ -245,9 +246,9 @@ static int send_registry_request(RegistryTransfer *transfer, const char *url, bo
                         .user = shows_password ? credential->user : NULL,
                         .password = shows_password ? credential->password : NULL,
                         .bearer = is_own && !shows_password ? bearer_of(transfer) : NULL,
-                        .accept = object->is_blob ? NULL : ACCEPT_MANIFESTS,
+                        .accept = object->kind == REGISTRY_BLOB ? NULL : ACCEPT_MANIFESTS,
                         .from = transfer->have,
-                        .without_range = transfer->without_range || !object->is_blob,
+                        .without_range = transfer->without_range || object->kind != REGISTRY_BLOB,
                         .body_max = object->size_max,
                         .on_data = on_registry_data,
                         .userdata = transfer,
@@ -256,14 +257,18 @@ static int send_registry_request(RegistryTransfer *transfer, const char *url, bo
 }
 
 static int attempt_transfer(RegistryTransfer *transfer, Error *reterr) {
+        static const char *const kind_paths[] = { [REGISTRY_MANIFEST] = "manifests",
+                                                  [REGISTRY_BLOB] = "blobs",
+                                                  [REGISTRY_REFERRERS] = "referrers" };
         const RegistryObject *object = transfer->object;
         unsigned redirects = 0;
         char *url;
         int r;
 
-        if (asprintf(&url, "%s/v2/%s/%s/%s", transfer->endpoint->origin,
-                     transfer->endpoint->repository, object->is_blob ? "blobs" : "manifests",
-                     object->name) < 0)
+        if (asprintf(&url, "%s/v2/%s/%s/%s%s", transfer->endpoint->origin,
+                     transfer->endpoint->repository, kind_paths[object->kind], object->name,
+                     object->kind == REGISTRY_REFERRERS ? "?artifactType=" ARTIFACT_TYPE_DELTA
+                                                        : "") < 0)
                 return -ENOMEM;
         transfer->tokens = 0;
         transfer->retry_after_sec = UINT64_MAX;
@@ -302,6 +307,8 @@ static void sleep_before_retry(uint64_t usec) {
 }
 
 static bool is_worth_retrying(const RegistryTransfer *transfer, int r) {
+        if (transfer->object->kind == REGISTRY_REFERRERS)
+                return false;
         if (r == -EAGAIN)
                 return transfer->retry_after_sec == UINT64_MAX ||
                        transfer->retry_after_sec <= RETRY_WAIT_MAX_SEC;

@@ -15,8 +15,14 @@ int registry_client_new(const Endpoints *endpoints, RegistryClient **ret);
 RegistryClient *registry_client_free(RegistryClient *registry);
 DEFINE_CLEANUP(RegistryClient *, registry_client_free)
 
+typedef enum RegistryObjectKind {
+        REGISTRY_MANIFEST,
+        REGISTRY_BLOB,
+        REGISTRY_REFERRERS, /* an index of the deltas of an image; optional, so not retried */
+} RegistryObjectKind;
+
 typedef struct RegistryObject {
-        bool is_blob;     /* else a manifest */
+        RegistryObjectKind kind;
         const char *name; /* a digest; of a manifest also a tag */
         size_t first;     /* the endpoint to try first */
         uint64_t from;    /* bytes that we have already */

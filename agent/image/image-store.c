@@ -287,6 +287,13 @@ static bool settle_image_request(ImageStore *store) {
         return false;
 }
 
+void image_store_resolve_job_requests(ImageStore *store, const ImageJob *job) {
+        for (ImageRequest *request = store->requests; request; request = request->next)
+                if (request->job == job)
+                        request->job = NULL;
+        image_store_settle_requests(store);
+}
+
 void image_store_settle_requests(ImageStore *store) {
         while (settle_image_request(store))
                 ;

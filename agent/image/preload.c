@@ -139,6 +139,8 @@ int preload_scan_directory(ImageStore *store) {
 
         if (r >= 0)
                 r = archive_set_scan(&store->preload.archives, fd);
+        if (r > 0)
+                archive_set_retry_deltas(&store->preload.archives);
         if (r < 0)
                 return log_warning_errno(r, "Cannot read '%s'; keeping the known image archives",
                                          store->preload_path);
