@@ -184,8 +184,8 @@ int images_export(const Options *options, char *const *names, size_t n) {
 
 /* ---- diff ---- */
 
-/* Of an image or an archive, as mainstay-image distinguishes them: a path starts with '/' or '.'. 1:
- * it is an archive. */
+/* Of an image or an archive, as mainstay-image distinguishes them: a path starts with '/' or '.'.
+ * 1: it is an archive. */
 static int qualify_input(const char *word, char **ret) {
         bool is_file = access(word, F_OK) >= 0, is_plain = word[0] != '/' && word[0] != '.';
 

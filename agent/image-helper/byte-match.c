@@ -132,8 +132,7 @@ static int match_all_blocks(const BlockTable *table, Matching *matching) {
                 }
                 if (matching->n_new - at == table->block)
                         break;
-                hash = roll_hash(table, hash, matching->new[at],
-                                 matching->new[at + table->block]);
+                hash = roll_hash(table, hash, matching->new[at], matching->new[at + table->block]);
                 at++;
         }
         return 0;

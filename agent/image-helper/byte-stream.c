@@ -27,9 +27,9 @@ struct ByteStream {
         bool is_raw;             /* the archive is without members: its blocks are read directly */
         bool is_empty;           /* and decompresses nothing */
         ByteStream *below;
-        Gunzip *gunzip;  /* decompresses 'below'; NULL: an archive does, or nothing */
-        TarPatch *patch; /* applies 'below', the operations of a delta, to its base */
-        const char *header;  /* 'below' starts with it, and what follows is read; or NULL */
+        Gunzip *gunzip;     /* decompresses 'below'; NULL: an archive does, or nothing */
+        TarPatch *patch;    /* applies 'below', the operations of a delta, to its base */
+        const char *header; /* 'below' starts with it, and what follows is read; or NULL */
         size_t header_length;
         size_t n_unread; /* bytes of the block that were only peeked at */
         int fd;

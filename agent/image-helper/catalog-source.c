@@ -36,8 +36,8 @@ static int check_archive_layer(void *userdata, const CatalogBlob *blob, Error *r
 static int open_left_out_layer(Catalog *catalog, const CatalogBlob *blob, ByteStream **ret,
                                Error *reterr) {
         close_fd(catalog->blob_fd);
-        catalog->blob_fd = catalog->store ? store_open_blob_to_read(catalog->store, blob->digest)
-                                          : -ENOENT;
+        catalog->blob_fd =
+                catalog->store ? store_open_blob_to_read(catalog->store, blob->digest) : -ENOENT;
         if (catalog->blob_fd < 0)
                 return error_setf(reterr, ENOENT, "is neither in the delta nor in the store");
         return byte_stream_new_blob(catalog->blob_fd, blob->size, -EBADF, ret);

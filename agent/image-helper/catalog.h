@@ -34,13 +34,14 @@ typedef struct CatalogImage {
         CatalogBlob *layers; /* lowest first, as many as DiffIDs */
         CatalogBlob *delta;  /* as many, what a delta has instead; without a digest where it has
                                 nothing. NULL: it is not from a delta (image-delta.h) */
-        char base_config[DIGEST_SIZE]; /* of a delta: the configuration of the image it is based on */
+        char base_config[DIGEST_SIZE]; /* of a delta: the configuration of the image it is based on
+                                        */
 } CatalogImage;
 
 typedef struct Catalog {
         const ImageArchive *source; /* borrowed */
-        const Store *store; /* for layers that a delta leaves out; borrowed */
-        int blob_fd;        /* of the last such layer that was opened */
+        const Store *store;         /* for layers that a delta leaves out; borrowed */
+        int blob_fd;                /* of the last such layer that was opened */
         CatalogImage *images;
         size_t n_images;
         const CatalogImage *chosen; /* image whose layers are read; borrowed */

@@ -23,7 +23,7 @@ typedef enum ClaimKind {
 } ClaimKind;
 
 typedef struct Claim {
-        char *name; /* owned if the entry's name is another */
+        char *name; /* owned: a whiteout's differs from the entry's */
         const ScannedEntry *entry;
         const uint8_t *data; /* of the layer */
         size_t layer, order; /* of a layer the last counts; a whiteout comes before all others */
@@ -35,7 +35,7 @@ typedef struct Claims {
         size_t n;
 } Claims;
 
-static int compare_claims(const void *a, const void *b) {
+static int compare_name_claims(const void *a, const void *b) {
         const Claim *one = a, *other = b;
         int c = strcmp(one->name, other->name);
 
@@ -84,15 +84,14 @@ static int add_claim(Claims *claims, const DeltaLayer *layer, size_t number, siz
         if (kind == TAR_NAME_WHITEOUT)
                 r = asprintf(&claim.name, "%s%s%s", parent, parent[0] ? "/" : "", hidden);
         else
-                r = asprintf(&claim.name, "%s",
-                             kind == TAR_NAME_OPAQUE ? parent : entry->name);
+                r = asprintf(&claim.name, "%s", kind == TAR_NAME_OPAQUE ? parent : entry->name);
         if (r < 0)
                 return -ENOMEM;
         claims->items[claims->n++] = claim;
         return 0;
 }
 
-static int collect_claims(const DeltaLayer *layers, size_t n, Claims *ret) {
+static int collect_name_claims(const DeltaLayer *layers, size_t n, Claims *ret) {
         size_t total = 0;
 
         for (size_t i = 0; i < n; i++)
@@ -104,7 +103,7 @@ static int collect_claims(const DeltaLayer *layers, size_t n, Claims *ret) {
                 for (size_t k = 0; k < layers[i].scan.n; k++)
                         if (add_claim(ret, &layers[i], i, k) < 0)
                                 return -ENOMEM;
-        qsort(ret->items, ret->n, sizeof(*ret->items), compare_claims);
+        qsort(ret->items, ret->n, sizeof(*ret->items), compare_name_claims);
         return 0;
 }
 
@@ -133,8 +132,7 @@ static const Claim *find_claims(const Claims *claims, const char *name) {
 static bool directory_hides(const Claims *claims, const char *directory, size_t layer) {
         const Claim *claim = find_claims(claims, directory);
 
-        for (; claim && claim < claims->items + claims->n && streq(claim->name, directory);
-             claim++)
+        for (; claim && claim < claims->items + claims->n && streq(claim->name, directory); claim++)
                 if (claim->layer > layer && claim->kind != CLAIM_DIRECTORY)
                         return true;
         return false;
@@ -202,7 +200,7 @@ static int sort_files(DeltaFiles *files) {
 
 int delta_files_collect(const DeltaLayer *layers, size_t n, DeltaFiles *ret) {
         cleanup_with(claims_done) Claims claims = { 0 };
-        int r = collect_claims(layers, n, &claims);
+        int r = collect_name_claims(layers, n, &claims);
 
         if (r < 0)
                 return r;
@@ -247,8 +245,8 @@ const DeltaFile *delta_files_find_equal(const DeltaFiles *files, const char *has
 
 static const DeltaFile *find_by_name(const DeltaFiles *files, const char *name) {
         DeltaFile key = { .name = name }, *at = &key;
-        DeltaFile **found = bsearch(&at, files->by_name, files->n, sizeof(DeltaFile *),
-                                    compare_names);
+        DeltaFile **found =
+                bsearch(&at, files->by_name, files->n, sizeof(DeltaFile *), compare_names);
 
         return found ? *found : NULL;
 }

@@ -38,5 +38,4 @@ void delta_files_done(DeltaFiles *files);
 const DeltaFile *delta_files_find_equal(const DeltaFiles *files, const char *hash, uint64_t size);
 
 /* The file of that name; or, if it was moved, one of the same last component and a similar size. */
-const DeltaFile *delta_files_find_similar(const DeltaFiles *files, const char *name,
-                                          uint64_t size);
+const DeltaFile *delta_files_find_similar(const DeltaFiles *files, const char *name, uint64_t size);

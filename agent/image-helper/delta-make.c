@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The layers of both images are decompressed into unnamed files and mapped. A layer of the new image
- * that the old one has too is left out; another one is compared file by file with all files of the
- * old image, and included as it is where that takes fewer bytes. */
+/* The layers of both images are decompressed into unnamed files and mapped. A layer of the new
+ * image that the old one has too is left out; another one is compared file by file with all files
+ * of the old image, and included as it is where that takes fewer bytes. */
 
 #include "agent/image-helper/delta-make.h"
 
@@ -215,8 +215,8 @@ typedef struct FileComparison {
         Error *error;
 } FileComparison;
 
-static int write_matched_part(ByteMatchKind kind, uint64_t start, uint64_t size,
-                              uint64_t position, void *userdata) {
+static int write_matched_part(ByteMatchKind kind, uint64_t start, uint64_t size, uint64_t position,
+                              void *userdata) {
         const FileComparison *comparison = userdata;
         const DeltaFile *old = comparison->old;
         const uint8_t *new = comparison->new + start;
@@ -249,8 +249,8 @@ static int write_file(const DeltaMaker *maker, TarDiffWriter *writer, const Scan
                           write_matched_part, &comparison);
 }
 
-static int write_layer_diff(const DeltaMaker *maker, TarDiffWriter *writer,
-                            const DeltaLayer *layer, Error *reterr) {
+static int write_layer_diff(const DeltaMaker *maker, TarDiffWriter *writer, const DeltaLayer *layer,
+                            Error *reterr) {
         uint64_t at = 0;
         int r = 0;
 
@@ -352,8 +352,8 @@ static int make_parts(DeltaMaker *maker, Error *reterr) {
 static json_t *format_layer(const char *media_type, const char *digest, uint64_t size,
                             const char *content, const char *to) {
         return json_pack("{s:s, s:s, s:I, s:{s:s, s:s*}}", "mediaType", media_type, "digest",
-                         digest, "size", (json_int_t) size, "annotations",
-                         ANNOTATION_DELTA_CONTENT, content, ANNOTATION_DELTA_TO, to);
+                         digest, "size", (json_int_t) size, "annotations", ANNOTATION_DELTA_CONTENT,
+                         content, ANNOTATION_DELTA_TO, to);
 }
 
 static json_t *format_layers(const DeltaMaker *maker) {
@@ -361,15 +361,13 @@ static json_t *format_layers(const DeltaMaker *maker) {
         json_t *layers = json_array();
         int r;
 
-        r = json_array_append_new(layers, format_layer(image->manifest.media_type,
-                                                       image->manifest.digest,
-                                                       image->manifest.size, "image-manifest",
-                                                       NULL));
+        r = json_array_append_new(layers,
+                                  format_layer(image->manifest.media_type, image->manifest.digest,
+                                               image->manifest.size, "image-manifest", NULL));
         if (r >= 0)
-                r = json_array_append_new(layers, format_layer(image->config.media_type,
-                                                               image->config.digest,
-                                                               image->config.size, "image-config",
-                                                               NULL));
+                r = json_array_append_new(
+                        layers, format_layer(image->config.media_type, image->config.digest,
+                                             image->config.size, "image-config", NULL));
         for (size_t i = 0; r >= 0 && i < maker->n_parts; i++) {
                 const DeltaPart *part = &maker->parts[i];
 
@@ -393,9 +391,9 @@ static char *format_reused(const DeltaMaker *maker, bool by_diff_id) {
 
         for (size_t i = 0; i < maker->n_parts; i++)
                 if (maker->parts[i].fd < 0 &&
-                    json_array_append_new(list, json_string(by_diff_id
-                                                                    ? image->settings->diff_ids[i]
-                                                                    : image->layers[i].digest)) < 0)
+                    json_array_append_new(list,
+                                          json_string(by_diff_id ? image->settings->diff_ids[i]
+                                                                 : image->layers[i].digest)) < 0)
                         return NULL;
         return list ? json_dumps(list, JSON_COMPACT) : NULL;
 }
@@ -411,13 +409,13 @@ static int format_artifact(const DeltaMaker *maker, char **ret) {
         artifact = json_pack(
                 "{s:i, s:s, s:s, s:{s:s, s:s, s:i}, s:o, s:{s:s, s:s, s:I}, s:{s:s, s:s, s:s, s:s, "
                 "s:s}}",
-                "schemaVersion", 2, "mediaType", MANIFEST_TYPE, "artifactType",
-                ARTIFACT_TYPE_DELTA, "config", "mediaType", EMPTY_TYPE, "digest", empty, "size", 2,
-                "layers", format_layers(maker), "subject", "mediaType", new->manifest.media_type,
-                "digest", new->manifest.digest, "size", (json_int_t) new->manifest.size,
-                "annotations", ANNOTATION_DELTA_TARGET, new->manifest.digest,
-                ANNOTATION_DELTA_SOURCE, old->digest, ANNOTATION_DELTA_CONFIG, old->config.digest,
-                ANNOTATION_DELTA_REUSED, reused, ANNOTATION_DELTA_DIFF_ID, diff_ids);
+                "schemaVersion", 2, "mediaType", MANIFEST_TYPE, "artifactType", ARTIFACT_TYPE_DELTA,
+                "config", "mediaType", EMPTY_TYPE, "digest", empty, "size", 2, "layers",
+                format_layers(maker), "subject", "mediaType", new->manifest.media_type, "digest",
+                new->manifest.digest, "size", (json_int_t) new->manifest.size, "annotations",
+                ANNOTATION_DELTA_TARGET, new->manifest.digest, ANNOTATION_DELTA_SOURCE, old->digest,
+                ANNOTATION_DELTA_CONFIG, old->config.digest, ANNOTATION_DELTA_REUSED, reused,
+                ANNOTATION_DELTA_DIFF_ID, diff_ids);
         *ret = artifact ? json_dumps(artifact, JSON_COMPACT) : NULL;
         return *ret ? 0 : -ENOMEM;
 }
@@ -464,8 +462,8 @@ static int write_index(const DeltaMaker *maker, const char *artifact, int fd) {
         char digest[DIGEST_SIZE];
 
         digest_of(artifact, strlen(artifact), digest);
-        if (maker->new.name && json_object_set_new(annotations, ANNOTATION_NAME,
-                                                   json_string(maker->new.name)) < 0)
+        if (maker->new.name &&
+            json_object_set_new(annotations, ANNOTATION_NAME, json_string(maker->new.name)) < 0)
                 return -ENOMEM;
         index = json_pack("{s:i, s:s, s:[{s:s, s:s, s:s, s:I, s:O}]}", "schemaVersion", 2,
                           "mediaType", INDEX_TYPE, "manifests", "mediaType", MANIFEST_TYPE,
@@ -520,7 +518,7 @@ int delta_make(Store *store, const DeltaInput *old, const DeltaInput *new, int f
                 return r;
         if (!maker.new.image->manifest.member)
                 return error_setf(reterr, ENOTSUP,
-                                  "%s: an archive of 'docker save' has no manifest: use an OCI "
+                                  "%s: an archive of 'docker save' lacks a manifest: use an OCI "
                                   "archive",
                                   new->name);
         r = read_old_layers(&maker, reterr);

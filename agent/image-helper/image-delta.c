@@ -16,8 +16,9 @@ static bool has_content(const json_t *layer, const char *content) {
 static int get_delta_layers(const json_t *manifest, const json_t **ret, Error *reterr) {
         *ret = json_object_get(manifest, "layers");
         if (!json_is_array(*ret) || json_array_size(*ret) > DESCRIPTORS_MAX)
-                return error_setf(reterr, EBADMSG, "the delta's list of layers is missing or too "
-                                                   "long");
+                return error_setf(reterr, EBADMSG,
+                                  "the delta's list of layers is missing or too "
+                                  "long");
         return 0;
 }
 

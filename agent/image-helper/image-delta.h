@@ -20,7 +20,7 @@
  *                    others, such as cosign-signature, are ignored
  *
  * The old image is found by its configuration: unlike the manifest's, its digest stays the same
- * when the layers are compressed anew. */
+ * when the layers are compressed again. */
 
 #include "agent/image-helper/image-manifest.h"
 

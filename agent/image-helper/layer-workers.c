@@ -95,7 +95,9 @@ static int verify_layer_diff_id(const ImageUnpack *unpack, size_t i, ByteStream 
 
 static int unpack_or_drain_layer(const ImageUnpack *unpack, size_t i, int fd, LayerViewGate *gate,
                                  uint64_t *ret_size, Error *reterr) {
-        LayerView below = { .layers = unpack->stack + (unpack->n - i), .n_layers = i, .gate = gate };
+        LayerView below = { .layers = unpack->stack + (unpack->n - i),
+                            .n_layers = i,
+                            .gate = gate };
         LayerView base = { .layers = unpack->base.layers,
                            .n_layers = unpack->base.n,
                            .lookups = unpack->allowance ? &unpack->allowance->lookups : NULL };

@@ -30,8 +30,7 @@ static size_t repository_length(const char *reference) {
 
 static bool is_other_image_of_repository(const json_t *item, const char *reference,
                                          const char *digest) {
-        const char *name =
-                document_string(json_object_get(item, "annotations"), ANNOTATION_NAME);
+        const char *name = document_string(json_object_get(item, "annotations"), ANNOTATION_NAME);
         const char *own = document_string(item, "digest");
         size_t n = repository_length(reference);
 
@@ -87,8 +86,8 @@ static int fetch_referrers(RegistryPull *pull, json_t **ret, Error *reterr) {
 
 /* 1: the image has it now. 0: its base is missing. */
 static int try_delta(RegistryPull *pull, const json_t *item, Error *reterr) {
-        const char *base = document_string(json_object_get(item, "annotations"),
-                                           ANNOTATION_DELTA_CONFIG);
+        const char *base =
+                document_string(json_object_get(item, "annotations"), ANNOTATION_DELTA_CONFIG);
         cleanup_json json_t *artifact = NULL;
         OciDescriptor descriptor = { 0 };
         int r;

@@ -91,10 +91,9 @@ int pull_fetch_document(RegistryPull *pull, RegistryObjectKind kind, const char 
                         size_t max_bytes, char **ret, size_t *ret_length,
                         char media_type[static 128], Error *reterr) {
         cleanup_close int fd = memfd_create("document", MFD_CLOEXEC);
-        FetchRequest request = { .id = DOCUMENT_ID,
-                                 .kind = kind,
-                                 .size_max = max_bytes,
-                                 .first = pull->endpoint };
+        FetchRequest request = {
+                .id = DOCUMENT_ID, .kind = kind, .size_max = max_bytes, .first = pull->endpoint
+        };
         FetchReply reply;
         int r;
 
@@ -514,8 +513,8 @@ static void registry_pull_done(RegistryPull *pull) {
         catalog_image_done(&pull->image);
 }
 
-static int unpack_pulled_image(RegistryPull *pull, const ImageProvider *source,
-                               char *const *names, Error *reterr) {
+static int unpack_pulled_image(RegistryPull *pull, const ImageProvider *source, char *const *names,
+                               Error *reterr) {
         LayerDownloadFeed feed = { .fd = pull->fetchers.fd,
                                    .on_readable = on_fetch_reply,
                                    .on_tick = on_pull_tick,
@@ -528,8 +527,8 @@ static int unpack_pulled_image(RegistryPull *pull, const ImageProvider *source,
 }
 
 /* The delta is untrusted and optional: whatever is wrong with it, the layers are pulled. */
-static int unpack_without_delta(RegistryPull *pull, const ImageProvider *source,
-                                char *const *names, int why, const Error *error, Error *reterr) {
+static int unpack_without_delta(RegistryPull *pull, const ImageProvider *source, char *const *names,
+                                int why, const Error *error, Error *reterr) {
         cleanup_free char *message = format_safe_message(error, why), *text = NULL;
         int r;
 

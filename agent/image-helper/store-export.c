@@ -9,8 +9,8 @@
 
 #include <sys/stat.h>
 
-#define PATH_SIZE         128
-#define ANNOTATION_NAME   "org.opencontainers.image.ref.name"
+#define PATH_SIZE       128
+#define ANNOTATION_NAME "org.opencontainers.image.ref.name"
 
 static int write_blob(const Store *store, const char *digest, int fd, Error *reterr) {
         cleanup_close int from = -EBADF;

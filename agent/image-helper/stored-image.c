@@ -31,8 +31,8 @@ ImageProvider stored_image_provider(StoredImage *stored) {
 
 bool stored_image_has_blobs(const StoredImage *stored) {
         for (size_t i = 0; i < stored->image->settings->n_diff_ids; i++) {
-                cleanup_close int fd = store_open_blob_to_read(stored->store,
-                                                               stored->image->layers[i].digest);
+                cleanup_close int fd =
+                        store_open_blob_to_read(stored->store, stored->image->layers[i].digest);
 
                 if (fd < 0)
                         return false;

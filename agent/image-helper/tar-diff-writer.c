@@ -122,8 +122,7 @@ static int flush_pending(TarDiffWriter *writer, Error *reterr) {
         return n == 0 ? 0 : write_operation(writer, TAR_PATCH_DATA, n, writer->pending, reterr);
 }
 
-int tar_diff_writer_data(TarDiffWriter *writer, const uint8_t *data, uint64_t size,
-                         Error *reterr) {
+int tar_diff_writer_data(TarDiffWriter *writer, const uint8_t *data, uint64_t size, Error *reterr) {
         int r;
 
         if (writer->n_pending > 0 && writer->pending + writer->n_pending == data) {
@@ -136,8 +135,7 @@ int tar_diff_writer_data(TarDiffWriter *writer, const uint8_t *data, uint64_t si
         return r;
 }
 
-static int go_to_source(TarDiffWriter *writer, const char *path, uint64_t position,
-                        Error *reterr) {
+static int go_to_source(TarDiffWriter *writer, const char *path, uint64_t position, Error *reterr) {
         int r = flush_pending(writer, reterr);
 
         if (r >= 0 && !(writer->path && streq(writer->path, path))) {

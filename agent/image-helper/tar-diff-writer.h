@@ -13,8 +13,8 @@ typedef struct TarDiffWriter TarDiffWriter;
 /* Writes to 'fd', an empty file, which is borrowed. */
 int tar_diff_writer_new(int fd, TarDiffWriter **ret, Error *reterr);
 
-/* Operations. Bytes of 'data' must stay until the end: those that follow one another in memory become
- * one operation. All: 0 or -errno with a message. */
+/* Operations. Bytes of 'data' must stay until the end: those that follow one another in memory
+ * become one operation. All: 0 or -errno with a message. */
 int tar_diff_writer_data(TarDiffWriter *writer, const uint8_t *data, uint64_t size, Error *reterr);
 int tar_diff_writer_copy(TarDiffWriter *writer, const char *path, uint64_t position, uint64_t size,
                          Error *reterr);

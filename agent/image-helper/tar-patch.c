@@ -116,12 +116,22 @@ static int open_base_regular(const LayerView *view, const char *path) {
         return TAKE_FD(fd);
 }
 
-/* The path in the tar may lead through a symbolic link of a lower layer. */
+/* The directory's path in the tar may lead through a symbolic link of a lower layer. */
 static int open_base_resolved(const LayerView *view, const char *path) {
+        cleanup_free char *parent = NULL, *whole = NULL;
         char resolved[PATH_MAX];
-        int r = layer_view_resolve(view, path, resolved, NULL);
+        const char *base;
+        int r = tar_name_split(path, &parent, &base);
 
-        return r < 0 ? r : open_base_regular(view, resolved);
+        if (r >= 0)
+                r = layer_view_resolve(view, parent, resolved, NULL);
+        if (r < 0)
+                return r;
+        if (asprintf(&whole, "%s%s%s", resolved, resolved[0] ? "/" : "", base) < 0) {
+                whole = NULL;
+                return -ENOMEM;
+        }
+        return open_base_regular(view, whole);
 }
 
 /* The file that a container of the old image sees at the path; or one that a layer hides. */
@@ -144,8 +154,9 @@ static int open_patch_source(TarPatch *patch, uint64_t size, Error *reterr) {
 
         patch->fd = close_fd(patch->fd);
         if (size == 0 || size > TAR_NAME_LENGTH_MAX)
-                return error_setf(reterr, EBADMSG, "the delta names a file of the base with %llu "
-                                                   "bytes",
+                return error_setf(reterr, EBADMSG,
+                                  "the delta names a file of the base with %llu "
+                                  "bytes",
                                   (unsigned long long) size);
         r = read_patch_bytes(patch, patch->path, (size_t) size, reterr);
         if (r < 0)
@@ -189,8 +200,7 @@ static int read_patch_source(TarPatch *patch, uint8_t *to, size_t size, Error *r
 /* ---- operations ---- */
 
 /* Those that emit something are carried out later, block by block. */
-static int start_patch_operation(TarPatch *patch, uint8_t operation, uint64_t size,
-                                 Error *reterr) {
+static int start_patch_operation(TarPatch *patch, uint8_t operation, uint64_t size, Error *reterr) {
         switch ((TarPatchOperation) operation) {
         case TAR_PATCH_OPEN:
                 return open_patch_source(patch, size, reterr);

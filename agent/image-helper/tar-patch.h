@@ -14,9 +14,9 @@
  *     1 Open     its data is the relative path of a file in the old tars; it becomes the source, to
  *                be read from its start
  *     2 Copy     emits 'size' bytes of the source, and advances in it
- *     3 AddData  reads 'size' bytes of the source, adds them bytewise to its data, modulo 256, emits
- *                the sums, and advances in the source
- *     4 Seek     the source is read from the position 'size' on
+ *     3 AddData  reads 'size' bytes of the source, adds them bytewise to its data, modulo 256,
+ * emits the sums, and advances in the source 4 Seek     the source is read from the position 'size'
+ * on
  *
  * What is emitted is the new tar, bit by bit: headers and padding are Data. Only regular files are
  * sources, by their contents; of several old tars they are those of the directory into which the
@@ -33,9 +33,9 @@
 
 #include <sys/types.h>
 
-#define TAR_PATCH_HEADER      "tardf1\n\0"
-#define TAR_PATCH_OUTPUT_MAX  (UINT64_C(32) << 30)
-#define MEDIA_TYPE_TAR_DIFF   "application/vnd.tar-diff"
+#define TAR_PATCH_HEADER     "tardf1\n\0"
+#define TAR_PATCH_OUTPUT_MAX (UINT64_C(32) << 30)
+#define MEDIA_TYPE_TAR_DIFF  "application/vnd.tar-diff"
 
 enum {
         TAR_PATCH_HEADER_SIZE = 8,

@@ -196,9 +196,8 @@ static int add_scanned_entry(TarScan *scan, const uint8_t *header, const Extensi
         if (r >= 0)
                 r = tar_name_clean(name, &entry.name, NULL);
         if (r >= 0 && entry.kind == TAR_SCAN_LINK) {
-                r = extension->link
-                            ? set_text(&link, extension->link, strlen(extension->link))
-                            : set_text(&link, header + LINK, NAME_LENGTH);
+                r = extension->link ? set_text(&link, extension->link, strlen(extension->link))
+                                    : set_text(&link, header + LINK, NAME_LENGTH);
                 if (r >= 0)
                         r = tar_name_clean(link, &entry.link, NULL);
         }
@@ -225,7 +224,8 @@ int tar_scan(const uint8_t *data, uint64_t length, TarScan *ret) {
                 r = strchr("xgLK", header[TYPE]) && header[TYPE];
                 if (r == 0 && extension.has_size)
                         size = extension.size;
-                /* Only files and headers have bytes. A sparse file of GNU's may have more headers. */
+                /* Only files and headers have bytes. A sparse file of GNU's may have more headers.
+                 */
                 if (r == 0 && header[TYPE] && strchr("123456", header[TYPE]))
                         size = 0;
                 at += BLOCK;

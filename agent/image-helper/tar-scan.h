@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Where the files of a tar are in its bytes, which libarchive does not say: for making deltas. Pure.
- * What it does not understand ends the list, and then fewer files are compared. */
+/* Where the files of a tar are in its bytes, which libarchive does not say: for making deltas.
+ * Pure. What it does not understand ends the list, and then fewer files are compared. */
 
 #include "common/macros.h"
 

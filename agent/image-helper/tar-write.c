@@ -53,7 +53,7 @@ int tar_write_file(int fd, const char *name, const void *data, size_t length) {
         return r < 0 ? r : tar_write_padding(fd, length);
 }
 
-static int copy_bytes(int from, int to, uint64_t size) {
+static int copy_member_bytes(int from, int to, uint64_t size) {
         static char buffer[BUFFER_SIZE];
 
         while (size > 0) {
@@ -77,7 +77,7 @@ int tar_write_from(int fd, const char *name, int from, uint64_t size) {
 
         if (r < 0)
                 return r;
-        r = copy_bytes(from, fd, size);
+        r = copy_member_bytes(from, fd, size);
         return r < 0 ? r : tar_write_padding(fd, size);
 }
 

@@ -58,7 +58,8 @@ static int open_layer(size_t i) {
         return fd;
 }
 
-/* Without sums, the words of the canary are output only if the input has them, or they were read. */
+/* Without sums, the words of the canary are output only if the input has them, or they were read.
+ */
 static bool may_have_words(const uint8_t *data, size_t size) {
         return size > 0 && (memchr(data, 'u', size) || memchr(data, TAR_PATCH_ADD_DATA, size));
 }

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import signal
+import struct
 import subprocess
 import tarfile
 import threading
@@ -18,7 +19,7 @@ import harness
 import pytest
 import specs
 from deltas import ADD_DATA, COPY, DATA, OPEN, SEEK, operation, pack
-from registry import BadRegistry, Blobs, DockerRegistry, digest_of
+from registry import LAYER_TYPE, BadRegistry, Blobs, DockerRegistry, digest_of
 from world import wait
 
 RANDOM = random.Random(5).randbytes(300_000)
@@ -250,6 +251,11 @@ def test_sources_are_the_files_that_the_layers_of_the_base_show(tmp_path, serve)
     expect_delta(world, world.pull_new(), {"n1": text["a"], "n4": text["gone"], "n5": text["way"]})
 
 
+def file_of(tar, name):
+    start, size = next((start, size) for other, start, size in deltas.offsets(tar) if other == name)
+    return tar[start:start + size]
+
+
 def replace_layers(image, tars):
     """Gives the image these layers."""
     packed = [gzip.compress(tar, 1, mtime=0) for tar in tars]
@@ -265,6 +271,20 @@ def replace_layers(image, tars):
     image.digest = digest_of(image.manifest)
     image.manifests = {image.digest: (deltas.MANIFEST_TYPE, image.manifest),
                        "latest": (deltas.MANIFEST_TYPE, image.manifest)}
+
+
+def test_a_delta_that_tar_diff_made_is_applied(tmp_path, serve):
+    directory = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tar-diff")
+
+    def load(name):
+        with open(os.path.join(directory, name), "rb") as file:
+            return file.read()
+    old, new = Blobs([{}]), Blobs([{}])
+    replace_layers(old, [gzip.decompress(load("old.tar.gz"))])
+    replace_layers(new, [gzip.decompress(load("new.tar.gz"))])
+    world = World(tmp_path, serve, old, new)
+    world.pull_old().offer(parts={new.layers[0]: load("new.tardiff")})
+    expect_delta(world, world.pull_new(), {"usr/bin/alias": file_of(layer_tar(new, 0), "usr/bin/prog")})
 
 
 # Not applied
@@ -407,6 +427,30 @@ def test_an_update_killed_in_between_leaves_the_old_image_whole_and_is_repeated(
     world.expect_old()
 
 
+def test_a_layer_of_zstd_chunked_is_read_as_zstd(world):
+    """Frames of their own for the files, and what only readers of that format know in frames that others skip: the table of
+    contents and, at the end, where it is."""
+    def compress(part):
+        return subprocess.run(["zstd", "-c"], input=part, check=True, capture_output=True).stdout
+
+    def skipped(part):
+        return struct.pack("<II", 0x184D2A50, len(part)) + part
+    tar = layer_tar(world.new, 0)
+    parts = [compress(tar[:512]), compress(tar[512:150_000]), compress(tar[150_000:]),
+             skipped(compress(b'{"version":1,"entries":[]}')), skipped(b"\0" * 40 + b"GNUlInUx")]
+    manifest = json.loads(world.new.manifest)
+    data, offset = b"".join(parts), len(b"".join(parts[:3]))
+    manifest["layers"][0].update(
+        digest=world.new.add(data), size=len(data), mediaType=LAYER_TYPE.replace("+gzip", "+zstd"),
+        annotations={"io.github.containers.zstd-chunked.manifest-position": f"{offset + 8}:{len(parts[3]) - 8}:26:1",
+                     "io.github.containers.zstd-chunked.manifest-checksum": digest_of(parts[3][8:])})
+    world.new.manifests["latest"] = (deltas.MANIFEST_TYPE, deltas.document(manifest))
+    status, said, registry = world.pull_new()
+    assert status == 0, said
+    assert registry.asked(digest_of(data))
+    world.expect_new()
+
+
 # mainstay images diff
 
 def make(tmp_path, old, new, store=None):
@@ -483,7 +527,7 @@ def test_images_that_cannot_be_compared_are_reported(tmp_path, archive, world):
     world.pull_old().offer()
     assert world.pull_new()[0] == 0
     delta = deltas.archive(tmp_path / "delta.tar", world.delta, world.new.blobs)
-    for old, other, words in ((new, archive, "has no manifest"), (f"{tmp_path}/nothing", new, "cannot be opened"),
+    for old, other, words in ((new, archive, "lacks a manifest"), (f"{tmp_path}/nothing", new, "cannot be opened"),
                               ("nothing", new, "not in the store"), (new, delta, "itself a delta"),
                               (new, world.name("new"), "only the unpacked layers")):
         result = subprocess.run([harness.program("mainstay-image"), "diff", "--store", world.store, old, other],
@@ -563,7 +607,7 @@ def request(method, url, data=None, kind="application/octet-stream"):
 
 
 def push_delta(registry, repository, delta, tmp_path):
-    """As a client does with a registry that has no API of referrers: the artifact, and the index with the tag."""
+    """As a client does with a registry without the API of referrers: the artifact, and the index with the tag."""
     manifest, blobs = unpack_delta(open(delta, "rb").read(), tmp_path)  # pylint: disable=consider-using-with
     base = f"http://{registry.host}/v2/{repository}"
     document = json.loads(manifest)

@@ -11,7 +11,6 @@ import signal
 import socket
 import ssl
 import stat
-import struct
 import subprocess
 import threading
 import time
@@ -135,30 +134,6 @@ def test_layers_in_any_compression_are_read(puller, serve):
     image.manifests["latest"] = (MANIFEST_TYPE, document(manifest))
     expect_pulled(puller, puller.pull(serve(image)))
     assert puller.content("a") == b"a" and len(puller.content("b")) == 100000
-
-
-def test_a_layer_of_zstd_chunked_is_read_as_zstd(puller, serve):
-    """Frames of their own for the files, and what only readers of that format know in frames that others skip: the table of
-    contents and, at the end, where it is."""
-    def compress(part):
-        return subprocess.run(["zstd", "-c"], input=part, check=True, capture_output=True).stdout
-
-    def skipped(part):
-        return struct.pack("<II", 0x184D2A50, len(part)) + part
-    image = Blobs([{**FILES, "b": random.Random(3).randbytes(200_000), "c": b"c" * 300_000}])
-    tar = gzip.decompress(image.blobs[image.layers[0]])
-    parts = [compress(tar[:512]), compress(tar[512:150_000]), compress(tar[150_000:]),
-             skipped(compress(b'{"version":1,"entries":[]}')), skipped(b"\0" * 40 + b"GNUlInUx")]
-    manifest = json.loads(image.manifest)
-    data = b"".join(parts)
-    offset = len(b"".join(parts[:3]))
-    manifest["layers"][0].update(
-        digest=image.add(data), size=len(data), mediaType=LAYER_TYPE.replace("+gzip", "+zstd"),
-        annotations={"io.github.containers.zstd-chunked.manifest-position": f"{offset + 8}:{len(parts[3]) - 8}:26:1",
-                     "io.github.containers.zstd-chunked.manifest-checksum": digest_of(parts[3][8:])})
-    image.manifests["latest"] = (MANIFEST_TYPE, document(manifest))
-    expect_pulled(puller, puller.pull(serve(image)))
-    assert len(puller.content("b")) == 200_000 and puller.content("c") == b"c" * 300_000
 
 
 def test_an_index_gives_the_image_of_this_platform(puller, serve):

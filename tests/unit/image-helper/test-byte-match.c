@@ -30,8 +30,7 @@ static int check_part(ByteMatchKind kind, uint64_t start, uint64_t size, uint64_
         return 0;
 }
 
-static Rebuilt match_bytes(const uint8_t *old, uint64_t n_old, const uint8_t *new,
-                           uint64_t n_new) {
+static Rebuilt match_bytes(const uint8_t *old, uint64_t n_old, const uint8_t *new, uint64_t n_new) {
         Rebuilt rebuilt = { .old = old, .new = new, .n_old = n_old };
 
         EXPECT(byte_match(old, n_old, new, n_new, check_part, &rebuilt) == 0);

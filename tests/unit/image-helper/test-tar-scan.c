@@ -44,7 +44,7 @@ TEST(names_of_pax_replace_those_of_the_header)
         free(tar.data);
 }
 
-TEST(sparse_files_and_invalid_names_are_no_files)
+TEST(sparse_files_and_invalid_names_are_left_out)
 {
         cleanup_with(tar_scan_done) TarScan scan = { 0 };
         Tar tar = { 0 };
@@ -56,7 +56,7 @@ TEST(sparse_files_and_invalid_names_are_no_files)
         free(tar.data);
 }
 
-TEST(what_is_no_tar_ends_the_list)
+TEST(bytes_of_another_kind_end_the_list)
 {
         cleanup_with(tar_scan_done) TarScan scan = { 0 };
         cleanup_with(tar_scan_done) TarScan other = { 0 };
