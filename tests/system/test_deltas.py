@@ -20,7 +20,7 @@ import pytest
 import specs
 from deltas import ADD_DATA, COPY, DATA, OPEN, SEEK, operation, pack
 from registry import LAYER_TYPE, BadRegistry, Blobs, DockerRegistry, digest_of
-from world import wait
+from world import cmdline, pids, wait
 
 RANDOM = random.Random(5).randbytes(300_000)
 LIBRARY = RANDOM[:200_000]
@@ -420,6 +420,7 @@ def test_an_update_killed_in_between_leaves_the_old_image_whole_and_is_repeated(
         wait(lambda: os.path.exists(partial) and os.stat(partial).st_size > 0, "some of it is here")
         process.send_signal(signal.SIGKILL)
     hang.set()
+    wait(lambda: not any(world.store in cmdline(pid) for pid in pids()), "its fetchers have ended")
     world.expect_old()
     assert not os.path.exists(f"{world.store}/layers/{chain_ids(world.new)[0]}")
     assert subprocess.run([harness.program("mainstay-image"), "sweep", "--store", world.store], check=False).returncode == 0
