@@ -26,6 +26,7 @@ static void forget_archive_images(Archive *archive) {
                 free(archive->images[i].index_digest);
                 strv_free(archive->images[i].names);
                 free(archive->images[i].refusal);
+                free(archive->images[i].failure);
         }
         free(archive->images);
         archive->images = NULL;
@@ -194,30 +195,45 @@ static bool archived_image_matches(const ArchivedImage *image, const char *refer
 
 static const ArchivedImage *find_archived_image(const Archive *archive, const char *reference) {
         for (size_t i = 0; i < archive->n_images; i++)
-                if (!archive->images[i].is_unusable &&
+                if (!archive->images[i].failure &&
                     archived_image_matches(&archive->images[i], reference))
                         return &archive->images[i];
         return NULL;
 }
 
-bool archive_set_give_up_delta(const ArchiveSet *set, const char *file, const char *digest) {
+bool archive_set_give_up_delta(const ArchiveSet *set, const char *file, const char *digest,
+                               const char *failure) {
         Archive *archive = find_archive_file(set, file);
         bool given_up = false;
 
         for (size_t i = 0; archive && i < archive->n_images; i++) {
                 ArchivedImage *image = &archive->images[i];
 
-                if (!image->is_delta || image->is_unusable || !streq(image->digest, digest))
+                if (!image->is_delta || image->failure || !streq(image->digest, digest))
                         continue;
-                image->is_unusable = given_up = true;
+                image->failure = strdup(failure);
+                given_up = image->failure;
         }
         return given_up;
 }
 
+const char *archive_set_find_failure(const ArchiveSet *set, const char *reference) {
+        for (size_t i = 0; i < set->n_archives; i++)
+                for (size_t j = 0; j < set->archives[i]->n_images; j++) {
+                        const ArchivedImage *image = &set->archives[i]->images[j];
+
+                        if (image->failure && archived_image_matches(image, reference))
+                                return image->failure;
+                }
+        return NULL;
+}
+
 void archive_set_retry_deltas(const ArchiveSet *set) {
         for (size_t i = 0; i < set->n_archives; i++)
-                for (size_t j = 0; j < set->archives[i]->n_images; j++)
-                        set->archives[i]->images[j].is_unusable = false;
+                for (size_t j = 0; j < set->archives[i]->n_images; j++) {
+                        free(set->archives[i]->images[j].failure);
+                        set->archives[i]->images[j].failure = NULL;
+                }
 }
 
 /* An image for this platform first; of one image the archive that has it whole; then the newer

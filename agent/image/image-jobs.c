@@ -125,11 +125,12 @@ static int explain_image_job_error(const ImageJob *job, const ChildResult *resul
 
 /* Whether a delta in preload/ could not be applied: then its requests are resolved without it, and
  * the image is pulled. Not if the machine is the cause. */
-static bool give_up_delta(const ImageJob *job, const ChildResult *result) {
+static bool give_up_delta(const ImageJob *job, const ChildResult *result, const char *failure) {
         const char *file = job->archive ? strrchr(job->archive, '/') : NULL;
 
         if (!file || result->code != CLD_EXITED || result->status == EX_TEMPFAIL ||
-            !archive_set_give_up_delta(&job->store->preload.archives, file + 1, job->digest))
+            !archive_set_give_up_delta(&job->store->preload.archives, file + 1, job->digest,
+                                       failure))
                 return false;
         log_warning("The delta '%s' is not used; pulling image %s", file + 1, job->digest);
         return true;
@@ -144,7 +145,7 @@ static void on_image_job_done(const ChildResult *result, void *userdata) {
         job->child = NULL;
         unlink_image_job(job);
         r = explain_image_job_error(job, result, &error);
-        if (r < 0 && give_up_delta(job, result)) {
+        if (r < 0 && give_up_delta(job, result, error_message(&error, r))) {
                 image_store_resolve_job_requests(store, job);
                 return;
         }

@@ -173,6 +173,7 @@ static int resolve_image_request(ImageStore *store, const ImageRequest *request,
         const Archive *archive = NULL;
         const ArchivedImage *found =
                 archive_set_find(&store->preload.archives, reference, &archive);
+        const char *failure = archive_set_find_failure(&store->preload.archives, reference);
         int r;
 
         *ret_job = NULL;
@@ -188,6 +189,8 @@ static int resolve_image_request(ImageStore *store, const ImageRequest *request,
                 return r;
         if (found)
                 return image_job_for_archive(store, archive, found, reference, ret_job);
+        if (request->policy == PULL_POLICY_NEVER && failure)
+                return error_setf(reterr, ENOENT, "%s", failure);
         if (request->policy == PULL_POLICY_NEVER)
                 return error_setf(reterr, ENOENT, "no archive in '%s' contains '%s'",
                                   store->preload_path, reference);

@@ -565,9 +565,10 @@ def fixture_versions(tmp_path):
     return old, new, delta
 
 
-def reader(name, image, **spec):
+def reader(name, image, policy="IfNotPresent"):
     """A pod that logs the version that it has, and what its library is."""
-    return specs.pod(name, specs.container(image=image, script="cat /version; sha256sum < /library; sleep 100000"), **spec)
+    return specs.pod(name, specs.container(image=image, imagePullPolicy=policy,
+                                           script="cat /version; sha256sum < /library; sleep 100000"))
 
 
 def expect_version(node, name, version, library):
@@ -673,9 +674,11 @@ def test_a_broken_delta_in_preload_is_reported_and_waits_for_an_image(make_node,
     node = make_node(archive=old)
     node.launch(reader("one", "example.com/team/app:1"))
     assert node.cli("images", "import", broken).returncode == 0
-    node.drop(reader("two", "example.com/team/app:2", restartPolicy="Always"))
+    node.drop(reader("two", "example.com/team/app:2"))
     wait(lambda: "is not used; pulling image" in node.said(), lambda: f"it is reported: {node.said()[-2000:]}")
     assert "is damaged: its digest is" in node.said()
+    node.drop(reader("three", "example.com/team/app:2", policy="Never"))
+    node.wait_waiting("three", "ErrImageNeverPull")
     assert node.cli("images", "import", new).returncode == 0
     node.wait_running("two")
     expect_version(node, "two", "2", PATCHED)
