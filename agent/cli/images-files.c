@@ -159,6 +159,14 @@ static int open_output_file(const char *name) {
         return fd < 0 ? -errno : fd;
 }
 
+/* What is incomplete, unless the file is a device or a pipe. */
+static void remove_output_file(int fd, const char *name) {
+        struct stat st;
+
+        if (!streq(name, "-") && fstat(fd, &st) >= 0 && S_ISREG(st.st_mode))
+                (void) unlink(name);
+}
+
 int images_export(const Options *options, char *const *names, size_t n) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *all = NULL;
@@ -177,8 +185,8 @@ int images_export(const Options *options, char *const *names, size_t n) {
                                       find_full_image_name(all, names[0]), NULL, fd);
         if (r < 0)
                 return fail_with_error(error_prefixf(&error, r, "%s", names[1]), &error);
-        if (r > 0 && !streq(names[1], "-"))
-                (void) unlink(names[1]);
+        if (r > 0)
+                remove_output_file(fd, names[1]);
         return r == 0 ? STATUS_OK : STATUS_FAILED;
 }
 
@@ -242,8 +250,8 @@ int images_diff(const Options *options, char *const *names, size_t n) {
         if (fd < 0)
                 return fail_with_error(error_prefixf(&error, fd, "%s", names[2]), &error);
         r = diff_images(options, names[0], names[1], fd, &error);
-        if (r != 0 && !streq(names[2], "-"))
-                (void) unlink(names[2]);
+        if (r != 0)
+                remove_output_file(fd, names[2]);
         if (r < 0)
                 return fail_with_error(r, &error);
         return r == 0 ? STATUS_OK : STATUS_FAILED;

@@ -485,14 +485,15 @@ static int prepare_layer_downloads(RegistryPull *pull, const char *reference, Er
 static int replace_delta_downloads(RegistryPull *pull, Error *reterr) {
         int r = 0;
 
+        pull->attempt++;
         for (size_t i = 0; i < pull->n_blobs; i++)
                 if (pull->blobs[i].is_wanted && pull->image.delta[i].digest[0]) {
                         store_discard_blob(pull->store, pull->image.delta[i].digest,
                                            &pull->blobs[i].file);
                         layer_download_done(&pull->blobs[i]);
                         pull->blobs[i].is_wanted = true;
+                        pull->blobs[i].attempt = pull->attempt;
                 }
-        pull->attempt++;
         catalog_image_drop_delta(&pull->image);
         store_discard_work(pull->store);
         for (size_t i = 0; r >= 0 && i < pull->n_blobs; i++)

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import signal
+import stat
 import struct
 import subprocess
 import tarfile
@@ -366,6 +367,25 @@ def test_a_blob_that_the_registry_damaged_is_reported_and_the_layers_are_pulled(
     expect_whole(world, result, "the delta cannot be applied")
 
 
+def test_what_is_fetched_of_a_delta_that_was_given_up_is_ignored(tmp_path, serve):
+    layers = [NEW[0], *[{f"top{i}": RANDOM[i:60_000 + i]} for i in range(6)]]
+    old = [OLD[0], *[{f"top{i}": RANDOM[:60_000]} for i in range(6)]]
+    world = World(tmp_path, serve, Blobs(old), Blobs(layers))
+    parts = {layer: pack(operation(DATA, layer_tar(world.new, i)[:100 + i])) for i, layer in enumerate(world.new.layers)}
+    world.pull_old().offer(parts=parts)
+    blobs, whole = [digest_of(part) for part in parts.values()], threading.Event()
+
+    def behave(handler):
+        if any(layer in handler.path for layer in world.new.layers):
+            whole.set()
+        if blobs[0] in handler.path:
+            return handler.answer(404)
+        if any(blob in handler.path for blob in blobs[1:3]):
+            whole.wait(30)
+        return False
+    expect_whole(world, world.pull_new(behave), "the delta cannot be applied", files=layers[-1])
+
+
 @pytest.mark.parametrize("fault", ["no json", "another image", "no base", "a foreign type", "a wrong digest"])
 def test_a_broken_artifact_is_reported_and_the_layers_are_pulled(world, fault):
     world.pull_old().offer(annotated=False)
@@ -577,7 +597,7 @@ def expect_version(node, name, version, library):
     assert node.logged(name)[1].split()[0] == digest_of(library)[7:]
 
 
-def test_a_delta_in_preload_updates_a_pod(make_node, versions):
+def test_a_delta_in_preload_updates_a_pod(make_node, versions, tmp_path):
     old, _, delta = versions
     node = make_node(archive=old)
     node.launch(reader("one", "example.com/team/app:1"))
@@ -587,8 +607,8 @@ def test_a_delta_in_preload_updates_a_pod(make_node, versions):
     expect_version(node, "two", "2", PATCHED)
     answer = node.cli("images", "verify")
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    failed = node.cli("images", "export", "example.com/team/app:2", "/dev/null")
-    assert failed.returncode != 0 and "a delta" in failed.stderr
+    failed = node.cli("images", "export", "example.com/team/app:2", str(tmp_path / "exported"))
+    assert failed.returncode != 0 and "a delta" in failed.stderr and not os.path.exists(tmp_path / "exported")
 
 
 def push(registry, source, name):
@@ -704,3 +724,7 @@ def test_the_command_line_refuses_incomplete_words(make_node):
     assert "needs two images" in node.cli("images", "diff", "one").stderr
     failed = node.cli("images", "diff", "one", "two", f"{node.data}/out")
     assert failed.returncode != 0 and "not in the store" in failed.stderr and not os.path.exists(f"{node.data}/out")
+    os.mknod(f"{node.data}/null", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+    assert node.cli("images", "diff", "one", "two", f"{node.data}/null").returncode != 0
+    assert node.cli("images", "export", "one", f"{node.data}/null").returncode != 0
+    assert stat.S_ISCHR(os.stat(f"{node.data}/null").st_mode), "a device was removed"
