@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* images import, export, verify, repair: these access files, which mainstay reads and writes
+/* images import, export, diff, verify, repair: these access files, which mainstay reads and writes
  * itself, so that the agent does not open paths that a user names. Import copies an archive into
  * the preload directory of the agent; verify and repair run mainstay-image. */
 
@@ -152,6 +152,21 @@ static const char *find_full_image_name(const json_t *all, const char *name) {
         return name;
 }
 
+static int open_output_file(const char *name) {
+        int fd = streq(name, "-") ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+                                  : open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+        return fd < 0 ? -errno : fd;
+}
+
+/* What is incomplete, unless the file is a device or a pipe. */
+static void remove_output_file(int fd, const char *name) {
+        struct stat st;
+
+        if (!streq(name, "-") && fstat(fd, &st) >= 0 && S_ISREG(st.st_mode))
+                (void) unlink(name);
+}
+
 int images_export(const Options *options, char *const *names, size_t n) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *all = NULL;
@@ -164,17 +179,85 @@ int images_export(const Options *options, char *const *names, size_t n) {
         r = get_image_store_paths(options, &all, &error);
         if (r < 0)
                 return fail_with_error(r, &error);
-        fd = streq(names[1], "-") ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
-                                  : open(names[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-        r = fd < 0 ? -errno
+        fd = open_output_file(names[1]);
+        r = fd < 0 ? fd
                    : run_image_helper("export", strna(json_text(all, "store")),
                                       find_full_image_name(all, names[0]), NULL, fd);
         if (r < 0)
                 return fail_with_error(error_prefixf(&error, r, "%s", names[1]), &error);
-        if (r > 0 && !streq(names[1], "-"))
-                (void) unlink(names[1]);
+        if (r > 0)
+                remove_output_file(fd, names[1]);
         return r == 0 ? STATUS_OK : STATUS_FAILED;
 }
+
+/* ---- diff ---- */
+
+/* Of an image or an archive, as mainstay-image distinguishes them: a path starts with '/' or '.'.
+ * 1: it is an archive. */
+static int qualify_input(const char *word, char **ret) {
+        bool is_file = access(word, F_OK) >= 0, is_plain = word[0] != '/' && word[0] != '.';
+
+        if (asprintf(ret, "%s%s", is_file && is_plain ? "./" : "", word) < 0) {
+                *ret = NULL;
+                return -ENOMEM;
+        }
+        return is_file;
+}
+
+/* The names in the agent's store are known to the agent only. */
+static int diff_with_agent(const Options *options, char *old, char *new, int fd, Error *reterr) {
+        cleanup_json json_t *all = NULL;
+        int r = get_image_store_paths(options, &all, reterr);
+
+        return r < 0 ? r
+                     : run_image_helper("diff", strna(json_text(all, "store")),
+                                        find_full_image_name(all, old),
+                                        find_full_image_name(all, new), fd);
+}
+
+/* Two archives need no agent, only a directory for the layers while they are compared. */
+static int diff_archives(const char *old, const char *new, int fd, Error *reterr) {
+        char directory[] = "/var/tmp/mainstay-diff-XXXXXX";
+        int r;
+
+        if (!mkdtemp(directory))
+                return error_setf(reterr, errno, "%s: %s", directory, strerror(errno));
+        r = run_image_helper("diff", directory, old, new, fd);
+        (void) remove_tree_at(AT_FDCWD, directory);
+        return r;
+}
+
+static int diff_images(const Options *options, const char *old, const char *new, int fd,
+                       Error *reterr) {
+        cleanup_free char *from = NULL, *to = NULL;
+        int from_file = qualify_input(old, &from), to_file = qualify_input(new, &to);
+
+        if (from_file < 0 || to_file < 0)
+                return -ENOMEM;
+        return from_file && to_file ? diff_archives(from, to, fd, reterr)
+                                    : diff_with_agent(options, from, to, fd, reterr);
+}
+
+int images_diff(const Options *options, char *const *names, size_t n) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_close int fd = -EBADF;
+        int r;
+
+        if (n != 3)
+                return fail_usage("images diff needs two images or archives and a file; '-' is "
+                                  "standard output");
+        fd = open_output_file(names[2]);
+        if (fd < 0)
+                return fail_with_error(error_prefixf(&error, fd, "%s", names[2]), &error);
+        r = diff_images(options, names[0], names[1], fd, &error);
+        if (r != 0)
+                remove_output_file(fd, names[2]);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        return r == 0 ? STATUS_OK : STATUS_FAILED;
+}
+
+/* ---- verify, repair ---- */
 
 /* The blobs of the store are compared with their digests, images in archives with their archive.
  * Each check prints its own errors. */

@@ -147,6 +147,7 @@ static const struct {
         { "pull",   true,  true,  images_pull   },
         { "import", true,  true,  images_import },
         { "export", true,  true,  images_export },
+        { "diff",   true,  true,  images_diff   },
         { "rm",     true,  true,  images_rm     },
         { "prune",  false, false, images_prune  },
         { "verify", false, false, images_verify },

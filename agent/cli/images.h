@@ -15,6 +15,7 @@ char *format_bytes(char buffer[static 32], uint64_t bytes);
 
 /* images-files.c; 'names' are the arguments after the subcommand. */
 int images_import(const Options *options, char *const *names, size_t n);
+int images_diff(const Options *options, char *const *names, size_t n);
 int images_export(const Options *options, char *const *names, size_t n);
 int images_repair(const Options *options, char *const *names, size_t n);
 int images_verify(const Options *options, char *const *names, size_t n);

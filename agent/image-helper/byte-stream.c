@@ -9,6 +9,7 @@
 #include "agent/image-helper/byte-stream.h"
 
 #include "agent/image-helper/gunzip.h"
+#include "agent/image-helper/tar-patch.h"
 #include "common/cleanup.h"
 
 #include <archive_entry.h>
@@ -26,7 +27,10 @@ struct ByteStream {
         bool is_raw;             /* the archive is without members: its blocks are read directly */
         bool is_empty;           /* and decompresses nothing */
         ByteStream *below;
-        Gunzip *gunzip;  /* decompresses 'below'; NULL: an archive does, or nothing */
+        Gunzip *gunzip;     /* decompresses 'below'; NULL: an archive does, or nothing */
+        TarPatch *patch;    /* applies 'below', the operations of a delta, to its base */
+        const char *header; /* 'below' starts with it, and what follows is read; or NULL */
+        size_t header_length;
         size_t n_unread; /* bytes of the block that were only peeked at */
         int fd;
         int wakeup_fd;
@@ -106,7 +110,7 @@ static la_ssize_t on_archive_read(struct archive *archive, void *userdata, const
 static la_int64_t on_archive_skip(struct archive *archive, void *userdata, la_int64_t request) {
         ByteStream *stream = userdata;
 
-        if (stream->hash || stream->n_unread > 0 || request <= 0)
+        if (stream->fd < 0 || stream->hash || stream->n_unread > 0 || request <= 0)
                 return 0;
         stream->offset += (uint64_t) request;
         return request;
@@ -236,6 +240,77 @@ int byte_stream_new_unpacked_take(ByteStream *below, ByteStream **ret, Error *re
         return 0;
 }
 
+/* ---- deltas ---- */
+
+static int new_behind_header_take(ByteStream *below, const char *header, size_t length,
+                                  ByteStream **ret) {
+        int r = byte_stream_new(ret);
+
+        if (r < 0) {
+                byte_stream_free(below);
+                return r;
+        }
+        (*ret)->below = below;
+        (*ret)->header = header;
+        (*ret)->header_length = length;
+        return 0;
+}
+
+static ssize_t read_operations(void *userdata, const void **ret, Error *reterr) {
+        return byte_stream_read(userdata, ret, reterr);
+}
+
+/* Three streams: behind the header, decompressed, applied. */
+int byte_stream_new_patched_take(ByteStream *below, const LayerView *base, ByteStream **ret,
+                                 Error *reterr) {
+        cleanup_with(byte_stream_freep) ByteStream *operations = NULL, *stream = NULL;
+        ByteStream *packed;
+        int r;
+
+        r = new_behind_header_take(below, TAR_PATCH_HEADER, TAR_PATCH_HEADER_SIZE, &packed);
+        if (r < 0)
+                return r;
+        r = byte_stream_new_unpacked_take(packed, &operations, reterr);
+        if (r < 0)
+                return r;
+        r = byte_stream_new(&stream);
+        if (r < 0)
+                return r;
+        stream->patch = tar_patch_new(base, read_operations, operations);
+        stream->hash = sha256_new();
+        if (!stream->patch || !stream->hash)
+                return -ENOMEM;
+        stream->below = TAKE_PTR(operations);
+        *ret = TAKE_PTR(stream);
+        return 0;
+}
+
+/* The bytes are copied, because the next reader may only peek at them. */
+static ssize_t read_behind_header(ByteStream *stream, Error *reterr) {
+        for (;;) {
+                const char *data;
+                const void *block;
+                ssize_t n = byte_stream_read(stream->below, &block, reterr);
+                size_t skip, length;
+
+                if (n < 0 || (n == 0 && stream->header_length == 0))
+                        return n;
+                data = block;
+                length = (size_t) n;
+                skip = MIN(length, stream->header_length);
+                if (n == 0 || memcmp(data, stream->header, skip) != 0)
+                        return error_setf(reterr, EBADMSG, "it is not a tar-diff");
+                stream->header += skip;
+                stream->header_length -= skip;
+                if (length == skip)
+                        continue;
+                if (length - skip > sizeof(stream->block))
+                        return -ENOBUFS;
+                memcpy(stream->block, data + skip, length - skip);
+                return (ssize_t) (length - skip);
+        }
+}
+
 void byte_stream_limit(ByteStream *stream, uint64_t length_max) {
         stream->length_max = length_max;
 }
@@ -244,7 +319,8 @@ static int check_limits(const ByteStream *stream, Error *reterr) {
         if (stream->length > stream->length_max)
                 return error_setf(reterr, EFBIG, "is larger than %llu bytes",
                                   (unsigned long long) stream->length_max);
-        if (stream->below && stream->length > RATIO_FREE_BYTES &&
+        /* A delta copies as much as it likes: its output has a limit of its own. */
+        if (stream->below && !stream->patch && stream->length > RATIO_FREE_BYTES &&
             stream->length / RATIO_MAX > stream->below->length)
                 return error_setf(reterr, EFBIG, "decompresses to more than %d times its size",
                                   RATIO_MAX);
@@ -321,6 +397,10 @@ static ssize_t read_stream_block(ByteStream *stream, const void **ret_data, Erro
         if (stream->gunzip)
                 return gunzip_read(stream->gunzip, stream->block, BLOCK_SIZE, reterr);
 #endif
+        if (stream->patch)
+                return tar_patch_read(stream->patch, stream->block, BLOCK_SIZE, reterr);
+        if (stream->header)
+                return read_behind_header(stream, reterr);
         if (stream->is_raw)
                 return read_raw(stream, ret_data, reterr);
         return stream->archive ? read_archive_entry(stream, reterr)
@@ -374,8 +454,9 @@ void byte_stream_digest(ByteStream *stream, char ret[DIGEST_SIZE]) {
         sha256_finish(stream->hash, ret + strlen(DIGEST_PREFIX));
 }
 
-ByteStream *byte_stream_below(ByteStream *stream) {
-        return stream->below;
+/* Of a delta, behind the operations and the header. */
+ByteStream *byte_stream_packed(ByteStream *stream) {
+        return stream->patch ? stream->below->below->below : stream->below;
 }
 
 ByteStream *byte_stream_free(ByteStream *stream) {
@@ -383,6 +464,7 @@ ByteStream *byte_stream_free(ByteStream *stream) {
                 return NULL;
         if (stream->archive)
                 (void) archive_read_free(stream->archive);
+        tar_patch_free(stream->patch);
         byte_stream_free(stream->below);
 #ifdef HAVE_ISAL
         gunzip_free(stream->gunzip);

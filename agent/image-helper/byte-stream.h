@@ -2,10 +2,10 @@
 #pragma once
 
 /* A stream of bytes that is read once, and counted, hashed and limited on the way. Its source is a
- * file, a member of an archive, or the decompression of another stream; libarchive reads all of
- * them. */
+ * file, a member of an archive, the decompression of another stream, or a delta that is applied. */
 
 #include "agent/image-helper/digest.h"
+#include "agent/image-helper/layer-view.h"
 #include "common/error.h"
 
 #include <archive.h>
@@ -29,6 +29,11 @@ int byte_stream_new_entry_take(struct archive *archive, ByteStream *below, ByteS
  * also on failure. */
 int byte_stream_new_unpacked_take(ByteStream *below, ByteStream **ret, Error *reterr);
 
+/* The tar that the delta 'below' makes of the files of 'base' (tar-patch.h); hashed, and limited by
+ * itself. Takes over 'below', also on failure; the base is borrowed. */
+int byte_stream_new_patched_take(ByteStream *below, const LayerView *base, ByteStream **ret,
+                                 Error *reterr);
+
 /* Opens a tar reader on the stream, which the caller still owns and which must outlive the
  * reader. */
 int byte_stream_open_tar(ByteStream *stream, struct archive **ret, Error *reterr);
@@ -50,8 +55,8 @@ bool byte_stream_is_over(const ByteStream *stream);
 uint64_t byte_stream_length(const ByteStream *stream);
 void byte_stream_digest(ByteStream *stream, char ret[DIGEST_SIZE]);
 
-/* The stream that this one decompresses, or NULL. */
-ByteStream *byte_stream_below(ByteStream *stream);
+/* The stream of the bytes that this one decompresses or, as a delta, applies. */
+ByteStream *byte_stream_packed(ByteStream *stream);
 
 ByteStream *byte_stream_free(ByteStream *stream);
 DEFINE_CLEANUP(ByteStream *, byte_stream_free)

@@ -5,6 +5,7 @@
  * makes the archive unusable. */
 
 #include "agent/image-helper/catalog.h"
+#include "agent/image-helper/image-delta.h"
 #include "agent/image-helper/image-manifest.h"
 #include "agent/image-helper/safe-message.h"
 #include "common/strv.h"
@@ -23,6 +24,22 @@ static int read_names(const json_t *descriptor, char ***names) {
         if (name && (!full || strpbrk(name, ":/")))
                 return strv_append(names, name);
         return 0;
+}
+
+/* An image or a delta. 1: neither. */
+static int read_image_or_delta(const ImageProvider *source, const OciDescriptor *descriptor,
+                               CatalogImage *image, Error *error) {
+        cleanup_strv char **names = image->names;
+        int r = image_manifest_read(source, descriptor, image, error);
+
+        image->names = NULL;
+        if (r > 0) {
+                catalog_image_done(image);
+                memcpy(image->digest, descriptor->digest, DIGEST_SIZE);
+                r = image_delta_read(source, descriptor, image, error);
+        }
+        image->names = TAKE_PTR(names);
+        return r;
 }
 
 static int add_descriptor(Catalog *catalog, const json_t *item, Error *reterr) {
@@ -44,7 +61,7 @@ static int add_descriptor(Catalog *catalog, const json_t *item, Error *reterr) {
         r = read_names(item, &image.names);
         if (r >= 0)
                 r = is_index ? image_manifest_read_index(&source, &descriptor, &image, &error)
-                             : image_manifest_read(&source, &descriptor, &image, &error);
+                             : read_image_or_delta(&source, &descriptor, &image, &error);
         if (r == -ENOMEM || r > 0) {
                 catalog_image_done(&image);
                 return MIN(r, 0);

@@ -31,11 +31,25 @@ static int check_archive_layer(void *userdata, const CatalogBlob *blob, Error *r
         return error_setf(reterr, ENOENT, "the archive lacks layer %s", blob->digest);
 }
 
-static int open_archive_layer(void *userdata, size_t i, ByteStream **ret, Error *reterr) {
-        const Catalog *catalog = userdata;
-        const ArchiveMember *member =
-                image_archive_find(catalog->source, catalog->chosen->layers[i].member);
+/* A delta leaves out the layers of its base. One that has other layers below it now must be
+ * unpacked again: a store that pulled it has its blob. */
+static int open_left_out_layer(Catalog *catalog, const CatalogBlob *blob, ByteStream **ret,
+                               Error *reterr) {
+        close_fd(catalog->blob_fd);
+        catalog->blob_fd =
+                catalog->store ? store_open_blob_to_read(catalog->store, blob->digest) : -ENOENT;
+        if (catalog->blob_fd < 0)
+                return error_setf(reterr, ENOENT, "is neither in the delta nor in the store");
+        return byte_stream_new_blob(catalog->blob_fd, blob->size, -EBADF, ret);
+}
 
+static int open_archive_layer(void *userdata, size_t i, ByteStream **ret, Error *reterr) {
+        Catalog *catalog = userdata;
+        const CatalogBlob *blob = catalog_image_blob(catalog->chosen, i);
+        const ArchiveMember *member = image_archive_find(catalog->source, blob->member);
+
+        if (!member && catalog->chosen->delta)
+                return open_left_out_layer(catalog, blob, ret, reterr);
         if (!member)
                 return error_setf(reterr, ENOENT, "is not in the archive");
         return image_archive_stream(catalog->source, member, ret, reterr);

@@ -3,14 +3,25 @@
 
 #include "agent/image-helper/document.h"
 #include "agent/image-helper/platform.h"
+#include "agent/image-helper/tar-patch.h"
 #include "common/strv.h"
 
-static void catalog_blob_done(CatalogBlob *blob) {
+void catalog_blob_done(CatalogBlob *blob) {
         free(blob->member);
         free(blob->media_type);
+        *blob = (CatalogBlob){ 0 };
+}
+
+void catalog_image_drop_delta(CatalogImage *image) {
+        for (size_t i = 0; image->delta && image->settings && i < image->settings->n_diff_ids; i++)
+                catalog_blob_done(&image->delta[i]);
+        free(image->delta);
+        image->delta = NULL;
+        image->base_config[0] = '\0';
 }
 
 void catalog_image_done(CatalogImage *image) {
+        catalog_image_drop_delta(image);
         for (size_t i = 0; image->layers && image->settings && i < image->settings->n_diff_ids; i++)
                 catalog_blob_done(&image->layers[i]);
         free(image->layers);
@@ -28,6 +39,7 @@ Catalog *catalog_free(Catalog *catalog) {
         for (size_t i = 0; i < catalog->n_images; i++)
                 catalog_image_done(&catalog->images[i]);
         free(catalog->images);
+        close_fd(catalog->blob_fd);
         free(catalog);
         return NULL;
 }
@@ -99,7 +111,7 @@ int catalog_read_config(const ImageArchive *source, CatalogImage *image, Error *
         return r < 0 ? r : catalog_take_config(image, text, length, reterr);
 }
 
-int catalog_read(const ImageArchive *source, Catalog **ret, Error *reterr) {
+int catalog_read(const ImageArchive *source, const Store *store, Catalog **ret, Error *reterr) {
         cleanup_with(catalog_freep) Catalog *catalog = calloc(1, sizeof(*catalog));
         bool oci = image_archive_find(source, "oci-layout") &&
                    image_archive_find(source, "index.json");
@@ -109,6 +121,8 @@ int catalog_read(const ImageArchive *source, Catalog **ret, Error *reterr) {
         if (!catalog)
                 return -ENOMEM;
         catalog->source = source;
+        catalog->store = store;
+        catalog->blob_fd = -EBADF;
         if (!oci && !docker)
                 return error_setf(reterr, EBADMSG,
                                   "is not an image archive: it has neither an oci-layout with an "
@@ -131,6 +145,15 @@ const char *catalog_image_transport(const CatalogImage *image) {
         return image->manifest.member ? "oci-archive" : "docker-archive";
 }
 
+const CatalogBlob *catalog_image_blob(const CatalogImage *image, size_t i) {
+        return image->delta && image->delta[i].digest[0] ? &image->delta[i] : &image->layers[i];
+}
+
+bool catalog_image_needs_base(const CatalogImage *image, size_t i) {
+        return image->delta && image->delta[i].digest[0] &&
+               streq(image->delta[i].media_type, MEDIA_TYPE_TAR_DIFF);
+}
+
 uint64_t catalog_image_size(const CatalogImage *image) {
         uint64_t size = 0;
 
@@ -146,14 +169,15 @@ static json_t *catalog_image_to_json(const CatalogImage *image) {
         for (size_t i = 0; settings && i < settings->n_diff_ids; i++)
                 if (json_array_append_new(layers, json_string(settings->diff_ids[i])) < 0)
                         return NULL;
-        return json_pack("{s:s, s:s*, s:s, s:o, s:s*, s:s*, s:s*, s:s*, s:I, s:O}", "digest",
+        return json_pack("{s:s, s:s*, s:s, s:o, s:s*, s:s*, s:s*, s:s*, s:I, s:b, s:O}", "digest",
                          image->digest, "indexDigest",
                          image->index_digest[0] ? image->index_digest : NULL, "transport",
                          catalog_image_transport(image), "names",
                          document_string_array(image->names), "os", settings ? settings->os : NULL,
                          "architecture", settings ? settings->architecture : NULL, "variant",
                          settings ? settings->variant : NULL, "refusal", image->refusal, "size",
-                         (json_int_t) catalog_image_size(image), "layers", layers);
+                         (json_int_t) catalog_image_size(image), "isDelta", image->delta != NULL,
+                         "layers", layers);
 }
 
 int catalog_print(const Catalog *catalog, Error *reterr) {

@@ -128,3 +128,9 @@ bool media_type_is_layer(const char *media_type) {
         };
         return is_media_type_among(media_type, types);
 }
+
+bool artifact_has_type(const json_t *object, const char *type) {
+        const char *own = document_string(object, "artifactType");
+
+        return own && streq(own, type);
+}

@@ -45,3 +45,6 @@ bool media_type_is_manifest(const char *media_type);
 bool media_type_is_index(const char *media_type);
 bool media_type_is_config(const char *media_type);
 bool media_type_is_layer(const char *media_type);
+
+/* Whether the manifest, or the descriptor of one, is of an artifact of that type. */
+bool artifact_has_type(const json_t *object, const char *type);

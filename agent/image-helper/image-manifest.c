@@ -4,7 +4,7 @@
 #include "agent/image-helper/platform.h"
 #include "agent/image-helper/signature-collect.h"
 
-static int manifest_blob_init(CatalogBlob *blob, const OciDescriptor *descriptor) {
+int catalog_blob_init(CatalogBlob *blob, const OciDescriptor *descriptor) {
         memcpy(blob->digest, descriptor->digest, DIGEST_SIZE);
         blob->size = descriptor->size;
         blob->media_type = strdup(descriptor->media_type);
@@ -37,8 +37,8 @@ int image_manifest_parse(const char *text, size_t length, const char *media_type
         return 0;
 }
 
-static int read_provided_document(const ImageProvider *source, const CatalogBlob *blob,
-                                  json_t **ret, Error *reterr) {
+int image_manifest_provide(const ImageProvider *source, const CatalogBlob *blob, json_t **ret,
+                           Error *reterr) {
         cleanup_free char *text = NULL;
         size_t length = 0;
         int r;
@@ -78,7 +78,7 @@ static int parse_manifest_layers(const ImageProvider *source, CatalogImage *imag
 
                 if (r < 0)
                         return r;
-                r = manifest_blob_init(&image->layers[i], &descriptor);
+                r = catalog_blob_init(&image->layers[i], &descriptor);
                 if (r < 0)
                         return r;
                 if (!media_type_is_layer(descriptor.media_type))
@@ -98,10 +98,10 @@ int image_manifest_read(const ImageProvider *source, const OciDescriptor *descri
         OciDescriptor config = { 0 };
         int r;
 
-        r = manifest_blob_init(&image->manifest, descriptor);
+        r = catalog_blob_init(&image->manifest, descriptor);
         if (r < 0)
                 return r;
-        r = read_provided_document(source, &image->manifest, &manifest, reterr);
+        r = image_manifest_provide(source, &image->manifest, &manifest, reterr);
         if (r < 0)
                 return r;
         r = oci_descriptor_parse(json_object_get(manifest, "config"), &config, reterr);
@@ -111,7 +111,7 @@ int image_manifest_read(const ImageProvider *source, const OciDescriptor *descri
                 return 1;
         if (!media_type_is_config(config.media_type))
                 return 1;
-        r = manifest_blob_init(&image->config, &config);
+        r = catalog_blob_init(&image->config, &config);
         if (r < 0)
                 return r;
         r = read_image_config(source, image, reterr);
@@ -161,23 +161,18 @@ static int choose_platform_manifest(const json_t *manifests, OciDescriptor *ret,
         return -ENOEXEC;
 }
 
-static void manifest_blob_done(CatalogBlob *blob) {
-        free(blob->member);
-        free(blob->media_type);
-}
-
 int image_manifest_read_index(const ImageProvider *source, const OciDescriptor *descriptor,
                               CatalogImage *image, Error *reterr) {
-        cleanup_with(manifest_blob_done) CatalogBlob blob = { 0 };
+        cleanup_with(catalog_blob_done) CatalogBlob blob = { 0 };
         cleanup_json json_t *index = NULL;
         OciDescriptor chosen = { 0 };
         int r;
 
         memcpy(image->index_digest, descriptor->digest, DIGEST_SIZE);
-        r = manifest_blob_init(&blob, descriptor);
+        r = catalog_blob_init(&blob, descriptor);
         if (r < 0)
                 return r;
-        r = read_provided_document(source, &blob, &index, reterr);
+        r = image_manifest_provide(source, &blob, &index, reterr);
         if (r < 0)
                 return r;
         r = choose_platform_manifest(json_object_get(index, "manifests"), &chosen, reterr);

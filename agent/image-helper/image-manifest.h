@@ -33,6 +33,10 @@ ImageProvider catalog_image_provider(Catalog *catalog);
 int image_manifest_parse(const char *text, size_t length, const char *media_type, json_t **ret,
                          Error *reterr);
 
+/* Reads such a document and verifies its size. */
+int image_manifest_provide(const ImageProvider *source, const CatalogBlob *blob, json_t **ret,
+                           Error *reterr);
+
 /* Reads the manifest that the descriptor refers to, and everything below it but the layers, into
  * 'image', which the caller frees also on failure. 1: it is not an image. */
 int image_manifest_read(const ImageProvider *source, const OciDescriptor *descriptor,

@@ -3,6 +3,7 @@
 #include "agent/image-helper/layer-verify.h"
 
 #include "agent/image-helper/safe-message.h"
+#include "agent/image-helper/stored-image.h"
 #include "agent/image-helper/tree-compare.h"
 #include "agent/image-helper/unpack-private.h"
 #include "common/file.h"
@@ -122,7 +123,8 @@ int verify_image_layers(LayerVerification *check, const CatalogImage *image,
                 ImageUnpack unpack = { .source = source, .image = image, .store = store };
         int r;
 
-        if (image->refusal || !has_record(store, image))
+        /* A delta does not have all layers. */
+        if (image->refusal || image->delta || !has_record(store, image))
                 return 0;
         r = image_unpack_init(&unpack);
         if (r >= 0)
@@ -138,57 +140,14 @@ int verify_image_layers(LayerVerification *check, const CatalogImage *image,
 
 /* ---- all images with blobs in the store ---- */
 
-typedef struct StoredImageProvider {
-        const Store *store;
-        const CatalogImage *image;
-        int fd; /* of the last layer that was opened */
-} StoredImageProvider;
-
-static int read_stored_document(void *userdata, const CatalogBlob *blob, size_t max_bytes,
-                                char **ret, size_t *ret_length, Error *reterr) {
-        const StoredImageProvider *own = userdata;
-
-        return store_read_blob(own->store, blob->digest, max_bytes, ret, ret_length);
-}
-
-static int open_stored_blob(const StoredImageProvider *own, const char *digest) {
-        char path[96];
-        int fd;
-
-        (void) snprintf(path, sizeof(path), "blobs/sha256/%.64s", digest_hex(digest));
-        fd = openat(store_fd(own->store), path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
-}
-
-static int open_stored_layer(void *userdata, size_t i, ByteStream **ret, Error *reterr) {
-        StoredImageProvider *own = userdata;
-
-        close_fd(own->fd);
-        own->fd = open_stored_blob(own, own->image->layers[i].digest);
-        return own->fd < 0 ? own->fd
-                           : byte_stream_new_blob(own->fd, own->image->layers[i].size, -EBADF, ret);
-}
-
-static bool has_blobs(const StoredImageProvider *own, const CatalogImage *image) {
-        for (size_t i = 0; i < image->settings->n_diff_ids; i++) {
-                cleanup_close int fd = open_stored_blob(own, image->layers[i].digest);
-
-                if (fd < 0)
-                        return false;
-        }
-        return true;
-}
-
 /* A layer that cannot be unpacked is reported, and the next one is checked. */
 static int verify_stored_image(LayerVerification *check, Store *store, const json_t *item) {
         const json_t *annotations = json_object_get(item, "annotations");
         const char *digest = document_string(annotations, ANNOTATION_DIGEST);
         cleanup_with(catalog_image_done) CatalogImage image = { 0 };
         cleanup_error Error error = ERROR_NULL;
-        StoredImageProvider own = { .store = store, .image = &image, .fd = -EBADF };
-        ImageProvider source = { .read = read_stored_document,
-                                 .open_layer = open_stored_layer,
-                                 .userdata = &own };
+        StoredImage own = { .store = store, .image = &image, .fd = -EBADF };
+        ImageProvider source = stored_image_provider(&own);
         OciDescriptor descriptor = { 0 };
         int r;
 
@@ -197,7 +156,7 @@ static int verify_stored_image(LayerVerification *check, Store *store, const jso
                 r = image_manifest_read(&source, &descriptor, &image, &error);
         if (r == 0 && digest)
                 r = digest_parse(digest, image.digest);
-        if (r == 0 && has_blobs(&own, &image))
+        if (r == 0 && stored_image_has_blobs(&own))
                 r = verify_image_layers(check, &image, &source, store, &error);
         close_fd(own.fd);
         if (r < 0 && r != -ENOMEM && r != -ENOSPC) {
@@ -212,16 +171,12 @@ static int verify_stored_image(LayerVerification *check, Store *store, const jso
 
 int verify_store_layers(LayerVerification *check, Store *store, Error *reterr) {
         cleanup_json json_t *index = NULL;
-        cleanup_free char *text = NULL;
         const json_t *item;
-        size_t length, i;
-        int r;
+        size_t i;
+        int r = stored_images_read_index(store, &index, reterr);
 
-        r = read_file_at(store_fd(store), "index.json", MANIFEST_SIZE_MAX, &text, &length);
-        if (r >= 0)
-                r = document_parse(text, length, &index, reterr);
-        if (r < 0 && r != -ENOENT)
-                return error_prefixf(reterr, r, "image store: index.json");
+        if (r < 0)
+                return r;
         json_array_foreach(json_object_get(index, "manifests"), i, item) {
                 r = verify_stored_image(check, store, item);
                 if (r < 0)

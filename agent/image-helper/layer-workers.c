@@ -52,7 +52,7 @@ typedef struct LayerGate {
 } LayerGate;
 
 static const char *layer_name(const ImageUnpack *unpack, size_t i) {
-        const CatalogBlob *blob = &unpack->image->layers[i];
+        const CatalogBlob *blob = catalog_image_blob(unpack->image, i);
 
         return blob->digest[0] ? blob->digest : blob->member;
 }
@@ -62,7 +62,7 @@ static const char *layer_name(const ImageUnpack *unpack, size_t i) {
 /* Verifies the blob against the manifest. */
 static int verify_layer_blob(const ImageUnpack *unpack, size_t i, ByteStream *packed,
                              Error *reterr) {
-        const CatalogBlob *blob = &unpack->image->layers[i];
+        const CatalogBlob *blob = catalog_image_blob(unpack->image, i);
         char digest[DIGEST_SIZE];
         int r;
 
@@ -83,7 +83,7 @@ static int verify_layer_diff_id(const ImageUnpack *unpack, size_t i, ByteStream 
         char digest[DIGEST_SIZE];
         int r;
 
-        r = verify_layer_blob(unpack, i, byte_stream_below(tar), reterr);
+        r = verify_layer_blob(unpack, i, byte_stream_packed(tar), reterr);
         if (r < 0)
                 return r;
         byte_stream_digest(tar, digest);
@@ -95,7 +95,12 @@ static int verify_layer_diff_id(const ImageUnpack *unpack, size_t i, ByteStream 
 
 static int unpack_or_drain_layer(const ImageUnpack *unpack, size_t i, int fd, LayerViewGate *gate,
                                  uint64_t *ret_size, Error *reterr) {
-        LayerView below = { unpack->stack + (unpack->n - i), i, gate, 0 };
+        LayerView below = { .layers = unpack->stack + (unpack->n - i),
+                            .n_layers = i,
+                            .gate = gate };
+        LayerView base = { .layers = unpack->base.layers,
+                           .n_layers = unpack->base.n,
+                           .lookups = unpack->allowance ? &unpack->allowance->lookups : NULL };
         cleanup_with(byte_stream_freep) ByteStream *tar = NULL;
         ByteStream *packed;
         int r;
@@ -103,7 +108,9 @@ static int unpack_or_drain_layer(const ImageUnpack *unpack, size_t i, int fd, La
         r = unpack->source->open_layer(unpack->source->userdata, i, &packed, reterr);
         if (r < 0)
                 return r;
-        r = byte_stream_new_unpacked_take(packed, &tar, reterr);
+        r = catalog_image_needs_base(unpack->image, i)
+                    ? byte_stream_new_patched_take(packed, &base, &tar, reterr)
+                    : byte_stream_new_unpacked_take(packed, &tar, reterr);
         if (r < 0)
                 return r;
         r = fd >= 0 ? unpack_layer_tar(tar, fd, &below, unpack->allowance, reterr)
@@ -318,11 +325,23 @@ static void end_layer_workers(const ImageUnpack *unpack, LayerWorker *works) {
         free(works);
 }
 
+/* Before the processes are started, which all read from it. */
+static int open_needed_base(ImageUnpack *unpack, Error *reterr) {
+        for (size_t i = 0; i < unpack->n; i++)
+                if (unpack->made[i] && catalog_image_needs_base(unpack->image, i))
+                        return delta_base_open(unpack->store, unpack->image->base_config,
+                                               &unpack->base, reterr);
+        return 0;
+}
+
 int unpack_missing_layers(ImageUnpack *unpack, Error *reterr) {
         cleanup_with(unpack_budget_freep) UnpackBudget *allowance = unpack_budget_new();
-        LayerWorker *works = calloc(unpack->n, sizeof(*works));
-        int r;
+        LayerWorker *works;
+        int r = open_needed_base(unpack, reterr);
 
+        if (r < 0)
+                return r;
+        works = calloc(unpack->n, sizeof(*works));
         if (!works || !allowance) {
                 free(works);
                 return -ENOMEM;

@@ -5,6 +5,7 @@
  * message on standard error and exit status 1, or EX_TEMPFAIL if a retry may succeed. */
 
 #include "agent/image-helper/confine.h"
+#include "agent/image-helper/delta-make.h"
 #include "agent/image-helper/layer-verify.h"
 #include "agent/image-helper/pull.h"
 #include "agent/image-helper/safe-message.h"
@@ -38,6 +39,10 @@ static const char usage[] =
         "  remove --store DIR [--name DIGEST]…\n"
         "                                remove images, and layers that no image needs\n"
         "  export --store DIR NAME       write an image to standard output, as an OCI archive\n"
+        "  diff --store DIR OLD NEW      write a delta between two images to standard output; each "
+        "is an\n"
+        "                                image of the store, or a path that starts with '/' or "
+        "'.'\n"
         "  verify --store DIR [--repair] [ARCHIVE]\n"
         "                                report damaged images of which the store has blobs, or "
         "the\n"
@@ -49,7 +54,7 @@ static const char usage[] =
         "\n"
         "  --help  --version\n";
 
-static const char *arg_store, *arg_digest, *arg_archive;
+static const char *arg_store, *arg_digest, *arg_archive, *arg_other;
 static char **arg_names;
 static bool arg_repair;
 
@@ -65,11 +70,17 @@ static int open_archive(const char *path, Error *reterr) {
         return TAKE_FD(fd);
 }
 
+static int open_named_archive(const char *path, Error *reterr) {
+        int fd = open_archive(path, reterr);
+
+        return fd < 0 ? error_prefixf(reterr, fd, "%s", path) : fd;
+}
+
 static int open_catalog(int fd, Store *store, ImageArchive **ret_source, Catalog **ret,
                         Error *reterr) {
         int r = image_archive_open(fd, store_tmp_fd(store), ret_source, reterr);
 
-        return r < 0 ? r : catalog_read(*ret_source, ret, reterr);
+        return r < 0 ? r : catalog_read(*ret_source, store, ret, reterr);
 }
 
 static int unpack_chosen(const ImageArchive *archive, Catalog *catalog,
@@ -149,6 +160,26 @@ static int verb_export(Store *store, Error *reterr) {
         return r < 0 ? r : store_export(store, arg_archive, STDOUT_FILENO, reterr);
 }
 
+static bool is_archive_path(const char *word) {
+        return word[0] == '/' || word[0] == '.';
+}
+
+static int verb_diff(Store *store, Error *reterr) {
+        cleanup_close int old = -EBADF, new = -EBADF;
+        int r = 0;
+
+        if (is_archive_path(arg_archive))
+                r = old = open_named_archive(arg_archive, reterr);
+        if (r >= 0 && is_archive_path(arg_other))
+                r = new = open_named_archive(arg_other, reterr);
+        if (r >= 0)
+                r = confine_parser(false, store_fd(store), reterr);
+        if (r < 0)
+                return r;
+        return delta_make(store, &(DeltaInput){ arg_archive, old }, &(DeltaInput){ arg_other, new },
+                          STDOUT_FILENO, reterr);
+}
+
 static int check_archive(LayerVerification *check, int fd, Store *store, Error *reterr) {
         cleanup_with(image_archive_freep) ImageArchive *source = NULL;
         cleanup_with(catalog_freep) Catalog *catalog = NULL;
@@ -200,12 +231,14 @@ static int verb_sweep(Store *store, Error *reterr) {
 static const struct {
         const char *name;
         int (*run)(Store *store, Error *reterr);
-        bool needs_archive, needs_digest, takes_archive;
+        int words_min, words_max;
+        bool needs_digest;
 } verbs[] = {
-        { "index", verb_index, true, false },   { "unpack", verb_unpack, true, true },
-        { "pull", verb_pull, true, false },     { "remove", verb_remove, false, false },
-        { "export", verb_export, true, false }, { "verify", verb_verify, false, false, true },
-        { "sweep", verb_sweep, false, false },  { "signatures", verb_signatures, true, true },
+        { "index", verb_index, 1, 1 },   { "unpack", verb_unpack, 1, 1, true },
+        { "pull", verb_pull, 1, 1 },     { "remove", verb_remove, 0, 0 },
+        { "export", verb_export, 1, 1 }, { "diff", verb_diff, 2, 2 },
+        { "verify", verb_verify, 0, 1 }, { "sweep", verb_sweep, 0, 0 },
+        { "signatures", verb_signatures, 1, 1, true },
 };
 
 static int usage_error(const char *what) {
@@ -299,12 +332,12 @@ static int run_image_verb(int argc, char **argv) {
         if (i == N_ELEMENTS(verbs))
                 return usage_error("unknown verb; see --help");
         n = argc - optind;
-        if (!arg_store || n < verbs[i].needs_archive ||
-            n > (verbs[i].needs_archive || verbs[i].takes_archive))
+        if (!arg_store || n < verbs[i].words_min || n > verbs[i].words_max)
                 return usage_error("exactly --store and the image or archive are needed");
         if (verbs[i].needs_digest && (!arg_digest || !digest_is_valid(arg_digest)))
                 return usage_error("--digest must be 'sha256:' and 64 lower-case hex digits");
         arg_archive = argv[optind];
+        arg_other = n > 1 ? argv[optind + 1] : NULL;
 
         r = store_open(arg_store, &store, &error);
         if (r >= 0)

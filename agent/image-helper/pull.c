@@ -10,6 +10,9 @@
 
 #include "agent/image-helper/confine.h"
 #include "agent/image-helper/document-fetch.h"
+#include "agent/image-helper/image-delta.h"
+#include "agent/image-helper/pull-private.h"
+#include "agent/image-helper/safe-message.h"
 #include "agent/image-helper/signature-gate.h"
 #include "agent/image-helper/unpack.h"
 #include "common/clock.h"
@@ -19,41 +22,10 @@
 
 enum {
         FETCHERS = 4,
-        DOCUMENTS_MAX = 4
+        ATTEMPT_SHIFT = 16 /* of a request's number: the layer's is below */
 };
 
 #define TICK_USEC (500 * USEC_PER_MSEC)
-
-/* A manifest or a configuration that was fetched. */
-typedef struct PulledDocument {
-        char digest[DIGEST_SIZE];
-        char *text;
-        size_t length;
-} PulledDocument;
-
-typedef struct LayerDownload {
-        bool is_wanted; /* its layer is missing */
-        bool is_requested, is_complete;
-        StoreBlob file;
-        int wakeup_write_fd; /* the fetcher's end of the wake-up pipe */
-        int wakeup_read_fd;  /* the unpacker's */
-} LayerDownload;
-
-typedef struct RegistryPull {
-        const PullReference *reference;
-        Store *store;
-        FetcherPool fetchers;
-        uint32_t endpoint; /* that had the manifest */
-        int secret;        /* whose credentials it took */
-        PulledDocument documents[DOCUMENTS_MAX];
-        size_t n_documents;
-        CatalogImage image;
-        LayerDownload *blobs; /* one for each layer */
-        size_t n_blobs;
-        size_t n_requested; /* and not completed */
-        const PullSettings *settings;
-        uint64_t next_tick;
-} RegistryPull;
 
 /* ---- documents ---- */
 
@@ -66,7 +38,7 @@ static const PulledDocument *find_document(const RegistryPull *pull, const char 
 
 static int add_pulled_document_take(RegistryPull *pull, const char *digest, char *text,
                                     size_t length) {
-        if (pull->n_documents == DOCUMENTS_MAX) {
+        if (pull->n_documents == PULLED_DOCUMENTS_MAX) {
                 free(text);
                 return -E2BIG;
         }
@@ -194,9 +166,9 @@ static int read_pulled_image(RegistryPull *pull, const ImageProvider *source, Er
 /* The next blobs that were not requested yet, in the order in which they are unpacked. */
 static int request_layer_blobs(RegistryPull *pull, Error *reterr) {
         for (size_t i = 0; i < pull->n_blobs && pull->n_requested < FETCHERS; i++) {
-                const CatalogBlob *layer = &pull->image.layers[i];
+                const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
                 LayerDownload *blob = &pull->blobs[i];
-                FetchRequest request = { .id = (uint32_t) i,
+                FetchRequest request = { .id = pull->attempt << ATTEMPT_SHIFT | (uint32_t) i,
                                          .kind = REGISTRY_BLOB,
                                          .first = pull->endpoint,
                                          .from = blob->file.length,
@@ -212,6 +184,7 @@ static int request_layer_blobs(RegistryPull *pull, Error *reterr) {
                         return error_prefixf(reterr, r, "cannot request a layer");
                 blob->wakeup_write_fd = close_fd(blob->wakeup_write_fd);
                 blob->is_requested = true;
+                blob->attempt = pull->attempt;
                 pull->n_requested++;
         }
         return 0;
@@ -223,31 +196,66 @@ static uint64_t downloaded_bytes(const LayerDownload *blob) {
         return fstat(blob->file.fd, &st) < 0 ? 0 : (uint64_t) st.st_size;
 }
 
+/* A blob was fetched, or not. */
+static int take_layer_reply(RegistryPull *pull, size_t i, const FetchReply *reply, Error *reterr) {
+        const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
+        LayerDownload *blob = &pull->blobs[i];
+
+        if (reply->r < 0)
+                return fetch_reply_to_error(reply, reterr);
+        if (downloaded_bytes(blob) != layer->size) {
+                store_discard_blob(pull->store, layer->digest, &blob->file);
+                return error_setf(reterr, EBADMSG,
+                                  "layer '%s' is damaged: the registry sent %llu "
+                                  "bytes of %llu",
+                                  layer->digest, (unsigned long long) downloaded_bytes(blob),
+                                  (unsigned long long) layer->size);
+        }
+        blob->is_complete = true;
+        return 0;
+}
+
+/* Whether another attempt without the delta may help. */
+static bool is_fault_of_delta(const RegistryPull *pull, size_t i, int r) {
+        static const int others[] = { ENOMEM, ENOSPC, EDQUOT, EHOSTUNREACH, ECANCELED };
+
+        for (size_t k = 0; k < N_ELEMENTS(others); k++)
+                if (r == -others[k])
+                        return false;
+        return r < 0 && pull->image.delta && pull->image.delta[i].digest[0];
+}
+
 static int on_fetch_reply(void *userdata, Error *reterr) {
         RegistryPull *pull = userdata;
         FetchReply reply;
-        LayerDownload *blob;
+        size_t i;
         int r = fetcher_pool_wait(&pull->fetchers, &reply, reterr);
 
         if (r < 0)
                 return r;
-        if (reply.id >= pull->n_blobs || !pull->blobs[reply.id].is_requested)
+        i = reply.id & ((1U << ATTEMPT_SHIFT) - 1);
+        if (i >= pull->n_blobs || pull->n_requested == 0)
                 return -EPROTO;
-        blob = &pull->blobs[reply.id];
-        if (reply.r < 0)
-                return fetch_reply_to_error(&reply, reterr);
-        if (downloaded_bytes(blob) != pull->image.layers[reply.id].size) {
-                store_discard_blob(pull->store, pull->image.layers[reply.id].digest, &blob->file);
-                return error_setf(reterr, EBADMSG,
-                                  "layer '%s' is damaged: the registry sent %llu "
-                                  "bytes of %llu",
-                                  pull->image.layers[reply.id].digest,
-                                  (unsigned long long) downloaded_bytes(blob),
-                                  (unsigned long long) pull->image.layers[reply.id].size);
-        }
-        blob->is_complete = true;
         pull->n_requested--;
+        /* Of a delta that was given up: its file is closed. */
+        if (pull->blobs[i].attempt != reply.id >> ATTEMPT_SHIFT)
+                return request_layer_blobs(pull, reterr);
+        if (!pull->blobs[i].is_requested)
+                return -EPROTO;
+        r = take_layer_reply(pull, i, &reply, reterr);
+        if (r < 0) {
+                pull->has_failed_deltas |= is_fault_of_delta(pull, i, r);
+                return r;
+        }
         return request_layer_blobs(pull, reterr);
+}
+
+void pull_print_message(const char *level, const char *text) {
+        cleanup_json json_t *line = json_pack("{s:s}", level, text);
+
+        if (line && json_dumpf(line, stdout, JSON_COMPACT) >= 0)
+                (void) putchar('\n');
+        (void) fflush(stdout);
 }
 
 static void print_progress(const RegistryPull *pull) {
@@ -258,7 +266,7 @@ static void print_progress(const RegistryPull *pull) {
         for (size_t i = 0; i < pull->n_blobs; i++) {
                 if (!pull->blobs[i].is_wanted)
                         continue;
-                total += pull->image.layers[i].size;
+                total += catalog_image_blob(&pull->image, i)->size;
                 done += downloaded_bytes(&pull->blobs[i]);
         }
         (void) printf("{\"done\":%llu,\"total\":%llu}\n", (unsigned long long) done,
@@ -281,11 +289,23 @@ static int on_pull_tick(void *userdata, Error *reterr) {
 /* A blob that was read completely and is wrong does not improve by waiting. */
 static void on_layer_finished(void *userdata, size_t i, int r) {
         RegistryPull *pull = userdata;
+        const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
         LayerDownload *blob = &pull->blobs[i];
-        bool is_whole = blob->is_complete && downloaded_bytes(blob) == pull->image.layers[i].size;
+        bool is_whole = blob->is_complete && downloaded_bytes(blob) == layer->size;
 
+        pull->has_failed_deltas |= is_fault_of_delta(pull, i, r);
         if (r < 0 && r != -ENOSPC && r != -EDQUOT && r != -ENOMEM && is_whole)
-                store_discard_blob(pull->store, pull->image.layers[i].digest, &blob->file);
+                store_discard_blob(pull->store, layer->digest, &blob->file);
+}
+
+/* The store keeps layers, but no delta. */
+static int keep_layer_blob(RegistryPull *pull, size_t i, Error *reterr) {
+        const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
+
+        if (layer == &pull->image.layers[i])
+                return store_commit_blob(pull->store, layer->digest, &pull->blobs[i].file, reterr);
+        store_discard_blob(pull->store, layer->digest, &pull->blobs[i].file);
+        return 0;
 }
 
 /* The layers have been synced, and the blobs with them. */
@@ -295,8 +315,7 @@ static int on_layers_unpacked(void *userdata, Error *reterr) {
 
         for (size_t i = 0; i < pull->n_blobs; i++) {
                 if (pull->blobs[i].is_wanted)
-                        r = store_commit_blob(pull->store, pull->image.layers[i].digest,
-                                              &pull->blobs[i].file, reterr);
+                        r = keep_layer_blob(pull, i, reterr);
                 if (r < 0)
                         return r;
         }
@@ -307,12 +326,21 @@ static int open_pulled_layer(void *userdata, size_t i, ByteStream **ret, Error *
         const RegistryPull *pull = userdata;
         const LayerDownload *blob = &pull->blobs[i];
 
-        return byte_stream_new_blob(blob->file.fd, pull->image.layers[i].size,
+        return byte_stream_new_blob(blob->file.fd, catalog_image_blob(&pull->image, i)->size,
                                     blob->is_complete ? -EBADF : blob->wakeup_read_fd, ret);
 }
 
+static void layer_download_done(LayerDownload *blob) {
+        close_fd(blob->file.fd);
+        close_fd(blob->wakeup_write_fd);
+        close_fd(blob->wakeup_read_fd);
+        *blob = (LayerDownload){ .file = { .fd = -EBADF },
+                                 .wakeup_write_fd = -EBADF,
+                                 .wakeup_read_fd = -EBADF };
+}
+
 static int open_layer_download(RegistryPull *pull, size_t i, Error *reterr) {
-        const CatalogBlob *layer = &pull->image.layers[i];
+        const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
         LayerDownload *blob = &pull->blobs[i];
         int pipes[2], r;
 
@@ -330,22 +358,18 @@ static int open_layer_download(RegistryPull *pull, size_t i, Error *reterr) {
         return fcntl(blob->wakeup_write_fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-static int open_layer_downloads(RegistryPull *pull, Error *reterr) {
+static int open_layer_downloads(RegistryPull *pull, const bool *missing, Error *reterr) {
         size_t n = pull->image.settings->n_diff_ids;
-        cleanup_free bool *missing = calloc(n, sizeof(*missing));
-        int r;
+        int r = 0;
 
         pull->blobs = calloc(n, sizeof(*pull->blobs));
-        if (!missing || !pull->blobs)
+        if (!pull->blobs)
                 return -ENOMEM;
         pull->n_blobs = n;
         for (size_t i = 0; i < n; i++)
                 pull->blobs[i] = (LayerDownload){ .file = { .fd = -EBADF },
                                                   .wakeup_write_fd = -EBADF,
                                                   .wakeup_read_fd = -EBADF };
-        r = unpack_find_missing(&pull->image, pull->store, missing);
-        if (r < 0)
-                return r;
         for (size_t i = 0; i < n; i++) {
                 if (missing[i])
                         r = open_layer_download(pull, i, reterr);
@@ -355,31 +379,90 @@ static int open_layer_downloads(RegistryPull *pull, Error *reterr) {
         return 0;
 }
 
+static int prepare_layer_downloads(RegistryPull *pull, const char *reference, Error *reterr) {
+        cleanup_free bool *missing =
+                calloc(MAX(pull->image.settings->n_diff_ids, (size_t) 1), sizeof(*missing));
+        int r;
+
+        if (!missing)
+                return -ENOMEM;
+        r = unpack_find_missing(&pull->image, pull->store, missing);
+        if (r < 0)
+                return r;
+        r = pull_find_delta(pull, reference, missing);
+        if (r < 0)
+                return r;
+        return open_layer_downloads(pull, missing, reterr);
+}
+
+/* What was fetched of the layers themselves is kept; a fetcher that is busy with the delta
+ * continues, and its reply is ignored. */
+static int replace_delta_downloads(RegistryPull *pull, Error *reterr) {
+        int r = 0;
+
+        pull->attempt++;
+        for (size_t i = 0; i < pull->n_blobs; i++)
+                if (pull->blobs[i].is_wanted && pull->image.delta[i].digest[0]) {
+                        store_discard_blob(pull->store, pull->image.delta[i].digest,
+                                           &pull->blobs[i].file);
+                        layer_download_done(&pull->blobs[i]);
+                        pull->blobs[i].is_wanted = true;
+                        pull->blobs[i].attempt = pull->attempt;
+                }
+        catalog_image_drop_delta(&pull->image);
+        store_discard_work(pull->store);
+        for (size_t i = 0; r >= 0 && i < pull->n_blobs; i++)
+                if (pull->blobs[i].is_wanted && pull->blobs[i].file.fd < 0)
+                        r = open_layer_download(pull, i, reterr);
+        return r;
+}
+
 /* ---- the whole pull ---- */
 
 static void registry_pull_done(RegistryPull *pull) {
         fetcher_pool_done(&pull->fetchers);
-        for (size_t i = 0; i < pull->n_blobs; i++) {
-                close_fd(pull->blobs[i].file.fd);
-                close_fd(pull->blobs[i].wakeup_write_fd);
-                close_fd(pull->blobs[i].wakeup_read_fd);
-        }
+        for (size_t i = 0; i < pull->n_blobs; i++)
+                layer_download_done(&pull->blobs[i]);
         free(pull->blobs);
         for (size_t i = 0; i < pull->n_documents; i++)
                 free(pull->documents[i].text);
         catalog_image_done(&pull->image);
 }
 
-static int run_image_pull(RegistryPull *pull, const char *reference, Error *reterr) {
-        ImageProvider source = { .read = read_pulled_document,
-                                 .open_layer = open_pulled_layer,
-                                 .userdata = pull };
-        LayerDownloadFeed feed = { .on_readable = on_fetch_reply,
+static int unpack_pulled_image(RegistryPull *pull, const ImageProvider *source, char *const *names,
+                               Error *reterr) {
+        LayerDownloadFeed feed = { .fd = pull->fetchers.fd,
+                                   .on_readable = on_fetch_reply,
                                    .on_tick = on_pull_tick,
                                    .on_layer = on_layer_finished,
                                    .on_unpacked = on_layers_unpacked,
                                    .userdata = pull };
+        int r = request_layer_blobs(pull, reterr);
+
+        return r < 0 ? r : unpack_image(&pull->image, source, &feed, pull->store, names, reterr);
+}
+
+/* The delta is untrusted and optional: whatever is wrong with it, the layers are pulled. */
+static int unpack_without_delta(RegistryPull *pull, const ImageProvider *source, char *const *names,
+                                int why, const Error *error, Error *reterr) {
+        cleanup_free char *message = format_safe_message(error, why), *text = NULL;
+        int r;
+
+        if (!message ||
+            asprintf(&text, "the delta cannot be applied, pulling whole layers: %s", message) < 0)
+                return text = NULL, -ENOMEM;
+        pull_print_message("warning", text);
+        pull->has_failed_deltas = false;
+        r = replace_delta_downloads(pull, reterr);
+        return r < 0 ? r : unpack_pulled_image(pull, source, names, reterr);
+}
+
+static int run_image_pull(RegistryPull *pull, const char *reference, Error *reterr) {
+        ImageProvider source = { .read = read_pulled_document,
+                                 .open_layer = open_pulled_layer,
+                                 .userdata = pull };
         char *names[] = { (char *) (uintptr_t) reference, NULL };
+        cleanup_error Error error = ERROR_NULL;
         int r;
 
         r = read_pulled_image(pull, &source, reterr);
@@ -390,14 +473,14 @@ static int run_image_pull(RegistryPull *pull, const char *reference, Error *rete
                         reterr);
         if (r < 0)
                 return r;
-        r = open_layer_downloads(pull, reterr);
+        r = prepare_layer_downloads(pull, reference, reterr);
         if (r < 0)
                 return r;
-        r = request_layer_blobs(pull, reterr);
-        if (r < 0)
-                return r;
-        feed.fd = pull->fetchers.fd;
-        r = unpack_image(&pull->image, &source, &feed, pull->store, names, reterr);
+        r = unpack_pulled_image(pull, &source, names, &error);
+        if (r < 0 && pull->has_failed_deltas)
+                r = unpack_without_delta(pull, &source, names, r, &error, reterr);
+        else if (r < 0)
+                error_move(reterr, &error);
         if (r < 0)
                 return r;
         (void) printf("{\"digest\":\"%s\"}\n", pull->image.digest);

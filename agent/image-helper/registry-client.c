@@ -8,6 +8,7 @@
 #include "agent/image-helper/registry-client.h"
 
 #include "agent/image-helper/document.h"
+#include "agent/image-helper/image-delta.h"
 #include "agent/image-helper/parent-check.h"
 #include "agent/image-helper/registry-token.h"
 #include "common/back-off.h"
@@ -35,11 +36,13 @@ static const BackOffLimits retry_limits = { 400 * USEC_PER_MSEC, 6400 * USEC_PER
 
 /* In URLs and in messages. */
 static const struct {
-        const char *path, *word;
+        const char *path, *query, *word;
 } registry_object_words[] = {
-        [REGISTRY_MANIFEST] = { "manifests", "image" },
-        [REGISTRY_BLOB] = { "blobs", "blob" },
-        [REGISTRY_REFERRERS] = { "referrers", "list of referrers of" },
+        [REGISTRY_MANIFEST] = { "manifests", "", "image" },
+        [REGISTRY_BLOB] = { "blobs", "", "blob" },
+        [REGISTRY_REFERRERS] = { "referrers", "", "list of referrers of" },
+        [REGISTRY_DELTAS] = { "referrers", "?artifactType=" ARTIFACT_TYPE_DELTA,
+                              "list of deltas of" },
 };
 
 /* What is known of an endpoint. */
@@ -279,9 +282,9 @@ static int attempt_transfer(RegistryTransfer *transfer, Error *reterr) {
         char *url;
         int r;
 
-        if (asprintf(&url, "%s/v2/%s/%s/%s", transfer->endpoint->origin,
+        if (asprintf(&url, "%s/v2/%s/%s/%s%s", transfer->endpoint->origin,
                      transfer->endpoint->repository, registry_object_words[object->kind].path,
-                     object->name) < 0)
+                     object->name, registry_object_words[object->kind].query) < 0)
                 return -ENOMEM;
         transfer->tokens = 0;
         transfer->retry_after_sec = UINT64_MAX;
@@ -320,6 +323,8 @@ static void sleep_before_retry(uint64_t usec) {
 }
 
 static bool is_worth_retrying(const RegistryTransfer *transfer, int r) {
+        if (transfer->object->kind == REGISTRY_DELTAS)
+                return false;
         if (r == -EAGAIN)
                 return transfer->retry_after_sec == UINT64_MAX ||
                        transfer->retry_after_sec <= RETRY_WAIT_MAX_SEC;

@@ -19,6 +19,7 @@ typedef enum RegistryObjectKind {
         REGISTRY_MANIFEST,
         REGISTRY_BLOB,
         REGISTRY_REFERRERS, /* the index of what refers to a manifest */
+        REGISTRY_DELTAS,    /* of its deltas only; optional, so not retried */
 } RegistryObjectKind;
 
 typedef struct RegistryObject {

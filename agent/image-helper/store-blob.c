@@ -128,6 +128,15 @@ void store_discard_blob(Store *store, const char *digest, const StoreBlob *blob)
         (void) unlinkat(store->fd, path, 0);
 }
 
+int store_open_blob_to_read(const Store *store, const char *digest) {
+        char path[PATH_SIZE];
+        int fd;
+
+        blob_path(digest, path);
+        fd = openat(store->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
 int store_read_blob(const Store *store, const char *digest, size_t max_bytes, char **ret,
                     size_t *ret_length) {
         cleanup_free char *text = NULL;

@@ -15,15 +15,13 @@
 #define ANNOTATION_NAME  "org.opencontainers.image.ref.name"
 #define ANNOTATION_IMAGE "mainstay.image.digest"
 
-static const char layout[] = "{\"imageLayoutVersion\":\"1.0.0\"}";
-
 /* Several processes may open a new store at once; each writes under a name of its own. */
 static int write_layout(int store_fd) {
         char name[sizeof("oci-layout.") + 20];
         int r;
 
         (void) snprintf(name, sizeof(name), "oci-layout.%d", (int) getpid());
-        r = write_file_atomic_at(store_fd, name, layout, strlen(layout), 0600);
+        r = write_file_atomic_at(store_fd, name, OCI_LAYOUT, strlen(OCI_LAYOUT), 0600);
         if (r < 0)
                 return r;
         if (renameat(store_fd, name, store_fd, "oci-layout") < 0)
@@ -393,13 +391,18 @@ int store_untag_images(Store *store, char *const *digests, json_t **ret_index, E
         return 0;
 }
 
+void store_discard_work(Store *store) {
+        if (store->work_name[0])
+                (void) remove_tree_at(store->tmp_fd, store->work_name);
+        store->work_name[0] = '\0';
+        store->work_fd = close_fd(store->work_fd);
+        store->staged = strv_free(store->staged);
+}
+
 Store *store_free(Store *store) {
         if (!store)
                 return NULL;
-        if (store->work_name[0])
-                (void) remove_tree_at(store->tmp_fd, store->work_name);
-        strv_free(store->staged);
-        close_fd(store->work_fd);
+        store_discard_work(store);
         close_fd(store->tmp_fd);
         close_fd(store->fd);
         free(store);

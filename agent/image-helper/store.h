@@ -19,6 +19,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#define OCI_LAYOUT "{\"imageLayoutVersion\":\"1.0.0\"}"
+
 typedef struct Store Store;
 
 /* Opens the directory, and creates what is missing in it. */
@@ -71,6 +73,9 @@ int store_open_blob(Store *store, const char *digest, uint64_t size, size_t numb
 int store_commit_blob(Store *store, const char *digest, const StoreBlob *blob, Error *reterr);
 void store_discard_blob(Store *store, const char *digest, const StoreBlob *blob);
 
+/* Opens a blob that was published. A descriptor or -errno. */
+int store_open_blob_to_read(const Store *store, const char *digest);
+
 /* Reads a small blob. -ENOENT, or -EBADMSG if it is damaged. */
 int store_read_blob(const Store *store, const char *digest, size_t max_bytes, char **ret,
                     size_t *ret_length);
@@ -90,6 +95,9 @@ int store_tag_image(Store *store, const StoreEntry *entry, Error *reterr);
 /* Removes all names from the images of those digests; returns the resulting index.json. */
 int store_untag_images(Store *store, char *const *digests, json_t **ret_index, Error *reterr);
 
-/* Removes the work directory. */
+/* Removes the work directory with what is in it; the next use makes a new one. */
+void store_discard_work(Store *store);
+
+/* Likewise, and closes the store. */
 Store *store_free(Store *store);
 DEFINE_CLEANUP(Store *, store_free)

@@ -3,6 +3,7 @@
 
 /* What unpack.c and layer-workers.c share. */
 
+#include "agent/image-helper/image-delta.h"
 #include "agent/image-helper/layer-view.h"
 #include "agent/image-helper/unpack.h"
 
@@ -16,6 +17,7 @@ struct ImageUnpack {
         uint64_t *sizes;                /* decompressed; 0 if the layer was not read */
         const char **made;              /* layers that were missing and are in the work directory */
         struct UnpackBudget *allowance; /* of all layers that are being unpacked */
+        DeltaBase base;                 /* of a delta, once a layer needs it */
         char manifest_digest[DIGEST_SIZE]; /* of the manifest in index.json */
         uint64_t manifest_size;
         int *stack; /* open layers, topmost first, filled from the end */

@@ -133,6 +133,7 @@ int image_unpack_init(ImageUnpack *unpack) {
 void image_unpack_done(ImageUnpack *unpack) {
         for (size_t i = 0; unpack->stack && i < unpack->n; i++)
                 close_fd(unpack->stack[i]);
+        delta_base_done(&unpack->base);
         free(unpack->stack);
         free(unpack->made);
         free(unpack->sizes);

@@ -27,6 +27,7 @@ static void forget_archive_images(Archive *archive) {
                 free(archive->images[i].transport);
                 strv_free(archive->images[i].names);
                 free(archive->images[i].refusal);
+                free(archive->images[i].failure);
         }
         free(archive->images);
         archive->images = NULL;
@@ -195,16 +196,55 @@ static bool archived_image_matches(const ArchivedImage *image, const char *refer
 
 static const ArchivedImage *find_archived_image(const Archive *archive, const char *reference) {
         for (size_t i = 0; i < archive->n_images; i++)
-                if (archived_image_matches(&archive->images[i], reference))
+                if (!archive->images[i].failure &&
+                    archived_image_matches(&archive->images[i], reference))
                         return &archive->images[i];
         return NULL;
 }
 
-/* An image for this platform first; then the newer archive; then the later name. */
+bool archive_set_give_up_delta(const ArchiveSet *set, const char *file, const char *digest,
+                               const char *failure) {
+        Archive *archive = find_archive_file(set, file);
+        bool given_up = false;
+
+        for (size_t i = 0; archive && i < archive->n_images; i++) {
+                ArchivedImage *image = &archive->images[i];
+
+                if (!image->is_delta || image->failure || !streq(image->digest, digest))
+                        continue;
+                image->failure = strdup(failure);
+                given_up = image->failure;
+        }
+        return given_up;
+}
+
+const char *archive_set_find_failure(const ArchiveSet *set, const char *reference) {
+        for (size_t i = 0; i < set->n_archives; i++)
+                for (size_t j = 0; j < set->archives[i]->n_images; j++) {
+                        const ArchivedImage *image = &set->archives[i]->images[j];
+
+                        if (image->failure && archived_image_matches(image, reference))
+                                return image->failure;
+                }
+        return NULL;
+}
+
+void archive_set_retry_deltas(const ArchiveSet *set) {
+        for (size_t i = 0; i < set->n_archives; i++)
+                for (size_t j = 0; j < set->archives[i]->n_images; j++) {
+                        free(set->archives[i]->images[j].failure);
+                        set->archives[i]->images[j].failure = NULL;
+                }
+}
+
+/* An image for this platform first; of one image the archive that has it whole; then the newer
+ * archive; then the later name. */
 static bool is_preferred_archived_image(const ArchivedImage *image, const Archive *archive,
                                         const ArchivedImage *best_image, const Archive *best) {
         if (!image->refusal != !best_image->refusal)
                 return !image->refusal;
+        if (image->is_delta != best_image->is_delta && streq(image->digest, best_image->digest))
+                return !image->is_delta;
         if (archive->mtime_nsec != best->mtime_nsec)
                 return archive->mtime_nsec > best->mtime_nsec;
         return strcmp(archive->file, best->file) > 0;
@@ -265,6 +305,7 @@ static int parse_archived_image(ArchivedImage *image, const json_t *object, cons
         r = copy_json_string(object, "refusal", &image->refusal);
         if (r < 0)
                 return r;
+        image->is_delta = json_is_true(json_object_get(object, "isDelta"));
         image->size_bytes = MAX(json_integer_value(json_object_get(object, "size")), 0);
         json_array_foreach(names, i, name) {
                 if (!json_is_string(name))
@@ -392,9 +433,10 @@ static json_t *archived_image_to_json(const ArchivedImage *image) {
 
         strv_foreach(name, image->names)
                 (void) json_array_append_new(names, json_string(*name));
-        return json_pack("{s:s, s:s*, s:s, s:s*, s:I, s:o}", "digest", image->digest, "indexDigest",
-                         image->index_digest, "transport", image->transport, "refusal",
-                         image->refusal, "size", (json_int_t) image->size_bytes, "names", names);
+        return json_pack("{s:s, s:s*, s:s, s:s*, s:I, s:b, s:o}", "digest", image->digest,
+                         "indexDigest", image->index_digest, "transport", image->transport,
+                         "refusal", image->refusal, "size", (json_int_t) image->size_bytes,
+                         "isDelta", image->is_delta, "names", names);
 }
 
 static json_t *archive_to_json(const Archive *archive) {

@@ -17,6 +17,8 @@ typedef struct ArchivedImage {
         char **names;       /* normalised references */
         char *refusal;      /* why the image cannot be used here, or NULL */
         int64_t size_bytes; /* of its layers as the archive has them; 0: not known */
+        bool is_delta;      /* the archive has only what differs from another image */
+        char *failure;      /* why that could not be applied, or NULL: the image is elsewhere */
 } ArchivedImage;
 
 typedef enum ArchiveState {
@@ -59,9 +61,19 @@ void archive_set_reset_broken(ArchiveSet *set, const char *file);
 bool archive_set_retry_transient(ArchiveSet *set);
 
 /* The image of that name or digest, from the newest archive that has one for this machine; NULL if
- * there is none. */
+ * there is none. A delta that could not be applied does not count. */
 const ArchivedImage *archive_set_find(const ArchiveSet *set, const char *reference,
                                       const Archive **ret_archive);
+
+/* The delta of that archive could not be applied. True if there is one, and it was usable. */
+bool archive_set_give_up_delta(const ArchiveSet *set, const char *file, const char *digest,
+                               const char *failure);
+
+/* Why a delta of that image could not be applied; NULL if there is none. */
+const char *archive_set_find_failure(const ArchiveSet *set, const char *reference);
+
+/* There are other images now: they may be what a delta is based on. */
+void archive_set_retry_deltas(const ArchiveSet *set);
 
 /* Whether some are not indexed yet. */
 bool archive_set_is_pending(const ArchiveSet *set);

@@ -13,6 +13,9 @@
 #include "common/log.h"
 #include "common/strv.h"
 
+#include <jansson.h>
+#include <sysexits.h>
+
 enum {
         UNPACKING_MAX = 2, /* unpacked from archives at the same time */
         LINE_BYTES_MAX = 4096
@@ -121,6 +124,19 @@ static int explain_image_job_error(const ImageJob *job, const ChildResult *resul
         return r;
 }
 
+/* Whether a delta in preload/ could not be applied: then its requests are resolved without it, and
+ * the image is pulled. Not if the machine is the cause. */
+static bool give_up_delta(const ImageJob *job, const ChildResult *result, const char *failure) {
+        const char *file = job->archive ? strrchr(job->archive, '/') : NULL;
+
+        if (!file || result->code != CLD_EXITED || result->status == EX_TEMPFAIL ||
+            !archive_set_give_up_delta(&job->store->preload.archives, file + 1, job->digest,
+                                       failure))
+                return false;
+        log_warning("The delta '%s' is not used; pulling image %s", file + 1, job->digest);
+        return true;
+}
+
 static void on_image_job_done(const ChildResult *result, void *userdata) {
         cleanup_with(image_job_freep) ImageJob *job = userdata;
         cleanup_error Error error = ERROR_NULL;
@@ -130,8 +146,14 @@ static void on_image_job_done(const ChildResult *result, void *userdata) {
         job->child = NULL;
         unlink_image_job(job);
         r = explain_image_job_error(job, result, &error);
+        if (r < 0 && give_up_delta(job, result, error_message(&error, r))) {
+                image_store_resolve_job_requests(store, job);
+                return;
+        }
         if (r >= 0)
                 r = set_job_image_names(job, &error);
+        if (r >= 0)
+                archive_set_retry_deltas(&store->preload.archives);
         /* A killed helper could not clean up, and may be killed again for lack of space. */
         else if (result->code != CLD_EXITED)
                 (void) image_store_sweep_leftovers(store);
@@ -154,7 +176,19 @@ static void update_pull_progress(ImageJob *job, uint64_t done, uint64_t total) {
         image_store_report_progress(job->store, job);
 }
 
-/* The output of a pull: {"done":…,"total":…}, and at the end {"digest":"…"}. */
+/* Of one of the image's deltas: {"info":"…"} or {"warning":"…"}. */
+static void log_pull_message(const ImageJob *job, const char *line) {
+        cleanup_with(json_decrefp) json_t *message = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+        const char *info = json_string_value(json_object_get(message, "info"));
+        const char *warning = json_string_value(json_object_get(message, "warning"));
+
+        if (warning)
+                log_warning("Image '%s': %s", job->reference, warning);
+        else if (info)
+                log_info("Image '%s': %s", job->reference, info);
+}
+
+/* The output of a pull: {"done":…,"total":…}, messages, and at the end {"digest":"…"}. */
 static void on_pull_output_line(const char *line, void *userdata) {
         unsigned long long done, total;
         ImageJob *job = userdata;
@@ -165,6 +199,8 @@ static void on_pull_output_line(const char *line, void *userdata) {
         } else if (sscanf(line, "{\"digest\":\"%127[a-z0-9:]\"}", digest) == 1) {
                 free(job->digest);
                 job->digest = strdup(digest);
+        } else {
+                log_pull_message(job, line);
         }
 }
 

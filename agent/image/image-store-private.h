@@ -116,6 +116,9 @@ void image_store_touch_record(const ImageStore *store, const char *digest);
 void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int r,
                                      const Error *error);
 
+/* Resolves the requests of a job again, which could not serve them and is gone. */
+void image_store_resolve_job_requests(ImageStore *store, const ImageJob *job);
+
 /* Reports progress to all requests of a job that asked for it. */
 void image_store_report_progress(ImageStore *store, const ImageJob *job);
 

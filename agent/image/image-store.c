@@ -208,6 +208,7 @@ static int resolve_image_request(ImageStore *store, const ImageRequest *request,
         const Archive *archive = NULL;
         const ArchivedImage *found =
                 archive_set_find(&store->preload.archives, reference, &archive);
+        const char *failure = archive_set_find_failure(&store->preload.archives, reference);
         int r;
 
         *ret_job = NULL;
@@ -234,6 +235,8 @@ static int resolve_image_request(ImageStore *store, const ImageRequest *request,
                 return r;
         if (found)
                 return image_job_for_archive(store, archive, found, reference, ret_job);
+        if (request->policy == PULL_POLICY_NEVER && failure)
+                return error_setf(reterr, ENOENT, "%s", failure);
         if (request->policy == PULL_POLICY_NEVER)
                 return error_setf(reterr, ENOENT, "no archive in '%s' contains '%s'",
                                   store->preload_path, reference);
@@ -335,6 +338,13 @@ static bool settle_image_request(ImageStore *store) {
                 return true;
         }
         return false;
+}
+
+void image_store_resolve_job_requests(ImageStore *store, const ImageJob *job) {
+        for (ImageRequest *request = store->requests; request; request = request->next)
+                if (request->job == job)
+                        request->job = NULL;
+        image_store_settle_requests(store);
 }
 
 void image_store_settle_requests(ImageStore *store) {

@@ -139,6 +139,8 @@ int preload_scan_directory(ImageStore *store) {
 
         if (r >= 0)
                 r = archive_set_scan(&store->preload.archives, fd);
+        if (r > 0)
+                archive_set_retry_deltas(&store->preload.archives);
         if (r < 0)
                 return log_warning_errno(r, "Cannot read '%s'; keeping the known image archives",
                                          store->preload_path);
@@ -155,9 +157,13 @@ void image_store_foreach_archive_error(ImageStore *store,
 
                 if (archive->state == ARCHIVE_BROKEN)
                         each(archive->file, strna(archive->error), userdata);
-                for (size_t j = 0; j < archive->n_images; j++)
-                        if (archive->images[j].refusal)
-                                each(archive->file, archive->images[j].refusal, userdata);
+                for (size_t j = 0; j < archive->n_images; j++) {
+                        const ArchivedImage *image = &archive->images[j];
+
+                        if (image->refusal || image->failure)
+                                each(archive->file,
+                                     image->refusal ? image->refusal : image->failure, userdata);
+                }
         }
 }
 

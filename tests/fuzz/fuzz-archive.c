@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         Catalog *catalog = NULL;
 
         if (image_archive_open(input, spool, &archive, &error) < 0 ||
-            catalog_read(archive, &catalog, &error) < 0) {
+            catalog_read(archive, NULL, &catalog, &error) < 0) {
                 assert(error.message);
                 return 0;
         }

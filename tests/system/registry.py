@@ -204,6 +204,8 @@ class BadRegistry:
         kind, name = path.split("?")[0].split("/")[-2:]
         if kind == "manifests":
             return self.image.manifests.get(name)
+        if kind == "referrers":
+            return None
         data = self.image.blobs.get(name)
         return ("application/octet-stream", data) if data is not None else None
 

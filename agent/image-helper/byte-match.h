@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Finds what two versions of a file have in common, as rsync does: blocks of the old one are found
+ * in the new one by a rolling hash, and each match is extended as far as it goes. Pure. */
+
+#include "common/macros.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A part of the new file, in order and without gaps. */
+typedef enum ByteMatchKind {
+        BYTE_MATCH_NEW,     /* it is not in the old file */
+        BYTE_MATCH_SAME,    /* it equals the old file from 'position' on */
+        BYTE_MATCH_SIMILAR, /* between two matches that are as far apart in both files */
+} ByteMatchKind;
+
+typedef int (*byte_match_t)(ByteMatchKind kind, uint64_t start, uint64_t size, uint64_t position,
+                            void *userdata);
+
+/* Calls 'each' for all parts, which add up to the new file. 0, -ENOMEM, or what 'each' returned. */
+int byte_match(const uint8_t *old, uint64_t n_old, const uint8_t *new, uint64_t n_new,
+               byte_match_t each, void *userdata);

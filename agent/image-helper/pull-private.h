@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What pull.c and pull-delta.c share. */
+
+#include "agent/image-helper/fetcher-pool.h"
+#include "agent/image-helper/image-manifest.h"
+#include "agent/image-helper/pull-settings.h"
+
+enum {
+        PULLED_DOCUMENTS_MAX = 4
+};
+
+/* A manifest or a configuration that was fetched. */
+typedef struct PulledDocument {
+        char digest[DIGEST_SIZE];
+        char *text;
+        size_t length;
+} PulledDocument;
+
+typedef struct LayerDownload {
+        bool is_wanted; /* its layer is missing */
+        bool is_requested, is_complete;
+        uint32_t attempt; /* that requested it */
+        StoreBlob file;
+        int wakeup_write_fd; /* the fetcher's end of the wake-up pipe */
+        int wakeup_read_fd;  /* the unpacker's */
+} LayerDownload;
+
+typedef struct RegistryPull {
+        const PullReference *reference;
+        Store *store;
+        FetcherPool fetchers;
+        uint32_t endpoint; /* that had the manifest */
+        int secret;        /* whose credentials it took */
+        PulledDocument documents[PULLED_DOCUMENTS_MAX];
+        size_t n_documents;
+        CatalogImage image;
+        LayerDownload *blobs; /* one for each layer */
+        size_t n_blobs;
+        size_t n_requested;     /* and not completed */
+        uint32_t attempt;       /* replies to requests of an earlier one are ignored */
+        bool has_failed_deltas; /* a blob of the delta could not be fetched or applied */
+        const PullSettings *settings;
+        uint64_t next_tick;
+} RegistryPull;
+
+/* pull.c: a line of output for the log of the agent. 'level' is "info" or "warning". */
+void pull_print_message(const char *level, const char *text);
+
+/* pull-delta.c: whether the image can be made from a delta that the registry has. Then the image
+ * gets the blobs of the delta that are smaller than the layers. 'missing' says which layers are
+ * needed. Failures are none: then the layers are pulled. 0 or -ENOMEM. */
+int pull_find_delta(RegistryPull *pull, const char *reference, const bool *missing);
