@@ -243,19 +243,30 @@ static uint64_t cadvisor_value(const CadvisorFamily *family, const void *source)
         return *(const uint64_t *) ((const char *) source + family->offset);
 }
 
+/* There are thousands of them: what is a whole number is not printed as a fraction. */
+static void write_scaled_value(FILE *out, uint64_t value, double scale, uint64_t at) {
+        if (scale == 1)
+                fprintf(out, "} %" PRIu64 " %" PRIu64 "\n", value, at / USEC_PER_MSEC);
+        else
+                fprintf(out, "} %.15g %" PRIu64 "\n", (double) value * scale, at / USEC_PER_MSEC);
+}
+
 /* 'label' is one more, or NULL. 'at' is realtime. */
 static void write_cadvisor_sample(FILE *out, const CadvisorFamily *family, const CadvisorRow *row,
                                   const void *source, const char *label, const char *label_value,
                                   uint64_t at) {
-        fprintf(out, "%s{%s", family->name, row->labels);
-        if (family->labels)
-                fprintf(out, ",%s", family->labels);
+        fputs(family->name, out);
+        fputc('{', out);
+        fputs(row->labels, out);
+        if (family->labels) {
+                fputc(',', out);
+                fputs(family->labels, out);
+        }
         if (label) {
                 fputc(',', out);
                 write_prometheus_label(out, label, label_value);
         }
-        fprintf(out, "} %.15g %" PRIu64 "\n",
-                (double) cadvisor_value(family, source) * family->scale, at / USEC_PER_MSEC);
+        write_scaled_value(out, cadvisor_value(family, source), family->scale, at);
 }
 
 static void write_cadvisor_value(FILE *out, const CadvisorFamily *family, const CadvisorRow *row,

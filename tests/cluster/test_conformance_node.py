@@ -547,11 +547,11 @@ def test_container_metrics_are_those_of_cadvisor(node):
     assert not absent, absent
 
 
-CPU = {"time", "usageNanoCores", "usageCoreNanoSeconds"}
-MEMORY = {"time", "usageBytes", "workingSetBytes", "rssBytes", "pageFaults", "majorPageFaults"}
-LIMITED_MEMORY = MEMORY | {"availableBytes"}
-FILESYSTEM = {"time", "availableBytes", "capacityBytes", "usedBytes", "inodesFree", "inodes", "inodesUsed"}
-INTERFACE = {"name", "rxBytes", "rxErrors", "txBytes", "txErrors"}
+CPU_STATS = {"time", "usageNanoCores", "usageCoreNanoSeconds"}
+MEMORY_STATS = {"time", "usageBytes", "workingSetBytes", "rssBytes", "pageFaults", "majorPageFaults"}
+LIMITED_MEMORY_STATS = MEMORY_STATS | {"availableBytes"}
+FILESYSTEM_STATS = {"time", "availableBytes", "capacityBytes", "usedBytes", "inodesFree", "inodes", "inodesUsed"}
+INTERFACE_STATS = {"name", "rxBytes", "rxErrors", "txBytes", "txErrors"}
 
 
 def expect_members(part, members):
@@ -579,43 +579,43 @@ def test_summary_has_the_usage_of_node_and_pods(node):
 def expect_node(node, host):
     total = memory_total()
     assert host["nodeName"] == node.node_name and host["startTime"]
-    expect_members(host["cpu"], CPU)
-    expect_members(host["memory"], LIMITED_MEMORY)
+    expect_members(host["cpu"], CPU_STATS)
+    expect_members(host["memory"], LIMITED_MEMORY_STATS)
     assert 0 < host["memory"]["availableBytes"] < total
     assert host["network"]["time"] and host["network"]["name"] in ("", "eth0") and host["network"]["interfaces"]
     for part in (host["fs"], host["runtime"]["imageFs"], host["runtime"]["containerFs"]):
-        expect_members(part, FILESYSTEM)
+        expect_members(part, FILESYSTEM_STATS)
     assert set(host["rlimit"]) == {"time", "maxpid", "curproc"}
     assert host["swap"]["swapUsageBytes"] >= 0
     system = {container["name"]: container for container in host["systemContainers"]}
     assert set(system) == {"kubelet", "runtime", "pods"}
     for name, container in system.items():
         assert container["startTime"] and not {"rootfs", "logs"} & set(container)
-        expect_members(container["cpu"], CPU)
+        expect_members(container["cpu"], CPU_STATS)
         assert container["memory"]["workingSetBytes"] > 0
         if name == "pods":
-            expect_members(container["memory"], LIMITED_MEMORY)
+            expect_members(container["memory"], LIMITED_MEMORY_STATS)
             assert 0 < container["memory"]["availableBytes"] < total
         else:
-            expect_members(container["memory"], MEMORY)
+            expect_members(container["memory"], MEMORY_STATS)
 
 
 def expect_pod(pod):
     [container] = pod["containers"]
     assert container["name"] == "main" and container["startTime"] and pod["startTime"]
     for part in (pod, container):
-        expect_members(part["cpu"], CPU)
+        expect_members(part["cpu"], CPU_STATS)
         assert part["cpu"]["usageCoreNanoSeconds"] > 0
-        expect_members(part["memory"], LIMITED_MEMORY)
+        expect_members(part["memory"], LIMITED_MEMORY_STATS)
         assert 0 < part["memory"]["availableBytes"] <= 80 * 1000**2
         assert 0 < part["memory"]["workingSetBytes"] <= part["memory"]["usageBytes"]
         assert part["swap"]["swapUsageBytes"] == 0
     for part in (container["rootfs"], container["logs"], pod["ephemeral-storage"]):
-        expect_members(part, FILESYSTEM)
+        expect_members(part, FILESYSTEM_STATS)
         assert part["inodesUsed"] > 0
     [volume] = [one for one in pod["volume"] if one["name"] == "v"]
-    expect_members(volume, FILESYSTEM | {"name"})
-    assert set(pod["network"]) == INTERFACE | {"time", "interfaces"} and pod["network"]["name"] == "eth0"
+    expect_members(volume, FILESYSTEM_STATS | {"name"})
+    assert set(pod["network"]) == INTERFACE_STATS | {"time", "interfaces"} and pod["network"]["name"] == "eth0"
     assert pod["process_stats"]["process_count"] >= 1
 
 
