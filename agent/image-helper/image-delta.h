@@ -23,8 +23,8 @@
  * when the layers are compressed again. */
 
 #include "agent/image-helper/image-manifest.h"
+#include "agent/image-helper/registry-client.h"
 
-#define ARTIFACT_TYPE_DELTA      "application/vnd.io.github.containers.oci-delta.v1"
 #define ANNOTATION_DELTA_SOURCE  "io.github.containers.delta.source"
 #define ANNOTATION_DELTA_CONFIG  "io.github.containers.delta.source-config"
 #define ANNOTATION_DELTA_TARGET  "io.github.containers.delta.target"

@@ -234,10 +234,14 @@ static const struct {
         int words_min, words_max;
         bool needs_digest;
 } verbs[] = {
-        { "index", verb_index, 1, 1 },   { "unpack", verb_unpack, 1, 1, true },
-        { "pull", verb_pull, 1, 1 },     { "remove", verb_remove, 0, 0 },
-        { "export", verb_export, 1, 1 }, { "diff", verb_diff, 2, 2 },
-        { "verify", verb_verify, 0, 1 }, { "sweep", verb_sweep, 0, 0 },
+        { "index", verb_index, 1, 1 },
+        { "unpack", verb_unpack, 1, 1, true },
+        { "pull", verb_pull, 1, 1 },
+        { "remove", verb_remove, 0, 0 },
+        { "export", verb_export, 1, 1 },
+        { "diff", verb_diff, 2, 2 },
+        { "verify", verb_verify, 0, 1 },
+        { "sweep", verb_sweep, 0, 0 },
         { "signatures", verb_signatures, 1, 1, true },
 };
 

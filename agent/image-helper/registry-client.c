@@ -8,7 +8,6 @@
 #include "agent/image-helper/registry-client.h"
 
 #include "agent/image-helper/document.h"
-#include "agent/image-helper/image-delta.h"
 #include "agent/image-helper/parent-check.h"
 #include "agent/image-helper/registry-token.h"
 #include "common/back-off.h"

@@ -8,6 +8,9 @@
 
 #include <stdint.h>
 
+/* The type of the artifact that image-delta.h describes. */
+#define ARTIFACT_TYPE_DELTA "application/vnd.io.github.containers.oci-delta.v1"
+
 typedef struct RegistryClient RegistryClient;
 
 /* The endpoints are borrowed. */
