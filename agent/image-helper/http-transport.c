@@ -62,6 +62,14 @@ static void take_media_type(TransportResponse *reply, const char *value) {
                                 value);
 }
 
+/* 0: it is not a date as of RFC 9110, 5.6.7. */
+static time_t parse_http_date(const char *value) {
+        struct tm tm = { 0 };
+        const char *end = strptime(value, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+
+        return end && !*end ? timegm(&tm) : 0;
+}
+
 static int take_header(TransportExchange *exchange, const char *name, const char *value) {
         TransportResponse *reply = exchange->reply;
 
@@ -72,6 +80,10 @@ static int take_header(TransportExchange *exchange, const char *name, const char
                 reply->has_end = true;
         else if (strcasecmp(name, "ETag") == 0 && strlen(value) < sizeof(reply->etag))
                 (void) snprintf(reply->etag, sizeof(reply->etag), "%s", value);
+        else if (strcasecmp(name, "Date") == 0)
+                reply->date = parse_http_date(value);
+        else if (strcasecmp(name, "Last-Modified") == 0)
+                reply->last_modified = parse_http_date(value);
         else if (strcasecmp(name, "WWW-Authenticate") == 0)
                 return challenge_read(&reply->challenge, value);
         else if (strcasecmp(name, "Location") == 0 && !reply->location) {

@@ -17,7 +17,8 @@
 
 enum {
         SOURCE_REDIRECTS_MAX = 5,
-        AUTHORITY_BYTES_MAX = 1024 * 1024
+        AUTHORITY_BYTES_MAX = 1024 * 1024,
+        ETAG_SETTLED_SEC = 2
 };
 
 /* What a request needs in the fetcher. */
@@ -41,12 +42,20 @@ static int write_source_bytes(const void *data, size_t length, uint64_t position
         return pwrite_all(target->fd, data, length, position);
 }
 
+/* Servers make ETags of a file's size and its time in seconds, so what has only just been modified
+ * may change again under the same one. */
+static bool is_etag_settled(const TransportResponse *response) {
+        return response->date == 0 || response->last_modified == 0 ||
+               response->date - response->last_modified >= ETAG_SETTLED_SEC;
+}
+
 /* An answer that ends with its connection may have been cut anywhere, and YAML without its end may
  * be valid. */
 static int judge_source_response(const TransportResponse *response, SourceReply *reply,
                                  Error *reterr) {
         reply->is_unchanged = response->status == 304;
-        (void) snprintf(reply->etag, sizeof(reply->etag), "%s", response->etag);
+        (void) snprintf(reply->etag, sizeof(reply->etag), "%s",
+                        is_etag_settled(response) ? response->etag : "");
         if (response->status == 304)
                 return 0;
         if (response->status != 200 && response->status != 206)

@@ -10,6 +10,7 @@ import threading
 import time
 
 import failing
+import harness
 import pytest
 import specs
 from index_source import Index, Key, Nginx, minisign_file, settings, sign
@@ -113,6 +114,7 @@ def test_an_index_runs_and_is_followed_as_a_whole(make_sourced, make_nginx, inde
 
 def test_what_has_not_changed_costs_one_small_request(make_sourced, make_nginx, index):
     index.write({"web.yaml": specs.pod("web"), "filler.yaml": b"# " + b"x" * 9000 + b"\n" + specs.text(specs.pod("db")).encode()})
+    os.utime(index.path, (time.time() - 60,) * 2)
     nginx = make_nginx()
     node = make_sourced(nginx.url(), caFile=nginx.certificate)
     node.wait_running("web")
@@ -121,6 +123,23 @@ def test_what_has_not_changed_costs_one_small_request(make_sourced, make_nginx, 
     wait(lambda: len(nginx.asked()) >= before + 3, "it is asked again")
     for line in nginx.asked()[before:before + 3]:
         assert line[1:3] == ["/index.json", "304"] and int(line[3]) + int(line[4]) <= 1024, line
+
+
+def test_an_index_that_changes_within_a_second_is_seen(make_sourced, make_nginx, index):
+    """nginx makes its ETag of the size and the second of the last change."""
+    later = time.time() + 600  # so that however late it is asked the change is a fresh one
+
+    def write(value):
+        index.write({"web.yaml": labelled("web", value)})
+        os.utime(index.path, (later, later))
+        return os.path.getsize(index.path)
+
+    first = write("1")
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    node.wait_pod("web", lambda pod: pod["metadata"]["labels"]["edit"] == "1", "is that of the first index")
+    assert write("2") == first
+    node.wait_pod("web", lambda pod: pod["metadata"]["labels"]["edit"] == "2", "is that of the second one")
 
 
 def _append(path, data):
@@ -430,8 +449,7 @@ def run_first(node, index):
 def wait_back(node, words):
     """The first index is in use again, as a whole."""
     wait_failed(node, ROLLED_BACK + words)
-    web = node.wait_running("web")
-    assert "exit 1" not in str(web["spec"]["containers"])
+    node.wait_pod("web", lambda pod: "exit 1" not in str(pod["spec"]["containers"]) and harness.is_running(pod), "is the first one")
     node.wait_pod("db", lambda pod: pod["metadata"]["labels"]["edit"] == "1", "has its old label")
     wait(lambda: len(node.pods()) == 3, lambda: f"there are the pods of the first index: {names(node)}")
 
