@@ -11,6 +11,7 @@
 #include "agent/image-helper/gunzip.h"
 #include "agent/image-helper/tar-patch.h"
 #include "common/cleanup.h"
+#include "common/file.h"
 
 #include <archive_entry.h>
 
@@ -439,6 +440,20 @@ int byte_stream_drain(ByteStream *stream, Error *reterr) {
                 n = byte_stream_read(stream, &data, reterr);
         while (n > 0);
         return (int) n;
+}
+
+int byte_stream_copy(ByteStream *stream, int fd, Error *reterr) {
+        for (;;) {
+                const void *data;
+                ssize_t n = byte_stream_read(stream, &data, reterr);
+                int r;
+
+                if (n <= 0)
+                        return (int) n;
+                r = write_all(fd, data, (size_t) n);
+                if (r < 0)
+                        return error_setf(reterr, -r, "cannot be decompressed: %s", strerror(-r));
+        }
 }
 
 bool byte_stream_is_over(const ByteStream *stream) {

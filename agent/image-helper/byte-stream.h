@@ -48,6 +48,9 @@ ssize_t byte_stream_read(ByteStream *stream, const void **ret_data, Error *reter
 /* Reads the rest, so that the digests are those of the whole stream. 0 or -errno. */
 int byte_stream_drain(ByteStream *stream, Error *reterr);
 
+/* Writes the rest into the file. 0, or -errno with a message. */
+int byte_stream_copy(ByteStream *stream, int fd, Error *reterr);
+
 /* Whether the end has been reached. */
 bool byte_stream_is_over(const ByteStream *stream);
 

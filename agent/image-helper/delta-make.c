@@ -133,20 +133,6 @@ static int open_unnamed(Store *store) {
         return fd < 0 ? -errno : fd;
 }
 
-static int copy_stream_to(ByteStream *stream, int fd, Error *reterr) {
-        for (;;) {
-                const void *data;
-                ssize_t n = byte_stream_read(stream, &data, reterr);
-                int r;
-
-                if (n <= 0)
-                        return (int) n;
-                r = write_all(fd, data, (size_t) n);
-                if (r < 0)
-                        return r;
-        }
-}
-
 static int map_layer(int fd, uint64_t length, DeltaLayer *ret) {
         void *data;
 
@@ -174,7 +160,7 @@ static int read_layer(DeltaMaker *maker, const DeltaSide *side, size_t i, DeltaL
         if (r >= 0)
                 r = byte_stream_new_unpacked_take(packed, &tar, reterr);
         if (r >= 0)
-                r = copy_stream_to(tar, fd, reterr);
+                r = byte_stream_copy(tar, fd, reterr);
         if (r < 0)
                 return r;
         byte_stream_digest(tar, digest);
@@ -302,7 +288,7 @@ static int take_whole_layer(DeltaMaker *maker, size_t i, DeltaPart *part, Error 
         if (r >= 0)
                 r = maker->new.source.open_layer(maker->new.source.userdata, i, &packed, reterr);
         if (r >= 0)
-                r = copy_stream_to(packed, part->fd, reterr);
+                r = byte_stream_copy(packed, part->fd, reterr);
         if (r < 0)
                 return r;
         byte_stream_digest(packed, digest);

@@ -41,20 +41,6 @@ static bool is_compressed(int fd) {
         return false;
 }
 
-static int copy_stream(ByteStream *stream, int fd, Error *reterr) {
-        for (;;) {
-                const void *data;
-                ssize_t n = byte_stream_read(stream, &data, reterr);
-                int r;
-
-                if (n <= 0)
-                        return (int) n;
-                r = write_all(fd, data, (size_t) n);
-                if (r < 0)
-                        return error_setf(reterr, -r, "cannot be decompressed: %s", strerror(-r));
-        }
-}
-
 static int spool_archive(int fd, int spool_fd, Error *reterr) {
         cleanup_close int out = openat(spool_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
         cleanup_with(byte_stream_freep) ByteStream *plain = NULL;
@@ -70,7 +56,7 @@ static int spool_archive(int fd, int spool_fd, Error *reterr) {
         if (r < 0)
                 return r;
         byte_stream_limit(plain, SPOOL_BYTES_MAX);
-        r = copy_stream(plain, out, reterr);
+        r = byte_stream_copy(plain, out, reterr);
         return r < 0 ? r : TAKE_FD(out);
 }
 
