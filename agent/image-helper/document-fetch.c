@@ -19,6 +19,16 @@ void fetched_document_done(FetchedDocument *document) {
         *document = (FetchedDocument){ 0 };
 }
 
+int fetched_document_check(const FetchedDocument *document, const char *digest, Error *reterr) {
+        char actual[DIGEST_SIZE];
+
+        digest_of(document->text, document->length, actual);
+        if (!streq(actual, digest))
+                return error_setf(reterr, EBADMSG, "'%s' is damaged: its digest is %s", digest,
+                                  actual);
+        return 0;
+}
+
 int fetcher_pool_check(FetcherPool *fetchers, Error *reterr) {
         for (size_t i = 0; i < fetchers->n; i++) {
                 int status;

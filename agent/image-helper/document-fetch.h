@@ -15,6 +15,9 @@ typedef struct FetchedDocument {
 
 void fetched_document_done(FetchedDocument *document);
 
+/* 0, or -EBADMSG with a message where its digest differs. */
+int fetched_document_check(const FetchedDocument *document, const char *digest, Error *reterr);
+
 /* Fetches a document of at most 'max_bytes'; no other request may be under way. '*endpoint' is the
  * one to try first, and then the one that had it. 0, or an error of registry_client_get() with its
  * message. */

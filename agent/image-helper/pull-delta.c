@@ -58,17 +58,14 @@ static bool has_other_image(const RegistryPull *pull, const char *reference) {
 static int fetch_json(RegistryPull *pull, RegistryObjectKind kind, const char *name,
                       const char *digest, json_t **ret, Error *reterr) {
         cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
-        char actual[DIGEST_SIZE];
         int r;
 
         r = document_fetch(&pull->fetchers, kind, name, MANIFEST_SIZE_MAX, &pull->endpoint,
                            &document, reterr);
+        if (r >= 0 && digest)
+                r = fetched_document_check(&document, digest, reterr);
         if (r < 0)
                 return r;
-        digest_of(document.text, document.length, actual);
-        if (digest && !streq(actual, digest))
-                return error_setf(reterr, EBADMSG, "'%s' is damaged: its digest is %s", digest,
-                                  actual);
         return image_manifest_parse(document.text, document.length, NULL, ret, reterr);
 }
 

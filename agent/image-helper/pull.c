@@ -52,7 +52,6 @@ static int provide_document(RegistryPull *pull, const CatalogBlob *blob, size_t 
                             Error *reterr) {
         bool is_config = blob == &pull->image.config;
         FetchedDocument document = { 0 };
-        char digest[DIGEST_SIZE];
         int r;
 
         if (find_document(pull, blob->digest))
@@ -65,15 +64,13 @@ static int provide_document(RegistryPull *pull, const CatalogBlob *blob, size_t 
                 r = document_fetch(&pull->fetchers, is_config ? REGISTRY_BLOB : REGISTRY_MANIFEST,
                                    blob->digest, (size_t) blob->size, &pull->endpoint, &document,
                                    reterr);
-        if (r < 0)
-                return r;
-        digest_of(document.text, document.length, digest);
-        if (!streq(digest, blob->digest)) {
+        if (r >= 0)
+                r = fetched_document_check(&document, blob->digest, reterr);
+        if (r < 0) {
                 fetched_document_done(&document);
-                return error_setf(reterr, EBADMSG, "'%s' is damaged: its digest is %s",
-                                  blob->digest, digest);
+                return r;
         }
-        return add_pulled_document_take(pull, digest, document.text, document.length);
+        return add_pulled_document_take(pull, blob->digest, document.text, document.length);
 }
 
 static int read_pulled_document(void *userdata, const CatalogBlob *blob, size_t max_bytes,

@@ -38,7 +38,6 @@ static int read_archived_document(const ImageArchive *archive, const char *name,
 static int read_signature_document(SignatureCollection *collection, RegistryObjectKind kind,
                                    const char *name, size_t max_bytes, FetchedDocument *ret,
                                    Error *reterr) {
-        char digest[DIGEST_SIZE];
         int r = collection->fetchers
                         ? document_fetch(collection->fetchers, kind, name, max_bytes,
                                          &collection->endpoint, ret, reterr)
@@ -46,11 +45,7 @@ static int read_signature_document(SignatureCollection *collection, RegistryObje
 
         if (r < 0 || kind == REGISTRY_REFERRERS || !digest_is_valid(name))
                 return r;
-        digest_of(ret->text, ret->length, digest);
-        if (!streq(digest, name))
-                return error_setf(reterr, EBADMSG, "'%s' is damaged: its digest is %s", name,
-                                  digest);
-        return 0;
+        return fetched_document_check(ret, name, reterr);
 }
 
 static int read_signature_json(SignatureCollection *collection, RegistryObjectKind kind,
