@@ -178,7 +178,10 @@ def processes(machine):
     """The first process of each container by the name of its scope, with the scope's inode."""
     found = {}
     for line in machine.run(SCOPES, DEADLINE).splitlines():
-        name, inode, *all_ = line.split()
+        name, *rest = line.split()
+        if len(rest) < 2:
+            continue  # The scope has gone since it was listed, as that of the container that crashes does.
+        inode, *all_ = rest
         started = [Process(int(start), int(pid), network) for pid, start, network in (one.split(",") for one in all_)]
         found[name] = inode, *min(started)
     return found
