@@ -152,6 +152,40 @@ def check_conformance(root):
             yield f"{path}:{tree.line_of(text, match.start())}: there is no test_{name} in {source}"
 
 
+def _test_source(folder, file):
+    """The file of a test as tests/FAULTS.md names it, and what its definition looks like there."""
+    if folder in ("system", "vm", "cluster"):
+        return os.path.join("tests", folder, f"test_{file}.py"), "def test_{}("
+    return os.path.join("tests", folder, f"test-{file}.c"), "TEST({})"
+
+
+def _missing_tests(root, row):
+    """What a row of the table of faults names and is not there."""
+    for target in re.findall(r"`fuzz/([\w-]+)`", row):
+        if not os.path.exists(os.path.join(root, "tests", "fuzz", f"fuzz-{target}.c")):
+            yield f"there is no target tests/fuzz/fuzz-{target}.c"
+    for folder, file, name in re.findall(r"`([\w/-]+)/([\w-]+)::(\w+)`", row):
+        source, form = _test_source(folder, file)
+        text = tree.read(root, source) if os.path.exists(os.path.join(root, source)) else ""
+        if form.format(name) not in text:
+            yield f"there is no test {name} in {source}"
+
+
+def check_faults(root):
+    """Each row of the table of faults names tests that exist, or says that it is open."""
+    path = os.path.join("tests", "FAULTS.md")
+    if not os.path.exists(os.path.join(root, path)):
+        return
+    for number, row in enumerate(tree.read(root, path).split("\n"), 1):
+        match = re.match(r"\| ([A-Z]\d+) \| ", row)
+        if not match:
+            continue
+        for problem in _missing_tests(root, row):
+            yield f"{path}:{number}: {problem}"
+        if not re.search(r"`fuzz/|::\w+`|\*open\*", row):
+            yield f"{path}:{number}: {match.group(1)} names no test and is not marked as *open*"
+
+
 def check(root):
-    return [*check_routes(root), *check_conformance(root)] + check_manuals(root) + check_links(root) + check_readme(root) + check_reasons(root) + \
+    return [*check_routes(root), *check_conformance(root), *check_faults(root)] + check_manuals(root) + check_links(root) + check_readme(root) + check_reasons(root) + \
         check_names_in_readmes(root)

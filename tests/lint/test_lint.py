@@ -266,6 +266,20 @@ class Pages(Lint):
         self.put("tests/cluster/README.md", "`a::b`\n`a::c`\n")
         self.expect(list(pages.check_conformance(self.root)), "README.md:2: there is no test_c in tests/cluster/test_a.py")
 
+    def test_table_of_faults_names_tests_that_exist_or_is_open(self):
+        self.put("tests/system/test_a.py", "def test_b(node):\n    pass\n")
+        self.put("tests/unit/m/test-a.c", "TEST(b) {\n}\n")
+        self.put("tests/fuzz/fuzz-a.c", "\n")
+        self.put("tests/FAULTS.md", "| id | x |\n| P1 | x | `system/a::b`, `unit/m/a::b` | 1 |\n| P2 | x | `fuzz/a` | 1 |\n"
+                 "| P3 | x | *open* | 0 |\n")
+        self.assertEqual(list(pages.check_faults(self.root)), [])
+        for row, problem in (("`system/a::c`", "there is no test c in tests/system/test_a.py"),
+                             ("`unit/m/a::c`", "there is no test c in tests/unit/m/test-a.c"),
+                             ("`fuzz/b`", "there is no target tests/fuzz/fuzz-b.c"),
+                             ("nothing", "P1 names no test")):
+            self.put("tests/FAULTS.md", f"| P1 | x | {row} | 1 |\n")
+            self.expect(list(pages.check_faults(self.root)), f"FAULTS.md:1: {problem}")
+
     def test_a_reason_that_is_not_explained(self):
         self.put("packaging/man/mainstay-troubleshooting.7.md", "`Known`\n: It is.\n")
         self.put("agent/pods/probe/a.c", '/* "Comment" */\nf("Known", "Pod",\n  "mainstay.io/NewReason");\n')
