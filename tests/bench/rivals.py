@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Other agents with the same pod, in turns with ours: 'podman kube play', and a kubelet with containerd where
-MAINSTAY_KUBERNETES names a directory whose bin has one, containerd is installed, and the machine is no kubelet's
-already. The goal of each figure is what the other agent needs."""
+MAINSTAY_KUBERNETES names a directory whose bin has one, containerd is installed, and the machine does not have a
+kubelet of its own. The goal of each figure is what the other agent needs."""
 
 import contextlib
 import glob
@@ -70,7 +70,7 @@ class Agent:
     def path(self, name):
         return f"{self.manifests}/{name}.yaml"
 
-    def begin(self, name):
+    def apply(self, name):
         """Makes the agent start a pod."""
         os.rename(manifest(self.directory, self.data, name), self.path(name))
 
@@ -79,7 +79,7 @@ class Agent:
 
     def start(self, name):
         started = time.monotonic()
-        self.begin(name)
+        self.apply(name)
         return self.fifo.wait_for([name]) - started
 
     def crash(self, name):
@@ -120,7 +120,7 @@ default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
 
 
 class Podman(Agent):
-    """It has no directory that it watches: 'kube play' takes a file."""
+    """It does not watch a directory: 'kube play' takes a file."""
 
     name = "podman kube play"
 
@@ -137,8 +137,8 @@ class Podman(Agent):
     def podman(self, *words):
         run(*self.words, *words, env=self.environment)
 
-    def begin(self, name):
-        super().begin(name)
+    def apply(self, name):
+        super().apply(name)
         self.podman("kube", "play", self.path(name))
 
     def remove(self, name):
@@ -263,7 +263,7 @@ def measure_idle(agent, count):
     """MiB and ticks with some pods that do nothing."""
     names = [f"{agent.short}-many{i}" for i in range(count)]
     for name in names:
-        agent.begin(name)
+        agent.apply(name)
     agent.fifo.wait_for(names, 300)
     time.sleep(5)  # what is deferred after a start is done
     pids = agent.processes()
