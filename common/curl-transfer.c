@@ -131,7 +131,7 @@ static const char *explain_curl_result(CurlTransfer *transfer) {
 }
 
 /* The result of the verification is a bit mask of GnuTLS, whose failures have the second bit, or a
- * number of OpenSSL; NULL: the time is not the cause. */
+ * number of OpenSSL; NULL: the time is not the cause, or not the only one. */
 static const char *describe_certificate_time(long result) {
         enum {
                 GNUTLS_INVALID = 1 << 1,
@@ -141,32 +141,40 @@ static const char *describe_certificate_time(long result) {
                 OPENSSL_EXPIRED = 10,
         };
 
-        if (result == OPENSSL_NOT_YET_VALID ||
-            (result & (GNUTLS_INVALID | GNUTLS_NOT_ACTIVATED)) ==
-                    (GNUTLS_INVALID | GNUTLS_NOT_ACTIVATED))
+        switch (result) {
+        case GNUTLS_INVALID | GNUTLS_NOT_ACTIVATED:
+        case OPENSSL_NOT_YET_VALID:
                 return "is not valid yet";
-        if (result == OPENSSL_EXPIRED || (result & (GNUTLS_INVALID | GNUTLS_EXPIRED)) ==
-                                                 (GNUTLS_INVALID | GNUTLS_EXPIRED))
+        case GNUTLS_INVALID | GNUTLS_EXPIRED:
+        case OPENSSL_EXPIRED:
                 return "has expired";
-        return NULL;
+        default:
+                return NULL;
+        }
 }
 
-/* NULL: the time is not the cause. */
-static const char *explain_certificate_time(CurlTransfer *transfer, CURLcode code) {
-        uint64_t now = now_realtime_usec();
-        char clock[CLOCK_DESCRIPTION_SIZE];
-        const char *words;
+static const char *find_certificate_time_fault(const CurlTransfer *transfer, CURLcode code) {
         long result = 0;
 
         if (code != CURLE_PEER_FAILED_VERIFICATION)
                 return NULL;
         curl_library(NULL)->easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &result);
-        words = describe_certificate_time(result);
+        return describe_certificate_time(result);
+}
+
+bool curl_transfer_failed_for_time(const CurlTransfer *transfer, CURLcode code) {
+        return find_certificate_time_fault(transfer, code) != NULL;
+}
+
+static const char *explain_certificate_time(CurlTransfer *transfer, CURLcode code) {
+        const char *words = find_certificate_time_fault(transfer, code);
+        char clock[CLOCK_DESCRIPTION_SIZE];
+
         if (!words)
                 return NULL;
         (void) snprintf(transfer->error, sizeof(transfer->error),
                         "the certificate of the server %s; %s; " CLOCK_RETRY_HINT, words,
-                        clock_describe(clock, now));
+                        clock_describe(clock, now_realtime_usec()));
         return transfer->error;
 }
 
