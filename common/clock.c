@@ -35,7 +35,8 @@ uint64_t steady_from_realtime_usec(const SteadyClock *clock, uint64_t realtime_u
         return steady > age ? steady - age : 0;
 }
 
-uint64_t steady_stamp_convert(SteadyStamp *stamp, const SteadyClock *clock, uint64_t realtime_usec) {
+uint64_t steady_stamp_convert(SteadyStamp *stamp, const SteadyClock *clock,
+                              uint64_t realtime_usec) {
         bool is_dated = clock_is_set(realtime_usec) || !clock_is_set(now_realtime_usec());
 
         if (stamp->realtime != realtime_usec || realtime_usec == 0)

@@ -233,11 +233,10 @@ static int judge_rollout(const RolloutPass *pass) {
                 .history = &pass->rollout->history,
                 .deadline_usec = object_progress_deadline_usec(&pass->desired->pod->metadata),
                 .is_ready = runs_tried && pod_status_is_ready_or_done(&pass->status),
-                .ready_since = ready->is_true
-                                       ? steady_stamp_convert(&pass->rollout->ready,
-                                                              rollouts->config.clock,
-                                                              ready->last_transition)
-                                       : 0,
+                .ready_since = ready->is_true ? steady_stamp_convert(&pass->rollout->ready,
+                                                                     rollouts->config.clock,
+                                                                     ready->last_transition)
+                                              : 0,
                 .agent_started_at = rollouts->started_at,
                 .now = pass->now,
         };

@@ -29,10 +29,10 @@ enum {
 
 struct LoneNode {
         LoneNodeSpec spec;
-        NodeAuthority *authority; /* NULL: it was not needed yet */
-        ForkedTask *write;        /* of its file */
-        char *certificate, *key;  /* that mainstay-api serves with; PEM */
-        uint64_t issued_at, renew_at;        /* realtime */
+        NodeAuthority *authority;     /* NULL: it was not needed yet */
+        ForkedTask *write;            /* of its file */
+        char *certificate, *key;      /* that mainstay-api serves with; PEM */
+        uint64_t issued_at, renew_at; /* realtime */
 };
 
 int lone_node_new(const LoneNodeSpec *spec, LoneNode **ret) {

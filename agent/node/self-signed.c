@@ -21,7 +21,7 @@ enum {
 struct SelfSigned {
         SelfSignedSpec spec;
         char *directory;
-        char *certificate, *key; /* PEM; NULL: not read yet */
+        char *certificate, *key;   /* PEM; NULL: not read yet */
         uint64_t begins, renew_at; /* realtime */
         ForkedTask *write;
 };

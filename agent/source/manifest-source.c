@@ -38,7 +38,7 @@ struct ManifestSource {
         sd_event_source *timer;
         ClockWatch *clock_watch;
         Child *child;
-        bool is_clock_set; /* since the child was started */
+        bool is_clock_set;  /* since the child was started */
         char *error;        /* why it has failed; NULL: it has not */
         SourceInUse in_use; /* what "current" has */
         SourceInUse other;  /* what "next" has */

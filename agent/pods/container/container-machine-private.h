@@ -79,7 +79,7 @@ struct ContainerMachine {
         bool wants_restart_all;     /* a restart rule asks for all containers */
         uint64_t started_at;
         SteadyStamp running_since; /* the same as boot time: setting the clock does not move it */
-        bool has_post_started; /* its postStart hook has ended, or there is none */
+        bool has_post_started;     /* its postStart hook has ended, or there is none */
         bool stops_for_good;
         bool is_killed;           /* the present attempt, not for good */
         char *kill_message;       /* why */

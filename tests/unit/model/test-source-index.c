@@ -123,7 +123,7 @@ TEST(an_index_of_too_much_is_refused)
         free(text);
 }
 
-#define EXPIRED                                                                             \
+#define EXPIRED                                                                               \
         "has expired at 1970-01-01T00:33:20Z; the clock of this machine is not set, it says " \
         "1970-01-01; it is tried again when the clock is set"
 
