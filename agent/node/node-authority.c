@@ -102,7 +102,7 @@ static int sign_certified_key(const CertifiedKey *pair) {
                                      GNUTLS_DIG_SHA256, 0);
 }
 
-/* An authority has no beginning: it may be made while the clock is ahead. */
+/* An authority is valid from 1970: it may be made while the clock is ahead. */
 static int sign_authority(CertifiedKey *pair, const char *node_name, uint64_t now_usec) {
         int code = gnutls_x509_crt_set_key(pair->certificate, pair->key);
 
