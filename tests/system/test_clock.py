@@ -21,7 +21,8 @@ from world import wait
 
 HOUR = 3600
 YEAR = 365 * 24 * HOUR
-EPOCH = int(time.time()) - 24 * HOUR  # since the second day of 1970
+AHEAD = 10 * YEAR
+TO_1970 = 24 * HOUR - int(time.time())  # to its second day
 
 
 class ClockNode(Clocked):
@@ -137,10 +138,10 @@ def forget_source(node):
     node.restart()
 
 
-@pytest.mark.parametrize("shift,words", [(-EPOCH, "the certificate of the server is not valid yet; the clock of this machine "
-                                                  "is not set, it says 1970-01-0"),
-                                         (10 * YEAR, "the certificate of the server has expired; the clock of this machine "
-                                                     "says 20")])
+@pytest.mark.parametrize("shift,words", [(TO_1970, "the certificate of the server is not valid yet; the clock of this machine "
+                                                   "is not set, it says 1970-01-0"),
+                                         (AHEAD, "the certificate of the server has expired; the clock of this machine says 20")],
+                         ids=["1970", "ahead"])
 def test_a_source_that_failed_for_the_time_is_asked_when_the_clock_is_set(make_clocked, site, shift, words):
     node = make_clocked(shift, site.settings)
     node.launch(specs.pod("own"))
@@ -156,32 +157,38 @@ def test_a_source_that_failed_for_the_time_is_asked_when_the_clock_is_set(make_c
     forget_source(node)
 
 
-def test_a_pull_that_failed_for_the_time_is_tried_when_the_clock_is_set(make_clocked, tmp_path):
+@pytest.fixture(name="tls_registry")
+def fixture_tls_registry(tmp_path):
+    """A registry whose certificate, of this year, the machine trusts."""
     cert, key = registry.certificate(str(tmp_path))
-    with open("/bin/busybox", "rb") as file:
-        server = registry.BadRegistry(registry.Blobs([{"bin/busybox": file.read()}]), tls=registry.tls_server(cert, key))
-    try:
-        # The registry's back-off is that of the containers, ten minutes here.
-        node = make_clocked(-EPOCH, {"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
-        certs = f"/etc/containers/certs.d/{server.host}"
-        os.makedirs(certs)
-        shutil.copy(cert, os.path.join(certs, "ca.crt"))
-        try:
-            pod = specs.pod("pulled", {**specs.container(), "image": f"{server.host}/team/app:latest",
-                                       "command": ["/bin/busybox", "sleep", "100000"]})
-            node.drop(pod)
-            wait(lambda: "is not valid yet; the clock of this machine is not set, it says 1970-01-0" in node.said(),
-                 lambda: node.said()[-3000:])
-            wait(lambda: node.said().count("is not valid yet") >= 2, lambda: node.said()[-3000:])
-            node.set_clock(0)
-            node.wait_running("pulled")
-        finally:
-            shutil.rmtree(certs)
-    finally:
-        server.stop()
+    server = registry.BadRegistry(registry.Blobs([{"file": b"content"}]), tls=registry.tls_server(cert, key))
+    certs = f"/etc/containers/certs.d/{server.host}"
+    os.makedirs(certs)
+    shutil.copy(cert, os.path.join(certs, "ca.crt"))
+    yield server
+    shutil.rmtree(certs)
+    server.stop()
 
 
-@pytest.mark.parametrize("shift", [10 * YEAR, -EPOCH])
+def test_a_pull_that_failed_for_the_time_is_tried_when_the_clock_is_set(make_clocked, tls_registry):
+    node = make_clocked(TO_1970, {"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
+    node.drop(specs.pod("pulled", {**specs.container(), "image": f"{tls_registry.host}/team/app:latest"}))
+    failed = "the certificate of the server is not valid yet; the clock of this machine is not set, it says 1970-01-0"
+    passed = 0
+    for count, delay in (1, 10), (2, 20), (3, 40), (4, 80):
+        wait(lambda: node.said().count(failed) >= count, lambda: node.said()[-3000:])  # pylint: disable=cell-var-from-loop
+        passed += delay
+        node.write_clock(TO_1970 + passed, passed)
+        node.get("/readyz")
+    wait(lambda: node.said().count(failed) >= 5, lambda: node.said()[-3000:])
+    assert not tls_registry.seen
+    # The back-off has 160 seconds by now.
+    node.write_clock(passed, passed)
+    wait(lambda: "Successfully pulled image" in node.cli("get", "events").stdout,
+         lambda: node.cli("get", "events").stdout + node.said()[-3000:])
+
+
+@pytest.mark.parametrize("shift", [AHEAD, TO_1970], ids=["ahead", "1970"])
 def test_an_active_deadline_does_not_pass_because_the_clock_is_set(clocked, shift):
     clocked.launch({**specs.pod("long", activeDeadlineSeconds=100000)})
     clocked.drop(specs.pod("short", activeDeadlineSeconds=6))
@@ -198,7 +205,7 @@ def test_an_active_deadline_does_not_pass_because_the_clock_is_set(clocked, shif
 
 
 def test_what_started_before_the_clock_was_set_is_not_old_for_a_later_agent(make_clocked):
-    node = make_clocked(-EPOCH)
+    node = make_clocked(TO_1970)
     node.launch({**specs.pod("long", activeDeadlineSeconds=100000)})
     init = node.init("long")
     node.set_clock(0)
