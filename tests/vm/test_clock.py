@@ -27,13 +27,13 @@ ExecStart=date -s @86400
 WantedBy=multi-user.target
 """
 
-# openssl serves the files of its directory. The agent asks once in ten hours, so it must not come before.
+# openssl serves the files of its directory, which hold the headers of their answers. The agent asks once in ten hours, so it must not come before.
 SERVER = f"""[Unit]
 Before=mainstay.service
 [Service]
 WorkingDirectory={SITE}
 Environment=LD_LIBRARY_PATH=/opt/test
-ExecStart=/opt/test/openssl s_server -accept 127.0.0.1:8443 -cert server.crt -key server.key -WWW -quiet
+ExecStart=/opt/test/openssl s_server -accept 127.0.0.1:8443 -cert server.crt -key server.key -HTTP -quiet
 ExecStartPost=bash -c 'until : </dev/tcp/127.0.0.1/8443; do sleep 0.2; done'
 Restart=always
 [Install]
@@ -46,9 +46,17 @@ def configuration(key):
             f"    caFile: {SITE}/server.crt\n    keys: [{key.public}]\n    fleet: shops\n    interval: 10h\n    jitter: 1ms\n")
 
 
+def add_headers(directory):
+    """What an answer needs besides the file: its length."""
+    for path in [*directory.glob("index.json*"), *directory.glob("sha256/*")]:
+        content = path.read_bytes()
+        path.write_bytes(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content) + content)
+
+
 def send(machine, directory):
     """Copies the files of a directory to the machine."""
     packed = io.BytesIO()
+    add_headers(directory)
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         archive.add(directory, arcname=".")
     machine.run(f"mkdir -p {SITE} && base64 -d <<<{base64.b64encode(packed.getvalue()).decode()} | tar -xz -C {SITE}")
