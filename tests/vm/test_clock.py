@@ -14,6 +14,8 @@ import pytest
 import registry
 import specs
 
+pytestmark = pytest.mark.long
+
 PODS = ["stays", "timed", "probed"]
 SITE = "/opt/site"
 
