@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
@@ -41,6 +42,9 @@ typedef struct AgentRequestSpec {
         const char *path;   /* with its query, escaped */
         const char *body;   /* NULL: none */
         size_t body_max;    /* of a reply; 0: AGENT_BODY_MAX */
+        /* An agent that restarts is waited for some seconds: the request is sent again as long as
+         * none has received all of it. */
+        bool waits_for_agent;
 } AgentRequestSpec;
 
 typedef struct AgentRequest AgentRequest;

@@ -2,17 +2,20 @@
 """mainstay-api: the kubelet's API over TLS. Permissions, replies, sessions over SPDY and WebSocket."""
 
 import base64
+import fcntl
 import hashlib
 import http.client
 import json
 import os
 import re
 import shutil
+import signal
 import socket
 import ssl
 import struct
 import subprocess
 import tempfile
+import termios
 import threading
 
 import api_certs
@@ -554,6 +557,123 @@ def test_a_stalled_port_stalls_no_other_client(served):
     thread.join()
     assert served.get("/healthz") == (200, "ok")
     stream.close()
+
+
+class AbruptServer:
+    """A port that takes one connection and reads nothing of it."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.stream = None
+
+    def accept(self):
+        self.stream, _ = self.listener.accept()
+        self.listener.close()
+
+    def say_and_close(self, data):
+        """All is acknowledged; the connection ends with a reset, because something is unread."""
+        self.stream.sendall(data)
+        wait(lambda: fcntl.ioctl(self.stream, termios.TIOCOUTQ, b"\0" * 4) == b"\0" * 4, "all has arrived at the other side")
+        self.stream.close()
+
+
+def test_what_a_port_sends_before_it_closes_arrives_though_nothing_can_be_sent_to_it(served):
+    """As a server does that has not read all of the request when it answers."""
+    server, answer = AbruptServer(), os.urandom(100000)
+    stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"), method="POST")
+    client = node_api.SpdyClient(stream)
+    error, data = forward(client, server.port, 0)
+    server.accept()
+    stream.settimeout(2)
+    try:
+        while True:
+            client.send(data, b"x" * 32768)
+    except TimeoutError:
+        stream.settimeout(60)  # all buffers are full: the port's socket will be written to as soon as that is possible
+    pid = served.api.process.pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        server.say_and_close(answer)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    client.until(lambda: error in client.ended)
+    client.until(lambda: data in client.reset | client.ended)
+    assert hashlib.sha256(client.data[data]).digest() == hashlib.sha256(answer).digest(), len(client.data[data])
+    assert client.data[error] == b""
+    stream.close()
+
+
+# The agent
+
+class Impostor:
+    """Listens where the agent does, and answers nobody."""
+
+    def __init__(self, node, reads):
+        self.path, self.moved, self.reads = node.socket, node.socket + ".moved", reads
+        self.n_accepted = 0
+        os.rename(self.path, self.moved)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        os.chmod(self.path, 0o777)
+        self.listener.listen()
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self):
+        while True:
+            stream, _ = self.listener.accept()
+            self.n_accepted += 1
+            if self.reads:
+                stream.recv(65536)
+            stream.close()
+            if self.is_over:
+                return
+
+    is_over = False
+
+    def give_way(self):
+        """As long as nobody listens connections are refused."""
+        self.is_over = True
+        with socket.socket(socket.AF_UNIX) as last:
+            last.connect(self.path)
+            self.thread.join()
+        self.listener.close()
+        os.rename(self.moved, self.path)
+
+
+@pytest.mark.parametrize("agent", ["closes connections", "refuses connections", "has no socket"])
+def test_a_session_that_is_asked_for_while_the_agent_restarts_starts_once_it_is_back(served, agent):
+    found = []
+    moved = served.node.socket + ".moved"
+    impostor = Impostor(served.node, reads=False) if agent == "closes connections" else None
+    if not impostor:
+        os.rename(served.node.socket, moved)
+    if agent == "refuses connections":
+        with socket.socket(socket.AF_UNIX) as ended:
+            ended.bind(served.node.socket)
+    thread = threading.Thread(target=lambda: found.append(served.spdy_session("echo", "hello").result()))
+    thread.start()
+    if impostor:
+        wait(lambda: impostor.n_accepted > 3, "the request is repeated")
+        impostor.give_way()
+    else:
+        thread.join(1)
+        assert thread.is_alive() and not found
+        os.rename(moved, served.node.socket)
+    thread.join(60)
+    assert found and found[0]["status"] == "Success"
+
+
+def test_a_request_that_the_agent_has_read_is_not_repeated(served):
+    impostor = Impostor(served.node, reads=True)
+    try:
+        path = served.exec_path("echo", "hello", output=True)
+        answer = served.upgrade(path, node_api.spdy_headers("v4.channel.k8s.io"), method="POST")
+        assert answer == (503, "the agent does not reply: Connection reset by peer")
+        assert impostor.n_accepted == 1
+    finally:
+        impostor.give_way()
 
 
 # The process
