@@ -17,6 +17,10 @@
 #define AWAIT_USEC  (10 * USEC_PER_SEC) /* for an agent that restarts */
 #define REPEAT_USEC (100 * USEC_PER_MSEC)
 
+enum {
+        NOT_READY_STATUS = 503, /* of an agent that cannot do it yet */
+};
+
 struct AgentRequest {
         AgentRequestKind kind;
         agent_reply_t on_reply;
@@ -29,6 +33,7 @@ struct AgentRequest {
         sd_event_source *source, *deadline;
         sd_event_source *repeat_timer;
         uint64_t repeat_until; /* boot time; 0: it is not repeated */
+        bool changes_nothing;
         char *text;            /* the request */
         size_t length, n_sent;
         ByteQueue in;
@@ -73,25 +78,39 @@ static void fail_agent_request(AgentRequest *request, int error) {
 /* No agent has received all of the request, so none has acted on it: there is none, its queue of
  * connections is full, or it closed the connection before it had read it. A closed connection
  * without -ECONNRESET had been read. */
-static bool may_repeat_request(const AgentRequest *request, int error) {
+static bool is_request_unheard(const AgentRequest *request, int error) {
         bool is_unheard = error == -ENOENT || error == -ECONNREFUSED || error == -EAGAIN ||
                           error == -EPIPE || error == -ECONNRESET;
 
-        return is_unheard && !request->has_head && byte_queue_length(&request->in) == 0 &&
+        return is_unheard && !request->has_ended && !request->has_head &&
+               byte_queue_length(&request->in) == 0;
+}
+
+/* A reply that never came to its end is none. */
+static bool may_repeat_request(const AgentRequest *request, int error) {
+        bool is_cut = request->has_ended && request->changes_nothing;
+
+        return (is_cut || is_request_unheard(request, error)) &&
                now_boottime_usec() < request->repeat_until;
 }
 
 static int on_repeat_due(sd_event_source *source, uint64_t usec, void *userdata);
 
-/* The connection, or the attempt to make one, has failed. 0: it is tried again; else 'error'. */
-static int repeat_request_later(AgentRequest *request, int error) {
-        if (!may_repeat_request(request, error))
-                return error;
+static int set_repeat_timer(AgentRequest *request) {
         request->source = sd_event_source_disable_unref(request->source);
         request->repeat_timer = sd_event_source_disable_unref(request->repeat_timer);
         request->fd = close_fd(request->fd);
+        request->passed_fd = close_fd(request->passed_fd);
+        byte_queue_done(&request->in);
+        request->head = (AgentReplyHead){ 0 };
+        request->has_head = request->has_ended = false;
         return sd_event_add_time_relative(request->event, &request->repeat_timer, CLOCK_MONOTONIC,
                                           REPEAT_USEC, 0, on_repeat_due, request);
+}
+
+/* The connection, or the attempt to make one, has failed. 0: it is tried again; else 'error'. */
+static int repeat_request_later(AgentRequest *request, int error) {
+        return may_repeat_request(request, error) ? set_repeat_timer(request) : error;
 }
 
 static void on_agent_lost(AgentRequest *request, int error) {
@@ -130,6 +149,28 @@ static void finish_agent_request(AgentRequest *request) {
         reply.length = length;
         reply.fd = take_reply_fd(request);
         report_agent_reply(request, &reply);
+}
+
+/* To a review an agent replies so that has not read its kubeconfig yet; one that ends before the
+ * API server has replied leaves a head alone. */
+static bool must_repeat_replied(const AgentRequest *request) {
+        bool is_unready = request->head.status == NOT_READY_STATUS ||
+                          byte_queue_length(&request->in) == 0;
+
+        return request->changes_nothing && is_unready &&
+               now_boottime_usec() < request->repeat_until;
+}
+
+static void take_complete_reply(AgentRequest *request) {
+        int r;
+
+        if (!must_repeat_replied(request)) {
+                finish_agent_request(request);
+                return;
+        }
+        r = set_repeat_timer(request);
+        if (r < 0)
+                fail_agent_request(request, r);
 }
 
 static bool is_reply_complete(const AgentRequest *request) {
@@ -198,9 +239,9 @@ static void receive_agent_reply(AgentRequest *request) {
         if (r < 0)
                 on_agent_lost(request, r);
         else if (is_reply_complete(request))
-                finish_agent_request(request);
+                take_complete_reply(request);
         else if (request->has_ended)
-                fail_agent_request(request, -ECONNRESET);
+                on_agent_lost(request, -ECONNRESET);
 }
 
 /* ---- the request ---- */
@@ -314,6 +355,7 @@ int agent_request_start(sd_event *event, const AgentRequestSpec *spec, agent_rep
         request->fd = -EBADF;
         request->event = event;
         request->repeat_until = spec->waits_for_agent ? now_boottime_usec() + AWAIT_USEC : 0;
+        request->changes_nothing = spec->changes_nothing;
         request->socket_path = strdup(spec->socket_path);
         r = request->socket_path ? print_agent_request(spec, request) : -ENOMEM;
         if (r >= 0)

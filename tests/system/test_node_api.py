@@ -770,6 +770,42 @@ def test_answers_of_the_api_server_are_kept(api, reviewed):
     api.start()
 
 
+def ask_for_metrics(served, certificate, found):
+    thread = threading.Thread(target=lambda: found.append(served.request("/metrics", certificate=certificate)[0]))
+    thread.start()
+    return thread
+
+
+def test_a_review_waits_for_an_agent_that_has_not_read_its_kubeconfig_yet(api, reviewed):
+    node, found = reviewed.node, []
+    admin, _ = api.authority.issue("admin", "/O=system:masters/CN=admin")
+    wait(lambda: reviewed.request("/healthz", certificate=admin)[0] == 200, "it has its settings")
+    os.rename(node.kubeconfig, node.kubeconfig + ".later")
+    node.kill9()
+    node.start()
+    status, body = reviewed.request("/metrics", certificate=admin)
+    assert status == 500 and body.startswith("Authorization error (user=admin") and "no kubeconfig" in reviewed.said()
+    thread = ask_for_metrics(reviewed, admin, found)
+    thread.join(2)
+    assert thread.is_alive() and not found
+    os.rename(node.kubeconfig + ".later", node.kubeconfig)
+    thread.join(60)
+    assert found == [200]
+
+
+def test_a_review_that_an_agent_has_begun_is_repeated_where_it_is_killed(api, reviewed):
+    node, found = reviewed.node, []
+    admin, _ = api.authority.issue("admin", "/O=system:masters/CN=admin")
+    wait(lambda: reviewed.request("/healthz", certificate=admin)[0] == 200, "it has its settings")
+    fault = api.misbehave(when=lambda request: "accessreview" in request.target, latency=60, times=1)
+    thread = ask_for_metrics(reviewed, admin, found)
+    wait(lambda: fault.struck, "the API server is asked")
+    node.kill9()
+    node.start()
+    thread.join(60)
+    assert found == [200]
+
+
 def test_a_client_certificate_is_reviewed_too(api, reviewed):
     admin, _ = api.authority.issue("admin", "/O=system:masters/CN=admin")
     jane, _ = api.authority.issue("jane", "/CN=jane")
