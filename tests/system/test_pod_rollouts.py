@@ -257,6 +257,7 @@ def test_random_kills_do_not_prevent_a_rollback(node):
         node.kill9()
         node.start()
     wait_version(node, "1", rolled_back=True)
+    wait(lambda: starts(node)[-1] == "1", "the good one has noted that it runs")
     before = starts(node)
     for _ in range(3):
         pause(chance, 0.5)
