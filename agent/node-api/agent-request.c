@@ -34,7 +34,7 @@ struct AgentRequest {
         sd_event_source *repeat_timer;
         uint64_t repeat_until; /* boot time; 0: it is not repeated */
         bool changes_nothing;
-        char *text;            /* the request */
+        char *text; /* the request */
         size_t length, n_sent;
         ByteQueue in;
         AgentReplyHead head;
@@ -154,8 +154,8 @@ static void finish_agent_request(AgentRequest *request) {
 /* To a review an agent replies so that has not read its kubeconfig yet; one that ends before the
  * API server has replied leaves a head alone. */
 static bool must_repeat_replied(const AgentRequest *request) {
-        bool is_unready = request->head.status == NOT_READY_STATUS ||
-                          byte_queue_length(&request->in) == 0;
+        bool is_unready =
+                request->head.status == NOT_READY_STATUS || byte_queue_length(&request->in) == 0;
 
         return request->changes_nothing && is_unready &&
                now_boottime_usec() < request->repeat_until;

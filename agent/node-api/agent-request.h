@@ -45,8 +45,8 @@ typedef struct AgentRequestSpec {
         /* An agent that restarts is waited for some seconds: the request is sent again as long as
          * none has received all of it. */
         bool waits_for_agent;
-        /* Then it is also sent again where an agent ended before it had replied, or replied with 503
-         * that it is not ready. Of AGENT_COLLECT. */
+        /* Then it is also sent again where an agent ended before it had replied, or replied with
+         * 503 that it is not ready. Of AGENT_COLLECT. */
         bool changes_nothing;
 } AgentRequestSpec;
 
