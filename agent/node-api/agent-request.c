@@ -18,6 +18,7 @@
 #define REPEAT_USEC (100 * USEC_PER_MSEC)
 
 enum {
+        READ_MAX = 8192,
         NOT_READY_STATUS = 503, /* of an agent that cannot do it yet */
 };
 
@@ -37,6 +38,7 @@ struct AgentRequest {
         char *text; /* the request */
         size_t length, n_sent;
         ByteQueue in;
+        size_t n_peeked; /* last bytes of 'in' that are still in the socket */
         AgentReplyHead head;
         bool has_head;
         bool has_ended; /* the agent has closed the connection */
@@ -104,6 +106,7 @@ static int set_repeat_timer(AgentRequest *request) {
         byte_queue_done(&request->in);
         request->head = (AgentReplyHead){ 0 };
         request->has_head = request->has_ended = false;
+        request->n_peeked = 0;
         return sd_event_add_time_relative(request->event, &request->repeat_timer, CLOCK_MONOTONIC,
                                           REPEAT_USEC, 0, on_repeat_due, request);
 }
@@ -185,19 +188,35 @@ static bool is_reply_complete(const AgentRequest *request) {
                        : byte_queue_length(&request->in) >= request->head.body_length;
 }
 
+/* A session may begin before its head is read: its bytes are for whoever gets the socket. */
+static int take_peeked_bytes(AgentRequest *request) {
+        bool is_session = request->has_head && has_agreed(request);
+        size_t n_left = is_session ? byte_queue_length(&request->in) : 0;
+        size_t n_taken = request->n_peeked - n_left;
+        char bytes[READ_MAX];
+
+        request->n_peeked = 0;
+        byte_queue_consume(&request->in, n_left);
+        return n_taken == 0 || recv(request->fd, bytes, n_taken, MSG_DONTWAIT) == (ssize_t) n_taken
+                       ? 0
+                       : -EIO;
+}
+
 /* Reads once; 0, -EAGAIN, or another -errno. */
 static int read_agent_bytes(AgentRequest *request) {
         union {
                 struct cmsghdr header;
                 char space[CMSG_SPACE(sizeof(int))];
         } control;
-        char bytes[8192];
+        char bytes[READ_MAX];
         struct iovec part = { bytes, sizeof(bytes) };
         struct msghdr message = { .msg_iov = &part,
                                   .msg_iovlen = 1,
                                   .msg_control = &control,
                                   .msg_controllen = sizeof(control) };
-        ssize_t n = recvmsg(request->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        bool peeks = request->kind == AGENT_WEBSOCKET && !request->has_head;
+        ssize_t n = recvmsg(request->fd, &message,
+                            MSG_DONTWAIT | MSG_CMSG_CLOEXEC | (peeks ? MSG_PEEK : 0));
         int fd;
 
         if (n < 0)
@@ -208,6 +227,7 @@ static int read_agent_bytes(AgentRequest *request) {
                 request->passed_fd = fd;
         }
         request->has_ended = n == 0;
+        request->n_peeked = peeks ? (size_t) n : 0;
         return byte_queue_append(&request->in, AGENT_HEAD_MAX + request->body_max, bytes,
                                  (size_t) n);
 }
@@ -236,6 +256,8 @@ static void receive_agent_reply(AgentRequest *request) {
                 return;
         if (r >= 0)
                 r = parse_agent_head(request);
+        if (r >= 0 && request->n_peeked > 0)
+                r = take_peeked_bytes(request);
         if (r < 0)
                 on_agent_lost(request, r);
         else if (is_reply_complete(request))

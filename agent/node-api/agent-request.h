@@ -18,7 +18,7 @@ enum {
 typedef enum AgentRequestKind {
         AGENT_COLLECT,    /* the whole reply */
         AGENT_STREAM,     /* the head of the reply, and the socket for the rest */
-        AGENT_WEBSOCKET,  /* the socket, upgraded to a WebSocket session */
+        AGENT_WEBSOCKET,  /* the socket, upgraded to a WebSocket session, which is not read yet */
         AGENT_DESCRIPTOR, /* a descriptor that the agent passes */
 } AgentRequestKind;
 

@@ -238,12 +238,25 @@ def test_terminal_of_a_command_has_the_size_of_kubectls(kubectl, pod):
 
 
 def test_command_that_is_asked_for_while_the_agent_restarts_is_executed(kubectl):
-    name, node = kubectl.names["deployment"], kubectl.node
-    kubectl.run("exec", name, "--", "true")
+    """As soon as the agent listens; without systemd none does in between."""
+    name, node, found = kubectl.names["deployment"], kubectl.node, []
+
+    def listens():
+        try:
+            connect_inside(kubectl.plane.net, node.address_of_node, PORT, 60).close()
+        except OSError:
+            return False
+        return True
+
+    def execute():
+        wait(listens, "the agent listens")
+        found.append(kubectl.run("exec", name, "-c", "main", "--", "echo", "hello"))
+
+    kubectl.run("exec", name, "-c", "main", "--", "true")
     node.kill9()
+    thread = threading.Thread(target=execute)
     try:
-        found = []
-        thread = threading.Thread(target=lambda: found.append(kubectl.run("exec", name, "-c", "main", "--", "echo", "hello")))
+        wait(lambda: not listens(), "the program of the agent that was killed listens no more")
         thread.start()
     finally:
         node.start()
@@ -311,7 +324,11 @@ def forwarded(kubectl, name, port):
     with kubectl.started("port-forward", name, f":{port}") as process:
         line = process.stdout.readline().decode()
         local = int(re.fullmatch(rf"Forwarding from 127\.0\.0\.1:(\d+) -> {port}\n", line)[1])
-        yield lambda: connect_inside(kubectl.plane.net, "127.0.0.1", local, 120)
+        try:
+            yield lambda: connect_inside(kubectl.plane.net, "127.0.0.1", local, 120)
+        except OSError as error:
+            process.terminate()
+            raise AssertionError(f"{error}; kubectl said {process.stderr.read()}\n{kubectl.node.said()[-3000:]}") from error
         assert process.poll() is None, process.stderr.read()
 
 

@@ -640,6 +640,25 @@ class Impostor:
         os.rename(self.moved, self.path)
 
 
+class LateReplies(Impostor):
+    """Passes the agent's replies on, those of sessions once they are over and in one piece."""
+
+    def serve(self):
+        while not self.is_over:
+            stream, _ = self.listener.accept()
+            with stream, socket.socket(socket.AF_UNIX) as agent:
+                request, reply = stream.recv(65536), b""
+                agent.connect(self.moved)
+                agent.sendall(request)
+                while request and not (request.startswith(b"GET /exec/") and b'"status"' in reply):
+                    piece = agent.recv(65536)
+                    if not piece:
+                        break
+                    reply += piece
+                if request:
+                    stream.sendall(reply)
+
+
 @pytest.mark.parametrize("agent", ["closes connections", "refuses connections", "lacks a socket"])
 def test_a_session_that_is_asked_for_while_the_agent_restarts_starts_once_it_is_back(served, agent):
     found = []
@@ -661,6 +680,16 @@ def test_a_session_that_is_asked_for_while_the_agent_restarts_starts_once_it_is_
         os.rename(moved, served.node.socket)
     thread.join(60)
     assert found and found[0]["status"] == "Success"
+
+
+def test_a_session_that_is_over_before_its_head_is_read_is_whole(served):
+    late = LateReplies(served.node, reads=False)
+    try:
+        session = served.spdy_session("sh", "-c", "echo%20hello;exit%203")
+        assert session.result()["details"]["causes"] == [{"reason": "ExitCode", "message": "3"}]
+        assert session.text("stdout") == "hello\n"
+    finally:
+        late.give_way()
 
 
 def test_a_request_that_the_agent_has_read_is_not_repeated(served):
