@@ -188,7 +188,7 @@ static bool is_reply_complete(const AgentRequest *request) {
                        : byte_queue_length(&request->in) >= request->head.body_length;
 }
 
-/* A session may begin before its head is read: its bytes are for whoever gets the socket. */
+/* A session may start before its head is read: its bytes stay in the socket for its next owner. */
 static int take_peeked_bytes(AgentRequest *request) {
         bool is_session = request->has_head && has_agreed(request);
         size_t n_left = is_session ? byte_queue_length(&request->in) : 0;
