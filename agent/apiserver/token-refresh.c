@@ -18,6 +18,20 @@ uint64_t token_refresh_delay(uint64_t now, uint64_t expires, int64_t seconds) {
         return MAX(delay, TOKEN_REFRESH_MIN_SEC * USEC_PER_SEC);
 }
 
+bool token_refusal_may_pass(unsigned status, const char *message) {
+        static const char *const lags[] = {
+                "no relationship found between node ",
+                "node requested token bound to a pod scheduled on a different node",
+        };
+
+        if (status != 403)
+                return false;
+        for (size_t i = 0; i < N_ELEMENTS(lags); i++)
+                if (strstr(message, lags[i]))
+                        return true;
+        return false;
+}
+
 char *token_request_to_json(const TokenIdentity *identity) {
         json_t *audiences = identity->audience ? json_pack("[s]", identity->audience) : json_null();
         cleanup_with(json_decrefp) json_t *request = json_pack(

@@ -55,6 +55,20 @@ TEST(request_names_audience_lifetime_and_pod)
         EXPECT(without && strstr(without, "\"audiences\":null"));
 }
 
+TEST(refusal_that_the_server_takes_back_once_it_knows_the_pod_may_pass)
+{
+        EXPECT(token_refusal_may_pass(
+                403, "403 Forbidden: serviceaccounts \"default\" is forbidden: User "
+                     "\"system:node:n1\" cannot create resource \"serviceaccounts/token\" in API "
+                     "group \"\" in the namespace \"n1\": no relationship found between node 'n1' "
+                     "and this object"));
+        EXPECT(token_refusal_may_pass(403,
+                                      "serviceaccounts \"default\" is forbidden: node requested "
+                                      "token bound to a pod scheduled on a different node"));
+        EXPECT(!token_refusal_may_pass(403, "serviceaccounts \"default\" is forbidden: RBAC"));
+        EXPECT(!token_refusal_may_pass(404, "no relationship found between node 'n1'"));
+}
+
 static int parse_response(const char *json, char **ret_token, uint64_t *ret_expires) {
         return token_response_parse(json, strlen(json), ret_token, ret_expires);
 }
