@@ -7,10 +7,11 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 
-#define cleanup_json   cleanup_with(json_decrefp)
-#define OWN_PREFIX     "mainstay.dev/"
-#define OWN_CONDITION  NODE_CONDITION_PREFIX "ReportFailed"
+#define cleanup_json  cleanup_with(json_decrefp)
+#define OWN_PREFIX    "mainstay.dev/"
+#define OWN_CONDITION NODE_CONDITION_PREFIX "ReportFailed"
 
 static const char *get_line_text(const json_t *object, const char *key) {
         return json_string_value(json_object_get(object, key));
@@ -54,8 +55,13 @@ static json_t *reduce_annotations(const json_t *annotations) {
 }
 
 static json_t *reduce_metadata(const json_t *metadata) {
-        static const char *const kept[] = { "name",  "namespace", "uid", "creationTimestamp",
-                                            "labels", "ownerReferences", "deletionTimestamp",
+        static const char *const kept[] = { "name",
+                                            "namespace",
+                                            "uid",
+                                            "creationTimestamp",
+                                            "labels",
+                                            "ownerReferences",
+                                            "deletionTimestamp",
                                             "deletionGracePeriodSeconds" };
         json_t *reduced = json_object();
 
@@ -99,8 +105,7 @@ char *report_line_of_gone_pod(const Pod *pod, const char *node_name, uint64_t re
 
 char *report_line_of_node(const char *json) {
         cleanup_json json_t *node = json_loads(json, 0, NULL);
-        json_t *conditions =
-                json_object_get(json_object_get(node, "status"), "conditions");
+        json_t *conditions = json_object_get(json_object_get(node, "status"), "conditions");
 
         for (size_t i = json_array_size(conditions); i > 0; i--) {
                 json_t *condition = json_array_get(conditions, i - 1);
@@ -112,20 +117,23 @@ char *report_line_of_node(const char *json) {
         return json_is_object(node) ? json_dumps(node, JSON_COMPACT) : NULL;
 }
 
-int report_event_names(const char *json, char **ret_name, char **ret_uid) {
+/* The number at the end of an event's name starts again with the agent. */
+int report_event_names(const char *json, char **ret_key, char **ret_uid) {
         cleanup_json json_t *event = json_loads(json, 0, NULL);
         const char *name = get_line_text(json_object_get(event, "metadata"), "name");
         const char *uid = get_line_text(json_object_get(event, "involvedObject"), "uid");
-        cleanup_free char *name_copy = NULL;
+        const char *number = name ? strrchr(name, '.') : NULL;
+        cleanup_free char *key = NULL;
 
-        if (!name || !uid)
+        if (!number || !uid)
                 return -EBADMSG;
-        name_copy = strdup(name);
-        *ret_uid = strdup(uid);
-        if (!name_copy || !*ret_uid) {
-                free(TAKE_PTR(*ret_uid));
+        if (asprintf(&key, "%s%s", strna(get_line_text(event, "firstTimestamp")), number) < 0) {
+                key = NULL;
                 return -ENOMEM;
         }
-        *ret_name = TAKE_PTR(name_copy);
+        *ret_uid = strdup(uid);
+        if (!*ret_uid)
+                return -ENOMEM;
+        *ret_key = TAKE_PTR(key);
         return 0;
 }

@@ -17,6 +17,6 @@ char *report_line_of_gone_pod(const Pod *pod, const char *node_name, uint64_t re
 /* 'json' is a v1.Node: without the state of the report itself, and times that always change. */
 char *report_line_of_node(const char *json);
 
-/* The name and the UID of the object of a v1.Event, in memory that the caller frees. 0, -EBADMSG or
- * -ENOMEM. */
-int report_event_names(const char *json, char **ret_name, char **ret_uid);
+/* Of a v1.Event, what it is known by in the queue, also across restarts of the agent, and the UID
+ * of its object, in memory that the caller frees. 0, -EBADMSG or -ENOMEM. */
+int report_event_names(const char *json, char **ret_key, char **ret_uid);
