@@ -202,6 +202,21 @@ static void write_source_metrics(FILE *out, const NodeSources *sources) {
                                sources->items[i].name, sources->items[i].succeeded / USEC_PER_SEC);
 }
 
+static void write_report_metrics(FILE *out, const NodeSources *sources) {
+        for (size_t i = 0; i < sources->n; i++)
+                if (streq(sources->items[i].name, NODE_REPORT_NAME))
+                        (void) fprintf(out,
+                                       "# HELP mainstay_report_waiting Lines that wait to be "
+                                       "reported.\n"
+                                       "# TYPE mainstay_report_waiting gauge\n"
+                                       "mainstay_report_waiting %zu\n"
+                                       "# HELP mainstay_report_dropped_total Lines that were "
+                                       "dropped because too many waited.\n"
+                                       "# TYPE mainstay_report_dropped_total counter\n"
+                                       "mainstay_report_dropped_total %" PRIu64 "\n",
+                                       sources->items[i].n_waiting, sources->items[i].n_dropped);
+}
+
 /* Names of objects need no escaping. */
 static void write_probe_metrics(FILE *out, const ProbeSample *probes, size_t n) {
         static const char name[] = "prober_probe_total";
@@ -236,6 +251,7 @@ char *agent_metrics_format(const AgentMetrics *counts) {
         write_agent_metrics(out, counts, node);
         write_eviction_metrics(out, counts);
         write_source_metrics(out, &counts->sources);
+        write_report_metrics(out, &counts->sources);
         write_index_numbers(out, &counts->sources);
         write_probe_metrics(out, counts->probes, counts->n_probes);
         return fclose(out) == 0 ? TAKE_PTR(text) : NULL;

@@ -82,6 +82,8 @@ typedef struct NodeSourceStatus {
         uint64_t since;      /* time of the last transition; 0: it was not asked yet */
         uint64_t succeeded;  /* when it last answered what is in use; 0: never */
         int64_t number;      /* of the index that is in use; 0: there is none */
+        size_t n_waiting;    /* lines of a report */
+        uint64_t n_dropped;  /* likewise, so far */
 } NodeSourceStatus;
 
 enum {

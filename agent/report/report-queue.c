@@ -98,8 +98,8 @@ static void drop_idle_objects(ReportQueue *queue) {
         while (*at) {
                 QueuedObject *object = *at;
 
-                if (object->is_unsaved || object->is_on_disk ||
-                    (object->status[0] && !object->is_gone) || has_queued_lines(queue, object)) {
+                if (object->is_on_disk || (object->status[0] && !object->is_gone) ||
+                    has_queued_lines(queue, object)) {
                         at = &object->next;
                         continue;
                 }

@@ -139,11 +139,14 @@ NodeSources status_report_add_to(StatusReport *report, NodeSources sources) {
                         "%.800s%s%zu lines wait, %" PRIu64 " were dropped", strna(report->error),
                         report->error ? "; " : "", report_queue_length(report->queue),
                         report_queue_dropped(report->queue));
-        sources.items[sources.n++] = (NodeSourceStatus){ .name = NODE_REPORT_NAME,
-                                                         .message = report->message,
-                                                         .has_failed = report->error != NULL,
-                                                         .since = report->since,
-                                                         .succeeded = report->succeeded };
+        sources.items[sources.n++] =
+                (NodeSourceStatus){ .name = NODE_REPORT_NAME,
+                                    .message = report->message,
+                                    .has_failed = report->error != NULL,
+                                    .n_waiting = report_queue_length(report->queue),
+                                    .n_dropped = report_queue_dropped(report->queue),
+                                    .since = report->since,
+                                    .succeeded = report->succeeded };
         return sources;
 }
 

@@ -33,7 +33,8 @@ TEST(of_a_node_neither_heartbeats_nor_the_report_are_reported)
                                    "\"mainstay.io/ReportFailed\"}]}}";
         cleanup_free char *line = report_line_of_node(node);
 
-        EXPECT_STREQ(line, "{\"kind\":\"Node\",\"status\":{\"conditions\":[{\"type\":\"Ready\"}]}}");
+        EXPECT_STREQ(line,
+                     "{\"kind\":\"Node\",\"status\":{\"conditions\":[{\"type\":\"Ready\"}]}}");
 }
 
 TEST(an_event_is_known_by_its_time_and_number)

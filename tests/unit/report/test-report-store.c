@@ -55,7 +55,8 @@ TEST(a_damaged_file_is_set_aside_and_the_others_are_read)
 {
         char path[] = "/tmp/mainstay-report-XXXXXX";
         cleanup_close int fd = make_directory(path);
-        cleanup_with(report_queue_freep) ReportQueue *queue = report_queue_new(ROOM), *loaded = NULL;
+        cleanup_with(report_queue_freep) ReportQueue *queue = report_queue_new(ROOM),
+                                                     *loaded = NULL;
         uint64_t dropped = 0;
 
         (void) report_queue_put(queue, "web", REPORT_STATUS_KEY, "{1}");
