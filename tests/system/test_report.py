@@ -69,7 +69,7 @@ class Receiver:
         return [line for request in self.requests if request["taken"] for line in request["lines"] if line["kind"] == kind]
 
     def latest(self, name):
-        found = [line for line in self.lines("Pod") if line["metadata"]["name"] == name]
+        found = [line for line in self.lines("Pod") if line["metadata"]["name"] == f"{name}-node1"]
         return found[-1] if found else None
 
     def reasons(self):
