@@ -325,7 +325,7 @@ static int verb_source(void) {
         return r == -EAGAIN ? EX_TEMPFAIL : status;
 }
 
-static int verb_report(void) {
+static int run_report(void) {
         cleanup_with(source_settings_done) SourceSettings settings = { 0 };
         cleanup_error Error error = ERROR_NULL;
         int r = source_settings_read(STDIN_FILENO, &settings, &error);
@@ -333,6 +333,11 @@ static int verb_report(void) {
         if (r >= 0)
                 r = send_report(&settings, &error);
         return report_outcome(r, &error);
+}
+
+/* The process is confined by now, and what libraries do at exit may not be allowed in it. */
+static _Noreturn void verb_report(void) {
+        _exit(run_report());
 }
 
 static int run_image_verb(int argc, char **argv) {
@@ -345,7 +350,7 @@ static int run_image_verb(int argc, char **argv) {
         if (streq(verb, "source") && arg_store && optind == argc)
                 return verb_source();
         if (streq(verb, "report") && optind == argc)
-                return verb_report();
+                verb_report();
         while (i < N_ELEMENTS(verbs) && !streq(verb, verbs[i].name))
                 i++;
         if (i == N_ELEMENTS(verbs))
