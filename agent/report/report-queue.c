@@ -14,6 +14,8 @@ enum {
         LINE_BYTES_MAX = 64 * 1024
 };
 
+#define NUMBER_MAX (UINT64_MAX / 2) /* of a line that was read: newer ones have larger numbers */
+
 typedef struct QueuedLine QueuedLine;
 typedef struct QueuedObject QueuedObject;
 
@@ -31,7 +33,9 @@ struct QueuedObject {
         char status[SHA256_HEX_SIZE]; /* of the last one; "": not known */
         bool is_gone;
         bool is_unsaved;
-        bool is_on_disk;
+        bool is_on_disk; /* or may be */
+        bool is_being_written;
+        bool has_lines_written; /* likewise: it will have a file */
 };
 
 struct ReportQueue {
@@ -98,8 +102,8 @@ static void drop_idle_objects(ReportQueue *queue) {
         while (*at) {
                 QueuedObject *object = *at;
 
-                if (object->is_on_disk || (object->status[0] && !object->is_gone) ||
-                    has_queued_lines(queue, object)) {
+                if (object->is_on_disk || object->is_being_written ||
+                    (object->status[0] && !object->is_gone) || has_queued_lines(queue, object)) {
                         at = &object->next;
                         continue;
                 }
@@ -234,22 +238,6 @@ int report_queue_put(ReportQueue *queue, const char *name, const char *key, cons
         return add_queued_line(queue, object, key, queue->last_number + 1, text);
 }
 
-int report_queue_restore(ReportQueue *queue, const char *name, const char *key, uint64_t number,
-                         const char *text) {
-        QueuedObject *object;
-        int r = check_queued_line(name, key, text);
-
-        if (r < 0)
-                return r;
-        object = add_queued_object(queue, name);
-        if (!object)
-                return -ENOMEM;
-        object->is_on_disk = true;
-        if (is_status_key(key))
-                sha256_hex(text, strlen(text), object->status);
-        return add_queued_line(queue, object, key, number, text);
-}
-
 /* ---- a request ---- */
 
 char *report_queue_take(ReportQueue *queue, size_t bytes_max) {
@@ -304,21 +292,65 @@ void report_queue_set_dropped(ReportQueue *queue, uint64_t n) {
 
 /* ---- the disk ---- */
 
-static char *print_queued_lines(const ReportQueue *queue, const QueuedObject *object) {
+static int restore_queued_line(ReportQueue *queue, const char *name, const char *key,
+                               uint64_t number, const char *text) {
+        QueuedObject *object;
+        int r = check_queued_line(name, key, text);
+
+        if (r < 0)
+                return -EBADMSG;
+        object = add_queued_object(queue, name);
+        if (!object)
+                return -ENOMEM;
+        object->is_on_disk = true;
+        if (is_status_key(key))
+                sha256_hex(text, strlen(text), object->status);
+        return add_queued_line(queue, object, key, number, text);
+}
+
+/* A line without its end, which is changed. */
+static int parse_queued_line(ReportQueue *queue, const char *name, char *line) {
+        char *key, *text;
+        uint64_t number;
+
+        if (*line < '0' || *line > '9')
+                return -EBADMSG;
+        number = strtoull(line, &key, 10);
+        text = *key == ' ' ? strchr(key + 1, ' ') : NULL;
+        if (!text || number >= NUMBER_MAX)
+                return -EBADMSG;
+        *text++ = '\0';
+        return restore_queued_line(queue, name, key + 1, number, text);
+}
+
+int report_queue_restore(ReportQueue *queue, const char *name, char *lines) {
+        char *line = lines, *end;
+
+        while ((end = strchr(line, '\n'))) {
+                int r;
+
+                *end = '\0';
+                r = parse_queued_line(queue, name, line);
+                if (r < 0)
+                        return r;
+                line = end + 1;
+        }
+        return *line ? -EBADMSG : 0;
+}
+
+static int print_queued_lines(const ReportQueue *queue, const QueuedObject *object, char **ret) {
         char *text = NULL;
         size_t size;
-        FILE *stream;
+        FILE *stream = open_memstream(&text, &size);
 
-        if (!has_queued_lines(queue, object))
-                return NULL;
-        stream = open_memstream(&text, &size);
         if (!stream)
-                return NULL;
+                return -ENOMEM;
         for (const QueuedLine *line = queue->oldest; line; line = line->next)
                 if (line->object == object)
                         (void) fprintf(stream, "%" PRIu64 " %s %s\n", line->number, line->key,
                                        line->text);
-        return memstream_finish(stream, &text);
+        *ret = memstream_finish(stream, &text);
+        return *ret ? 0 : -ENOMEM;
 }
 
 /* What came and was sent before it was saved needs no file. */
@@ -326,30 +358,49 @@ static bool needs_saving(const ReportQueue *queue, const QueuedObject *object) {
         return object->is_unsaved && (object->is_on_disk || has_queued_lines(queue, object));
 }
 
-const char *report_queue_next_unsaved(ReportQueue *queue, char **ret_text) {
-        for (const QueuedObject *object = queue->objects; object; object = object->next)
-                if (needs_saving(queue, object)) {
-                        *ret_text = print_queued_lines(queue, object);
-                        return object->name;
-                }
-        return NULL;
+static QueuedObject *find_unsaved_object(const ReportQueue *queue) {
+        QueuedObject *object = queue->objects;
+
+        while (object && !needs_saving(queue, object))
+                object = object->next;
+        return object;
 }
 
-void report_queue_saved(ReportQueue *queue, const char *name) {
-        QueuedObject *object = find_queued_object(queue, name);
+int report_queue_next_unsaved(ReportQueue *queue, const char **ret_name, char **ret_lines) {
+        QueuedObject *object = find_unsaved_object(queue);
+        int r;
 
+        *ret_lines = NULL;
         if (!object)
-                return;
+                return 0;
+        object->has_lines_written = has_queued_lines(queue, object);
+        r = object->has_lines_written ? print_queued_lines(queue, object, ret_lines) : 0;
+        if (r < 0)
+                return r;
         object->is_unsaved = false;
-        object->is_on_disk = has_queued_lines(queue, object);
+        object->is_being_written = object->is_on_disk = true;
+        *ret_name = object->name;
+        return 1;
+}
+
+void report_queue_saved(ReportQueue *queue) {
+        for (QueuedObject *object = queue->objects; object; object = object->next)
+                if (object->is_being_written) {
+                        object->is_being_written = false;
+                        object->is_on_disk = object->has_lines_written;
+                }
         drop_idle_objects(queue);
 }
 
+void report_queue_not_saved(ReportQueue *queue) {
+        for (QueuedObject *object = queue->objects; object; object = object->next) {
+                object->is_unsaved |= object->is_being_written;
+                object->is_being_written = false;
+        }
+}
+
 bool report_queue_has_unsaved(const ReportQueue *queue) {
-        for (const QueuedObject *object = queue->objects; object; object = object->next)
-                if (needs_saving(queue, object))
-                        return true;
-        return false;
+        return find_unsaved_object(queue) != NULL;
 }
 
 /* ---- life ---- */

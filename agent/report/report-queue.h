@@ -12,7 +12,7 @@
 
 enum {
         REPORT_EVENTS_OF_OBJECT_MAX = 8,
-        REPORT_OBJECT_NAME_MAX = 253,
+        REPORT_OBJECT_NAME_MAX = 240, /* a file can have it, with a suffix */
         REPORT_KEY_MAX = 253
 };
 
@@ -34,9 +34,9 @@ bool report_name_is_valid(const char *name);
  * name that is not valid, -EFBIG for a line that no request can take; -ENOMEM. */
 int report_queue_put(ReportQueue *queue, const char *object, const char *key, const char *text);
 
-/* Like report_queue_put(), of a line that was read from the disk; 'number' is its age. */
-int report_queue_restore(ReportQueue *queue, const char *object, const char *key, uint64_t number,
-                         const char *text);
+/* Adds what the file of an object has (see report_queue_next_unsaved()); 'lines' is changed. 0;
+ * -EBADMSG, where the lines before the damage are added; -ENOMEM. */
+int report_queue_restore(ReportQueue *queue, const char *object, char *lines);
 
 /* The object is gone: its status is no longer remembered; its lines wait still. */
 void report_queue_forget(ReportQueue *queue, const char *object);
@@ -55,9 +55,13 @@ size_t report_queue_length(const ReportQueue *queue);
 uint64_t report_queue_dropped(const ReportQueue *queue);
 void report_queue_set_dropped(ReportQueue *queue, uint64_t n);
 
-/* An object of which the lines differ from those on the disk; NULL: none. Borrowed until the next
- * call. '*ret_text' is what its file must have, a line "NUMBER KEY TEXT" for each, in memory that
- * the caller frees; NULL: it has no lines, and needs no file. */
-const char *report_queue_next_unsaved(ReportQueue *queue, char **ret_text);
-void report_queue_saved(ReportQueue *queue, const char *object);
+/* The next object of which the lines differ from those on the disk; it is being written from then
+ * on. 0: there is none; 1; -ENOMEM. '*ret_name' is borrowed until it is written. '*ret_lines' is
+ * what its file must have, a line "NUMBER KEY TEXT" for each, in memory that the caller frees;
+ * NULL: it has no lines, and needs no file. */
+int report_queue_next_unsaved(ReportQueue *queue, const char **ret_name, char **ret_lines);
 bool report_queue_has_unsaved(const ReportQueue *queue);
+
+/* What is being written is on the disk; or may not be. */
+void report_queue_saved(ReportQueue *queue);
+void report_queue_not_saved(ReportQueue *queue);

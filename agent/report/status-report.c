@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Two timers: one of the next request, while something waits, and one of the next write, while what
- * waits differs from the disk. Each runs only then. */
+/* The timer of the next request runs only while something waits. */
 
 #include "agent/report/status-report.h"
 
@@ -20,7 +19,6 @@
 #include <stdio.h>
 
 #define GATHER_USEC         (1 * USEC_PER_SEC)
-#define SAVE_USEC           (10 * USEC_PER_SEC)
 #define HELPER_TIMEOUT_USEC (180 * USEC_PER_SEC)
 #define BACK_OFF_MAX_USEC   (3600 * USEC_PER_SEC)
 #define REQUEST_BYTES_MAX   (256 * KIB)
@@ -36,8 +34,8 @@ struct StatusReport {
         StatusReportConfig config;
         const ReportConfig *settings;
         ReportQueue *queue;
-        int dir_fd;
-        sd_event_source *send_timer, *save_timer;
+        ReportStore *store;
+        sd_event_source *send_timer;
         Child *child;
         char *error;         /* why the last request failed; NULL: it has not */
         uint64_t since;      /* realtime; of the last transition */
@@ -45,8 +43,6 @@ struct StatusReport {
         uint64_t delay;      /* of the back-off */
         uint64_t not_before; /* boot time; of the next request */
         uint64_t last_event; /* its number */
-        uint64_t saved_dropped;
-        bool has_save_failed;
         char message[STATUS_SIZE];
 };
 
@@ -77,24 +73,7 @@ static void wake_report(StatusReport *report) {
 
         if (!report->child && report_queue_length(report->queue) > 0)
                 arm_report_timer(report->send_timer, MAX(wait, GATHER_USEC));
-        if (report_queue_has_unsaved(report->queue))
-                arm_report_timer(report->save_timer, SAVE_USEC);
-}
-
-static void save_report_queue(StatusReport *report) {
-        int r = report_store_save(report->dir_fd, report->queue, &report->saved_dropped);
-
-        if (r < 0 && !report->has_save_failed)
-                (void) log_error_errno(r, "Cannot write what waits to be reported to %s/report",
-                                       report->config.paths->state_dir);
-        report->has_save_failed = r < 0;
-}
-
-static int on_report_save_timer(sd_event_source *timer, uint64_t usec, void *userdata) {
-        StatusReport *report = userdata;
-
-        save_report_queue(report);
-        return 0;
+        report_store_wake(report->store);
 }
 
 /* ---- the state ---- */
@@ -189,8 +168,7 @@ static void end_report_request(StatusReport *report, int r, const Error *error) 
         if (r >= 0) {
                 report->delay = 0;
                 report_queue_sent(report->queue);
-                if (report_queue_has_unsaved(report->queue))
-                        save_report_queue(report);
+                report_store_save(report->store);
         } else {
                 report_queue_not_sent(report->queue);
                 report->delay = back_off_next_delay(report->delay, &limits);
@@ -286,31 +264,21 @@ void status_report_events(StatusReport *report) {
 
 /* ---- life ---- */
 
-static int open_report_directory(const StatusReportConfig *config) {
-        cleanup_free char *path = path_join(config->paths->state_dir, "report");
+static int add_report_timer(StatusReport *report) {
+        int r = sd_event_add_time_relative(report->config.event, &report->send_timer,
+                                           CLOCK_BOOTTIME, 0, USEC_PER_SEC, on_report_send_timer,
+                                           report);
 
-        return path ? open_directory_at(AT_FDCWD, path, 0700) : -ENOMEM;
-}
-
-static int add_report_timer(StatusReport *report, sd_event_time_handler_t handler,
-                            sd_event_source **ret) {
-        int r = sd_event_add_time_relative(report->config.event, ret, CLOCK_BOOTTIME, 0,
-                                           USEC_PER_SEC, handler, report);
-
-        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+        return r < 0 ? r : sd_event_source_set_enabled(report->send_timer, SD_EVENT_OFF);
 }
 
 static int load_report_queue(StatusReport *report) {
-        int r = report->dir_fd = open_report_directory(&report->config);
+        cleanup_free char *directory = path_join(report->config.paths->state_dir, "report");
 
-        if (r < 0)
-                return r;
         report->queue = report_queue_new(report->settings->queue_bytes);
-        if (!report->queue)
+        if (!directory || !report->queue)
                 return -ENOMEM;
-        r = report_store_load(report->dir_fd, report->queue);
-        report->saved_dropped = report_queue_dropped(report->queue);
-        return r;
+        return report_store_new(report->config.event, directory, report->queue, &report->store);
 }
 
 int status_report_new(const StatusReportConfig *config, StatusReport **ret) {
@@ -325,12 +293,9 @@ int status_report_new(const StatusReportConfig *config, StatusReport **ret) {
                 return -ENOMEM;
         report->config = *config;
         report->settings = config->config->mainstay.report;
-        report->dir_fd = -EBADF;
         r = load_report_queue(report);
         if (r >= 0)
-                r = add_report_timer(report, on_report_send_timer, &report->send_timer);
-        if (r >= 0)
-                r = add_report_timer(report, on_report_save_timer, &report->save_timer);
+                r = add_report_timer(report);
         if (r < 0)
                 return r;
         wake_report(report);
@@ -342,12 +307,9 @@ StatusReport *status_report_free(StatusReport *report) {
         if (!report)
                 return NULL;
         child_free(report->child);
-        if (report->queue && report->save_timer)
-                save_report_queue(report);
+        report_store_free(report->store);
         report_queue_free(report->queue);
         sd_event_source_disable_unref(report->send_timer);
-        sd_event_source_disable_unref(report->save_timer);
-        close_fd(report->dir_fd);
         free(report->error);
         free(report);
         return NULL;
