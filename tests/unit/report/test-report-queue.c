@@ -110,3 +110,48 @@ TEST(names_that_no_file_can_have_are_refused)
         EXPECT_EQ(report_queue_put(queue, "a", "k", "{\n}"), -EINVAL);
         EXPECT_EQ(report_queue_length(queue), 0);
 }
+
+static ReportQueue *restore(const char *lines, size_t length, int *ret_r) {
+        ReportQueue *queue = report_queue_new(ROOM);
+        cleanup_free char *copy = strndup(lines, length);
+
+        *ret_r = report_queue_restore(queue, "web", copy);
+        return queue;
+}
+
+TEST(lines_that_are_cut_anywhere_are_restored_whole_or_not_at_all)
+{
+        static const char lines[] = "1 e1 {1}\n22 status {22}\n";
+        static const size_t ends[] = { 0, 9, sizeof(lines) - 1 };
+        static const char *const taken[] = { NULL, "{1}\n", "{1}\n{22}\n" };
+
+        for (size_t i = 0, n = 0; i < sizeof(lines); i++) {
+                cleanup_with(report_queue_freep) ReportQueue *queue = NULL;
+                cleanup_free char *text = NULL;
+                int r;
+
+                if (n + 1 < N_ELEMENTS(ends) && i == ends[n + 1])
+                        n++;
+                queue = restore(lines, i, &r);
+                EXPECT_EQ(r, i == ends[n] ? 0 : -EBADMSG);
+                text = report_queue_take(queue, ROOM);
+                EXPECT(taken[n] ? text && streq(text, taken[n]) : !text);
+        }
+}
+
+TEST(lines_that_are_not_lines_are_refused)
+{
+        static const char *const lines[] = { "\n",          "1\n",           "1 status\n",
+                                             "status {}\n", "-1 status {}\n", " 1 status {}\n",
+                                             "1  {}\n",     "1 .key {}\n",
+                                             "18446744073709551615 status {}\n" };
+
+        for (size_t i = 0; i < N_ELEMENTS(lines); i++) {
+                cleanup_with(report_queue_freep) ReportQueue *queue = NULL;
+                int r;
+
+                queue = restore(lines[i], strlen(lines[i]), &r);
+                EXPECT_EQ(r, -EBADMSG);
+                EXPECT_EQ(report_queue_length(queue), 0);
+        }
+}
