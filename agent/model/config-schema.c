@@ -119,7 +119,7 @@ static int check_index_url(const char *value, Error *reterr) {
         return check_url_characters(value, reterr);
 }
 
-/* As an index: what is sent is nobody else's business. */
+/* Only encrypted: statuses and events name what runs here. */
 static int check_report_url(const char *value, Error *reterr) {
         if (strncmp(value, "https://", 8) != 0)
                 return error_setf(reterr, EINVAL, "must start with https://");

@@ -95,7 +95,7 @@ static bool has_queued_lines(const ReportQueue *queue, const QueuedObject *objec
         return false;
 }
 
-/* Nothing is remembered of an object that is gone, or has no status, when all of it was sent. */
+/* Nothing is remembered of an object that is gone, or without a status, when all of it was sent. */
 static void drop_idle_objects(ReportQueue *queue) {
         QueuedObject **at = &queue->objects;
 
@@ -403,7 +403,7 @@ bool report_queue_has_unsaved(const ReportQueue *queue) {
         return find_unsaved_object(queue) != NULL;
 }
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 ReportQueue *report_queue_new(size_t bytes_max) {
         ReportQueue *queue = calloc(1, sizeof(*queue));

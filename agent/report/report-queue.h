@@ -32,14 +32,14 @@ bool report_name_is_valid(const char *name);
 /* Adds a line, without its line break, in place of that of the same object and key. A status that
  * is the one that the object had last changes nothing. 1; 0: nothing has changed; -EINVAL for a
  * name that is not valid, -EFBIG for a line that no request can take; -ENOMEM. */
-int report_queue_put(ReportQueue *queue, const char *object, const char *key, const char *text);
+int report_queue_put(ReportQueue *queue, const char *name, const char *key, const char *text);
 
 /* Adds what the file of an object has (see report_queue_next_unsaved()); 'lines' is changed. 0;
  * -EBADMSG, where the lines before the damage are added; -ENOMEM. */
-int report_queue_restore(ReportQueue *queue, const char *object, char *lines);
+int report_queue_restore(ReportQueue *queue, const char *name, char *lines);
 
 /* The object is gone: its status is no longer remembered; its lines wait still. */
-void report_queue_forget(ReportQueue *queue, const char *object);
+void report_queue_forget(ReportQueue *queue, const char *name);
 
 /* The oldest lines, each with a line break, of together at most 'bytes_max': a request. They are
  * under way from then on. Memory that the caller frees; NULL: nothing waits, or out of memory. */
@@ -58,7 +58,7 @@ void report_queue_set_dropped(ReportQueue *queue, uint64_t n);
 /* The next object of which the lines differ from those on the disk; it is being written from then
  * on. 0: there is none; 1; -ENOMEM. '*ret_name' is borrowed until it is written. '*ret_lines' is
  * what its file must have, a line "NUMBER KEY TEXT" for each, in memory that the caller frees;
- * NULL: it has no lines, and needs no file. */
+ * NULL: it is without lines, and needs no file. */
 int report_queue_next_unsaved(ReportQueue *queue, const char **ret_name, char **ret_lines);
 bool report_queue_has_unsaved(const ReportQueue *queue);
 

@@ -224,7 +224,7 @@ void report_store_wake(ReportStore *store) {
                 (void) log_error_errno(r, "Cannot set a timer of the report");
 }
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 int report_store_new(sd_event *event, const char *directory, ReportQueue *queue,
                      ReportStore **ret) {

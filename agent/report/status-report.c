@@ -262,7 +262,7 @@ void status_report_events(StatusReport *report) {
         wake_report(report);
 }
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 static int add_report_timer(StatusReport *report) {
         int r = sd_event_add_time_relative(report->config.event, &report->send_timer,

@@ -145,9 +145,9 @@ TEST(a_write_in_this_process_is_there_when_it_returns)
 
         durable_world_init(&world);
         path = path_join(world.directory, "two");
-        EXPECT_EQ(durable_write_now(
-                          world.directory,
-                          (DurableFile[]){ { "one", "1", 0600 }, { "two", "2", 0600 } }, 2),
+        EXPECT_EQ(durable_write_now(world.directory,
+                                    (DurableFile[]){ { "one", "1", 0600 }, { "two", "2", 0600 } },
+                                    2),
                   0);
         expect_file(&world, "one", "1", 0600);
         EXPECT_EQ(durable_write_now(world.directory, &(DurableFile){ "two", NULL, 0 }, 1), 0);

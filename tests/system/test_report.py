@@ -16,7 +16,7 @@ from world import wait
 
 
 class Receiver:
-    """A receiver of reports by HTTPS, which keeps what it took, and misbehaves as it is told."""
+    """A receiver of reports by HTTPS, which keeps what it took, and misbehaves as the test wants."""
 
     def __init__(self, port=0, certificate=None):
         self.requests, self.answer = [], self.take

@@ -141,9 +141,14 @@ TEST(lines_that_are_cut_anywhere_are_restored_whole_or_not_at_all)
 
 TEST(lines_that_are_not_lines_are_refused)
 {
-        static const char *const lines[] = { "\n",          "1\n",           "1 status\n",
-                                             "status {}\n", "-1 status {}\n", " 1 status {}\n",
-                                             "1  {}\n",     "1 .key {}\n",
+        static const char *const lines[] = { "\n",
+                                             "1\n",
+                                             "1 status\n",
+                                             "status {}\n",
+                                             "-1 status {}\n",
+                                             " 1 status {}\n",
+                                             "1  {}\n",
+                                             "1 .key {}\n",
                                              "18446744073709551615 status {}\n" };
 
         for (size_t i = 0; i < N_ELEMENTS(lines); i++) {

@@ -138,7 +138,7 @@ TEST(what_changes_while_it_is_written_is_written_again)
         store_world_done(&world);
 }
 
-TEST(what_is_sent_while_it_is_written_has_no_file)
+TEST(what_is_sent_while_it_is_written_needs_no_file)
 {
         StoreWorld world;
         cleanup_free char *text = NULL;
