@@ -279,7 +279,7 @@ static bool parse_resource_version(const char *text, uint64_t *ret) {
 }
 
 /* A response to our own request was newer. What a list says is never outdated: where etcd was
- * restored, resource versions begin again. */
+ * restored, resource versions start again. */
 static bool is_watch_event_outdated(const NodeStatusUpdater *updater, const json_t *node) {
         const json_t *metadata = json_object_get(node, "metadata");
         const char *version = json_string_value(json_object_get(metadata, "resourceVersion"));

@@ -23,9 +23,13 @@ TEST(token_is_refreshed_at_four_fifths_of_its_lifetime_and_after_a_day_at_the_la
                       { 5, TOKEN_REFRESH_MIN_SEC } };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++)
-                EXPECT_EQ(token_refresh_delay(NOW, NOW + seconds(cases[i].lifetime), 3600),
+                EXPECT_EQ(token_refresh_delay(NOW, NOW + seconds(cases[i].lifetime),
+                                              (int64_t) cases[i].lifetime),
                           seconds(cases[i].delay));
 }
+
+TEST(a_token_is_refreshed_in_time_where_the_clock_is_not_set)
+{ EXPECT_EQ(token_refresh_delay(seconds(60), NOW + seconds(3600), 3600), seconds(2880)); }
 
 TEST(requested_lifetime_counts_where_the_clocks_differ)
 {
