@@ -46,6 +46,7 @@ void agent_on_event(const PodEvent *event, void *userdata) {
         if (event_store_add(agent->events, event, now_realtime_usec()))
                 journal_report_event(event);
         report_events_to_apiserver(agent);
+        status_report_events(agent->report);
         if (agent->http_server)
                 http_server_notify_event(agent->http_server);
 }
@@ -121,6 +122,7 @@ static void on_pod_changed(const Pod *pod, bool is_new, bool is_gone, void *user
                 image_store_check_disk_usage(agent->images);
         daemonset_controller_on_pod(agent->daemonset_controller, pod, is_new, is_gone);
         desired_state_on_pod(agent->desired, pod);
+        status_report_pod(agent->report, pod, is_gone);
         if (agent->apiserver)
                 apiserver_on_pod(agent->apiserver, pod, is_gone);
         if (!agent->http_server || !http_server_has_pod_watchers(agent->http_server))
@@ -146,7 +148,7 @@ AgentMetrics agent_collect_counts(Agent *agent) {
 
         counts.conditions = eviction_manager_conditions(agent->eviction_manager);
         counts.evictions = pod_evictor_counts(agent->pod_evictor);
-        counts.sources = desired_state_sources(agent->desired);
+        counts.sources = status_report_add_to(agent->report, desired_state_sources(agent->desired));
         if (agent->apiserver)
                 counts.api_server_error = apiserver_last_error(agent->apiserver);
         return counts;
@@ -391,9 +393,14 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
                                                  .lets_api_user_write = !agent->paths.kubeconfig,
                                                  .userdata = agent },
                             &agent->http_server, reterr);
-        if (r < 0)
-                return r;
-        return build_node_shutdown_manager(agent);
+        if (r >= 0)
+                r = status_report_new(
+                        &(StatusReportConfig){ agent->event, &agent->config, &agent->paths,
+                                               agent->node.name, agent->pod_manager, agent->events,
+                                               agent_http_handlers.node, agent_on_event,
+                                               agent_report_node_change, agent },
+                        &agent->report);
+        return r < 0 ? r : build_node_shutdown_manager(agent);
 }
 
 static int build_event_loop(Agent *agent) {
@@ -565,6 +572,7 @@ static void agent_done(Agent *agent) {
         daemonset_controller_free(agent->daemonset_controller);
         desired_state_free(agent->desired);
         pod_evictor_free(agent->pod_evictor);
+        status_report_free(agent->report);
         pod_manager_free(agent->pod_manager);
         eviction_manager_free(agent->eviction_manager);
         free(agent->pods_group);

@@ -32,6 +32,7 @@
 #include "agent/pods/node-shutdown-manager.h"
 #include "agent/pods/pod-manager.h"
 #include "agent/pods/stats-provider.h"
+#include "agent/report/status-report.h"
 #include "agent/sandbox/systemd-client.h"
 
 typedef struct Agent {
@@ -72,6 +73,7 @@ typedef struct Agent {
         ServiceNotifier *notifier;
         NodeShutdownManager *shutdown_manager;
         EventStore *events;
+        StatusReport *report; /* NULL: none is configured */
         StatsProvider stats;
         uint64_t last_containers_started; /* when the counts were read last */
         uint64_t last_reported_event;     /* its number; to the API server */

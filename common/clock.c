@@ -35,6 +35,25 @@ uint64_t steady_from_realtime_usec(const SteadyClock *clock, uint64_t realtime_u
         return steady > age ? steady - age : 0;
 }
 
+uint64_t steady_stamp_convert(SteadyStamp *stamp, const SteadyClock *clock,
+                              uint64_t realtime_usec) {
+        bool is_dated = clock_is_set(realtime_usec) || !clock_is_set(now_realtime_usec());
+
+        if (stamp->realtime != realtime_usec || realtime_usec == 0)
+                *stamp = (SteadyStamp){ .realtime = realtime_usec,
+                                        .steady = is_dated ? steady_from_realtime_usec(
+                                                                     clock, realtime_usec)
+                                                           : steady_now_usec(clock) };
+        return stamp->steady;
+}
+
+/* 2026-01-01: no build of this source is older */
+#define BUILT_USEC (UINT64_C(1767225600) * USEC_PER_SEC)
+
+bool clock_is_set(uint64_t realtime_usec) {
+        return realtime_usec >= BUILT_USEC;
+}
+
 static size_t format_seconds(char buffer[RFC3339_SIZE], uint64_t realtime_usec) {
         time_t seconds = (time_t) (realtime_usec / USEC_PER_SEC);
         struct tm tm;
@@ -56,6 +75,16 @@ char *format_rfc3339_nano(char buffer[RFC3339_SIZE], uint64_t realtime_usec) {
 
         (void) snprintf(buffer + n, RFC3339_SIZE - n, ".%06u000Z",
                         (unsigned) (realtime_usec % USEC_PER_SEC));
+        return buffer;
+}
+
+const char *clock_describe(char buffer[CLOCK_DESCRIPTION_SIZE], uint64_t realtime_usec) {
+        char text[RFC3339_SIZE];
+
+        format_rfc3339(text, realtime_usec);
+        (void) snprintf(buffer, CLOCK_DESCRIPTION_SIZE, "the clock of this machine %ssays %.*s",
+                        clock_is_set(realtime_usec) ? "" : "is not set, it ",
+                        (int) sizeof("2036-01-31") - 1, text);
         return buffer;
 }
 

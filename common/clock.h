@@ -6,6 +6,7 @@
 
 #include "common/macros.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define USEC_PER_SEC  UINT64_C(1000000)
@@ -29,6 +30,20 @@ uint64_t steady_now_usec(const SteadyClock *clock);
  * now. */
 uint64_t steady_from_realtime_usec(const SteadyClock *clock, uint64_t realtime_usec);
 
+/* The same for a stamp that stays while the clock of the machine may be set, such as a condition's:
+ * it is converted when it is seen first, and keeps that time as long as the stamp is the same. Of a
+ * stamp from before the clock was set the age is not known: it counts as now. */
+typedef struct SteadyStamp {
+        uint64_t realtime; /* 0: none was seen */
+        uint64_t steady;
+} SteadyStamp;
+
+uint64_t steady_stamp_convert(SteadyStamp *stamp, const SteadyClock *clock, uint64_t realtime_usec);
+
+/* Whether the clock can be right: it is not older than this program. A machine without a battery
+ * for its clock starts in 1970, or where it was switched off. */
+bool clock_is_set(uint64_t realtime_usec);
+
 enum {
         RFC3339_SIZE = sizeof("2026-01-02T03:04:05.123456789Z")
 };
@@ -38,6 +53,16 @@ char *format_rfc3339(char buffer[RFC3339_SIZE], uint64_t realtime_usec);
 
 /* "2026-01-02T03:04:05.123456000Z", the format of CRI logs. Returns the buffer. */
 char *format_rfc3339_nano(char buffer[RFC3339_SIZE], uint64_t realtime_usec);
+
+/* "the clock of this machine says 2036-01-31", for messages about what is valid for a time. It has
+ * the day only, so the text does not change for a day. Returns the buffer. */
+enum {
+        CLOCK_DESCRIPTION_SIZE = 80
+};
+const char *clock_describe(char buffer[CLOCK_DESCRIPTION_SIZE], uint64_t realtime_usec);
+
+/* What follows in such a message. */
+#define CLOCK_RETRY_HINT "it is tried again when the clock is set"
 
 /* Parses both, with any number of fraction digits and "Z" or an offset. 0 or -EINVAL. */
 int parse_rfc3339(const char *text, uint64_t *ret_realtime_usec);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/curl-transfer.h"
 
+#include "common/clock.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,11 +130,61 @@ static const char *explain_curl_result(CurlTransfer *transfer) {
         return transfer->error;
 }
 
+/* The result of the verification is a bit mask of GnuTLS, whose failures have the second bit, or a
+ * number of OpenSSL; NULL: the time is not the cause, or not the only one. */
+static const char *describe_certificate_time(long result) {
+        enum {
+                GNUTLS_INVALID = 1 << 1,
+                GNUTLS_NOT_ACTIVATED = 1 << 9,
+                GNUTLS_EXPIRED = 1 << 10,
+                OPENSSL_NOT_YET_VALID = 9,
+                OPENSSL_EXPIRED = 10,
+        };
+
+        switch (result) {
+        case GNUTLS_INVALID | GNUTLS_NOT_ACTIVATED:
+        case OPENSSL_NOT_YET_VALID:
+                return "is not valid yet";
+        case GNUTLS_INVALID | GNUTLS_EXPIRED:
+        case OPENSSL_EXPIRED:
+                return "has expired";
+        default:
+                return NULL;
+        }
+}
+
+static const char *find_certificate_time_fault(const CurlTransfer *transfer, CURLcode code) {
+        long result = 0;
+
+        if (code != CURLE_PEER_FAILED_VERIFICATION)
+                return NULL;
+        curl_library(NULL)->easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &result);
+        return describe_certificate_time(result);
+}
+
+bool curl_transfer_failed_for_time(const CurlTransfer *transfer, CURLcode code) {
+        return find_certificate_time_fault(transfer, code) != NULL;
+}
+
+static const char *explain_certificate_time(CurlTransfer *transfer, CURLcode code) {
+        const char *words = find_certificate_time_fault(transfer, code);
+        char clock[CLOCK_DESCRIPTION_SIZE];
+
+        if (!words)
+                return NULL;
+        (void) snprintf(transfer->error, sizeof(transfer->error),
+                        "the certificate of the server %s; %s; " CLOCK_RETRY_HINT, words,
+                        clock_describe(clock, now_realtime_usec()));
+        return transfer->error;
+}
+
 const char *curl_transfer_explain(CurlTransfer *transfer, CURLcode code) {
         const char *words = reword_curl_error(code);
 
         if (transfer->result < 0)
                 return explain_curl_result(transfer);
+        if (!words)
+                words = explain_certificate_time(transfer, code);
         if (words)
                 return words;
         trim_curl_error(transfer->error);

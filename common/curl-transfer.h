@@ -67,6 +67,9 @@ long curl_transfer_status(const CurlTransfer *transfer);
 /* Why it failed, without what differs between two equal failures. Valid as long as the transfer. */
 const char *curl_transfer_explain(CurlTransfer *transfer, CURLcode code);
 
+/* The certificate of the server is not valid yet, or has expired, by the clock of this machine. */
+bool curl_transfer_failed_for_time(const CurlTransfer *transfer, CURLcode code);
+
 /* A body that is kept, NUL-terminated. */
 typedef struct CurlBody {
         char *data; /* NULL: nothing was received */

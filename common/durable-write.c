@@ -91,3 +91,14 @@ int durable_write_start(sd_event *event, const char *directory, const DurableFil
                           : forked_task_start(event, durable_write_run, dir_fd, &work, done,
                                               userdata, ret);
 }
+
+int durable_write_now(const char *directory, const DurableFile *files, size_t n) {
+        DurableWriteJob work;
+        cleanup_close int dir_fd = -EBADF;
+        int r = prepare_durable_write(files, n, &work);
+
+        if (r < 0)
+                return r;
+        dir_fd = open_directory_at(AT_FDCWD, directory, 0700);
+        return dir_fd < 0 ? dir_fd : durable_write_run(dir_fd, &work);
+}

@@ -22,3 +22,6 @@ enum {
 };
 int durable_write_start(sd_event *event, const char *directory, const DurableFile *files, size_t n,
                         forked_task_done_t done, void *userdata, ForkedTask **ret);
+
+/* The same in this process, which waits for the disk: for its end. */
+int durable_write_now(const char *directory, const DurableFile *files, size_t n);

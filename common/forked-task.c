@@ -69,6 +69,23 @@ int forked_task_start(sd_event *event, forked_task_run_t run, int fd, const void
         return 0;
 }
 
+int forked_task_wait(ForkedTask *forked) {
+        siginfo_t si = { 0 };
+        pid_t pid = 0;
+        int r = sd_event_source_get_child_pid(forked->end, &pid);
+
+        forked->end = sd_event_source_disable_unref(forked->end);
+        free(forked);
+        if (r < 0)
+                return r;
+        do
+                r = waitid(P_PID, (id_t) pid, &si, WEXITED) < 0 ? -errno : 0;
+        while (r == -EINTR);
+        if (r < 0)
+                return r;
+        return si.si_code == CLD_EXITED ? -si.si_status : -EIO;
+}
+
 ForkedTask *forked_task_free(ForkedTask *forked) {
         if (!forked)
                 return NULL;

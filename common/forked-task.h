@@ -21,5 +21,9 @@ typedef void (*forked_task_done_t)(int r, void *userdata);
 int forked_task_start(sd_event *event, forked_task_run_t run, int fd, const void *work,
                       forked_task_done_t done, void *userdata, ForkedTask **ret);
 
+/* Waits for the child and frees it, without calling back, at the end of a program. What 'done'
+ * would be given. */
+int forked_task_wait(ForkedTask *forked);
+
 /* Frees it without calling back: the child continues. NULL is fine. */
 ForkedTask *forked_task_free(ForkedTask *forked);

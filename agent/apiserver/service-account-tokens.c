@@ -31,6 +31,7 @@ struct ServiceAccountToken {
         char *token;         /* NULL: none yet */
         uint64_t refresh_at; /* boot time; 0: a request is due or in flight */
         char *last_error;    /* of the last request; NULL: it succeeded */
+        uint64_t lags_since; /* boot time of the first refusal that may pass; 0: none */
 };
 
 struct ServiceAccountTokens {
@@ -292,6 +293,29 @@ static KubeWorkResult on_token_failed(const ServiceAccountTokens *tokens,
         return KUBE_WORK_RETRY_LATER;
 }
 
+/* A new pod waits a while, without a word, until the server knows that it is this node's. */
+static bool is_token_on_its_way(ServiceAccountToken *token, unsigned status, const char *error) {
+        uint64_t now = now_boottime_usec();
+
+        if (!token_refusal_may_pass(status, error))
+                return false;
+        if (token->lags_since == 0)
+                token->lags_since = now;
+        return now - token->lags_since < TOKEN_BINDING_SEC * USEC_PER_SEC;
+}
+
+static KubeWorkResult on_token_refused(const ServiceAccountTokens *tokens,
+                                       ServiceAccountToken *token, const KubeResponse *response) {
+        cleanup_free char *error = kube_response_describe_error(response);
+
+        if (error && is_token_on_its_way(token, response->status, error)) {
+                log_debug("The API server does not know yet that pod '%s' is this node's: %s",
+                          token->pod, error);
+                return KUBE_WORK_RETRY_SOON;
+        }
+        return on_token_failed(tokens, token, error ? error : "out of memory");
+}
+
 static int store_token_response(ServiceAccountToken *token, const KubeResponse *response) {
         uint64_t expires = 0;
         char *text = NULL;
@@ -313,16 +337,14 @@ static KubeWorkResult on_token_response(const char *key, const KubeResponse *res
 
         if (!token)
                 return KUBE_WORK_DONE;
-        if (response->error || response->status < 200 || response->status > 299) {
-                cleanup_free char *error = kube_response_describe_error(response);
-
-                return on_token_failed(tokens, token, error ? error : "out of memory");
-        }
+        if (response->error || response->status < 200 || response->status > 299)
+                return on_token_refused(tokens, token, response);
         if (store_token_response(token, response) < 0)
                 return on_token_failed(tokens, token,
                                        "the response of the API server contains no token");
         free(token->last_error);
         token->last_error = NULL;
+        token->lags_since = 0;
         cache_token(tokens, token);
         arm_token_timer(tokens);
         object_updates_schedule(tokens->spec.updates, token->pod_uid);

@@ -12,6 +12,7 @@ enum {
         TOKEN_SECONDS_DEFAULT = 3600, /* expirationSeconds, where the projection does not set it */
         TOKEN_REFRESH_MAX_SEC = 24 * 3600,
         TOKEN_REFRESH_MIN_SEC = 10,
+        TOKEN_BINDING_SEC = 20, /* until the API server knows that a new pod is this node's */
 };
 
 /* Which token: all that is in a TokenRequest. */
@@ -27,6 +28,11 @@ typedef struct TokenIdentity {
  * its time, at the latest after a day, as in the kubelet. A token that seems to have expired when
  * it arrives shows that the clocks differ: then 'seconds', what was requested, counts. */
 uint64_t token_refresh_delay(uint64_t now, uint64_t expires, int64_t seconds);
+
+/* Whether a refusal says only that the API server does not know yet that the pod is this node's:
+ * its Node authorizer and its NodeRestriction follow the pods with a delay. 'message' is that of
+ * its Status. */
+bool token_refusal_may_pass(unsigned status, const char *message);
 
 /* A TokenRequest. The caller frees it; NULL on out of memory. */
 char *token_request_to_json(const TokenIdentity *identity);

@@ -358,7 +358,7 @@ static int verify_source(const Options *options) {
 /* "source", "staticPodURL" of the conditions "mainstay.io/SourceFailed" and so on; NULL: it is
  * another one. */
 static const char *find_condition_source(const json_t *condition) {
-        static const char *const names[] = { "staticPodURL", "source" };
+        static const char *const names[] = { "staticPodURL", "source", "report" };
         const char *type = strna(json_text(condition, "type"));
 
         if (strncmp(type, NODE_CONDITION_PREFIX, strlen(NODE_CONDITION_PREFIX)) != 0)

@@ -19,6 +19,7 @@ struct IndexRollout {
         LIST_OF(ManifestObjects) previous; /* of the index before, whose images are kept */
         RolloutDecision decision;
         char *reason; /* of the decision to go back */
+        SteadyStamp fetched, ready_since;
 };
 
 /* Of all that the index wants on this node. */
@@ -168,13 +169,15 @@ static char *explain_index_rollback(const IndexRollout *rollout, const char *unr
 
 static void decide_index(IndexRollout *rollout, const IndexReadiness *readiness, uint64_t since) {
         const SteadyClock *clock = rollout->config.clock;
+        uint64_t ready_since =
+                steady_stamp_convert(&rollout->ready_since, clock, readiness->ready_since);
         const RolloutHistory history = { .tried = "new", .good = "before", .since = since };
         const RolloutInput input = {
                 .history = &history,
                 .deadline_usec = manifest_source_deadline_usec(rollout->config.source),
                 .is_ready = !readiness->unready,
                 /* What the index did not change was ready before. */
-                .ready_since = MAX(steady_from_realtime_usec(clock, readiness->ready_since), since),
+                .ready_since = MAX(ready_since, since),
                 .agent_started_at = rollout->started_at,
                 .now = steady_now_usec(clock),
         };
@@ -212,7 +215,7 @@ void index_rollout_judge(IndexRollout *rollout, const DesiredPods *desired,
         /* If the clock was set back, it may have been fetched at a time that is still to come. */
         if (!readiness.is_unknown)
                 decide_index(rollout, &readiness,
-                             steady_from_realtime_usec(rollout->config.clock, since));
+                             steady_stamp_convert(&rollout->fetched, rollout->config.clock, since));
         free(readiness.unready);
 }
 

@@ -23,6 +23,7 @@ typedef struct PodRollout {
         RolloutHistory history;
         Pod *good; /* parsed; or NULL */
         bool is_desired;
+        SteadyStamp ready;
 } PodRollout;
 
 struct PodRollouts {
@@ -232,8 +233,9 @@ static int judge_rollout(const RolloutPass *pass) {
                 .history = &pass->rollout->history,
                 .deadline_usec = object_progress_deadline_usec(&pass->desired->pod->metadata),
                 .is_ready = runs_tried && pod_status_is_ready_or_done(&pass->status),
-                .ready_since = ready->is_true ? steady_from_realtime_usec(rollouts->config.clock,
-                                                                          ready->last_transition)
+                .ready_since = ready->is_true ? steady_stamp_convert(&pass->rollout->ready,
+                                                                     rollouts->config.clock,
+                                                                     ready->last_transition)
                                               : 0,
                 .agent_started_at = rollouts->started_at,
                 .now = pass->now,

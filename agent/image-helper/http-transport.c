@@ -399,6 +399,8 @@ static int explain_transport_failure(TransportExchange *exchange, CURLcode code,
                 if (faults[i].message)
                         return error_setf(reterr, EIO, "%s", faults[i].message);
         }
+        if (curl_transfer_failed_for_time(&exchange->transfer, code))
+                *ret_fault = TRANSPORT_NOT_IN_TIME;
         /* A server that drops all packets will not respond a second later either. */
         if (code == CURLE_OPERATION_TIMEDOUT && !exchange->is_connected)
                 *ret_fault = TRANSPORT_UNREACHABLE;

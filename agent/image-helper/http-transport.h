@@ -60,6 +60,7 @@ typedef enum TransportFault {
         TRANSPORT_OK,
         TRANSPORT_UNREACHABLE,  /* no address, or no connection */
         TRANSPORT_TLS_FAILED,   /* TLS handshake or verification failed */
+        TRANSPORT_NOT_IN_TIME,  /* the certificate is not valid yet, or no longer */
         TRANSPORT_INTERRUPTED,  /* closed or stalled: a retry may succeed */
         TRANSPORT_BAD_RESPONSE, /* not a valid response, or too large */
         TRANSPORT_LOCAL_ERROR,  /* memory, disk */

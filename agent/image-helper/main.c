@@ -8,6 +8,7 @@
 #include "agent/image-helper/delta-make.h"
 #include "agent/image-helper/layer-verify.h"
 #include "agent/image-helper/pull.h"
+#include "agent/image-helper/report-sender.h"
 #include "agent/image-helper/safe-message.h"
 #include "agent/image-helper/signature-gate.h"
 #include "agent/image-helper/source-update.h"
@@ -51,6 +52,8 @@ static const char usage[] =
         "  source --store DIR            ask a source of manifests for something new; settings "
         "are\n"
         "                                read from standard input\n"
+        "  report                        send a report, which is read from standard input with its "
+        "settings\n"
         "\n"
         "  --help  --version\n";
 
@@ -322,6 +325,21 @@ static int verb_source(void) {
         return r == -EAGAIN ? EX_TEMPFAIL : status;
 }
 
+static int run_report(void) {
+        cleanup_with(source_settings_done) SourceSettings settings = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        int r = source_settings_read(STDIN_FILENO, &settings, &error);
+
+        if (r >= 0)
+                r = send_report(&settings, &error);
+        return report_outcome(r, &error);
+}
+
+/* The process is confined by now, and what libraries do at exit may not be allowed in it. */
+static _Noreturn void verb_report(void) {
+        _exit(run_report());
+}
+
 static int run_image_verb(int argc, char **argv) {
         cleanup_with(store_freep) Store *store = NULL;
         cleanup_error Error error = ERROR_NULL;
@@ -331,6 +349,8 @@ static int run_image_verb(int argc, char **argv) {
 
         if (streq(verb, "source") && arg_store && optind == argc)
                 return verb_source();
+        if (streq(verb, "report") && optind == argc)
+                verb_report();
         while (i < N_ELEMENTS(verbs) && !streq(verb, verbs[i].name))
                 i++;
         if (i == N_ELEMENTS(verbs))

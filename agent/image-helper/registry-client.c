@@ -399,7 +399,8 @@ static int join_registry_errors(Error *all, const Error *one) {
 /* Whether the connection failed, which a different scheme may avoid. */
 static bool is_endpoint_unreachable(const RegistryTransfer *transfer) {
         return transfer->fault == TRANSPORT_UNREACHABLE ||
-               transfer->fault == TRANSPORT_TLS_FAILED || transfer->fault == TRANSPORT_INTERRUPTED;
+               transfer->fault == TRANSPORT_TLS_FAILED ||
+               transfer->fault == TRANSPORT_NOT_IN_TIME || transfer->fault == TRANSPORT_INTERRUPTED;
 }
 
 /* The most informative of several errors. */

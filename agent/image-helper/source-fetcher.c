@@ -200,7 +200,7 @@ static void run_source_fetcher(SourceTransport *transport, int socket) {
 /* ---- in the caller ---- */
 
 /* The fetcher runs as an unprivileged user, which may not be able to read the file. */
-static int copy_authorities(const char *path, int *ret_fd, Error *reterr) {
+int copy_authorities(const char *path, int *ret_fd, Error *reterr) {
         cleanup_close int fd = -EBADF;
         cleanup_free char *text = NULL;
         size_t length;

@@ -44,5 +44,9 @@ int source_fetcher_start(const SourceSettings *settings, const int *close_in_fet
 int source_fetcher_get(const SourceFetcher *fetcher, const SourceRequest *request, int fd,
                        SourceReply *ret, Error *reterr);
 
+/* Copies the authorities of a file, where there is one, for a process that cannot read it: a memory
+ * file in '*ret_fd', which is otherwise unchanged. 0 or -errno with the path. */
+int copy_authorities(const char *path, int *ret_fd, Error *reterr);
+
 /* It ends with the socket. */
 void source_fetcher_done(SourceFetcher *fetcher);

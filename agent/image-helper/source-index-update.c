@@ -103,13 +103,15 @@ static int check_index(IndexUpdate *update, Error *reterr) {
 /* A node from which newer indexes are kept away says so, when the one that it has expires. */
 static int check_known_expiry(const json_t *state, Error *reterr) {
         const char *expires = strna(document_string(state, "expires"));
-        uint64_t time;
+        uint64_t time, now = now_realtime_usec();
+        char clock[CLOCK_DESCRIPTION_SIZE];
 
-        if (parse_rfc3339(expires, &time) < 0 || time > now_realtime_usec())
+        if (parse_rfc3339(expires, &time) < 0 || time > now)
                 return 0;
-        return error_setf(
-                reterr, ESTALE, "the index %lld has expired at %s, and there is no later one",
-                (long long) json_integer_value(json_object_get(state, "number")), expires);
+        return error_setf(reterr, ESTALE,
+                          "the index %lld has expired at %s, and there is no later one; %s",
+                          (long long) json_integer_value(json_object_get(state, "number")), expires,
+                          clock_describe(clock, now));
 }
 
 /* ---- its files ---- */

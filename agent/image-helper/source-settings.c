@@ -29,6 +29,7 @@ int source_settings_read(int fd, SourceSettings *ret, Error *reterr) {
         if (r < 0)
                 return error_prefixf(reterr, r, "settings on standard input");
         settings.fleet = document_string(settings.document, "fleet");
+        settings.body = document_string(settings.document, "body");
         settings.url = strna(document_string(settings.document, "url"));
         settings.authority_file = document_string(settings.document, "caFile");
         settings.proxy_http = document_string(settings.document, "httpProxy");

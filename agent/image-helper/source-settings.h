@@ -10,6 +10,7 @@ typedef struct SourceSettings {
         json_t *document;
         const char *url;            /* of the manifest, or of the index */
         const char *fleet;          /* of the index; NULL: it is a manifest */
+        const char *body;           /* to be sent, of a report; NULL: none */
         char **keys;                /* one of them must have signed the first index */
         char **headers;             /* "Name: value" */
         const char *authority_file; /* PEM; NULL: the system's */

@@ -3,7 +3,6 @@
 
 #include "agent/kubeclient/certificate-expiry.h"
 
-#include "agent/kubeclient/client.h"
 #include "common/clock.h"
 
 #include <stdio.h>
@@ -60,7 +59,7 @@ char *certificate_describe_problem(uint64_t begins, uint64_t expires, uint64_t n
         if (!words[health])
                 return NULL;
         format_rfc3339(text, health == CERTIFICATE_NOT_YET_VALID ? begins : expires);
-        kube_clock_describe(clock, now);
+        clock_describe(clock, now);
         if (asprintf(&message, "the certificate of this node %s, %s %s%s%s", words[health],
                      health == CERTIFICATE_NOT_YET_VALID ? "from" : "at", text,
                      is_clear ? "" : "; ", is_clear ? "" : clock) < 0)

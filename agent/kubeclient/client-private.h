@@ -10,6 +10,7 @@
 #include "agent/kubeclient/request-back-off.h"
 #include "agent/kubeclient/server-address.h"
 #include "agent/kubeclient/tls-config.h"
+#include "common/clock-watch.h"
 #include "common/curl-loop.h"
 #include "common/curl-transfer.h"
 
@@ -46,6 +47,7 @@ struct KubeClient {
         uint64_t token_inode;
         char *token_error;
 
+        ClockWatch *clock_watch;
         bool is_reached;
         bool was_unreachable; /* since the client was created */
         uint64_t since;

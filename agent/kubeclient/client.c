@@ -7,26 +7,10 @@
 #include "agent/kubeclient/json-view.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/log.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
-
-/* 2026-01-01: no build of this source is older */
-#define BUILT_USEC (UINT64_C(1767225600) * USEC_PER_SEC)
-
-bool kube_clock_is_set(uint64_t realtime_usec) {
-        return realtime_usec >= BUILT_USEC;
-}
-
-const char *kube_clock_describe(char buffer[CLOCK_DESCRIPTION_SIZE], uint64_t realtime_usec) {
-        char text[RFC3339_SIZE];
-
-        format_rfc3339(text, realtime_usec);
-        (void) snprintf(buffer, CLOCK_DESCRIPTION_SIZE, "the clock of this machine %ssays %.*s",
-                        kube_clock_is_set(realtime_usec) ? "" : "is not set, it ",
-                        (int) sizeof("2036-01-31") - 1, text);
-        return buffer;
-}
 
 /* The reason phrase of RFC 9110, of the statuses that an API server uses. */
 static const char *http_status_phrase(unsigned status) {
@@ -291,6 +275,18 @@ static void free_server_settings(KubeClient *client) {
         free(client->proxy);
 }
 
+/* Certificates that failed for the time may be valid now. */
+static void on_client_clock_set(void *userdata) {
+        KubeClient *client = userdata;
+
+        if (client->is_reached || !client->last_error)
+                return;
+        log_info("The clock was set; connecting to %s", client->server);
+        kube_back_off_reset(&client->back_off);
+        client->next_attempt_at = 0;
+        notify_listeners(client);
+}
+
 int kube_client_new(sd_event *event, const Kubeconfig *config, KubeClient **ret, Error *reterr) {
         cleanup_with(kube_tls_config_done) KubeTlsConfig tls_config = KUBE_TLS_CONFIG_NULL;
         cleanup_with(kube_client_freep) KubeClient *client = calloc(1, sizeof(*client));
@@ -311,6 +307,9 @@ int kube_client_new(sd_event *event, const Kubeconfig *config, KubeClient **ret,
         r = kube_connections_new(client, &tls_config, &client->connections, reterr);
         if (r < 0)
                 return r;
+        r = clock_watch_new(event, on_client_clock_set, client, &client->clock_watch);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(client);
         return 0;
 }
@@ -318,6 +317,7 @@ int kube_client_new(sd_event *event, const Kubeconfig *config, KubeClient **ret,
 KubeClient *kube_client_free(KubeClient *client) {
         if (!client)
                 return NULL;
+        clock_watch_free(client->clock_watch);
         while (client->draining) {
                 KubeConnections *connections = client->draining;
 

@@ -103,17 +103,7 @@ void kube_client_dump(const KubeClient *client, FILE *out);
 void kube_client_set_state_callback(KubeClient *client, void (*on_state)(void *userdata),
                                     void *userdata);
 
-/* Certificates cannot be checked where the clock is older than this program. */
-bool kube_clock_is_set(uint64_t realtime_usec);
-
-/* "the clock of this machine says 2036-01-31", for messages about the validity of a certificate. It
- * has the day only, so the text does not change for a day. Returns the buffer. */
-enum {
-        CLOCK_DESCRIPTION_SIZE = 80
-};
-const char *kube_clock_describe(char buffer[CLOCK_DESCRIPTION_SIZE], uint64_t realtime_usec);
-
-/* Called each time that the server is reachable again. */
+/* Called each time that the server is reachable again, or may be since the clock was set. */
 typedef struct KubeReconnectListener KubeReconnectListener;
 struct KubeReconnectListener {
         KubeReconnectListener *next; /* owned by the client */

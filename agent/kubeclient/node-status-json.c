@@ -142,7 +142,8 @@ static json_t *write_node_info(const NodeInfo *info) {
 /* Features that an API server asks for before it gives a node pods or edits that need them: those
  * that this agent has, sorted (component-helpers, nodedeclaredfeatures). */
 static json_t *write_declared_features(void) {
-        return json_pack("[s, s]", "InPlacePodLevelResourcesVerticalScaling",
+        return json_pack("[s, s, s]", "ExtendWebSocketsToKubelet",
+                         "InPlacePodLevelResourcesVerticalScaling",
                          "RestartAllContainersOnContainerExits");
 }
 

@@ -90,25 +90,16 @@ static uint64_t get_retry_after(const KubeRequest *request) {
         return seconds > 0 ? (uint64_t) MIN(seconds, (curl_off_t) DAY_SEC) * USEC_PER_SEC : 0;
 }
 
-/* A certificate may be "not yet valid" or "expired" because the clock is wrong. */
-static bool is_certificate_time_error(CURLcode code) {
-        return code == CURLE_PEER_FAILED_VERIFICATION;
-}
-
 static char *describe_request_error(KubeRequest *request, CURLcode code) {
         const char *why = request->abort_reason;
         char *message = NULL;
-        char clock[CLOCK_DESCRIPTION_SIZE];
 
         if (!why && code == CURLE_OPERATION_TIMEDOUT)
                 why = request->has_response ? "the response was not complete in time"
                                             : "no response in time";
         if (!why)
                 why = curl_transfer_explain(&request->transfer, code);
-        kube_clock_describe(clock, now_realtime_usec());
-        if (asprintf(&message, "%s: %s%s%s", request->connections->client->server, why,
-                     is_certificate_time_error(code) ? "; " : "",
-                     is_certificate_time_error(code) ? clock : "") < 0)
+        if (asprintf(&message, "%s: %s", request->connections->client->server, why) < 0)
                 return NULL;
         return message;
 }

@@ -17,6 +17,7 @@ enum {
         WORK_QUEUE_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20,
         IMMEDIATE_RETRIES_MAX = 5, /* in a row */
         RETRIES_APART_SEC = 1,
+        SOON_MSEC = 500,
 };
 
 typedef struct KubeWorkItem KubeWorkItem;
@@ -197,6 +198,10 @@ static void apply_work_result(KubeWorkItem *item, KubeWorkResult result,
                 item->due_at = 0;
                 if (++item->n_immediate_retries > IMMEDIATE_RETRIES_MAX)
                         retry_item_later(item, retry_after_usec);
+                break;
+        case KUBE_WORK_RETRY_SOON:
+                item->is_dirty = true;
+                item->due_at = now_boottime_usec() + SOON_MSEC * USEC_PER_MSEC;
                 break;
         case KUBE_WORK_RETRY_LATER:
                 retry_item_later(item, retry_after_usec);

@@ -13,6 +13,8 @@ typedef struct KubeWorkQueue KubeWorkQueue;
 typedef enum KubeWorkResult {
         KUBE_WORK_DONE,        /* the key is clean, unless it was marked since */
         KUBE_WORK_RETRY_NOW,   /* build and send it again at once */
+        KUBE_WORK_RETRY_SOON,  /* after half a second, whatever other keys do: the server's answer
+                                  will change by itself */
         KUBE_WORK_RETRY_LATER, /* build and send it again after the back-off */
 } KubeWorkResult;
 

@@ -35,11 +35,14 @@ void config_done(Config *config) {
 /* Go prints a duration that is not set as "0s", and the kubelet reads that as its default. */
 static void unset_zero_durations(Config *config) {
         SourceConfig *source = config->mainstay.source;
+        ReportConfig *report = config->mainstay.report;
         char *none = NULL;
         char **const durations[] = {
                 &config->http_check_frequency,
                 source ? &source->interval : &none,
                 source ? &source->jitter : &none,
+                report ? &report->interval : &none,
+                report ? &report->jitter : &none,
                 &config->image_minimum_gc_age,
                 &config->image_maximum_gc_age,
                 &config->shutdown_grace_period,
@@ -263,6 +266,29 @@ static int resolve_source(SourceConfig *source, Error *reterr) {
         return r;
 }
 
+static int resolve_report(ReportConfig *report, const SourceConfig *source, Error *reterr) {
+        Quantity size = { 0 };
+        int r;
+
+        if (!report)
+                return 0;
+        r = default_string(&report->interval, "1m");
+        if (r >= 0)
+                r = default_string(&report->queue_size, "1Mi");
+        if (r >= 0 && source && source->ca_file)
+                r = default_string(&report->ca_file, source->ca_file);
+        if (r >= 0)
+                r = duration_parse(report->interval, &report->interval_usec);
+        report->jitter_usec = report->interval_usec / 10;
+        if (r >= 0 && report->jitter)
+                r = duration_parse(report->jitter, &report->jitter_usec);
+        if (r >= 0)
+                r = quantity_parse(report->queue_size, &size, reterr);
+        report->queue_bytes = (uint64_t) size.value;
+        quantity_done(&size);
+        return r;
+}
+
 /* The texts were validated by the table, or are defaults. */
 static int config_resolve(Config *config, Error *reterr) {
         const char *period = config->crash_loop_back_off.max_container_restart_period;
@@ -279,6 +305,8 @@ static int config_resolve(Config *config, Error *reterr) {
                 r = duration_parse(config->http_check_frequency, &config->http_check_usec);
         if (r >= 0)
                 r = resolve_source(config->mainstay.source, reterr);
+        if (r >= 0)
+                r = resolve_report(config->mainstay.report, config->mainstay.source, reterr);
         resolve_shutdown_stages(config);
         resolve_parallel_pulls(config);
         config->back_off_initial_usec =

@@ -202,6 +202,37 @@ static void write_source_metrics(FILE *out, const NodeSources *sources) {
                                sources->items[i].name, sources->items[i].succeeded / USEC_PER_SEC);
 }
 
+/* The report is the last one, where one is configured; it is not a source of manifests. */
+static const NodeSourceStatus *split_report(NodeSources *sources) {
+        if (sources->n == 0 || !streq(sources->items[sources->n - 1].name, NODE_REPORT_NAME))
+                return NULL;
+        sources->n--;
+        return &sources->items[sources->n];
+}
+
+static void write_report_metrics(FILE *out, const NodeSourceStatus *report) {
+        if (!report)
+                return;
+        (void) fprintf(out,
+                       "# HELP mainstay_report_failed 1 while the server of the report does not "
+                       "take what is sent, or does not answer.\n"
+                       "# TYPE mainstay_report_failed gauge\n"
+                       "mainstay_report_failed %d\n"
+                       "# HELP mainstay_report_success_time_seconds When the server last took a "
+                       "report, in seconds since 1970.\n"
+                       "# TYPE mainstay_report_success_time_seconds gauge\n"
+                       "mainstay_report_success_time_seconds %" PRIu64 "\n"
+                       "# HELP mainstay_report_waiting Lines that wait to be reported.\n"
+                       "# TYPE mainstay_report_waiting gauge\n"
+                       "mainstay_report_waiting %zu\n"
+                       "# HELP mainstay_report_dropped_total Lines that were dropped because too "
+                       "many waited.\n"
+                       "# TYPE mainstay_report_dropped_total counter\n"
+                       "mainstay_report_dropped_total %" PRIu64 "\n",
+                       report->has_failed, report->succeeded / USEC_PER_SEC, report->n_waiting,
+                       report->n_dropped);
+}
+
 /* Names of objects need no escaping. */
 static void write_probe_metrics(FILE *out, const ProbeSample *probes, size_t n) {
         static const char name[] = "prober_probe_total";
@@ -223,6 +254,7 @@ static void write_probe_metrics(FILE *out, const ProbeSample *probes, size_t n) 
 }
 
 char *agent_metrics_format(const AgentMetrics *counts) {
+        NodeSources sources = counts->sources;
         cleanup_free char *text = NULL;
         cleanup_free char *node = format_node_label(counts->node_name);
         size_t length;
@@ -235,8 +267,9 @@ char *agent_metrics_format(const AgentMetrics *counts) {
                 return NULL;
         write_agent_metrics(out, counts, node);
         write_eviction_metrics(out, counts);
-        write_source_metrics(out, &counts->sources);
-        write_index_numbers(out, &counts->sources);
+        write_report_metrics(out, split_report(&sources));
+        write_source_metrics(out, &sources);
+        write_index_numbers(out, &sources);
         write_probe_metrics(out, counts->probes, counts->n_probes);
         return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
 }

@@ -119,6 +119,13 @@ static int check_index_url(const char *value, Error *reterr) {
         return check_url_characters(value, reterr);
 }
 
+/* Only encrypted: statuses and events name what runs here. */
+static int check_report_url(const char *value, Error *reterr) {
+        if (strncmp(value, "https://", 8) != 0)
+                return error_setf(reterr, EINVAL, "must start with https://");
+        return check_url_characters(value, reterr);
+}
+
 static int check_signing_key(const char *value, Error *reterr) {
         uint8_t key[ED25519_KEY_SIZE];
 
@@ -143,6 +150,17 @@ static int check_download_rate(const char *value, Error *reterr) {
 
         if (r >= 0 && quantity.value < (int64_t) KIB)
                 r = error_setf(reterr, EINVAL, "must be at least 1Ki, in bytes a second");
+        quantity_done(&quantity);
+        return r;
+}
+
+static int check_report_queue_size(const char *value, Error *reterr) {
+        Quantity quantity = { 0 };
+        int r = quantity_parse(value, &quantity, reterr);
+
+        if (r >= 0 &&
+            (quantity.value < (int64_t) (4 * KIB) || quantity.value > (int64_t) (64 * MIB)))
+                r = error_setf(reterr, EINVAL, "must be 4Ki to 64Mi, in bytes");
         quantity_done(&quantity);
         return r;
 }
@@ -384,6 +402,24 @@ static const Field source_fields[] = {
 };
 static const Schema source_schema = SCHEMA(SourceConfig, source_fields);
 
+static const Field static_pod_url_header_fields[] = {
+        FIELD("name", STRING, StaticPodUrlHeader, name, .check = check_header_name),
+        FIELD("values", STRINGS, StaticPodUrlHeader, values, .check = check_secret_header_value,
+              .is_secret = true),
+};
+static const Schema static_pod_url_header_schema =
+        SCHEMA(StaticPodUrlHeader, static_pod_url_header_fields);
+
+static const Field report_fields[] = {
+        FIELD("url", STRING, ReportConfig, url, .check = check_report_url, .is_required = true, .is_secret = true),
+        FIELD("caFile", STRING, ReportConfig, ca_file, .check = check_host_path),
+        FIELD("headers", MAP, ReportConfig, headers, .schema = &static_pod_url_header_schema, .is_secret = true),
+        FIELD("interval", STRING, ReportConfig, interval, .check = check_http_frequency),
+        FIELD("jitter", STRING, ReportConfig, jitter, .check = check_duration),
+        FIELD("queueSize", STRING, ReportConfig, queue_size, .check = check_report_queue_size),
+};
+static const Schema report_schema = SCHEMA(ReportConfig, report_fields);
+
 static const Field mainstay_fields[] = {
         FIELD("bootstrapKubeconfig", STRING, MainstayConfig, bootstrap_kubeconfig, .check = check_host_path),
         FIELD("cniBinDir", STRING, MainstayConfig, cni_bin_dir, .check = check_search_path),
@@ -401,20 +437,13 @@ static const Field mainstay_fields[] = {
         FIELD("nodeLabels", STRING_MAP, MainstayConfig, node_labels),
         FIELD("signaturePolicyFile", STRING, MainstayConfig, signature_policy_file, .check = check_host_path),
         FIELD("source", OPTIONAL, MainstayConfig, source, .schema = &source_schema),
+        FIELD("report", OPTIONAL, MainstayConfig, report, .schema = &report_schema),
         FIELD("runtime", STRING, MainstayConfig, runtime),
         FIELD("runtimes", STRING_MAP, MainstayConfig, runtimes),
         FIELD("seccompProfile", STRING, MainstayConfig, seccomp_profile,
               .check = check_seccomp_profile),
 };
 static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields);
-
-static const Field static_pod_url_header_fields[] = {
-        FIELD("name", STRING, StaticPodUrlHeader, name, .check = check_header_name),
-        FIELD("values", STRINGS, StaticPodUrlHeader, values, .check = check_secret_header_value,
-              .is_secret = true),
-};
-static const Schema static_pod_url_header_schema =
-        SCHEMA(StaticPodUrlHeader, static_pod_url_header_fields);
 
 static const Field config_fields[] = {
         IGNORED("kind"),

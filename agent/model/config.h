@@ -103,6 +103,27 @@ typedef struct SourceConfig {
         uint64_t rate_bytes; /* 0: no limit */
 } SourceConfig;
 
+/* A header of requests: of staticPodURLHeader, or of a report. */
+typedef struct StaticPodUrlHeader {
+        char *name;
+        char **values;
+} StaticPodUrlHeader;
+
+/* report: where statuses and events are sent to, mainstay-source(5). */
+typedef struct ReportConfig {
+        char *url;     /* "https://…" */
+        char *ca_file; /* PEM, in place of the system's authorities; NULL: as of the source */
+        LIST_OF(StaticPodUrlHeader) headers;
+        char *interval;   /* Go duration: "1m" */
+        char *jitter;     /* at most so much is added at random; NULL: a tenth of the interval */
+        char *queue_size; /* quantity, bytes: "1Mi" */
+
+        /* Computed by config_load(). */
+        uint64_t interval_usec;
+        uint64_t jitter_usec;
+        uint64_t queue_bytes;
+} ReportConfig;
+
 /* The settings under "mainstay:". */
 typedef struct MainstayConfig {
         char *cni_conf_dir;         /* "/etc/cni/net.d" */
@@ -122,6 +143,7 @@ typedef struct MainstayConfig {
         bool journal_container_logs;    /* in addition to the log files */
         LIST_OF(RegistryMirrors) registry_mirrors;
         SourceConfig *source;  /* NULL: none */
+        ReportConfig *report;  /* NULL: none */
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
         StringMap runtimes;    /* more runtimes, by the handlers that RuntimeClasses name */
         StringMap node_labels; /* besides the well-known ones, and searched first */
@@ -165,12 +187,6 @@ typedef struct AuthorizationConfig {
         AuthorizationMode mode;
         WebhookAuthorizationConfig webhook;
 } AuthorizationConfig;
-
-/* staticPodURLHeader: a header of requests to staticPodURL. */
-typedef struct StaticPodUrlHeader {
-        char *name;
-        char **values;
-} StaticPodUrlHeader;
 
 typedef struct Config {
         char *static_pod_path; /* NULL: as on the command line */

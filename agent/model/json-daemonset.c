@@ -173,6 +173,18 @@ static void append_connection_conditions(json_t *conditions,
                                     strna(connection->refused), connection->refused_since));
 }
 
+static const char *find_source_reason(const NodeSourceStatus *source) {
+        bool is_report = streq(source->name, NODE_REPORT_NAME);
+
+        if (source->since == 0)
+                return "NotAsked";
+        if (source->has_failed)
+                return is_report            ? "ReportFailed"
+                       : source->is_refused ? "SourceRefused"
+                                            : "SourceFailed";
+        return is_report ? "ReportSent" : "SourceInUse";
+}
+
 /* "mainstay.io/StaticPodURLFailed": whether manifests of a source are not what it has now. */
 static void append_source_condition(json_t *conditions, const NodeSourceStatus *source) {
         cleanup_free char *type = NULL;
@@ -188,10 +200,7 @@ static void append_source_condition(json_t *conditions, const NodeSourceStatus *
                                                          !is_known            ? "Unknown"
                                                          : source->has_failed ? "True"
                                                                               : "False",
-                                                         !is_known            ? "NotAsked"
-                                                         : source->is_refused ? "SourceRefused"
-                                                         : source->has_failed ? "SourceFailed"
-                                                                              : "SourceInUse",
+                                                         find_source_reason(source),
                                                          strna(source->message), source->since));
 }
 

@@ -72,20 +72,25 @@ void node_status_done(NodeStatus *status);
 #define NODE_REFUSED_CONDITION NODE_CONDITION_PREFIX "Refused"
 #define NODE_REACHED_CONDITION NODE_CONDITION_PREFIX "APIServerReached"
 
-/* The state of a source of manifests that are fetched. Strings are borrowed, times are realtime. */
+/* The state of a source of manifests that are fetched, or of the report. Strings are borrowed,
+ * times are realtime. */
 typedef struct NodeSourceStatus {
-        const char *name;    /* "staticPodURL", "source"; NULL: none is configured */
+        const char *name;    /* "staticPodURL", "source", "report"; NULL: none is configured */
         const char *message; /* what is wrong with it, or what is in use; NULL: not known yet */
         bool has_failed;     /* what it answered last is not in use, or it did not answer */
         bool is_refused;     /* of these the first */
         uint64_t since;      /* time of the last transition; 0: it was not asked yet */
         uint64_t succeeded;  /* when it last answered what is in use; 0: never */
         int64_t number;      /* of the index that is in use; 0: there is none */
+        size_t n_waiting;    /* lines of a report */
+        uint64_t n_dropped;  /* likewise, so far */
 } NodeSourceStatus;
 
 enum {
-        NODE_SOURCES_MAX = 2
+        NODE_SOURCES_MAX = 3
 };
+
+#define NODE_REPORT_NAME "report"
 
 typedef struct NodeSources {
         NodeSourceStatus items[NODE_SOURCES_MAX];

@@ -214,7 +214,7 @@ int source_index_parse(const char *text, size_t length, uint64_t file_max, Sourc
 int source_index_check(const SourceIndex *index, const char *sha256, const SourceIndexInUse *in_use,
                        const char *fleet, uint64_t now_realtime_usec, Error *reterr) {
         bool is_follower = streq_ptr(in_use->fleet, fleet);
-        char time[RFC3339_SIZE];
+        char time[RFC3339_SIZE], clock[CLOCK_DESCRIPTION_SIZE];
 
         if (!streq(index->fleet, fleet))
                 return error_setf(reterr, EBADMSG, "is of the fleet '%s', not of '%s'",
@@ -227,8 +227,9 @@ int source_index_check(const SourceIndex *index, const char *sha256, const Sourc
                                   "has the number of the one in use, %lld, and other contents",
                                   (long long) index->number);
         if (index->expires <= now_realtime_usec)
-                return error_setf(reterr, EBADMSG, "has expired at %s",
-                                  format_rfc3339(time, index->expires));
+                return error_setf(reterr, EBADMSG, "has expired at %s; %s; " CLOCK_RETRY_HINT,
+                                  format_rfc3339(time, index->expires),
+                                  clock_describe(clock, now_realtime_usec));
         return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
@@ -17,7 +18,7 @@ enum {
 typedef enum AgentRequestKind {
         AGENT_COLLECT,    /* the whole reply */
         AGENT_STREAM,     /* the head of the reply, and the socket for the rest */
-        AGENT_WEBSOCKET,  /* the socket, upgraded to a WebSocket session */
+        AGENT_WEBSOCKET,  /* the socket, upgraded to a WebSocket session, which is not read yet */
         AGENT_DESCRIPTOR, /* a descriptor that the agent passes */
 } AgentRequestKind;
 
@@ -41,6 +42,12 @@ typedef struct AgentRequestSpec {
         const char *path;   /* with its query, escaped */
         const char *body;   /* NULL: none */
         size_t body_max;    /* of a reply; 0: AGENT_BODY_MAX */
+        /* An agent that restarts is waited for some seconds: the request is sent again as long as
+         * none has received all of it. */
+        bool waits_for_agent;
+        /* Then it is also sent again where an agent ended before it had replied, or replied with
+         * 503 that it is not ready. Of AGENT_COLLECT. */
+        bool changes_nothing;
 } AgentRequestSpec;
 
 typedef struct AgentRequest AgentRequest;

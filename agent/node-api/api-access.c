@@ -130,7 +130,8 @@ static ApiStepResult authenticate_by_token(ApiRequest *request, const char *toke
         return api_request_ask_agent(request, &(AgentRequestSpec){ .kind = AGENT_COLLECT,
                                                                    .method = "POST",
                                                                    .path = "/nodeapi/tokenreview",
-                                                                   .body = review });
+                                                                   .body = review,
+                                                                   .changes_nothing = true });
 }
 
 /* ---- authentication ---- */
@@ -240,7 +241,8 @@ static ApiStepResult review_access(ApiRequest *request, const char *subresource)
         return api_request_ask_agent(request, &(AgentRequestSpec){ .kind = AGENT_COLLECT,
                                                                    .method = "POST",
                                                                    .path = "/nodeapi/accessreview",
-                                                                   .body = review });
+                                                                   .body = review,
+                                                                   .changes_nothing = true });
 }
 
 /* As at an API server, which a lone node cannot ask. */

@@ -150,6 +150,7 @@ ApiStepResult api_request_ask_agent(ApiRequest *request, const AgentRequestSpec 
         int r;
 
         full.socket_path = request->server->agent_socket;
+        full.waits_for_agent = true;
         r = agent_request_start(request->server->event, &full, on_api_request_reply, request,
                                 &request->agent_request);
         return r < 0 ? api_replyf(request, MHD_HTTP_SERVICE_UNAVAILABLE,

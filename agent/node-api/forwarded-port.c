@@ -82,6 +82,7 @@ static int use_port_socket(ForwardedPort *port, int fd) {
                               &port->socket);
         if (r < 0)
                 return r;
+        stream_socket_read_to_the_end(port->socket);
         *stream_socket_queue(port->socket) = port->early;
         port->early = (ByteQueue){ 0 };
         stream_socket_pause_reading(port->socket, port->is_paused);
@@ -103,7 +104,9 @@ static void on_port_reply(const AgentReply *reply, void *userdata) {
 
 static int request_port_socket(ForwardedPort *port, const char *family) {
         cleanup_free char *path = NULL;
-        AgentRequestSpec spec = { .socket_path = port->agent_socket, .kind = AGENT_DESCRIPTOR };
+        AgentRequestSpec spec = { .socket_path = port->agent_socket,
+                                  .kind = AGENT_DESCRIPTOR,
+                                  .waits_for_agent = true };
 
         if (asprintf(&path, "%s%s", port->agent_path, family) < 0) {
                 path = NULL;

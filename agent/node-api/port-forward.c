@@ -209,6 +209,8 @@ static void connect_forward_pair(ForwardPair *pair) {
                                        &forward_pair_handlers, pair, &pair->port);
         if (r < 0)
                 fail_forward_pair(pair, strerror(-r));
+        else if (pair->has_client_ended)
+                forwarded_port_end(pair->port);
 }
 
 /* ---- the client's side ---- */

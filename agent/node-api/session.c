@@ -227,7 +227,8 @@ static void on_wire_ready(void *userdata) {
         Session *session = userdata;
         AgentRequestSpec spec = { .socket_path = session->agent_socket,
                                   .kind = AGENT_WEBSOCKET,
-                                  .path = session->agent_path };
+                                  .path = session->agent_path,
+                                  .waits_for_agent = true };
         int r;
 
         session->is_ready = true;

@@ -25,11 +25,25 @@ struct StreamSocket {
         bool has_peer_ended;
         bool is_shutting; /* once the queue is empty */
         bool is_broken;
+        bool reads_to_the_end;
+        int write_error; /* -errno: nothing can be written, and not all has been read */
 };
 
 static void break_stream_socket(StreamSocket *socket, int error) {
         socket->is_broken = true;
         socket->handlers->on_error(error, socket->userdata);
+}
+
+static void on_write_failed(StreamSocket *socket, int error) {
+        bool is_closed = error == -EPIPE || error == -ECONNRESET;
+
+        if (!socket->reads_to_the_end || !is_closed || socket->has_peer_ended) {
+                break_stream_socket(socket, error);
+                return;
+        }
+        socket->write_error = error;
+        byte_queue_done(&socket->queue);
+        socket->handlers->on_written(socket->userdata);
 }
 
 static void write_stream_queue(StreamSocket *socket) {
@@ -42,7 +56,7 @@ static void write_stream_queue(StreamSocket *socket) {
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
         if (n < 0) {
-                break_stream_socket(socket, -errno);
+                on_write_failed(socket, -errno);
                 return;
         }
         socket->active_at = now_boottime_usec();
@@ -65,6 +79,8 @@ static bool read_stream_socket(StreamSocket *socket) {
         } else if (n > 0) {
                 socket->active_at = now_boottime_usec();
                 socket->handlers->on_data(bytes, (size_t) n, socket->userdata);
+        } else if (socket->write_error < 0) {
+                break_stream_socket(socket, socket->write_error);
         } else {
                 socket->has_peer_ended = true;
                 socket->handlers->on_end(socket->userdata);
@@ -142,7 +158,7 @@ ByteQueue *stream_socket_queue(StreamSocket *socket) {
         return &socket->queue;
 }
 
-void stream_socket_update(StreamSocket *socket) {
+static void arm_stream_socket(StreamSocket *socket) {
         bool reads = !socket->is_paused && !socket->has_peer_ended && !socket->is_broken;
         bool writes = byte_queue_length(&socket->queue) > 0 && !socket->is_broken;
         uint32_t events = (reads ? EPOLLIN : 0U) | (writes ? EPOLLOUT : 0U);
@@ -156,9 +172,19 @@ void stream_socket_update(StreamSocket *socket) {
         (void) sd_event_source_set_enabled(socket->source, events ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
+void stream_socket_update(StreamSocket *socket) {
+        if (socket->write_error < 0)
+                byte_queue_done(&socket->queue);
+        arm_stream_socket(socket);
+}
+
 void stream_socket_pause_reading(StreamSocket *socket, bool is_paused) {
         socket->is_paused = is_paused;
         stream_socket_update(socket);
+}
+
+void stream_socket_read_to_the_end(StreamSocket *socket) {
+        socket->reads_to_the_end = true;
 }
 
 void stream_socket_shut_when_written(StreamSocket *socket) {

@@ -45,5 +45,10 @@ void stream_socket_pause_reading(StreamSocket *socket, bool is_paused);
  */
 int stream_socket_limit_idle(StreamSocket *socket, uint64_t idle_usec);
 
+/* What the peer sent before it closed the connection is read first, where that is noticed by a
+ * write: what is in the queue is dropped, and on_error() comes after the peer's last byte. For a
+ * socket whose reading is not paused for good. */
+void stream_socket_read_to_the_end(StreamSocket *socket);
+
 /* Nothing more is written once the queue is empty. */
 void stream_socket_shut_when_written(StreamSocket *socket);

@@ -29,10 +29,10 @@ enum {
 
 struct LoneNode {
         LoneNodeSpec spec;
-        NodeAuthority *authority; /* NULL: it was not needed yet */
-        ForkedTask *write;        /* of its file */
-        char *certificate, *key;  /* that mainstay-api serves with; PEM */
-        uint64_t renew_at;        /* realtime */
+        NodeAuthority *authority;     /* NULL: it was not needed yet */
+        ForkedTask *write;            /* of its file */
+        char *certificate, *key;      /* that mainstay-api serves with; PEM */
+        uint64_t issued_at, renew_at; /* realtime */
 };
 
 int lone_node_new(const LoneNodeSpec *spec, LoneNode **ret) {
@@ -94,7 +94,7 @@ static int read_authority(LoneNode *lone, Error *reterr) {
         return r < 0 && r != -ENOENT ? error_prefixf(reterr, r, "%s", path ? path : "") : r;
 }
 
-/* It is made when it is needed first, and again where its file is damaged or has expired. */
+/* It is made when it is needed first, and again where its file is damaged. */
 static int find_authority(LoneNode *lone, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -103,12 +103,18 @@ static int find_authority(LoneNode *lone, Error *reterr) {
                 return 0;
         r = read_authority(lone, &error);
         if (r >= 0)
-                return 0;
+                return r > 0 ? write_authority(lone) : 0;
         if (r != -ENOENT)
                 log_warning("%s; a new authority is made, and earlier kubeconfigs are void",
                             error_message(&error, r));
         r = node_authority_new(lone->spec.node_name, now_realtime_usec(), &lone->authority, reterr);
         return r < 0 ? r : write_authority(lone);
+}
+
+/* A certificate that is not valid yet was issued while the clock was ahead. */
+static bool is_serving_certificate_good(const LoneNode *lone, uint64_t now) {
+        return lone->certificate && now < lone->renew_at &&
+               (now >= lone->issued_at || !clock_is_set(now));
 }
 
 static int renew_serving_certificate(LoneNode *lone, Error *reterr) {
@@ -122,7 +128,7 @@ static int renew_serving_certificate(LoneNode *lone, Error *reterr) {
         char *certificate, *key;
         int r;
 
-        if (lone->certificate && now < lone->renew_at)
+        if (is_serving_certificate_good(lone, now))
                 return 0;
         r = node_authority_issue(lone->authority, &spec, now, &certificate, &key, reterr);
         if (r < 0)
@@ -131,6 +137,7 @@ static int renew_serving_certificate(LoneNode *lone, Error *reterr) {
         secret_free(lone->key);
         lone->certificate = certificate;
         lone->key = key;
+        lone->issued_at = now;
         lone->renew_at = now + SERVING_RENEW_DAYS * DAY_USEC;
         return 0;
 }

@@ -66,42 +66,67 @@ static int set_subject(gnutls_x509_crt_t certificate, const char *name, const ch
                                              organization, (unsigned) strlen(organization));
 }
 
-/* It is valid from a day ago, for clocks that differ. */
+/* From a day ago, for clocks that differ. Where the clock is not set, it is valid at all times. */
 static int set_serial_and_times(gnutls_x509_crt_t certificate, uint64_t now_usec, unsigned days) {
         time_t now = (time_t) (now_usec / USEC_PER_SEC);
-        unsigned char serial[16], id[32];
-        size_t id_size = sizeof(id);
+        bool is_set = clock_is_set(now_usec);
+        unsigned char serial[16];
         int code = gnutls_rnd(GNUTLS_RND_NONCE, serial, sizeof(serial));
 
         serial[0] &= 0x7f; /* a positive number */
         if (code >= 0)
                 code = gnutls_x509_crt_set_serial(certificate, serial, sizeof(serial));
         if (code >= 0)
+                code = gnutls_x509_crt_set_activation_time(certificate, is_set ? now - DAY_SEC : 0);
+        if (code < 0)
+                return code;
+        return gnutls_x509_crt_set_expiration_time(
+                certificate, is_set ? now + (time_t) days * DAY_SEC
+                                    : (time_t) GNUTLS_X509_NO_WELL_DEFINED_EXPIRATION);
+}
+
+static int set_version_and_times(gnutls_x509_crt_t certificate, uint64_t now_usec, unsigned days) {
+        unsigned char id[32];
+        size_t id_size = sizeof(id);
+        int code = set_serial_and_times(certificate, now_usec, days);
+
+        if (code >= 0)
                 code = gnutls_x509_crt_set_version(certificate, 3);
-        if (code >= 0)
-                code = gnutls_x509_crt_set_activation_time(certificate, now - DAY_SEC);
-        if (code >= 0)
-                code = gnutls_x509_crt_set_expiration_time(certificate,
-                                                           now + (time_t) days * DAY_SEC);
         if (code >= 0)
                 code = gnutls_x509_crt_get_key_id(certificate, GNUTLS_KEYID_USE_SHA1, id, &id_size);
         return code < 0 ? code : gnutls_x509_crt_set_subject_key_id(certificate, id, id_size);
 }
 
+static int sign_certified_key(const CertifiedKey *pair) {
+        return gnutls_x509_crt_sign2(pair->certificate, pair->certificate, pair->key,
+                                     GNUTLS_DIG_SHA256, 0);
+}
+
+/* An authority is valid from 1970: it may be made while the clock is ahead. */
 static int sign_authority(CertifiedKey *pair, const char *node_name, uint64_t now_usec) {
         int code = gnutls_x509_crt_set_key(pair->certificate, pair->key);
 
         if (code >= 0)
                 code = set_subject(pair->certificate, node_name, "mainstay");
         if (code >= 0)
-                code = set_serial_and_times(pair->certificate, now_usec, AUTHORITY_VALID_DAYS);
+                code = set_version_and_times(pair->certificate, now_usec, AUTHORITY_VALID_DAYS);
+        if (code >= 0)
+                code = gnutls_x509_crt_set_activation_time(pair->certificate, 0);
         if (code >= 0)
                 code = gnutls_x509_crt_set_basic_constraints(pair->certificate, 1, 0);
         if (code >= 0)
                 code = gnutls_x509_crt_set_key_usage(pair->certificate, GNUTLS_KEY_KEY_CERT_SIGN);
-        return code < 0 ? code
-                        : gnutls_x509_crt_sign2(pair->certificate, pair->certificate, pair->key,
-                                                GNUTLS_DIG_SHA256, 0);
+        return code < 0 ? code : sign_certified_key(pair);
+}
+
+/* The same key and name: what it has issued stays valid, and so do kubeconfigs that have the
+ * certificate from before, if its time has come by a clock that was wrong. */
+static int renew_authority(CertifiedKey *pair, uint64_t now_usec) {
+        int code = set_serial_and_times(pair->certificate, now_usec, AUTHORITY_VALID_DAYS);
+
+        if (code >= 0)
+                code = gnutls_x509_crt_set_activation_time(pair->certificate, 0);
+        return code < 0 ? code : sign_certified_key(pair);
 }
 
 static int add_alternative_names(gnutls_x509_crt_t certificate, const NodeCertificateSpec *spec) {
@@ -130,7 +155,7 @@ static int sign_certificate(const CertifiedKey *issuer, CertifiedKey *pair,
         if (code >= 0)
                 code = set_subject(pair->certificate, spec->common_name, spec->organization);
         if (code >= 0)
-                code = set_serial_and_times(pair->certificate, now_usec, spec->valid_days);
+                code = set_version_and_times(pair->certificate, now_usec, spec->valid_days);
         if (code >= 0)
                 code = gnutls_x509_crt_set_basic_constraints(pair->certificate, 0, -1);
         if (code >= 0)
@@ -202,6 +227,7 @@ int node_authority_new(const char *node_name, uint64_t now_usec, NodeAuthority *
 
 int node_authority_parse(const char *pem, uint64_t now_usec, NodeAuthority **ret, Error *reterr) {
         cleanup_with(node_authority_freep) NodeAuthority *authority = calloc(1, sizeof(*authority));
+        bool has_expired;
         int code, r;
 
         if (!authority)
@@ -210,13 +236,15 @@ int node_authority_parse(const char *pem, uint64_t now_usec, NodeAuthority **ret
         if (code < 0)
                 return error_setf(reterr, EINVAL, "it is not a certificate and its key: %s",
                                   gnutls_strerror(code));
-        if (gnutls_x509_crt_get_expiration_time(authority->pair.certificate) <
-            (time_t) (now_usec / USEC_PER_SEC))
-                return error_setf(reterr, EINVAL, "the certificate has expired");
+        has_expired = gnutls_x509_crt_get_expiration_time(authority->pair.certificate) <
+                      (time_t) (now_usec / USEC_PER_SEC);
+        code = has_expired ? renew_authority(&authority->pair, now_usec) : 0;
+        if (code < 0)
+                return fail_authority(code, "cannot renew the certificate", reterr);
         r = finish_authority(authority, ret);
         if (r >= 0)
                 authority = NULL;
-        return r;
+        return r < 0 ? r : has_expired;
 }
 
 char *node_authority_format(const NodeAuthority *authority) {

@@ -10,11 +10,13 @@
 
 typedef struct NodeAuthority NodeAuthority;
 
-/* A new key on P-256 and its certificate, for ten years. 'now_usec' is realtime. */
+/* A new key on P-256 and its certificate, for ten years. 'now_usec' is realtime; where the clock is
+ * not set, certificates are valid at all times. */
 int node_authority_new(const char *node_name, uint64_t now_usec, NodeAuthority **ret,
                        Error *reterr);
 
-/* The one that node_authority_format() wrote. -EINVAL with a message, also where it has expired. */
+/* The one that node_authority_format() wrote. 1: it had expired, and was renewed with its key, so
+ * that what it has issued is as good as before; 0; -EINVAL with a message. */
 int node_authority_parse(const char *pem, uint64_t now_usec, NodeAuthority **ret, Error *reterr);
 NodeAuthority *node_authority_free(NodeAuthority *authority);
 DEFINE_CLEANUP(NodeAuthority *, node_authority_free)

@@ -21,8 +21,8 @@ enum {
 struct SelfSigned {
         SelfSignedSpec spec;
         char *directory;
-        char *certificate, *key; /* PEM; NULL: not read yet */
-        uint64_t renew_at;       /* realtime */
+        char *certificate, *key;   /* PEM; NULL: not read yet */
+        uint64_t begins, renew_at; /* realtime */
         ForkedTask *write;
 };
 
@@ -82,8 +82,10 @@ static int check_self_signed(SelfSigned *self, Error *reterr) {
         if (r < 0)
                 return r;
         r = kube_pair_check(pair, &begins, &expires, reterr);
-        if (r >= 0)
+        if (r >= 0) {
+                self->begins = begins;
                 self->renew_at = choose_renewal(self->certificate, begins, expires);
+        }
         secret_free(pair);
         return r;
 }
@@ -144,6 +146,13 @@ static int make_self_signed(SelfSigned *self, uint64_t now, Error *reterr) {
                                    2, on_self_signed_written, self, &self->write);
 }
 
+/* One that is not valid yet was made while the clock was ahead. */
+static bool is_self_signed_due(const SelfSigned *self, uint64_t now) {
+        bool is_ours = self->renew_at != UINT64_MAX;
+
+        return now >= self->renew_at || (is_ours && now < self->begins && clock_is_set(now));
+}
+
 /* ---- settings ---- */
 
 int self_signed_add_settings(SelfSigned *self, json_t *settings, Error *reterr) {
@@ -152,7 +161,7 @@ int self_signed_add_settings(SelfSigned *self, json_t *settings, Error *reterr) 
 
         if (!self->certificate)
                 r = read_self_signed(self);
-        if (r < 0 || now >= self->renew_at)
+        if (r < 0 || is_self_signed_due(self, now))
                 r = make_self_signed(self, now, reterr);
         if (r < 0)
                 return r;

@@ -3,14 +3,21 @@
 
 #include "common/clock.h"
 
-static uint64_t active_deadline_of(const PodInstance *pod) {
-        const OptionalInt *seconds = &pod->pod->spec.active_deadline_seconds;
+void active_deadline_init(ActiveDeadline *deadline, const PodInstance *pod) {
+        *deadline = (ActiveDeadline){ .pod = pod, .clock = steady_clock_start() };
+        (void) steady_stamp_convert(&deadline->start, &deadline->clock, pod->start_time);
+}
 
-        return pod->start_time + (uint64_t) seconds->value * USEC_PER_SEC;
+/* By the steady clock. */
+static uint64_t active_deadline_of(const ActiveDeadline *deadline) {
+        const OptionalInt *seconds = &deadline->pod->pod->spec.active_deadline_seconds;
+
+        return deadline->start.steady + (uint64_t) seconds->value * USEC_PER_SEC;
 }
 
 bool active_deadline_allows(const ActiveDeadline *deadline, uint64_t finished_at) {
-        return finished_at <= active_deadline_of(deadline->pod);
+        return steady_from_realtime_usec(&deadline->clock, finished_at) <=
+               active_deadline_of(deadline);
 }
 
 static int on_active_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -23,7 +30,7 @@ static int on_active_deadline(sd_event_source *source, uint64_t usec, void *user
 
 bool active_deadline_check(ActiveDeadline *deadline) {
         const PodInstance *pod = deadline->pod;
-        uint64_t now = now_realtime_usec(), end = active_deadline_of(pod);
+        uint64_t now = steady_now_usec(&deadline->clock), end = active_deadline_of(deadline);
         int r;
 
         if (now >= end)

@@ -268,12 +268,10 @@ static uint64_t random_delay_below(uint64_t limit) {
  * delay, so that a restarted agent does not run all probes at once. */
 static void start_probe_worker(ProbeWorker *p) {
         const ContainerInstance *c = p->probes->container;
-        uint64_t now = now_boottime_usec(), age, delay;
+        uint64_t now = now_boottime_usec(), age = container_machine_running_usec(c->machine), delay;
 
         p->is_running = true;
         p->period_usec = probe_period_usec(probe_worker_spec(p));
-        age = now_realtime_usec() -
-              MIN(container_machine_started_at(c->machine), now_realtime_usec());
         delay = (uint64_t) probe_worker_spec(p)->initial_delay_seconds.value * USEC_PER_SEC;
         delay = delay > age ? delay - age : 0;
         if (p->probes->is_adopted)

@@ -10,6 +10,7 @@
 #include "agent/pods/pod-manager.h"
 #include "agent/pods/pod-worker.h"
 #include "agent/pods/preflight.h"
+#include "common/clock-watch.h"
 
 /* What a pod is for those that start after it. */
 typedef enum PodOrderPresence {
@@ -47,6 +48,7 @@ struct PodManager {
         void *userdata;
         PodEntry *entries; /* sorted by key */
         sd_event_source *step_source;
+        ClockWatch *clock_watch;
         uint64_t n_pods_started, n_user_pods_started;
         OrphanedPods *orphans;
         bool has_swept_orphans;

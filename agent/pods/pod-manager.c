@@ -116,6 +116,11 @@ static int open_state_sync(PodManager *manager) {
                                &manager->context.state_sync);
 }
 
+/* Pulls that failed for the time of a certificate may succeed now. */
+static void on_pods_clock_set(void *userdata) {
+        pod_manager_on_images_changed(userdata);
+}
+
 int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *callbacks,
                     void *userdata, PodManager **ret) {
         cleanup_with(pod_manager_freep) PodManager *manager = calloc(1, sizeof(*manager));
@@ -154,6 +159,9 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
         r = open_state_sync(manager);
         if (r < 0)
                 return r;
+        r = clock_watch_new(config->event, on_pods_clock_set, manager, &manager->clock_watch);
+        if (r < 0)
+                return r;
         r = sd_event_add_defer(config->event, &manager->step_source, step_dirty_pods, manager);
         if (r < 0)
                 return r;
@@ -184,6 +192,7 @@ static void pod_entry_free(PodEntry *entry) {
 PodManager *pod_manager_free(PodManager *manager) {
         if (!manager)
                 return NULL;
+        clock_watch_free(manager->clock_watch);
         /* A slot that is released must not be granted to a container that is freed next. */
         manager->context.start_limiter.max = 0;
         while (manager->entries) {

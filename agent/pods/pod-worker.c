@@ -199,7 +199,7 @@ static int init_worker_parts(PodWorker *worker) {
 
         if (r < 0)
                 return r;
-        worker->deadline.pod = &worker->instance;
+        active_deadline_init(&worker->deadline, &worker->instance);
         worker->storage = (StorageMonitor){ .pod = &worker->instance,
                                             .on_exceeded = on_storage_limit_exceeded,
                                             .userdata = worker };

@@ -9,11 +9,11 @@
 #define cleanup_json cleanup_with(json_decrefp)
 
 /* Lines of a request, one for each value. */
-static json_t *list_header_lines(const Config *config) {
+static json_t *list_header_lines(const StaticPodUrlHeader *headers, size_t n) {
         json_t *lines = json_array();
 
-        for (size_t i = 0; lines && i < config->static_pod_url_header.n; i++) {
-                const StaticPodUrlHeader *header = &config->static_pod_url_header.items[i];
+        for (size_t i = 0; lines && i < n; i++) {
+                const StaticPodUrlHeader *header = &headers[i];
 
                 for (char *const *value = header->values; value && *value; value++)
                         (void) json_array_append_new(
@@ -39,9 +39,11 @@ static int write_common_settings(const Config *config, size_t file_max, bool was
 }
 
 int fetch_settings_of_url(const Config *config, size_t file_max, bool was_refused) {
-        return write_common_settings(config, file_max, was_refused,
-                                     json_pack("{s:s, s:o}", "url", config->static_pod_url,
-                                               "headers", list_header_lines(config)));
+        return write_common_settings(
+                config, file_max, was_refused,
+                json_pack("{s:s, s:o}", "url", config->static_pod_url, "headers",
+                          list_header_lines(config->static_pod_url_header.items,
+                                            config->static_pod_url_header.n)));
 }
 
 static json_t *list_strings(char *const *strv) {
@@ -60,4 +62,19 @@ int fetch_settings_of_index(const Config *config, size_t file_max, bool was_refu
                                                "keys", list_strings(source->keys), "fleet",
                                                source->fleet, "caFile", source->ca_file, "rate",
                                                (json_int_t) source->rate_bytes));
+}
+
+int fetch_settings_of_report(const Config *config, const char *node_name, const char *body,
+                             uint64_t dropped) {
+        const ReportConfig *report = config->mainstay.report;
+        json_t *headers = list_header_lines(report->headers.items, report->headers.n);
+
+        (void) json_array_append_new(headers, json_string("Content-Type: application/x-ndjson"));
+        (void) json_array_append_new(headers, json_sprintf("Mainstay-Node: %s", node_name));
+        (void) json_array_append_new(
+                headers, json_sprintf("Mainstay-Dropped: %llu", (unsigned long long) dropped));
+        return write_common_settings(config, 0, false,
+                                     json_pack("{s:s, s:o, s:s*, s:s}", "url", report->url,
+                                               "headers", headers, "caFile", report->ca_file,
+                                               "body", body));
 }

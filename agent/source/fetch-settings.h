@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What `mainstay-image source` is given on standard input. */
+/* What `mainstay-image source` and `mainstay-image report` are given on standard input. */
 
 #include "agent/model/config.h"
 
@@ -9,3 +9,7 @@
  * 'was_refused': the manifests that it offered last could not be used. A descriptor or -errno. */
 int fetch_settings_of_index(const Config *config, size_t file_max, bool was_refused);
 int fetch_settings_of_url(const Config *config, size_t file_max, bool was_refused);
+
+/* Likewise: 'body' are the lines to send; 'dropped' is how many were dropped so far. */
+int fetch_settings_of_report(const Config *config, const char *node_name, const char *body,
+                             uint64_t dropped);

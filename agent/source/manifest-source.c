@@ -13,6 +13,7 @@
 #include "common/back-off.h"
 #include "common/child.h"
 #include "common/cleanup.h"
+#include "common/clock-watch.h"
 #include "common/clock.h"
 #include "common/failpoint.h"
 #include "common/file.h"
@@ -35,7 +36,9 @@ struct ManifestSource {
         char *directory;
         FsyncQueue *sync;
         sd_event_source *timer;
+        ClockWatch *clock_watch;
         Child *child;
+        bool is_clock_set;  /* since the child was started */
         char *error;        /* why it has failed; NULL: it has not */
         SourceInUse in_use; /* what "current" has */
         SourceInUse other;  /* what "next" has */
@@ -239,6 +242,17 @@ static void ask_source(ManifestSource *source) {
         schedule_source(source, source->config.interval_usec);
 }
 
+/* What failed for the time is asked again at once when the clock was set meanwhile. */
+static void schedule_next_question(ManifestSource *source) {
+        bool is_due = source->error && source->is_clock_set;
+
+        source->is_clock_set = false;
+        if (!is_due)
+                schedule_source(source, source->config.interval_usec);
+        else
+                (void) arm_source_timer(source, 0);
+}
+
 static void on_source_asked(const ChildResult *result, void *userdata) {
         ManifestSource *source = userdata;
         cleanup_error Error error = ERROR_NULL;
@@ -249,7 +263,7 @@ static void on_source_asked(const ChildResult *result, void *userdata) {
                 set_source_error(source, error_message(&error, r));
         else
                 take_source_answer(source, result);
-        schedule_source(source, source->config.interval_usec);
+        schedule_next_question(source);
 }
 
 static int on_source_timer(sd_event_source *timer, uint64_t usec, void *userdata) {
@@ -262,6 +276,16 @@ static int on_source_timer(sd_event_source *timer, uint64_t usec, void *userdata
         else
                 ask_source(source);
         return 0;
+}
+
+/* A certificate or an index that failed for the time may be good now, and the window of hours has
+ * moved. */
+static void on_source_clock_set(void *userdata) {
+        ManifestSource *source = userdata;
+
+        source->is_clock_set = source->child != NULL;
+        if (!source->child && (source->error || source->config.window))
+                (void) arm_source_timer(source, 0);
 }
 
 int manifest_source_start(ManifestSource *source) {
@@ -375,6 +399,9 @@ int manifest_source_new(const ManifestSourceConfig *config, ManifestSource **ret
         r = add_source_timer(source);
         if (r < 0)
                 return r;
+        r = clock_watch_new(config->event, on_source_clock_set, source, &source->clock_watch);
+        if (r < 0)
+                return r;
         r = finish_rollback(source);
         if (r < 0)
                 return r;
@@ -385,6 +412,7 @@ int manifest_source_new(const ManifestSourceConfig *config, ManifestSource **ret
 ManifestSource *manifest_source_free(ManifestSource *source) {
         if (!source)
                 return NULL;
+        clock_watch_free(source->clock_watch);
         child_free(source->child);
         sd_event_source_disable_unref(source->timer);
         fsync_queue_free(source->sync);

@@ -182,9 +182,7 @@ def fixture_make_own_node(shared, own_plane):
         return nodes[-1]
 
     yield make
-    own_plane.start()
-    own_plane.wait_ready()
-    own_plane.wait_manager()
+    own_plane.make_whole()
     finish_all(nodes)
 
 

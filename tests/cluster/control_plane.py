@@ -71,6 +71,7 @@ class ControlPlane:
         self.is_owner = directory is None
         self.directory = directory or tempfile.mkdtemp(prefix="mainstay-cluster-")
         self.running = {}
+        self.was_interrupted = False
         if self.is_owner:
             try:
                 self.set_up()
@@ -186,6 +187,7 @@ class ControlPlane:
             process = self.running.pop(name, None)
             if not process:
                 continue
+            self.was_interrupted |= name in ("etcd", "kube-apiserver")
             if not kill:
                 process.terminate()
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -205,6 +207,16 @@ class ControlPlane:
         if ended:
             time.sleep(1)
             self.start(*ended)
+
+    def make_whole(self):
+        """After a test that stopped programs. What lost its watches asks for them again after up to a minute, and each
+        for itself: a scheduler that has its pods again, but not its nodes, refuses them. So they are started again."""
+        self.start()
+        self.wait_ready()
+        if self.was_interrupted:
+            self.restart("kube-controller-manager", "kube-scheduler")
+            self.was_interrupted = False
+        self.wait_manager()
 
     def is_ready(self):
         self.revive()

@@ -137,3 +137,44 @@ TEST(a_write_that_is_freed_completes_by_itself)
         EXPECT(access(path, F_OK) == 0);
         durable_world_done(&world);
 }
+
+TEST(a_write_in_this_process_is_there_when_it_returns)
+{
+        DurableWriteWorld world;
+        cleanup_free char *path = NULL;
+
+        durable_world_init(&world);
+        path = path_join(world.directory, "two");
+        EXPECT_EQ(durable_write_now(world.directory,
+                                    (DurableFile[]){ { "one", "1", 0600 }, { "two", "2", 0600 } },
+                                    2),
+                  0);
+        expect_file(&world, "one", "1", 0600);
+        EXPECT_EQ(durable_write_now(world.directory, &(DurableFile){ "two", NULL, 0 }, 1), 0);
+        EXPECT(access(path, F_OK) < 0);
+        EXPECT_EQ(durable_write_now(world.directory, &(DurableFile){ "a/b", "2", 0600 }, 1),
+                  -EINVAL);
+        durable_world_done(&world);
+}
+
+TEST(a_write_that_is_waited_for_gives_its_result_and_is_reaped)
+{
+        cleanup_free char *path = NULL;
+        DurableWriteWorld world;
+
+        durable_world_init(&world);
+        REQUIRE(durable_write_start(world.event, world.directory,
+                                    &(DurableFile){ "one", "1", 0600 }, 1, on_durable_write_done,
+                                    &world, &world.sync) >= 0);
+        EXPECT_EQ(forked_task_wait(world.sync), 0);
+        expect_file(&world, "one", "1", 0600);
+        path = path_join(world.directory, ".one");
+        REQUIRE(mkdir(path, 0700) == 0); /* in the way */
+        REQUIRE(durable_write_start(world.event, world.directory,
+                                    &(DurableFile){ "one", "2", 0600 }, 1, on_durable_write_done,
+                                    &world, &world.sync) >= 0);
+        EXPECT_EQ(forked_task_wait(world.sync), -EISDIR);
+        EXPECT_EQ(waitpid(-1, NULL, WNOHANG), -1);
+        EXPECT_EQ(world.n_done, 0);
+        durable_world_done(&world);
+}

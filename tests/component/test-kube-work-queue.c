@@ -161,6 +161,23 @@ TEST(conflict_is_retried_at_once)
         author_done(&author);
 }
 
+TEST(what_changes_by_itself_is_asked_again_soon_and_each_key_for_itself)
+{
+        uint64_t began = now_boottime_usec();
+        char key[2] = "a";
+        Author author;
+
+        author_init(&author, "/status/403");
+        author.verdict = KUBE_WORK_RETRY_SOON;
+        author.n_again = 12;
+        for (; key[0] < 'g'; key[0]++)
+                mark(&author, key);
+        finish(&author);
+        EXPECT_EQ(author.n_made, 18);
+        EXPECT(now_boottime_usec() - began >= USEC_PER_SEC);
+        author_done(&author);
+}
+
 TEST(repeated_conflict_is_retried_with_back_off)
 {
         Author author;

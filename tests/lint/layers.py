@@ -18,7 +18,7 @@ LAYERS = {
     "manifest": 2, "source": 2, "daemonset/rules": 2, "image": 2, "bundle": 2, "cni": 2, "sandbox": 2, "kubeclient": 2,
     "http": 2, "metrics": 2,
     "node": 3, "pods": 3, "pods/container": 3, "pods/probe": 3, "eviction": 3,
-    "desired": 4, "daemonset": 4, "apiserver": 4,
+    "desired": 4, "daemonset": 4, "apiserver": 4, "report": 4,
     "agent": 5,
 }
 
@@ -34,13 +34,13 @@ PROGRAMS = {
 # The event loop is seen through the headers of the modules that run in it.
 LIBRARIES = {
     "systemd/": ["agent/apiserver/*.h", "agent/node/config-watch.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
-                 "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/source/manifest-source.h", "agent/eviction/memory-pressure-watch.h",
+                 "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/source/manifest-source.h", "agent/report/report-store.h", "agent/report/status-report.h", "agent/eviction/memory-pressure-watch.h",
                  "agent/desired/pod-rollouts.h", "agent/desired/rollout-store.h",
                  "agent/eviction/eviction-manager.h", "agent/eviction/pod-evictor.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
                  "agent/sandbox/shutdown-inhibitor.[ch]", "agent/sandbox/sandbox.h",
                  "agent/sandbox/systemd-client.[ch]", "agent/node-api/*.h", "agent/node-api/main.c", "agent/http/http-connection.h", "agent/http/http-server.h", "agent/http/healthz-server.h",
                  "agent/node/lone-node.h", "agent/node/node-api-launcher.h", "agent/node/self-signed.h", "agent/node/system-logs.h",
-                 "common/child.h",
+                 "common/child.h", "common/clock-watch.h",
                  "common/curl-loop.h", "common/dump.h", "common/fsync-queue.h", "common/file-watch.h", "common/forked-task.h", "common/http-client.h", "common/memory-trim.h", "common/mhd-loop.h", "common/process-dump.h",
                  "common/socket-proxy.h"],
     "yaml.h": ["agent/cli/yaml.c", "agent/manifest/yaml-tree.c"],
@@ -51,7 +51,7 @@ LIBRARIES = {
                   "agent/apiserver/token-refresh.c", "agent/image-helper/credentials.h", "agent/image-helper/document.h", "agent/image-helper/pull-settings.h",
                   "agent/image-helper/signature-check.h", "agent/image-helper/signature-collect.h", "agent/image-helper/signed-identity.h", "agent/image/signature-policy.h",
                   "agent/image-helper/store.h", "agent/image/image-archive.c", "agent/image/image-jobs.c", "agent/image/image-names.c",
-                  "agent/image/pull-settings.c", "agent/source/source-answer.c", "agent/source/fetch-settings.c", "agent/image/image-record.c", "agent/image/images-json.c",
+                  "agent/image/pull-settings.c", "agent/source/source-answer.c", "agent/source/fetch-settings.c", "agent/report/report-line.c", "agent/image/image-record.c", "agent/image/images-json.c",
                   "agent/node/lone-node.c", "agent/node/lone-node.h", "agent/node/self-signed.c", "agent/node/self-signed.h", "agent/node-api/api-settings.c",
                   "agent/node-api/discovery.h", "agent/node-api/field-terms.h", "agent/node-api/label-terms.h",
                   "agent/apiserver/node-object.c", "agent/node-api/object-versions.h", "agent/node-api/protobuf-body.h",

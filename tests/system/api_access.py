@@ -65,6 +65,12 @@ def forbidden(user, verb, kind, namespace, name=None, subresource=None, why=None
     return Refusal(403, "Forbidden", message, details(kind, name))
 
 
+def unrelated(user, verb, kind, namespace, name, subresource=None):
+    """The Node authorizer knows of no pod of this node that needs the object."""
+    return forbidden(user, verb, kind, namespace, name, subresource,
+                     f"no relationship found between node '{user.node}' and this object")
+
+
 def not_admitted(kind, name, why):
     return Refusal(403, "Forbidden", f'{kind.qualified} "{name}" is forbidden: {why}', details(kind, name))
 
@@ -178,7 +184,7 @@ def authorize_node(store, user, request):
         if not name or (kind.namespaced and not request.namespace):
             refuse("No Object name found")
         if not is_related(store, node, kind.plural, request.namespace, name):
-            refuse(f"no relationship found between node '{node}' and this object")
+            raise unrelated(user, verb, kind, request.namespace, request.name, request.subresource)
     if kind.plural == "nodes" and verb in READ and (request.name or request.field("metadata.name")) != node:
         refuse(f"node '{node}' cannot read all nodes, only its own Node object")
     if kind.plural == "pods" and verb in READ and request.name is None and request.field("spec.nodeName") != node:
@@ -186,7 +192,7 @@ def authorize_node(store, user, request):
     if kind.plural == "pods" and verb == "get":
         pod = store.get("pods", request.namespace, request.name)
         if pod is None or pod["spec"].get("nodeName") != node:
-            refuse(f"no relationship found between node '{node}' and this object")
+            raise unrelated(user, verb, kind, request.namespace, request.name, request.subresource)
     if kind.plural == "leases" and request.namespace != "kube-node-lease":
         refuse("can only access leases in the \"kube-node-lease\" system namespace")
 

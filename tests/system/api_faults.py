@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 
-from api_access import Refusal
+from api_access import Refusal, unrelated
 from api_store import KINDS
 
 REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "Conflict", 410: "Expired",
@@ -20,6 +20,7 @@ class Fault:
     as 'when'; 'times' of them, then it is over. What it does:
 
     status, retry_after   is the answer, not carried out
+    unrelated             the Node authorizer does not know yet that the object belongs to this node
     after                 'status' or 'reset' only after it was carried out: the answer is lost
     latency               seconds before anything happens
     delay                 seconds after it was carried out, before that is said
@@ -34,11 +35,12 @@ class Fault:
     expire                "event" or "http": the watch (or list) has expired
     """
 
-    def __init__(self, times=None, when=None, status=None, retry_after=None, after=False, latency=0, delay=0, body=None,
+    def __init__(self, times=None, when=None, status=None, unrelated=False, retry_after=None, after=False, latency=0, delay=0, body=None,
                  change=None, cut=None, rate=None, piece=None, reset=False, empty=False, size=None, watch_seconds=None, expire=None,
                  **match):
         self.times, self.when, self.match, self.struck = times, when, match, 0
-        self.status, self.retry_after, self.after = status, retry_after, after
+        self.status, self.retry_after, self.after = 403 if unrelated else status, retry_after, after
+        self.unrelated = unrelated
         self.latency, self.delay = latency, delay
         self.body, self.change, self.cut, self.rate, self.piece = body, change, cut, rate, piece
         self.reset, self.empty, self.size = reset, empty, size
@@ -57,6 +59,8 @@ class Fault:
         return self.when is None or self.when(request)
 
     def refusal(self, request):
+        if self.unrelated:
+            return unrelated(request.user, request.verb, request.kind, request.namespace, request.name, request.subresource)
         reason = REASONS.get(self.status, "Unknown")
         headers = {"Retry-After": str(self.retry_after)} if self.retry_after is not None else {}
         more = {"retryAfterSeconds": self.retry_after} if isinstance(self.retry_after, int) else {}

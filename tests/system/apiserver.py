@@ -182,6 +182,12 @@ class ApiServer:
     def drop_connections(self):
         self.listener.close_connections()
 
+    def expire_watches(self):
+        """All watches end, and what they knew is forgotten: nothing changes in between."""
+        with self.store.lock:
+            self.store.compact()
+            self.drop_connections()
+
     @property
     def url(self):
         return f"https://127.0.0.1:{self.port}"

@@ -21,6 +21,7 @@ from world import wait
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 SYN_STREAM, SYN_REPLY, RST_STREAM, PING_FRAME, GOAWAY = 1, 2, 3, 6, 7
 FIN = 1
+USER_ID = 64123  # of mainstay-api, on a machine where it is not installed
 
 
 def free_port():
@@ -128,6 +129,52 @@ class ActivatedApi(NodeApi):
 
     def pids(self):
         return [pid for pid in world.pids() if world.cmdline(pid)[1:] == ["--activated", "--socket", self.node.socket]]
+
+
+class ActivatingNode:
+    """For a node whose agent starts the program: in a mount namespace with a user for it. 'port' is where it listens."""
+
+    def make_mounts(self):
+        self.mounts = subprocess.Popen(["unshare", "--mount", "--propagation", "slave", "sleep", "infinity"])
+        wait(lambda: os.readlink(f"/proc/{self.mounts.pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt"), "a mount namespace")
+
+    def with_mounts(self, *words):
+        return ["nsenter", f"--mount=/proc/{self.mounts.pid}/ns/mnt", *words]
+
+    def add_user(self):
+        path = os.path.join(self.directory, "passwd")
+        with open(path, "w", encoding="utf-8") as file:
+            lines = [line for line in world.read("/etc/passwd").splitlines() if not line.startswith("mainstay-api:")]
+            file.write("\n".join([*lines, f"mainstay-api:x:{USER_ID}:{USER_ID}::/nonexistent:/usr/sbin/nologin\n"]))
+        subprocess.run(self.with_mounts("mount", "--bind", path, "/etc/passwd"), check=True)
+        self.api = ActivatedApi(self, self.port)
+
+    def command(self):
+        return self.with_mounts(*super().command())
+
+    def environment(self):
+        """The program opens no files, and inherits this."""
+        found = super().environment()
+        return {name: re.sub("log_path=[^:]*:", "", value) if name.endswith("SAN_OPTIONS") else value
+                for name, value in found.items()}
+
+    def is_ours(self, pid):
+        return super().is_ours(pid) and "nsenter" not in (world.cmdline(pid) or [""])[0]
+
+    def is_left(self, pid):
+        return super().is_left(pid) and pid not in self.api.pids()
+
+    def end_agent(self):
+        problems = super().end_agent()
+        wait(lambda: not self.api.pids(), "mainstay-api has ended with the agent")
+        return problems
+
+    def finish(self):
+        try:
+            super().finish()
+        finally:
+            self.mounts.kill()
+            self.mounts.wait()
 
 
 def receive(stream, count):

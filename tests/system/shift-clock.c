@@ -3,8 +3,12 @@
  * can set the clock of an agent without setting that of the machine, and can let hours pass. First
  * stands by how much realtime is off, then by how much all the other clocks are. */
 
+#define _GNU_SOURCE
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -52,11 +56,36 @@ time_t time(time_t *ret) {
         return ts.tv_sec;
 }
 
-/* No timer counts by realtime. */
-int timerfd_settime(int fd, int flags, const struct itimerspec *value, struct itimerspec *old) {
-        struct itimerspec shifted = *value;
-        long long others = flags & TFD_TIMER_ABSTIME ? read_offsets().others : 0;
+/* A timer that is cancelled when the clock is set becomes a watch of the directory of the file: it
+ * is readable once the file is replaced, and no longer when it is armed again. */
+static int arm_cancelled_timer(int fd) {
+        const char *path = getenv("MAINSTAY_TEST_CLOCK");
+        const char *slash = path ? strrchr(path, '/') : NULL;
+        char name[64], target[64] = "", events[4096], directory[4096];
+        int watch;
 
+        (void) snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+        if (readlink(name, target, sizeof(target) - 1) > 0 && strstr(target, "inotify")) {
+                while (read(fd, events, sizeof(events)) > 0)
+                        ;
+                return 0;
+        }
+        watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        if (!slash || watch < 0)
+                return -1;
+        (void) snprintf(directory, sizeof(directory), "%.*s", (int) (slash - path), path);
+        if (inotify_add_watch(watch, directory, IN_MOVED_TO) < 0 || dup3(watch, fd, O_CLOEXEC) < 0)
+                return -1;
+        return close(watch);
+}
+
+/* No other timer counts by realtime. */
+int timerfd_settime(int fd, int flags, const struct itimerspec *value, struct itimerspec *old) {
+        long long others = flags & TFD_TIMER_ABSTIME ? read_offsets().others : 0;
+        struct itimerspec shifted = *value;
+
+        if (flags & TFD_TIMER_CANCEL_ON_SET)
+                return arm_cancelled_timer(fd);
         if (others != 0 && shifted.it_value.tv_sec > 0) {
                 shifted.it_value.tv_sec -= others;
                 if (shifted.it_value.tv_sec <= 0)

@@ -90,6 +90,10 @@ FAILURES = [
     ("node", "GET", f"{POD_PATH}/nope", None, 403, "Forbidden",
      'pods "nope" is forbidden: User "system:node:node1" cannot get resource "pods" in API group "" in the namespace '
      '"default": no relationship found between node \'node1\' and this object', {"name": "nope", "kind": "pods"}),
+    ("node", "POST", "/api/v1/namespaces/default/serviceaccounts/default/token", {}, 403, "Forbidden",
+     'serviceaccounts "default" is forbidden: User "system:node:node1" cannot create resource "serviceaccounts/token" in '
+     'API group "" in the namespace "default": no relationship found between node \'node1\' and this object',
+     {"name": "default", "kind": "serviceaccounts"}),
     ("node", "GET", "/apis/apps/v1/daemonsets", None, 403, "Forbidden",
      'daemonsets.apps is forbidden: User "system:node:node1" cannot list resource "daemonsets" in API group "apps" at the '
      'cluster scope', {"group": "apps", "kind": "daemonsets"}),

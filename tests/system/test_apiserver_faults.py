@@ -197,8 +197,7 @@ def test_unanswered_request_is_retried(make_member, what):
     member = make_member()
     inits = run_bound_pods(member, "web")
     fault = member.api.misbehave(plural="pods", latency=3600, times=1, **what)
-    member.api.store.compact()
-    member.api.drop_connections()
+    member.api.expire_watches()
     member.bind("late")
     wait(lambda: fault.struck == 1, "it is asked", 60)
     member.launch(specs.pod("own"))
@@ -212,8 +211,7 @@ def test_slow_list_stops_no_pod(make_member):
     for i in range(50):
         member.api.pod(f"other-{i}", "another", specs.IMAGE)
     fault = member.api.misbehave(verb="list", plural="pods", rate=1)
-    member.api.store.compact()
-    member.api.drop_connections()
+    member.api.expire_watches()
     wait(lambda: fault.struck >= 1, "a list", 60)
     member.launch(specs.pod("own"))
     member.wait_running("own")
@@ -252,8 +250,7 @@ def test_invalid_list_stops_no_pod(make_member, body):
     member = make_member()
     inits = run_bound_pods(member, "web")
     fault = member.api.misbehave(verb="list", plural="pods", body=body, times=2)
-    member.api.store.compact()
-    member.api.drop_connections()
+    member.api.expire_watches()
     wait(lambda: fault.struck >= 1, "a list", 60)
     member.launch(specs.pod("own"))
     member.wait_running("own")
@@ -271,8 +268,7 @@ def test_unreadable_pod_in_a_list_is_not_stopped(make_member, more):
     inits = run_bound_pods(member, "web", "other", "third")
     fault = member.api.misbehave(verb="list", plural="pods",
                                  change=lambda data: data.replace(b'"name": "web"', b'"name": "web", ' + more, 1))
-    member.api.store.compact()
-    member.api.drop_connections()
+    member.api.expire_watches()
     wait(lambda: fault.struck >= 1, "a list", 60)
     inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
@@ -307,8 +303,7 @@ def test_invalid_object_does_not_affect_others(make_member):
     broken = {**bad, "spec": {**bad["spec"], "containers": [{"name": "c", "image": 7}], "tolerations": "x"}}
     with member.api.store.lock:
         member.api.store.objects["pods"][("default", "bad")] = broken
-    member.api.store.compact()
-    member.api.drop_connections()
+    member.api.expire_watches()
     inits = run_bound_pods(member, "web")
     assert_untouched(member, inits)
 
@@ -317,8 +312,7 @@ def test_list_of_200_megabytes_needs_little_memory(make_member):
     member = make_member()
     inits = run_bound_pods(member, "web")
     fault = member.api.misbehave(verb="list", plural="pods", size=200 * 1024 * 1024, times=1)
-    member.api.store.compact()
-    member.api.drop_connections()
+    member.api.expire_watches()
     wait(lambda: fault.struck == 1 and fault_is_over(member), lambda: member.said()[-3000:], 300)
     peak = int(world.status(member.agent.pid, "VmHWM").split()[0])
     assert peak < 400 * 1024, f"{peak} KiB at most"  # with a sanitizer's shadow of all
@@ -355,8 +349,7 @@ def test_single_empty_list_stops_no_pod(make_member):
     member.wait_running("own")
     inits["own"] = member.init("own")
     fault = member.api.misbehave(verb="list", plural="pods", empty=True, times=1)
-    member.api.store.compact()
-    member.api.drop_connections()
+    member.api.expire_watches()
     wait(lambda: fault.struck == 1, "an empty list", 60)
     wait(lambda: len(lists(member, since=fault_time(member))) >= 1, lambda: f"another one: {lists(member)}", 60)
     run_bound_pods(member, "after")

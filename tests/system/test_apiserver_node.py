@@ -75,7 +75,8 @@ def test_node_status_describes_the_machine(make_member):
     assert types == ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"]
     assert condition(member)["reason"] == "KubeletReady"
     assert {"type": "Hostname", "address": NODE_NAME} in status["addresses"]
-    assert status["declaredFeatures"] == ["InPlacePodLevelResourcesVerticalScaling", "RestartAllContainersOnContainerExits"]
+    assert status["declaredFeatures"] == ["ExtendWebSocketsToKubelet", "InPlacePodLevelResourcesVerticalScaling",
+                                          "RestartAllContainersOnContainerExits"]
     assert status["features"] == {"supplementalGroupsPolicy": True}
     swap = int(next(line for line in world.read("/proc/meminfo").splitlines() if line.startswith("SwapTotal:")).split()[1])
     assert info.get("swap", {"capacity": 0})["capacity"] == swap << 10

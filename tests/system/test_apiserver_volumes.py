@@ -128,6 +128,42 @@ def test_token_that_is_on_its_way_is_not_a_failure(make_member):
     assert "token" not in member.complaints()
 
 
+def test_token_of_a_pod_that_the_server_does_not_know_as_this_nodes_yet_is_on_its_way(make_member):
+    member = make_member()
+    fault = member.api.misbehave(verb="create", plural="serviceaccounts", subresource="token", unrelated=True, times=3)
+    member.bind("web")
+    member.wait_reported_phase("web", "Running")
+    assert fault.struck == 3
+    assert [one["reason"] for one in member.api.all("events")
+            if one["involvedObject"]["name"] == "web" and one["type"] == "Warning"] == []
+    assert "token" not in member.complaints()
+
+
+def test_token_of_a_pod_that_never_gets_this_nodes_is_refused_with_the_reason_of_the_server(make_member):
+    member = make_member()
+    fault = member.api.misbehave(verb="create", plural="serviceaccounts", subresource="token", unrelated=True)
+    member.bind("web")
+    event = wait(lambda: events_of(member, "web", "FailedMount"), "it says so", 60)[0]
+    assert ("failed to fetch token: 403 Forbidden: serviceaccounts \"default\" is forbidden" in event["message"] and
+            f"no relationship found between node '{NODE_NAME}' and this object" in event["message"])
+    member.api.faults.remove(fault)
+    member.wait_reported_phase("web", "Running", 90)
+
+
+@pytest.mark.parametrize("plural", ["configmaps", "secrets"])
+def test_object_of_a_pod_that_the_server_does_not_know_as_this_nodes_yet_is_on_its_way(make_member, plural):
+    member = make_member()
+    member.api.create(plural, {"metadata": {"name": "settings"}, "data": {"word": "aGVsbG8="}})
+    fault = member.api.misbehave(plural=plural, verb="list", unrelated=True, times=2,
+                                 when=lambda request: request.field("metadata.name") == "settings")
+    source = {"configMap": {"name": "settings"}} if plural == "configmaps" else {"secret": {"secretName": "settings"}}
+    bind(member, "web", source)
+    member.wait_reported_phase("web", "Running")
+    assert fault.struck == 2
+    assert [one["reason"] for one in member.api.all("events")
+            if one["involvedObject"]["name"] == "web" and one["type"] == "Warning"] == []
+
+
 def test_refused_token_is_reported_with_the_reason_of_the_server(make_member):
     member = make_member()
     fault = member.api.misbehave(verb="create", plural="serviceaccounts", subresource="token", status=403)

@@ -198,7 +198,8 @@ def test_a_client_that_vanishes_frees_everything(node, clients):
     for client in clients:
         client.end()
     wait(lambda: attached(node) == 0, "no session is left")
-    wait(lambda: len(os.listdir(f"/proc/{shim}/fd")) == before, lambda: f"{before} descriptors, as before; "
+    # One of the container's start may have been open still.
+    wait(lambda: len(os.listdir(f"/proc/{shim}/fd")) <= before, lambda: f"{before} descriptors, as before; "
          f"{[os.readlink(f'/proc/{shim}/fd/{fd}') for fd in os.listdir(f'/proc/{shim}/fd')]}")
     client = attach(clients, node, "-i", "web")
     client.say("still\n")

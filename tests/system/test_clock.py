@@ -1,26 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine's clock is set while the agent runs: delays are unaffected."""
 
+import json
+import os
+import shutil
 import time
 
 import clocked as clocked_nodes
 import harness
 import pytest
+import registry
 import specs
 import world
 from clocked import Clocked
+from index_source import Index, Key, Nginx, settings
 from test_daemonset_taints import LEAVE, daemonset_that_tolerates
 from test_daemonsets import init_of, pods_of, wait_daemon, wait_none
 from test_rollouts import logs, surge, run_cli, wait_version
 from world import wait
 
 HOUR = 3600
+YEAR = 365 * 24 * HOUR
+AHEAD = 10 * YEAR
+TO_1970 = 24 * HOUR - int(time.time())  # to its second day
 
 
 class ClockNode(Clocked):
-    def __init__(self, archive, library):
+    def __init__(self, archive, library, config=None, start=True):
         self.library = library
-        super().__init__(archive)
+        super().__init__(archive, config, start)
 
 
 @pytest.fixture(scope="module", name="library")
@@ -87,3 +95,120 @@ def test_a_clock_set_forward_triggers_no_rollback(clocked):
     think(clocked, "think")
     assert "Rolled back" not in clocked.said()
     wait_version(clocked, "2")
+
+
+@pytest.fixture(name="make_clocked")
+def fixture_make_clocked(archive, library):
+    """Nodes with a configuration of the test's own, whose clock is off from the start."""
+    nodes = []
+
+    def make(shift, config=None):
+        node = ClockNode(archive, library, config, start=False)
+        nodes.append(node)
+        node.set_clock(shift)
+        node.start()
+        return node
+
+    yield make
+    for node in nodes:
+        node.finish()
+
+
+def source_condition(node):
+    found = json.loads(node.cli("get", "node", "-o", "json").stdout)["items"][0]["status"]["conditions"]
+    return next(one for one in found if one["type"] == "mainstay.io/SourceFailed")
+
+
+@pytest.fixture(name="site")
+def fixture_site(tmp_path):
+    """A signed index of a pod at nginx, which nodes ask once in ten hours."""
+    os.mkdir(tmp_path / "root")
+    os.mkdir(tmp_path / "nginx")
+    index = Index(str(tmp_path / "root"), Key(str(tmp_path), "key"))
+    index.write({"web.yaml": specs.pod("web")}, expires=time.strftime("%Y-12-31T23:59:59Z", time.gmtime(time.time() + YEAR)))
+    nginx = Nginx(str(tmp_path / "nginx"), index.directory)
+    nginx.settings = {"mainstay": {"source": settings(nginx.url(), [index.key], interval="10h", caFile=nginx.certificate)}}
+    yield nginx
+    nginx.stop()
+
+
+def forget_source(node):
+    """Its pods stop at the end of a test."""
+    node.write_config()
+    node.restart()
+
+
+@pytest.mark.parametrize("shift,words", [(TO_1970, "the certificate of the server is not valid yet; the clock of this machine "
+                                                   "is not set, it says 1970-01-0"),
+                                         (AHEAD, "the certificate of the server has expired; the clock of this machine says 20")],
+                         ids=["1970", "ahead"])
+def test_a_source_that_failed_for_the_time_is_asked_when_the_clock_is_set(make_clocked, site, shift, words):
+    node = make_clocked(shift, site.settings)
+    node.launch(specs.pod("own"))
+    init = node.init("own")
+    wait(lambda: words in source_condition(node)["message"], lambda: f"'{words}' in {source_condition(node)}")
+    assert "it is tried again when the clock is set" in source_condition(node)["message"]
+    node.set_clock(0)
+    node.wait_running("web")
+    wait(lambda: source_condition(node)["status"] == "False", lambda: f"the source has not failed: {source_condition(node)}")
+    node.set_clock(shift)
+    think(node, "think")
+    assert node.init("own") == init and node.find_init("web")
+    forget_source(node)
+
+
+@pytest.fixture(name="tls_registry")
+def fixture_tls_registry(tmp_path):
+    """A registry whose certificate, of this year, the machine trusts."""
+    cert, key = registry.certificate(str(tmp_path))
+    server = registry.BadRegistry(registry.Blobs([{"file": b"content"}]), tls=registry.tls_server(cert, key))
+    certs = f"/etc/containers/certs.d/{server.host}"
+    os.makedirs(certs)
+    shutil.copy(cert, os.path.join(certs, "ca.crt"))
+    yield server
+    shutil.rmtree(certs)
+    server.stop()
+
+
+def test_a_pull_that_failed_for_the_time_is_tried_when_the_clock_is_set(make_clocked, tls_registry):
+    node = make_clocked(TO_1970, {"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
+    node.drop(specs.pod("pulled", {**specs.container(), "image": f"{tls_registry.host}/team/app:latest"}))
+    failed = "the certificate of the server is not valid yet; the clock of this machine is not set, it says 1970-01-0"
+    passed = 0
+    for count, delay in (1, 10), (2, 20), (3, 40), (4, 80):
+        wait(lambda: node.said().count(failed) >= count, lambda: node.said()[-3000:])  # pylint: disable=cell-var-from-loop
+        passed += delay
+        node.write_clock(TO_1970 + passed, passed)
+        node.get("/readyz")
+    wait(lambda: node.said().count(failed) >= 5, lambda: node.said()[-3000:])
+    assert not tls_registry.seen
+    # The back-off has 160 seconds by now.
+    node.write_clock(passed, passed)
+    wait(lambda: "Successfully pulled image" in node.cli("get", "events").stdout,
+         lambda: node.cli("get", "events").stdout + node.said()[-3000:])
+
+
+@pytest.mark.parametrize("shift", [AHEAD, TO_1970], ids=["ahead", "1970"])
+def test_an_active_deadline_does_not_pass_because_the_clock_is_set(clocked, shift):
+    clocked.launch({**specs.pod("long", activeDeadlineSeconds=100000)})
+    clocked.drop(specs.pod("short", activeDeadlineSeconds=6))
+    init, start = clocked.init("long"), time.monotonic()
+    clocked.wait_running("short")
+    clocked.set_clock(shift)
+    think(clocked, "think")
+    clocked.wait_phase("short", "Failed")
+    assert clocked.pod("short")["status"]["reason"] == "DeadlineExceeded"
+    assert time.monotonic() - start > 3, "six seconds are six seconds"
+    clocked.set_clock(0)
+    think(clocked, "again")
+    assert clocked.pod("long")["status"]["phase"] == "Running" and clocked.init("long") == init
+
+
+def test_what_started_before_the_clock_was_set_is_not_old_for_a_later_agent(make_clocked):
+    node = make_clocked(TO_1970)
+    node.launch({**specs.pod("long", activeDeadlineSeconds=100000)})
+    init = node.init("long")
+    node.set_clock(0)
+    node.restart()
+    think(node, "think")
+    assert node.pod("long")["status"]["phase"] == "Running" and node.init("long") == init

@@ -194,4 +194,5 @@ def test_checkpoints_are_readable_by_root_only(node):
     wait_daemon(node, "logs")
     directory = f"{node.state}/daemonsets"
     assert os.stat(directory).st_mode & 0o777 == 0o700
+    wait(lambda: len(os.listdir(directory)) == 1, "no file is being written")
     assert [os.stat(f"{directory}/{name}").st_mode & 0o777 for name in os.listdir(directory)] == [0o600]

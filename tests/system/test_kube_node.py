@@ -175,6 +175,21 @@ def test_external_labels_are_reported_despite_a_late_response(api, run):
     assert "0" not in reported[reported.index("1"):], program.lines
 
 
+def test_external_labels_are_reported_despite_late_watch_events(api, run):
+    api.misbehave(verb="watch", plural="nodes", rate=1500)
+    program = run()
+    ready(api)
+    wait(lambda: api.watches == 1, "a watch")
+    for label, memory in (("ssd", "2Mi"), (None, "4Mi")):
+        api.patch("nodes", None, NODE, {"metadata": {"labels": {"disk": label}}})
+        program.send_line("memory")  # its answer has the label before the watch has it
+        wait(lambda expected=memory: node_of(api)["status"]["capacity"]["memory"] == expected, "the capacity")
+    api.patch("nodes", None, NODE, {"metadata": {"labels": {"disk": "ssd", "rack": "r1"}}})
+    wait(lambda: program.lines_with("labels=2"), lambda: program.lines)
+    reported = "".join(line.partition("labels=")[2][0] for line in program.lines_with("labels="))
+    assert "01" not in reported.lstrip("0"), program.lines
+
+
 def test_lease_written_by_another_client_is_read_again(api, run):
     run()
     _, lease = ready(api)

@@ -2,7 +2,6 @@
 """The agent listens for mainstay-api, where systemd does not, and starts it as a user of its own."""
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -17,67 +16,23 @@ from world import wait
 
 pytestmark = pytest.mark.xdist_group("node_api")
 
-USER_ID = 64123  # of mainstay-api, on a machine where it is not installed
-
-
-class StartNode(harness.Node):
-    """In a mount namespace with a user for mainstay-api, which listens when the agent does."""
-
+class StartNode(node_api.ActivatingNode, harness.Node):
     def __init__(self, archive, **config):
         self.port = node_api.free_port()
-        self.holder = subprocess.Popen(["unshare", "--mount", "--propagation", "slave", "sleep", "infinity"])
-        wait(lambda: os.readlink(f"/proc/{self.holder.pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt"), "a mount namespace")
+        self.make_mounts()
         super().__init__(archive, start=False)
         authority = api_certs.Authority(self.data)
         self.admin, _ = authority.issue("admin", "/O=system:masters/CN=admin")
         self.authority = authority.cert
         self.configure(enableServer=True, address="127.0.0.1", port=self.port, **config)
         self.add_user()
-        self.api = node_api.ActivatedApi(self, self.port)
 
     def configure(self, **fields):
         self.write_config(authorization={"mode": "AlwaysAllow"},
                           authentication={"webhook": {"enabled": False}, "x509": {"clientCAFile": self.authority}}, **fields)
 
-    def add_user(self):
-        path = os.path.join(self.directory, "passwd")
-        with open(path, "w", encoding="utf-8") as file:
-            lines = [line for line in world.read("/etc/passwd").splitlines() if not line.startswith("mainstay-api:")]
-            file.write("\n".join([*lines, f"mainstay-api:x:{USER_ID}:{USER_ID}::/nonexistent:/usr/sbin/nologin\n"]))
-        subprocess.run(self.inside("mount", "--bind", path, "/etc/passwd"), check=True)
-
-    def inside(self, *words):
-        return ["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt", *words]
-
-    def command(self):
-        return self.inside(*super().command())
-
-    def environment(self):
-        """mainstay-api opens no files, and inherits this."""
-        found = super().environment()
-        return {name: re.sub("log_path=[^:]*:", "", value) if name.endswith("SAN_OPTIONS") else value
-                for name, value in found.items()}
-
-    def is_ours(self, pid):
-        return super().is_ours(pid) and "nsenter" not in (world.cmdline(pid) or [""])[0]
-
-    def is_left(self, pid):
-        return super().is_left(pid) and pid not in self.api.pids()
-
-    def end_agent(self):
-        problems = super().end_agent()
-        wait(lambda: not self.api.pids(), "mainstay-api has ended with the agent")
-        return problems
-
     def ask(self, path="/healthz"):
         return self.api.request(path, certificate=self.admin)
-
-    def finish(self):
-        try:
-            super().finish()
-        finally:
-            self.holder.kill()
-            self.holder.wait()
 
 
 @pytest.fixture(name="node")
@@ -102,7 +57,7 @@ def test_the_first_client_starts_it_as_a_user_without_privileges(node):
     assert has_listener(node.port) and not node.api.pids()
     assert node.ask() == (200, "ok")
     pid, = node.api.pids()
-    assert status_ids(pid) == {USER_ID}
+    assert status_ids(pid) == {node_api.USER_ID}
     status = world.read(f"/proc/{pid}/status")
     assert "CapEff:\t0000000000000000" in status and "CapBnd" in status
     assert "NoNewPrivs:\t1" in status and "Seccomp:\t2" in status

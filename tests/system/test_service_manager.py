@@ -113,7 +113,8 @@ def expressions_of_dashboard(value):
 
 
 def test_all_metrics_of_alerts_and_the_dashboard_are_exported(make_node):
-    node = make_node(config={"staticPodURL": "http://127.0.0.1:1/pods.yaml"})  # there are metrics of sources
+    node = make_node(config={"staticPodURL": "http://127.0.0.1:1/pods.yaml",
+                             "mainstay": {"report": {"url": "https://127.0.0.1:1/report"}}})  # there are metrics of sources and of the report
     with open(os.path.join(PACKAGING, "alerts.yaml"), encoding="utf-8") as file:
         rules = [rule for group in yaml.safe_load(file)["groups"] for rule in group["rules"]]
     with open(os.path.join(PACKAGING, "dashboard.json"), encoding="utf-8") as file:

@@ -97,11 +97,20 @@ static void back_off_after_hook_failure(ContainerMachine *c, const RestartDecisi
         container_machine_handle_event(c, MACHINE_EVENT_BACK_OFF);
 }
 
+/* The clock may have been set meanwhile. */
+static uint64_t time_that_attempt_ran(const ContainerMachine *c, const ContainerExit *end) {
+        uint64_t ran = end->finished_at > end->started_at ? end->finished_at - end->started_at : 0;
+        bool was_seen = c->running_since.realtime == end->started_at && end->started_at > 0;
+
+        return was_seen && !end->is_found ? MIN(ran, now_boottime_usec() - c->running_since.steady)
+                                          : ran;
+}
+
 /* Raises the event that follows from the recorded end. 'restart' is the event for a restart: at
  * once, or, without 'waits_back_off', in any case. */
 static void apply_restart_policy(ContainerMachine *c, const ContainerExit *end,
                                  ContainerMachineEvent restart, bool waits_back_off) {
-        uint64_t ran = end->finished_at > end->started_at ? end->finished_at - end->started_at : 0;
+        uint64_t ran = time_that_attempt_ran(c, end);
         /* A killed container has failed, whatever its exit code. */
         int exit_code = c->is_killed && end->exit_code == 0 ? KILLED_EXIT_CODE : end->exit_code;
         RestartDecision decision =

@@ -8,6 +8,7 @@
  * No other file includes this. */
 
 #include "agent/pods/container/container-machine.h"
+#include "common/clock.h"
 
 typedef enum ContainerMachineState {
         MACHINE_IDLE,
@@ -77,7 +78,8 @@ struct ContainerMachine {
         bool is_restart_disabled;   /* it is not started again */
         bool wants_restart_all;     /* a restart rule asks for all containers */
         uint64_t started_at;
-        bool has_post_started; /* its postStart hook has ended, or there is none */
+        SteadyStamp running_since; /* the same as boot time: setting the clock does not move it */
+        bool has_post_started;     /* its postStart hook has ended, or there is none */
         bool stops_for_good;
         bool is_killed;           /* the present attempt, not for good */
         char *kill_message;       /* why */

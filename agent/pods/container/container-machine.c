@@ -78,6 +78,7 @@ static void enter_machine_creating(ContainerMachine *c) {
         int r;
 
         c->started_at = 0;
+        c->running_since = (SteadyStamp){ 0 };
         r = c->driver->run(c->userdata, c->attempt, &error);
         if (r >= 0) {
                 c->attempt_is_used = true;
@@ -429,6 +430,7 @@ void container_machine_on_started(ContainerMachine *c, unsigned attempt, uint64_
                 log_info("Container '%s' runs, attempt %u", c->description, attempt);
         c->attempt_is_used = true;
         c->started_at = started_at;
+        (void) steady_stamp_convert(&c->running_since, &(SteadyClock){ 0 }, started_at);
         container_machine_handle_event(c, MACHINE_EVENT_STARTED);
 }
 

@@ -170,6 +170,9 @@ bool container_machine_is_killed(
         const ContainerMachine *container); /* see container_machine_kill() */
 bool container_machine_has_post_started(const ContainerMachine *container);
 uint64_t container_machine_started_at(const ContainerMachine *container); /* realtime */
+
+/* For how long the present attempt has run, whatever happened to the clock; 0 before it does. */
+uint64_t container_machine_running_usec(const ContainerMachine *container);
 bool container_machine_is_finished(const ContainerMachine *container);
 const char *container_machine_waiting_reason(
         const ContainerMachine *container); /* of a waiting container */

@@ -49,6 +49,10 @@ uint64_t container_machine_started_at(const ContainerMachine *c) {
         return c->started_at;
 }
 
+uint64_t container_machine_running_usec(const ContainerMachine *c) {
+        return c->running_since.realtime > 0 ? now_boottime_usec() - c->running_since.steady : 0;
+}
+
 bool container_machine_is_in_back_off(const ContainerMachine *c) {
         return c->state == MACHINE_BACK_OFF;
 }

@@ -23,9 +23,13 @@ TEST(token_is_refreshed_at_four_fifths_of_its_lifetime_and_after_a_day_at_the_la
                       { 5, TOKEN_REFRESH_MIN_SEC } };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++)
-                EXPECT_EQ(token_refresh_delay(NOW, NOW + seconds(cases[i].lifetime), 3600),
+                EXPECT_EQ(token_refresh_delay(NOW, NOW + seconds(cases[i].lifetime),
+                                              (int64_t) cases[i].lifetime),
                           seconds(cases[i].delay));
 }
+
+TEST(a_token_is_refreshed_in_time_where_the_clock_is_not_set)
+{ EXPECT_EQ(token_refresh_delay(seconds(60), NOW + seconds(3600), 3600), seconds(2880)); }
 
 TEST(requested_lifetime_counts_where_the_clocks_differ)
 {
@@ -49,6 +53,20 @@ TEST(request_names_audience_lifetime_and_pod)
         identity.audience = NULL;
         without = token_request_to_json(&identity);
         EXPECT(without && strstr(without, "\"audiences\":null"));
+}
+
+TEST(refusal_that_the_server_takes_back_once_it_knows_the_pod_may_pass)
+{
+        EXPECT(token_refusal_may_pass(
+                403, "403 Forbidden: serviceaccounts \"default\" is forbidden: User "
+                     "\"system:node:n1\" cannot create resource \"serviceaccounts/token\" in API "
+                     "group \"\" in the namespace \"n1\": no relationship found between node 'n1' "
+                     "and this object"));
+        EXPECT(token_refusal_may_pass(403,
+                                      "serviceaccounts \"default\" is forbidden: node requested "
+                                      "token bound to a pod scheduled on a different node"));
+        EXPECT(!token_refusal_may_pass(403, "serviceaccounts \"default\" is forbidden: RBAC"));
+        EXPECT(!token_refusal_may_pass(404, "no relationship found between node 'n1'"));
 }
 
 static int parse_response(const char *json, char **ret_token, uint64_t *ret_expires) {

@@ -83,6 +83,40 @@ TEST(both_clocks_advance)
         EXPECT(now_realtime_usec() > UINT64_C(1700000000) * USEC_PER_SEC);
 }
 
+TEST(a_clock_is_set_where_it_is_not_older_than_the_program)
+{
+        char text[CLOCK_DESCRIPTION_SIZE];
+
+        EXPECT(!clock_is_set(0));
+        EXPECT(clock_is_set(now_realtime_usec()));
+        EXPECT_STREQ(clock_describe(text, 3600 * USEC_PER_SEC),
+                     "the clock of this machine is not set, it says 1970-01-01");
+        EXPECT_STREQ(clock_describe(text, UINT64_C(2085350400000000)),
+                     "the clock of this machine says 2036-01-31");
+}
+
+TEST(a_stamp_keeps_its_steady_time_while_the_clock_is_set)
+{
+        SteadyClock clock = steady_clock_start();
+        const uint64_t year = UINT64_C(365) * 86400 * USEC_PER_SEC;
+        uint64_t stamp = now_realtime_usec() - 10 * USEC_PER_SEC, before;
+        SteadyStamp since = { 0 };
+
+        before = steady_stamp_convert(&since, &clock, stamp);
+        EXPECT(before + 10 * USEC_PER_SEC <= steady_now_usec(&clock));
+        EXPECT(before + 20 * USEC_PER_SEC > steady_now_usec(&clock));
+        /* The machine's clock was set forward or back by a year. */
+        since.realtime = stamp - year;
+        EXPECT_EQ(steady_stamp_convert(&since, &clock, stamp - year), before);
+        since.realtime = stamp + year;
+        EXPECT_EQ(steady_stamp_convert(&since, &clock, stamp + year), before);
+        /* Another stamp is converted again, and one from before the clock was set counts as now. */
+        EXPECT(steady_stamp_convert(&since, &clock, stamp) != USEC_INFINITY);
+        EXPECT_EQ(since.realtime, stamp);
+        before = steady_now_usec(&clock);
+        EXPECT(steady_stamp_convert(&since, &clock, 60 * USEC_PER_SEC) >= before);
+}
+
 TEST(the_steady_clock_does_not_move_when_the_clock_is_set)
 {
         SteadyClock clock = steady_clock_start();

@@ -53,7 +53,9 @@ TEST(the_manual_lists_the_metrics_of_the_agent)
                 .conditions = &conditions,
                 .probes = &probe,
                 .n_probes = 1,
-                .sources = { .items = { { .name = "source", .number = 7 } }, .n = 1 },
+                .sources = { .items = { { .name = "source", .number = 7 },
+                                        { .name = NODE_REPORT_NAME } },
+                             .n = 2 },
         });
         cleanup_free char *list = NULL;
 

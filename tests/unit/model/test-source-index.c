@@ -123,6 +123,10 @@ TEST(an_index_of_too_much_is_refused)
         free(text);
 }
 
+#define EXPIRED                                                                               \
+        "has expired at 1970-01-01T00:33:20Z; the clock of this machine is not set, it says " \
+        "1970-01-01; it is tried again when the clock is set"
+
 TEST(a_node_takes_what_is_newer_of_its_fleet_and_has_not_expired)
 {
         static const struct {
@@ -141,8 +145,8 @@ TEST(a_node_takes_what_is_newer_of_its_fleet_and_has_not_expired)
                 { 8, "shops", "shops", false, 1000, "has the number 7, and 8 is in use" },
                 { 8, "banks", "shops", false, 1000, NULL }, /* the fleet was changed */
                 { 0, NULL, "banks", false, 1000, "is of the fleet 'shops', not of 'banks'" },
-                { 0, NULL, "shops", false, 2000, "has expired at 1970-01-01T00:33:20Z" },
-                { 0, NULL, "shops", false, 3000, "has expired at 1970-01-01T00:33:20Z" },
+                { 0, NULL, "shops", false, 2000, EXPIRED },
+                { 0, NULL, "shops", false, 3000, EXPIRED },
                 { 0, NULL, "shops", false, 1999, NULL },
         };
         char fleet[] = "shops";

@@ -6,8 +6,24 @@
 #include "common/clock.h"
 #include "tests/test.h"
 
+#include <gnutls/x509.h>
+#include <limits.h>
+#include <time.h>
+
 #define NOW       (1767323045 * USEC_PER_SEC) /* 2026-01-02T03:04:05Z */
 #define YEAR_USEC (UINT64_C(365) * 24 * 3600 * USEC_PER_SEC)
+
+static time_t verification_time;
+
+static time_t get_verification_time(time_t *ret) {
+        if (ret)
+                *ret = verification_time;
+        return verification_time;
+}
+
+static gnutls_datum_t make_datum(const char *text) {
+        return (gnutls_datum_t){ (unsigned char *) (uintptr_t) text, (unsigned) strlen(text) };
+}
 
 TEST(an_authority_is_read_as_it_was_written)
 {
@@ -25,21 +41,81 @@ TEST(an_authority_is_read_as_it_was_written)
         secret_free(again);
 }
 
-TEST(an_authority_that_is_damaged_or_expired_is_refused)
+TEST(an_authority_that_is_damaged_is_refused)
 {
         cleanup_with(node_authority_freep) NodeAuthority *made = NULL;
         NodeAuthority *read = NULL;
-        cleanup_error Error damaged = ERROR_NULL, expired = ERROR_NULL;
-        char *text;
+        cleanup_error Error damaged = ERROR_NULL;
 
         EXPECT_EQ(node_authority_new("node1", NOW, &made, NULL), 0);
         EXPECT_EQ(node_authority_parse(node_authority_certificate(made), NOW, &read, &damaged),
                   -EINVAL);
         EXPECT(strstr(damaged.message, "it is not a certificate and its key"));
+}
+
+/* 0 where the authority has issued the certificate, and both are valid at that time. */
+static int verify_at(const NodeAuthority *authority, const char *certificate, uint64_t usec) {
+        gnutls_datum_t issuer = make_datum(node_authority_certificate(authority)),
+                       issued = make_datum(certificate);
+        gnutls_x509_trust_list_t list;
+        gnutls_x509_crt_t crt;
+        unsigned status = UINT_MAX;
+
+        EXPECT_EQ(gnutls_x509_trust_list_init(&list, 0), 0);
+        EXPECT_EQ(gnutls_x509_trust_list_add_trust_mem(list, &issuer, NULL, GNUTLS_X509_FMT_PEM, 0,
+                                                       0),
+                  1);
+        EXPECT_EQ(gnutls_x509_crt_init(&crt), 0);
+        EXPECT_EQ(gnutls_x509_crt_import(crt, &issued, GNUTLS_X509_FMT_PEM), 0);
+        verification_time = (time_t) (usec / USEC_PER_SEC);
+        gnutls_global_set_time_function(get_verification_time);
+        EXPECT_EQ(gnutls_x509_trust_list_verify_crt(list, &crt, 1, 0, &status, NULL), 0);
+        gnutls_global_set_time_function(time);
+        gnutls_x509_crt_deinit(crt);
+        gnutls_x509_trust_list_deinit(list, 1);
+        return (int) status;
+}
+
+static const NodeCertificateSpec jane = { .common_name = "jane",
+                                          .organization = "system:masters",
+                                          .valid_days = 365 };
+
+TEST(an_expired_authority_is_renewed_with_its_key)
+{
+        cleanup_with(node_authority_freep) NodeAuthority *made = NULL, *renewed = NULL;
+        char *text, *certificate, *key;
+
+        EXPECT_EQ(node_authority_new("node1", NOW, &made, NULL), 0);
+        EXPECT_EQ(node_authority_issue(made, &jane, NOW, &certificate, &key, NULL), 0);
         text = node_authority_format(made);
-        EXPECT_EQ(node_authority_parse(text, NOW + 11 * YEAR_USEC, &read, &expired), -EINVAL);
-        EXPECT_STREQ(expired.message, "the certificate has expired");
+        /* The clock is wrong by eleven years, and right again afterwards. */
+        EXPECT_EQ(node_authority_parse(text, NOW + 11 * YEAR_USEC, &renewed, NULL), 1);
+        EXPECT(!streq(node_authority_certificate(made), node_authority_certificate(renewed)));
+        EXPECT_EQ(verify_at(renewed, certificate, NOW), 0);
+        secret_free(key);
+        free(certificate);
+        EXPECT_EQ(node_authority_issue(renewed, &jane, NOW, &certificate, &key, NULL), 0);
+        EXPECT_EQ(verify_at(made, certificate, NOW), 0);
+        secret_free(key);
+        free(certificate);
         secret_free(text);
+}
+
+TEST(certificates_that_are_made_before_the_clock_is_set_are_valid_later)
+{
+        cleanup_with(node_authority_freep) NodeAuthority *made = NULL, *read = NULL;
+        char *text, *certificate, *key;
+
+        EXPECT_EQ(node_authority_new("node1", 60 * USEC_PER_SEC, &made, NULL), 0);
+        EXPECT_EQ(node_authority_issue(made, &jane, 60 * USEC_PER_SEC, &certificate, &key, NULL),
+                  0);
+        EXPECT_EQ(verify_at(made, certificate, 1 * USEC_PER_SEC), 0);
+        EXPECT_EQ(verify_at(made, certificate, NOW + 20 * YEAR_USEC), 0);
+        text = node_authority_format(made);
+        EXPECT_EQ(node_authority_parse(text, NOW + 20 * YEAR_USEC, &read, NULL), 0);
+        secret_free(text);
+        secret_free(key);
+        free(certificate);
 }
 
 TEST(each_certificate_has_a_key_of_its_own)

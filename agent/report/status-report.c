@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The timer of the next request runs only while something waits. */
+
+#include "agent/report/status-report.h"
+
+#include "agent/report/report-line.h"
+#include "agent/report/report-store.h"
+#include "agent/source/fetch-settings.h"
+#include "common/back-off.h"
+#include "common/child.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define GATHER_USEC         (1 * USEC_PER_SEC)
+#define HELPER_TIMEOUT_USEC (180 * USEC_PER_SEC)
+#define BACK_OFF_MAX_USEC   (3600 * USEC_PER_SEC)
+#define REQUEST_BYTES_MAX   (256 * KIB)
+
+enum {
+        ANSWER_BYTES_MAX = 1024,
+        BACK_OFF_JITTER_PERCENT = 10,
+        JITTER_STEPS = 1000,
+        STATUS_SIZE = 1024
+};
+
+struct StatusReport {
+        StatusReportConfig config;
+        const ReportConfig *settings;
+        ReportQueue *queue;
+        ReportStore *store;
+        sd_event_source *send_timer;
+        Child *child;
+        char *error;         /* why the last request failed; NULL: it has not */
+        uint64_t since;      /* realtime; of the last transition */
+        uint64_t succeeded;  /* realtime */
+        uint64_t delay;      /* of the back-off */
+        uint64_t not_before; /* boot time; of the next request */
+        uint64_t last_event; /* its number */
+        char message[STATUS_SIZE];
+};
+
+/* ---- timers ---- */
+
+static bool is_report_timer_armed(sd_event_source *timer) {
+        int enabled = SD_EVENT_OFF;
+
+        return sd_event_source_get_enabled(timer, &enabled) > 0 && enabled != SD_EVENT_OFF;
+}
+
+static void arm_report_timer(sd_event_source *timer, uint64_t usec) {
+        int r;
+
+        if (is_report_timer_armed(timer))
+                return;
+        r = sd_event_source_set_time_relative(timer, usec);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot set a timer of the report");
+}
+
+/* Something may wait to be sent, or to be written. */
+static void wake_report(StatusReport *report) {
+        uint64_t now = now_boottime_usec();
+        uint64_t wait = report->not_before > now ? report->not_before - now : 0;
+
+        if (!report->child && report_queue_length(report->queue) > 0)
+                arm_report_timer(report->send_timer, MAX(wait, GATHER_USEC));
+        report_store_wake(report->store);
+}
+
+/* ---- the state ---- */
+
+static void record_report_event(StatusReport *report) {
+        cleanup_free char *message = NULL;
+
+        if (asprintf(&message, "report: %s",
+                     report->error ? report->error : "the server takes reports again") < 0) {
+                message = NULL;
+                return;
+        }
+        report->config.on_event(
+                &(PodEvent){ .kind = report->error ? POD_EVENT_WARNING : POD_EVENT_NORMAL,
+                             .reason = report->error ? "ReportFailed" : "ReportSent",
+                             .message = message },
+                report->config.userdata);
+}
+
+/* NULL: it has not failed. Only a transition is recorded. */
+static void set_report_error(StatusReport *report, const char *text) {
+        bool was_failed = report->error != NULL, is_first = report->since == 0;
+
+        if (!text)
+                report->succeeded = now_realtime_usec();
+        free(report->error);
+        report->error = text ? strdup(text) : NULL;
+        if (!is_first && was_failed == (text != NULL))
+                return;
+        report->since = now_realtime_usec();
+        if (text)
+                log_error("report: %s; what was not sent waits", text);
+        if (text || was_failed)
+                record_report_event(report);
+        report->config.on_status(report->config.userdata);
+}
+
+NodeSources status_report_add_to(StatusReport *report, NodeSources sources) {
+        if (!report || sources.n == NODE_SOURCES_MAX)
+                return sources;
+        (void) snprintf(report->message, sizeof(report->message),
+                        "%.800s%s%zu lines wait, %" PRIu64 " were dropped", strna(report->error),
+                        report->error ? "; " : "", report_queue_length(report->queue),
+                        report_queue_dropped(report->queue));
+        sources.items[sources.n++] =
+                (NodeSourceStatus){ .name = NODE_REPORT_NAME,
+                                    .message = report->message,
+                                    .has_failed = report->error != NULL,
+                                    .n_waiting = report_queue_length(report->queue),
+                                    .n_dropped = report_queue_dropped(report->queue),
+                                    .since = report->since,
+                                    .succeeded = report->succeeded };
+        return sources;
+}
+
+/* ---- requests ---- */
+
+static void on_report_asked(const ChildResult *result, void *userdata);
+
+/* It is part of what is sent for another reason, where it has changed. */
+static void add_node_line(StatusReport *report) {
+        cleanup_free char *json = report->config.print_node(report->config.userdata);
+        cleanup_free char *line = json ? report_line_of_node(json) : NULL;
+
+        if (line)
+                (void) report_queue_put(report->queue, report->config.node_name, REPORT_STATUS_KEY,
+                                        line);
+}
+
+static int start_report_helper(StatusReport *report, const char *body, Error *reterr) {
+        const StatusReportConfig *config = &report->config;
+        cleanup_free char *helper = strdup(config->paths->image_helper);
+        cleanup_close int settings = fetch_settings_of_report(
+                config->config, config->node_name, body, report_queue_dropped(report->queue));
+
+        if (settings < 0)
+                return settings;
+        if (!helper)
+                return -ENOMEM;
+        return child_spawn(config->event,
+                           &(ChildSpec){ .argv = (char *[]){ helper, (char[]){ "report" }, NULL },
+                                         .output_max = ANSWER_BYTES_MAX,
+                                         .timeout_usec = HELPER_TIMEOUT_USEC,
+                                         .input_fd = settings },
+                           on_report_asked, report, &report->child, reterr);
+}
+
+static void end_report_request(StatusReport *report, int r, const Error *error) {
+        const BackOffLimits limits = { report->settings->interval_usec,
+                                       MAX(BACK_OFF_MAX_USEC, report->settings->interval_usec) };
+
+        if (r >= 0) {
+                report->delay = 0;
+                report_queue_sent(report->queue);
+                report_store_save(report->store);
+        } else {
+                report_queue_not_sent(report->queue);
+                report->delay = back_off_next_delay(report->delay, &limits);
+                report->not_before = now_boottime_usec() +
+                                     back_off_add_jitter(report->delay, BACK_OFF_JITTER_PERCENT,
+                                                         back_off_random());
+        }
+        set_report_error(report, r < 0 ? error_message(error, r) : NULL);
+        wake_report(report);
+}
+
+static void on_report_asked(const ChildResult *result, void *userdata) {
+        StatusReport *report = userdata;
+        cleanup_error Error error = ERROR_NULL;
+        int r = child_explain(result, "mainstay-image", &error);
+
+        report->child = NULL;
+        end_report_request(report, r, &error);
+}
+
+static void send_next_report(StatusReport *report) {
+        const ReportConfig *settings = report->settings;
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_free char *body = NULL;
+        int r;
+
+        add_node_line(report);
+        body = report_queue_take(report->queue, REQUEST_BYTES_MAX);
+        report->not_before =
+                now_boottime_usec() + settings->interval_usec +
+                settings->jitter_usec / JITTER_STEPS * (back_off_random() % (JITTER_STEPS + 1));
+        r = body ? start_report_helper(report, body, &error) : -ENOMEM;
+        if (r < 0)
+                end_report_request(report, r, &error);
+}
+
+static int on_report_send_timer(sd_event_source *timer, uint64_t usec, void *userdata) {
+        StatusReport *report = userdata;
+
+        if (!pod_manager_is_synced(report->config.pods))
+                wake_report(report);
+        else if (!report->child && report_queue_length(report->queue) > 0)
+                send_next_report(report);
+        return 0;
+}
+
+/* ---- what is reported ---- */
+
+static char *print_pod_line(const StatusReport *report, const Pod *pod) {
+        cleanup_with(pod_status_done) PodStatus status = { 0 };
+        cleanup_free char *json = NULL;
+
+        if (pod_manager_pod_status(report->config.pods, pod->metadata.uid, &pod, &status) < 0)
+                return NULL;
+        json = pod_manager_print_pod(report->config.pods, pod, &status);
+        return json ? report_line_of_pod(json, report->config.node_name) : NULL;
+}
+
+void status_report_pod(StatusReport *report, const Pod *pod, bool is_gone) {
+        cleanup_free char *line = NULL;
+
+        if (!report)
+                return;
+        line = is_gone ? report_line_of_gone_pod(pod, report->config.node_name, now_realtime_usec())
+                       : print_pod_line(report, pod);
+        if (line)
+                (void) report_queue_put(report->queue, pod->metadata.uid, REPORT_STATUS_KEY, line);
+        if (is_gone)
+                report_queue_forget(report->queue, pod->metadata.uid);
+        wake_report(report);
+}
+
+/* 1: there may be more. */
+static int add_next_event(StatusReport *report) {
+        cleanup_free char *json = NULL, *key = NULL, *uid = NULL;
+        int r = event_store_next(report->config.events, report->last_event, &report->last_event,
+                                 &json);
+
+        if (r <= 0)
+                return r;
+        if (report_event_names(json, &key, &uid) >= 0)
+                (void) report_queue_put(report->queue, uid, key, json);
+        return 1;
+}
+
+void status_report_events(StatusReport *report) {
+        if (!report)
+                return;
+        while (add_next_event(report) > 0)
+                ;
+        wake_report(report);
+}
+
+/* ---- start and end ---- */
+
+static int add_report_timer(StatusReport *report) {
+        int r = sd_event_add_time_relative(report->config.event, &report->send_timer,
+                                           CLOCK_BOOTTIME, 0, USEC_PER_SEC, on_report_send_timer,
+                                           report);
+
+        return r < 0 ? r : sd_event_source_set_enabled(report->send_timer, SD_EVENT_OFF);
+}
+
+static int load_report_queue(StatusReport *report) {
+        cleanup_free char *directory = path_join(report->config.paths->state_dir, "report");
+
+        report->queue = report_queue_new(report->settings->queue_bytes);
+        if (!directory || !report->queue)
+                return -ENOMEM;
+        return report_store_new(report->config.event, directory, report->queue, &report->store);
+}
+
+int status_report_new(const StatusReportConfig *config, StatusReport **ret) {
+        cleanup_with(status_report_freep) StatusReport *report = NULL;
+        int r;
+
+        *ret = NULL;
+        if (!config->config->mainstay.report)
+                return 0;
+        report = calloc(1, sizeof(*report));
+        if (!report)
+                return -ENOMEM;
+        report->config = *config;
+        report->settings = config->config->mainstay.report;
+        r = load_report_queue(report);
+        if (r >= 0)
+                r = add_report_timer(report);
+        if (r < 0)
+                return r;
+        wake_report(report);
+        *ret = TAKE_PTR(report);
+        return 0;
+}
+
+StatusReport *status_report_free(StatusReport *report) {
+        if (!report)
+                return NULL;
+        child_free(report->child);
+        report_store_free(report->store);
+        report_queue_free(report->queue);
+        sd_event_source_disable_unref(report->send_timer);
+        free(report->error);
+        free(report);
+        return NULL;
+}

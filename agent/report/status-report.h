@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The header of the module: statuses of pods, events and the Node are sent to a URL, as lines of
+ * JSON, at most once an interval. What was not sent waits in a bounded queue, which outlives the
+ * agent. While nothing changes and nothing waits, no timer runs and nothing is written. A line may
+ * arrive twice (the agent ended between the answer and its note of it), and none is sent before
+ * the pods of an earlier agent are known. All functions but the first take NULL: no report is
+ * configured. */
+
+#include "agent/metrics/event-store.h"
+#include "agent/model/node-status.h"
+#include "agent/node/paths.h"
+#include "agent/pods/pod-manager.h"
+
+typedef struct StatusReport StatusReport;
+
+/* Everything is borrowed and outlives it. */
+typedef struct StatusReportConfig {
+        sd_event *event;
+        const Config *config;
+        const AgentPaths *paths;
+        const char *node_name;
+        PodManager *pods;
+        const EventStore *events;
+        char *(*print_node)(void *userdata); /* a v1.Node that the caller frees, or NULL */
+        void (*on_event)(const PodEvent *event, void *userdata);
+        void (*on_status)(void *userdata); /* status_report_add_to() is different */
+        void *userdata;
+} StatusReportConfig;
+
+/* NULL in '*ret' where none is configured. 0 or -errno. */
+int status_report_new(const StatusReportConfig *config, StatusReport **ret);
+
+/* Writes what waits to the disk; a request that is under way is ended. */
+StatusReport *status_report_free(StatusReport *report);
+DEFINE_CLEANUP(StatusReport *, status_report_free)
+
+/* A pod has changed, or is gone; events were recorded. */
+void status_report_pod(StatusReport *report, const Pod *pod, bool is_gone);
+void status_report_events(StatusReport *report);
+
+/* The sources with the state of the report after them, which is borrowed until the next call. */
+NodeSources status_report_add_to(StatusReport *report, NodeSources sources);

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent and the shims write to a disk that wears out: state and logs lie on a file system of their own, and
+the sectors that its device has written are counted."""
+
+import glob
+import os
+import re
+import subprocess
+import time
+
+import clocked as clocked_nodes
+import harness
+import pytest
+import specs
+from clocked import Clocked
+from world import wait
+
+DAY = 24 * 3600
+STEP = 2 * 3600
+SECTOR = 512
+ATTEMPT_MAX = 8 << 10  # of files and directories
+DEVICE_MAX = 32 << 10  # with the inodes and bitmaps that the file system writes for them
+PROBED = 50
+
+
+class FlashNode(Clocked):
+    """State and logs are on a loop device with ext4."""
+
+    def __init__(self, archive, library, **config):
+        self.library = library
+        self.flash = self.device = None
+        super().__init__(archive, config, start=False)
+        self.mount()
+        self.start()
+
+    def mount(self):
+        image, self.flash = os.path.join(self.directory, "flash.img"), os.path.join(self.directory, "flash")
+        subprocess.run(["truncate", "--size=256M", image], check=True)
+        # What the kernel would write later by itself is written now. A journal would write twice what is counted here.
+        subprocess.run(["mkfs.ext4", "-q", "-F", "-b", "1024", "-O", "^has_journal", "-E", "lazy_itable_init=0", image], check=True)
+        os.mkdir(self.flash)
+        subprocess.run(["mount", "-o", "loop", image, self.flash], check=True)
+        found = subprocess.run(["findmnt", "-n", "-o", "SOURCE", self.flash], check=True, capture_output=True, text=True)
+        self.device = os.path.basename(found.stdout.strip())
+        for name in "state", "log":
+            path = os.path.join(self.flash, name)
+            os.mkdir(path)
+            setattr(self, name, path)
+        self.own_mounts.add(self.flash)
+        self.preload(self.archive)
+
+    def written(self):
+        """All bytes that were ever written to the device, after what waits to be written."""
+        fd = os.open(self.flash, os.O_RDONLY)
+        try:
+            subprocess.run(["sync", "--file-system", self.flash], check=True)
+        finally:
+            os.close(fd)
+        with open(f"/sys/block/{self.device}/stat", encoding="utf-8") as file:
+            return int(file.read().split()[6]) * SECTOR
+
+
+
+
+
+@pytest.fixture(scope="module", name="library")
+def fixture_library(tmp_path_factory):
+    return clocked_nodes.build(tmp_path_factory.mktemp("clock"))
+
+
+@pytest.fixture(name="make_flash")
+def fixture_make_flash(archive, library):
+    nodes = []
+
+    def make(**config):
+        nodes.append(FlashNode(archive, library, **config))
+        return nodes[-1]
+
+    yield make
+    for node in nodes:
+        node.finish()
+
+
+def wait_settled(node):
+    """What follows the start of pods is on the disk."""
+    last = [node.written()]
+
+    def has_settled():
+        time.sleep(2)
+        last.append(node.written())
+        return last[-1] == last[-2]
+    wait(has_settled, lambda: f"it is quiet: {last}", 120)
+    return last[-1]
+
+
+def changed_files(node, since):
+    """What was written since then: paths and sizes."""
+    found = {}
+    for directory, _, files in os.walk(node.flash):
+        for path in [directory] + [os.path.join(directory, file) for file in files]:
+            status = os.lstat(path)
+            if max(status.st_mtime, status.st_ctime) > since:
+                found[os.path.relpath(path, node.flash)] = status.st_size
+    return found
+
+
+def count_probes(node):
+    """Results of probes, all that succeeded."""
+    found = re.findall(r'^prober_probe_total\{.*result="(\w+)".*\} (\d+)', node.get("/metrics")[1], re.M)
+    assert {result for result, _ in found} <= {"successful"}, found
+    return sum(int(count) for _, count in found)
+
+
+def test_a_quiet_day_writes_nothing(make_flash):
+    node = make_flash(maxPods=PROBED + 10)
+    probe = {"exec": {"command": ["true"]}, "periodSeconds": STEP, "timeoutSeconds": 100}
+    for i in range(PROBED):
+        node.drop(specs.pod(f"p{i}", specs.container(readinessProbe=probe)))
+    wait(lambda: len([pod for pod in node.pods() if harness.is_running(pod)]) == PROBED, "all run", 400)
+    wait(lambda: count_probes(node) >= PROBED, "all are probed", 100)
+    before, start = wait_settled(node), time.time()
+    for hours in range(STEP, DAY + STEP, STEP):
+        count = count_probes(node)
+        node.let_pass(hours)
+        wait(lambda: count_probes(node) >= count + PROBED, "all are probed", 100)
+    written = node.written() - before
+    assert written == 0, f"{written} bytes in 24 hours:\n{changed_files(node, start)}"
+
+
+def wait_attempt(node, least):
+    """Waits for the end of another attempt, and until its layer is removed; gives the restart count."""
+    def has_ended():
+        status = node.status("crash")
+        uid = node.pod("crash")["metadata"]["uid"]
+        layers = glob.glob(os.path.join(node.state, "pods", uid, "containers", "main", "*"))
+        ended = status.get("state", {}).get("waiting", {}).get("reason") == "CrashLoopBackOff"
+        return status["restartCount"] if ended and not layers and status["restartCount"] >= least else None
+    wait(lambda: node.pod("crash") and has_ended() is not None, lambda: f"an attempt has ended: {node.status('crash')}")
+    return node.status("crash")["restartCount"]
+
+
+def test_an_attempt_of_a_crash_loop_writes_little(make_flash):
+    node = make_flash(crashLoopBackOff={"maxContainerRestartPeriod": "8s"})
+    node.drop(specs.script_pod("crash", "echo here; exit 1"))
+    count = first = wait_attempt(node, 2)
+    before = node.written()
+    for _ in range(5):
+        start = time.time()
+        last, count = count, wait_attempt(node, count + 1)
+        after, changed = node.written(), changed_files(node, start)
+        assert sum(changed.values()) <= ATTEMPT_MAX * (count - last), f"in {count - last} attempts: {changed}"
+    print(f"{(after - before) // (count - first)} bytes an attempt")
+    assert after - before <= DEVICE_MAX * (count - first), f"{after - before} bytes in {count - first} attempts, last: {changed}"
