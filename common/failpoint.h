@@ -17,11 +17,24 @@
  *     panic          the process gets SIGKILL
  *     return(EIO)    the operation fails with this error (EIO, ENOSPC, EROFS, ENOMEM, EAGAIN)
  *     sleep(MS)      the process waits
+ *
+ * The failpoint "alloc" is every allocation of the program and of its libraries: malloc(),
+ * calloc(), realloc() and strdup(). Whatever error its term returns, the allocation fails with
+ * ENOMEM.
  */
 
 #ifdef MAINSTAY_FAILPOINTS
+#include <stdbool.h>
+
 /* 0, or -errno: the operation is to fail with it. */
 int failpoint_pass(const char *name);
+
+/* Without a file, for tests of functions: the n-th allocation from now on fails, counted from 1
+ * over all threads of this process, and no other one. 0: none. */
+void failpoint_fail_allocation(unsigned n);
+
+/* Whether it came to that allocation. */
+bool failpoint_allocation_has_failed(void);
 
 #define FAILPOINT(name)                                                                           \
         ({                                                                                        \
