@@ -312,9 +312,20 @@ static int move_subtree_up(TreeRemoval *removal, int dir_fd, const char *name) {
         }
 }
 
+static int remove_below_top(TreeRemoval *removal, int top_fd) {
+        unsigned n_moved;
+        int r;
+
+        removal->top_fd = top_fd;
+        do {
+                n_moved = removal->n_moved;
+                r = remove_below(removal, top_fd, 1);
+        } while (r >= 0 && removal->n_moved != n_moved);
+        return r;
+}
+
 static int remove_entry(TreeRemoval *removal, int dir_fd, const char *name, unsigned depth) {
         cleanup_close int fd = -EBADF;
-        unsigned n_moved;
         int r;
 
         FAIL_AT("tree.remove-entry");
@@ -329,12 +340,7 @@ static int remove_entry(TreeRemoval *removal, int dir_fd, const char *name, unsi
                             RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
         if (fd < 0)
                 return fd;
-        if (depth == 0)
-                removal->top_fd = fd;
-        do {
-                n_moved = removal->n_moved;
-                r = remove_below(removal, fd, depth + 1);
-        } while (r >= 0 && depth == 0 && removal->n_moved != n_moved);
+        r = depth == 0 ? remove_below_top(removal, fd) : remove_below(removal, fd, depth + 1);
         if (unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT && r >= 0)
                 r = -errno;
         return r;
@@ -382,6 +388,15 @@ int remove_tree_at(int dir_fd, const char *path) {
         if (parent_fd < 0)
                 return parent_fd == -ENOENT || parent_fd == -ENOTDIR ? 0 : parent_fd;
         return remove_entry(&removal, parent_fd, name, 0);
+}
+
+int remove_contents_at(int dir_fd, const char *path) {
+        TreeRemoval removal = { .top_fd = -EBADF };
+        cleanup_close int fd = open_no_symlinks(dir_fd, path, O_RDONLY | O_DIRECTORY, 0);
+
+        if (fd < 0)
+                return fd == -ENOENT ? 0 : fd;
+        return remove_below_top(&removal, fd);
 }
 
 char *memstream_finish(FILE *stream, char **text) {

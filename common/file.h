@@ -74,6 +74,9 @@ int pwrite_all(int fd, const void *data, size_t length, uint64_t position);
  * where a link is on the way to it. */
 int remove_tree_at(int dir_fd, const char *path);
 
+/* Likewise what is in the directory 'path', which stays; a link in any component is -ELOOP. */
+int remove_contents_at(int dir_fd, const char *path);
+
 /* Closes a stream of open_memstream() and returns its text, which is '*text' from then on; or NULL,
  * with nothing allocated, if memory ran out. */
 char *memstream_finish(FILE *stream, char **text);

@@ -19,7 +19,7 @@ TEST_PACKAGES=(
 )
 # What the bench measures against.
 # shellcheck disable=SC2034
-BENCH_PACKAGES=(podman curl tar gzip)
+BENCH_PACKAGES=(podman catatonit containerd curl tar gzip)
 # shellcheck disable=SC2034
 VM_PACKAGES=(mmdebstrap qemu-system-x86 qemu-utils e2fsprogs file lintian rpm)
 

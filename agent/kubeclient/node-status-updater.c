@@ -52,7 +52,8 @@ struct NodeStatusUpdater {
         json_t *requested_node; /* that of the request in flight; NULL: it creates the Node */
         char *uid, *version;
         bool is_unschedulable;
-        bool is_listed; /* it is in the list that is being read */
+        bool is_listing; /* a list is being read */
+        bool is_listed;  /* it is in the list that is being read */
         bool is_heartbeat_due;
         bool omits_labels; /* labels were refused; the status is updated without them */
         char *last_error;  /* that was reported */
@@ -267,6 +268,28 @@ static KubeWorkResult on_node_response(const char *key, const KubeResponse *resp
 
 /* ---- the watch ---- */
 
+static bool parse_resource_version(const char *text, uint64_t *ret) {
+        char *end;
+
+        if (!text || *text < '0' || *text > '9')
+                return false;
+        errno = 0;
+        *ret = strtoull(text, &end, 10);
+        return errno == 0 && *end == '\0';
+}
+
+/* A response to our own request was newer. What a list says is never outdated: where etcd was
+ * restored, resource versions begin again. */
+static bool is_watch_event_outdated(const NodeStatusUpdater *updater, const json_t *node) {
+        const json_t *metadata = json_object_get(node, "metadata");
+        const char *version = json_string_value(json_object_get(metadata, "resourceVersion"));
+        uint64_t known, watched;
+
+        return !updater->is_listing && updater->state == NODE_PRESENT &&
+               parse_resource_version(updater->version, &known) &&
+               parse_resource_version(version, &watched) && watched < known;
+}
+
 static void on_node_object(KubeWatchEvent change, const char *json, size_t length, void *userdata) {
         NodeStatusUpdater *updater = userdata;
         cleanup_with(json_decrefp) json_t *node = NULL;
@@ -280,17 +303,21 @@ static void on_node_object(KubeWatchEvent change, const char *json, size_t lengt
                 return;
         }
         node = json_loads(json, 0, NULL);
-        if (store_server_node(updater, json, node) > 0)
+        if (!is_watch_event_outdated(updater, node) && store_server_node(updater, json, node) > 0)
                 mark_node_dirty(updater);
 }
 
 static void on_node_list_begin(void *userdata) {
-        ((NodeStatusUpdater *) userdata)->is_listed = false;
+        NodeStatusUpdater *updater = userdata;
+
+        updater->is_listing = true;
+        updater->is_listed = false;
 }
 
 static void on_node_list_end(bool is_complete, void *userdata) {
         NodeStatusUpdater *updater = userdata;
 
+        updater->is_listing = false;
         if (!is_complete || updater->is_listed)
                 return;
         /* The list may be older than our own request: a read shows whether the Node is gone. */

@@ -12,6 +12,7 @@
 #include "agent/pods/slices.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/failpoint.h"
 #include "common/file.h"
 #include "common/message-ids.h"
 
@@ -474,6 +475,7 @@ static void on_pod_cleaned(const ChildResult *result, void *userdata) {
         cleanup_error Error error = ERROR_NULL;
         int r = child_explain(result, "Cleaning up", &error);
 
+        DIE_AT("pod.cleaned");
         worker->sandbox.cleanup = NULL;
         if (r < 0) {
                 pod_worker_set_last_error(worker, error_message(&error, r));
@@ -511,6 +513,7 @@ static int start_pod_cleanup(PodWorker *worker, Error *reterr) {
         cleanup_free char *cgroup = cgroup_of_pod(config, pod_qos_class(&pod->pod->spec), uid);
         cleanup_free char *volumes = state_dir ? path_join(state_dir, "volumes") : NULL;
         const char *directories[] = { run_dir, containers, etc, volumes, log_dir, state_dir };
+        SandboxCleanup cleanup = { .uid = uid, .cgroup = cgroup, .directories = directories };
 
         if (!run_dir || !containers || !etc || !volumes || !log_dir || !cgroup)
                 return -ENOMEM;
@@ -519,13 +522,15 @@ static int start_pod_cleanup(PodWorker *worker, Error *reterr) {
                 bundle_remove_log_links(config, log_dir);
                 slices_stop(pod->context, cgroup);
         }
-        return sandbox_cleanup(pod->context->sandbox,
-                               &(SandboxCleanup){ .uid = uid,
-                                                  .cgroup = cgroup,
-                                                  .directories = directories,
-                                                  .n_directories = count_directories_to_clean(
-                                                          worker, N_ELEMENTS(directories)) },
-                               on_pod_cleaned, worker, &worker->sandbox.cleanup, reterr);
+        cleanup.n_directories = count_directories_to_clean(worker, N_ELEMENTS(directories));
+        /* An agent that dies now has to find it (terminated-pods.h). */
+        if (!worker->sandbox.cleanup_is_whole && has_completed_for_good(worker)) {
+                cleanup.emptied = run_dir;
+                cleanup.directories++;
+                cleanup.n_directories--;
+        }
+        return sandbox_cleanup(pod->context->sandbox, &cleanup, on_pod_cleaned, worker,
+                               &worker->sandbox.cleanup, reterr);
 }
 
 static void step_pod_cleanup(PodWorker *worker) {

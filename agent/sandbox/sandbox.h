@@ -185,6 +185,7 @@ DEFINE_CLEANUP(Sandbox *, sandbox_free)
 typedef struct SandboxCleanup {
         const char *uid;    /* if its shim still runs, it is killed first; or NULL */
         const char *cgroup; /* the pod's cgroup: its processes are killed, then it is removed */
+        const char *emptied;            /* absolute; its contents are removed, it stays; or NULL */
         const char *const *directories; /* absolute; removed with their contents */
         size_t n_directories;
 } SandboxCleanup;

@@ -26,6 +26,7 @@ enum {
         OPTION_RUN_DIR,
         OPTION_RUNTIME,
         OPTION_CGROUP,
+        OPTION_EMPTY,
         OPTION_HOST_NETWORK,
         OPTION_HOST_IPC,
         OPTION_RUNTIME_TIMEOUT,
@@ -35,7 +36,7 @@ enum {
 static const char help[] =
         "Usage: mainstay-shim sandbox --pod UID --run-dir DIR [OPTION]... <LISTENING-SOCKET\n"
         "       mainstay-shim prepare DIR\n"
-        "       mainstay-shim cleanup [--cgroup PATH]... [DIR]...\n"
+        "       mainstay-shim cleanup [--cgroup PATH]... [--empty DIR] [DIR]...\n"
         "       mainstay-shim usage [--inodes|--bytes-and-inodes] [DIR]...\n"
         "\n"
         "Runs the sandbox of one pod: holds its namespaces and mounts, runs its containers,\n"
@@ -43,7 +44,8 @@ static const char help[] =
         "\n"
         "  sandbox   serve the pod on the socket that is the standard input\n"
         "  prepare   make DIR a private mount, below which sandboxes mount\n"
-        "  cleanup   kill all processes in cgroups, remove the cgroups and the directories\n"
+        "  cleanup   kill all processes in cgroups, remove the cgroups, what is in the directory\n"
+        "            of --empty, and the directories\n"
         "  usage     print how many bytes, or inodes, each directory takes on disk\n"
         "\n"
         "Options of sandbox:\n"
@@ -78,28 +80,41 @@ static int run_prepare_verb(int argc, char **argv) {
         return report_shim_error(prepare_run_directory(argv[1], &error), &error);
 }
 
-static int run_cleanup_verb(int argc, char **argv) {
+/* 0; the exit status when the command line is wrong. */
+static int parse_cleanup_options(int argc, char **argv, char ***cgroups, const char **ret_emptied) {
         static const struct option options[] = {
                 { "cgroup", required_argument, NULL, OPTION_CGROUP },
+                { "empty", required_argument, NULL, OPTION_EMPTY },
                 { 0 },
         };
-        cleanup_strv char **cgroups = NULL;
-        Error error = ERROR_NULL;
         int option;
 
         while ((option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {
-                if (option != OPTION_CGROUP)
+                if (option != OPTION_CGROUP && option != OPTION_EMPTY)
                         return EXIT_USAGE;
                 if (optarg[0] != '/' || optarg[1] == '\0')
-                        return fail_shim_usage(
-                                "Expected the absolute path of a cgroup other than the root");
-                if (strv_append(&cgroups, optarg) < 0)
+                        return fail_shim_usage("Expected absolute paths other than the root");
+                if (option == OPTION_EMPTY)
+                        *ret_emptied = optarg;
+                else if (strv_append(cgroups, optarg) < 0)
                         return EXIT_FAILURE;
         }
         for (char **directory = argv + optind; *directory; directory++)
                 if ((*directory)[0] != '/')
                         return fail_shim_usage("Expected absolute paths");
-        return report_shim_error(remove_pod_remains(cgroups, argv + optind, &error), &error);
+        return 0;
+}
+
+static int run_cleanup_verb(int argc, char **argv) {
+        cleanup_strv char **cgroups = NULL;
+        const char *emptied = NULL;
+        Error error = ERROR_NULL;
+        int r = parse_cleanup_options(argc, argv, &cgroups, &emptied);
+
+        if (r != 0)
+                return r;
+        return report_shim_error(remove_pod_remains(cgroups, emptied, argv + optind, &error),
+                                 &error);
 }
 
 static void print_usage_line(const char *option, const char *path) {

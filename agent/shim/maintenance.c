@@ -70,7 +70,21 @@ static int remove_cgroup(const char *cgroup) {
         return -EBUSY;
 }
 
-int remove_pod_remains(char **cgroups, char *const *directories, Error *reterr) {
+static int remove_directory(const char *directory, bool is_kept, Error *reterr) {
+        int r = mounts_undo(directory);
+
+        if (r >= 0)
+                r = is_kept ? remove_contents_at(AT_FDCWD, directory)
+                            : remove_tree_at(AT_FDCWD, directory);
+        if (r == -ELOOP) /* a container put a link there: it is not the pod's directory */
+                return 0;
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot remove '%s': %s", directory, strerror(-r));
+        return 0;
+}
+
+int remove_pod_remains(char **cgroups, const char *emptied, char *const *directories,
+                       Error *reterr) {
         int r = 0;
 
         strv_foreach(cgroup, cgroups) {
@@ -83,16 +97,14 @@ int remove_pod_remains(char **cgroups, char *const *directories, Error *reterr) 
         /* They show the next agent that processes may be left: they are removed last. */
         if (r < 0)
                 return r;
+        if (emptied)
+                r = remove_directory(emptied, /* is_kept= */ true, reterr);
         for (; *directories; directories++) {
-                int q = mounts_undo(*directories);
+                int q = remove_directory(*directories, /* is_kept= */ false,
+                                         r >= 0 ? reterr : NULL);
 
-                if (q >= 0)
-                        q = remove_tree_at(AT_FDCWD, *directories);
-                if (q == -ELOOP) /* a container put a link there: it is not the pod's directory */
-                        q = 0;
-                if (q < 0 && r >= 0)
-                        r = error_setf(reterr, -q, "cannot remove '%s': %s", *directories,
-                                       strerror(-q));
+                if (r >= 0)
+                        r = q;
         }
         return r;
 }

@@ -10,7 +10,8 @@
  * the shim's namespace. 0 or -errno. */
 int prepare_run_directory(const char *directory, Error *reterr);
 
-/* Kills all processes in the cgroups, in the given order, and removes the cgroups and the
- * directories with their contents: these only when all cgroups are gone. Otherwise removes as much
- * as possible. 0 or the first -errno. */
-int remove_pod_remains(char **cgroups, char *const *directories, Error *reterr);
+/* Kills all processes in the cgroups, in the given order, and removes the cgroups, what is in
+ * 'emptied' (or NULL), and the directories with their contents: these only when all cgroups are
+ * gone. Otherwise removes as much as possible. 0 or the first -errno. */
+int remove_pod_remains(char **cgroups, const char *emptied, char *const *directories,
+                       Error *reterr);

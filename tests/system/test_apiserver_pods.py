@@ -4,10 +4,12 @@
 import os
 import signal
 
+import failing
 import pytest
 import specs
 import world
 from harness import NODE_NAME
+from member import Member
 from world import wait
 
 
@@ -215,3 +217,21 @@ def test_completed_pod_lets_its_shim_go_and_keeps_its_log_and_its_status(make_me
     assert not member.shims() and member.reported("job")["status"]["containerStatuses"][0]["user"] == before["user"]
     member.api.delete("pods", "default", "job")
     member.wait_reported_gone("job")
+
+
+class FailingMember(failing.Failing, Member):
+    pass
+
+
+def test_agent_that_dies_when_a_completed_pod_is_cleaned_up_keeps_its_log_and_its_status(archive, api):
+    member = FailingMember(api, archive)
+    try:
+        member.arm({"mainstayd:pod.cleaned": "1*panic"})
+        member.bind("job", specs.container(script="echo done"), restartPolicy="Never")
+        member.wait_reported_phase("job", "Succeeded")
+        wait(lambda: member.is_ready() and member.hits()["mainstayd:pod.cleaned"] > 0, "the agent died and came back")
+        member.wait_pod("job", lambda pod: pod["status"].get("phase") == "Succeeded", "has succeeded")
+        assert member.get("/containerLogs/default/job/main") == (200, "done\n") and member.n_deaths == 1
+    finally:
+        member.arm({})
+        member.finish()

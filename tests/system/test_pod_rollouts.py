@@ -224,6 +224,7 @@ def test_an_agent_that_dies_at_a_write_goes_back_once(failing_node, point, passe
     node.drop(noted(node, "2", "exit 1"))
     wait_version(node, "1", rolled_back=True)
     assert node.hits()[point] > passes and node.n_deaths == 1
+    wait(lambda: starts(node)[-1] == "1", "the good one has noted that it runs")
     before = starts(node)
     wait_beside(node, "later")
     node.restart()

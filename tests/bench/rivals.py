@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other agents with the same pod, in turns with ours: 'podman kube play', and a kubelet with containerd where
+MAINSTAY_KUBERNETES names a directory whose bin has one, containerd is installed, and the machine does not have a
+kubelet of its own. The goal of each figure is what the other agent needs."""
+
+import contextlib
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import tarfile
+import tempfile
+import time
+
+import bare
+import harness
+import specs
+import world
+
+IDLE = 30  # seconds for which the CPU time of idle pods is measured
+EDIT = 30  # seconds for which a pod must survive a broken edit
+
+
+def manifest(directory, data, name):
+    """The same pod for each agent; ours refuses no field of it."""
+    container = specs.container(script=bare.SCRIPT, env=[{"name": "NAME", "value": name}],
+                                volumeMounts=[specs.mount("bench", "/bench")])
+    path = os.path.join(directory, f".{name}.staged")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(specs.text(specs.pod(name, container, volumes=[specs.host_path("bench", data)],
+                                        terminationGracePeriodSeconds=0)))
+    return path
+
+
+def find_process(name):
+    """The container's own process, which has the pod's name in its environment."""
+    def find():
+        return next((pid for pid in world.pids() if world.cmdline(pid)[-2:] == ["sleep", "100000"]
+                     and world.environ(pid).get("NAME") == name), None)
+    return world.wait(find, f"the process of {name} runs")
+
+
+def run(*words, **options):
+    done = subprocess.run(words, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    if done.returncode:
+        raise SystemExit(f"bench: {' '.join(words)}: {done.stdout}")
+    return done.stdout
+
+
+def remove_cgroups(name):
+    """What an agent left of its control groups, in all hierarchies."""
+    for top in glob.glob(f"{world.CGROUP}/{name}") + glob.glob(f"{world.CGROUP}/*/{name}"):
+        for directory, _, _ in os.walk(top, topdown=False):
+            with contextlib.suppress(OSError):
+                os.rmdir(directory)
+
+
+class Agent:
+    """What all of them do with files in a directory; 'data' holds the FIFO."""
+
+    def __init__(self):
+        self.short = type(self).__name__.lower()
+        self.directory = tempfile.mkdtemp(prefix="mainstay-rival-")
+        self.manifests, self.data = f"{self.directory}/manifests", f"{self.directory}/data"
+        os.mkdir(self.manifests)
+        os.mkdir(self.data)
+        self.fifo = bare.StartFifo(self.data)
+
+    def path(self, name):
+        return f"{self.manifests}/{name}.yaml"
+
+    def apply(self, name):
+        """Makes the agent start a pod."""
+        os.rename(manifest(self.directory, self.data, name), self.path(name))
+
+    def remove(self, name):
+        os.unlink(self.path(name))
+
+    def start(self, name):
+        started = time.monotonic()
+        self.apply(name)
+        return self.fifo.wait_for([name]) - started
+
+    def crash(self, name):
+        pid = find_process(name)
+        started = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        return self.fifo.wait_for([name]) - started
+
+    def survives_edit(self, name):
+        """Whether the process of a pod is the same some time after a broken edit of its manifest."""
+        pid = find_process(name)
+        with open(self.path(name), "a", encoding="utf-8") as file:
+            file.write("\n  - ]\n")
+        end = time.monotonic() + EDIT
+        while world.is_alive(pid) and time.monotonic() < end:
+            time.sleep(0.1)
+        return world.is_alive(pid)
+
+
+class Mainstay(Agent):
+    def __init__(self, archive, _unused):
+        super().__init__()
+        self.node = harness.Node(archive, {"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
+        self.manifests = self.node.manifests
+
+    def processes(self):
+        return [self.node.agent.pid, *self.node.shims()]
+
+    def finish(self):
+        self.node.finish()
+        shutil.rmtree(self.directory)
+
+
+# Its own limits are higher than a machine may allow.
+CONTAINERS_CONF = """[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
+"""
+
+
+class Podman(Agent):
+    """It does not watch a directory: 'kube play' takes a file."""
+
+    name = "podman kube play"
+
+    def __init__(self, archive, _unused):
+        super().__init__()
+        self.words = ["podman", "--root", f"{self.directory}/root", "--runroot", f"{self.directory}/run", "--tmpdir",
+                      f"{self.directory}/tmp", "--storage-driver", "overlay", "--cgroup-manager", "cgroupfs", "--runtime",
+                      "runc", "--events-backend", "none"]
+        self.environment = {**os.environ, "CONTAINERS_CONF": f"{self.directory}/containers.conf"}
+        with open(self.environment["CONTAINERS_CONF"], "w", encoding="utf-8") as file:
+            file.write(CONTAINERS_CONF)
+        self.podman("load", "--input", archive)
+
+    def podman(self, *words):
+        run(*self.words, *words, env=self.environment)
+
+    def apply(self, name):
+        super().apply(name)
+        self.podman("kube", "play", self.path(name))
+
+    def remove(self, name):
+        self.podman("kube", "down", self.path(name))
+        super().remove(name)
+
+    def processes(self):
+        return [pid for pid in world.pids() if "conmon" in "".join(world.cmdline(pid)[:1])
+                and self.directory in " ".join(world.cmdline(pid))]
+
+    def finish(self):
+        self.podman("pod", "rm", "--all", "--force")
+        subprocess.run(["umount", f"{self.directory}/root/overlay"], check=False, capture_output=True)
+        remove_cgroups("libpod_parent")
+        shutil.rmtree(self.directory)
+
+
+KUBELET = "/var/lib/kubelet"  # where it makes a directory whatever its settings are
+LINKS = "/var/log/containers"
+CONTAINERD = """version = 2
+root = "{0}/root"
+state = "{0}/state"
+[grpc]
+address = "{0}/containerd.sock"
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "localhost/pause:1"
+restrict_oom_score_adj = true
+[plugins."io.containerd.grpc.v1.cri".cni]
+conf_dir = "{0}/cni"
+"""
+
+
+class Kubelet(Agent):
+    """Static pods of a kubelet without an API server."""
+
+    name = "kubelet and containerd"
+
+    def __init__(self, archive, kubelet):
+        super().__init__()
+        self.log = open(f"{self.directory}/log", "ab")  # pylint: disable=consider-using-with
+        self.socket = f"{self.directory}/containerd.sock"
+        with open(f"{self.directory}/containerd.toml", "w", encoding="utf-8") as file:
+            file.write(CONTAINERD.format(self.directory))
+        self.containerd = self.spawn("containerd", "--config", f"{self.directory}/containerd.toml")
+        self.wait_for_containerd()
+        self.load(archive)
+        with open(f"{self.directory}/kubelet.yaml", "w", encoding="utf-8") as file:
+            file.write(specs.text(self.configuration()))
+        self.kubelet = self.spawn(kubelet, "--config", f"{self.directory}/kubelet.yaml", "--root-dir",
+                                  f"{self.directory}/kubelet", "--cert-dir", f"{self.directory}/pki",
+                                  "--hostname-override", "rival")
+
+    def spawn(self, *words):
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+
+    def ctr(self, *words):
+        return run("ctr", "--address", self.socket, "--namespace", "k8s.io", *words)
+
+    def wait_for_containerd(self):
+        def answers():
+            return subprocess.run(["ctr", "--address", self.socket, "version"], check=False, capture_output=True).returncode == 0
+        world.wait(answers, lambda: world.read(f"{self.directory}/log"))
+
+    def load(self, archive):
+        """The image, and one of the same content that waits, for the sandboxes."""
+        layout = f"{self.directory}/layout"
+        self.ctr("images", "import", archive)
+        run("skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:1")
+        run("umoci", "config", "--image", f"{layout}:1", "--config.entrypoint", "sleep", "--config.cmd", "1000000")
+        with tarfile.open(f"{layout}.tar", "w") as tar:
+            tar.add(layout, arcname=".")
+        self.ctr("images", "import", "--base-name", "localhost/pause", f"{layout}.tar")
+
+    def configuration(self):
+        return {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "staticPodPath": self.manifests,
+                "containerRuntimeEndpoint": f"unix://{self.socket}", "cgroupDriver": "cgroupfs", "failSwapOn": False,
+                "failCgroupV1": False, "enableServer": False, "authentication": {"webhook": {"enabled": False}},
+                "authorization": {"mode": "AlwaysAllow"}, "podLogsDir": f"{self.directory}/logs",
+                "imageGCHighThresholdPercent": 100, "evictionHard": {"memory.available": "100Mi"},
+                "localStorageCapacityIsolation": False}
+
+    def processes(self):
+        shims = [pid for pid in world.pids() if "containerd-shim" in "".join(world.cmdline(pid)[:1])
+                 and self.socket in world.cmdline(pid)]
+        return [self.kubelet.pid, self.containerd.pid, *shims]
+
+    def finish(self):
+        self.kubelet.kill()
+        self.kubelet.wait()
+        for container in self.ctr("containers", "list", "--quiet").split():
+            subprocess.run(["ctr", "--address", self.socket, "--namespace", "k8s.io", "tasks", "delete", "--force", container],
+                           check=False, capture_output=True)
+        world.wait(lambda: len(self.processes()) == 2, "the shims of containerd ended")
+        self.containerd.terminate()
+        self.containerd.wait()
+        self.log.close()
+        for line in reversed((world.read("/proc/self/mounts") or "").splitlines()):
+            if line.split()[1].startswith(self.directory):
+                subprocess.run(["umount", line.split()[1]], check=False)
+        for link in glob.glob(f"{LINKS}/*"):
+            if os.readlink(link).startswith(self.directory):
+                os.unlink(link)
+        remove_cgroups("kubepods")
+        shutil.rmtree(KUBELET)
+        shutil.rmtree(self.directory)
+
+
+def sum_memory(pids):
+    """PSS in MiB."""
+    def one(pid):
+        lines = (world.read(f"/proc/{pid}/smaps_rollup") or "").splitlines()
+        return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+    return sum(map(one, pids)) / 1024
+
+
+def sum_ticks(pids):
+    fields = [(world.read(f"/proc/{pid}/stat") or ") " + "0 " * 20).rsplit(")", 1)[1].split() for pid in pids]
+    return sum(int(field[11]) + int(field[12]) for field in fields)
+
+
+def measure_idle(agent, count):
+    """MiB and ticks with some pods that do nothing."""
+    names = [f"{agent.short}-many{i}" for i in range(count)]
+    for name in names:
+        agent.apply(name)
+    agent.fifo.wait_for(names, 300)
+    time.sleep(5)  # what is deferred after a start is done
+    pids = agent.processes()
+    memory, before = sum_memory(pids), sum_ticks(pids)
+    time.sleep(IDLE)
+    return memory, sum_ticks(pids) - before
+
+
+def compare_latencies(ours, theirs, samples, figures):
+    times = {(agent, what): [] for agent in (ours, theirs) for what in ("start", "crash")}
+    for i in range(samples):
+        for agent in (ours, theirs):
+            times[agent, "start"].append(agent.start(f"{agent.short}{i}"))
+            times[agent, "crash"].append(agent.crash(f"{agent.short}{i}"))
+        for agent in (ours, theirs):
+            agent.remove(f"{agent.short}{i}")
+    for what, words in (("start", "manifest renamed -> container runs"), ("crash", "exit -> restarted process runs")):
+        figures.compare(f"{words}, over {theirs.name}", times[ours, what], times[theirs, what], 1.0)
+
+
+def compare_idle(ours, theirs, count, figures):
+    memory, ticks = measure_idle(theirs, count)
+    figures.add(f"PSS of agent and shims, {count} pods, beside {theirs.name}", ours[0], round(memory, 1), "MiB")
+    figures.add(f"CPU, {count} idle pods, {IDLE} s, beside {theirs.name}", ours[1], ticks, "ticks")
+
+
+def others():
+    kubelet = os.path.join(os.environ.get("MAINSTAY_KUBERNETES", ""), "bin", "kubelet")
+    if shutil.which("podman"):
+        yield Podman, None
+    if os.access(kubelet, os.X_OK) and shutil.which("containerd") and not os.path.exists(KUBELET):
+        yield Kubelet, kubelet
+
+
+def measure(archive, arguments, figures):
+    for make, argument in others():
+        with contextlib.ExitStack() as stack:
+            ours = Mainstay(archive, None)
+            stack.callback(ours.finish)
+            theirs = make(archive, argument)
+            stack.callback(theirs.finish)
+            compare_latencies(ours, theirs, arguments.samples, figures)
+            compare_idle(measure_idle(ours, arguments.pods), theirs, arguments.pods, figures)
+            if make is Kubelet:
+                stopped = [int(not agent.survives_edit(f"{agent.short}-many0")) for agent in (ours, theirs)]
+                figures.add(f"pods that a broken edit stops within {EDIT} s, beside {theirs.name}", *stopped)
