@@ -132,6 +132,7 @@ void *REAL(calloc)(size_t n, size_t size);
 void *REAL(realloc)(void *old, size_t size);
 
 static unsigned failing_allocation, passed_allocations;
+static bool are_allocations_held, has_held_failure;
 
 void failpoint_fail_allocation(unsigned n) {
         failing_allocation = n;
@@ -142,14 +143,30 @@ bool failpoint_allocation_has_failed(void) {
         return failing_allocation > 0 && passed_allocations >= failing_allocation;
 }
 
-PLAIN static bool allocation_fails(void) {
+void failpoint_hold_allocations(void) {
+        has_held_failure = false;
+        are_allocations_held = true;
+}
+
+bool failpoint_release_allocations(void) {
+        are_allocations_held = false;
+        return has_held_failure;
+}
+
+PLAIN static bool is_failing_allocation(void) {
         if (failing_allocation > 0 &&
-            __atomic_add_fetch(&passed_allocations, 1, __ATOMIC_SEQ_CST) == failing_allocation) {
-                errno = ENOMEM;
+            __atomic_add_fetch(&passed_allocations, 1, __ATOMIC_SEQ_CST) == failing_allocation)
                 return true;
-        }
-        if (!failpoint_file || !failpoint_file->text[0] || FAILPOINT("alloc") == 0)
+        return failpoint_file && failpoint_file->text[0] && FAILPOINT("alloc") < 0;
+}
+
+PLAIN static bool allocation_fails(void) {
+        if (!is_failing_allocation())
                 return false;
+        if (are_allocations_held) {
+                has_held_failure = true;
+                return false;
+        }
         errno = ENOMEM;
         return true;
 }

@@ -36,6 +36,11 @@ void failpoint_fail_allocation(unsigned n);
 /* Whether it came to that allocation. */
 bool failpoint_allocation_has_failed(void);
 
+/* For a library that does not survive it: from here on no allocation fails; the second one ends
+ * this, and tells whether one was to fail meanwhile. One thread, not nested. */
+void failpoint_hold_allocations(void);
+bool failpoint_release_allocations(void);
+
 #define FAILPOINT(name)                                                                           \
         ({                                                                                        \
                 static const char failpoint_name[] __attribute__((section("failpoints"))) = name; \

@@ -2,16 +2,15 @@
 #pragma once
 
 /* JSON that is whole, or not there. What is built of many small values does not check each of them,
- * and jansson does not check all of its own allocations: where its buffer cannot grow, json_dumps()
- * leaves out the name of a member, and json_loads() reads and writes beyond the end of a string.
- * So its allocations never fail: they come from a reserve, and are counted, and what was made
- * meanwhile is given up. A process that has used up the reserve as well ends by abort(). Not for
- * several threads at once. */
+ * and json_dumps() does not check all of its own allocations: where its buffer cannot grow it leaves
+ * out the name of a member. So the failed allocations of jansson are counted. Not for several
+ * threads at once. */
 
 #include <jansson.h>
 
-/* How many allocations of jansson have failed. Who builds an object compares this before and after:
- * where it differs, something may be missing in it, and -ENOMEM is the result. */
+/* How many allocations of jansson have failed. Who builds an object while other texts are made
+ * compares this before and after: where it differs, something may be missing, and -ENOMEM is the
+ * result. */
 unsigned json_failed_allocations(void);
 
 /* json_loadb(), which does not say whether the text or the memory was at fault. 0 and the value,
@@ -19,6 +18,6 @@ unsigned json_failed_allocations(void);
 int json_parse_text(const char *text, size_t length, size_t flags, json_t **ret,
                     json_error_t *ret_problem);
 
-/* json_dumps(): memory that the caller frees; NULL also where a part of the text would be missing.
- */
+/* json_dumps(): memory that the caller frees. NULL also where an allocation of jansson has failed
+ * since the last text: a part of this one may be missing. */
 char *json_to_text(const json_t *json, size_t flags);
