@@ -117,31 +117,7 @@ int failpoint_pass(const char *name) {
 
 /* ---- allocations ---- */
 
-/* What the program defines under these names is also called by its libraries, libc among them. It
- * may be called before a sanitizer is ready, so that it is not instrumented. */
-#ifdef __SANITIZE_ADDRESS__
-#define REAL(name) __interceptor_##name
-#define PLAIN      __attribute__((no_sanitize("address", "undefined")))
-#else
-#define REAL(name) __libc_##name
-#define PLAIN
-#endif
-
-void *REAL(malloc)(size_t size);
-void *REAL(calloc)(size_t n, size_t size);
-void *REAL(realloc)(void *old, size_t size);
-
-static unsigned failing_allocation, passed_allocations;
 static bool are_allocations_held, has_held_failure;
-
-void failpoint_fail_allocation(unsigned n) {
-        failing_allocation = n;
-        passed_allocations = 0;
-}
-
-bool failpoint_allocation_has_failed(void) {
-        return failing_allocation > 0 && passed_allocations >= failing_allocation;
-}
 
 void failpoint_hold_allocations(void) {
         has_held_failure = false;
@@ -153,64 +129,14 @@ bool failpoint_release_allocations(void) {
         return has_held_failure;
 }
 
-PLAIN static bool is_failing_allocation(void) {
-        if (failing_allocation > 0 &&
-            __atomic_add_fetch(&passed_allocations, 1, __ATOMIC_SEQ_CST) == failing_allocation)
-                return true;
-        return failpoint_file && failpoint_file->text[0] && FAILPOINT("alloc") < 0;
+/* Called before a sanitizer is ready. */
+__attribute__((no_sanitize("address", "undefined"))) bool failpoint_is_armed(void) {
+        return failpoint_file && failpoint_file->text[0];
 }
 
-PLAIN static bool allocation_fails(void) {
-        if (!is_failing_allocation())
-                return false;
-        if (are_allocations_held) {
-                has_held_failure = true;
-                return false;
-        }
-        errno = ENOMEM;
-        return true;
-}
-
-PLAIN void *malloc(size_t size) {
-        return allocation_fails() ? NULL : REAL(malloc)(size);
-}
-
-PLAIN void *calloc(size_t n, size_t size) {
-        return allocation_fails() ? NULL : REAL(calloc)(n, size);
-}
-
-PLAIN void *realloc(void *old, size_t size) {
-        return allocation_fails() ? NULL : REAL(realloc)(old, size);
-}
-
-/* The sanitizer's own would not come by malloc(). */
-PLAIN void *reallocarray(void *old, size_t n, size_t size) {
-        size_t total;
-
-        if (__builtin_mul_overflow(n, size, &total)) {
-                errno = ENOMEM;
-                return NULL;
-        }
-        return realloc(old, total);
-}
-
-#undef strdup
-PLAIN char *strdup(const char *text) {
-        size_t size = strlen(text) + 1;
-        char *copy = malloc(size);
-
-        return copy ? memcpy(copy, text, size) : NULL;
-}
-
-#undef strndup
-PLAIN char *strndup(const char *text, size_t n) {
-        size_t length = strnlen(text, n);
-        char *copy = malloc(length + 1);
-
-        if (!copy)
-                return NULL;
-        copy[length] = '\0';
-        return memcpy(copy, text, length);
+bool failpoint_hold_failure(void) {
+        has_held_failure |= are_allocations_held;
+        return are_allocations_held;
 }
 
 #endif

@@ -18,7 +18,7 @@
  *     return(EIO)    the operation fails with this error (EIO, ENOSPC, EROFS, ENOMEM, EAGAIN)
  *     sleep(MS)      the process waits
  *
- * The failpoint "alloc" is every allocation of the program and of its libraries: malloc(),
+ * The failpoint "alloc" is every allocation of mainstayd and of its libraries: malloc(),
  * calloc(), realloc() and strdup(). Whatever error its term returns, the allocation fails with
  * ENOMEM.
  */
@@ -37,9 +37,15 @@ void failpoint_fail_allocation(unsigned n);
 bool failpoint_allocation_has_failed(void);
 
 /* For a library that does not survive it: from here on no allocation fails; the second one ends
- * this, and tells whether one was to fail meanwhile. One thread, not nested. */
+ * this, and returns whether one was to fail meanwhile. One thread, not nested. */
 void failpoint_hold_allocations(void);
 bool failpoint_release_allocations(void);
+
+/* Whether anything may fail at all. */
+bool failpoint_is_armed(void);
+
+/* An allocation is to fail: whether it must not now, which is reported later. */
+bool failpoint_hold_failure(void);
 
 #define FAILPOINT(name)                                                                           \
         ({                                                                                        \

@@ -2,15 +2,15 @@
 #pragma once
 
 /* JSON that is whole, or not there. What is built of many small values does not check each of them,
- * and json_dumps() does not check all of its own allocations: where its buffer cannot grow it leaves
- * out the name of a member. So the failed allocations of jansson are counted. Not for several
- * threads at once. */
+ * and json_dumps() does not check all of its own allocations: where its buffer cannot grow it omits
+ * the name of a member. So the failed allocations of jansson are counted. Not for several threads
+ * at once. */
 
 #include <jansson.h>
 
-/* How many allocations of jansson have failed. Who builds an object while other texts are made
- * compares this before and after: where it differs, something may be missing, and -ENOMEM is the
- * result. */
+/* How many allocations of jansson have failed. Where other texts are made while an object is
+ * built, this is compared before and after: if it differs, something may be missing, and -ENOMEM is
+ * the result. */
 unsigned json_failed_allocations(void);
 
 /* json_loadb(), which does not say whether the text or the memory was at fault. 0 and the value,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An allocation of the agent fails: it goes on, or it ends with a sentence and is started again. The container lives on."""
+"""An allocation of the agent fails: it continues, or it ends with a message and is started again. The containers still run."""
 
 import http.client
 

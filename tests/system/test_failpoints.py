@@ -17,8 +17,6 @@ from world import wait
 # What the day of a node here does not come by.
 ELSEWHERE = {
     "mainstayd:alloc": "test_failed_allocations.py",
-    "mainstay-shim:alloc": "test_failed_allocations.py",
-    "mainstay-image:alloc": "test_failed_allocations.py",
     "mainstayd:durable.": "what comes from an API server is synced",
     "mainstayd:cgroup.kill": "shims kill",
     "mainstayd:cgroup.remove": "shims remove",
