@@ -115,4 +115,28 @@ int failpoint_pass(const char *name) {
         return r;
 }
 
+/* ---- allocations ---- */
+
+static bool are_allocations_held, has_held_failure;
+
+void failpoint_hold_allocations(void) {
+        has_held_failure = false;
+        are_allocations_held = true;
+}
+
+bool failpoint_release_allocations(void) {
+        are_allocations_held = false;
+        return has_held_failure;
+}
+
+/* Called before a sanitizer is ready. */
+__attribute__((no_sanitize("address", "undefined"))) bool failpoint_is_armed(void) {
+        return failpoint_file && failpoint_file->text[0];
+}
+
+bool failpoint_hold_failure(void) {
+        has_held_failure |= are_allocations_held;
+        return are_allocations_held;
+}
+
 #endif

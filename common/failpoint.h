@@ -17,11 +17,35 @@
  *     panic          the process gets SIGKILL
  *     return(EIO)    the operation fails with this error (EIO, ENOSPC, EROFS, ENOMEM, EAGAIN)
  *     sleep(MS)      the process waits
+ *
+ * The failpoint "alloc" is every allocation of mainstayd and of its libraries: malloc(),
+ * calloc(), realloc() and strdup(). Whatever error its term returns, the allocation fails with
+ * ENOMEM.
  */
 
 #ifdef MAINSTAY_FAILPOINTS
+#include <stdbool.h>
+
 /* 0, or -errno: the operation is to fail with it. */
 int failpoint_pass(const char *name);
+
+/* Without a file, for tests of functions: the n-th allocation from now on fails, counted from 1
+ * over all threads of this process, and no other one. 0: none. */
+void failpoint_fail_allocation(unsigned n);
+
+/* Whether it came to that allocation. */
+bool failpoint_allocation_has_failed(void);
+
+/* For a library that does not survive it: from here on no allocation fails; the second one ends
+ * this, and returns whether one was to fail meanwhile. One thread, not nested. */
+void failpoint_hold_allocations(void);
+bool failpoint_release_allocations(void);
+
+/* Whether anything may fail at all. */
+bool failpoint_is_armed(void);
+
+/* An allocation is to fail: whether it must not now, which is reported later. */
+bool failpoint_hold_failure(void);
 
 #define FAILPOINT(name)                                                                           \
         ({                                                                                        \

@@ -5,6 +5,7 @@
 #include "agent/model/json.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -69,5 +70,5 @@ char *node_object_to_json(const NodeObjectSpec *spec) {
                 return NULL;
         (void) json_object_set_new(json_object_get(node, "metadata"), "creationTimestamp",
                                    print_node_time(find_node_creation(spec->state_dir)));
-        return json_dumps(node, JSON_COMPACT);
+        return json_to_text(node, JSON_COMPACT);
 }

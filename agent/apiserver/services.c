@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/json-text.h"
 #include "common/log.h"
 #include "common/strv.h"
 
@@ -202,7 +203,7 @@ static int on_service_store_timer(sd_event_source *source, uint64_t usec, void *
         for (size_t i = 0; i < services->entries.n; i++)
                 (void) json_array_append_new(list,
                                              service_to_json(&services->entries.items[i].service));
-        text = json_dumps(list, JSON_COMPACT);
+        text = json_to_text(list, JSON_COMPACT);
         if (text)
                 apiserver_cache_write(services->spec.cache, ".", services_file_name, text);
         else

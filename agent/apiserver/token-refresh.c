@@ -5,6 +5,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -40,7 +41,7 @@ char *token_request_to_json(const TokenIdentity *identity) {
                 "expirationSeconds", (json_int_t) identity->seconds, "boundObjectRef", "kind",
                 "Pod", "apiVersion", "v1", "name", identity->pod, "uid", identity->pod_uid);
 
-        return request ? json_dumps(request, JSON_COMPACT) : NULL;
+        return request ? json_to_text(request, JSON_COMPACT) : NULL;
 }
 
 int token_response_parse(const char *json, size_t length, char **ret_token, uint64_t *ret_expires) {

@@ -7,6 +7,7 @@
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -59,8 +60,10 @@ int bundle_load_actual_user(const BundleConfig *config, const Pod *pod, const ch
 
         if (r < 0)
                 return r;
-        json = json_loads(text, 0, NULL);
-        r = json ? process_user_from_json(json, ret) : -EBADMSG;
+        r = json_parse_text(text, strlen(text), 0, &json, NULL);
+        if (r < 0)
+                return r;
+        r = process_user_from_json(json, ret);
         json_decref(json);
         return r;
 }

@@ -60,7 +60,7 @@ int expand_variables(const char *text, char *const *env, char **ret, char **ret_
                 (void) fputs(value, out);
                 c = end;
         }
-        if (ferror(out) || fclose(TAKE_PTR(out)) != 0)
+        if (ferror(out) || fclose(TAKE_PTR(out)) != 0 || !expanded)
                 return -ENOMEM;
         *ret = TAKE_PTR(expanded);
         if (ret_missing)

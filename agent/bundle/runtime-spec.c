@@ -18,6 +18,7 @@
 #include "agent/bundle/user-namespace.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 
 #include <inttypes.h>
@@ -126,24 +127,26 @@ static int make_process_section(const RuntimeSpecInput *input, ContainerSecurity
 
 static void add_mount(json_t *mounts, const char *destination, const char *type, const char *source,
                       const char *options) {
-        cleanup_free char *copy = strdup(options);
         json_t *list = json_array();
-        char *rest = copy;
 
-        for (char *word = copy ? strsep(&rest, ",") : NULL; word; word = strsep(&rest, ","))
-                json_array_append_new(list, json_string(word));
+        for (size_t length; *options; options += length + (options[length] == ',')) {
+                length = strcspn(options, ",");
+                json_array_append_new(list, json_stringn(options, length));
+        }
         json_array_append_new(mounts, json_pack("{s:s, s:s, s:s, s:o}", "destination", destination,
                                                 "type", type, "source", source, "options", list));
 }
 
-static void add_volume_mounts(const RuntimeSpecInput *input, json_t *mounts) {
+static int add_volume_mounts(const RuntimeSpecInput *input, json_t *mounts) {
         cleanup_with(mount_list_done) MountList list = { 0 };
+        int r = container_mounts(input, &list);
 
-        if (container_mounts(input, &list) < 0)
-                return;
+        if (r < 0)
+                return r;
         for (size_t i = 0; i < list.n; i++)
                 add_mount(mounts, list.items[i].destination, "bind", list.items[i].source,
                           list.items[i].options);
+        return 0;
 }
 
 static json_t *mounts_section(const RuntimeSpecInput *input, const ContainerSecurity *security) {
@@ -165,8 +168,10 @@ static json_t *mounts_section(const RuntimeSpecInput *input, const ContainerSecu
                 add_mount(mounts, "/dev/mqueue", "mqueue", "mqueue", "nosuid,noexec,nodev");
         add_mount(mounts, "/sys", "sysfs", "sysfs", sysfs);
         add_mount(mounts, "/sys/fs/cgroup", "cgroup", "cgroup", cgroup);
-        add_volume_mounts(input, mounts);
-        return mounts;
+        if (add_volume_mounts(input, mounts) >= 0)
+                return mounts;
+        json_decref(mounts);
+        return NULL;
 }
 
 static void join_sandbox(json_t *namespaces, const RuntimeSpecInput *input, const char *type,
@@ -286,8 +291,8 @@ static json_t *linux_section(const RuntimeSpecInput *input, const ContainerSecur
                                             input->pod->metadata.uid);
         cleanup_free char *cgroup = group ? cgroups_path_for_runtime(group, input->id) : NULL;
         json_t *section =
-                json_pack("{s:s, s:o, s:o}", "cgroupsPath", strna(cgroup), "namespaces",
-                          namespaces(input), "resources", make_resources_section(input, security));
+                json_pack("{s:s, s:o, s:o}", "cgroupsPath", cgroup, "namespaces", namespaces(input),
+                          "resources", make_resources_section(input, security));
 
         const char *propagation = rootfs_propagation(input->container);
 
@@ -367,6 +372,7 @@ static json_t *annotations(const RuntimeSpecInput *input) {
 
 int make_runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) {
         cleanup_with(container_security_done) ContainerSecurity security = { 0 };
+        unsigned failures = json_failed_allocations();
         json_t *process_section, *document;
         char *text;
         int r;
@@ -382,8 +388,12 @@ int make_runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) 
                              security.has_read_only_root, "mounts",
                              mounts_section(input, &security), "linux",
                              linux_section(input, &security), "annotations", annotations(input));
-        text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+        text = document ? json_to_text(document, JSON_COMPACT) : NULL;
         json_decref(document);
+        if (json_failed_allocations() != failures) { /* a limit or a filter would be missing */
+                free(text);
+                return -ENOMEM;
+        }
         if (!text)
                 return -ENOMEM;
         *ret = text;

@@ -130,12 +130,12 @@ enum {
 };
 
 static json_t *split_syscall_names(const char *text) {
-        cleanup_free char *copy = strdup(text);
         json_t *array = json_array();
-        char *rest = copy, *word;
 
-        while ((word = strsep(&rest, " ")))
-                json_array_append_new(array, json_string(word));
+        for (size_t length; *text; text += length + (text[length] == ' ')) {
+                length = strcspn(text, " ");
+                json_array_append_new(array, json_stringn(text, length));
+        }
         return array;
 }
 
@@ -205,9 +205,9 @@ static void append_conditional(json_t *rules) {
 
 /* One rule per name, because names differ in the capabilities that allow them. */
 static void append_denied(json_t *rules) {
-        cleanup_free char *copy = strdup(denied);
-        char *rest = copy, *name;
+        char copy[sizeof(denied)], *rest = copy, *name;
 
+        memcpy(copy, denied, sizeof(denied));
         while ((name = strsep(&rest, " "))) {
                 json_t *capabilities = json_array();
 

@@ -7,6 +7,7 @@
 #include "agent/model/capability.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/log.h"
 
 #include <fcntl.h>
@@ -66,7 +67,13 @@ static int profile_new_consume(json_t *root, SeccompProfile **ret) {
 }
 
 int seccomp_profile_builtin(SeccompProfile **ret) {
-        return profile_new_consume(seccomp_builtin(), ret);
+        unsigned failures = json_failed_allocations();
+        json_t *root = seccomp_builtin();
+
+        if (json_failed_allocations() == failures)
+                return profile_new_consume(root, ret);
+        json_decref(root); /* without some of its rules */
+        return -ENOMEM;
 }
 
 int seccomp_profile_load(int dir_fd, const char *path, SeccompProfile **ret, Error *reterr) {
@@ -80,8 +87,10 @@ int seccomp_profile_load(int dir_fd, const char *path, SeccompProfile **ret, Err
         if (r < 0)
                 return error_setf(reterr, -r, "cannot read the seccomp profile '%s': %s", path,
                                   strerror(-r));
-        root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
-        if (!root)
+        r = json_parse_text(text, length, JSON_REJECT_DUPLICATES, &root, &error);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
                 return error_setf(reterr, EINVAL,
                                   "the seccomp profile '%s' is not valid JSON: %d:%d: %s", path,
                                   error.line, error.column, error.text);

@@ -8,6 +8,7 @@
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/url-escape.h"
 
 #include <stdio.h>
@@ -97,7 +98,7 @@ static int print_container(const Options *options, char **ret, Error *reterr) {
                 return r;
         if (context && json_object_set_new(container, "securityContext", context) < 0)
                 return -ENOMEM;
-        *ret = json_dumps(container, JSON_COMPACT);
+        *ret = json_to_text(container, JSON_COMPACT);
         return *ret ? 0 : -ENOMEM;
 }
 

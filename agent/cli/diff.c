@@ -10,6 +10,7 @@
 #include "agent/model/edit-plan.h"
 #include "agent/model/json.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -67,7 +68,7 @@ static int parse_running_pod(const json_t *item, Pod **ret, Error *reterr) {
         cleanup_free char *text = NULL;
 
         (void) json_object_del(annotations, SOURCE_ANNOTATION);
-        text = json_dumps(item, JSON_COMPACT);
+        text = json_to_text(item, JSON_COMPACT);
         return text ? manifest_parse_record(text, strlen(text), ret, reterr) : -ENOMEM;
 }
 

@@ -29,7 +29,7 @@ static bool is_requested_event(const GetRequest *request, const json_t *event) {
 static const char *kind_in_lower_case(char buffer[32], const char *kind) {
         size_t n = 0;
 
-        for (; kind[n] && n < 31; n++)
+        for (; n < 31 && kind[n]; n++)
                 buffer[n] = (char) tolower((unsigned char) kind[n]);
         buffer[n] = '\0';
         return buffer;

@@ -6,6 +6,7 @@
 #include "agent/cli/words.h"
 #include "agent/cli/yaml.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/utf8.h"
 
 static const char *const format_names[N_FORMATS] = { "", "wide", "json", "yaml", "name" };
@@ -45,7 +46,7 @@ static void write_json_text(const char *text, FILE *out) {
 }
 
 static int print_json(const json_t *object) {
-        cleanup_free char *text = json_dumps(object, JSON_INDENT(4) | JSON_SORT_KEYS);
+        cleanup_free char *text = json_to_text(object, JSON_INDENT(4) | JSON_SORT_KEYS);
 
         if (!text)
                 return -ENOMEM;

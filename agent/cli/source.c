@@ -17,6 +17,7 @@
 #include "common/clock.h"
 #include "common/ed25519.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 
 #include <dirent.h>
@@ -196,7 +197,7 @@ static char *make_index_text(const IndexMaker *maker, Error *reterr) {
                          maker->options->fleet, "number", number, "expires", expires, "files",
                          maker->files, "keys", split_key_list(maker->options->next_keys),
                          "progressDeadlineSeconds", deadline);
-        return json ? json_dumps(json, JSON_INDENT(1)) : NULL;
+        return json ? json_to_text(json, JSON_INDENT(1)) : NULL;
 }
 
 static int sign_index_text(const char *key_file, const char *text, char ret[],

@@ -2,6 +2,7 @@
 #include "agent/cli/yaml.h"
 
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/macros.h"
 #include "common/utf8.h"
 
@@ -176,7 +177,7 @@ static int emit_array(yaml_emitter_t *emitter, json_t *json, unsigned depth) {
 
 /* Numbers, true, false, null: as JSON writes them. */
 static int emit_other(yaml_emitter_t *emitter, json_t *json) {
-        char *text = json_dumps(json, JSON_ENCODE_ANY);
+        char *text = json_to_text(json, JSON_ENCODE_ANY);
         int r;
 
         if (!text)
@@ -229,7 +230,7 @@ static int on_yaml_output(void *userdata, unsigned char *data, size_t length) {
 /* libyaml writes changes of the direction of writing as they are, unless it escapes all that is not
  * ASCII. */
 static bool is_printable_json(json_t *json) {
-        cleanup_free char *text = json_dumps(json, JSON_ENCODE_ANY);
+        cleanup_free char *text = json_to_text(json, JSON_ENCODE_ANY);
         size_t left = text ? strlen(text) : 0;
 
         for (const char *p = text; left > 0;) {

@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/hash.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 
 enum {
@@ -112,12 +113,12 @@ int cni_network_new(const char *config, const char *plugin_path, const Pod *pod,
 }
 
 char *cni_network_to_text(const CniNetwork *network) {
-        return json_dumps(network->root, JSON_COMPACT);
+        return json_to_text(network->root, JSON_COMPACT);
 }
 
 /* Records are checksummed and written by an agent, so this finds records of other versions. */
 static int check_network_record(const json_t *root, Error *reterr) {
-        cleanup_free char *text = json_dumps(json_object_get(root, "list"), 0);
+        cleanup_free char *text = json_to_text(json_object_get(root, "list"), 0);
         json_t *list = NULL;
         int r;
 
@@ -133,10 +134,13 @@ static int check_network_record(const json_t *root, Error *reterr) {
 
 int cni_network_from_text(const char *text, CniNetwork **ret, Error *reterr) {
         cleanup_with(cni_network_freep) CniNetwork *network = NULL;
-        json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-        int r = root ? check_network_record(root, reterr)
-                     : error_setf(reterr, EBADMSG, "is not a network record");
+        json_t *root = NULL;
+        int r = json_parse_text(text, strlen(text), JSON_REJECT_DUPLICATES, &root, NULL);
 
+        if (r == -EBADMSG)
+                return error_setf(reterr, EBADMSG, "is not a network record");
+        if (r >= 0)
+                r = check_network_record(root, reterr);
         if (r < 0) {
                 json_decref(root);
                 return r;
@@ -284,7 +288,7 @@ static char *build_plugin_stdin(const CniNetwork *network, CniCommand command,
         if (result && takes_prev_result(network, command))
                 r |= json_object_set(config, "prevResult", result);
         if (r == 0)
-                text = json_dumps(config, JSON_COMPACT);
+                text = json_to_text(config, JSON_COMPACT);
         json_decref(arguments);
         json_decref(config);
         return text;

@@ -6,6 +6,7 @@
 #include "agent/cni/config.h"
 
 #include "agent/cni/limits.h"
+#include "common/json-text.h"
 #include "common/macros.h"
 
 #include <errno.h>
@@ -120,10 +121,12 @@ static json_t *wrap_single_plugin(json_t *plugin) {
 
 int cni_config_list_parse(const char *text, json_t **ret, Error *reterr) {
         json_error_t problem;
-        json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &problem);
-        int r;
+        json_t *root;
+        int r = json_parse_text(text, strlen(text), JSON_REJECT_DUPLICATES, &root, &problem);
 
-        if (!root)
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
                 return error_setf(reterr, EINVAL, "%d:%d: %s", problem.line, problem.column,
                                   problem.text);
         if (!json_is_object(root))

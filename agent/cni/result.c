@@ -7,6 +7,7 @@
 #include "agent/cni/config.h"
 #include "agent/cni/limits.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <arpa/inet.h>
 
@@ -20,12 +21,15 @@ int cni_result_parse(const char *output, json_t **ret, Error *reterr) {
         json_error_t problem;
         size_t length = strlen(output);
         json_t *result;
+        int r;
 
         if (length > CNI_RESULT_MAX)
                 return error_setf(reterr, EBADMSG, "its result has more than %d bytes",
                                   CNI_RESULT_MAX);
-        result = json_loadb(output, length, JSON_REJECT_DUPLICATES, &problem);
-        if (!result)
+        r = json_parse_text(output, length, JSON_REJECT_DUPLICATES, &result, &problem);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
                 return error_setf(reterr, EBADMSG, "its result is not JSON: %d:%d: %s",
                                   problem.line, problem.column, problem.text);
         if (!json_is_object(result) || cni_check_json_depth(result, DEPTH_MAX) < 0 ||

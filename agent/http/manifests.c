@@ -8,6 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 #include <jansson.h>
 
@@ -68,7 +69,7 @@ enum MHD_Result http_handle_get_manifests(HttpServer *server, struct MHD_Connect
         http_handlers_of(server)->report(http_userdata_of(server), &report);
         (void) json_object_set_new(report.root, "items", report.items);
         (void) json_object_set_new(report.root, "archives", report.archives);
-        text = json_dumps(report.root, JSON_COMPACT);
+        text = json_to_text(report.root, JSON_COMPACT);
         json_decref(report.root);
         return text ? http_reply_text(http, MHD_HTTP_OK, "application/json", text) : MHD_NO;
 }

@@ -4,6 +4,7 @@
 #include "agent/image-helper/document.h"
 #include "agent/image-helper/platform.h"
 #include "agent/image-helper/tar-patch.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 
 void catalog_blob_done(CatalogBlob *blob) {
@@ -182,15 +183,16 @@ static json_t *catalog_image_to_json(const CatalogImage *image) {
 
 int catalog_print(const Catalog *catalog, Error *reterr) {
         cleanup_json json_t *images = json_array(), *document = NULL;
+        cleanup_free char *text = NULL;
 
         for (size_t i = 0; i < catalog->n_images; i++)
                 if (json_array_append_new(images, catalog_image_to_json(&catalog->images[i])) < 0)
                         return -ENOMEM;
         document = json_pack("{s:i, s:O}", "version", 1, "images", images);
-        if (!document)
+        text = document ? json_to_text(document, JSON_COMPACT) : NULL;
+        if (!text)
                 return -ENOMEM;
-        if (json_dumpf(document, stdout, JSON_COMPACT) < 0 || putchar('\n') == EOF ||
-            fflush(stdout) != 0)
+        if (puts(text) == EOF || fflush(stdout) != 0)
                 return error_setf(reterr, EIO, "cannot write to standard output");
         return 0;
 }

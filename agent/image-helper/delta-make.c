@@ -14,6 +14,7 @@
 #include "agent/image-helper/tar-patch.h"
 #include "agent/image-helper/tar-write.h"
 #include "common/file.h"
+#include "common/json-text.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -381,7 +382,7 @@ static char *format_reused(const DeltaMaker *maker, bool by_diff_id) {
                                           json_string(by_diff_id ? image->settings->diff_ids[i]
                                                                  : image->layers[i].digest)) < 0)
                         return NULL;
-        return list ? json_dumps(list, JSON_COMPACT) : NULL;
+        return list ? json_to_text(list, JSON_COMPACT) : NULL;
 }
 
 static int format_artifact(const DeltaMaker *maker, char **ret) {
@@ -402,7 +403,7 @@ static int format_artifact(const DeltaMaker *maker, char **ret) {
                 ANNOTATION_DELTA_TARGET, new->manifest.digest, ANNOTATION_DELTA_SOURCE, old->digest,
                 ANNOTATION_DELTA_CONFIG, old->config.digest, ANNOTATION_DELTA_REUSED, reused,
                 ANNOTATION_DELTA_DIFF_ID, diff_ids);
-        *ret = artifact ? json_dumps(artifact, JSON_COMPACT) : NULL;
+        *ret = artifact ? json_to_text(artifact, JSON_COMPACT) : NULL;
         return *ret ? 0 : -ENOMEM;
 }
 
@@ -455,7 +456,7 @@ static int write_index(const DeltaMaker *maker, const char *artifact, int fd) {
                           "mediaType", INDEX_TYPE, "manifests", "mediaType", MANIFEST_TYPE,
                           "artifactType", ARTIFACT_TYPE_DELTA, "digest", digest, "size",
                           (json_int_t) strlen(artifact), "annotations", annotations);
-        text = index ? json_dumps(index, JSON_COMPACT) : NULL;
+        text = index ? json_to_text(index, JSON_COMPACT) : NULL;
         return text ? tar_write_file(fd, "index.json", text, strlen(text)) : -ENOMEM;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image-helper/document.h"
 
+#include "common/json-text.h"
 #include "common/strv.h"
 
 /* jansson quotes what it could not read; the document may consist of passwords. */
@@ -18,9 +19,12 @@ static int length_before_quotation(const char *text) {
 
 int document_parse(const char *text, size_t length, json_t **ret, Error *reterr) {
         json_error_t error;
-        json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+        json_t *json;
+        int r = json_parse_text(text, length, JSON_REJECT_DUPLICATES, &json, &error);
 
-        if (!json)
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
                 return error_setf(reterr, EBADMSG, "line %d: %.*s", error.line,
                                   length_before_quotation(error.text), error.text);
         *ret = json;

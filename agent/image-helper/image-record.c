@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image-helper/image-record.h"
+#include "common/json-text.h"
 
 #include "agent/image-helper/document.h"
 
@@ -35,6 +36,6 @@ int image_record_format(const CatalogImage *image, char (*chain_ids)[DIGEST_SIZE
                 "size", (json_int_t) catalog_image_size(image), "groups",
                 record_number_array(account->groups, account->n_groups));
 
-        *ret = record ? json_dumps(record, JSON_COMPACT) : NULL;
+        *ret = record ? json_to_text(record, JSON_COMPACT) : NULL;
         return *ret ? 0 : -ENOMEM;
 }

@@ -16,6 +16,7 @@
 #include "agent/image-helper/signature-gate.h"
 #include "agent/image-helper/unpack.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -248,10 +249,11 @@ static int on_fetch_reply(void *userdata, Error *reterr) {
 }
 
 void pull_print_message(const char *level, const char *text) {
-        cleanup_json json_t *line = json_pack("{s:s}", level, text);
+        cleanup_json json_t *message = json_pack("{s:s}", level, text);
+        cleanup_free char *line = message ? json_to_text(message, JSON_COMPACT) : NULL;
 
-        if (line && json_dumpf(line, stdout, JSON_COMPACT) >= 0)
-                (void) putchar('\n');
+        if (line)
+                (void) puts(line);
         (void) fflush(stdout);
 }
 

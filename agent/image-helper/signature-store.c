@@ -4,6 +4,7 @@
 #include "agent/image-helper/document.h"
 #include "common/base64.h"
 #include "common/checksummed.h"
+#include "common/json-text.h"
 
 enum {
         SIGNATURES_BYTES_MAX = 8 * 1024 * 1024,
@@ -57,7 +58,7 @@ int signature_store_write(Store *store, const char *digest, const char *index_di
         json = json_pack("{s:i, s:s*, s:O}", "version", 1, "indexDigest",
                          index_digest && index_digest[0] ? index_digest : NULL, "signatures",
                          items);
-        text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        text = json ? json_to_text(json, JSON_COMPACT) : NULL;
         signature_path("signatures", digest, path);
         return text ? store_write_record(store, path, text, reterr) : -ENOMEM;
 }
@@ -168,6 +169,6 @@ int verified_write(Store *store, const char *digest, const VerifiedUpdate *updat
                 return -ENOMEM;
         if (json_equal(before, after))
                 return 0;
-        text = json_dumps(after, JSON_COMPACT);
+        text = json_to_text(after, JSON_COMPACT);
         return text ? store_write_record(store, path, text, reterr) : -ENOMEM;
 }

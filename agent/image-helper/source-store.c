@@ -2,6 +2,7 @@
 #include "agent/image-helper/source-store.h"
 
 #include "common/file.h"
+#include "common/json-text.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -49,7 +50,7 @@ json_t *source_store_read_state(const SourceStore *store, const char *which) {
 
 int source_store_write_state(const SourceStore *store, const char *which, const json_t *state) {
         cleanup_close int fd = openat(store->fd, which, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        char *text = fd < 0 ? NULL : json_dumps(state, JSON_COMPACT);
+        char *text = fd < 0 ? NULL : json_to_text(state, JSON_COMPACT);
         int r = fd < 0 ? -errno : -ENOMEM;
 
         if (text)
@@ -137,7 +138,7 @@ void source_store_sweep_parts(const SourceStore *store,
 }
 
 int source_store_finish(SourceStore *store, const json_t *state, Error *reterr) {
-        char *text = json_dumps(state, JSON_COMPACT);
+        char *text = json_to_text(state, JSON_COMPACT);
         int r = text ? source_store_add(store, false, "source.json", text, strlen(text), reterr)
                      : -ENOMEM;
 

@@ -3,6 +3,7 @@
 /* Blobs are copied unchanged, so that digests stay valid. */
 
 #include "agent/image-helper/store-export.h"
+#include "common/json-text.h"
 
 #include "agent/image-helper/stored-image.h"
 #include "agent/image-helper/tar-write.h"
@@ -39,7 +40,7 @@ static int write_export_index(const json_t *item, int fd) {
                 json_object_get(item, "mediaType"), "digest", json_object_get(item, "digest"),
                 "size", json_object_get(item, "size"), "annotations", ANNOTATION_NAME, strna(name),
                 "io.containerd.image.name", strna(name));
-        cleanup_free char *text = index ? json_dumps(index, JSON_COMPACT) : NULL;
+        cleanup_free char *text = index ? json_to_text(index, JSON_COMPACT) : NULL;
 
         return text ? tar_write_file(fd, "index.json", text, strlen(text)) : -ENOMEM;
 }

@@ -5,6 +5,7 @@
 #include "common/checksummed.h"
 #include "common/failpoint.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
@@ -347,7 +348,7 @@ static int lock_index(const Store *store, Error *reterr) {
 }
 
 static int write_store_index(Store *store, const json_t *index, Error *reterr) {
-        cleanup_free char *text = json_dumps(index, JSON_COMPACT);
+        cleanup_free char *text = json_to_text(index, JSON_COMPACT);
 
         return text ? write_store_file(store, "index.json", text, strlen(text), reterr) : -ENOMEM;
 }

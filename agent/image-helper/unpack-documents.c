@@ -5,6 +5,7 @@
 
 #include "agent/image-helper/document.h"
 #include "agent/image-helper/unpack-private.h"
+#include "common/json-text.h"
 
 #define MANIFEST_TYPE "application/vnd.oci.image.manifest.v1+json"
 #define LAYER_TYPE    "application/vnd.oci.image.layer.v1.tar"
@@ -22,7 +23,7 @@ static int format_manifest(const CatalogImage *image, json_t *layers, char **ret
                 MANIFEST_TYPE, "config", "mediaType", CONFIG_TYPE, "digest", image->config.digest,
                 "size", (json_int_t) image->config.size, "layers", layers);
 
-        *ret = manifest ? json_dumps(manifest, JSON_COMPACT) : NULL;
+        *ret = manifest ? json_to_text(manifest, JSON_COMPACT) : NULL;
         return *ret ? 0 : -ENOMEM;
 }
 

@@ -5,6 +5,7 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 #include "common/log.h"
 #include "common/strv.h"
 
@@ -457,7 +458,7 @@ int archive_set_save(const ArchiveSet *set, int images_fd) {
                 if (set->archives[i]->state == ARCHIVE_INDEXED)
                         (void) json_array_append_new(archives, archive_to_json(set->archives[i]));
         saved = json_pack("{s:i, s:O}", "version", ARCHIVE_INDEX_VERSION, "archives", archives);
-        text = saved ? json_dumps(saved, JSON_COMPACT) : NULL;
+        text = saved ? json_to_text(saved, JSON_COMPACT) : NULL;
         return text ? checksummed_write_at(images_fd, ARCHIVE_INDEX_NAME, text, 0600) : -ENOMEM;
 }
 

@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/hash.h"
+#include "common/json-text.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -208,7 +209,7 @@ static int add_rules(const ImagePolicy *policy, const json_t *rules, const Image
 
 /* Changes with whatever the verdict depends on. */
 static int set_fingerprint(json_t *demand) {
-        cleanup_free char *text = json_dumps(demand, JSON_COMPACT | JSON_SORT_KEYS);
+        cleanup_free char *text = json_to_text(demand, JSON_COMPACT | JSON_SORT_KEYS);
         char fingerprint[SHA256_HEX_SIZE];
 
         if (!text)

@@ -111,7 +111,7 @@ static bool image_tag_is_valid(const char *tag) {
                 return false;
         while (is_tag_word_character(tag[n]) || tag[n] == '.' || tag[n] == '-')
                 n++;
-        return tag[n] == '\0' && n <= TAG_LENGTH_MAX;
+        return n <= TAG_LENGTH_MAX && tag[n] == '\0';
 }
 
 static bool reference_digest_is_valid(const char *digest) {

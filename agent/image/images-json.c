@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 #include <jansson.h>
 
@@ -47,5 +48,5 @@ char *images_to_json(ImageStore *store, const ManualPulls *manual_pulls) {
         image_store_foreach_pull(store, add_pull_json, pulls);
         all = json_pack("{s:s, s:s, s:O, s:O}", "preload", image_store_preload_path(store), "store",
                         image_store_path(store), "images", images, "pulls", pulls);
-        return all ? json_dumps(all, JSON_COMPACT) : NULL;
+        return all ? json_to_text(all, JSON_COMPACT) : NULL;
 }

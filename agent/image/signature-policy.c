@@ -2,6 +2,7 @@
 #include "agent/image/signature-policy.h"
 
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 
 #include <stdint.h>
@@ -267,8 +268,10 @@ int signature_policy_parse(const char *text, size_t length, json_t **ret, Error 
         json_error_t error;
         int r;
 
-        policy = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
-        if (!policy)
+        r = json_parse_text(text, length, JSON_REJECT_DUPLICATES, &policy, &error);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
                 return error_setf(reterr, EINVAL, "line %d, column %d: %s", error.line,
                                   error.column, error.text);
         r = check_policy(policy, reterr);

@@ -6,6 +6,7 @@
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 
 #include <jansson.h>
 
@@ -48,7 +49,7 @@ static char *kubeconfig_for_pair(const Kubeconfig *from, const char *pair_path) 
                           "users", "name", "default", "user", "client-certificate", pair_path,
                           "client-key", pair_path, "contexts", "name", "default", "context",
                           "cluster", "default", "user", "default", "namespace", from->namespace);
-        char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+        char *text = root ? json_to_text(root, JSON_INDENT(2)) : NULL;
 
         json_decref(root);
         return text;

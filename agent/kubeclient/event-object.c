@@ -4,6 +4,7 @@
 #include "agent/kubeclient/event-object.h"
 
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <ctype.h>
 #include <jansson.h>
@@ -37,7 +38,7 @@ static char *format_event_patch(const json_t *event) {
                           "lastTimestamp", json_object_get(event, "lastTimestamp"), "message",
                           json_object_get(event, "message"));
 
-        return patch ? json_dumps(patch, JSON_COMPACT) : NULL;
+        return patch ? json_to_text(patch, JSON_COMPACT) : NULL;
 }
 
 static char *format_event_body(json_t *event, const char *name) {
@@ -45,7 +46,7 @@ static char *format_event_body(json_t *event, const char *name) {
 
         (void) json_object_del(metadata, "creationTimestamp"); /* set by the server */
         (void) json_object_set_new(metadata, "name", json_string(name));
-        return json_dumps(event, JSON_COMPACT);
+        return json_to_text(event, JSON_COMPACT);
 }
 
 int event_object_parse(const char *json, EventObject *ret) {
@@ -93,5 +94,5 @@ char *event_object_retarget(const char *json, const char *from_uid, const char *
             json_object_set_new(object, "name", json_string(name)) < 0 ||
             json_object_set_new(object, "uid", json_string(uid)) < 0)
                 return NULL;
-        return json_dumps(event, JSON_COMPACT);
+        return json_to_text(event, JSON_COMPACT);
 }

@@ -5,6 +5,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 #include <jansson.h>
 
@@ -27,7 +28,7 @@ char *lease_object_new(const char *node_name, const char *node_uid, uint64_t now
                 "name", node_name, "uid", node_uid, "spec", "holderIdentity", node_name,
                 "leaseDurationSeconds", LEASE_SECONDS, "renewTime", format_micro_time(now));
 
-        return json ? json_dumps(json, JSON_COMPACT) : NULL;
+        return json ? json_to_text(json, JSON_COMPACT) : NULL;
 }
 
 int lease_object_renew(const char *known, const char *node_name, uint64_t now, char **ret_body) {
@@ -46,7 +47,7 @@ int lease_object_renew(const char *known, const char *node_name, uint64_t now, c
         (void) json_object_set_new(spec, "leaseDurationSeconds", json_integer(LEASE_SECONDS));
         (void) json_object_set_new(spec, "renewTime", format_micro_time(MAX(now, before + 1)));
         (void) json_object_del(metadata, "managedFields");
-        body = json_dumps(json, JSON_COMPACT);
+        body = json_to_text(json, JSON_COMPACT);
         if (!body)
                 return -ENOMEM;
         *ret_body = body;

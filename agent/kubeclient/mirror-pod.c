@@ -5,6 +5,7 @@
 #include "agent/kubeclient/mirror-pod.h"
 
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <string.h>
 
@@ -127,5 +128,5 @@ char *mirror_pod_build(json_t *pod, const char *hash, const char *node_name, con
                 return NULL;
         (void) json_object_del(pod, "status");
         strip_pod_spec(spec);
-        return json_dumps(pod, JSON_COMPACT);
+        return json_to_text(pod, JSON_COMPACT);
 }

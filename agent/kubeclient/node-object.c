@@ -7,6 +7,7 @@
 #include "agent/kubeclient/node-local-labels.h"
 #include "agent/kubeclient/node-status-json.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 /* Registering */
 
@@ -36,7 +37,7 @@ char *node_object_new(const NodeLabelsTaints *own, const NodeStatus *status, uin
                          node_local_labels_to_json(own), "annotations",
                          node_local_annotations_to_json(own), "spec", "taints",
                          node_local_taints_to_json(own), "status", body);
-        return json ? json_dumps(json, JSON_COMPACT) : NULL;
+        return json ? json_to_text(json, JSON_COMPACT) : NULL;
 }
 
 /* Differences */
@@ -186,7 +187,7 @@ int node_object_patch(const json_t *known, const NodeLabelsTaints *own, const No
                 set_if_not_empty(patch, "metadata", node_local_metadata_patch(known, own));
         if (json_object_size(patch) == 0)
                 return 0;
-        text = json_dumps(patch, JSON_COMPACT);
+        text = json_to_text(patch, JSON_COMPACT);
         if (!text)
                 return -ENOMEM;
         *ret_patch = text;

@@ -5,6 +5,7 @@
 
 #include "agent/kubeclient/json-string.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 static const char mirror_annotation[] = "kubernetes.io/config.mirror";
 static const char hash_annotation[] = "kubernetes.io/config.hash";
@@ -42,7 +43,7 @@ static int read_object_status(const json_t *object, KubeObjectSummary *ret) {
 
         if (!json_is_object(status))
                 return 0;
-        ret->status = json_dumps(status, JSON_COMPACT);
+        ret->status = json_to_text(status, JSON_COMPACT);
         if (!ret->status || json_copy_string(status, "phase", &ret->phase) < 0)
                 return -ENOMEM;
         return read_conditions(status, &ret->conditions);
@@ -81,11 +82,13 @@ static int read_object_metadata(const json_t *object, KubeObjectSummary *ret) {
 int kube_object_summary_parse(const char *json, size_t length, KubeObjectSummary *ret,
                               Error *reterr) {
         json_error_t why;
-        cleanup_with(json_decrefp) json_t *object = json_loadb(json, length, 0, &why);
+        cleanup_with(json_decrefp) json_t *object = NULL;
         KubeObjectSummary metadata = { 0 };
-        int r;
+        int r = json_parse_text(json, length, 0, &object, &why);
 
-        if (!object)
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
                 return error_setf(reterr, EBADMSG, "is not JSON: %s", why.text);
         r = read_object_metadata(object, &metadata);
         if (r >= 0 && (!metadata.name || !metadata.uid))

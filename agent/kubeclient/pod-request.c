@@ -8,6 +8,7 @@
 #include "agent/kubeclient/pod-status-patch.h"
 #include "agent/model/json-tree.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <string.h>
 
@@ -35,7 +36,7 @@ static int set_delete_request(KubePodRequestKind kind, const KubeObjectSummary *
 
         if (options && kind == KUBE_POD_DELETE)
                 (void) json_object_set_new(options, "gracePeriodSeconds", json_integer(0));
-        return set_pod_request(kind, options ? json_dumps(options, JSON_COMPACT) : NULL, ret);
+        return set_pod_request(kind, options ? json_to_text(options, JSON_COMPACT) : NULL, ret);
 }
 
 static int delete_pod_request(const KubeObjectSummary *remote, KubePodRequest *ret) {

@@ -5,6 +5,7 @@
 
 #include "agent/model/status.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <string.h>
 
@@ -229,7 +230,7 @@ static int format_status_patch(const char *uid, json_t *status, char **ret) {
         cleanup_with(json_decrefp) json_t *patch =
                 json_pack("{s:{s:s}, s:O}", "metadata", "uid", uid, "status", status);
 
-        *ret = patch ? json_dumps(patch, JSON_COMPACT) : NULL;
+        *ret = patch ? json_to_text(patch, JSON_COMPACT) : NULL;
         return *ret ? 1 : -ENOMEM;
 }
 

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static char *format_review_error(const KubeResponse *response) {
         cleanup_with(json_decrefp) json_t *json =
                 json_pack("{s:s}", "error", message ? message : "out of memory");
 
-        return json ? json_dumps(json, JSON_COMPACT) : NULL;
+        return json ? json_to_text(json, JSON_COMPACT) : NULL;
 }
 
 char *kube_review_result(const KubeResponse *response) {

@@ -30,6 +30,7 @@ static const SecretType secret_types[] = {
 static int check_promise(const DataObject *secret, const SecretType *type, const char **ret_map,
                          const char **ret_key, Error *reterr) {
         const ObjectValue *value = data_object_find(secret, type->key);
+        int r;
 
         if (value && value->length == 0 && type->is_filled)
                 value = NULL;
@@ -37,8 +38,11 @@ static int check_promise(const DataObject *secret, const SecretType *type, const
                 return error_setf(reterr, EINVAL, "must have '%s'%s%s%s in a Secret of type %s",
                                   type->key, type->other ? " or '" : "", strna(type->other),
                                   type->other ? "'" : "", secret->type);
-        if (!value || !type->is_json || is_json_object(value->bytes, value->length))
+        if (!value || !type->is_json)
                 return 0;
+        r = is_json_object(value->bytes, value->length);
+        if (r != 0)
+                return MIN(r, 0);
         *ret_map = value->is_later ? "stringData" : "data";
         *ret_key = type->key;
         return error_setf(reterr, EINVAL, "must be a JSON object in a Secret of type %s",

@@ -9,6 +9,7 @@
 #include "agent/model/containers.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 #include "common/utf8.h"
 
 #include <inttypes.h>
@@ -276,7 +277,7 @@ static char *format_event_json(const EventStore *events, const StoredEvent *stor
                 (json_int_t) stored->count, "type", event_type_names[stored->kind], "eventTime",
                 "reportingComponent", stored->component, "reportingInstance", events->node_name);
 
-        text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        text = json ? json_to_text(json, JSON_COMPACT) : NULL;
         json_decref(json);
         return text;
 }

@@ -2,6 +2,7 @@
 #include "agent/metrics/running-pods.h"
 
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -66,5 +67,5 @@ int running_pods_add(const Pod *pod, const PodStatus *status, void *running_pods
 }
 
 char *running_pods_format(const RunningPods *pods) {
-        return json_dumps(pods->json, JSON_COMPACT);
+        return json_to_text(pods->json, JSON_COMPACT);
 }

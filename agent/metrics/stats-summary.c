@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 #include <jansson.h>
 
@@ -269,5 +270,5 @@ void stats_summary_set_pids(StatsSummary *summary, uint64_t max, uint64_t curren
 }
 
 char *stats_summary_format(const StatsSummary *summary) {
-        return json_dumps(summary->json, JSON_COMPACT);
+        return json_to_text(summary->json, JSON_COMPACT);
 }

@@ -3,6 +3,7 @@
 
 #include "agent/model/json.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <jansson.h>
 
@@ -18,5 +19,5 @@ char *config_to_configz_json(const Config *config) {
         (void) json_object_set_new(object, "apiVersion",
                                    json_string("kubelet.config.k8s.io/v1beta1"));
         json = json_pack("{s:o}", "kubeletconfig", object);
-        return json ? json_dumps(json, JSON_COMPACT) : NULL;
+        return json ? json_to_text(json, JSON_COMPACT) : NULL;
 }

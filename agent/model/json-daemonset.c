@@ -6,6 +6,7 @@
 #include "agent/model/json.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 #include <ctype.h>
 #include <jansson.h>
@@ -82,7 +83,7 @@ char *daemonset_to_json(const DaemonSet *set, const DaemonSetStatus *status) {
             json_object_set_new(json, "apiVersion", json_string("apps/v1")) < 0 ||
             json_object_set_new(json, "status", daemonset_status_to_json(status)) < 0)
                 return NULL;
-        return json_dumps(json, JSON_COMPACT);
+        return json_to_text(json, JSON_COMPACT);
 }
 
 /* The template's, by which kubectl finds the revisions of a DaemonSet. */
@@ -116,7 +117,7 @@ char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, u
                          "apiVersion", "apps/v1", "kind", "DaemonSet", "name", set->metadata.name,
                          "uid", set->metadata.uid, "controller", 1, "data", "spec", "template",
                          data, "revision", (json_int_t) number);
-        return json ? json_dumps(json, JSON_COMPACT) : NULL;
+        return json ? json_to_text(json, JSON_COMPACT) : NULL;
 }
 
 /* The kubelet's condition types; Ready is the last, as there. */
@@ -232,5 +233,5 @@ char *node_to_json(const NodeLabelsTaints *labels_taints, const NodeConditions *
                          json_object_get(node, "taints"), "status", "conditions", all, "nodeInfo",
                          "kubeletVersion", NODE_KUBELET_VERSION, "containerRuntimeVersion",
                          NODE_RUNTIME_VERSION);
-        return json ? json_dumps(json, JSON_COMPACT) : NULL;
+        return json ? json_to_text(json, JSON_COMPACT) : NULL;
 }

@@ -3,12 +3,13 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 
 #include <sys/mman.h>
 
 int json_memfd_open(const json_t *json, const char *name) {
         cleanup_close int fd = memfd_create(name, MFD_CLOEXEC);
-        char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        char *text = json ? json_to_text(json, JSON_COMPACT) : NULL;
         int r;
 
         if (fd < 0 || !text) {

@@ -4,6 +4,7 @@
 #include "agent/model/quantity.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 void json_writer_put(JsonWriter *writer, json_t *object, const char *key, json_t *value) {
         if (!value || json_object_set_new_nocheck(object, key, value) < 0)
@@ -68,11 +69,12 @@ static json_t *list_to_json(JsonWriter *writer, const Field *field, const List *
         return array;
 }
 
-static json_t *enum_to_json(const Field *field, const void *at) {
+static void put_enum(JsonWriter *writer, json_t *json, const Field *field, const void *at) {
         unsigned value;
 
         memcpy(&value, at, sizeof(value));
-        return value > 0 && value < field->n_names ? json_string(field->names[value]) : NULL;
+        if (value > 0 && value < field->n_names)
+                json_writer_put(writer, json, field->key, json_string(field->names[value]));
 }
 
 /* The pointer behind a string, a string array and an optional object. */
@@ -130,7 +132,7 @@ void json_writer_put_ints(JsonWriter *writer, json_t *json, const char *key, con
 static void put_embedded(JsonWriter *writer, json_t *json, const Field *field, const void *at) {
         json_t *value = json_writer_object(writer, field->schema, at);
 
-        if (json_object_size(value) > 0)
+        if (!value || json_object_size(value) > 0)
                 json_writer_put(writer, json, field->key, value);
         else
                 json_decref(value);
@@ -168,7 +170,6 @@ void json_writer_put_field(JsonWriter *writer, json_t *json, const Field *field,
                            const void *object) {
         const void *at = field_at_const(field, object);
         const StringMap *map = at;
-        json_t *value;
 
         switch (field->type) {
         case FIELD_STRING:
@@ -201,9 +202,7 @@ void json_writer_put_field(JsonWriter *writer, json_t *json, const Field *field,
                 json_writer_put_string(writer, json, field->key, ((const Quantity *) at)->text);
                 break;
         case FIELD_ENUM:
-                value = enum_to_json(field, at);
-                if (value)
-                        json_writer_put(writer, json, field->key, value);
+                put_enum(writer, json, field, at);
                 break;
         case FIELD_STRING_MAP:
                 if (map->n > 0)
@@ -234,7 +233,7 @@ json_t *json_writer_object(JsonWriter *writer, const Schema *schema, const void 
 }
 
 char *json_writer_finish(const JsonWriter *writer, const json_t *json) {
-        return writer->has_failed || !json ? NULL : json_dumps(json, JSON_COMPACT);
+        return writer->has_failed || !json ? NULL : json_to_text(json, JSON_COMPACT);
 }
 
 json_t *json_writer_finish_tree(const JsonWriter *writer, json_t *json) {

@@ -24,8 +24,8 @@ char *pod_spec_to_json(const PodSpec *spec);
 
 /* An object by its table, likewise. */
 char *object_to_json(const Schema *schema, const void *object);
-/* True where the bytes are exactly one JSON object. */
-bool is_json_object(const char *data, size_t length);
+/* 1 where the bytes are exactly one JSON object, else 0, or -ENOMEM. */
+int is_json_object(const char *data, size_t length);
 
 /* An apps/v1 DaemonSet with its status; whether it runs on this node, and the state of its rollout,
  * are conditions. */

@@ -26,7 +26,7 @@ const char *excerpt(char buffer[EXCERPT_SIZE], const char *text) {
         static const char more[] = "…";
         size_t room = EXCERPT_SIZE - sizeof(more), n = 0;
 
-        for (; text[n] && n < room; n++) {
+        for (; n < room && text[n]; n++) {
                 buffer[n] = text[n];
                 if ((unsigned char) text[n] < ' ' || text[n] == 0x7f)
                         buffer[n] = '?';

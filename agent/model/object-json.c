@@ -6,6 +6,7 @@
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 #include "common/utf8.h"
 
 #include <jansson.h>
@@ -115,7 +116,7 @@ char *data_object_to_json(const DataObject *object, uint64_t created_at) {
                 put_object_fields(json, object);
         else
                 put_object_values(json, object);
-        text = json_dumps(json, JSON_COMPACT);
+        text = json_to_text(json, JSON_COMPACT);
         json_decref(json);
         return text;
 }

@@ -5,6 +5,7 @@
 #include "agent/model/json.h"
 #include "agent/model/pod-status-json.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 /* The times of metadata come from the status; their position is that of their rows. */
 static void put_metadata_time(JsonWriter *writer, json_t *json, const char *key, const Pod *pod,
@@ -90,10 +91,9 @@ char *pod_spec_to_json(const PodSpec *spec) {
         return json_writer_finish(&writer, json);
 }
 
-bool is_json_object(const char *data, size_t length) {
-        json_t *json = json_loadb(data, length, 0, NULL);
-        bool is_object = json_is_object(json);
+int is_json_object(const char *data, size_t length) {
+        cleanup_with(json_decrefp) json_t *json = NULL;
+        int r = json_parse_text(data, length, 0, &json, NULL);
 
-        json_decref(json);
-        return is_object;
+        return r == -ENOMEM ? r : json_is_object(json);
 }

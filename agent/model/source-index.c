@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/ed25519.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 
 #include <ctype.h>
@@ -137,7 +138,11 @@ static int parse_next_keys(const json_t *array, SourceIndex *index, Error *reter
         json_array_foreach(array, i, item) {
                 const char *text = strna(json_string_value(item));
 
-                if (ed25519_key_parse(text, key) < 0)
+                int r = ed25519_key_parse(text, key);
+
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0)
                         return error_setf(reterr, EBADMSG,
                                           "keys[%zu]: must be a public key of Ed25519 in base64",
                                           i);
@@ -191,7 +196,9 @@ int source_index_parse(const char *text, size_t length, uint64_t file_max, Sourc
         if (length > SOURCE_INDEX_BYTES_MAX)
                 return error_setf(reterr, EBADMSG, "is larger than %zu MiB",
                                   SOURCE_INDEX_BYTES_MAX / MIB);
-        json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
+        r = json_parse_text(text, length, JSON_REJECT_DUPLICATES, &json, &where);
+        if (r == -ENOMEM)
+                return r;
         if (!json_is_object(json))
                 return error_setf(reterr, EBADMSG, "is not a JSON object: line %d, column %d",
                                   where.line, where.column);

@@ -11,6 +11,7 @@
 #include "agent/node-api/url.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 
 #include <inttypes.h>
 
@@ -135,7 +136,7 @@ static ApiStepResult reply_pod_deleted(ApiRequest *request, const ResourcePath *
         cleanup_json json_t *status = json_pack(
                 "{s:s, s:s, s:{}, s:s, s:{s:s, s:s}}", "kind", "Status", "apiVersion", "v1",
                 "metadata", "status", "Success", "details", "name", path->name, "kind", "pods");
-        cleanup_free char *text = status ? json_dumps(status, JSON_COMPACT) : NULL;
+        cleanup_free char *text = status ? json_to_text(status, JSON_COMPACT) : NULL;
 
         return text ? api_reply_typed(request, MHD_HTTP_OK, "application/json", text)
                     : API_STEP_ABORT;
@@ -230,7 +231,7 @@ static ApiStepResult start_ephemeral_container(ApiRequest *request, const Resour
                                                const json_t *body) {
         const char *names[] = { path->namespace, "pods", path->name, "ephemeralcontainers" };
         const json_t *container = find_new_container(request->object, body);
-        cleanup_free char *json = container ? json_dumps(container, JSON_COMPACT) : NULL;
+        cleanup_free char *json = container ? json_to_text(container, JSON_COMPACT) : NULL;
         cleanup_free char *start =
                 format_agent_path("/api/v1/namespaces", names, N_ELEMENTS(names), "?container=");
         cleanup_free char *agent_path = NULL;
@@ -395,7 +396,7 @@ ApiStepResult api_handle_self_review(ApiRequest *request, const ResourcePath *pa
         reply = self_review_reply(path->group, path->resource, &request->user, review);
         if (!reply)
                 return API_STEP_NEXT;
-        text = json_dumps(reply, JSON_COMPACT);
+        text = json_to_text(reply, JSON_COMPACT);
         return text ? api_reply_typed(request, MHD_HTTP_CREATED, "application/json", text)
                     : API_STEP_ABORT;
 }

@@ -12,12 +12,13 @@
 #include "agent/node-api/url.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 #define cleanup_json cleanup_with(json_decrefp)
 
 static ApiStepResult reply_json(ApiRequest *request, const char *type, json_t *json_consume) {
         cleanup_json json_t *json = json_consume;
-        cleanup_free char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        cleanup_free char *text = json ? json_to_text(json, JSON_COMPACT) : NULL;
 
         return text ? api_reply_typed(request, MHD_HTTP_OK, type, text) : API_STEP_ABORT;
 }

@@ -2,6 +2,7 @@
 #include "agent/node-api/review-objects.h"
 
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 
 #include <jansson.h>
@@ -13,7 +14,7 @@ char *token_review_format(const char *token) {
                 json_pack("{s:s, s:s, s:{s:s}}", "kind", "TokenReview", "apiVersion",
                           "authentication.k8s.io/v1", "spec", "token", token);
 
-        return review ? json_dumps(review, JSON_COMPACT) : NULL;
+        return review ? json_to_text(review, JSON_COMPACT) : NULL;
 }
 
 /* The agent says so where the API server did not review it. */
@@ -71,7 +72,7 @@ char *access_review_format(const ApiUser *user, const char *verb, const char *no
                            "user", user->name, "uid", user->uid, "groups", groups,
                            "resourceAttributes", "verb", verb, "version", "v1", "resource", "nodes",
                            "subresource", subresource, "name", node);
-        return review ? json_dumps(review, JSON_COMPACT) : NULL;
+        return review ? json_to_text(review, JSON_COMPACT) : NULL;
 }
 
 int access_review_parse(const char *json, Error *reterr) {

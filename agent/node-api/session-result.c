@@ -2,6 +2,7 @@
 #include "agent/node-api/session-result.h"
 
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <jansson.h>
 
@@ -28,5 +29,5 @@ char *session_result_of_error(const char *message) {
         }
         json = json_pack("{s:{}, s:s, s:s, s:s, s:i}", "metadata", "status", "Failure", "message",
                          text, "reason", "InternalError", "code", 500);
-        return json ? json_dumps(json, JSON_COMPACT) : NULL;
+        return json ? json_to_text(json, JSON_COMPACT) : NULL;
 }

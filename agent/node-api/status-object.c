@@ -2,6 +2,7 @@
 #include "agent/node-api/status-object.h"
 
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <jansson.h>
 
@@ -36,5 +37,5 @@ char *status_object_format(unsigned code, const char *message) {
                           "v1", "metadata", "status", "Failure", "message", message, "reason",
                           status_reason(code), "code", (int) code);
 
-        return status ? json_dumps(status, JSON_COMPACT) : NULL;
+        return status ? json_to_text(status, JSON_COMPACT) : NULL;
 }

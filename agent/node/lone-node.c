@@ -12,6 +12,7 @@
 #include "common/durable-write.h"
 #include "common/file.h"
 #include "common/forked-task.h"
+#include "common/json-text.h"
 #include "common/log.h"
 
 #include <fcntl.h>
@@ -212,6 +213,6 @@ int lone_node_make_kubeconfig(LoneNode *lone, const char *serving_certificate, c
                           "certificateAuthority", authority, "clientCertificate", certificate,
                           "clientKey", key);
         secret_free(key);
-        *ret_json = parts ? json_dumps(parts, JSON_COMPACT) : NULL;
+        *ret_json = parts ? json_to_text(parts, JSON_COMPACT) : NULL;
         return *ret_json ? 0 : -ENOMEM;
 }

@@ -6,6 +6,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/json-text.h"
 
 #include <fcntl.h>
 
@@ -95,6 +96,6 @@ int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, 
                 r = self_signed_add_settings(spec->self_signed, settings, reterr);
         if (r < 0)
                 return r;
-        *ret_json = json_dumps(settings, JSON_COMPACT);
+        *ret_json = json_to_text(settings, JSON_COMPACT);
         return *ret_json ? 0 : -ENOMEM;
 }

@@ -7,6 +7,7 @@
 #include "agent/model/json-tree.h"
 #include "agent/pods/pod-manager-private.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <sys/random.h>
 
@@ -84,7 +85,7 @@ static int make_debugged_pod(const Pod *pod, const char *json, Pod **ret, Error 
         r = tree ? add_container_json(tree, container) : -ENOMEM;
         if (r < 0)
                 return r;
-        text = json_dumps(tree, JSON_COMPACT);
+        text = json_to_text(tree, JSON_COMPACT);
         return text ? manifest_parse_changed_record(text, strlen(text), ret, reterr) : -ENOMEM;
 }
 

@@ -2,6 +2,7 @@
 #include "agent/sandbox/protocol.h"
 
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -227,6 +228,8 @@ static json_t *message_field_to_json(const void *value, MessageFieldKind kind, b
 
 static int write_message_fields(json_t *root, const MessageSchema *schema, unsigned type,
                                 const void *message) {
+        unsigned failures = json_failed_allocations();
+
         for (size_t i = 0; i < schema->n_fields; i++) {
                 const MessageField *field = &schema->fields[i];
                 bool absent;
@@ -238,6 +241,10 @@ static int write_message_fields(json_t *root, const MessageSchema *schema, unsig
                                               &absent);
                 if (absent)
                         continue;
+                if (json_failed_allocations() != failures) {
+                        json_decref(value);
+                        return -ENOMEM;
+                }
                 if (!value)
                         return -EILSEQ;
                 if (json_object_set_new(root, field->name, value) < 0)
@@ -248,6 +255,7 @@ static int write_message_fields(json_t *root, const MessageSchema *schema, unsig
 
 static int encode_message(const MessageSchema *schema, unsigned type, const void *message,
                           char **ret_packet, size_t *ret_length) {
+        unsigned failures = json_failed_allocations();
         cleanup_with(json_decrefp) json_t *root =
                 json_pack("{s:s}", "type", schema->type_names[type]);
         cleanup_free char *packet = NULL;
@@ -259,7 +267,7 @@ static int encode_message(const MessageSchema *schema, unsigned type, const void
         r = write_message_fields(root, schema, type, message);
         if (r < 0)
                 return r;
-        packet = json_dumps(root, JSON_COMPACT);
+        packet = json_failed_allocations() == failures ? json_to_text(root, JSON_COMPACT) : NULL;
         if (!packet)
                 return -ENOMEM;
         length = strlen(packet);
@@ -415,10 +423,10 @@ static int decode_message(const MessageSchema *schema, const char *packet, size_
         storage = calloc(1, sizeof(*storage));
         if (!storage)
                 return -ENOMEM;
-        storage->root = json_loadb(packet, length, JSON_REJECT_DUPLICATES, &problem);
-        if (!storage->root)
+        r = json_parse_text(packet, length, JSON_REJECT_DUPLICATES, &storage->root, &problem);
+        if (r == -EBADMSG)
                 r = error_setf(reterr, EBADMSG, "not a message: %s", problem.text);
-        else
+        if (r >= 0)
                 r = find_message_type(schema, storage->root, ret_type, reterr);
         if (r >= 0)
                 r = read_message_fields(schema, *ret_type, storage, message, reterr);

@@ -2,6 +2,7 @@
 #include "agent/shim/session-status.h"
 
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -33,7 +34,7 @@ char *format_session_status(int status, const char *error) {
                 json = exit_to_json(code);
         else
                 json = json_pack("{s:{}, s:s}", "metadata", "status", "Success");
-        text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        text = json ? json_to_text(json, JSON_COMPACT) : NULL;
         json_decref(json);
         return text;
 }

@@ -44,7 +44,7 @@ LIBRARIES = {
                  "common/curl-loop.h", "common/dump.h", "common/fsync-queue.h", "common/file-watch.h", "common/forked-task.h", "common/http-client.h", "common/memory-trim.h", "common/mhd-loop.h", "common/process-dump.h",
                  "common/socket-proxy.h"],
     "yaml.h": ["agent/cli/yaml.c", "agent/manifest/yaml-tree.c"],
-    "jansson.h": ["agent/bundle/actual-resources.c", "agent/bundle/huge-pages.h", "agent/bundle/runtime-spec.c",
+    "jansson.h": ["common/json-text.h", "agent/bundle/actual-resources.c", "agent/bundle/huge-pages.h", "agent/bundle/runtime-spec.c",
                   "agent/bundle/seccomp.h", "agent/bundle/security.h", "agent/bundle/user-namespace.h", "agent/cli/*.h",
                   "agent/apiserver/controller-lease.c", "agent/apiserver/daemonsets.c",
                   "agent/apiserver/services.c",

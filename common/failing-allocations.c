@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For mainstayd and for tests. Not for mainstay-image: LeakSanitizer knows what the dynamic linker
+ * has allocated by the caller, which it would no longer see. */
+
+#include "common/failpoint.h"
+
+#ifdef MAINSTAY_FAILPOINTS
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the program defines under these names is also called by its libraries, libc among them. It
+ * may be called before a sanitizer is ready, so that it is not instrumented. */
+#ifdef __SANITIZE_ADDRESS__
+#define REAL(name) __interceptor_##name
+#define PLAIN      __attribute__((no_sanitize("address", "undefined")))
+#else
+#define REAL(name) __libc_##name
+#define PLAIN
+#endif
+
+void *REAL(malloc)(size_t size);
+void *REAL(calloc)(size_t n, size_t size);
+void *REAL(realloc)(void *old, size_t size);
+
+static unsigned failing_allocation, passed_allocations;
+
+void failpoint_fail_allocation(unsigned n) {
+        failing_allocation = n;
+        passed_allocations = 0;
+}
+
+bool failpoint_allocation_has_failed(void) {
+        return failing_allocation > 0 && passed_allocations >= failing_allocation;
+}
+
+PLAIN static bool is_failing_allocation(void) {
+        if (failing_allocation > 0 &&
+            __atomic_add_fetch(&passed_allocations, 1, __ATOMIC_SEQ_CST) == failing_allocation)
+                return true;
+        return failpoint_is_armed() && FAILPOINT("alloc") < 0;
+}
+
+PLAIN static bool allocation_fails(void) {
+        if (!is_failing_allocation() || failpoint_hold_failure())
+                return false;
+        errno = ENOMEM;
+        return true;
+}
+
+PLAIN void *malloc(size_t size) {
+        return allocation_fails() ? NULL : REAL(malloc)(size);
+}
+
+PLAIN void *calloc(size_t n, size_t size) {
+        return allocation_fails() ? NULL : REAL(calloc)(n, size);
+}
+
+PLAIN void *realloc(void *old, size_t size) {
+        return allocation_fails() ? NULL : REAL(realloc)(old, size);
+}
+
+/* The sanitizer's own would not come by malloc(). */
+PLAIN void *reallocarray(void *old, size_t n, size_t size) {
+        size_t total;
+
+        if (__builtin_mul_overflow(n, size, &total)) {
+                errno = ENOMEM;
+                return NULL;
+        }
+        return realloc(old, total);
+}
+
+#undef strdup
+PLAIN char *strdup(const char *text) {
+        size_t size = strlen(text) + 1;
+        char *copy = malloc(size);
+
+        return copy ? memcpy(copy, text, size) : NULL;
+}
+
+#undef strndup
+PLAIN char *strndup(const char *text, size_t n) {
+        size_t length = strnlen(text, n);
+        char *copy = malloc(length + 1);
+
+        if (!copy)
+                return NULL;
+        copy[length] = '\0';
+        return memcpy(copy, text, length);
+}
+
+#endif

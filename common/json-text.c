@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/json-text.h"
+
+#include "common/failpoint.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned failed_allocations, refused_allocations;
+
+static void *allocate_for_jansson(size_t size) {
+        void *memory = malloc(size);
+
+        failed_allocations += !memory;
+        return memory;
+}
+
+/* Before anything is allocated that jansson frees. */
+__attribute__((constructor)) static void count_failures_of_jansson(void) {
+        json_set_alloc_funcs(allocate_for_jansson, free);
+}
+
+unsigned json_failed_allocations(void) {
+        return failed_allocations;
+}
+
+int json_parse_text(const char *text, size_t length, size_t flags, json_t **ret,
+                    json_error_t *ret_problem) {
+        unsigned before = failed_allocations;
+        json_t *json = json_loadb(text, length, flags, ret_problem);
+
+        if (failed_allocations != before) {
+                failed_allocations = before; /* no text lacks anything by it */
+                json_decref(json);
+                return -ENOMEM;
+        }
+        if (!json)
+                return -EBADMSG;
+        *ret = json;
+        return 0;
+}
+
+char *json_to_text(const json_t *json, size_t flags) {
+        char *text = json_dumps(json, flags);
+
+        if (failed_allocations == refused_allocations)
+                return text;
+        refused_allocations = failed_allocations;
+        free(text);
+        return NULL;
+}
+
+#ifdef MAINSTAY_FAILPOINTS
+
+/* Where the buffer of a token cannot grow, jansson (2.14 to 2.15) leaves out what it was to hold,
+ * the closing quotation mark too, and reads on behind the buffer: lex_save() does not look at what
+ * strbuffer_append_byte() returns, lex_scan_string() looks for the mark. So a text is parsed or not
+ * as a whole under a failpoint. Elsewhere such an allocation fails only where RLIMIT_AS is set: the
+ * kernel does not refuse some more bytes of the heap. The linker puts these in place of jansson's.
+ */
+json_t *__real_json_loadb(const char *text, size_t length, size_t flags, json_error_t *ret_problem);
+json_t *__wrap_json_loadb(const char *text, size_t length, size_t flags, json_error_t *ret_problem);
+json_t *__wrap_json_loads(const char *text, size_t flags, json_error_t *ret_problem);
+
+json_t *__wrap_json_loadb(const char *text, size_t length, size_t flags,
+                          json_error_t *ret_problem) {
+        json_t *json;
+
+        failpoint_hold_allocations();
+        json = __real_json_loadb(text, length, flags, ret_problem);
+        if (!failpoint_release_allocations())
+                return json;
+        failed_allocations++;
+        json_decref(json);
+        return NULL;
+}
+
+json_t *__wrap_json_loads(const char *text, size_t flags, json_error_t *ret_problem) {
+        return __wrap_json_loadb(text, strlen(text), flags, ret_problem);
+}
+
+#endif

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An allocation of the agent fails: it continues, or it ends with a message and is started again. The containers still run."""
+
+import http.client
+
+import failing
+import pytest
+import specs
+from world import wait
+
+# While a pod is added and removed the agent allocates some ten thousand times.
+PASSES = [1, 10, 40, 100, 250, 500, 1000, 1800, 3000, 4500, 6500, 9000]
+
+
+class StarvedNode(failing.FailingNode):
+    def revive(self):
+        """Also where the agent has ended itself, if it says why."""
+        if self.agent.poll() in (1, 255):
+            assert "memory" in self.said(), self.describe_agent_exit()
+            self.start(ready=False)
+        super().revive()
+
+    def get(self, path):
+        """A response that ends too early is none."""
+        try:
+            return super().get(path)
+        except http.client.HTTPException:
+            return 503, ""
+
+
+@pytest.fixture(name="starved")
+def fixture_starved(archive):
+    node = StarvedNode(archive)
+    yield node
+    node.arm({})
+    node.finish()
+
+
+def live(node, name):
+    node.drop(specs.pod(name, specs.container("main", specs.IDLE)))
+    node.wait_running(name, 120)
+    node.remove(name)
+    node.wait_gone(name, 120)
+
+
+def test_an_agent_survives_a_failed_allocation(starved):
+    starved.launch(specs.pod("other", specs.container("main", specs.IDLE)))
+    before = starved.init("other")
+    for n in PASSES:
+        starved.arm({"mainstayd:alloc": f"{n}*off->1*return(ENOMEM)"})
+        live(starved, f"passing-{n}")
+        assert starved.hits()["mainstayd:alloc"] > n
+        starved.arm({})
+        assert wait(lambda: starved.find_init("other"), "the other pod is there") == before
