@@ -6,7 +6,12 @@
  * the name of a member. So the failed allocations of jansson are counted. Not for several threads
  * at once. */
 
+#include "common/macros.h"
+
 #include <jansson.h>
+
+/* A reference that the scope owns: cleanup_json json_t *value = NULL; */
+#define cleanup_json cleanup_with(json_decrefp)
 
 /* How many allocations of jansson have failed. Where other texts are made while an object is
  * built, this is compared before and after: if it differs, something may be missing, and -ENOMEM is

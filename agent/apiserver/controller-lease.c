@@ -3,8 +3,8 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
-#include <jansson.h>
 #include <string.h>
 
 enum {
@@ -39,7 +39,7 @@ static void remember_renewal(ControllerLease *lease, const char *renewed, uint64
 ControllerVerdict controller_lease_observe(ControllerLease *lease, const char *json, size_t length,
                                            uint64_t boottime, uint64_t realtime,
                                            uint64_t *ret_next_look_usec) {
-        cleanup_with(json_decrefp) json_t *object = json_loadb(json, length, 0, NULL);
+        cleanup_json json_t *object = json_loadb(json, length, 0, NULL);
         const json_t *spec = json_object_get(object, "spec");
         const char *renewed = json_string_value(json_object_get(spec, "renewTime"));
         const char *holder = json_string_value(json_object_get(spec, "holderIdentity"));

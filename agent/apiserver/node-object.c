@@ -10,8 +10,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define cleanup_json cleanup_with(json_decrefp)
-
 /* Since when the directory of the agent's state exists; 0: not known. */
 static uint64_t find_node_creation(const char *state_dir) {
         struct statx st;

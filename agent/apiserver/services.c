@@ -14,8 +14,6 @@
 #include "common/log.h"
 #include "common/strv.h"
 
-#include <jansson.h>
-
 enum {
         SERVICES_MAX = 20000,
         SERVICE_PORTS_MAX = 100,
@@ -197,7 +195,7 @@ static json_t *service_to_json(const Service *service) {
 
 static int on_service_store_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         ApiServerServices *services = userdata;
-        cleanup_with(json_decrefp) json_t *list = json_array();
+        cleanup_json json_t *list = json_array();
         cleanup_free char *text = NULL;
 
         for (size_t i = 0; i < services->entries.n; i++)
@@ -228,7 +226,7 @@ static void schedule_service_store(ApiServerServices *services) {
 }
 
 static void load_cached_services(ApiServerServices *services) {
-        cleanup_with(json_decrefp) json_t *list = NULL;
+        cleanup_json json_t *list = NULL;
         cleanup_free char *text = NULL;
         size_t i;
         json_t *object;
@@ -258,7 +256,7 @@ static void on_services_changed(ApiServerServices *services) {
 static void on_service_object(KubeWatchEvent change, const char *json, size_t length,
                               void *userdata) {
         ApiServerServices *services = userdata;
-        cleanup_with(json_decrefp) json_t *object = json_loadb(json, length, 0, NULL);
+        cleanup_json json_t *object = json_loadb(json, length, 0, NULL);
         int r = object ? update_service(services, object, change != KUBE_DELETED) : -EBADMSG;
 
         if (r == -EBADMSG)

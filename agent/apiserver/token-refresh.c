@@ -8,7 +8,6 @@
 #include "common/json-text.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 
 uint64_t token_refresh_delay(uint64_t now, uint64_t expires, int64_t seconds) {
         uint64_t lifetime = expires > now ? expires - now : (uint64_t) seconds * USEC_PER_SEC;
@@ -35,7 +34,7 @@ bool token_refusal_may_pass(unsigned status, const char *message) {
 
 char *token_request_to_json(const TokenIdentity *identity) {
         json_t *audiences = identity->audience ? json_pack("[s]", identity->audience) : json_null();
-        cleanup_with(json_decrefp) json_t *request = json_pack(
+        cleanup_json json_t *request = json_pack(
                 "{s:s, s:s, s:{s:o, s:I, s:{s:s, s:s, s:s, s:s}}}", "kind", "TokenRequest",
                 "apiVersion", "authentication.k8s.io/v1", "spec", "audiences", audiences,
                 "expirationSeconds", (json_int_t) identity->seconds, "boundObjectRef", "kind",
@@ -45,7 +44,7 @@ char *token_request_to_json(const TokenIdentity *identity) {
 }
 
 int token_response_parse(const char *json, size_t length, char **ret_token, uint64_t *ret_expires) {
-        cleanup_with(json_decrefp) json_t *object = json_loadb(json, length, 0, NULL);
+        cleanup_json json_t *object = json_loadb(json, length, 0, NULL);
         json_t *status = json_object_get(object, "status");
         const char *token = json_string_value(json_object_get(status, "token"));
         const char *expires = json_string_value(json_object_get(status, "expirationTimestamp"));

@@ -4,8 +4,7 @@
 /* HTTP requests to the agent over its socket. */
 
 #include "common/error.h"
-
-#include <jansson.h>
+#include "common/json-text.h"
 
 /* Called with each piece of the response body. A result other than 0 ends the request. */
 typedef int (*client_data_t)(const char *data, size_t length, void *userdata);
@@ -35,4 +34,3 @@ int client_explain_connection(int code, const char *socket, Error *reterr);
 int client_explain_refusal(long status, char *text, Error *reterr);
 
 /* The cleanup function of jansson has its own attribute. */
-#define cleanup_json cleanup_with(json_decrefp)

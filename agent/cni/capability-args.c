@@ -7,6 +7,7 @@
 #include "agent/model/containers.h"
 #include "agent/model/quantity.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <ctype.h>
 
@@ -63,8 +64,8 @@ static int set_bandwidth_rate(const Pod *pod, const char *annotation, const char
 }
 
 int cni_capability_args_build(const Pod *pod, json_t **ret, Error *reterr) {
-        cleanup_with(json_decrefp) json_t *request = json_object(), *bandwidth = json_object();
-        cleanup_with(json_decrefp) json_t *ports = build_port_mappings(&pod->spec);
+        cleanup_json json_t *request = json_object(), *bandwidth = json_object();
+        cleanup_json json_t *ports = build_port_mappings(&pod->spec);
         int r = set_bandwidth_rate(pod, "kubernetes.io/ingress-bandwidth", "ingressRate",
                                    "ingressBurst", bandwidth, reterr);
 

@@ -6,8 +6,8 @@
 #include "agent/image-helper/digest.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/json-text.h"
 
-#include <jansson.h>
 #include <stdint.h>
 
 enum {
@@ -15,8 +15,6 @@ enum {
         CONFIG_SIZE_MAX = 8 * 1024 * 1024,
         DOCUMENT_STRINGS_MAX = 4096 /* per list */
 };
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 /* Parses a document; a duplicate key in an object is refused, because readers differ in which one
  * counts. The message quotes nothing of it. 0 or -EBADMSG. */

@@ -8,8 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/hash.h"
-
-#define cleanup_json cleanup_with(json_decrefp)
+#include "common/json-text.h"
 
 /* "example.com/team/app" of "example.com/team/app:1@sha256:…". */
 static char *repository_of_reference(const char *reference) {

@@ -10,6 +10,7 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 
 #include <limits.h>
 
@@ -17,8 +18,6 @@ enum {
         VERIFIED_BYTES_MAX = 64 * 1024,
         VERIFIED_PATH_SIZE = 96
 };
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 /* Where an image is from, with what the strings belong to. */
 typedef struct FoundOrigin {

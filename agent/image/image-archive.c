@@ -10,7 +10,6 @@
 #include "common/strv.h"
 
 #include <fcntl.h>
-#include <jansson.h>
 
 enum {
         ARCHIVES_MAX = 1024,
@@ -19,7 +18,6 @@ enum {
 };
 
 #define ARCHIVE_INDEX_NAME "archives.json"
-#define cleanup_json       cleanup_with(json_decrefp)
 
 static void forget_archive_images(Archive *archive) {
         for (size_t i = 0; i < archive->n_images; i++) {

@@ -10,10 +10,10 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/log.h"
 #include "common/strv.h"
 
-#include <jansson.h>
 #include <sysexits.h>
 
 enum {
@@ -178,7 +178,7 @@ static void update_pull_progress(ImageJob *job, uint64_t done, uint64_t total) {
 
 /* Of one of the image's deltas: {"info":"…"} or {"warning":"…"}. */
 static void log_pull_message(const ImageJob *job, const char *line) {
-        cleanup_with(json_decrefp) json_t *message = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+        cleanup_json json_t *message = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
         const char *info = json_string_value(json_object_get(message, "info"));
         const char *warning = json_string_value(json_object_get(message, "warning"));
 

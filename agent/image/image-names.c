@@ -3,14 +3,11 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
-
-#include <jansson.h>
+#include "common/json-text.h"
 
 enum {
         INDEX_BYTES_MAX = 4 * 1024 * 1024
 };
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 static ImageName *find_image_name(const ImageNames *image_names, const char *name) {
         for (size_t i = 0; i < image_names->n_names; i++)

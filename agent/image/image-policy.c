@@ -15,8 +15,6 @@ enum {
         KEY_BYTES_MAX = 64 * 1024
 };
 
-#define cleanup_json cleanup_with(json_decrefp)
-
 void image_policy_done(ImagePolicy *policy) {
         json_decref(policy->document);
         error_done(&policy->error);

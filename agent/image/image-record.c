@@ -4,11 +4,11 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "common/log.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdint.h>
 
 enum {
@@ -18,7 +18,6 @@ enum {
 };
 
 #define DIGEST_PREFIX "sha256:"
-#define cleanup_json  cleanup_with(json_decrefp)
 
 static bool is_digest_hex(const char *text) {
         return strspn(text, "0123456789abcdef") == HEX_LENGTH && text[HEX_LENGTH] == '\0';

@@ -5,10 +5,6 @@
 #include "common/clock.h"
 #include "common/json-text.h"
 
-#include <jansson.h>
-
-#define cleanup_json cleanup_with(json_decrefp)
-
 static json_t *image_names_to_json(char *const *strv) {
         json_t *array = json_array();
 

@@ -7,11 +7,8 @@
 #include "agent/model/json-memfd.h"
 #include "common/cleanup.h"
 #include "common/hash.h"
+#include "common/json-text.h"
 #include "common/strv.h"
-
-#include <jansson.h>
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 static json_t *string_array_to_json(char *const *strv) {
         json_t *array = json_array();

@@ -7,8 +7,6 @@
 
 #include <stdint.h>
 
-#define cleanup_json cleanup_with(json_decrefp)
-
 /* ---- reading ---- */
 
 /* The members that an object may have, and their types. */

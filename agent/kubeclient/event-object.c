@@ -7,7 +7,6 @@
 #include "common/json-text.h"
 
 #include <ctype.h>
-#include <jansson.h>
 
 enum {
         NAME_MAX_LENGTH = 253, /* of an object name */
@@ -33,7 +32,7 @@ static const char *get_event_text(const json_t *object, const char *key) {
 }
 
 static char *format_event_patch(const json_t *event) {
-        cleanup_with(json_decrefp) json_t *patch =
+        cleanup_json json_t *patch =
                 json_pack("{s:O, s:O*, s:O*}", "count", json_object_get(event, "count"),
                           "lastTimestamp", json_object_get(event, "lastTimestamp"), "message",
                           json_object_get(event, "message"));
@@ -50,7 +49,7 @@ static char *format_event_body(json_t *event, const char *name) {
 }
 
 int event_object_parse(const char *json, EventObject *ret) {
-        cleanup_with(json_decrefp) json_t *event = json_loads(json, 0, NULL);
+        cleanup_json json_t *event = json_loads(json, 0, NULL);
         cleanup_with(event_object_done) EventObject object = { 0 };
         const json_t *metadata = json_object_get(event, "metadata");
         const char *name = get_event_text(metadata, "name"),
@@ -83,7 +82,7 @@ void event_object_done(EventObject *object) {
 
 char *event_object_retarget(const char *json, const char *from_uid, const char *name,
                             const char *uid) {
-        cleanup_with(json_decrefp) json_t *event = json_loads(json, 0, NULL);
+        cleanup_json json_t *event = json_loads(json, 0, NULL);
         json_t *metadata = json_object_get(event, "metadata");
         json_t *object = json_object_get(event, "involvedObject");
         const char *own_name = get_event_text(metadata, "name");

@@ -7,8 +7,6 @@
 #include "common/clock.h"
 #include "common/json-text.h"
 
-#include <jansson.h>
-
 /* A metav1.MicroTime has exactly six fractional digits. */
 static json_t *format_micro_time(uint64_t realtime) {
         static const size_t length = sizeof("2026-01-02T03:04:05.123456") - 1;
@@ -21,7 +19,7 @@ static json_t *format_micro_time(uint64_t realtime) {
 }
 
 char *lease_object_new(const char *node_name, const char *node_uid, uint64_t now) {
-        cleanup_with(json_decrefp) json_t *json = json_pack(
+        cleanup_json json_t *json = json_pack(
                 "{s:s, s:s, s:{s:s, s:s, s:[{s:s, s:s, s:s, s:s}]}, s:{s:s, s:i, s:o}}", "kind",
                 "Lease", "apiVersion", "coordination.k8s.io/v1", "metadata", "name", node_name,
                 "namespace", LEASE_NAMESPACE, "ownerReferences", "apiVersion", "v1", "kind", "Node",
@@ -32,7 +30,7 @@ char *lease_object_new(const char *node_name, const char *node_uid, uint64_t now
 }
 
 int lease_object_renew(const char *known, const char *node_name, uint64_t now, char **ret_body) {
-        cleanup_with(json_decrefp) json_t *json = json_loads(known, 0, NULL);
+        cleanup_json json_t *json = json_loads(known, 0, NULL);
         json_t *spec = json_object_get(json, "spec");
         json_t *metadata = json_object_get(json, "metadata");
         const char *renewed = json_string_value(json_object_get(spec, "renewTime"));
@@ -55,7 +53,7 @@ int lease_object_renew(const char *known, const char *node_name, uint64_t now, c
 }
 
 uint64_t lease_object_version(const char *json) {
-        cleanup_with(json_decrefp) json_t *object = json_loads(json, 0, NULL);
+        cleanup_json json_t *object = json_loads(json, 0, NULL);
         const char *version = json_string_value(
                 json_object_get(json_object_get(object, "metadata"), "resourceVersion"));
 

@@ -10,6 +10,7 @@
 #include "agent/model/pod.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 
 static const char labels_annotation[] = "mainstay.dev/own-labels";
 static const char taints_annotation[] = "mainstay.dev/own-taints";
@@ -139,7 +140,7 @@ json_t *node_local_labels_to_json(const NodeLabelsTaints *own) {
 }
 
 json_t *node_local_annotations_to_json(const NodeLabelsTaints *own) {
-        cleanup_with(json_decrefp) json_t *labels = node_local_labels_to_json(own);
+        cleanup_json json_t *labels = node_local_labels_to_json(own);
         json_t *annotations = json_object();
 
         set_list_annotation(annotations, labels_annotation, format_label_list(labels));
@@ -168,7 +169,7 @@ json_t *node_local_taints_to_json(const NodeLabelsTaints *own) {
 
 static int read_external_labels(const json_t *node, NodeLabelsTaints *facts) {
         json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels"), *value;
-        cleanup_with(json_decrefp) json_t *listed = read_list_annotation(node, labels_annotation);
+        cleanup_json json_t *listed = read_list_annotation(node, labels_annotation);
         const char *key;
         int r = 0;
 
@@ -273,7 +274,7 @@ static void filter_taints(NodeLabelsTaints *facts, const json_t *listed, bool ke
 
 int node_external_labels_parse(const json_t *node, NodeLabelsTaints *ret) {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
-        cleanup_with(json_decrefp) json_t *listed = read_list_annotation(node, taints_annotation);
+        cleanup_json json_t *listed = read_list_annotation(node, taints_annotation);
         int r = read_external_labels(node, &facts);
 
         if (r < 0)
@@ -301,7 +302,7 @@ static void add_changed_texts(const json_t *before, const json_t *wanted, json_t
 /* The local labels, and null for former local labels whose value is still the one that was set. */
 static json_t *diff_local_labels(const json_t *node, const json_t *wanted) {
         const json_t *before = json_object_get(json_object_get(node, "metadata"), "labels");
-        cleanup_with(json_decrefp) json_t *listed = read_list_annotation(node, labels_annotation);
+        cleanup_json json_t *listed = read_list_annotation(node, labels_annotation);
         json_t *patch = json_object(), *value;
         const char *key;
 
@@ -315,7 +316,7 @@ static json_t *diff_local_labels(const json_t *node, const json_t *wanted) {
 
 /* A local taint that was removed at the server is not local any longer, if it appears again. */
 static char *format_kept_taints(const json_t *node) {
-        cleanup_with(json_decrefp) json_t *listed = read_list_annotation(node, taints_annotation);
+        cleanup_json json_t *listed = read_list_annotation(node, taints_annotation);
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
 
         if (read_all_taints(node, &facts.taints) < 0)
@@ -326,7 +327,7 @@ static char *format_kept_taints(const json_t *node) {
 
 static json_t *diff_list_annotations(const json_t *node, const json_t *labels) {
         const json_t *before = json_object_get(json_object_get(node, "metadata"), "annotations");
-        cleanup_with(json_decrefp) json_t *wanted = json_object();
+        cleanup_json json_t *wanted = json_object();
         json_t *patch = json_object();
 
         set_list_annotation(wanted, labels_annotation, format_label_list(labels));
@@ -346,7 +347,7 @@ static void set_metadata_if_any(json_t *object, const char *key, json_t *value) 
 }
 
 json_t *node_local_metadata_patch(const json_t *node, const NodeLabelsTaints *own) {
-        cleanup_with(json_decrefp) json_t *labels = node_local_labels_to_json(own);
+        cleanup_json json_t *labels = node_local_labels_to_json(own);
         json_t *patch = json_object();
 
         set_metadata_if_any(patch, "labels", diff_local_labels(node, labels));
@@ -361,9 +362,8 @@ void node_local_labels_find_restored(const json_t *before, const json_t *after,
                                      void *userdata) {
         json_t *had = json_object_get(json_object_get(before, "metadata"), "labels");
         json_t *has = json_object_get(json_object_get(after, "metadata"), "labels"), *value;
-        cleanup_with(json_decrefp) json_t *listed_before =
-                read_list_annotation(before, labels_annotation);
-        cleanup_with(json_decrefp) json_t *listed = read_list_annotation(after, labels_annotation);
+        cleanup_json json_t *listed_before = read_list_annotation(before, labels_annotation);
+        cleanup_json json_t *listed = read_list_annotation(after, labels_annotation);
         const char *key;
 
         json_object_foreach(has, key, value) {

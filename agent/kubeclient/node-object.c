@@ -27,7 +27,7 @@ static json_t *build_node_condition_list(const NodeStatus *status, uint64_t now)
 
 char *node_object_new(const NodeLabelsTaints *own, const NodeStatus *status, uint64_t now) {
         json_t *body = node_status_to_json(status);
-        cleanup_with(json_decrefp) json_t *json = NULL;
+        cleanup_json json_t *json = NULL;
 
         if (!body)
                 return NULL;
@@ -83,7 +83,7 @@ static json_t *find_node_condition(const json_t *status, const char *type) {
 static json_t *diff_condition(json_t *before, const NodeStatus *status, unsigned condition,
                               uint64_t now, bool *changed) {
         uint64_t since = node_reported_condition_since(status, condition);
-        cleanup_with(json_decrefp) json_t *wanted =
+        cleanup_json json_t *wanted =
                 node_condition_to_json(status, condition, since > 0 ? since : now, now);
         json_t *diff;
 
@@ -156,7 +156,7 @@ static void add_port_change(json_t *patch, const json_t *before, unsigned port) 
 static json_t *diff_node_status(const json_t *before, const NodeStatus *status, uint64_t now,
                                 bool heartbeat) {
         static const char *const maps[] = { "capacity", "allocatable", "nodeInfo" };
-        cleanup_with(json_decrefp) json_t *wanted = node_status_to_json(status);
+        cleanup_json json_t *wanted = node_status_to_json(status);
         json_t *patch = json_object();
 
         for (size_t i = 0; i < N_ELEMENTS(maps); i++)
@@ -175,7 +175,7 @@ static json_t *diff_node_status(const json_t *before, const NodeStatus *status, 
 
 int node_object_patch(const json_t *known, const NodeLabelsTaints *own, const NodeStatus *status,
                       uint64_t now, bool heartbeat, char **ret_patch) {
-        cleanup_with(json_decrefp) json_t *patch = json_object();
+        cleanup_json json_t *patch = json_object();
         char *text;
 
         if (!json_is_object(json_object_get(known, "metadata")))

@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/json-text.h"
 
 /* A reflector watches the server's Node, a work queue writes it. What the server is believed to
  * have decides the request: unknown, it is read; absent, it is created; present, it is patched
@@ -170,7 +171,7 @@ static int build_node_body(NodeStatusUpdater *updater, char **ret) {
 }
 
 static void report_node_events(NodeStatusUpdater *updater, const json_t *node) {
-        cleanup_with(json_decrefp) json_t *before = TAKE_PTR(updater->requested_node);
+        cleanup_json json_t *before = TAKE_PTR(updater->requested_node);
 
         if (updater->spec.on_event)
                 node_events_compare(before, node, updater->spec.on_event, updater->spec.userdata);
@@ -226,7 +227,7 @@ static bool is_response_outdated(const NodeStatusUpdater *updater) {
 
 static KubeWorkResult take_node_response(NodeStatusUpdater *updater, const KubeResponse *response) {
         NodeObjectState requested_state = updater->requested_state;
-        cleanup_with(json_decrefp) json_t *node = NULL;
+        cleanup_json json_t *node = NULL;
 
         if (updater->requested_n_deleted != updater->n_deleted) {
                 set_node_state(updater,
@@ -292,7 +293,7 @@ static bool is_watch_event_outdated(const NodeStatusUpdater *updater, const json
 
 static void on_node_object(KubeWatchEvent change, const char *json, size_t length, void *userdata) {
         NodeStatusUpdater *updater = userdata;
-        cleanup_with(json_decrefp) json_t *node = NULL;
+        cleanup_json json_t *node = NULL;
 
         updater->is_listed = true;
         updater->n_watched++;

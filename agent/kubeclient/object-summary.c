@@ -82,7 +82,7 @@ static int read_object_metadata(const json_t *object, KubeObjectSummary *ret) {
 int kube_object_summary_parse(const char *json, size_t length, KubeObjectSummary *ret,
                               Error *reterr) {
         json_error_t why;
-        cleanup_with(json_decrefp) json_t *object = NULL;
+        cleanup_json json_t *object = NULL;
         KubeObjectSummary metadata = { 0 };
         int r = json_parse_text(json, length, 0, &object, &why);
 

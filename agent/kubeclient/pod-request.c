@@ -30,7 +30,7 @@ static int set_pod_request(KubePodRequestKind kind, char *body, KubePodRequest *
 
 static int set_delete_request(KubePodRequestKind kind, const KubeObjectSummary *remote,
                               KubePodRequest *ret) {
-        cleanup_with(json_decrefp) json_t *options =
+        cleanup_json json_t *options =
                 json_pack("{s:s, s:s, s:{s:s}}", "kind", "DeleteOptions", "apiVersion", "v1",
                           "preconditions", "uid", remote->uid);
 
@@ -44,7 +44,7 @@ static int delete_pod_request(const KubeObjectSummary *remote, KubePodRequest *r
 }
 
 static json_t *make_status_tree(const KubeLocalPod *local) {
-        cleanup_with(json_decrefp) json_t *cached = NULL;
+        cleanup_json json_t *cached = NULL;
 
         if (local->status) {
                 json_t *status = pod_status_to_json_tree(local->pod, local->status);
@@ -94,7 +94,7 @@ static int add_observed_generation(json_t *status, int64_t generation) {
 
 static int patch_pod_status_request(const KubeLocalPod *local, const KubeObjectSummary *remote,
                                     KubePodRequest *ret) {
-        cleanup_with(json_decrefp) json_t *status = make_status_tree(local);
+        cleanup_json json_t *status = make_status_tree(local);
         char *patch = NULL;
         int r;
 
@@ -138,7 +138,7 @@ static const char *config_hash_of(const KubeLocalPod *local) {
 /* The mirror pod of a static pod. */
 static int create_mirror_pod_request(const KubeLocalPod *local, const char *node_name,
                                      const char *node_uid, KubePodRequest *ret) {
-        cleanup_with(json_decrefp) json_t *pod = NULL;
+        cleanup_json json_t *pod = NULL;
         const char *hash = config_hash_of(local);
 
         if (!node_uid)

@@ -153,7 +153,7 @@ static int add_withdrawn_conditions(json_t *changed, json_t *reported, json_t *o
 }
 
 static int add_changed_conditions(json_t *patch, json_t *reported, json_t *ours) {
-        cleanup_with(json_decrefp) json_t *changed = json_array();
+        cleanup_json json_t *changed = json_array();
         size_t i;
         json_t *condition;
 
@@ -227,7 +227,7 @@ static int add_changed_fields(json_t *patch, json_t *reported, json_t *ours) {
 }
 
 static int format_status_patch(const char *uid, json_t *status, char **ret) {
-        cleanup_with(json_decrefp) json_t *patch =
+        cleanup_json json_t *patch =
                 json_pack("{s:{s:s}, s:O}", "metadata", "uid", uid, "status", status);
 
         *ret = patch ? json_to_text(patch, JSON_COMPACT) : NULL;
@@ -235,9 +235,8 @@ static int format_status_patch(const char *uid, json_t *status, char **ret) {
 }
 
 int kube_pod_status_patch(const char *uid, const char *reported, json_t *ours, char **ret_patch) {
-        cleanup_with(json_decrefp) json_t *theirs =
-                reported ? json_loads(reported, 0, NULL) : json_object();
-        cleanup_with(json_decrefp) json_t *patch = json_object();
+        cleanup_json json_t *theirs = reported ? json_loads(reported, 0, NULL) : json_object();
+        cleanup_json json_t *patch = json_object();
         int r;
 
         if (!patch)

@@ -5,7 +5,6 @@
 #include "common/clock.h"
 #include "common/json-text.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #define REVIEW_USEC (10 * USEC_PER_SEC)
@@ -28,7 +27,7 @@ KubeRequestSpec kube_access_review_request(const char *body) {
 
 static char *format_review_error(const KubeResponse *response) {
         cleanup_free char *message = kube_response_describe_error(response);
-        cleanup_with(json_decrefp) json_t *json =
+        cleanup_json json_t *json =
                 json_pack("{s:s}", "error", message ? message : "out of memory");
 
         return json ? json_to_text(json, JSON_COMPACT) : NULL;

@@ -5,11 +5,9 @@
 #include "common/cleanup.h"
 #include "common/json-text.h"
 
-#include <jansson.h>
-
 char *config_to_configz_json(const Config *config) {
         cleanup_free char *text = object_to_json(&config_schema, config);
-        cleanup_with(json_decrefp) json_t *json = NULL;
+        cleanup_json json_t *json = NULL;
         json_t *object = text ? json_loads(text, 0, NULL) : NULL;
 
         if (!object)

@@ -9,7 +9,6 @@
 #include "common/json-text.h"
 
 #include <ctype.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -76,7 +75,7 @@ static int add_daemonset_metadata(json_t *json, const DaemonSetStatus *status) {
 }
 
 char *daemonset_to_json(const DaemonSet *set, const DaemonSetStatus *status) {
-        cleanup_with(json_decrefp) json_t *json = object_to_json_value(&daemonset_schema, set);
+        cleanup_json json_t *json = object_to_json_value(&daemonset_schema, set);
 
         if (!json || add_daemonset_metadata(json, status) < 0 ||
             json_object_set_new(json, "kind", json_string("DaemonSet")) < 0 ||
@@ -99,7 +98,7 @@ static json_t *revision_labels(const json_t *template, const char *hash) {
 
 char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, uint64_t created,
                        const char *cause, const char *template) {
-        cleanup_with(json_decrefp) json_t *json = NULL, *data = json_loads(template, 0, NULL);
+        cleanup_json json_t *json = NULL, *data = json_loads(template, 0, NULL);
         cleanup_free char *name = NULL;
 
         if (!data || json_object_set_new(data, "$patch", json_string("replace")) < 0)
@@ -215,10 +214,9 @@ static json_t *connection_annotations(const NodeApiServerConnection *connection)
 
 char *node_to_json(const NodeLabelsTaints *labels_taints, const NodeConditions *conditions,
                    const NodeApiServerConnection *connection, const NodeSources *sources) {
-        cleanup_with(json_decrefp) json_t *node =
-                object_to_json_value(&node_labels_taints_schema, labels_taints);
-        cleanup_with(json_decrefp) json_t *all = node_conditions_to_json(conditions);
-        cleanup_with(json_decrefp) json_t *json = NULL;
+        cleanup_json json_t *node = object_to_json_value(&node_labels_taints_schema, labels_taints);
+        cleanup_json json_t *all = node_conditions_to_json(conditions);
+        cleanup_json json_t *json = NULL;
 
         if (!node || !all)
                 return NULL;

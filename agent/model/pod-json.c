@@ -57,14 +57,14 @@ json_t *pod_to_json_tree(const Pod *pod, const PodStatus *status) {
 
 char *pod_to_json(const Pod *pod, const PodStatus *status) {
         JsonWriter writer = { 0 };
-        cleanup_with(json_decrefp) json_t *json = write_pod_json(&writer, pod, status);
+        cleanup_json json_t *json = write_pod_json(&writer, pod, status);
 
         return json_writer_finish(&writer, json);
 }
 
 char *pod_to_json_from(const Pod *pod, const PodStatus *status, const char *source) {
         JsonWriter writer = { 0 };
-        cleanup_with(json_decrefp) json_t *json = write_pod_json(&writer, pod, status);
+        cleanup_json json_t *json = write_pod_json(&writer, pod, status);
         json_t *metadata = json_object_get(json, "metadata");
         json_t *annotations = json_object_get(metadata, "annotations");
 
@@ -78,21 +78,20 @@ char *pod_to_json_from(const Pod *pod, const PodStatus *status, const char *sour
 
 char *object_to_json(const Schema *schema, const void *object) {
         JsonWriter writer = { 0 };
-        cleanup_with(json_decrefp) json_t *json = json_writer_object(&writer, schema, object);
+        cleanup_json json_t *json = json_writer_object(&writer, schema, object);
 
         return json_writer_finish(&writer, json);
 }
 
 char *pod_spec_to_json(const PodSpec *spec) {
         JsonWriter writer = { 0 };
-        cleanup_with(json_decrefp) json_t *json =
-                json_writer_object(&writer, &pod_spec_schema, spec);
+        cleanup_json json_t *json = json_writer_object(&writer, &pod_spec_schema, spec);
 
         return json_writer_finish(&writer, json);
 }
 
 int is_json_object(const char *data, size_t length) {
-        cleanup_with(json_decrefp) json_t *json = NULL;
+        cleanup_json json_t *json = NULL;
         int r = json_parse_text(data, length, 0, &json, NULL);
 
         return r == -ENOMEM ? r : json_is_object(json);

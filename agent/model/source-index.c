@@ -9,7 +9,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 
 enum {
@@ -189,7 +188,7 @@ static int parse_index_head(const json_t *json, SourceIndex *index, Error *reter
 int source_index_parse(const char *text, size_t length, uint64_t file_max, SourceIndex *ret,
                        Error *reterr) {
         cleanup_with(source_index_done) SourceIndex index = { 0 };
-        cleanup_with(json_decrefp) json_t *json = NULL;
+        cleanup_json json_t *json = NULL;
         json_error_t where;
         int r;
 

@@ -3,8 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-
-#include <jansson.h>
+#include "common/json-text.h"
 
 #define PERIOD_MSEC_MAX (INT64_C(366) * 24 * 3600 * 1000)
 
@@ -41,7 +40,7 @@ static bool read_setting_flag(const json_t *object, const char *name) {
 }
 
 int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
-        cleanup_with(json_decrefp) json_t *object = json_loads(json, 0, NULL);
+        cleanup_json json_t *object = json_loads(json, 0, NULL);
         cleanup_with(api_settings_done) ApiSettings settings = { 0 };
         int r;
 

@@ -11,12 +11,11 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/json-text.h"
 
 #include <inttypes.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 enum {
         WATCH_BLOCK_SIZE = 16 * 1024,

@@ -15,8 +15,6 @@
 
 #include <inttypes.h>
 
-#define cleanup_json cleanup_with(json_decrefp)
-
 /* ---- refusals ---- */
 
 #define SOURCE_PREFIX "file "

@@ -3,10 +3,9 @@
 
 #include "agent/model/json-path.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <inttypes.h>
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 int client_watch_start(ClientWatch *watch) {
         watch->selected = json_object();

@@ -3,8 +3,7 @@
 
 #include "agent/node-api/served-resources.h"
 #include "common/cleanup.h"
-
-#define cleanup_json cleanup_with(json_decrefp)
+#include "common/json-text.h"
 
 /* ---- words ---- */
 

@@ -14,8 +14,6 @@
 #include "common/clock.h"
 #include "common/json-text.h"
 
-#define cleanup_json cleanup_with(json_decrefp)
-
 static ApiStepResult reply_json(ApiRequest *request, const char *type, json_t *json_consume) {
         cleanup_json json_t *json = json_consume;
         cleanup_free char *text = json ? json_to_text(json, JSON_COMPACT) : NULL;

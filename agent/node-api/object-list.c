@@ -4,10 +4,9 @@
 #include "agent/model/json-path.h"
 #include "agent/node-api/resource-metrics.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <inttypes.h>
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 void list_query_done(ListQuery *query) {
         label_terms_done(&query->labels);

@@ -6,8 +6,7 @@
 #include "agent/node-api/resource-metrics.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
-
-#define cleanup_json cleanup_with(json_decrefp)
+#include "common/json-text.h"
 
 #define POLL_USEC (15 * USEC_PER_SEC)
 

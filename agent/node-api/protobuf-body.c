@@ -2,10 +2,9 @@
 #include "agent/node-api/protobuf-body.h"
 
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <stdint.h>
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 static const char magic[] = { 'k', '8', 's', '\0' };
 

@@ -3,8 +3,7 @@
 
 #include "agent/model/json-path.h"
 #include "common/cleanup.h"
-
-#define cleanup_json cleanup_with(json_decrefp)
+#include "common/json-text.h"
 
 /* As metrics-server prints it: nanocores, kibibytes. NULL: it is not known. */
 static json_t *format_usage(const json_t *measured) {

@@ -5,10 +5,6 @@
 #include "common/json-text.h"
 #include "common/strv.h"
 
-#include <jansson.h>
-
-#define cleanup_json cleanup_with(json_decrefp)
-
 char *token_review_format(const char *token) {
         cleanup_json json_t *review =
                 json_pack("{s:s, s:s, s:{s:s}}", "kind", "TokenReview", "apiVersion",

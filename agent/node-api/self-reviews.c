@@ -4,9 +4,8 @@
 #include "agent/model/json-path.h"
 #include "agent/node-api/served-resources.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "common/strv.h"
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 static bool has_word(const char *const *words, const char *word) {
         for (; words && *words; words++)

@@ -4,10 +4,6 @@
 #include "common/cleanup.h"
 #include "common/json-text.h"
 
-#include <jansson.h>
-
-#define cleanup_json cleanup_with(json_decrefp)
-
 char *session_result_failure(const char *status) {
         cleanup_json json_t *json = json_loads(status, 0, NULL);
         const char *word = json_string_value(json_object_get(json, "status"));

@@ -4,8 +4,6 @@
 #include "common/cleanup.h"
 #include "common/json-text.h"
 
-#include <jansson.h>
-
 const char *status_reason(unsigned code) {
         static const struct {
                 unsigned code;
@@ -32,7 +30,7 @@ const char *status_reason(unsigned code) {
 }
 
 char *status_object_format(unsigned code, const char *message) {
-        cleanup_with(json_decrefp) json_t *status =
+        cleanup_json json_t *status =
                 json_pack("{s:s, s:s, s:{}, s:s, s:s, s:s, s:i}", "kind", "Status", "apiVersion",
                           "v1", "metadata", "status", "Failure", "message", message, "reason",
                           status_reason(code), "code", (int) code);

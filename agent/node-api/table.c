@@ -3,8 +3,7 @@
 
 #include "agent/model/json-path.h"
 #include "common/cleanup.h"
-
-#define cleanup_json cleanup_with(json_decrefp)
+#include "common/json-text.h"
 
 static json_t *list_columns(const TableKind *kind, bool has_columns) {
         json_t *list = json_array();

@@ -199,7 +199,7 @@ static int issue_administrator(LoneNode *lone, char **ret_certificate, char **re
 int lone_node_make_kubeconfig(LoneNode *lone, const char *serving_certificate, char **ret_json,
                               Error *reterr) {
         cleanup_free char *authority = NULL, *certificate = NULL;
-        cleanup_with(json_decrefp) json_t *parts = NULL;
+        cleanup_json json_t *parts = NULL;
         char *key = NULL;
         int r = find_authority(lone, reterr);
 

@@ -81,7 +81,7 @@ static int add_certificate(const NodeApiSettingsSpec *spec, json_t *settings, Er
 
 int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, Error *reterr) {
         const Config *config = spec->config;
-        cleanup_with(json_decrefp) json_t *settings = list_plain_settings(spec);
+        cleanup_json json_t *settings = list_plain_settings(spec);
         int r;
 
         if (!settings)

@@ -71,8 +71,8 @@ static int add_container_json(json_t *pod, json_t *container) {
 
 /* The pod with the container, with defaults, validated. */
 static int make_debugged_pod(const Pod *pod, const char *json, Pod **ret, Error *reterr) {
-        cleanup_with(json_decrefp) json_t *container = json_loads(json, 0, NULL);
-        cleanup_with(json_decrefp) json_t *tree = NULL;
+        cleanup_json json_t *container = json_loads(json, 0, NULL);
+        cleanup_json json_t *tree = NULL;
         cleanup_free char *text = NULL;
         int r;
 

@@ -4,12 +4,11 @@
 #include "agent/model/node-status.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 
-#define cleanup_json  cleanup_with(json_decrefp)
 #define OWN_PREFIX    "mainstay.dev/"
 #define OWN_CONDITION NODE_CONDITION_PREFIX "ReportFailed"
 
@@ -88,7 +87,7 @@ char *report_line_of_pod(const char *json, const char *node_name) {
                          "metadata", reduce_metadata(json_object_get(pod, "metadata")), "spec",
                          reduce_spec(json_object_get(pod, "spec"), node_name), "status",
                          json_object_get(pod, "status"));
-        return line ? json_dumps(line, JSON_COMPACT) : NULL;
+        return line ? json_to_text(line, JSON_COMPACT) : NULL;
 }
 
 char *report_line_of_gone_pod(const Pod *pod, const char *node_name, uint64_t realtime_usec) {
@@ -100,7 +99,7 @@ char *report_line_of_gone_pod(const Pod *pod, const char *node_name, uint64_t re
                           "deletionTimestamp", format_rfc3339(time, realtime_usec),
                           "deletionGracePeriodSeconds", 0, "spec", "nodeName", node_name);
 
-        return line ? json_dumps(line, JSON_COMPACT) : NULL;
+        return line ? json_to_text(line, JSON_COMPACT) : NULL;
 }
 
 char *report_line_of_node(const char *json) {
@@ -114,7 +113,7 @@ char *report_line_of_node(const char *json) {
                 if (streq_ptr(get_line_text(condition, "type"), OWN_CONDITION))
                         (void) json_array_remove(conditions, i - 1);
         }
-        return json_is_object(node) ? json_dumps(node, JSON_COMPACT) : NULL;
+        return json_is_object(node) ? json_to_text(node, JSON_COMPACT) : NULL;
 }
 
 /* The number at the end of an event's name starts again with the agent. */

@@ -4,7 +4,6 @@
 #include "common/cleanup.h"
 #include "common/json-text.h"
 
-#include <jansson.h>
 #include <limits.h>
 
 /* Tables describe both directions: the place of each member in the struct, and the types of message
@@ -256,8 +255,7 @@ static int write_message_fields(json_t *root, const MessageSchema *schema, unsig
 static int encode_message(const MessageSchema *schema, unsigned type, const void *message,
                           char **ret_packet, size_t *ret_length) {
         unsigned failures = json_failed_allocations();
-        cleanup_with(json_decrefp) json_t *root =
-                json_pack("{s:s}", "type", schema->type_names[type]);
+        cleanup_json json_t *root = json_pack("{s:s}", "type", schema->type_names[type]);
         cleanup_free char *packet = NULL;
         size_t length;
         int r;

@@ -3,10 +3,7 @@
 
 #include "agent/model/json-memfd.h"
 #include "common/cleanup.h"
-
-#include <jansson.h>
-
-#define cleanup_json cleanup_with(json_decrefp)
+#include "common/json-text.h"
 
 /* Lines of a request, one for each value. */
 static json_t *list_header_lines(const StaticPodUrlHeader *headers, size_t n) {

@@ -3,11 +3,10 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-
-#include <jansson.h>
+#include "common/json-text.h"
 
 int source_answer_parse(const char *text, size_t length, SourceAnswer *ret, Error *reterr) {
-        cleanup_with(json_decrefp) json_t *json = json_loadb(text, length, 0, NULL);
+        cleanup_json json_t *json = json_loadb(text, length, 0, NULL);
         const char *result = strna(json_string_value(json_object_get(json, "result")));
 
         if (!streq(result, "new") && !streq(result, "unchanged"))
@@ -23,7 +22,7 @@ static char *copy_member(const json_t *json, const char *key) {
 }
 
 void source_in_use_parse(const char *text, size_t length, SourceInUse *ret) {
-        cleanup_with(json_decrefp) json_t *json = json_loadb(text, length, 0, NULL);
+        cleanup_json json_t *json = json_loadb(text, length, 0, NULL);
         int64_t deadline = json_integer_value(json_object_get(json, "progressDeadlineSeconds"));
         const char *fetched = json_string_value(json_object_get(json, "fetched"));
 

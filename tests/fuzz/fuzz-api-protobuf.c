@@ -7,8 +7,7 @@
 #include "agent/node-api/protobuf-body.h"
 #include "agent/node-api/self-reviews.h"
 #include "common/cleanup.h"
-
-#define cleanup_json cleanup_with(json_decrefp)
+#include "common/json-text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         char name[] = "admin";

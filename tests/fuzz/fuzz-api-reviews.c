@@ -9,10 +9,9 @@
 #include "agent/node-api/review-objects.h"
 #include "agent/node-api/session-result.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <errno.h>
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 static void check_token_review(const char *text) {
         cleanup_error Error error = ERROR_NULL;

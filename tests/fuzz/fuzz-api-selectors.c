@@ -11,10 +11,9 @@
 #include "agent/node-api/request-attributes.h"
 #include "agent/node-api/session-protocol.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <errno.h>
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 static const ServedResource *check_path(const char *line) {
         cleanup_with(resource_path_done) ResourcePath path = { 0 };

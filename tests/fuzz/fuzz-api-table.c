@@ -6,10 +6,9 @@
 
 #include "agent/node-api/object-list.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 
 #include <errno.h>
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 static void check_table(const json_t *table) {
         size_t n = json_array_size(json_object_get(table, "columnDefinitions")), i;

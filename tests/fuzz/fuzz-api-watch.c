@@ -8,10 +8,9 @@
 #include "agent/node-api/client-watch.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 
 #include <errno.h>
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 enum {
         FROM_START = 1,

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image/signature-policy.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "tests/test.h"
 
 #include <errno.h>
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 #define HEX    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define REJECT "[{\"type\":\"reject\"}]"

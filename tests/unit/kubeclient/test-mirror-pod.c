@@ -4,10 +4,11 @@
 #include "agent/kubeclient/mirror-pod.h"
 
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "tests/test.h"
 
 static void expect_mirror(const char *pod, const char *expected) {
-        cleanup_with(json_decrefp) json_t *tree = json_loads(pod, 0, NULL);
+        cleanup_json json_t *tree = json_loads(pod, 0, NULL);
         cleanup_free char *mirror = mirror_pod_build(tree, "hash", "n1", "nu");
 
         EXPECT_STREQ(mirror, expected);

@@ -2,6 +2,7 @@
 #include "agent/kubeclient/node-events.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -18,8 +19,8 @@ static void note_node_event(const PodEvent *event, void *userdata) {
 }
 
 static const char *compare(const char *before, const char *after) {
-        cleanup_with(json_decrefp) json_t *old = before ? json_loads(before, 0, NULL) : NULL;
-        cleanup_with(json_decrefp) json_t *new = json_loads(after, 0, NULL);
+        cleanup_json json_t *old = before ? json_loads(before, 0, NULL) : NULL;
+        cleanup_json json_t *new = json_loads(after, 0, NULL);
 
         events[0] = '\0';
         node_events_compare(old, new, note_node_event, NULL);

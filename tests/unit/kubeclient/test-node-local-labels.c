@@ -3,6 +3,7 @@
 #include "agent/model/match.h"
 #include "agent/model/pod.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -37,15 +38,14 @@ static json_t *node(const char *labels, const char *taints, const char *own_labe
 }
 
 static void expect_patch(json_t *taken, const NodeLabelsTaints *facts, const char *expected) {
-        cleanup_with(json_decrefp) json_t *known = taken,
-                                          *patch = node_local_metadata_patch(known, facts);
+        cleanup_json json_t *known = taken, *patch = node_local_metadata_patch(known, facts);
         cleanup_free char *text = json_dumps(patch, JSON_COMPACT | JSON_SORT_KEYS);
 
         EXPECT_STREQ(text, expected);
 }
 
 static void expect_others(json_t *taken, const char *expected) {
-        cleanup_with(json_decrefp) json_t *known = taken;
+        cleanup_json json_t *known = taken;
         cleanup_with(node_labels_taints_done) NodeLabelsTaints others = { 0 };
         char text[512] = "", taint[TAINT_SIZE];
         size_t n = 0;
@@ -119,7 +119,7 @@ TEST(former_local_label_is_removed_unless_it_was_changed)
 TEST(label_for_administrators_is_not_patched)
 {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
-        cleanup_with(json_decrefp) json_t *labels = NULL;
+        cleanup_json json_t *labels = NULL;
 
         own(&facts, "node-role.kubernetes.io/edge", "");
         own(&facts, "disk", "ssd");
@@ -153,7 +153,7 @@ TEST(unlisted_taints_without_a_condition_are_external)
 TEST(removed_local_taint_is_no_longer_local)
 {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
-        cleanup_with(json_decrefp) json_t *taints = NULL;
+        cleanup_json json_t *taints = NULL;
 
         own_taint(&facts, "a=1:NoSchedule");
         own_taint(&facts, "b:NoExecute");
@@ -167,7 +167,7 @@ TEST(removed_local_taint_is_no_longer_local)
 TEST(registered_node_lists_its_local_labels_and_taints)
 {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
-        cleanup_with(json_decrefp) json_t *annotations = NULL, *labels = NULL;
+        cleanup_json json_t *annotations = NULL, *labels = NULL;
 
         own(&facts, "b", "2");
         own(&facts, "a", "1");

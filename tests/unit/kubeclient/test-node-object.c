@@ -3,10 +3,9 @@
 #include "agent/model/pod.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 #include "common/strv.h"
 #include "tests/test.h"
-
-#include <jansson.h>
 
 #define NOW   (UINT64_C(1767225600) * USEC_PER_SEC) /* 2026-01-01T00:00:00Z */
 #define LATER (NOW + 60 * USEC_PER_SEC)
@@ -74,7 +73,7 @@ static char *known_of(const Sample *sample) {
 }
 
 static json_t *patch_of(const Sample *sample, const char *known, bool heartbeat, int expected) {
-        cleanup_with(json_decrefp) json_t *node = json_loads(known, 0, NULL);
+        cleanup_json json_t *node = json_loads(known, 0, NULL);
         cleanup_free char *patch = NULL;
 
         EXPECT_EQ(
@@ -293,7 +292,7 @@ TEST(node_is_parsed)
         NodeLabelsTaints facts = { 0 };
         char *uid = NULL, *version = NULL;
 
-        cleanup_with(json_decrefp) json_t *node = json_loads(
+        cleanup_json json_t *node = json_loads(
                 "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"9\","
                 "\"labels\":{\"a\":\"b\",\"bad\":3}},\"spec\":{\"taints\":[{\"key\":\"k\","
                 "\"effect\":\"NoExecute\"},{\"key\":\"x\",\"effect\":\"Odd\"},7]}}",
@@ -325,7 +324,7 @@ TEST(json_that_is_not_a_node_is_an_error)
         sample_init(&sample);
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 NodeLabelsTaints facts = { 0 };
-                cleanup_with(json_decrefp) json_t *node = json_loads(cases[i], 0, NULL);
+                cleanup_json json_t *node = json_loads(cases[i], 0, NULL);
                 char *uid, *version, *patch;
 
                 EXPECT_EQ(node_object_parse(node, &facts, &uid, &version), -EBADMSG);

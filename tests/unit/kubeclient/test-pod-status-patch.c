@@ -4,10 +4,11 @@
 #include "agent/kubeclient/pod-status-patch.h"
 
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "tests/test.h"
 
 static void expect_patch(const char *reported, const char *ours, const char *expected) {
-        cleanup_with(json_decrefp) json_t *tree = json_loads(ours, 0, NULL);
+        cleanup_json json_t *tree = json_loads(ours, 0, NULL);
         cleanup_free char *patch = NULL;
         int r = kube_pod_status_patch("u-1", reported, tree, &patch);
 
@@ -90,7 +91,7 @@ TEST(removed_address_gets_a_delete_directive)
 
 TEST(status_that_is_not_an_object_is_an_error)
 {
-        cleanup_with(json_decrefp) json_t *ours = json_object();
+        cleanup_json json_t *ours = json_object();
         cleanup_free char *patch = NULL;
 
         EXPECT_EQ(kube_pod_status_patch("u", "[]", ours, &patch), -EBADMSG);

@@ -6,9 +6,8 @@
 #include "agent/node-api/client-watch.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/json-text.h"
 #include "tests/test.h"
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 static json_t *make_pod(const char *name, const char *label, const char *phase) {
         return json_pack("{s:{s:s, s:s, s:s, s:{s:s}}, s:{s:s}}", "metadata", "name", name,

@@ -8,10 +8,10 @@
 #include "agent/node-api/status-object.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json-text.h"
 #include "tests/test.h"
 
-#define cleanup_json cleanup_with(json_decrefp)
-#define NOW          (1767323045 * USEC_PER_SEC) /* 2026-01-02T03:04:05Z */
+#define NOW (1767323045 * USEC_PER_SEC) /* 2026-01-02T03:04:05Z */
 
 static json_t *read_json(const char *text) {
         json_error_t error;

@@ -7,9 +7,8 @@
 #include "agent/node-api/resource-metrics.h"
 #include "agent/node-api/self-reviews.h"
 #include "common/cleanup.h"
+#include "common/json-text.h"
 #include "tests/test.h"
-
-#define cleanup_json cleanup_with(json_decrefp)
 
 /* ---- protobuf ---- */
 
