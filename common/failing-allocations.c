@@ -7,6 +7,8 @@
 #ifdef MAINSTAY_FAILPOINTS
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +91,32 @@ PLAIN char *strndup(const char *text, size_t n) {
                 return NULL;
         copy[length] = '\0';
         return memcpy(copy, text, length);
+}
+
+/* libc's own writes one byte too many where the text has 100 characters and cannot be moved. */
+#undef vasprintf
+PLAIN int vasprintf(char **ret, const char *format, va_list arguments) {
+        va_list again;
+        int length;
+
+        va_copy(again, arguments);
+        length = vsnprintf(NULL, 0, format, again);
+        va_end(again);
+        if (length < 0)
+                return -1;
+        *ret = malloc((size_t) length + 1);
+        return *ret ? vsnprintf(*ret, (size_t) length + 1, format, arguments) : -1;
+}
+
+#undef asprintf
+PLAIN int asprintf(char **ret, const char *format, ...) {
+        va_list arguments;
+        int length;
+
+        va_start(arguments, format);
+        length = vasprintf(ret, format, arguments);
+        va_end(arguments);
+        return length;
 }
 
 #endif
