@@ -39,9 +39,9 @@ class Durations:
     def record_duration(self, name, seconds):
         self.known[name] = round(seconds, 2)
 
-    def duration_of(self, name):
-        """One that is not known may take long."""
-        return self.known.get(name, float("inf"))
+    def duration_of(self, name, guess=float("inf")):
+        """Without a guess, one that is not known may take long."""
+        return self.known.get(name, guess)
 
     def sort(self, names):
         return sorted(names, key=self.duration_of, reverse=True)

@@ -194,19 +194,26 @@ static void handle_shim_event(Sandbox *sandbox, const ShimEvent *event) {
         }
 }
 
-static void handle_shim_packet(Sandbox *sandbox, const char *data, size_t length) {
+/* 1; -ENOMEM if there is no memory for the event. */
+static int handle_shim_packet(Sandbox *sandbox, const char *data, size_t length) {
         cleanup_shim_event ShimEvent event = { 0 };
         cleanup_error Error error = ERROR_NULL;
-        int r = shim_event_decode(data, length, &event, &error);
+        int r;
 
+        FAIL_AT("sandbox.decode-event");
+        r = shim_event_decode(data, length, &event, &error);
+        if (r == -ENOMEM)
+                return r;
         if (r >= 0)
                 handle_shim_event(sandbox, &event);
         else
                 log_warning("Pod %s: dropped an invalid event of the shim: %s", sandbox->uid,
                             error_message(&error, r));
+        return 1;
 }
 
-/* Reads one packet. 1; 0 if none is waiting; -errno if the shim is gone. */
+/* Reads one packet. 1; 0 if none is waiting; -ECONNRESET if the shim has closed the connection;
+ * another -errno if its event is lost, such as -ENOMEM. */
 static int receive_shim_packet(Sandbox *sandbox) {
         cleanup_free char *data = NULL;
         cleanup_close int passed_fd = -EBADF;
@@ -217,7 +224,8 @@ static int receive_shim_packet(Sandbox *sandbox) {
                 return errno == EAGAIN || errno == EINTR ? 0 : -errno;
         if (length == 0)
                 return -ECONNRESET;
-        data = length <= SHIM_PROTOCOL_PACKET_MAX ? malloc((size_t) length) : NULL;
+        if (length <= SHIM_PROTOCOL_PACKET_MAX && !(data = malloc((size_t) length)))
+                return -ENOMEM;
         DIE_AT("sandbox.receive-event");
         n = packet_receive(sandbox->fd, data, data ? (size_t) length : 0, &passed_fd);
         if (n < 0)
@@ -227,11 +235,10 @@ static int receive_shim_packet(Sandbox *sandbox) {
                 sandbox->network_fd = TAKE_FD(passed_fd);
         }
         if (data)
-                handle_shim_packet(sandbox, data, (size_t) n);
-        else
-                log_warning("Pod %s: dropped an event of the shim with %zd bytes, more than a "
-                            "packet may have",
-                            sandbox->uid, length);
+                return handle_shim_packet(sandbox, data, (size_t) n);
+        log_warning("Pod %s: dropped an event of the shim with %zd bytes, more than a packet may "
+                    "have",
+                    sandbox->uid, length);
         return 1;
 }
 
@@ -309,17 +316,17 @@ int sandbox_connect(Sandbox *sandbox, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "cannot connect to the shim") : 1;
 }
 
-/* The connection has ended. A shim that still runs has closed it because we were slow or a second
- * agent connected, and reports its complete state again. A shim that is exiting may still accept a
- * connection, but sends no greeting. */
-static void reconnect_or_report_lost(Sandbox *sandbox) {
+/* The connection has ended (-ECONNRESET), or an event on it was lost. A shim that still runs has
+ * closed it because we were slow or a second agent connected; on a new one it reports its complete
+ * state again. A shim that is exiting may still accept a connection, but sends no greeting. */
+static void reconnect_or_report_lost(Sandbox *sandbox, int reason) {
         const ShimEvent event = { .type = SHIM_EVENT_LOST,
                                   .name = "",
                                   .note = "",
                                   .message = "",
                                   .output = "",
                                   .error = "" };
-        bool may_live = sandbox->has_greeted;
+        bool may_live = sandbox->has_greeted || reason != -ECONNRESET;
 
         disconnect_from_shim(sandbox);
         if (may_live && sandbox_connect(sandbox, NULL) > 0)
@@ -343,7 +350,7 @@ static int on_shim_socket_io(sd_event_source *source, int fd, uint32_t events, v
                         break;
         }
         if (r < 0 && sandbox->fd == fd) {
-                reconnect_or_report_lost(sandbox);
+                reconnect_or_report_lost(sandbox, r);
                 if (freed)
                         return 0;
         }

@@ -20,12 +20,15 @@ import cache  # noqa: E402  pylint: disable=wrong-import-position
 
 durations = cache.Durations("system")
 
+SLOW_SECONDS = 40
+
 # kubectl is not needed for the other tests.
 collect_ignore = [] if os.environ.get("MAINSTAY_KUBECTL") else ["test_lone_kubectl.py"]
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: minutes of storms, kills or waiting; run by 'tests/run full' only")
+    config.addinivalue_line("markers", "slow: waits for half a minute; starts first where it has not been timed yet")
     config.addinivalue_line("markers", "quick: on the main path of every pod; run by 'tests/run quick', too")
 
 
@@ -38,12 +41,17 @@ def group(item):
     return item.path.stem if "shared_node" in item.fixturenames else item.nodeid
 
 
+def duration_of(item):
+    """In seconds; a guess for one that has not been timed yet."""
+    return durations.duration_of(item.nodeid, SLOW_SECONDS if item.get_closest_marker("slow") else 1)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """What took longest starts first, so that all workers end together."""
     seconds = {}
     for item in items:
-        seconds[group(item)] = seconds.get(group(item), 0) + durations.duration_of(item.nodeid)
+        seconds[group(item)] = seconds.get(group(item), 0) + duration_of(item)
         if group(item) == item.path.stem:
             item.add_marker(pytest.mark.xdist_group(group(item)))
     items.sort(key=lambda item: seconds[group(item)], reverse=True)

@@ -302,9 +302,11 @@ class Node:
         return found[0]
 
     def shims(self):
-        """Those that hold pods, or clean up after one. (What prepares the directory of all is a part of the agent's start.)"""
+        """Those that hold pods, or clean up after one. (What prepares the directory of all is a part of the agent's start.)
+        What a shim forks has its command line as well until it executes."""
         words = {pid: world.cmdline(pid) for pid in world.pids() if self.is_ours(pid)}
-        return [pid for pid, line in words.items() if line and "mainstay-shim" in line[0] and line[1] != "prepare"]
+        found = {pid for pid, line in words.items() if line and "mainstay-shim" in line[0] and line[1] != "prepare"}
+        return [pid for pid in sorted(found) if int(world.status(pid, "PPid") or 0) not in found]
 
     def is_ours(self, pid):
         return any(self.directory in word for word in world.cmdline(pid)) and world.is_alive(pid)

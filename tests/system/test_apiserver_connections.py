@@ -191,12 +191,14 @@ def assert_left_when_stranded(member, relay):
     assert not lists(member, since=since), lists(member, since=since)
 
 
+@pytest.mark.slow
 def test_silent_connection_is_abandoned_with_all_its_watches(front, relay, make_member):
     relay.target = front.port
     member = through(relay.port, make_member)
     assert_left_when_stranded(member, relay)
 
 
+@pytest.mark.slow
 def test_silent_http_1_connections_are_abandoned(relay, make_member):
     member = behind(relay, make_member)
     assert_left_when_stranded(member, relay)

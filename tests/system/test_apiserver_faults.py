@@ -109,6 +109,7 @@ def test_restored_backup_stops_no_pod_that_it_contains(make_member):
 
 # A3
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [
     {"status": 500}, {"status": 502}, {"status": 503, "retry_after": 1}, {"status": 504}, {"status": 429, "retry_after": 2},
     {"status": 401}, {"status": 403}, {"status": 404}, {"status": 409}, {"status": 422}, {"reset": True},
@@ -190,6 +191,7 @@ def test_slow_server_delays_no_pod(make_member):
     assert_untouched(member, inits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", [{"verb": "patch", "subresource": "status"}, {"verb": "list"}, {"verb": "watch"}],
                          ids=["status", "list", "watch"])
 def test_unanswered_request_is_retried(make_member, what):
@@ -275,6 +277,7 @@ def test_unreadable_pod_in_a_list_is_not_stopped(make_member, more):
     member.api.behave()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [b'"x": "\\ud800"', b'"x": "\xff"', b'"x": 1e999', b'"uid": "another"', b'"labels": 7', b'"x": ' + b"[" * 5000],
                          ids=["surrogate", "utf-8", "huge-number", "second-uid", "wrong-type", "deep"])
 def test_unreadable_watch_event_changes_nothing(make_member, more):

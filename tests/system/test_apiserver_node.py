@@ -204,6 +204,7 @@ def test_lease_is_renewed(make_member):
     assert first["metadata"]["ownerReferences"][0]["uid"] == node_of(member)["metadata"]["uid"]
 
 
+@pytest.mark.slow
 def test_idle_node_only_renews_its_lease(make_member):
     member = make_member()
     member.bind("web")
@@ -275,6 +276,7 @@ def test_without_a_kubeconfig_no_request_is_sent(api, make_node):
         assert "libcurl" not in file.read()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [403, 409, 422, 500])
 def test_refused_registration_is_retried_and_logged_once(make_member, status):
     member = make_member(start=False)
@@ -309,6 +311,7 @@ def test_repeatedly_deleted_node_is_registered_in_the_end(make_member):
     assert member.init("web") == pid and "Cannot register or update the Node" not in member.said()
 
 
+@pytest.mark.slow
 def test_conflicting_lease_is_read_and_renewed(make_member):
     member = make_member()
     wait(lambda: lease_of(member), "a Lease")

@@ -139,6 +139,7 @@ def test_token_of_a_pod_that_the_server_does_not_know_as_this_nodes_yet_is_on_it
     assert "token" not in member.complaints()
 
 
+@pytest.mark.slow
 def test_token_of_a_pod_that_never_gets_this_nodes_is_refused_with_the_reason_of_the_server(make_member):
     member = make_member()
     fault = member.api.misbehave(verb="create", plural="serviceaccounts", subresource="token", unrelated=True)

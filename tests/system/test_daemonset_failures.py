@@ -84,6 +84,7 @@ def test_evicted_daemon_pod_is_replaced(node):
         ["FailedDaemonPod", "SuccessfulDelete", "SuccessfulCreate"], text
 
 
+@pytest.mark.slow
 def test_repeatedly_evicted_daemon_pod_backs_off(node):
     script = "date +%s >> /h/started; dd if=/dev/zero of=/v/file bs=64k count=64; sleep 100000"
     node.drop(specs.daemonset(
@@ -193,6 +194,7 @@ class Watcher(threading.Thread):
                 self.gaps += 1
 
 
+@pytest.mark.slow
 def test_kills_during_surges_never_interrupt_the_service(node):
     chance = seeded()
     node.drop(locked(node, "0", SERVES, **surge(1)))

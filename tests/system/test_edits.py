@@ -341,6 +341,7 @@ def test_a_pod_that_never_started_is_replaced_immediately(node):
     assert "later" in node.wait_waiting("web", "ContainerCreating")
 
 
+@pytest.mark.slow
 def test_an_agent_killed_during_a_replacement_does_not_restart_the_old_pod(node, archive_of_other):
     def pod_that_ignores_sigterm(word, **fields):
         made = writer(node, word, **fields.pop("spec", {}))

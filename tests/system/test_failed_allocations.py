@@ -52,3 +52,19 @@ def test_an_agent_survives_a_failed_allocation(starved):
         assert starved.hits()["mainstayd:alloc"] > n
         starved.arm({})
         assert wait(lambda: starved.find_init("other"), "the other pod is there") == before
+
+
+def test_an_event_of_a_shim_that_finds_no_memory_comes_again(starved):
+    """The first is the shim's greeting."""
+    starved.launch(specs.pod("other", specs.container("main", specs.IDLE)))
+    before, shim = starved.init("other"), starved.shim("other")
+    for n in range(8):
+        starved.arm({"mainstayd:sandbox.decode-event": f"{n}*off->1*return(ENOMEM)"})
+        live(starved, f"passing-{n}")
+        hits = starved.hits()["mainstayd:sandbox.decode-event"]
+        starved.arm({})
+        assert (starved.init("other"), starved.shim("other")) == (before, shim)
+        if hits <= n:
+            break
+    assert n >= 4, "a pod has a greeting, a setup, a start, an exit, a deletion"
+    assert starved.agent.poll() is None

@@ -111,6 +111,7 @@ def count_probes(node):
     return sum(int(count) for _, count in found)
 
 
+@pytest.mark.slow
 def test_a_quiet_day_writes_nothing(make_flash):
     node = make_flash(maxPods=PROBED + 10)
     probe = {"exec": {"command": ["true"]}, "periodSeconds": STEP, "timeoutSeconds": 100}
@@ -139,6 +140,7 @@ def wait_attempt(node, least):
     return node.status("crash")["restartCount"]
 
 
+@pytest.mark.slow
 def test_an_attempt_of_a_crash_loop_writes_little(make_flash):
     node = make_flash(crashLoopBackOff={"maxContainerRestartPeriod": "8s"})
     node.drop(specs.script_pod("crash", "echo here; exit 1"))

@@ -200,6 +200,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 def test_no_source_stops_or_starts_a_pod(make_sourced, make_nginx, index, keys):
     index.number = 99
     index.write({"web.yaml": specs.pod("web")})
@@ -281,6 +282,7 @@ SERVERS = {
 }
 
 
+@pytest.mark.slow
 def test_no_server_stops_a_pod(make_sourced, make_nginx, index, tmp_path):
     """The server of a good index is replaced by one that does all sorts of things at its port."""
     index.write({"web.yaml": specs.pod("web")})
@@ -344,6 +346,7 @@ def test_an_index_brings_the_next_keys(make_sourced, index, keys):
     assert names(node) == ["db-node1", "web-node1"]
 
 
+@pytest.mark.slow
 def test_a_download_is_continued_where_it_broke_off(make_sourced, make_nginx, index):
     """At 16 KiB a second, an agent that is killed twice, and a file of 400 KiB."""
     big = specs.text(labelled("web", "big")).encode() + b"# " + b"z" * 400000 + b"\n"
@@ -371,6 +374,7 @@ def test_a_download_is_continued_where_it_broke_off(make_sourced, make_nginx, in
          lambda: f"it was continued: {nginx.asked()}")
 
 
+@pytest.mark.slow
 def test_offline_and_expired_the_node_boots_with_what_it_has(make_sourced, make_nginx, index):
     index.write({"web.yaml": specs.pod("web")}, expires=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 40)))
     nginx = make_nginx()

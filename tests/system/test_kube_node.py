@@ -92,6 +92,7 @@ def test_lease_is_renewed_periodically(api, run):
     wait(lambda: lease_of(api)["spec"]["renewTime"] > lease["spec"]["renewTime"], "a renewal")
 
 
+@pytest.mark.slow
 def test_idle_node_sends_few_requests(api, run):
     run()
     ready(api)
@@ -223,6 +224,7 @@ def test_restarted_server_gets_the_changes(api, run):
     wait(lambda: condition(node_of(api), "DiskPressure")["status"] == "True", "the condition")
 
 
+@pytest.mark.slow
 def test_silent_partition_is_detected(api, run):
     relay = Relay(api.port)
     program = run(port=relay.port)
@@ -238,6 +240,7 @@ def test_silent_partition_is_detected(api, run):
     relay.stop()
 
 
+@pytest.mark.slow
 def test_restored_backup_gets_everything_again(api, run):
     backup = api.store.dump()
     program = run()

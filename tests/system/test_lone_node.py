@@ -282,6 +282,7 @@ def test_controller_revisions_are_watched(lone, watch):
     assert gone == {first["metadata"]["name"], second["metadata"]["name"]}
 
 
+@pytest.mark.slow
 def test_usage_is_watched(lone, watch):
     lone.node.launch(specs.pod("measured", specs.container(script=specs.IDLE), metadata={"labels": {"app": "measured"}}))
     events = watch("/apis/metrics.k8s.io/v1beta1/pods?watch=1&labelSelector=app%3Dmeasured")

@@ -121,6 +121,7 @@ def served_certificate(served):
     return found.strip()
 
 
+@pytest.mark.slow
 def test_a_changed_certificate_is_served_and_a_broken_one_is_not(make_node, tmp_path):
     authority = api_certs.Authority(str(tmp_path))
     first, key = authority.server("first")
@@ -234,6 +235,7 @@ def test_the_api_server_issues_the_certificate(api, make_member):
     served.stop()
 
 
+@pytest.mark.slow
 def test_the_issued_certificate_is_renewed_without_a_restart(api, make_member):
     member = make_member(config={"serverTLSBootstrap": True})
     served = node_api.NodeApi(member)

@@ -183,6 +183,7 @@ def fixture_registry(archive, tmp_path):
     registry.stop()
 
 
+@pytest.mark.slow
 def test_the_image_is_kept_and_needs_no_registry(make_node, registry):
     node = make_node(config={"mainstay": {"insecureRegistries": [registry.host]}})
 

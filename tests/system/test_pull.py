@@ -673,6 +673,7 @@ def test_ipv4_is_used_if_ipv6_does_not_connect(puller, serve):
         expect_pulled(puller, puller.run(f"{host}/team/app:latest", insecureRegistries=[host]))
 
 
+@pytest.mark.slow
 def test_a_registry_that_drops_packets_times_out_and_is_reported(puller):
     with BlackHole(socket.AF_INET, "127.0.0.1") as hole:
         host = f"127.0.0.1:{hole.port}"

@@ -162,6 +162,7 @@ def test_there_is_one_request_an_interval(make_reporting, receiver):
     assert all(later - earlier > 4 for earlier, later in zip(times, times[1:])), times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["fail", "cut", "hang"])
 def test_what_a_bad_server_does_not_take_arrives_later(make_reporting, receiver, how):
     receiver.answer = getattr(receiver, how)
@@ -181,6 +182,7 @@ def test_what_a_bad_server_does_not_take_arrives_later(make_reporting, receiver,
     wait(lambda: condition(node)["status"] == "False", "the report has recovered")
 
 
+@pytest.mark.slow
 def test_what_waits_survives_kills_and_the_link_that_is_away(make_reporting, receiver):
     receiver.answer = receiver.fail
     node = make_reporting(receiver)

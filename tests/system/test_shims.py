@@ -103,7 +103,7 @@ def test_shims_whose_directory_was_removed_are_replaced_and_killed(node):
     node.restart()
     for name in ("a", "b"):
         assert node.wait_restarts(name, 1)["restartCount"] == 1
-    assert len(node.shims()) == 2
+    world.wait(lambda: len(node.shims()) == 2, lambda: f"two shims run: {node.shims()}")
 
 
 def test_a_pod_whose_directory_was_removed_gets_a_new_shim(node):

@@ -164,6 +164,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 def test_no_answer_stops_or_starts_a_pod(make_fetching, server):
     """One after the other, between good answers; and once with an agent that starts on each of them."""
     server.serve(pod_text())

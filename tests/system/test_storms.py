@@ -172,6 +172,7 @@ def fixture_make_any_node(archive, make_node):
         node.finish()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_network", [False, True], ids=["node", "own"])
 def test_edits_and_kills_converge_on_the_last_manifest(make_any_node, has_network):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
