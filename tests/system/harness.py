@@ -294,18 +294,20 @@ class Node:
         return wait(lambda: self.find_init(name, container), f"{name}/{container} has a process")
 
     def shim(self, name):
-        """The pid of the pod's shim, by its command line. What it forks to wait for the runtime has the same one."""
+        """The pid of the pod's shim, by its command line."""
         uid = self.pod(name)["metadata"]["uid"]
         found = [pid for pid in self.shims() if any(uid in word for word in world.cmdline(pid))]
-        found = [pid for pid in found if int(world.status(pid, "PPid") or 0) not in found]
         assert len(found) == 1, f"shims of {name}: {found}"
         return found[0]
 
-    def shims(self):
-        """Those that hold pods, or clean up after one. (What prepares the directory of all is a part of the agent's start.)
-        What a shim forks has its command line as well until it executes."""
+    def shim_processes(self):
+        """Shims, their sessions, and what they forked that has not executed yet."""
         words = {pid: world.cmdline(pid) for pid in world.pids() if self.is_ours(pid)}
-        found = {pid for pid, line in words.items() if line and "mainstay-shim" in line[0] and line[1] != "prepare"}
+        return {pid for pid, line in words.items() if line and "mainstay-shim" in line[0] and line[1] != "prepare"}
+
+    def shims(self):
+        """Those that hold pods, or clean up after one. (What prepares the directory of all is a part of the agent's start.)"""
+        found = self.shim_processes()
         return [pid for pid in sorted(found) if int(world.status(pid, "PPid") or 0) not in found]
 
     def is_ours(self, pid):

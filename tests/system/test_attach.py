@@ -59,7 +59,7 @@ class Client:
 
 def sessions(node):
     """A session is a child of its shim that is a shim itself, and, unlike other tasks, blocks SIGCHLD."""
-    shims = set(node.shims())
+    shims = node.shim_processes()
     return [pid for pid in shims if int(world.status(pid, "PPid") or 0) in shims and world.is_alive(pid) and
             int(world.status(pid, "SigBlk") or "0", 16) & 1 << signal.SIGCHLD - 1]
 
