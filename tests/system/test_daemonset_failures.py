@@ -219,13 +219,19 @@ def test_kills_during_surges_never_interrupt_the_service(node):
     assert watcher.gaps == 0, node.said()
 
 
+def wait_good(node):
+    """Until the only DaemonSet's revision is recorded as one to go back to. The file is replaced now and then."""
+    directory = f"{node.state}/daemonsets"
+    wait(lambda: any("good" in (world.read(f"{directory}/{name}") or "") for name in os.listdir(directory)),
+         "it counts as good")
+
+
 def test_kills_do_not_prevent_a_rollback(node):
     chance = seeded()
     deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "4"}}}
     node.drop(locked(node, "1", ALONE, **deadline))
     wait_for(node, "1")
-    wait(lambda: "good" in world.read(f"{node.state}/daemonsets/{os.listdir(f'{node.state}/daemonsets')[0]}"),
-         "it counts as good")
+    wait_good(node)
     node.drop(locked(node, "2", "exit 1", **deadline))
     for _ in range(3):
         pause(chance, 1.5)
@@ -249,8 +255,7 @@ def test_new_agent_gives_a_rollout_time_before_it_rolls_back(node):
     deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "6"}}}
     node.drop(locked(node, "1", ALONE, **deadline))
     wait_for(node, "1")
-    wait(lambda: "good" in world.read(f"{node.state}/daemonsets/{os.listdir(f'{node.state}/daemonsets')[0]}"),
-         "it counts as good")
+    wait_good(node)
     node.drop(locked(node, "2", ALONE, **deadline))
     wait(lambda: "Stopping pod " in node.said(), "the update is under way")
     node.kill9()

@@ -2,6 +2,7 @@
 """An allocation of the agent fails: it continues, or it ends with a message and is started again. The containers still run."""
 
 import http.client
+import json
 
 import failing
 import pytest
@@ -23,8 +24,11 @@ class StarvedNode(failing.FailingNode):
     def get(self, path):
         """A response that ends too early is none."""
         try:
-            return super().get(path)
-        except http.client.HTTPException:
+            status, body = super().get(path)
+            if path == "/pods" and status == 200:
+                json.loads(body)
+            return status, body
+        except (http.client.HTTPException, json.JSONDecodeError):
             return 503, ""
 
 

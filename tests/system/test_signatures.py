@@ -528,8 +528,11 @@ def test_a_pod_of_an_api_server_is_asked_for_like_one_of_a_file(registry, policy
     member = make_member(config={"mainstay": {"insecureRegistries": [registry.host], "signaturePolicyFile": policy.path}})
     member.bind("web", specs.container(image=f"{registry.host}/{NAME}"))
     wait_refused(member, "web", "it is not signed")
-    reported = member.api.get("pods", "default", "web")["status"]["containerStatuses"][0]["state"]["waiting"]
-    assert reported["reason"] in ("ErrImagePull", "ImagePullBackOff") and "SignatureValidationFailed" in reported["message"]
+
+    def reported():
+        return member.api.get("pods", "default", "web")["status"]["containerStatuses"][0]["state"]["waiting"]
+    world.wait(lambda: reported()["reason"] in ("ErrImagePull", "ImagePullBackOff") and
+               "SignatureValidationFailed" in reported()["message"], lambda: f"the server hears why: {reported()}")
     cosign.sign(registry, NAME, key)
     member.wait_reported_phase("web", "Running")
 
