@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that a stack trace or grep shows alone: each type and each static function of agent/ and common/ has one
-that nothing else in the tree has."""
+"""Names that a stack trace or grep shows alone: each type and each function of agent/ and common/ has one that nothing
+else in the tree has, whatever program it is of."""
 
 import os
 import re
@@ -21,10 +21,10 @@ def types(text):
         yield (name and name.group(1)) or match.group(1), match.start()
 
 
-def static_functions(text):
-    lines = text.split("\n")
+def functions(text):
+    """Name and line of each function, static or not; what starts with a macro or an attribute is left out."""
     for name, line, _ in shape.functions(text):
-        if lines[line - 1].startswith("static"):
+        if re.search(r"[a-z]", name) and not name.startswith("__"):
             yield name, line
 
 
@@ -42,10 +42,10 @@ def check(root):
         for name, offset in types(text):
             of_types.setdefault(name, []).append(f"{path}:{tree.line_of(text, offset)}")
         if path.endswith(".c"):
-            for name, line in static_functions(text):
+            for name, line in functions(text):
                 of_functions.setdefault(name, []).append(f"{path}:{line}")
     of_functions.pop("main", None)
-    return find_homonyms(of_types, "type") + find_homonyms(of_functions, "static function")
+    return find_homonyms(of_types, "type") + find_homonyms(of_functions, "function")
 
 
 if __name__ == "__main__":

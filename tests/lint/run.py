@@ -10,13 +10,13 @@ import os
 import sys
 import unittest
 
+import calls
 import layers
 import names
 import pages
 import shape
 import test_lint
 import tools
-import vocabulary
 import words
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -26,9 +26,9 @@ def checks(build, configured, with_analyzer):
     return [
         ("modules include only modules of lower layers", lambda: layers.check(TOP)),
         ("no files of a module include each other in a circle", lambda: layers.check_circles(TOP)),
-        ("no forbidden word is in the tree", lambda: words.check(TOP)),
-        ("the words are those of the field", lambda: vocabulary.check(TOP)),
-        ("types and static functions have names of their own", lambda: names.check(TOP)),
+        ("no forbidden call, path or reminder is in the tree", lambda: calls.check(TOP)),
+        ("the words are those of the field", lambda: words.check(TOP)),
+        ("types and functions have names of their own", lambda: names.check(TOP)),
         ("all code names its licence", lambda: shape.check_licences(TOP)),
         ("headers are guarded", lambda: shape.check_guards(TOP)),
         ("no function and no file is too long", lambda: shape.check_lengths(TOP)),
@@ -47,9 +47,9 @@ def quick_checks(changed):
     return [
         ("modules include only modules of lower layers", lambda: layers.check(TOP)),
         ("no files of a module include each other in a circle", lambda: layers.check_circles(TOP)),
-        ("no forbidden word is in the tree", lambda: words.check(TOP)),
-        ("the words are those of the field", lambda: vocabulary.check(TOP)),
-        ("types and static functions have names of their own", lambda: names.check(TOP)),
+        ("no forbidden call, path or reminder is in the tree", lambda: calls.check(TOP)),
+        ("the words are those of the field", lambda: words.check(TOP)),
+        ("types and functions have names of their own", lambda: names.check(TOP)),
         ("no function and no file is too long", lambda: shape.check_lengths(TOP)),
         ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
         ("what changed is formatted", lambda: tools.check_format(TOP, changed)),

@@ -8,12 +8,12 @@ import tempfile
 import unittest
 import unittest.mock
 
+import calls
 import layers
 import names
 import pages
 import shape
 import tools
-import vocabulary
 import words
 
 LICENCE = "/* " + shape.LICENCE + " */\n"
@@ -99,10 +99,10 @@ class Layers(Lint):
         self.assertEqual(layers.check(self.root), [])
 
 
-class Vocabulary(Lint):
+class Words(Lint):
     def check(self, path, text):
         self.put(path, text)
-        problems = vocabulary.check(self.root)
+        problems = words.check(self.root)
         os.remove(os.path.join(self.root, path))
         return problems
 
@@ -110,6 +110,14 @@ class Vocabulary(Lint):
         self.expect(self.check("common/a.c", "\n/* All wi" + "shes. */\n"), "common/a.c:2:", "desired")
         self.expect(self.check("common/a.c", 'int a = f("the pod goes' + ' on");\n'), "continue")
         self.expect(self.check("README.md", "No" + "body knows\n"), "README.md:1:")
+
+    def test_the_journals_catalog_packaging_and_scripts_are_checked(self):
+        text = "\nThe pod goes" + " on\n"
+        for path in ("systemd/a.catalog", "systemd/a.sysusers", "packaging/a.yaml", "packaging/rpm/post", "manifests/a.yaml"):
+            self.expect(self.check(path, text), f"{path}:2:", "continue")
+        self.expect(self.check("tests/run", "#!/bin/sh" + text), "tests/run:2:")
+        for path in ("tests/unit/a.yaml", "tests/data", "LICENSE"):
+            self.assertEqual(self.check(path, text), [])
 
     def test_text_of_the_kubelet_is_an_exception(self):
         self.assertEqual(self.check("agent/a.c", 'int a = f("kubelet has n' + 'o disk pressure");\n'), [])
@@ -136,13 +144,27 @@ class Names(Lint):
         self.put("common/b.c", "int find_b(void) {\n        return 0;\n}\n")
         self.assertEqual(names.check(self.root), [])
         self.put("agent/b.c", "static void find(void) {\n}\n")
-        self.expect(names.check(self.root), "static function find")
+        self.expect(names.check(self.root), "function find")
+
+    def test_a_static_and_an_extern_function_have_two_names(self):
+        self.put("common/a.c", "static int find(void) {\n        return 0;\n}\n")
+        self.put("agent/b.c", "int find(void) {\n        return 1;\n}\n")
+        self.expect(names.check(self.root), "common/a.c:1:", "function find", "agent/b.c:1")
+
+    def test_programs_share_no_names_but_main(self):
+        for program in ("cli", "shim"):
+            self.put(f"agent/{program}/main.c", "int main(void) {\n        return 0;\n}\n")
+            self.put(f"agent/{program}/a.c", "DEFINE_CLEANUP(Entry *, entry_free)\n\nint a;\n}\n")
+        self.assertEqual(names.check(self.root), [])
+        for program in ("cli", "shim"):
+            self.put(f"agent/{program}/b.c", "int find(void) {\n        return 0;\n}\n")
+        self.expect(names.check(self.root), "function find")
 
 
-class Words(Lint):
+class Calls(Lint):
     def check(self, line):
         self.put("common/a.c", f"int f(void) {{\n        {line}\n}}\n")
-        return words.check(self.root)
+        return calls.check(self.root)
 
     def test_calls_that_are_never_right(self):
         for call in ('system("ls");', 'return popen("ls", "r");', "strcpy(a, b);", "sprintf(a, b);"):
@@ -162,9 +184,9 @@ class Words(Lint):
 
     def test_paths_of_a_machine(self):
         self.put("README.md", "see /" + "root/notes\n")
-        self.expect(words.check(self.root), "README.md:1:", "a path of one machine")
+        self.expect(calls.check(self.root), "README.md:1:", "a path of one machine")
         self.put("README.md", "see /proc/1/root/etc\n")
-        self.assertEqual(words.check(self.root), [])
+        self.assertEqual(calls.check(self.root), [])
 
     def test_reminders(self):
         self.expect(self.check("/* TO" + "DO: more */"), "a reminder")
