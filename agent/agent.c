@@ -192,7 +192,7 @@ static int load_agent_config(Agent *agent, const AgentOptions *options, Error *r
         strv_foreach(warning, warnings)
                 log_warning("%s", *warning);
         if (agent->config.without_effect)
-                log_info("%s: settings of the kubelet without effect here: %s",
+                log_info("Ignoring kubelet settings of %s that do not apply to Mainstay: %s",
                          options->config_path, agent->config.without_effect);
         return agent_paths_choose(&agent->paths, options, &agent->config, reterr);
 }
@@ -393,14 +393,17 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
                                                  .lets_api_user_write = !agent->paths.kubeconfig,
                                                  .userdata = agent },
                             &agent->http_server, reterr);
-        if (r >= 0)
-                r = status_report_new(
-                        &(StatusReportConfig){ agent->event, &agent->config, &agent->paths,
-                                               agent->node.name, agent->pod_manager, agent->events,
-                                               agent_http_handlers.node, agent_on_event,
-                                               agent_report_node_change, agent },
-                        &agent->report);
-        return r < 0 ? r : build_node_shutdown_manager(agent);
+        if (r < 0)
+                return r;
+        r = status_report_new(&(StatusReportConfig){ agent->event, &agent->config, &agent->paths,
+                                                     agent->node.name, agent->pod_manager,
+                                                     agent->events, agent_http_handlers.node,
+                                                     agent_on_event, agent_report_node_change,
+                                                     agent },
+                              &agent->report);
+        if (r < 0)
+                return r;
+        return build_node_shutdown_manager(agent);
 }
 
 static int build_event_loop(Agent *agent) {
@@ -519,8 +522,8 @@ static int start_drain(Agent *agent) {
         r = desired_state_drain(agent->desired);
         if (r < 0)
                 return r;
-        log_info("Version %s drains node '%s', stopping all pods", MAINSTAY_VERSION,
-                 agent->node.name);
+        log_info("Draining node '%s' (version %s): stopping all pods", agent->node.name,
+                 MAINSTAY_VERSION);
         return 0;
 }
 
@@ -557,8 +560,8 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
                                 &agent->node_api_launcher);
         agent_schedule_status_update(agent);
         log_set_message_id(MESSAGE_AGENT_STARTED);
-        log_info("Version %s on node '%s' watches %s", MAINSTAY_VERSION, agent->node.name,
-                 agent->paths.manifest_dir);
+        log_info("Started version %s on node '%s'; watching manifests in %s", MAINSTAY_VERSION,
+                 agent->node.name, agent->paths.manifest_dir);
         return 0;
 }
 

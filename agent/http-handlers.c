@@ -274,5 +274,5 @@ void agent_start_healthz_server(Agent *agent) {
         r = healthz_server_new(agent->event, agent->config.healthz_bind_address,
                                (uint16_t) port->value, &agent->healthz_server, &error);
         if (r < 0)
-                log_error("%s", error_message(&error, r));
+                log_error_message(&error, r);
 }

@@ -23,22 +23,22 @@ static const char help_text[] =
         "\n"
         "  --config FILE         configuration (/etc/mainstay/config.yaml; may be absent)\n"
         "  --manifest-dir DIR    manifests to run (/etc/kubernetes/manifests)\n"
-        "  --state-dir DIR       what outlives a reboot (/var/lib/mainstay)\n"
-        "  --run-dir DIR         what does not (/run/mainstay)\n"
-        "  --log-dir DIR         pods/ and containers/ are made below it (/var/log)\n"
+        "  --state-dir DIR       persistent state (/var/lib/mainstay)\n"
+        "  --run-dir DIR         runtime state and the socket (/run/mainstay)\n"
+        "  --log-dir DIR         pods/ and containers/ are created below it (/var/log)\n"
         "  --node-name NAME      the node's name (the host name)\n"
-        "  --kubeconfig FILE     of an API server to join; pods of files run with and without it\n"
+        "  --kubeconfig FILE     kubeconfig of an API server to join (none)\n"
         "  --bootstrap-kubeconfig FILE\n"
-        "                        to get a certificate with, and a kubeconfig, where there is none\n"
-        "  --cert-dir DIR        of the client certificate that is issued to this node\n"
-        "                        (pki of the state directory)\n"
+        "                        kubeconfig to request the first client certificate with\n"
+        "  --cert-dir DIR        directory of the issued client certificate (pki in the state\n"
+        "                        directory)\n"
         "  --node-ip ADDRESS     the node's address (that of the default route's interface)\n"
-        "  --node-labels LABELS  of the node, as KEY=VALUE,..., besides those of the "
-        "configuration\n"
+        "  --node-labels LABELS  labels of the node, KEY=VALUE,..., in addition to the\n"
+        "                        configuration's\n"
         "  --register-with-taints TAINTS\n"
-        "                        of the node, as KEY=VALUE:EFFECT,..., not those of the "
-        "configuration\n"
-        "  --drain               stop all pods of this node, remove what they left, and end\n"
+        "                        taints of the node, KEY=VALUE:EFFECT,..., instead of the\n"
+        "                        configuration's\n"
+        "  --drain               stop all pods of this node, clean up, and exit\n"
         "  --version             print the version\n"
         "  --help                print this\n"
         "\n"
@@ -145,7 +145,7 @@ static int parse_agent_arguments(int argc, char **argv, AgentOptions *ret) {
                 }
         }
         if (optind < argc) {
-                (void) fprintf(stderr, "mainstayd: takes no argument such as '%s'\n", argv[optind]);
+                (void) fprintf(stderr, "mainstayd: unexpected argument '%s'\n", argv[optind]);
                 return print_usage_hint();
         }
         return -1;
@@ -192,7 +192,7 @@ int main(int argc, char **argv) {
                 return r;
         r = agent_run(&options, &error);
         if (r < 0) {
-                log_error("%s", error_message(&error, r));
+                log_error_message(&error, r);
                 return EXIT_FAILURE;
         }
         return EXIT_SUCCESS;

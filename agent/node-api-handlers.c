@@ -84,9 +84,10 @@ int agent_start_review(void *userdata, HttpReviewKind kind, const char *body, Ht
         spec.on_done = on_review_response;
         spec.userdata = review;
         r = apiserver_start_request(agent->apiserver, &spec, &request, reterr);
-        if (r >= 0)
-                *ret_request = request;
-        return r;
+        if (r < 0)
+                return r;
+        *ret_request = request;
+        return 0;
 }
 
 void agent_cancel_review(void *request) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The entries of an image's /etc/passwd and /etc/group, which strangers wrote. Skipped is what
+/* The entries of an image's /etc/passwd and /etc/group, which are untrusted input. Skipped is what
  * glibc does not take for an entry, what belongs to another database ("+name:…"), and an ID beyond
  * INT32_MAX, which Kubernetes does not allow. */
 

@@ -49,7 +49,7 @@ static int parse_cgroup_number(const char *text, const char *key, uint64_t *ret)
         return end > number ? 0 : -EBADMSG;
 }
 
-static int read_text(const char *file, size_t max_bytes, char **ret) {
+static int read_usage_file(const char *file, size_t max_bytes, char **ret) {
         cleanup_close int fd = open(file, O_RDONLY | O_CLOEXEC);
 
         return fd < 0 ? -errno : read_stream(fd, max_bytes, ret, NULL);
@@ -59,14 +59,14 @@ static int read_cgroup_text(const char *path, const char *controller, const char
                             size_t max_bytes, char **ret) {
         cleanup_free char *name = cgroup_file(path, controller, file);
 
-        return name ? read_text(name, max_bytes, ret) : -ENOMEM;
+        return name ? read_usage_file(name, max_bytes, ret) : -ENOMEM;
 }
 
 /* The kernel lacks that number for the root of version 2. */
 static int read_memory_of_machine(uint64_t *ret) {
         cleanup_free char *text = NULL;
         uint64_t total_kib = 0, free_kib = 0;
-        int r = read_text("/proc/meminfo", FILE_MAX, &text);
+        int r = read_usage_file("/proc/meminfo", FILE_MAX, &text);
 
         if (r < 0)
                 return r;
@@ -100,9 +100,11 @@ static int read_cpu_usage(const char *path, char **ret_text, uint64_t *ret_nsec)
         if (r < 0)
                 return r;
         r = parse_cgroup_number(*ret_text, is_v1 ? "" : "usage_usec ", ret_nsec);
-        if (r >= 0 && !is_v1)
+        if (r < 0)
+                return r;
+        if (!is_v1)
                 *ret_nsec *= 1000;
-        return r;
+        return 0;
 }
 
 /* '*ret_memory' is that of memory_bytes. The caller frees the texts, also after a failure. */

@@ -91,7 +91,7 @@ static void enable_controllers(const char *directory) {
 
 /* Others may pass, whatever our umask: users of a pod's user namespace resolve their cgroup from
  * the top. */
-static int make_group(const char *directory, Error *reterr) {
+static int make_cgroup_directory(const char *directory, Error *reterr) {
         int r = mkdir_parents_at(AT_FDCWD, directory, 0755);
 
         return r < 0 ? error_setf(reterr, -r, "cannot create cgroup %s: %s", directory,
@@ -99,7 +99,7 @@ static int make_group(const char *directory, Error *reterr) {
                      : 0;
 }
 
-static int create_v2(const char *path, Error *reterr) {
+static int create_cgroup_v2(const char *path, Error *reterr) {
         cleanup_free char *directory = NULL;
         int r;
 
@@ -110,13 +110,13 @@ static int create_v2(const char *path, Error *reterr) {
         for (char *slash = strchr(directory + strlen(root_path), '/'); slash;
              slash = strchr(slash + 1, '/')) {
                 *slash = '\0';
-                r = make_group(directory, reterr);
+                r = make_cgroup_directory(directory, reterr);
                 if (r < 0)
                         return r;
                 enable_controllers(directory);
                 *slash = '/';
         }
-        return make_group(directory, reterr);
+        return make_cgroup_directory(directory, reterr);
 }
 
 /* Most nodes lack the hugetlb hierarchy, and cpuacct is usually that of cpu. Each of the others is
@@ -134,7 +134,7 @@ int cgroup_create(const char *path, Error *reterr) {
 
         FAIL_AT("cgroup.create");
         if (cgroup_version() == 2)
-                return create_v2(path, reterr);
+                return create_cgroup_v2(path, reterr);
 
         for (size_t i = 0; i < N_ELEMENTS(controllers); i++) {
                 cleanup_free char *directory = NULL;
@@ -146,7 +146,7 @@ int cgroup_create(const char *path, Error *reterr) {
                         directory = NULL;
                         return -ENOMEM;
                 }
-                r = make_group(directory, reterr);
+                r = make_cgroup_directory(directory, reterr);
                 if (r < 0)
                         return r;
         }

@@ -35,7 +35,7 @@ struct Child {
         char error[ERROR_TAIL_SIZE + 1];
 };
 
-static void append_output(Child *child, const char *data, size_t length) {
+static void append_child_output(Child *child, const char *data, size_t length) {
         char *larger;
 
         length = MIN(length, child->output_max - child->output_length);
@@ -69,7 +69,7 @@ static void pass_child_output_lines(Child *child) {
 }
 
 /* Keeps the end: the last line has the reason. */
-static void append_error(Child *child, const char *data, size_t length) {
+static void append_child_error(Child *child, const char *data, size_t length) {
         size_t excess;
 
         if (length > ERROR_TAIL_SIZE) {
@@ -98,11 +98,11 @@ static bool read_child_pipe(Child *child, int fd) {
                 if (n == 0)
                         return false;
                 if (fd == child->output_fd) {
-                        append_output(child, buffer, (size_t) n);
+                        append_child_output(child, buffer, (size_t) n);
                         if (child->on_line)
                                 pass_child_output_lines(child);
                 } else
-                        append_error(child, buffer, (size_t) n);
+                        append_child_error(child, buffer, (size_t) n);
         }
         return true;
 }

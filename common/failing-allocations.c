@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For mainstayd and for tests. Not for mainstay-image: LeakSanitizer knows what the dynamic linker
- * has allocated by the caller, which it would no longer see. */
+/* For mainstayd and for tests. LeakSanitizer knows by the caller what the dynamic linker has
+ * allocated. So that it sees this caller, the functions must jump to the sanitizer's, as they do
+ * with optimization; otherwise it reads all debug information at each exit. */
 
 #include "common/failpoint.h"
 

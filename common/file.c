@@ -216,6 +216,24 @@ int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data
         return read_stream(fd, max_bytes, ret_data, ret_length);
 }
 
+bool is_file_damage(int r) {
+        return r == -EBADMSG || r == -EFBIG || r == -EINVAL || r == -EISDIR || r == -ELOOP ||
+               r == -ENXIO;
+}
+
+int read_directory_entry(DIR *dir, const struct dirent **ret) {
+        const struct dirent *entry;
+
+        do {
+                errno = 0;
+                entry = readdir(dir);
+                if (!entry)
+                        return -errno;
+        } while (streq(entry->d_name, ".") || streq(entry->d_name, ".."));
+        *ret = entry;
+        return 1;
+}
+
 int write_all(int fd, const void *data, size_t length) {
         const char *p = data;
 

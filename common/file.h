@@ -51,6 +51,11 @@ int open_directory_at(int dir_fd, const char *path, mode_t mode);
 int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data,
                  size_t *ret_length);
 
+/* Whether that error, or -EBADMSG of what parses the file, means that the file is at fault, so that
+ * it may be set aside and done without. All others, such as -ENOMEM, -EMFILE or -EIO, may pass:
+ * they say nothing about what is in the file. */
+bool is_file_damage(int r);
+
 /* Like read_file_at(), for files in /proc and /sys, which are without a size. */
 int read_stream(int fd, size_t max_bytes, char **ret_data, size_t *ret_length);
 
@@ -67,6 +72,10 @@ int write_all(int fd, const void *data, size_t length);
 
 /* Likewise at a position of the file. 0 or -errno. */
 int pwrite_all(int fd, const void *data, size_t length, uint64_t position);
+
+/* The next entry but "." and "..", borrowed until the next one is read. 1; 0 at the end; -errno:
+ * there are more. */
+int read_directory_entry(DIR *dir, const struct dirent **ret);
 
 /* Removes 'path' (absolute, or below 'dir_fd') with its contents. Follows no link in any component,
  * and never leaves the file system of its directory: a mount inside stops it with -EXDEV. A missing

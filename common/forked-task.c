@@ -41,7 +41,9 @@ static int watch_forked_task(sd_event *event, pid_t pid, ForkedTask *forked) {
                 r = child_source_rearm(forked->end);
         if (r < 0) {
                 forked->end = sd_event_source_disable_unref(forked->end);
-                (void) waitpid(pid, NULL, 0);
+                (void) kill(pid, SIGKILL); /* the loop does not wait for its work */
+                while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                        ;
         }
         return r;
 }

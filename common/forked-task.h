@@ -17,7 +17,8 @@ typedef int (*forked_task_run_t)(int fd, const void *work);
  * freed afterwards. */
 typedef void (*forked_task_done_t)(int r, void *userdata);
 
-/* 'work' and 'fd' (or -EBADF) need not outlive the call. SIGCHLD is blocked. 0 or -errno. */
+/* 'work' and 'fd' (or -EBADF) need not outlive the call. SIGCHLD is blocked. 0, or -errno: nothing
+ * runs any longer. */
 int forked_task_start(sd_event *event, forked_task_run_t run, int fd, const void *work,
                       forked_task_done_t done, void *userdata, ForkedTask **ret);
 

@@ -74,9 +74,8 @@ static void arm_fsync_queue(FsyncQueue *sync) {
 
 static void log_fsync_result(FsyncQueue *sync, int r) {
         if (r < 0 && r != sync->last_error)
-                (void) log_error_errno(
-                        r, "Cannot sync files below %s; they may not survive a power cut",
-                        sync->base);
+                log_error("Cannot sync files below %s: %s; they may not survive a power cut",
+                          sync->base, strerror(-r));
         sync->last_error = r;
 }
 

@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/utf8.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <syslog.h>
 
@@ -130,6 +131,28 @@ void log_info(const char *format, ...) {
 
 void log_debug(const char *format, ...) {
         LOG_AT(LOG_DEBUG);
+}
+
+/* Most errors follow a prefix and start in lower case. A name, such as that of a file, stays. */
+static char first_letter_of_message(const char *message) {
+        static const char *const words[] = { "cannot ", "the " };
+
+        for (size_t i = 0; i < N_ELEMENTS(words); i++)
+                if (strncmp(message, words[i], strlen(words[i])) == 0)
+                        return (char) toupper((unsigned char) message[0]);
+        return message[0];
+}
+
+void log_error_message(const Error *error, int r) {
+        const char *message = error_message(error, r);
+
+        log_error("%c%s", first_letter_of_message(message), message + 1);
+}
+
+void log_warning_message(const Error *error, int r) {
+        const char *message = error_message(error, r);
+
+        log_warning("%c%s", first_letter_of_message(message), message + 1);
 }
 
 int log_error_errno(int r, const char *format, ...) {

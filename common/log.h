@@ -5,6 +5,7 @@
  * program's name. Messages start with a capital letter without a period; user strings are in
  * 'ticks'. */
 
+#include "common/error.h"
 #include "common/macros.h"
 
 void log_error(const char *format, ...) printf_like(1, 2);
@@ -56,3 +57,7 @@ void log_set_sink(log_sink_t sink);
 /* Logs "<message>: <strerror>"; returns r, so that a failure is logged and returned in one line. */
 int log_error_errno(int r, const char *format, ...) printf_like(2, 3);
 int log_warning_errno(int r, const char *format, ...) printf_like(2, 3);
+
+/* Logs the message of an error, or strerror(-r), as a line of its own: "cannot …" as "Cannot …". */
+void log_error_message(const Error *error, int r);
+void log_warning_message(const Error *error, int r);

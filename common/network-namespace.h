@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+/* Connections from within another network namespace, and what passed its interfaces. Only for
+ * programs with one thread, because the namespace is entered for an instant. */
+
 #include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Connections from within another network namespace, and what passed its interfaces. Only for
- * programs with one thread, because the namespace is entered for an instant. */
 
 /* Connects to a TCP port of the loopback address of a network namespace, with IPv6, or with IPv4
  * and then, if that is refused at once, IPv6; 'namespace_fd' < 0: the own one. Does not wait: the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Filters of system calls by libseccomp, for processes that parse what strangers send. */
+/* Filters of system calls by libseccomp, for processes that parse untrusted input. */
 
 #include "common/error.h"
 

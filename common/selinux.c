@@ -77,7 +77,7 @@ static bool has_selinux_label(int fd, const char *label) {
         return selinux_label_get(fd, &present) >= 0 && streq(strna(present), label);
 }
 
-static int set_label(int fd, const char *label) {
+static int set_selinux_label(int fd, const char *label) {
         char name[64];
 
         if (has_selinux_label(fd, label))
@@ -88,10 +88,10 @@ static int set_label(int fd, const char *label) {
         return 0;
 }
 
-static int label_below(int dir_fd, const char *label, dev_t device, unsigned depth);
+static int label_tree_below(int dir_fd, const char *label, dev_t device, unsigned depth);
 
-static int label_entry(int dir_fd, const char *name, const char *label, dev_t device,
-                       unsigned depth) {
+static int label_tree_entry(int dir_fd, const char *name, const char *label, dev_t device,
+                            unsigned depth) {
         cleanup_close int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         struct stat st;
         int r = 0;
@@ -103,11 +103,12 @@ static int label_entry(int dir_fd, const char *name, const char *label, dev_t de
         if (st.st_dev != device)
                 return 0;
         if (S_ISDIR(st.st_mode))
-                r = depth < LABEL_DEPTH_MAX ? label_below(fd, label, device, depth + 1) : -ELOOP;
-        return r < 0 ? r : set_label(fd, label);
+                r = depth < LABEL_DEPTH_MAX ? label_tree_below(fd, label, device, depth + 1)
+                                            : -ELOOP;
+        return r < 0 ? r : set_selinux_label(fd, label);
 }
 
-static int label_below(int dir_fd, const char *label, dev_t device, unsigned depth) {
+static int label_tree_below(int dir_fd, const char *label, dev_t device, unsigned depth) {
         int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = 0;
         cleanup_closedir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
         struct dirent *entry;
@@ -121,7 +122,7 @@ static int label_below(int dir_fd, const char *label, dev_t device, unsigned dep
         while ((entry = readdir(dir))) {
                 int r = streq(entry->d_name, ".") || streq(entry->d_name, "..")
                                 ? 0
-                                : label_entry(dir_fd, entry->d_name, label, device, depth);
+                                : label_tree_entry(dir_fd, entry->d_name, label, device, depth);
 
                 if (r < 0 && result >= 0)
                         result = r;
@@ -137,5 +138,5 @@ int selinux_label_tree(const char *path, const char *label) {
                 return -errno;
         if (has_selinux_label(fd, label))
                 return 0;
-        return label_entry(AT_FDCWD, path, label, st.st_dev, 0);
+        return label_tree_entry(AT_FDCWD, path, label, st.st_dev, 0);
 }

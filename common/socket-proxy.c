@@ -181,15 +181,16 @@ int socket_proxy_new(sd_event *event, const struct sockaddr *address, socklen_t 
                 .event = event, .client_fd = -EBADF, .upstream_fd = -EBADF, .bytes_left = max_bytes
         };
         r = listen_for_proxy_client(relay);
-        if (r >= 0)
-                r = relay->error = connect_upstream(relay, address, length);
-        if (r >= 0)
+        if (r < 0)
+                return r;
+        relay->error = connect_upstream(relay, address, length);
+        if (relay->error < 0) /* reported when it is asked for, like later errors */
+                close_proxy_sockets(relay);
+        else
                 r = sd_event_add_io(event, &relay->upstream_source, relay->upstream_fd, EPOLLOUT,
                                     on_proxy_upstream, relay);
-        if (r < 0 && relay->error == 0)
+        if (r < 0)
                 return r;
-        if (r < 0) /* reported when it is asked for, like later errors */
-                close_proxy_sockets(relay);
         *ret = TAKE_PTR(relay);
         return 0;
 }

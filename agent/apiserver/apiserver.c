@@ -147,7 +147,8 @@ static int connect_apiserver(ApiServerSync *api, const Kubeconfig *kubeconfig, E
         log_info("Using the API server %s of %s", kubeconfig->server, api->config.kubeconfig);
         credentials_error = kube_client_state(api->client).credentials_error;
         if (credentials_error)
-                log_warning("Credentials of %s: %s", api->config.kubeconfig, credentials_error);
+                log_warning("Cannot use the credentials of kubeconfig %s: %s",
+                            api->config.kubeconfig, credentials_error);
         schedule_recompute(api); /* from now on the objects of pods are watched */
         api->config.on_state_changed(api->config.userdata);
         return 0;

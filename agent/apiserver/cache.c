@@ -77,10 +77,8 @@ static void arm_cache_timer(ApiServerCache *cache, uint64_t usec) {
 
 static void log_cache_write_result(ApiServerCache *cache, int r) {
         if (r < 0 && r != cache->last_error)
-                (void) log_error_errno(r,
-                                       "Cannot write the cache of API objects in %s, retrying "
-                                       "every %d s",
-                                       cache->directory, CACHE_RETRY_SEC);
+                log_error("Cannot write the cache of API objects in %s: %s; retrying every %ds",
+                          cache->directory, strerror(-r), CACHE_RETRY_SEC);
         else if (r >= 0 && cache->last_error < 0)
                 log_info("Wrote the cache of API objects in %s again", cache->directory);
         cache->last_error = r;
@@ -258,6 +256,7 @@ int apiserver_cache_new(sd_event *event, const char *state_dir, ApiServerCache *
         if (!cache)
                 return -ENOMEM;
         cache->event = event;
+        /* The directory keeps its name, so that an update finds the cache. */
         cache->directory = path_join(state_dir, "cluster");
         r = cache->directory ? sd_event_add_time(event, &cache->write_timer, CLOCK_BOOTTIME, 0, 1,
                                                  on_cache_write_due, cache)

@@ -70,9 +70,9 @@ static void on_certificate_error(const char *error, void *userdata) {
         if (is_changed && error)
                 log_warning("Client certificate of %s: %s", credentials->spec.kubeconfig, error);
         else if (is_changed)
-                log_info("The client certificate of %s is issued and valid again",
+                log_info("The client certificate of kubeconfig %s is valid",
                          credentials->spec.kubeconfig);
-        if (state.expires > 0 && state.expires <= now_realtime_usec() &&
+        if (state.not_after > 0 && state.not_after <= now_realtime_usec() &&
             is_certificate_managed(credentials))
                 start_tls_bootstrap(credentials);
 }
@@ -102,8 +102,8 @@ static int update_certificate_rotation(ApiServerCredentials *credentials) {
         if (r < 0)
                 return r;
         return certificate_manager_set_certificate(credentials->certificate_manager,
-                                                   &credentials->kubeconfig, state.begins,
-                                                   state.expires);
+                                                   &credentials->kubeconfig, state.not_before,
+                                                   state.not_after);
 }
 
 /* ---- the kubeconfig ---- */
@@ -131,7 +131,7 @@ static uint64_t read_certificate_begin(const Kubeconfig *kubeconfig) {
 
         if (kube_tls_config_load(kubeconfig, &tls_config, NULL) < 0)
                 return 0;
-        return tls_config.begins;
+        return tls_config.not_before;
 }
 
 /* The successor of an embedded certificate is used where there is one; a kubeconfig that was
@@ -327,10 +327,9 @@ static int on_apiserver_start_due(sd_event_source *source, uint64_t usec, void *
                                                          .userdata = credentials },
                                  &credentials->kubeconfig_watch);
         if (r < 0)
-                (void) log_error_errno(r,
-                                       "Cannot watch the kubeconfig %s, static pods run "
-                                       "without an API server",
-                                       credentials->spec.kubeconfig);
+                log_error(
+                        "Cannot watch the kubeconfig %s: %s; static pods run without an API server",
+                        credentials->spec.kubeconfig, strerror(-r));
         return 0;
 }
 
@@ -351,10 +350,9 @@ void apiserver_credentials_start(ApiServerCredentials *credentials) {
         if (r >= 0)
                 r = sd_event_source_set_priority(credentials->start_timer, SD_EVENT_PRIORITY_IDLE);
         if (r < 0)
-                (void) log_error_errno(r,
-                                       "Cannot set the timer that reads the kubeconfig %s, "
-                                       "static pods run without an API server",
-                                       credentials->spec.kubeconfig);
+                log_error("Cannot set the timer that reads the kubeconfig %s: %s; static pods run "
+                          "without an API server",
+                          credentials->spec.kubeconfig, strerror(-r));
 }
 
 void apiserver_credentials_start_now(ApiServerCredentials *credentials) {

@@ -70,9 +70,9 @@ int adopted_pod_update(ApiServerPod *pod) {
         if (r < 0)
                 return r;
         if (r == 0) {
-                log_info("Pod '%s' of the API server differs from the adopted pod '%s', which "
-                         "stops before it starts",
-                         pod->key, bound->adopted->metadata.name);
+                log_info("Adopted pod '%s' no longer matches pod '%s' of the API server; it is "
+                         "stopped and replaced by that pod",
+                         bound->adopted->metadata.name, pod->key);
                 local_pod_clear(&pod->local);
         }
         pod_free(bound->adopted);

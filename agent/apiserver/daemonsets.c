@@ -210,9 +210,9 @@ static void watch_daemonsets(ApiServerDaemonSets *sets) {
                                                          .userdata = sets },
                                    &sets->reflector);
         if (r < 0)
-                (void) log_error_errno(r,
-                                       "Cannot watch the DaemonSets of the API server, evaluating "
-                                       "the known ones");
+                log_error("Cannot watch the DaemonSets of the API server: %s; evaluating the known "
+                          "ones",
+                          strerror(-r));
 }
 
 /* ---- placement ---- */
@@ -220,10 +220,9 @@ static void watch_daemonsets(ApiServerDaemonSets *sets) {
 static void set_daemonset_placement(ApiServerDaemonSets *sets, bool is_placed_here) {
         if (sets->is_placement_known && sets->is_placed_here == is_placed_here)
                 return;
-        log_info(is_placed_here ? "No controller manager places DaemonSets, this node evaluates "
-                                  "those of the API server"
-                                : "The controller manager places DaemonSets, this node does not "
-                                  "evaluate them");
+        log_info(is_placed_here ? "This node places the DaemonSets of the API server: no "
+                                  "controller manager renews its Lease"
+                                : "The controller manager places the DaemonSets of the API server");
         sets->is_placement_known = true;
         sets->is_placed_here = is_placed_here;
         if (is_placed_here)
@@ -437,8 +436,8 @@ static void retire_if_outdated(ApiServerDaemonSets *sets, const DaemonSet *set, 
                 n = asprintf(&why, "DaemonSet %s/%s no longer selects this node: %s",
                              set->metadata.namespace, set->metadata.name, strna(decision.why));
         else if (has_old_template(set, pod, sets->spec.node_name))
-                n = asprintf(&why, "DaemonSet %s/%s has another template", set->metadata.namespace,
-                             set->metadata.name);
+                n = asprintf(&why, "the template of DaemonSet %s/%s has changed",
+                             set->metadata.namespace, set->metadata.name);
         if (n < 0)
                 why = NULL;
         if (why)

@@ -59,7 +59,7 @@ int local_pod_set_instance(LocalPod *local, const Pod *pod, const char *reported
         return 0;
 }
 
-static PodStatus *compute_pod_status(const char *uid, PodManager *pod_manager) {
+static PodStatus *new_local_pod_status(const char *uid, PodManager *pod_manager) {
         PodStatus *status = calloc(1, sizeof(*status));
         const Pod *pod;
 
@@ -70,7 +70,7 @@ static PodStatus *compute_pod_status(const char *uid, PodManager *pod_manager) {
 
 const PodStatus *local_pod_status(LocalPod *local, PodManager *pod_manager) {
         if (local->uid && !local->status)
-                local->status = compute_pod_status(local->uid, pod_manager);
+                local->status = new_local_pod_status(local->uid, pod_manager);
         return local->status;
 }
 
@@ -78,7 +78,7 @@ void local_pod_finish(LocalPod *local, const Pod *pod, const char *reported_uid,
                       PodManager *pod_manager) {
         clear_final_status(local);
         local->final_uid = strdup(reported_uid);
-        local->final_status = compute_pod_status(pod->metadata.uid, pod_manager);
+        local->final_status = new_local_pod_status(pod->metadata.uid, pod_manager);
         if (local->final_status && pod_copy(pod, &local->final_pod) < 0)
                 local->final_status = pod_status_free(local->final_status);
         local->is_api_pod = pod_is_of_api(pod);

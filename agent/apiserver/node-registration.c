@@ -20,9 +20,9 @@ struct NodeRegistration {
         bool is_shutting_down;
 };
 
-/* The first reason is the kubelet's. The scheduler does not place pods on a node that is not Ready.
- */
-static const char *node_not_ready_reason(const NodeRegistration *node) {
+/* Why the condition Ready of the Node is False, or NULL. The first reason is the kubelet's. The
+ * scheduler does not place pods on a node that is not Ready. */
+static const char *find_node_not_ready_reason(const NodeRegistration *node) {
         if (node->is_shutting_down)
                 return "node is shutting down";
         return node->is_synced ? NULL : "pods of an earlier agent are still being taken over";
@@ -34,7 +34,7 @@ static int get_local_node(const NodeLabelsTaints **ret_local, NodeStatus *ret_st
         cleanup_free char *refused = connection_status_print_refused(node->spec.connection);
 
         *ret_local = node->spec.inputs.local;
-        return collect_node_status(&node->spec.inputs, node_not_ready_reason(node), refused,
+        return collect_node_status(&node->spec.inputs, find_node_not_ready_reason(node), refused,
                                    ret_status);
 }
 
@@ -88,8 +88,8 @@ static void on_node_lease_error(const char *error, unsigned status, void *userda
 static void on_server_history_lost(void *userdata) {
         NodeRegistration *node = userdata;
 
-        log_warning("The API server has an older history than before (was a backup restored?); "
-                    "listing all objects again");
+        log_warning("The resourceVersion of the API server went back (backup restored?); listing "
+                    "all objects again");
         node_status_updater_resync(node->updater);
         node->spec.on_history_lost(node->spec.userdata);
 }

@@ -131,10 +131,10 @@ static int fill_node_status(const NodeStatusInputs *inputs, const char *not_read
                 status->port = inputs->node_api_port;
         status->has_user_namespaces = access("/proc/self/ns/user", F_OK) == 0;
         status->pressure = *inputs->conditions;
-        status->last_error = not_ready_reason ? strdup(not_ready_reason) : NULL;
+        status->not_ready_reason = not_ready_reason ? strdup(not_ready_reason) : NULL;
         status->refused = refused ? strdup(refused) : NULL;
         status->hostname = strdup(inputs->hostname);
-        if (!status->hostname || (not_ready_reason && !status->last_error))
+        if (!status->hostname || (not_ready_reason && !status->not_ready_reason))
                 return -ENOMEM;
         if (inputs->address && strv_append(&status->addresses, inputs->address) < 0)
                 return -ENOMEM;

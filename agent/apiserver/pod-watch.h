@@ -2,8 +2,8 @@
 #pragma once
 
 /* Watches the pods that the API server has bound to this node, and the mirror pods that it has.
- * Only a complete list shows that a pod is gone; a list that lacks many of the bound pods is asked
- * for once more before it is believed. */
+ * Only a complete list shows that a pod is gone; a list that lacks many of the bound pods is
+ * requested once more before it is accepted. */
 
 #include "agent/apiserver/connection-status.h"
 #include "agent/apiserver/pod-table.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Desired API pods and reported local pods. */
+/* The pods that the API server has bound to this node, as desired pods; and this node's pods,
+ * marked for the status writer. */
 
 #include "agent/apiserver/pods.h"
 
 #include "agent/apiserver/daemonset-pod-adoption.h"
+#include "agent/apiserver/pod-status-writer.h"
 #include "agent/apiserver/pod-watch.h"
-#include "agent/apiserver/pod-writer.h"
 #include "agent/apiserver/terminated-pods.h"
 #include "agent/model/json.h"
 #include "agent/model/pod-adoption.h"
@@ -211,7 +212,7 @@ static int find_adoptable_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPod
         if (!search->adopted)
                 return search->is_blocked ? keep_blocking_pods(pods, &pod->bound, search, desired)
                                           : 1;
-        log_info("Pod '%s' of the API server runs already as '%s', which it adopts", pod->key,
+        log_info("Pod '%s' of the API server adopts running pod '%s'", pod->key,
                  search->adopted->metadata.name);
         pod->bound.adopted = search->adopted;
         pod->bound.is_adopted_current = true;
@@ -248,8 +249,9 @@ static int add_desired_apiserver_pod(ApiServerPods *pods, ApiServerPod *pod, Des
         if (desired_pods_find(desired, metadata->namespace, metadata->name))
                 return pod->bound.rejection || !pod->remote.exists
                                ? 0
-                               : bound_pod_reject(&pod->bound,
-                                                  "a file of this node has a pod of that name");
+                               : bound_pod_reject(
+                                         &pod->bound,
+                                         "a manifest of this node defines a pod of that name");
         r = resolve_desired_pod(pods, pod, desired, &resolved);
         if (r <= 0)
                 return r;
@@ -302,7 +304,7 @@ void apiserver_pods_retire_controlled(ApiServerPods *pods, const char *uid, cons
 
         if (!pod || pod->bound.is_outdated || remote_pod_is_deleting(&pod->remote))
                 return;
-        log_info("Pod '%s' of the API server is deleted: %s", pod->key, why);
+        log_info("Deleting pod '%s' at the API server: %s", pod->key, why);
         pod->bound.is_outdated = true;
         pod_status_writer_mark(pods->writer, pod);
 }
@@ -335,11 +337,11 @@ static char *explain_apiserver_pod_stop(const ApiServerPods *pods, const Pod *lo
                 return pod_watch_is_synced(pods->watch) ? strdup("the API server deleted it")
                                                         : NULL;
         if (streq_ptr(pod->local.final_uid, local_pod->metadata.uid))
-                return strdup("it has terminated, as was cached for the API server");
+                return strdup("it has terminated (its final status is cached)");
         if (!pod->bound.desired)
                 return strdup("the API server deleted it");
         if (remote_pod_has_terminated(&pod->remote) && !pod->local.uid)
-                return strdup("the API server has it as terminated");
+                return strdup("the API server reports it as terminated");
         return remote_pod_is_deleting(&pod->remote) ? strdup("the API server deleted it")
                                                     : format_replaced_by(pod);
 }

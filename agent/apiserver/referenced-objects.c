@@ -12,6 +12,7 @@
 #include "agent/model/references.h"
 #include "common/cleanup.h"
 #include "common/dump.h"
+#include "common/file.h"
 #include "common/log.h"
 
 enum {
@@ -101,7 +102,8 @@ static void load_cached_object(ReferencedObject *object) {
                 log_error("Cannot use the cached object %s: %s; pods that need it wait for the API "
                           "server",
                           object->key, error_message(&error, r));
-                apiserver_cache_set_aside(cache, objects_directory, object->key);
+                if (json ? r != -ENOMEM : is_file_damage(r))
+                        apiserver_cache_set_aside(cache, objects_directory, object->key);
                 return;
         }
         object->object = data;

@@ -221,8 +221,9 @@ static void arm_token_timer(ServiceAccountTokens *tokens) {
         if (r >= 0)
                 r = sd_event_source_set_enabled(tokens->refresh_timer, SD_EVENT_ONESHOT);
         if (r < 0)
-                (void) log_error_errno(r, "Cannot set the timer that refreshes service account "
-                                          "tokens; they are refreshed when a volume needs them");
+                log_error("Cannot set the timer that refreshes service account tokens: %s; they "
+                          "are refreshed when a volume needs them",
+                          strerror(-r));
 }
 
 int service_account_tokens_find(ServiceAccountTokens *tokens, const Pod *pod,

@@ -131,9 +131,9 @@ static int insert_service_at(ApiServerServices *services, size_t i) {
 
         if (n >= SERVICES_MAX) {
                 if (!services->is_full)
-                        log_warning("The API server has more than %d services; containers get no "
-                                    "variables of the others",
-                                    SERVICES_MAX);
+                        log_warning("The API server has more than %d services; containers get "
+                                    "environment variables of only %d of them",
+                                    SERVICES_MAX, SERVICES_MAX);
                 services->is_full = true;
                 return -E2BIG;
         }
@@ -222,7 +222,9 @@ static void schedule_service_store(ApiServerServices *services) {
                 r = sd_event_source_set_time_relative(services->store_timer,
                                                       SERVICES_STORE_DELAY_USEC);
         if (r >= 0)
-                (void) sd_event_source_set_enabled(services->store_timer, SD_EVENT_ONESHOT);
+                r = sd_event_source_set_enabled(services->store_timer, SD_EVENT_ONESHOT);
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot arm the timer that stores the services");
 }
 
 static void load_cached_services(ApiServerServices *services) {

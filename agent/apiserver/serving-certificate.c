@@ -19,7 +19,7 @@ struct ServingCertificate {
         Kubeconfig kubeconfig;       /* in use */
         CertificateManager *manager; /* NULL: there is no kubeconfig yet */
         char *pair;
-        uint64_t begins, expires; /* realtime; 0: a new one is needed */
+        uint64_t not_before, not_after; /* realtime; 0: a new one is needed */
 };
 
 /* A pair that cannot be used is as none: the last one stays in use, and another one is requested.
@@ -27,36 +27,36 @@ struct ServingCertificate {
 static void read_serving_pair(ServingCertificate *serving) {
         cleanup_error Error error = ERROR_NULL;
         char *pair = NULL;
-        uint64_t begins = 0, expires = 0;
+        uint64_t not_before = 0, not_after = 0;
         size_t length;
         int r = read_file_at(AT_FDCWD, serving->path, TLS_FILE_MAX, &pair, &length);
 
         if (r >= 0)
-                r = kube_pair_check(pair, &begins, &expires, &error);
+                r = kube_pair_check(pair, &not_before, &not_after, &error);
         if (r < 0) {
                 if (r != -ENOENT)
-                        log_warning("The serving certificate in %s cannot be used: %s",
-                                    serving->path, error_message(&error, r));
-                serving->begins = serving->expires = 0;
+                        log_warning("Cannot use the serving certificate %s: %s", serving->path,
+                                    error_message(&error, r));
+                serving->not_before = serving->not_after = 0;
                 secret_free(pair);
                 return;
         }
         secret_free(serving->pair);
         serving->pair = pair;
         if (!kube_pair_is_for(pair, serving->server.names, serving->server.addresses))
-                begins = expires = 0;
-        serving->begins = begins;
-        serving->expires = expires;
+                not_before = not_after = 0;
+        serving->not_before = not_before;
+        serving->not_after = not_after;
 }
 
 static int pass_on_certificate(ServingCertificate *serving) {
         return certificate_manager_set_certificate(serving->manager, &serving->kubeconfig,
-                                                   serving->begins, serving->expires);
+                                                   serving->not_before, serving->not_after);
 }
 
 static void on_serving_error(const char *error, void *userdata) {
         if (error)
-                log_warning("The serving certificate of this node: %s", error);
+                log_warning("Serving certificate: %s", error);
 }
 
 static void on_serving_renewed(void *userdata) {

@@ -106,7 +106,7 @@ static int prepare_pod_cgroup(const BundleConfig *config, const Pod *pod, const 
 
 /* fsGroup, as the kubelet applies it: the group may write, and new files inherit the group. An
  * emptyDir starts empty, so only its top directory changes. */
-static int set_volume_group(const char *path, const OptionalInt *fs_group) {
+static int set_empty_dir_fs_group(const char *path, const OptionalInt *fs_group) {
         if (!fs_group->is_set)
                 return chmod(path, 0777);
         if (chown(path, (uid_t) -1, (gid_t) fs_group->value) < 0)
@@ -129,7 +129,7 @@ static int make_empty_dir(const char *path, const OptionalInt *fs_group, Error *
         r = make_bundle_directory(unfinished, 0711, reterr);
         if (r < 0)
                 return r;
-        if (set_volume_group(unfinished, fs_group) < 0 || rename(unfinished, path) < 0)
+        if (set_empty_dir_fs_group(unfinished, fs_group) < 0 || rename(unfinished, path) < 0)
                 return error_setf(reterr, errno, "cannot make %s writable for all users: %s", path,
                                   strerror(errno));
         return 0;
@@ -201,10 +201,12 @@ static int write_pod_file(const BundleConfig *config, const Pod *pod, const char
         unsigned first_id = 0;
         int r = text ? make_bundle_directory(etc_dir, 0711, reterr) : -ENOMEM;
 
-        if (r >= 0)
-                r = write_bundle_file(etc_dir, name, text, 0644, reterr);
-        if (r >= 0)
-                r = link_pod_file(config, pod->metadata.uid, name, etc_dir, reterr);
+        if (r < 0)
+                return r;
+        r = write_bundle_file(etc_dir, name, text, 0644, reterr);
+        if (r < 0)
+                return r;
+        r = link_pod_file(config, pod->metadata.uid, name, etc_dir, reterr);
         if (r < 0)
                 return r;
         r = userns_load_ids(config, pod, &first_id);
@@ -342,8 +344,9 @@ int bundle_prepare_volumes(const BundleConfig *config, const Pod *pod, Error *re
         cleanup_free char *fstab = NULL;
         int r = run_dir ? check_pod_volumes(config, pod, reterr) : -ENOMEM;
 
-        if (r >= 0)
-                r = prepare_pod_volumes(config, pod, reterr);
+        if (r < 0)
+                return r;
+        r = prepare_pod_volumes(config, pod, reterr);
         if (r < 0)
                 return r;
         fstab = pod_fstab(config, pod);
@@ -365,25 +368,26 @@ int bundle_attempt_paths(const BundleConfig *config, const Pod *pod, const char 
         cleanup_free char *log_dir = pod_log_dir(config, pod);
         cleanup_free char *state_dir = container_state_dir(config, uid, container, attempt);
         cleanup_free char *cgroup = cgroup_of_pod(config, pod_qos_class(&pod->spec), uid);
-        Bundle bundle = { 0 };
-        int r = -ENOMEM;
+        cleanup_with(bundle_done) Bundle bundle = { 0 };
+        int r;
 
-        if (log_dir && state_dir && cgroup) {
-                container_id(uid, container, attempt, bundle.id);
-                bundle.directory = container_bundle_dir(config, uid, container, attempt);
-                bundle.events_file = memory_events_file(cgroup, bundle.id);
-                if (asprintf(&bundle.log, "%s/%s/%u.log", log_dir, container, attempt) < 0)
-                        bundle.log = NULL;
-                if (bundle.directory && bundle.events_file && bundle.log)
-                        r = strv_append(&bundle.remains, bundle.directory);
-                if (r >= 0)
-                        r = strv_append(&bundle.remains, state_dir);
-        }
-        if (r < 0) {
-                bundle_done(&bundle);
+        if (!log_dir || !state_dir || !cgroup)
+                return -ENOMEM;
+        container_id(uid, container, attempt, bundle.id);
+        bundle.directory = container_bundle_dir(config, uid, container, attempt);
+        bundle.events_file = memory_events_file(cgroup, bundle.id);
+        if (asprintf(&bundle.log, "%s/%s/%u.log", log_dir, container, attempt) < 0)
+                bundle.log = NULL;
+        if (!bundle.directory || !bundle.events_file || !bundle.log)
+                return -ENOMEM;
+        r = strv_append(&bundle.remains, bundle.directory);
+        if (r < 0)
                 return r;
-        }
+        r = strv_append(&bundle.remains, state_dir);
+        if (r < 0)
+                return r;
         *ret = bundle;
+        bundle = (Bundle){ 0 };
         return 0;
 }
 
@@ -502,7 +506,9 @@ static int write_container_bundle(const RuntimeSpecInput *input, const Bundle *b
                 return r;
         if (input->users)
                 r = make_bundle_traversable(input, bundle->directory, reterr);
-        if (r >= 0 && input->container->target_container_name)
+        if (r < 0)
+                return r;
+        if (input->container->target_container_name)
                 r = make_bundle_file(bundle->directory, "pid-namespace", reterr);
         if (r < 0)
                 return r;
@@ -560,9 +566,11 @@ static int limit_all_pods(const BundleConfig *config, Error *reterr) {
         cleanup_free char *path = cgroup_of_qos_class(config, QOS_GUARANTEED);
         CgroupValue values[CGROUP_VALUES_MAX];
         size_t n = all_pods_cgroup_values(config, cgroup_version(), values);
-        int r = path ? 0 : -ENOMEM;
+        int r = 0;
 
-        if (r >= 0 && n > 0)
+        if (!path)
+                return -ENOMEM;
+        if (n > 0)
                 r = cgroup_create(path, reterr);
         for (size_t i = 0; i < n && r >= 0; i++)
                 r = cgroup_write(path, values[i].controller, values[i].file, values[i].value,

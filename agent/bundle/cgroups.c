@@ -221,7 +221,7 @@ size_t cgroup_slice_properties(const CgroupValue *values, size_t n,
 size_t pod_cgroup_all_values(const BundleConfig *config, const Pod *pod, const char *group,
                              CgroupValue ret[POD_CGROUP_VALUES_MAX]) {
         int version = cgroup_version();
-        size_t n = pod_cgroup_values(&pod->spec, version, config->pids_limit, ret);
+        size_t n = pod_cgroup_values(&pod->spec, version, config->pod_pids_limit, ret);
 
         n += huge_pages_cgroup_values(&pod->spec, version, config->huge_pages, &ret[n]);
         if (cgroup_is_slice(group))

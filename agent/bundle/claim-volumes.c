@@ -137,8 +137,8 @@ static int check_projected_sources(const ProjectedVolumeSource *projected, Error
         return 0;
 }
 
-static int check_mountable(const BundleConfig *config, const Pod *pod, const Volume *volume,
-                           Error *reterr) {
+static int check_volume_is_mountable(const BundleConfig *config, const Pod *pod,
+                                     const Volume *volume, Error *reterr) {
         const char *kind = volume_unmountable_kind(volume);
         HostPathVolumeSource source;
 
@@ -174,7 +174,7 @@ int check_pod_volumes(const BundleConfig *config, const Pod *pod, Error *reterr)
 
         for (size_t i = 0; i < pod->spec.volumes.n; i++) {
                 const Volume *volume = &pod->spec.volumes.items[i];
-                int r = check_mountable(config, pod, volume, reterr);
+                int r = check_volume_is_mountable(config, pod, volume, reterr);
 
                 if (r < 0)
                         return error_prefixf(reterr, r,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Volumes that only pods of an API server have: claims, which are resolved to a directory of this
- * node, and the kinds that it cannot mount. */
+/* Volumes that only pods of an API server have: persistentVolumeClaim (claimName), which is
+ * resolved to a directory of this node, and the kinds that it cannot mount. */
 
 #include "agent/bundle/config.h"
 

@@ -42,7 +42,7 @@ typedef struct BundleConfig {
         int64_t storage_capacity;   /* bytes of the filesystem that pods write to */
         int64_t cpu_capacity_milli; /* of the node */
         NodeResources allocatable;  /* for limits of the downward API that are unset */
-        int64_t pids_limit;         /* of a pod; < 0: none */
+        int64_t pod_pids_limit;     /* of a pod; < 0: none */
         NodeReservation reserved;   /* what all pods together cannot have; zero: nothing */
         int oom_score_adj_min;      /* the lowest value that the agent may set */
         const char *host_ip;        /* NULL: unknown */
@@ -56,7 +56,7 @@ typedef struct BundleConfig {
         ServiceLookup services;        /* add_variables is NULL where there is no API server */
         TokenLookup tokens;            /* find is NULL where there is no API server */
         const SeccompProfile *seccomp; /* for RuntimeDefault; NULL: the built-in profile */
-        char *const *allowed_sysctls;  /* besides the safe sysctls: names, and prefixes with '*' */
+        char *const *allowed_unsafe_sysctls; /* names, and prefixes with '*' */
         uint64_t missing_capabilities; /* capabilities that the agent itself lacks, as a mask */
         unsigned huge_pages;           /* sizes that can be limited; see huge-pages.h */
         bool has_x32;                  /* the kernel runs programs of the x32 ABI */

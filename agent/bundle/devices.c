@@ -20,7 +20,7 @@ static const char *const skipped[] = {
         ".", "..", "pts", "shm", "fd", "mqueue", "console", ".lxc", ".lxd-mounts", ".udev",
 };
 
-static bool is_skipped(const char *name) {
+static bool is_device_skipped(const char *name) {
         for (size_t i = 0; i < N_ELEMENTS(skipped); i++)
                 if (streq(skipped[i], name))
                         return true;
@@ -45,7 +45,7 @@ static void add_device_directory(json_t *devices, const char *path, unsigned dep
                 cleanup_free char *child = NULL;
                 struct stat st;
 
-                if (is_skipped(entry->d_name) ||
+                if (is_device_skipped(entry->d_name) ||
                     fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                         continue;
                 if (asprintf(&child, "%s/%s", path, entry->d_name) < 0) {

@@ -96,7 +96,7 @@ char *downward_api_field_value(const BundleConfig *config, const Pod *pod, const
         return map_subscript_value(&metadata->annotations, path + strlen(annotations));
 }
 
-static int64_t divide_up(int64_t value, int64_t divisor) {
+static int64_t divide_up_by_divisor(int64_t value, int64_t divisor) {
         return value / divisor + (value % divisor > 0);
 }
 
@@ -138,5 +138,5 @@ char *downward_api_resource_value(const BundleConfig *config, const Pod *pod,
                 value = limit_of_pod_or_node(config, pod, type);
         if (divisor == 0)
                 divisor = type == RESOURCE_CPU ? 1000 : 1;
-        return asprintf(&text, "%" PRId64, divide_up(value, divisor)) < 0 ? NULL : text;
+        return asprintf(&text, "%" PRId64, divide_up_by_divisor(value, divisor)) < 0 ? NULL : text;
 }

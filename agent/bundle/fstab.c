@@ -101,8 +101,8 @@ static void put_huge_pages_mount(FILE *out, const PodSpec *spec, const Volume *v
 }
 
 /* fsGroup of what other pods have written. */
-static void put_volume_group(FILE *out, const PodSecurityContext *context, const Volume *volume,
-                             const char *path) {
+static void put_fs_group_line(FILE *out, const PodSecurityContext *context, const Volume *volume,
+                              const char *path) {
         bool is_once = context->fs_group_change_policy == FS_GROUP_CHANGE_ON_ROOT_MISMATCH;
 
         put_fstab_field(out, path);
@@ -119,7 +119,7 @@ static void put_claim_mount(FILE *out, const BundleConfig *config, const Pod *po
                 return;
         if (pod->spec.security_context.fs_group.is_set &&
             is_local_volume_writable(config, pod, volume))
-                put_volume_group(out, &pod->spec.security_context, volume, source.path);
+                put_fs_group_line(out, &pod->spec.security_context, volume, source.path);
         put_host_path_mount(out, volume, &source, target);
 }
 

@@ -23,7 +23,8 @@ void mount_list_done(MountList *list) {
         *list = (MountList){ 0 };
 }
 
-static const char *mount_options(const Volume *volume, const VolumeMount *mount) {
+/* readOnly, recursiveReadOnly and mountPropagation as options of mount(8). */
+static const char *volume_mount_options(const Volume *volume, const VolumeMount *mount) {
         static const char *const options[N_MOUNT_PROPAGATIONS][3] = {
                 [MOUNT_PROPAGATION_UNSET] = { "rbind,rprivate,rw", "rbind,rprivate,ro",
                                               "rbind,rprivate,rro" },
@@ -103,7 +104,7 @@ static int append_mount(MountList *list, char *destination, char *source, const 
         return destination && source ? 0 : -ENOMEM;
 }
 
-static char *volume_source(const RuntimeSpecInput *input, const Volume *volume) {
+static char *volume_mount_source(const RuntimeSpecInput *input, const Volume *volume) {
         return volume->image ? image_volume_path(input, volume)
                              : volume_path(input->config, input->pod->metadata.uid, volume);
 }
@@ -120,8 +121,8 @@ static int append_volume_mounts(const RuntimeSpecInput *input, MountList *list) 
                 r = append_mount(list, make_absolute_path(mount->mount_path),
                                  is_mounted_in_bundle(input, mount, volume)
                                          ? sub_path_target(input, i)
-                                         : volume_source(input, volume),
-                                 mount_options(volume, mount));
+                                         : volume_mount_source(input, volume),
+                                 volume_mount_options(volume, mount));
                 if (r < 0)
                         return r;
         }
@@ -263,7 +264,7 @@ static int put_sub_path_mount(FILE *out, const RuntimeSpecInput *input, size_t i
         const VolumeMount *mount = &input->container->volume_mounts.items[i];
         const Volume *volume = pod_find_volume(&input->pod->spec, mount->name);
         cleanup_free char *expanded = NULL, *target = sub_path_target(input, i);
-        cleanup_free char *root = volume ? volume_source(input, volume) : NULL;
+        cleanup_free char *root = volume ? volume_mount_source(input, volume) : NULL;
         int r = 0;
 
         if (!root || !target)

@@ -140,7 +140,7 @@ static int resize_pod_cgroup(const BundleConfig *config, const Pod *pod, const c
                              Error *reterr) {
         CgroupValue values[POD_CGROUP_VALUES_MAX];
         int version = cgroup_version();
-        size_t n = pod_cgroup_values(&pod->spec, version, config->pids_limit, values);
+        size_t n = pod_cgroup_values(&pod->spec, version, config->pod_pids_limit, values);
 
         n = cgroup_values_complete(values, n, version);
         n += huge_pages_cgroup_values(&pod->spec, version, config->huge_pages, &values[n]);

@@ -225,7 +225,7 @@ static size_t cpu_quota_values(int64_t quota, bool v2, CgroupValue ret[]) {
         return 2;
 }
 
-size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pids_limit,
+size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pod_pids_limit,
                          CgroupValue ret[CGROUP_VALUES_MAX]) {
         bool v2 = cgroup_version == 2;
         uint64_t shares = cpu_shares(pod_milli_cpu_request(spec));
@@ -242,8 +242,8 @@ size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pids_l
         if (memory > 0)
                 set_cgroup_value(&ret[n++], "memory", v2 ? "memory.max" : "memory.limit_in_bytes",
                                  "%" PRId64, memory);
-        if (pids_limit > 0)
-                set_cgroup_value(&ret[n++], "pids", "pids.max", "%" PRId64, pids_limit);
+        if (pod_pids_limit > 0)
+                set_cgroup_value(&ret[n++], "pids", "pids.max", "%" PRId64, pod_pids_limit);
         return n;
 }
 

@@ -20,7 +20,7 @@ uint64_t cpu_weight_of_group(uint64_t shares);
  */
 uint64_t cpu_weight_of_container(uint64_t shares);
 
-/* CFS quota in microseconds per period of 100 ms, at least 1000; 0: no limit. */
+/* CFS quota (cpuCFSQuota) in microseconds per period of 100 ms, at least 1000; 0: no limit. */
 int64_t cpu_quota_usec(int64_t milli_cpu);
 enum {
         CPU_PERIOD_USEC = 100000
@@ -53,7 +53,7 @@ enum {
 
 /* The values of the pod's cgroup: CPU shares; quota and memory limit where the pod or every
  * container has one; and the limit of processes. Returns their number. */
-size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pids_limit,
+size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pod_pids_limit,
                          CgroupValue ret[CGROUP_VALUES_MAX]);
 
 /* The CPU, memory and swap values of a container's cgroup, as the runtime wrote them: cpu.weight,

@@ -190,8 +190,8 @@ static char *target_pid_namespace(const RuntimeSpecInput *input) {
         return bundle ? path_join(bundle, "pid-namespace") : NULL;
 }
 
-/* The container's own namespace; its target's; the pod's, which the shim holds; or the node's,
- * which is expressed by leaving it out. */
+/* shareProcessNamespace, targetContainerName, hostPID: the container's own namespace; its target's;
+ * the pod's, which the shim holds; or the node's, which is expressed by leaving it out. */
 static void add_pid_namespace(const RuntimeSpecInput *input, json_t *list) {
         const PodSpec *spec = &input->pod->spec;
         bool has_target = input->container->target_container_name;
@@ -206,8 +206,9 @@ static void add_pid_namespace(const RuntimeSpecInput *input, json_t *list) {
                 json_array_append_new(list, json_pack("{s:s}", "type", "pid"));
 }
 
-/* A namespace that is not listed is inherited from the runtime: the node's. */
-static json_t *namespaces(const RuntimeSpecInput *input) {
+/* hostNetwork, hostUsers: a namespace that is not listed is inherited from the runtime: the node's.
+ * With hostIPC the sandbox's is the node's. */
+static json_t *namespaces_section(const RuntimeSpecInput *input) {
         json_t *list = json_pack("[{s:s}]", "type", "mount");
 
         if (input->users)
@@ -245,6 +246,7 @@ static void add_memory_limits(json_t *result, const RuntimeSpecInput *input) {
                             json_string(swap));
 }
 
+/* memory.oom.group: an OOM kill ends the whole container, as with singleProcessOOMKill: false. */
 static json_t *make_resources_section(const RuntimeSpecInput *input,
                                       const ContainerSecurity *security) {
         const PodSpec *spec = &input->pod->spec;
@@ -283,6 +285,7 @@ static json_t *make_resources_section(const RuntimeSpecInput *input,
         return result;
 }
 
+/* Includes procMount: with Unmasked, nothing of /proc is masked. */
 static json_t *linux_section(const RuntimeSpecInput *input, const ContainerSecurity *security) {
         cleanup_free char *group =
                 input->pod_group
@@ -290,9 +293,9 @@ static json_t *linux_section(const RuntimeSpecInput *input, const ContainerSecur
                         : cgroup_of_new_pod(input->config, pod_qos_class(&input->pod->spec),
                                             input->pod->metadata.uid);
         cleanup_free char *cgroup = group ? cgroups_path_for_runtime(group, input->id) : NULL;
-        json_t *section =
-                json_pack("{s:s, s:o, s:o}", "cgroupsPath", cgroup, "namespaces", namespaces(input),
-                          "resources", make_resources_section(input, security));
+        json_t *section = json_pack("{s:s, s:o, s:o}", "cgroupsPath", cgroup, "namespaces",
+                                    namespaces_section(input), "resources",
+                                    make_resources_section(input, security));
 
         const char *propagation = rootfs_propagation(input->container);
 
@@ -353,7 +356,7 @@ static void add_scope_limits(json_t *annotations, const RuntimeSpecInput *input)
 
 /* The annotations by which tools that read a runtime's state recognize the containers of a kubelet.
  */
-static json_t *annotations(const RuntimeSpecInput *input) {
+static json_t *annotations_section(const RuntimeSpecInput *input) {
         const ObjectMeta *metadata = &input->pod->metadata;
         char attempt[16];
         json_t *result;
@@ -383,11 +386,11 @@ int make_runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) 
         r = make_process_section(input, &security, &process_section, reterr);
         if (r < 0)
                 return r;
-        document = json_pack("{s:s, s:o, s:{s:s, s:b}, s:o, s:o, s:o}", "ociVersion", "1.0.2",
-                             "process", process_section, "root", "path", "rootfs", "readonly",
-                             security.has_read_only_root, "mounts",
-                             mounts_section(input, &security), "linux",
-                             linux_section(input, &security), "annotations", annotations(input));
+        document = json_pack(
+                "{s:s, s:o, s:{s:s, s:b}, s:o, s:o, s:o}", "ociVersion", "1.0.2", "process",
+                process_section, "root", "path", "rootfs", "readonly", security.has_read_only_root,
+                "mounts", mounts_section(input, &security), "linux",
+                linux_section(input, &security), "annotations", annotations_section(input));
         text = document ? json_to_text(document, JSON_COMPACT) : NULL;
         json_decref(document);
         if (json_failed_allocations() != failures) { /* a limit or a filter would be missing */

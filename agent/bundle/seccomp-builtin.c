@@ -219,7 +219,7 @@ static void append_denied(json_t *rules) {
         }
 }
 
-json_t *seccomp_builtin(void) {
+json_t *seccomp_builtin_profile_json(void) {
         json_t *rules = json_array();
 
         for (size_t i = 0; i < N_ELEMENTS(allowed); i++)

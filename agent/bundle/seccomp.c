@@ -68,7 +68,7 @@ static int profile_new_consume(json_t *root, SeccompProfile **ret) {
 
 int seccomp_profile_builtin(SeccompProfile **ret) {
         unsigned failures = json_failed_allocations();
-        json_t *root = seccomp_builtin();
+        json_t *root = seccomp_builtin_profile_json();
 
         if (json_failed_allocations() == failures)
                 return profile_new_consume(root, ret);
@@ -133,7 +133,7 @@ static bool kernel_is_at_least(const char *version) {
                (*minor ? strtol(minor + 1, NULL, 10) : 0);
 }
 
-static bool is_included(const json_t *conditions, uint64_t capabilities) {
+static bool is_seccomp_rule_included(const json_t *conditions, uint64_t capabilities) {
         const json_t *arches = json_object_get(conditions, "arches");
         const char *kernel = json_string_value(json_object_get(conditions, "minKernel"));
         json_t *name;
@@ -147,7 +147,7 @@ static bool is_included(const json_t *conditions, uint64_t capabilities) {
         return !kernel || kernel_is_at_least(kernel);
 }
 
-static bool is_excluded(const json_t *conditions, uint64_t capabilities) {
+static bool is_seccomp_rule_excluded(const json_t *conditions, uint64_t capabilities) {
         const char *kernel = json_string_value(json_object_get(conditions, "minKernel"));
         json_t *name;
         size_t i;
@@ -161,7 +161,7 @@ static bool is_excluded(const json_t *conditions, uint64_t capabilities) {
 }
 
 /* The members of a rule that the runtime specification has, too. */
-static json_t *resolve_rule(const json_t *rule) {
+static json_t *resolve_seccomp_rule(const json_t *rule) {
         static const char *const keys[] = { "names", "action", "args", "errnoRet" };
         json_t *result = json_object();
 
@@ -179,14 +179,14 @@ static json_t *resolve_rule(const json_t *rule) {
         return result;
 }
 
-static json_t *resolve_rules(const json_t *rules, uint64_t capabilities) {
+static json_t *resolve_seccomp_rules(const json_t *rules, uint64_t capabilities) {
         json_t *result = json_array(), *rule;
         size_t i;
 
         json_array_foreach(rules, i, rule)
-                if (is_included(json_object_get(rule, "includes"), capabilities) &&
-                    !is_excluded(json_object_get(rule, "excludes"), capabilities))
-                        json_array_append_new(result, resolve_rule(rule));
+                if (is_seccomp_rule_included(json_object_get(rule, "includes"), capabilities) &&
+                    !is_seccomp_rule_excluded(json_object_get(rule, "excludes"), capabilities))
+                        json_array_append_new(result, resolve_seccomp_rule(rule));
         return result;
 }
 
@@ -229,9 +229,9 @@ json_t *seccomp_profile_resolve(const SeccompProfile *profile, uint64_t capabili
         }
         if (architectures)
                 json_object_set_new(result, "architectures", architectures);
-        if (json_object_set_new(
-                    result, "syscalls",
-                    resolve_rules(json_object_get(profile->root, "syscalls"), capabilities)) < 0) {
+        if (json_object_set_new(result, "syscalls",
+                                resolve_seccomp_rules(json_object_get(profile->root, "syscalls"),
+                                                      capabilities)) < 0) {
                 json_decref(result);
                 return NULL;
         }
@@ -248,6 +248,6 @@ int seccomp_profile_load_default(const char *path, SeccompProfile **ret, Error *
                 return seccomp_profile_load(AT_FDCWD, path, ret, reterr);
         r = seccomp_profile_load(AT_FDCWD, "/usr/share/containers/seccomp.json", ret, &error);
         if (r < 0 && r != -ENOENT)
-                log_warning("%s; using the built-in seccomp profile", error_message(&error, r));
+                log_warning("Using the built-in seccomp profile: %s", error_message(&error, r));
         return r < 0 ? seccomp_profile_builtin(ret) : 0;
 }

@@ -35,4 +35,4 @@ DEFINE_CLEANUP(SeccompProfile *, seccomp_profile_free)
 json_t *seccomp_profile_resolve(const SeccompProfile *profile, uint64_t capabilities, bool x32);
 
 /* The built-in profile, in the same format. NULL: out of memory. */
-json_t *seccomp_builtin(void);
+json_t *seccomp_builtin_profile_json(void);

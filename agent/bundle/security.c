@@ -75,7 +75,7 @@ static int check_non_root(const RuntimeSpecInput *input, const OptionalInt *user
         return refuse_user(input, reterr, "container has runAsNonRoot and image will run as root");
 }
 
-static void add_supplementary_group(json_t *groups, int64_t gid) {
+static void add_supplemental_group(json_t *groups, int64_t gid) {
         json_t *group;
         size_t i;
 
@@ -85,24 +85,27 @@ static void add_supplementary_group(json_t *groups, int64_t gid) {
         json_array_append_new(groups, json_integer(gid));
 }
 
-static json_t *compose_supplementary_groups(const PodSecurityContext *context, gid_t gid,
-                                            const gid_t *of_image, size_t n_of_image) {
+/* supplementalGroups, fsGroup, and by supplementalGroupsPolicy those of the image. */
+static json_t *compose_supplemental_groups(const PodSecurityContext *context, gid_t gid,
+                                           const gid_t *of_image, size_t n_of_image) {
         json_t *groups = json_array();
 
         /* Includes the primary group: a file that denies access to that group must not become
          * accessible by leaving it. */
-        add_supplementary_group(groups, gid);
+        add_supplemental_group(groups, gid);
         for (size_t i = 0; i < n_of_image; i++)
                 if (context->supplemental_groups_policy != GROUPS_POLICY_STRICT)
-                        add_supplementary_group(groups, of_image[i]);
+                        add_supplemental_group(groups, of_image[i]);
         for (size_t i = 0; i < context->supplemental_groups.n; i++)
-                add_supplementary_group(groups, context->supplemental_groups.items[i]);
+                add_supplemental_group(groups, context->supplemental_groups.items[i]);
         if (context->fs_group.is_set)
-                add_supplementary_group(groups, context->fs_group.value);
+                add_supplemental_group(groups, context->fs_group.value);
         return groups;
 }
 
-static int resolve_user(const RuntimeSpecInput *input, ContainerSecurity *security, Error *reterr) {
+/* runAsUser, runAsGroup, runAsNonRoot, else the image's USER. */
+static int resolve_run_as_user(const RuntimeSpecInput *input, ContainerSecurity *security,
+                               Error *reterr) {
         const SecurityContext *own = &input->container->security_context;
         const PodSecurityContext *of_pod = &input->pod->spec.security_context;
         const OptionalInt *user = first_set_int(&own->run_as_user, &of_pod->run_as_user);
@@ -126,7 +129,7 @@ static int resolve_user(const RuntimeSpecInput *input, ContainerSecurity *securi
         }
         if (group->is_set)
                 security->gid = (gid_t) group->value;
-        security->groups = compose_supplementary_groups(of_pod, security->gid, groups, n);
+        security->groups = compose_supplemental_groups(of_pod, security->gid, groups, n);
         return security->groups ? 0 : -ENOMEM;
 }
 
@@ -207,6 +210,8 @@ static int load_localhost_seccomp(const RuntimeSpecInput *input, const char *pat
                      : 0;
 }
 
+/* seccompProfile of the container, else of the pod, else RuntimeDefault, as with seccompDefault:
+ * true. */
 static int resolve_seccomp(const RuntimeSpecInput *input, ContainerSecurity *security,
                            Error *reterr) {
         const SecurityProfile *profile = input->container->security_context.seccomp_profile;
@@ -228,6 +233,7 @@ static int resolve_seccomp(const RuntimeSpecInput *input, ContainerSecurity *sec
         return security->seccomp ? 0 : -ENOMEM;
 }
 
+/* appArmorProfile of the container, else of the pod, else RuntimeDefault. */
 static int resolve_app_armor(const RuntimeSpecInput *input, ContainerSecurity *security,
                              Error *reterr) {
         const SecurityProfile *profile = input->container->security_context.app_armor_profile;
@@ -259,6 +265,7 @@ void container_security_done(ContainerSecurity *security) {
         *security = (ContainerSecurity){ 0 };
 }
 
+/* privileged, allowPrivilegeEscalation, readOnlyRootFilesystem; users, capabilities, profiles. */
 int resolve_container_security(const RuntimeSpecInput *input, ContainerSecurity *ret,
                                Error *reterr) {
         const SecurityContext *context = &input->container->security_context;
@@ -270,7 +277,7 @@ int resolve_container_security(const RuntimeSpecInput *input, ContainerSecurity 
         };
         int r;
 
-        r = resolve_user(input, &security, reterr);
+        r = resolve_run_as_user(input, &security, reterr);
         if (r < 0)
                 return r;
         r = resolve_capabilities(input, &security, reterr);
@@ -289,12 +296,15 @@ int resolve_container_security(const RuntimeSpecInput *input, ContainerSecurity 
 
 /* ---- sysctls ---- */
 
+/* The safe sysctls and those of allowedUnsafeSysctls; with others the pod is rejected
+ * (SysctlForbidden). */
 int pod_check_sysctls(const BundleConfig *config, const PodSpec *spec, Error *reterr) {
         for (size_t i = 0; i < spec->security_context.sysctls.n; i++) {
                 char name[SYSCTL_NAME_SIZE];
 
                 sysctl_dotted(spec->security_context.sysctls.items[i].name, name);
-                if (!sysctl_is_safe(name) && !sysctl_is_listed(name, config->allowed_sysctls))
+                if (!sysctl_is_safe(name) &&
+                    !sysctl_is_listed(name, config->allowed_unsafe_sysctls))
                         return error_setf(reterr, EPERM, "forbidden sysctl: \"%s\" not allowlisted",
                                           name);
         }

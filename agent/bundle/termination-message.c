@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The termination message of a container (terminationMessagePath, terminationMessagePolicy). The
- * content is untrusted and unbounded: only its end is read, and the result is a text without NULs.
- */
+/* The termination message of a container (terminationMessagePath; terminationMessagePolicy File or
+ * FallbackToLogsOnError). The content is untrusted and unbounded: only its end is read, and the
+ * result is a text without NULs. */
 
 #include "agent/bundle/bundle.h"
 #include "agent/bundle/mounts.h"

@@ -59,18 +59,20 @@ static bool is_user_id_free(const unsigned *used, size_t n, unsigned id) {
 static int list_used_user_ids(int pods_fd, unsigned **ret, size_t *ret_n) {
         cleanup_closedir DIR *dir = NULL;
         cleanup_free unsigned *used = NULL;
-        struct dirent *entry;
+        const struct dirent *entry;
         size_t n = 0;
-        int copy = openat(pods_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int copy = openat(pods_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
 
         dir = copy < 0 ? NULL : fdopendir(copy);
-        if (!dir)
+        if (!dir) {
+                close_fd(copy);
                 return -errno;
-        while ((entry = readdir(dir))) {
+        }
+        while ((r = read_directory_entry(dir, &entry)) > 0) {
                 unsigned id = 0, *larger;
-                int r = entry->d_name[0] == '.' ? -ENOENT
-                                                : read_user_ids_link(pods_fd, entry->d_name, &id);
 
+                r = entry->d_name[0] == '.' ? -ENOENT
+                                            : read_user_ids_link(pods_fd, entry->d_name, &id);
                 if (r == -ENOENT || r == -ENOTDIR)
                         continue;
                 if (r < 0)
@@ -81,6 +83,8 @@ static int list_used_user_ids(int pods_fd, unsigned **ret, size_t *ret_n) {
                 used = larger;
                 used[n++] = id;
         }
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(used);
         *ret_n = n;
         return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The user namespace of a pod (hostUsers: false): 65536 IDs of the node that no other pod has. A
- * pod keeps them as long as its files exist, in the symlink <state-dir>/pods/<uid>/user-ids; they
- * are free again when that directory is removed. */
+/* The user namespace of a pod (hostUsers: false; UserNamespacesSupport): 65536 IDs of the node that
+ * no other pod has. A pod keeps them as long as its files exist, in the symlink
+ * <state-dir>/pods/<uid>/user-ids; they are free again when that directory is removed. */
 
 #include "agent/bundle/runtime-spec-input.h"
 

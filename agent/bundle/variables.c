@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment variables of the spec (env, envFrom), in the kubelet's order: envFrom, then env.
- * Values may be secret: no message includes one. */
+/* The environment variables of the spec (env, envFrom; valueFrom: configMapKeyRef, secretKeyRef,
+ * fieldRef, resourceFieldRef, fileKeyRef), in the kubelet's order: envFrom, then env. Values may be
+ * secret: no message includes one. */
 
 #include "agent/bundle/downward-api.h"
 #include "agent/bundle/env-file.h"

@@ -90,6 +90,7 @@ static mode_t token_mode(const VolumePayloadBuilder *builder) {
         return builder->payload->group >= 0 ? 0600 : builder->mode;
 }
 
+/* serviceAccountToken of a projected volume. */
 static int add_token_file(const VolumePayloadBuilder *builder, const TokenProjection *projection) {
         const TokenLookup *tokens = &builder->config->tokens;
         const char *token = NULL;
@@ -124,6 +125,7 @@ static int add_projected_sources(const VolumePayloadBuilder *builder,
         return 0;
 }
 
+/* defaultMode; a file's own mode takes precedence. */
 static mode_t volume_default_mode(const Volume *volume) {
         if (volume->config_map)
                 return (mode_t) volume->config_map->default_mode.value;
@@ -168,6 +170,16 @@ static int write_volume_payload(const BundleConfig *config, int fd, VolumePayloa
         return atomic_writer_write(fd, payload, rewrite);
 }
 
+/* The directories above it are accessible to root only. */
+static int open_volume_directory(const char *path) {
+        int r = mkdir_parents_at(AT_FDCWD, path, 0755), fd;
+
+        if (r < 0)
+                return r;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
 static int write_object_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,
                                bool rewrite, Error *reterr) {
         cleanup_free char *path = volume_path(config, pod->metadata.uid, volume);
@@ -180,12 +192,8 @@ static int write_object_volume(const BundleConfig *config, const Pod *pod, const
         r = build_volume_payload(config, pod, volume, &payload, reterr);
         if (r < 0)
                 return r;
-        /* The directories above it are accessible to root only. */
-        r = mkdir_parents_at(AT_FDCWD, path, 0755);
-        if (r >= 0) {
-                fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-                r = fd < 0 ? -errno : write_volume_payload(config, fd, &payload, rewrite);
-        }
+        fd = open_volume_directory(path);
+        r = fd < 0 ? fd : write_volume_payload(config, fd, &payload, rewrite);
         if (r < 0)
                 return error_setf(reterr, -r, "cannot write %s: %s", path, strerror(-r));
         return 0;

@@ -88,7 +88,7 @@ static const Option attach_options[] = {
         OPTION("namespace", 'n', "NAMESPACE", "namespace of the pod (default: default)", namespace),
         OPTION("container", 'c', "CONTAINER", "container (default: the pod's default container, else the first)", container),
         OPTION("stdin",     'i', NULL,        "pass standard input to the container", interactive),
-        OPTION("tty",       't', NULL,        "standard input is a terminal, as the container's is", tty),
+        OPTION("tty",       't', NULL,        "connect this terminal to the container's terminal (TTY)", tty),
 };
 
 static const Option debug_options[] = {
@@ -117,12 +117,12 @@ static const Option kubeconfig_options[] = {
 };
 
 static const Option source_options[] = {
-        OPTION("key",       0, "FILE",    "sign: private key of Ed25519, in PEM", key),
+        OPTION("key",       0, "FILE",    "sign: Ed25519 private key, in PEM", key),
         OPTION("fleet",     0, "NAME",    "sign, verify: name of the fleet", fleet),
         OPTION("number",    0, "NUMBER",  "sign: number of the index (default: one more than that of the present one)", number),
-        OPTION("expires",   0, "WHEN",    "sign: until when nodes take it, as a time, or in days (default: 90d)", expires),
+        OPTION("expires",   0, "WHEN",    "sign: expiry, as a time or in days (default: 90d)", expires),
         OPTION("next-keys", 0, "KEYS", "sign: public keys, separated by commas; one must sign the next index (default: as before)", next_keys),
-        OPTION("progress-deadline-seconds", 0, "SECONDS", "sign: the index before is used again where not all is ready by then", progress_deadline),
+        OPTION("progress-deadline-seconds", 0, "SECONDS", "sign: seconds after which a node on which not everything is ready returns to the previous index", progress_deadline),
         OPTION("keys",      0, "KEYS", "verify: public keys, separated by commas; one must have signed it", keys),
 };
 

@@ -214,11 +214,11 @@ static int attach_when_started(const Options *options, const json_t *pod, const 
 
         if (r == -ESRCH)
                 (void) error_setf(&error, ESRCH, "the pod has been removed");
-        if (r >= 0 &&
-            !json_at(find_container_status_of(wait.started, container), "state", "terminated"))
+        if (r < 0)
+                return fail_with_error(r, &error);
+        if (!json_at(find_container_status_of(wait.started, container), "state", "terminated"))
                 return attach_to_container(options, wait.started, container);
-        if (r >= 0)
-                r = print_container_log(options, wait.started, container, &error);
+        r = print_container_log(options, wait.started, container, &error);
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }
 

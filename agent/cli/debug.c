@@ -84,6 +84,6 @@ int run_debug(const Options *options) {
         if (find_suggestion(options->words[0], names, N_ELEMENTS(names)))
                 return fail_unknown("debug command", options->words[0], names, N_ELEMENTS(names));
         return fail_usage(
-                "debugging the pod '%s' takes --image: 'mainstay debug POD --image=IMAGE'",
+                "debugging the pod '%s' requires --image: 'mainstay debug POD --image=IMAGE'",
                 options->words[0]);
 }

@@ -120,9 +120,10 @@ static int delete_matching_pods(PodDeletion *deletion, const PodFilter *filter) 
         int r;
 
         r = pods_fetch(deletion->options->socket, filter, &pods, &error);
+        if (r < 0)
+                return fail_with_error(r, &error);
         deletion->pods = pods;
-        if (r >= 0)
-                r = delete_pods_and_wait(deletion, &error);
+        r = delete_pods_and_wait(deletion, &error);
         if (r < 0)
                 return fail_with_error(r, &error);
         return report_missing_pods(filter, pods);

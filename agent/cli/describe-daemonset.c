@@ -102,8 +102,9 @@ int describe_daemonsets(const Options *options, char *const *names, size_t n_nam
         json_t *set;
         int r = daemonsets_fetch(options, namespace, names, n_names, &sets, &error);
 
-        if (r >= 0)
-                r = client_get_json(options->socket, "/events", &events, &error);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = client_get_json(options->socket, "/events", &events, &error);
         if (r < 0)
                 return fail_with_error(r, &error);
         json_array_foreach(sets, i, set) {

@@ -130,7 +130,8 @@ int describe_nodes(const Options *options, char *const *names, size_t n_names) {
                 return fail_with_error(
                         error_setf(&error, ENOENT, "nodes \"%s\" not found", missing), &error);
         r = client_get_json(options->socket, "/events", &events, &error);
-        if (r >= 0)
-                r = print_node(node, events);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = print_node(node, events);
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }

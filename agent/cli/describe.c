@@ -65,12 +65,15 @@ static int describe_pods(const Options *options, const PodFilter *filter) {
         int r;
 
         r = pods_fetch(options->socket, filter, &pods, &error);
-        if (r >= 0)
-                r = client_get_json(options->socket, "/manifests", &report, &error);
-        if (r >= 0)
-                r = client_get_json(options->socket, "/events", &events, &error);
-        if (r >= 0)
-                r = print_described_pods(pods, report, events);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = client_get_json(options->socket, "/manifests", &report, &error);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = client_get_json(options->socket, "/events", &events, &error);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = print_described_pods(pods, report, events);
         if (r < 0)
                 return fail_with_error(r, &error);
         return report_missing_pods(filter, pods);

@@ -40,9 +40,10 @@ int run_exec(const Options *options) {
                         "a pod and a command are required: 'mainstay exec POD [-c CONTAINER] -- "
                         "COMMAND'");
         r = find_pod(options, options->words[0], &pod, &error);
-        if (r >= 0)
-                r = session_exec(options->socket, pod, choose_container(pod, options->container),
-                                 options->words + 1, &streams, &code, &error);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = session_exec(options->socket, pod, choose_container(pod, options->container),
+                         options->words + 1, &streams, &code, &error);
         if (r < 0)
                 return fail_with_error(r, &error);
         if (code != 0)

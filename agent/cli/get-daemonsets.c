@@ -94,8 +94,9 @@ static int get_daemonsets_once(GetDaemonSets *get) {
         int r = daemonsets_fetch(request->options, request->namespace, request->names,
                                  request->n_names, &sets, &error);
 
-        if (r >= 0)
-                r = print_daemonsets_in_format(get, sets);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = print_daemonsets_in_format(get, sets);
         if (r < 0)
                 return fail_with_error(r, &error);
         if (json_array_size(sets) == 0 && is_table && !request->options->watch)

@@ -121,10 +121,12 @@ int get_events(const GetRequest *request) {
                                                      on_listed_event, &get, &error),
                                        &error);
         r = fetch_events(request, &events, &error);
-        if (r >= 0)
-                r = print_events_in_format(&get, events);
-        if (r >= 0)
-                r = check_event_names(request, events, &error);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = print_events_in_format(&get, events);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = check_event_names(request, events, &error);
         if (r < 0)
                 return fail_with_error(r, &error);
         if (json_array_size(events) == 0 && format_is_table(request->format))

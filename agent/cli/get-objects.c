@@ -144,10 +144,12 @@ int get_objects(const GetRequest *request) {
         int r;
 
         r = fetch_objects(request, &objects, &error);
-        if (r >= 0)
-                r = print_objects_in_format(request, objects);
-        if (r >= 0)
-                r = check_object_names(request, objects, &error);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = print_objects_in_format(request, objects);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = check_object_names(request, objects, &error);
         if (r < 0)
                 return fail_with_error(r, &error);
         if (json_array_size(objects) == 0 && format_is_table(request->format))

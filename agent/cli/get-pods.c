@@ -96,8 +96,9 @@ static int get_pods_once(GetPods *get) {
         int status = STATUS_OK, r;
 
         r = pods_fetch(get->request->options->socket, &get->filter, &pods, &error);
-        if (r >= 0)
-                r = print_pods_in_format(get, pods);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = print_pods_in_format(get, pods);
         if (r < 0)
                 return fail_with_error(r, &error);
 

@@ -292,8 +292,9 @@ static int verify_image_store(const Options *options, bool repairs) {
         int r;
 
         r = get_image_store_paths(options, &all, &error);
-        if (r >= 0)
-                r = verify_images(all, repairs, &error);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = verify_images(all, repairs, &error);
         if (r < 0)
                 return fail_with_error(r, &error);
         if (r == 0)

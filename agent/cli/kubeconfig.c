@@ -71,8 +71,9 @@ static int print_kubeconfig(const json_t *parts, const char *server) {
                 return r;
         printf("users:\n- name: %s\n  user:\n", name);
         r = print_kubeconfig_data("client-certificate-data", json_text(parts, "clientCertificate"));
-        if (r >= 0)
-                r = print_kubeconfig_data("client-key-data", json_text(parts, "clientKey"));
+        if (r < 0)
+                return r;
+        r = print_kubeconfig_data("client-key-data", json_text(parts, "clientKey"));
         if (r < 0)
                 return r;
         printf("contexts:\n- name: %s\n  context:\n    cluster: %s\n    user: %s\n"
@@ -88,11 +89,10 @@ int run_kubeconfig(const Options *options) {
         int r = client_request(options->socket, "POST", "/kubeconfig", on_kubeconfig_data, &reply,
                                &error);
 
-        if (r >= 0) {
-                parts = json_loads(strna(reply.text), 0, NULL);
-                r = parts ? print_kubeconfig(parts,
-                                             options->server ? options->server : LOCAL_SERVER)
-                          : error_setf(&error, EBADMSG, "the agent's reply is not JSON");
-        }
+        if (r < 0)
+                return fail_with_error(r, &error);
+        parts = json_loads(strna(reply.text), 0, NULL);
+        r = parts ? print_kubeconfig(parts, options->server ? options->server : LOCAL_SERVER)
+                  : error_setf(&error, EBADMSG, "the agent's reply is not JSON");
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }

@@ -92,8 +92,9 @@ static int compose_match_node(const Options *options, NodeLabelsTaints *node, Er
         if (r < 0)
                 return error_prefixf(reterr, r, "--node");
         r = add_node_option_words(node, "labels", options->labels, add_node_label, reterr);
-        if (r >= 0)
-                r = add_node_option_words(node, "taints", options->taints, add_node_taint, reterr);
+        if (r < 0)
+                return r;
+        r = add_node_option_words(node, "taints", options->taints, add_node_taint, reterr);
         return r < 0 ? r
                      : node_labels_taints_add_well_known(node, node->name, machine_architecture());
 }
@@ -255,7 +256,8 @@ int run_match(const Options *options) {
         if (!inputs.good)
                 return status;
         r = keep_matching_pods(&inputs, &node);
-        if (r >= 0)
-                r = print_match_table(options, &inputs, &node);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = print_match_table(options, &inputs, &node);
         return r < 0 ? fail_with_error(r, &error) : status;
 }

@@ -163,7 +163,7 @@ void print_manifest_errors(const char *socket) {
                            error_message(&error, r));
                 return;
         }
-        last_error = json_text(report, "trouble");
+        last_error = json_text(report, "error");
         if (last_error)
                 print_line(stderr, "error: %s", last_error);
         json_array_foreach(json_object_get(report, "items"), i, item)

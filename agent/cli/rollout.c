@@ -265,7 +265,7 @@ int run_rollout(const Options *options) {
                                   verbs[verb].word);
         target.name = strip_resource_prefix(names[0]);
         if (resource == API_RESOURCE_PODS && verbs[verb].run != show_rollout_status)
-                return fail_usage("of a pod there is only 'mainstay rollout status pod/NAME'");
+                return fail_usage("for a pod, only 'mainstay rollout status pod/NAME' exists");
         r = resource == API_RESOURCE_PODS
                     ? show_pod_rollout_status(options, target.namespace, target.name, &error)
                     : verbs[verb].run(&target, &error);

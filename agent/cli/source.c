@@ -96,12 +96,17 @@ static int list_files_to_sign(int dir_fd, char ***ret) {
         int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_closedir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
         const struct dirent *entry;
+        int r;
 
-        if (!dir)
+        if (!dir) {
+                close_fd(copy);
                 return -errno;
-        while ((entry = readdir(dir)))
+        }
+        while ((r = read_directory_entry(dir, &entry)) > 0)
                 if (entry->d_name[0] != '.' && strv_append(ret, entry->d_name) < 0)
                         return -ENOMEM;
+        if (r < 0)
+                return r;
         if (*ret)
                 qsort(*ret, strv_length(*ret), sizeof(**ret), compare_directory_names);
         return 0;
@@ -111,11 +116,14 @@ static int add_files_to_index(const IndexMaker *maker, Error *reterr) {
         cleanup_strv char **names = NULL;
         int r = list_files_to_sign(maker->from_fd, &names);
 
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s", maker->options->words[1]);
         strv_foreach(name, names) {
-                if (r >= 0)
-                        r = add_file_to_index(maker, *name, reterr);
+                r = add_file_to_index(maker, *name, reterr);
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }
 
 /* The number after that of the index which is there, if any. */
@@ -184,20 +192,28 @@ static json_t *split_key_list(const char *text) {
         return array;
 }
 
-static char *make_index_text(const IndexMaker *maker, Error *reterr) {
-        cleanup_json json_t *json = NULL, *deadline = NULL;
+static int make_index_text(const IndexMaker *maker, char **ret, Error *reterr) {
+        cleanup_json json_t *json = NULL, *deadline = NULL, *keys = NULL;
         char expires[RFC3339_SIZE];
         json_int_t number;
+        int r = choose_index_number(maker, &number, reterr);
 
-        if (choose_index_number(maker, &number, reterr) < 0 ||
-            choose_expiry(maker->options->expires, expires, reterr) < 0 ||
-            choose_deadline(maker->options->progress_deadline, &deadline, reterr) < 0)
-                return NULL;
-        json = json_pack("{s:i, s:s, s:I, s:s, s:O, s:o*, s:O*}", "format", 1, "fleet",
+        if (r < 0)
+                return r;
+        r = choose_expiry(maker->options->expires, expires, reterr);
+        if (r < 0)
+                return r;
+        r = choose_deadline(maker->options->progress_deadline, &deadline, reterr);
+        if (r < 0)
+                return r;
+        keys = split_key_list(maker->options->next_keys);
+        if (!keys && maker->options->next_keys)
+                return -ENOMEM;
+        json = json_pack("{s:i, s:s, s:I, s:s, s:O, s:O*, s:O*}", "format", 1, "fleet",
                          maker->options->fleet, "number", number, "expires", expires, "files",
-                         maker->files, "keys", split_key_list(maker->options->next_keys),
-                         "progressDeadlineSeconds", deadline);
-        return json ? json_to_text(json, JSON_INDENT(1)) : NULL;
+                         maker->files, "keys", keys, "progressDeadlineSeconds", deadline);
+        *ret = json ? json_to_text(json, JSON_INDENT(1)) : NULL;
+        return *ret ? 0 : -ENOMEM;
 }
 
 static int sign_index_text(const char *key_file, const char *text, char ret[],
@@ -220,12 +236,14 @@ static int sign_index_text(const char *key_file, const char *text, char ret[],
 /* The index is written last: until then, nothing that a node reads has changed. */
 static int write_signed_index(const IndexMaker *maker, Error *reterr) {
         cleanup_with(source_index_done) SourceIndex index = { 0 };
-        cleanup_free char *text = make_index_text(maker, reterr);
+        cleanup_free char *text = NULL;
         char signature[ED25519_SIGNATURE_SIZE * 2], key_text[ED25519_KEY_SIZE * 2];
         uint8_t key[ED25519_KEY_SIZE];
-        int r = text ? source_index_parse(text, strlen(text), SOURCE_FILE_BYTES_MAX, &index, reterr)
-                     : -EINVAL;
+        int r = make_index_text(maker, &text, reterr);
 
+        if (r < 0)
+                return r;
+        r = source_index_parse(text, strlen(text), SOURCE_FILE_BYTES_MAX, &index, reterr);
         if (r < 0)
                 return r;
         r = sign_index_text(maker->options->key, text, signature, key, reterr);
@@ -233,14 +251,34 @@ static int write_signed_index(const IndexMaker *maker, Error *reterr) {
                 return r;
         r = write_file_atomic_at(maker->to_fd, "index.json.sig", signature, strlen(signature),
                                  0644);
-        if (r >= 0)
-                r = write_file_atomic_at(maker->to_fd, "index.json", text, strlen(text), 0644);
+        if (r < 0)
+                return error_prefixf(reterr, r, "index.json.sig");
+        r = write_file_atomic_at(maker->to_fd, "index.json", text, strlen(text), 0644);
         if (r < 0)
                 return error_prefixf(reterr, r, "index.json");
         base64_encode(key, sizeof(key), key_text);
         printf("index %lld of the fleet %s: %zu files, signed with the key of %s\n",
                (long long) index.number, index.fleet, index.files.n, key_text);
         return 0;
+}
+
+static int make_signed_index(IndexMaker *maker, Error *reterr) {
+        char *const *words = maker->options->words;
+        int r;
+
+        r = maker->from_fd = open_source_argument(words[1], false, reterr);
+        if (r < 0)
+                return r;
+        r = maker->to_fd = open_source_argument(words[2], true, reterr);
+        if (r < 0)
+                return r;
+        r = maker->blobs_fd = open_directory_at(maker->to_fd, "sha256", 0755);
+        if (r < 0)
+                return error_prefixf(reterr, r, "sha256");
+        r = add_files_to_index(maker, reterr);
+        if (r < 0)
+                return r;
+        return write_signed_index(maker, reterr);
 }
 
 static int sign_source(const Options *options) {
@@ -252,15 +290,7 @@ static int sign_source(const Options *options) {
         if (options->n_words != 3 || !options->key || !options->fleet)
                 return fail_usage("sign needs --key, --fleet, the directory of the manifests, and "
                                   "that of the index");
-        r = maker.from_fd = open_source_argument(options->words[1], false, &error);
-        if (r >= 0)
-                r = maker.to_fd = open_source_argument(options->words[2], true, &error);
-        if (r >= 0)
-                r = maker.blobs_fd = open_directory_at(maker.to_fd, "sha256", 0755);
-        if (r >= 0)
-                r = add_files_to_index(&maker, &error);
-        if (r >= 0)
-                r = write_signed_index(&maker, &error);
+        r = make_signed_index(&maker, &error);
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }
 
@@ -295,6 +325,8 @@ static int split_keys(const char *text, char ***ret, Error *reterr) {
         json_t *item;
         size_t i;
 
+        if (!list)
+                return -ENOMEM;
         json_array_foreach(list, i, item) {
                 if (ed25519_key_parse(strna(json_string_value(item)), key) < 0)
                         return error_setf(reterr, EINVAL,
@@ -313,8 +345,9 @@ static int verify_source_directory(const Options *options, int dir_fd, SourceInd
         size_t length = 0, signature_length = 0;
         int r = split_keys(options->keys, &keys, reterr);
 
-        if (r >= 0)
-                r = read_file_at(dir_fd, "index.json", SOURCE_INDEX_BYTES_MAX, &text, &length);
+        if (r < 0)
+                return r;
+        r = read_file_at(dir_fd, "index.json", SOURCE_INDEX_BYTES_MAX, &text, &length);
         if (r < 0)
                 return error_prefixf(reterr, r, "index.json");
         r = read_file_at(dir_fd, "index.json.sig", SOURCE_SIGNATURE_BYTES_MAX, &signature,
@@ -322,12 +355,13 @@ static int verify_source_directory(const Options *options, int dir_fd, SourceInd
         if (r < 0)
                 return error_prefixf(reterr, r, "index.json.sig");
         r = source_index_verify(text, length, signature, signature_length, keys, reterr);
-        if (r >= 0)
-                r = source_index_parse(text, length, SOURCE_FILE_BYTES_MAX, index, reterr);
-        if (r >= 0)
-                r = source_index_check(index, "", &nothing,
-                                       options->fleet ? options->fleet : index->fleet,
-                                       now_realtime_usec(), reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "the index");
+        r = source_index_parse(text, length, SOURCE_FILE_BYTES_MAX, index, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "the index");
+        r = source_index_check(index, "", &nothing, options->fleet ? options->fleet : index->fleet,
+                               now_realtime_usec(), reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "the index");
         return verify_index_files(dir_fd, index, reterr);
@@ -343,8 +377,9 @@ static int verify_source(const Options *options) {
         if (options->n_words != 2 || !options->keys)
                 return fail_usage("verify needs --keys and the directory of the index");
         r = fd = open_source_argument(options->words[1], false, &error);
-        if (r >= 0)
-                r = verify_source_directory(options, fd, &index, &error);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = verify_source_directory(options, fd, &index, &error);
         if (r < 0)
                 return fail_with_error(r, &error);
         printf("index %lld of the fleet %s, which expires at %s: %zu files, all as they were "
@@ -391,17 +426,17 @@ static int show_source_status(const Options *options) {
         size_t i;
         int r = client_get_json(options->socket, "/node", &node, &error);
 
+        if (r < 0)
+                return fail_with_error(r, &error);
         json_array_foreach(json_at(node, "status", "conditions"), i, condition) {
                 if (find_condition_source(condition))
                         (void) json_array_append(rows, condition);
         }
-        if (r >= 0 && json_array_size(rows) == 0) {
+        if (json_array_size(rows) == 0) {
                 fputs("No sources configured\n", stderr);
                 return STATUS_OK;
         }
-        if (r >= 0)
-                r = print_rows(&columns, "SOURCE\tSTATUS\tSINCE\tMESSAGE\n", rows, write_source_row,
-                               NULL);
+        r = print_rows(&columns, "SOURCE\tSTATUS\tSINCE\tMESSAGE\n", rows, write_source_row, NULL);
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }
 

@@ -152,8 +152,9 @@ static int top_pods(PodTop *top) {
         if (status != STATUS_OK || json_array_size(pods) == 0)
                 return status;
         r = fetch_two_samples(top, &error);
-        if (r >= 0)
-                r = print_top(top, pods);
+        if (r < 0)
+                return fail_with_error(r, &error);
+        r = print_top(top, pods);
         return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }
 

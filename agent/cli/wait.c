@@ -58,8 +58,9 @@ static int check_awaited_pods(PodWait *wait, Error *reterr) {
         int r = check_agent_is_ready(wait, reterr);
 
         (void) json_object_clear(wait->missing);
-        if (r >= 0)
-                r = pods_fetch(wait->socket, &(PodFilter){ 0 }, &pods, reterr);
+        if (r < 0)
+                return r;
+        r = pods_fetch(wait->socket, &(PodFilter){ 0 }, &pods, reterr);
         if (r < 0)
                 return r;
         json_array_foreach(pods, i, pod)
@@ -118,8 +119,7 @@ int run_wait(const Options *options) {
         uint64_t timeout;
 
         if (options->n_words > 0 || options->bootstrap == options->critical)
-                return fail_usage(
-                        "the forms are 'mainstay wait --bootstrap' and 'mainstay wait --critical'");
+                return fail_usage("one of --bootstrap and --critical is required");
         if (options->timeout) {
                 if (parse_duration(options->timeout, &timeout) < 0)
                         return fail_usage("--timeout must be a duration such as 30s or 5m, not "

@@ -134,23 +134,22 @@ static int check_network_record(const json_t *root, Error *reterr) {
 
 int cni_network_from_text(const char *text, CniNetwork **ret, Error *reterr) {
         cleanup_with(cni_network_freep) CniNetwork *network = NULL;
-        json_t *root = NULL;
+        cleanup_json json_t *root = NULL;
         int r = json_parse_text(text, strlen(text), JSON_REJECT_DUPLICATES, &root, NULL);
 
         if (r == -EBADMSG)
                 return error_setf(reterr, EBADMSG, "is not a network record");
-        if (r >= 0)
-                r = check_network_record(root, reterr);
-        if (r < 0) {
-                json_decref(root);
+        if (r < 0)
                 return r;
-        }
-        r = new_network_from_root(root, &network);
+        r = check_network_record(root, reterr);
+        if (r < 0)
+                return r;
+        r = new_network_from_root(TAKE_PTR(root), &network);
         if (r < 0)
                 return r;
         if (cni_network_is_attached(network))
-                r = cni_result_pod_addresses(json_object_get(root, "result"), interface_name,
-                                             &network->addresses, reterr);
+                r = cni_result_pod_addresses(json_object_get(network->root, "result"),
+                                             interface_name, &network->addresses, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(network);
@@ -246,7 +245,7 @@ size_t cni_network_n_steps(const CniNetwork *network, CniCommand command) {
         return n;
 }
 
-void cni_network_note_add_step(CniNetwork *network, size_t n) {
+void cni_network_record_add_step(CniNetwork *network, size_t n) {
         (void) json_object_set_new(network->root, started_key, json_integer((json_int_t) n));
 }
 

@@ -49,9 +49,9 @@ unsigned cni_network_sandbox_number(const CniNetwork *network);
  * run with a dummy interface if the pod's interface is gone. */
 size_t cni_network_n_steps(const CniNetwork *network, CniCommand command);
 
-/* Notes that ADD starts its step 'n' - 1. Called before the plugin runs and before the text is
- * stored: DEL skips plugins that are not noted. */
-void cni_network_note_add_step(CniNetwork *network, size_t n);
+/* Records that ADD starts its step 'n' - 1. Called before the plugin runs and before the text is
+ * stored: DEL skips plugins that are not recorded. */
+void cni_network_record_add_step(CniNetwork *network, size_t n);
 
 /* What the shim runs for one step. It owns its strings, but for the last two. */
 typedef struct CniInvocation {

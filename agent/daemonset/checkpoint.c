@@ -39,7 +39,9 @@ int daemonset_checkpoint_store(const char *state_dir, const char *uid,
         int r;
 
         if (!text)
-                return -ENOMEM;
+                return error_setf(reterr, ENOMEM,
+                                  "cannot write the checkpoint of daemonset %s/%s: out of memory",
+                                  history->namespace, history->name);
         if (strlen(text) + SHA256_HEX_SIZE > HISTORY_MAX_BYTES)
                 return error_setf(reterr, E2BIG,
                                   "the checkpoint of daemonset %s/%s would be larger than %d MiB",
@@ -58,8 +60,7 @@ void daemonset_checkpoint_store_or_log(const char *state_dir, const char *uid,
         int r = daemonset_checkpoint_store(state_dir, uid, history, &error);
 
         if (r < 0)
-                log_error("DaemonSet '%s/%s': %s", strna(history->namespace), strna(history->name),
-                          error_message(&error, r));
+                log_error_message(&error, r);
 }
 
 void daemonset_checkpoint_remove(const char *state_dir, const char *uid,
@@ -78,7 +79,7 @@ static DaemonSet *parse_checkpointed_set(const DaemonSetHistory *history, const 
         DaemonSet *set = NULL;
         int r;
 
-        if (!history->set || !history->origin)
+        if (!history->set || !history->source)
                 return NULL;
         r = manifest_parse_daemonset(history->set, strlen(history->set), &set, &error);
         if (r >= 0 && !streq(set->metadata.uid, uid)) {
@@ -115,7 +116,7 @@ int daemonset_checkpoint_load(const char *state_dir, daemonset_checkpoint_each_t
                               void *userdata, Error *reterr) {
         cleanup_close int fd = open_daemonsets_directory(state_dir, /* make= */ false);
         cleanup_closedir DIR *dir = NULL;
-        struct dirent *entry;
+        const struct dirent *entry;
         int r = 0;
 
         if (fd == -ENOENT)
@@ -125,13 +126,15 @@ int daemonset_checkpoint_load(const char *state_dir, daemonset_checkpoint_each_t
         if (!dir)
                 return error_setf(reterr, fd < 0 ? -fd : errno, "cannot read %s/daemonsets: %s",
                                   state_dir, strerror(fd < 0 ? -fd : errno));
-        while (r != -ENOMEM && (entry = readdir(dir))) {
+        while (r != -ENOMEM && (r = read_directory_entry(dir, &entry)) > 0) {
                 if (check_uid(entry->d_name, NULL) < 0)
                         continue;
                 r = load_daemonset_checkpoint(state_dir, fd, entry->d_name, each, userdata);
                 if (r < 0 && r != -ENOMEM)
-                        (void) log_error_errno(r, "Cannot read %s/daemonsets/%s, ignoring it",
-                                               state_dir, entry->d_name);
+                        log_error("Cannot read %s/daemonsets/%s: %s; ignoring it", state_dir,
+                                  entry->d_name, strerror(-r));
         }
-        return r == -ENOMEM ? r : 0;
+        return r == -ENOMEM || r == 0 ? r
+                                      : error_setf(reterr, -r, "cannot read %s/daemonsets: %s",
+                                                   state_dir, strerror(-r));
 }

@@ -132,7 +132,7 @@ static int report_restored_daemonset(const DaemonSetState *state, restored_daemo
         cleanup_with(pod_source_done) PodSource source = { 0 };
         int r;
 
-        r = pod_source_parse(daemonset_state_history(state)->origin, &source);
+        r = pod_source_parse(daemonset_state_history(state)->source, &source);
         if (r < 0)
                 return r;
         return each(&source, daemonset_state_set(state), userdata);
@@ -203,8 +203,8 @@ static int sync_daemonset(DaemonSetController *controller, const PodSource *sour
         r = daemonset_state_sync(&controller->pass, state);
         if (r >= 0 || r == -ENOMEM)
                 return r;
-        (void) log_error_errno(r, "Cannot sync DaemonSet '%s/%s'; its pods keep running",
-                               set->metadata.namespace, set->metadata.name);
+        log_error("Cannot sync DaemonSet '%s/%s': %s; its pods continue to run",
+                  set->metadata.namespace, set->metadata.name, strerror(-r));
         return daemonset_state_keep_pods(&controller->pass, state);
 }
 

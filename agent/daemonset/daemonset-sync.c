@@ -6,7 +6,7 @@
  *
  * Nothing is remembered of a rolling update under way: each pass derives the plan from the pods
  * that exist and the desired revision. So the agent may die during an update, and the next one
- * continues it. What the plan is, rules/plan.c decides. */
+ * continues it. What the plan is, rules/rolling-update.c decides. */
 
 #include "agent/daemonset/checkpoint.h"
 #include "agent/daemonset/daemonset-state-private.h"
@@ -22,7 +22,7 @@
 
 #define PREFLIGHT_RETRY_USEC (10 * USEC_PER_SEC)
 
-static void store_history(const DaemonSetSyncPass *pass, const DaemonSetState *state) {
+static void store_revision_history(const DaemonSetSyncPass *pass, const DaemonSetState *state) {
         daemonset_checkpoint_store_or_log(pass->state_dir, state->uid, &state->history);
 }
 
@@ -295,7 +295,8 @@ static int roll_back_revision(DaemonSetSyncPass *pass, DaemonSetState *state) {
 }
 
 /* Whether the desired revision is good, or has missed its deadline. */
-static int check_rollout(DaemonSetSyncPass *pass, DaemonSetState *state, ClaimedPods *claimed) {
+static int check_rollout_deadline(DaemonSetSyncPass *pass, DaemonSetState *state,
+                                  ClaimedPods *claimed) {
         const DaemonSetRollout rollout = {
                 .set = state->set,
                 .history = &state->history,
@@ -311,7 +312,7 @@ static int check_rollout(DaemonSetSyncPass *pass, DaemonSetState *state, Claimed
                 return 0;
         if (daemonset_is_revision_proven(&rollout, &again_at)) {
                 if (daemonset_history_mark_available(&state->history))
-                        store_history(pass, state);
+                        store_revision_history(pass, state);
                 return 0;
         }
         sync_pass_requeue_at(pass, again_at);
@@ -321,7 +322,7 @@ static int check_rollout(DaemonSetSyncPass *pass, DaemonSetState *state, Claimed
         }
         if (roll_back_revision(pass, state) < 0)
                 return 0; /* the next pass tries it again */
-        store_history(pass, state);
+        store_revision_history(pass, state);
         return claim_and_plan_pods(pass, state, claimed);
 }
 
@@ -381,7 +382,7 @@ static int sync_daemonset_pods(DaemonSetSyncPass *pass, DaemonSetState *state) {
         r = claim_and_plan_pods(pass, state, &claimed);
         if (r < 0)
                 return r;
-        r = check_rollout(pass, state, &claimed);
+        r = check_rollout_deadline(pass, state, &claimed);
         if (r < 0)
                 return r;
         r = make_current_revision_pod(pass, state);
@@ -429,7 +430,7 @@ static int keep_mismatched_pods(DaemonSetSyncPass *pass, DaemonSetState *state) 
         return daemonset_state_keep_pods(pass, state);
 }
 
-static int update_history(DaemonSetSyncPass *pass, DaemonSetState *state) {
+static int update_revision_history(DaemonSetSyncPass *pass, DaemonSetState *state) {
         int r;
 
         pass->has_changed_sets = true;
@@ -439,7 +440,7 @@ static int update_history(DaemonSetSyncPass *pass, DaemonSetState *state) {
         if (r < 0)
                 return r;
         if (r > 0)
-                store_history(pass, state);
+                store_revision_history(pass, state);
         state->has_changed = false;
         return 0;
 }
@@ -456,13 +457,13 @@ int daemonset_state_sync(DaemonSetSyncPass *pass, DaemonSetState *state) {
         if (r == SELECTOR_MISMATCH)
                 return keep_mismatched_pods(pass, state);
         if (r == SELECTOR_REPLACED)
-                store_history(pass, state);
+                store_revision_history(pass, state);
         state->has_selector_mismatch = false;
         r = evaluate_daemonset(pass, state);
         if (r < 0)
                 return r;
         if (state->has_changed) {
-                r = update_history(pass, state);
+                r = update_revision_history(pass, state);
                 if (r < 0)
                         return r;
         }

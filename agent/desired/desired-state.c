@@ -192,8 +192,9 @@ static int update_desired_pods(DesiredState *state) {
         collect_desired_pods(state->manifests, &state->config.daemonsets, &state->config.apiserver,
                              &desired);
         r = pod_manager_list(state->config.pod_manager, &actual);
-        if (r >= 0)
-                r = follow_rollouts(state, &desired, &actual);
+        if (r < 0)
+                return r;
+        r = follow_rollouts(state, &desired, &actual);
         if (r < 0)
                 return r;
         r = resolve_all_classes(state, &desired, &actual);
@@ -214,8 +215,8 @@ static int on_recompute_due(sd_event_source *source, void *userdata) {
         pod_manager_readmit_evicted(state->config.pod_manager);
         r = update_desired_pods(state);
         if (r < 0)
-                (void) log_error_errno(
-                        r, "Cannot compute the desired pods, so nothing is started or stopped");
+                log_error("Cannot compute the desired pods: %s; no pod is started or stopped",
+                          strerror(-r));
         index_rollout_act(fetched_manifests_rollout(state->fetched));
         manifest_problems_report(state->problems, state->manifests,
                                  daemonsets->warnings(daemonsets->userdata));
@@ -431,8 +432,9 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
                                                              .on_status = config->on_source_status,
                                                              .userdata = config->userdata },
                                   &state->fetched);
-        if (r >= 0)
-                r = build_pod_rollouts(state);
+        if (r < 0)
+                return r;
+        r = build_pod_rollouts(state);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(state);

@@ -67,7 +67,8 @@ static void record_source_event(const FetchedManifestsConfig *config,
         cleanup_free char *message = NULL;
 
         if (asprintf(&message, "%s: %s", status->name,
-                     status->has_failed ? status->message : "what it has is in use") < 0) {
+                     status->has_failed ? status->message : "its latest manifests are in use") <
+            0) {
                 message = NULL;
                 return;
         }
@@ -85,8 +86,8 @@ static void report_source_status(const NodeSourceStatus *status, void *userdata)
 
         if (status->has_failed) {
                 log_set_message_id(MESSAGE_MANIFEST_INVALID);
-                log_error("%s: %s; what it gave before stays in use", status->name,
-                          status->message);
+                log_error("Cannot use the manifests of %s: %s; the last good ones stay in use",
+                          status->name, status->message);
         }
         record_source_event(config, status);
         config->on_status(config->userdata);
@@ -100,7 +101,8 @@ static void load_fetched_source(FetchedSource *one) {
         /* Nothing is dropped because the disk cannot be read, or was never written to. */
         if (one->source && fd < 0) {
                 if (fd != -ENOENT)
-                        (void) log_error_errno(fd, "Cannot read what %s gave", one->prefix);
+                        (void) log_error_errno(fd, "Cannot read the stored manifests of %s",
+                                               one->prefix);
                 return;
         }
         take_fetched_manifests(fd, one);
@@ -191,8 +193,9 @@ int fetched_manifests_new(const FetchedManifestsConfig *config, FetchedManifests
         fetched->url = (FetchedSource){ fetched, POD_SOURCE_URL_NAME, NULL };
         fetched->index = (FetchedSource){ fetched, POD_SOURCE_INDEX_PREFIX, NULL };
         r = add_url_source(fetched, config->config);
-        if (r >= 0)
-                r = add_index_source(fetched, config->config->mainstay.source);
+        if (r < 0)
+                return r;
+        r = add_index_source(fetched, config->config->mainstay.source);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(fetched);

@@ -33,7 +33,7 @@ typedef struct IndexReadiness {
 
 /* ---- the index before ---- */
 
-static void forget_previous(IndexRollout *rollout) {
+static void forget_previous_index(IndexRollout *rollout) {
         for (size_t i = 0; i < rollout->previous.n; i++)
                 manifest_objects_done(&rollout->previous.items[i]);
         free(rollout->previous.items);
@@ -61,7 +61,7 @@ static int read_previous_manifest(IndexRollout *rollout, int dir_fd, const char 
 }
 
 /* For their images. What cannot be read is not kept. */
-static void read_previous(IndexRollout *rollout) {
+static void read_previous_index(IndexRollout *rollout) {
         cleanup_close int fd = manifest_source_open_previous(rollout->config.source);
         cleanup_strv char **files = NULL;
         int r = fd < 0 ? fd : list_manifest_files(fd, &files);
@@ -71,7 +71,7 @@ static void read_previous(IndexRollout *rollout) {
                         r = read_previous_manifest(rollout, fd, *file);
         }
         if (r < 0)
-                (void) log_warning_errno(r, "Cannot read the index before the one in use");
+                (void) log_warning_errno(r, "Cannot read the previous index");
 }
 
 void index_rollout_begin(IndexRollout *rollout) {
@@ -79,9 +79,9 @@ void index_rollout_begin(IndexRollout *rollout) {
 
         if (!rollout)
                 return;
-        forget_previous(rollout);
+        forget_previous_index(rollout);
         if (manifest_source_is_on_trial(rollout->config.source, &since))
-                read_previous(rollout);
+                read_previous_index(rollout);
 }
 
 bool index_rollout_uses_image(const IndexRollout *rollout, const char *reference) {
@@ -100,8 +100,8 @@ bool index_rollout_uses_image(const IndexRollout *rollout, const char *reference
 
 /* ---- what it wants ---- */
 
-static void set_unready(IndexReadiness *readiness, const char *kind, const ObjectMeta *metadata,
-                        const char *why) {
+static void set_index_unready(IndexReadiness *readiness, const char *kind,
+                              const ObjectMeta *metadata, const char *why) {
         if (asprintf(&readiness->unready, "%s %s/%s: %s", kind, metadata->namespace, metadata->name,
                      why) < 0)
                 readiness->unready = strdup("out of memory");
@@ -129,7 +129,7 @@ static void check_running_pod(IndexReadiness *readiness, const DesiredPod *desir
                 return;
         }
         why = explain_unready_pod(&status);
-        set_unready(readiness, "pod", &desired->pod->metadata, strna(why));
+        set_index_unready(readiness, "pod", &desired->pod->metadata, strna(why));
 }
 
 static void check_desired_pod(IndexReadiness *readiness, const DesiredPod *desired) {
@@ -141,7 +141,7 @@ static void check_desired_pod(IndexReadiness *readiness, const DesiredPod *desir
         if (actual && actual->pod)
                 check_running_pod(readiness, desired, actual);
         else
-                set_unready(readiness, "pod", metadata, "it is not there");
+                set_index_unready(readiness, "pod", metadata, "it does not exist");
 }
 
 static void check_daemonsets(IndexReadiness *readiness) {
@@ -149,7 +149,8 @@ static void check_daemonsets(IndexReadiness *readiness) {
         const DaemonSet *set = daemonsets->find_unready(POD_SOURCE_INDEX, daemonsets->userdata);
 
         if (set && !readiness->unready)
-                set_unready(readiness, "daemonset", &set->metadata, "its pod is not available");
+                set_index_unready(readiness, "daemonset", &set->metadata,
+                                  "its pod is not available");
 }
 
 /* ---- the decision ---- */
@@ -158,7 +159,7 @@ static char *explain_index_rollback(const IndexRollout *rollout, const char *unr
         char *text;
 
         return asprintf(&text,
-                        "index %" PRId64 " was rolled back, since not all was ready within %" PRIu64
+                        "rolled back index %" PRId64 ": not everything was ready within %" PRIu64
                         "s: %s",
                         manifest_source_status(rollout->config.source).number,
                         manifest_source_deadline_usec(rollout->config.source) / USEC_PER_SEC,
@@ -195,7 +196,7 @@ static void decide_index(IndexRollout *rollout, const IndexReadiness *readiness,
         if (r >= 0)
                 r = sd_event_source_set_enabled(rollout->timer, SD_EVENT_ONESHOT);
         if (r < 0)
-                (void) log_error_errno(r, "Cannot set the timer of the index");
+                (void) log_error_errno(r, "Cannot set the rollout timer of the index");
 }
 
 void index_rollout_judge(IndexRollout *rollout, const DesiredPods *desired,
@@ -230,9 +231,10 @@ void index_rollout_act(IndexRollout *rollout) {
         rollout->decision = ROLLOUT_CONTINUES;
         if (decision == ROLLOUT_IS_GOOD) {
                 manifest_source_end_trial(rollout->config.source);
-                forget_previous(rollout);
+                forget_previous_index(rollout);
         } else if (decision == ROLLOUT_GOES_BACK && reason) {
-                log_warning("%s", reason);
+                log_warning("Source '%s': %s", manifest_source_status(rollout->config.source).name,
+                            reason);
                 manifest_source_roll_back(rollout->config.source, reason);
         }
 }
@@ -263,8 +265,9 @@ int index_rollout_new(const IndexRolloutConfig *config, IndexRollout **ret) {
         rollout->started_at = steady_now_usec(config->clock);
         r = sd_event_add_time(config->event, &rollout->timer, CLOCK_BOOTTIME, 0, 0, on_index_timer,
                               rollout);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(rollout->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(rollout->timer, SD_EVENT_OFF);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(rollout);
@@ -274,7 +277,7 @@ int index_rollout_new(const IndexRolloutConfig *config, IndexRollout **ret) {
 IndexRollout *index_rollout_free(IndexRollout *rollout) {
         if (!rollout)
                 return NULL;
-        forget_previous(rollout);
+        forget_previous_index(rollout);
         sd_event_source_disable_unref(rollout->timer);
         free(rollout->reason);
         free(rollout);

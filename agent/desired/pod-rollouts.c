@@ -123,11 +123,13 @@ static int keep_as_good(const RolloutPass *pass, const Pod *pod, const char *has
         cleanup_free char *json = pod_to_json(pod, NULL);
         int r = json ? rollout_history_set_good(&pass->rollout->history, hash, json) : -ENOMEM;
 
-        if (r >= 0)
-                r = parse_good_pod(pass->rollout, NULL);
-        if (r >= 0)
-                rollout_store_write(pass->rollouts->store, &pass->rollout->history);
-        return r;
+        if (r < 0)
+                return r;
+        r = parse_good_pod(pass->rollout, NULL);
+        if (r < 0)
+                return r;
+        rollout_store_write(pass->rollouts->store, &pass->rollout->history);
+        return 0;
 }
 
 static void use_present_image(PullPolicy *policy) {
@@ -151,11 +153,13 @@ static int copy_good_pod(const PodRollout *rollout, Pod **ret) {
         cleanup_with(pod_freep) Pod *pod = NULL;
         int r = pod_copy(rollout->good, &pod);
 
-        if (r >= 0)
-                r = pod_set_uid(pod);
-        if (r >= 0)
-                r = string_map_set(&pod->metadata.annotations, ROLLED_BACK_ANNOTATION,
-                                   strna(rollout->history.reason));
+        if (r < 0)
+                return r;
+        r = pod_set_uid(pod);
+        if (r < 0)
+                return r;
+        r = string_map_set(&pod->metadata.annotations, ROLLED_BACK_ANNOTATION,
+                           strna(rollout->history.reason));
         if (r < 0)
                 return r;
         use_present_images(pod);
@@ -202,7 +206,7 @@ static char *explain_rollback(const RolloutPass *pass) {
 
 /* ---- the decision ---- */
 
-static int roll_back(const RolloutPass *pass) {
+static int roll_back_pod(const RolloutPass *pass) {
         RolloutHistory *history = &pass->rollout->history;
         cleanup_free char *reason = explain_rollback(pass);
         int r = reason ? rollout_history_set_failed(history, reason) : -ENOMEM;
@@ -210,8 +214,8 @@ static int roll_back(const RolloutPass *pass) {
         if (r < 0)
                 return r;
         rollout_store_write(pass->rollouts->store, history);
-        log_warning("Pod '%s/%s': %s; the last revision that was ready is desired again",
-                    history->namespace, history->name, reason);
+        log_warning("Pod '%s/%s': %s; restoring the last ready revision", history->namespace,
+                    history->name, reason);
         pass->rollouts->config.on_event(&(PodEvent){ .pod = pass->desired->pod,
                                                      .kind = POD_EVENT_WARNING,
                                                      .reason = "PodRollback",
@@ -248,7 +252,7 @@ static int judge_rollout(const RolloutPass *pass) {
                 r = keep_as_good(pass, pass->desired->pod, input.history->tried);
                 break;
         case ROLLOUT_GOES_BACK:
-                r = roll_back(pass);
+                r = roll_back_pod(pass);
                 break;
         case ROLLOUT_CONTINUES:
                 break;
@@ -291,9 +295,9 @@ static int follow_rollout(RolloutPass *pass, bool holds) {
                 rollout_store_write(pass->rollouts->store, history);
         /* A new agent has to find out first what runs. */
         r = holds || pass->status.is_syncing ? 0 : judge_rollout(pass);
-        if (r >= 0 && rollout_history_is_failed(history))
-                r = replace_by_good_pod(pass);
-        return r;
+        if (r < 0 || !rollout_history_is_failed(history))
+                return r;
+        return replace_by_good_pod(pass);
 }
 
 /* ---- a recomputation ---- */
@@ -414,7 +418,7 @@ static int restore_rollout_take(RolloutHistory *history, void *userdata) {
         rollout->history.since = MIN(history->since, rollouts->started_at);
         r = parse_good_pod(rollout, &error);
         if (r < 0)
-                log_error("Cannot parse the last revision of pod '%s/%s' that was ready: %s",
+                log_error("Cannot parse the last ready revision of pod '%s/%s': %s",
                           history->namespace, history->name, error_message(&error, r));
         return add_rollout_take(rollouts, rollout);
 }
@@ -428,13 +432,16 @@ int pod_rollouts_new(const PodRolloutsConfig *config, PodRollouts **ret) {
         rollouts->config = *config;
         rollouts->started_at = steady_now_usec(config->clock);
         r = rollout_store_new(config->event, config->state_dir, &rollouts->store);
-        if (r >= 0)
-                r = rollout_store_load(rollouts->store, restore_rollout_take, rollouts);
-        if (r >= 0)
-                r = sd_event_add_time(config->event, &rollouts->timer, CLOCK_BOOTTIME, 0, 0,
-                                      on_rollout_timer, rollouts);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(rollouts->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = rollout_store_load(rollouts->store, restore_rollout_take, rollouts);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time(config->event, &rollouts->timer, CLOCK_BOOTTIME, 0, 0,
+                              on_rollout_timer, rollouts);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(rollouts->timer, SD_EVENT_OFF);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(rollouts);

@@ -78,8 +78,8 @@ bool rollout_history_is_settled(const RolloutHistory *history) {
         return rollout_history_is_failed(history) || streq(history->good, history->tried);
 }
 
-static RolloutDecision decide_at(const RolloutInput *input, uint64_t end, RolloutDecision decision,
-                                 uint64_t *ret_again_at) {
+static RolloutDecision decide_rollout_at(const RolloutInput *input, uint64_t end,
+                                         RolloutDecision decision, uint64_t *ret_again_at) {
         if (input->now >= end)
                 return decision;
         *ret_again_at = end;
@@ -96,13 +96,13 @@ RolloutDecision rollout_decide(const RolloutInput *input, uint64_t *ret_again_at
         if (input->is_ready) {
                 end = MAX(input->ready_since, history->since) +
                       MIN(deadline / 2, REVISION_PROVEN_USEC);
-                return decide_at(input, input->ready_since > 0 ? end : 0, ROLLOUT_IS_GOOD,
-                                 ret_again_at);
+                return decide_rollout_at(input, input->ready_since > 0 ? end : 0, ROLLOUT_IS_GOOD,
+                                         ret_again_at);
         }
         if (!history->good[0])
                 return ROLLOUT_CONTINUES; /* there is nothing to return to */
         end = MAX(history->since + deadline, input->agent_started_at + deadline / 2);
-        return decide_at(input, end, ROLLOUT_GOES_BACK, ret_again_at);
+        return decide_rollout_at(input, end, ROLLOUT_GOES_BACK, ret_again_at);
 }
 
 /* ---- the text form ---- */
@@ -119,7 +119,7 @@ char *rollout_history_format(const RolloutHistory *history) {
 }
 
 /* Takes the text up to the next newline. 0, -EBADMSG, -ENOMEM. */
-static int take_line(const char **text, char **ret) {
+static int take_history_line(const char **text, char **ret) {
         const char *end = strchr(*text, '\n');
 
         if (!end)
@@ -131,18 +131,19 @@ static int take_line(const char **text, char **ret) {
 
 static int take_hash(const char **text, char ret[ROLLOUT_HASH_SIZE]) {
         cleanup_free char *line = NULL;
-        int r = take_line(text, &line);
+        int r = take_history_line(text, &line);
 
-        if (r >= 0 && strlen(line) >= ROLLOUT_HASH_SIZE)
-                r = -EBADMSG;
-        if (r >= 0)
-                set_hash(ret, line);
-        return r;
+        if (r < 0)
+                return r;
+        if (strlen(line) >= ROLLOUT_HASH_SIZE)
+                return -EBADMSG;
+        set_hash(ret, line);
+        return 0;
 }
 
 static int take_number(const char **text, uint64_t *ret) {
         cleanup_free char *line = NULL;
-        int r = take_line(text, &line);
+        int r = take_history_line(text, &line);
 
         if (r < 0)
                 return r;
@@ -154,41 +155,52 @@ static int take_number(const char **text, uint64_t *ret) {
 
 /* A member that may be NULL. */
 static int take_optional_line(const char **text, char **ret) {
-        int r = take_line(text, ret);
+        int r = take_history_line(text, ret);
 
-        if (r >= 0 && !(*ret)[0]) {
+        if (r < 0)
+                return r;
+        if (!(*ret)[0]) {
                 free(*ret);
                 *ret = NULL;
         }
-        return r;
+        return 0;
 }
 
 int rollout_history_parse(const char *text, RolloutHistory *ret) {
         cleanup_with(rollout_history_done) RolloutHistory history = { 0 };
         cleanup_free char *header = NULL;
         uint64_t number = 0;
-        int r = take_line(&text, &header);
+        int r = take_history_line(&text, &header);
 
-        if (r >= 0 && !streq(header, rollout_header))
-                r = -EBADMSG;
-        if (r >= 0)
-                r = take_line(&text, &history.namespace);
-        if (r >= 0)
-                r = take_line(&text, &history.name);
-        if (r >= 0)
-                r = take_number(&text, &number);
-        if (r >= 0)
-                r = take_hash(&text, history.tried);
-        if (r >= 0)
-                r = take_number(&text, &history.since);
-        if (r >= 0)
-                r = take_hash(&text, history.good);
-        if (r >= 0)
-                r = take_optional_line(&text, &history.good_pod);
-        if (r >= 0)
-                r = take_hash(&text, history.failed);
-        if (r >= 0)
-                r = take_optional_line(&text, &history.reason);
+        if (r < 0)
+                return r;
+        if (!streq(header, rollout_header))
+                return -EBADMSG;
+        r = take_history_line(&text, &history.namespace);
+        if (r < 0)
+                return r;
+        r = take_history_line(&text, &history.name);
+        if (r < 0)
+                return r;
+        r = take_number(&text, &number);
+        if (r < 0)
+                return r;
+        r = take_hash(&text, history.tried);
+        if (r < 0)
+                return r;
+        r = take_number(&text, &history.since);
+        if (r < 0)
+                return r;
+        r = take_hash(&text, history.good);
+        if (r < 0)
+                return r;
+        r = take_optional_line(&text, &history.good_pod);
+        if (r < 0)
+                return r;
+        r = take_hash(&text, history.failed);
+        if (r < 0)
+                return r;
+        r = take_optional_line(&text, &history.reason);
         if (r < 0)
                 return r;
         history.number = (int64_t) MIN(number, (uint64_t) INT64_MAX);

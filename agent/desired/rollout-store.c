@@ -69,7 +69,7 @@ static int open_store(const RolloutStore *store) {
 
 /* ---- write ---- */
 
-static int write_history(RolloutStore *store, const RolloutHistory *history) {
+static int write_rollout_history(RolloutStore *store, const RolloutHistory *history) {
         cleanup_free char *text = rollout_history_format(history);
         cleanup_close int base_fd = -EBADF, fd = -EBADF;
         char key[SHA256_HEX_SIZE];
@@ -93,7 +93,7 @@ static int write_history(RolloutStore *store, const RolloutHistory *history) {
 }
 
 void rollout_store_write(RolloutStore *store, const RolloutHistory *history) {
-        int r = write_history(store, history);
+        int r = write_rollout_history(store, history);
 
         if (r < 0)
                 (void) log_error_errno(r, "Cannot write the rollout of pod '%s/%s' in %s",
@@ -114,8 +114,8 @@ void rollout_store_remove(const RolloutStore *store, const RolloutHistory *histo
 
 /* ---- load ---- */
 
-static int load_history(const RolloutStore *store, int base_fd, const char *key,
-                        int (*each)(RolloutHistory *, void *), void *userdata) {
+static int load_rollout_history(const RolloutStore *store, int base_fd, const char *key,
+                                int (*each)(RolloutHistory *, void *), void *userdata) {
         cleanup_close int fd =
                 openat(base_fd, key, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         RolloutHistory history = { 0 };
@@ -130,8 +130,8 @@ static int load_history(const RolloutStore *store, int base_fd, const char *key,
                 return 0;
         }
         if (r < 0 && r != -ENOMEM && r != -ENOENT)
-                (void) log_error_errno(r, "Cannot read %s/%s/record, ignoring it", store->path,
-                                       key);
+                log_error("Cannot read %s/%s/record: %s; ignoring it", store->path, key,
+                          strerror(-r));
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         return each(&history, userdata);
@@ -151,6 +151,6 @@ int rollout_store_load(const RolloutStore *store,
         }
         while (r >= 0 && (entry = readdir(dir)))
                 if (strlen(entry->d_name) == KEY_LENGTH)
-                        r = load_history(store, dirfd(dir), entry->d_name, each, userdata);
+                        r = load_rollout_history(store, dirfd(dir), entry->d_name, each, userdata);
         return r;
 }

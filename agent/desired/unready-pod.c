@@ -32,9 +32,9 @@ static const char *find_condition_message(const PodStatus *status) {
 }
 
 /* What runs is ready: the edit of it was not applied. */
-static const char *find_unready_word(const PodStatus *status) {
-        return status->conditions[CONDITION_READY].is_true ? "not what the manifest says"
-                                                           : "not ready";
+static const char *describe_unready_pod(const PodStatus *status) {
+        return status->conditions[CONDITION_READY].is_true ? "the edit is not applied"
+                                                           : "the pod is not ready";
 }
 
 char *explain_unready_pod(const PodStatus *status) {
@@ -44,8 +44,8 @@ char *explain_unready_pod(const PodStatus *status) {
         char *text;
 
         if (asprintf(&text, "%s%s%s%s%s%.300s", container ? "container " : "",
-                     container ? container->name : "the pod is", container ? ": " : " ",
-                     container ? container->state.reason : find_unready_word(status),
+                     container ? container->name : "", container ? ": " : "",
+                     container ? container->state.reason : describe_unready_pod(status),
                      message[0] ? ": " : "", message) < 0)
                 return NULL;
         for (char *p = text; *p; p++)

@@ -48,18 +48,36 @@ struct EvictionManager {
         uint64_t retry_usec;      /* back-off while no pod can be evicted; 0: there is none */
 };
 
-static void synchronize_now(EvictionManager *manager);
+static void synchronize_eviction_now(EvictionManager *manager);
 
 static int on_eviction_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         EvictionManager *manager = userdata;
 
         manager->next_at = UINT64_MAX;
-        synchronize_now(manager);
+        synchronize_eviction_now(manager);
         return 0;
 }
 
+static int set_eviction_timer(EvictionManager *manager, uint64_t delay_usec) {
+        int r;
+
+        if (!manager->timer)
+                r = sd_event_add_time_relative(manager->config.event, &manager->timer,
+                                               CLOCK_BOOTTIME, delay_usec, delay_usec / 10,
+                                               on_eviction_timer, manager);
+        else
+                r = sd_event_source_set_time_relative(manager->timer, delay_usec);
+        if (r < 0)
+                return r;
+        /* Else the first accuracy would stay. */
+        r = sd_event_source_set_time_accuracy(manager->timer, delay_usec / 10);
+        if (r < 0)
+                return r;
+        return sd_event_source_set_enabled(manager->timer, SD_EVENT_ONESHOT);
+}
+
 static void arm_eviction_timer(EvictionManager *manager, uint64_t delay_usec) {
-        int r = 0;
+        int r;
 
         manager->next_at = delay_usec;
         if (delay_usec == UINT64_MAX) {
@@ -67,22 +85,13 @@ static void arm_eviction_timer(EvictionManager *manager, uint64_t delay_usec) {
                 return;
         }
         manager->next_at += now_boottime_usec();
-        if (!manager->timer)
-                r = sd_event_add_time_relative(manager->config.event, &manager->timer,
-                                               CLOCK_BOOTTIME, delay_usec, delay_usec / 10,
-                                               on_eviction_timer, manager);
-        else
-                r = sd_event_source_set_time_relative(manager->timer, delay_usec);
-        if (r >= 0) /* else the first accuracy would stay */
-                r = sd_event_source_set_time_accuracy(manager->timer, delay_usec / 10);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(manager->timer, SD_EVENT_ONESHOT);
+        r = set_eviction_timer(manager, delay_usec);
         if (r < 0)
-                (void) log_error_errno(
-                        r, "Cannot arm the eviction timer: node pressure is not noticed");
+                log_error("Cannot arm the eviction timer: %s; node pressure is not detected",
+                          strerror(-r));
 }
 
-static void synchronize_within(EvictionManager *manager, uint64_t delay_usec) {
+static void synchronize_eviction_within(EvictionManager *manager, uint64_t delay_usec) {
         if (manager->next_at > now_boottime_usec() + delay_usec)
                 arm_eviction_timer(manager, delay_usec);
 }
@@ -93,9 +102,9 @@ static void on_memory_pressure(void *userdata) {
         if (!manager->config.callbacks->has_active_pods(manager->config.userdata))
                 return; /* no pod can be the cause */
         if (now_boottime_usec() - manager->observed_at >= OBSERVATION_VALID_USEC)
-                synchronize_now(manager);
+                synchronize_eviction_now(manager);
         else
-                synchronize_within(manager, RECLAIM_INTERVAL_USEC);
+                synchronize_eviction_within(manager, RECLAIM_INTERVAL_USEC);
 }
 
 int eviction_manager_new(const EvictionManagerConfig *config, EvictionManager **ret) {
@@ -145,7 +154,7 @@ static void report_resource_shortage(const EvictionManager *manager,
         cleanup_free char *message = format_reclaim_message(shortage);
 
         log_set_message_id(MESSAGE_NODE_PRESSURE);
-        log_warning("The node is short of %s, reclaiming %s", info->name, info->resource);
+        log_warning("Eviction threshold of %s is met; reclaiming %s", info->name, info->resource);
         if (message)
                 manager->config.callbacks->on_event(&(PodEvent){ .kind = POD_EVENT_WARNING,
                                                                  .reason = "EvictionThresholdMet",
@@ -184,6 +193,7 @@ static void set_eviction_conditions(EvictionManager *manager, unsigned set) {
         manager->config.callbacks->on_conditions(manager->config.userdata);
 }
 
+/* A hard threshold has its own grace period, a soft one evictionMaxPodGracePeriod. */
 static ResourceShortage shortage_of_threshold(const EvictionManager *manager,
                                               const EvictionThreshold *threshold) {
         const SignalObservation *observed = &manager->observed.of[threshold->signal];
@@ -220,8 +230,8 @@ static uint64_t reclaim_resource(EvictionManager *manager, const ResourceShortag
         if (callbacks->evict(shortage, userdata))
                 return RECLAIM_INTERVAL_USEC;
         if (manager->retry_usec == 0)
-                log_warning("The node is short of %s, but no pod can be evicted that would help; "
-                            "trying again later",
+                log_warning("Eviction threshold of %s is met, but no pod qualifies for eviction; "
+                            "retrying",
                             eviction_signals[shortage->signal].name);
         manager->retry_usec =
                 MIN(MAX(2 * manager->retry_usec, RECLAIM_RETRY_MIN_USEC), RECLAIM_RETRY_MAX_USEC);
@@ -288,7 +298,7 @@ static uint64_t reclaim_due_threshold(EvictionManager *manager, const SignalObse
         return MIN(next, later);
 }
 
-static void synchronize_now(EvictionManager *manager) {
+static void synchronize_eviction_now(EvictionManager *manager) {
         SignalObservations before = manager->observed;
         uint64_t now = now_boottime_usec();
 
@@ -308,12 +318,12 @@ static void synchronize_now(EvictionManager *manager) {
 void eviction_manager_synchronize(EvictionManager *manager) {
         if (manager->observed_at == 0 ||
             now_boottime_usec() - manager->observed_at >= OBSERVATION_VALID_USEC)
-                synchronize_now(manager);
+                synchronize_eviction_now(manager);
 }
 
 void eviction_manager_wake(EvictionManager *manager) {
         if (manager->interval == 0 && manager->config.policy->n_thresholds > 0)
-                synchronize_within(manager, RECLAIM_INTERVAL_USEC);
+                synchronize_eviction_within(manager, RECLAIM_INTERVAL_USEC);
 }
 
 const NodeConditions *eviction_manager_conditions(const EvictionManager *manager) {

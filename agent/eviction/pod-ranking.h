@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The ranking of pods for eviction, in the kubelet's order. Pure. */
+/* The ranking of pods for eviction (kubelet: rankMemoryPressure, rankDiskPressure,
+ * rankPIDPressure). Pure. */
 
 #include "agent/model/eviction.h"
 

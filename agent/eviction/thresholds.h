@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Eviction thresholds: which are met, for how long, and the node's conditions that follow. Pure. */
+/* Eviction thresholds (evictionHard, evictionSoft): which are met, for how long, and the node's
+ * conditions that follow. Pure. */
 
 #include "agent/model/eviction.h"
 

@@ -100,9 +100,10 @@ static enum MHD_Result run_daemonset_action(HttpServer *server, struct MHD_Conne
         int64_t revision = 0;
         int r = http_query_number(http, "revision", 0, &revision, &error);
 
-        if (r >= 0)
-                r = http_handlers_of(server)->run_daemonset_action(
-                        http_userdata_of(server), namespace, name, verb, revision, &error);
+        if (r < 0)
+                return http_reply_errno(http, r, &error);
+        r = http_handlers_of(server)->run_daemonset_action(http_userdata_of(server), namespace,
+                                                           name, verb, revision, &error);
         if (r < 0)
                 return http_reply_errno(http, r, &error);
         return http_reply_text(http, MHD_HTTP_OK, "text/plain", r > 0 ? "unchanged\n" : "done\n");

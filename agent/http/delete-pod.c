@@ -41,9 +41,10 @@ enum MHD_Result http_handle_delete_pod(HttpServer *server, struct MHD_Connection
         if (split_pod_path(path, &namespace, &pod) < 0)
                 return http_reply_unknown_path(http);
         r = http_query_number(http, "gracePeriodSeconds", 0, &grace_seconds, &error);
-        if (r >= 0)
-                r = http_handlers_of(server)->delete_pod(http_userdata_of(server), namespace, pod,
-                                                         grace_seconds, &error);
+        if (r < 0)
+                return http_reply_errno(http, r, &error);
+        r = http_handlers_of(server)->delete_pod(http_userdata_of(server), namespace, pod,
+                                                 grace_seconds, &error);
         if (r < 0)
                 return http_reply_errno(http, r, &error);
         return http_reply_text(http, MHD_HTTP_OK, "application/json", status_success);

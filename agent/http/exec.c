@@ -97,6 +97,18 @@ static int check_requested_uid(const ExecUpgrade *upgrade, struct MHD_Connection
                             uid, reterr);
 }
 
+/* Reads the request, and lets the agent check it. */
+static int check_session_request(ExecUpgrade *upgrade, struct MHD_Connection *http, Error *reterr) {
+        int r = parse_exec_request(upgrade, http, reterr);
+
+        if (r < 0)
+                return r;
+        r = check_requested_uid(upgrade, http, reterr);
+        if (r < 0)
+                return r;
+        return open_requested_session(upgrade, -EBADF, reterr);
+}
+
 static bool request_header_has(struct MHD_Connection *http, const char *name, const char *word) {
         const char *value = MHD_lookup_connection_value(http, MHD_HEADER_KIND, name);
 
@@ -172,11 +184,7 @@ static enum MHD_Result handle_session_request(HttpServer *server, struct MHD_Con
                 return http_reply_error(http, MHD_HTTP_NOT_FOUND,
                                         "the path must be /%s/<namespace>/<pod>/<container>",
                                         attaches ? "attach" : "exec");
-        r = parse_exec_request(upgrade, http, &error);
-        if (r >= 0)
-                r = check_requested_uid(upgrade, http, &error);
-        if (r >= 0)
-                r = open_requested_session(upgrade, -EBADF, &error);
+        r = check_session_request(upgrade, http, &error);
         if (r < 0)
                 return http_reply_error(http, http_status_of_error(r), "%s",
                                         error_message(&error, r));

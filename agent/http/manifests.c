@@ -33,7 +33,7 @@ static json_t *strv_to_json_array(char *const *strv) {
 void http_report_manifest_directory(HttpManifestReport *report, const char *directory,
                                     const char *error) {
         (void) json_object_set_new(report->root, "directory", json_string_or_null(directory));
-        (void) json_object_set_new(report->root, "trouble", json_string_or_null(error));
+        (void) json_object_set_new(report->root, "error", json_string_or_null(error));
 }
 
 void http_report_manifest(HttpManifestReport *report, const HttpManifestStatus *manifest) {

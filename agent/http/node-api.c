@@ -49,8 +49,8 @@ void http_review_done(HttpReview *review, char *json_consume) {
         response_stream_wake(review->stream);
 }
 
-static enum MHD_Result handle_review(HttpServer *server, struct MHD_Connection *http,
-                                     HttpReviewKind kind) {
+static enum MHD_Result handle_api_review(HttpServer *server, struct MHD_Connection *http,
+                                         HttpReviewKind kind) {
         cleanup_error Error error = ERROR_NULL;
         enum MHD_Result result;
         HttpReview *review;
@@ -74,12 +74,12 @@ static enum MHD_Result handle_review(HttpServer *server, struct MHD_Connection *
 
 enum MHD_Result http_handle_token_review(HttpServer *server, struct MHD_Connection *http,
                                          const char *rest) {
-        return handle_review(server, http, HTTP_TOKEN_REVIEW);
+        return handle_api_review(server, http, HTTP_TOKEN_REVIEW);
 }
 
 enum MHD_Result http_handle_access_review(HttpServer *server, struct MHD_Connection *http,
                                           const char *rest) {
-        return handle_review(server, http, HTTP_ACCESS_REVIEW);
+        return handle_api_review(server, http, HTTP_ACCESS_REVIEW);
 }
 
 enum MHD_Result http_handle_node_api_settings(HttpServer *server, struct MHD_Connection *http,

@@ -214,7 +214,7 @@ static ssize_t read_pod_watch(void *source, char *buffer, size_t size) {
         return stream_text_read(&watch->cursor.text, next_pod_watch_text, watch, buffer, size);
 }
 
-static void pod_watch_free(void *source) {
+static void http_pod_watch_free(void *source) {
         PodWatch *watch = source;
 
         for (PodWatchEvent *event = pod_watch_dequeue_event(watch); event;
@@ -225,7 +225,7 @@ static void pod_watch_free(void *source) {
 }
 
 static const ResponseStreamKind pod_watch_kind = { "application/json", true, read_pod_watch,
-                                                   pod_watch_free };
+                                                   http_pod_watch_free };
 
 static enum MHD_Result reply_pod_watch(HttpServer *server, struct MHD_Connection *http) {
         PodWatch *watch = calloc(1, sizeof(*watch));

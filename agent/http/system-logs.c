@@ -50,11 +50,15 @@ static int read_log_query(struct MHD_Connection *http, SystemLogQuery *query, Er
                 return error_setf(reterr, EINVAL, "pattern is too long");
         query->has_boot = http_query_parameter(http, "boot");
         r = http_query_number(http, "boot", INT64_MIN, &query->boot, reterr);
-        if (r >= 0)
-                r = http_query_number(http, "since", INT64_MIN, &query->since_sec, reterr);
-        if (r >= 0)
-                r = http_query_number(http, "until", INT64_MIN, &query->until_sec, reterr);
-        return r < 0 ? r : http_query_number(http, "tailLines", 0, &query->tail_lines, reterr);
+        if (r < 0)
+                return r;
+        r = http_query_number(http, "since", INT64_MIN, &query->since_sec, reterr);
+        if (r < 0)
+                return r;
+        r = http_query_number(http, "until", INT64_MIN, &query->until_sec, reterr);
+        if (r < 0)
+                return r;
+        return http_query_number(http, "tailLines", 0, &query->tail_lines, reterr);
 }
 
 static unsigned find_log_status(int r) {
@@ -78,9 +82,20 @@ static unsigned find_log_status(int r) {
         }
 }
 
+static int open_requested_log(HttpServer *server, struct MHD_Connection *http, const char *rest,
+                              const char **ret_type, Error *reterr) {
+        SystemLogQuery query = { .tail_lines = -1 };
+        int r = read_log_query(http, &query, reterr);
+
+        if (r < 0)
+                return r;
+        return http_handlers_of(server)->open_system_log(http_userdata_of(server), rest,
+                                                         query.n_units > 0 ? &query : NULL,
+                                                         ret_type, reterr);
+}
+
 enum MHD_Result http_handle_system_logs(HttpServer *server, struct MHD_Connection *http,
                                         const char *rest) {
-        SystemLogQuery query = { .tail_lines = -1 };
         cleanup_error Error error = ERROR_NULL;
         const char *type = NULL;
         enum MHD_Result result;
@@ -91,11 +106,7 @@ enum MHD_Result http_handle_system_logs(HttpServer *server, struct MHD_Connectio
         if (!http_wants_descriptor(http))
                 return http_reply_error(http, MHD_HTTP_UPGRADE_REQUIRED,
                                         "the request must upgrade to a descriptor");
-        r = read_log_query(http, &query, &error);
-        if (r >= 0)
-                r = http_handlers_of(server)->open_system_log(http_userdata_of(server), rest,
-                                                              query.n_units > 0 ? &query : NULL,
-                                                              &type, &error);
+        r = open_requested_log(server, http, rest, &type, &error);
         if (r < 0)
                 return http_reply_error(http, find_log_status(r), "%s", error_message(&error, r));
         return http_reply_descriptor(server, http, r, type);

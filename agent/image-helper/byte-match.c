@@ -94,12 +94,12 @@ static int report_match(Matching *matching, uint64_t start, uint64_t position, u
                matching->new[start + size] == matching->old[position + size])
                 size++;
         r = report_gap(matching, start, position);
-        if (r >= 0)
-                r = matching->each(BYTE_MATCH_SAME, start, size, position, matching->userdata);
+        if (r < 0)
+                return r;
         matching->done = start + size;
         matching->behind = position + size;
         matching->is_behind = true;
-        return r;
+        return matching->each(BYTE_MATCH_SAME, start, size, position, matching->userdata);
 }
 
 static bool find_block(const BlockTable *table, const Matching *matching, uint32_t hash,

@@ -153,7 +153,7 @@ int byte_stream_open_tar(ByteStream *stream, struct archive **ret, Error *reterr
 }
 
 /* 1, or 0 if there is not a single byte. */
-static int open_raw(ByteStream *below, struct archive **ret, Error *reterr) {
+static int open_raw_reader(ByteStream *below, struct archive **ret, Error *reterr) {
         cleanup_with(archive_read_freep) struct archive *archive = archive_read_new();
         struct archive_entry *entry;
         int r;
@@ -227,7 +227,7 @@ int byte_stream_new_unpacked_take(ByteStream *below, ByteStream **ret, Error *re
         if (r != 0)
                 return r < 0 ? r : 0;
 #endif
-        r = open_raw(below, &archive, reterr);
+        r = open_raw_reader(below, &archive, reterr);
         if (r < 0) {
                 byte_stream_free(below);
                 return r;
@@ -330,13 +330,13 @@ static int check_limits(const ByteStream *stream, Error *reterr) {
 
 /* 1: more bytes may be available now. 0: the writer has closed the pipe. */
 static int wait_for_file_bytes(const ByteStream *stream) {
-        char rings[256];
+        char wakeups[256];
         ssize_t n;
 
         if (stream->size == UINT64_MAX || stream->wakeup_fd < 0)
                 return 0;
         do
-                n = read(stream->wakeup_fd, rings, sizeof(rings));
+                n = read(stream->wakeup_fd, wakeups, sizeof(wakeups));
         while (n < 0 && errno == EINTR);
         return n > 0;
 }
@@ -376,7 +376,7 @@ static ssize_t read_archive_entry(ByteStream *stream, Error *reterr) {
         return n;
 }
 
-static ssize_t read_raw(const ByteStream *stream, const void **ret_data, Error *reterr) {
+static ssize_t read_raw_block(const ByteStream *stream, const void **ret_data, Error *reterr) {
         la_int64_t offset;
         size_t length = 0;
         int r;
@@ -403,7 +403,7 @@ static ssize_t read_stream_block(ByteStream *stream, const void **ret_data, Erro
         if (stream->header)
                 return read_behind_header(stream, reterr);
         if (stream->is_raw)
-                return read_raw(stream, ret_data, reterr);
+                return read_raw_block(stream, ret_data, reterr);
         return stream->archive ? read_archive_entry(stream, reterr)
                                : read_arriving_file(stream, reterr);
 }

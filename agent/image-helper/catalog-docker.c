@@ -47,8 +47,8 @@ static int parse_docker_layers(const ImageArchive *source, CatalogImage *image, 
         return 0;
 }
 
-static int parse_image(const ImageArchive *source, CatalogImage *image, const json_t *item,
-                       Error *reterr) {
+static int parse_docker_image(const ImageArchive *source, CatalogImage *image, const json_t *item,
+                              Error *reterr) {
         cleanup_strv char **layers = NULL;
         int r;
 
@@ -62,7 +62,7 @@ static int parse_image(const ImageArchive *source, CatalogImage *image, const js
 }
 
 /* In an archive of both formats, the OCI manifest is the image; only its other names are added. */
-static int add_names(Catalog *catalog, const CatalogImage *image, Error *reterr) {
+static int add_docker_names(Catalog *catalog, const CatalogImage *image, Error *reterr) {
         for (size_t i = 0; i < catalog->n_images; i++) {
                 CatalogImage *there = &catalog->images[i];
 
@@ -83,7 +83,7 @@ static int add_names(Catalog *catalog, const CatalogImage *image, Error *reterr)
         return 0;
 }
 
-static int add_item(Catalog *catalog, const json_t *item, bool names_only, Error *reterr) {
+static int add_docker_image(Catalog *catalog, const json_t *item, bool names_only, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
         const char *config = document_string(item, "Config");
         CatalogImage image = { 0 };
@@ -97,9 +97,9 @@ static int add_item(Catalog *catalog, const json_t *item, bool names_only, Error
                 catalog_image_done(&image);
                 return r;
         }
-        r = parse_image(catalog->source, &image, item, &error);
+        r = parse_docker_image(catalog->source, &image, item, &error);
         if (names_only) {
-                r = r == -ENOMEM ? r : add_names(catalog, &image, reterr);
+                r = r == -ENOMEM ? r : add_docker_names(catalog, &image, reterr);
                 catalog_image_done(&image);
                 return r;
         }
@@ -113,7 +113,7 @@ static int add_item(Catalog *catalog, const json_t *item, bool names_only, Error
         return catalog_add_take(catalog, &image, reterr);
 }
 
-int catalog_read_docker(Catalog *catalog, Error *reterr) {
+static int add_listed_items(Catalog *catalog, Error *reterr) {
         cleanup_free char *text = NULL;
         cleanup_json json_t *json = NULL;
         bool names_only = catalog->n_images > 0;
@@ -123,19 +123,27 @@ int catalog_read_docker(Catalog *catalog, Error *reterr) {
 
         r = image_archive_read(catalog->source, "manifest.json", MANIFEST_SIZE_MAX, &text, &length,
                                reterr);
-        if (r >= 0)
-                r = document_parse(text, length, &json, reterr);
-        if (r >= 0 && !json_is_array(json))
-                r = error_setf(reterr, EBADMSG, "it is not a list");
-        /* Each entry costs as much as reading its configuration, even if it is a repetition. */
-        if (r >= 0 && json_array_size(json) > CATALOG_IMAGES_MAX)
-                r = error_setf(reterr, E2BIG, "it lists more than %d images", CATALOG_IMAGES_MAX);
         if (r < 0)
-                return error_prefixf(reterr, r, "manifest.json");
+                return r;
+        r = document_parse(text, length, &json, reterr);
+        if (r < 0)
+                return r;
+        if (!json_is_array(json))
+                return error_setf(reterr, EBADMSG, "it is not a list");
+        /* Each entry costs as much as reading its configuration, even if it is a repetition. */
+        if (json_array_size(json) > CATALOG_IMAGES_MAX)
+                return error_setf(reterr, E2BIG, "it lists more than %d images",
+                                  CATALOG_IMAGES_MAX);
         json_array_foreach(json, i, item) {
-                r = add_item(catalog, item, names_only, reterr);
+                r = add_docker_image(catalog, item, names_only, reterr);
                 if (r < 0)
-                        return error_prefixf(reterr, r, "manifest.json");
+                        return r;
         }
         return 0;
+}
+
+int catalog_read_docker(Catalog *catalog, Error *reterr) {
+        int r = add_listed_items(catalog, reterr);
+
+        return r < 0 ? error_prefixf(reterr, r, "manifest.json") : 0;
 }

@@ -10,7 +10,7 @@
 #include "agent/image-helper/safe-message.h"
 #include "common/strv.h"
 
-static int read_names(const json_t *descriptor, char ***names) {
+static int read_oci_names(const json_t *descriptor, char ***names) {
         const json_t *annotations = json_object_get(descriptor, "annotations");
         const char *full = document_string(annotations, "io.containerd.image.name");
         const char *name = document_string(annotations, "org.opencontainers.image.ref.name");
@@ -58,7 +58,7 @@ static int add_descriptor(Catalog *catalog, const json_t *item, Error *reterr) {
             (!is_index && !media_type_is_manifest(descriptor.media_type)))
                 return 0;
         memcpy(image.digest, descriptor.digest, DIGEST_SIZE);
-        r = read_names(item, &image.names);
+        r = read_oci_names(item, &image.names);
         if (r >= 0)
                 r = is_index ? image_manifest_read_index(&source, &descriptor, &image, &error)
                              : read_image_or_delta(&source, &descriptor, &image, &error);
@@ -84,8 +84,9 @@ static int check_layout(const ImageArchive *source, Error *reterr) {
         int r;
 
         r = image_archive_read(source, "oci-layout", 4 * KIB, &text, &length, reterr);
-        if (r >= 0)
-                r = document_parse(text, length, &json, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "oci-layout");
+        r = document_parse(text, length, &json, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "oci-layout");
         version = document_string(json, "imageLayoutVersion");
@@ -107,8 +108,9 @@ int catalog_read_oci(Catalog *catalog, Error *reterr) {
                 return r;
         r = image_archive_read(catalog->source, "index.json", MANIFEST_SIZE_MAX, &text, &length,
                                reterr);
-        if (r >= 0)
-                r = image_manifest_parse(text, length, NULL, &json, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "index.json");
+        r = image_manifest_parse(text, length, NULL, &json, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "index.json");
         manifests = json_object_get(json, "manifests");

@@ -19,7 +19,7 @@ enum {
 
 #define SYSTEM_AUTHORITIES "/etc/ssl/certs/ca-certificates.crt"
 
-static int append_file(int dir_fd, const char *name, int to) {
+static int append_certificate_file(int dir_fd, const char *name, int to) {
         cleanup_free char *text = NULL;
         size_t length;
         int r = read_file_at(dir_fd, name, FILE_BYTES_MAX, &text, &length);
@@ -47,11 +47,11 @@ static int add_authority(Endpoint *endpoint, int dir_fd, const char *name) {
                 r = make_memory_file("authorities", &endpoint->authorities_fd);
                 if (r < 0)
                         return r;
-                r = append_file(AT_FDCWD, SYSTEM_AUTHORITIES, endpoint->authorities_fd);
+                r = append_certificate_file(AT_FDCWD, SYSTEM_AUTHORITIES, endpoint->authorities_fd);
                 if (r < 0 && r != -ENOENT)
                         return r;
         }
-        return append_file(dir_fd, name, endpoint->authorities_fd);
+        return append_certificate_file(dir_fd, name, endpoint->authorities_fd);
 }
 
 /* The key of x.cert is x.key; the first pair counts. */
@@ -70,13 +70,13 @@ static int add_certificate_pair(Endpoint *endpoint, int dir_fd, const char *name
         r = make_memory_file("certificate", &endpoint->certificate_fd);
         if (r < 0)
                 return r;
-        r = append_file(dir_fd, name, endpoint->certificate_fd);
+        r = append_certificate_file(dir_fd, name, endpoint->certificate_fd);
         if (r < 0)
                 return r;
         r = make_memory_file("key", &endpoint->key_fd);
         if (r < 0)
                 return r;
-        return append_file(dir_fd, key, endpoint->key_fd);
+        return append_certificate_file(dir_fd, key, endpoint->key_fd);
 }
 
 static bool has_file_suffix(const char *text, const char *suffix) {
@@ -85,19 +85,18 @@ static bool has_file_suffix(const char *text, const char *suffix) {
         return n > m && streq(text + n - m, suffix);
 }
 
-static int read_directory(Endpoint *endpoint, int dir_fd, Error *reterr) {
+static int read_certificate_directory(Endpoint *endpoint, int dir_fd, Error *reterr) {
         int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_closedir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
         const struct dirent *entry;
         unsigned n = 0;
+        int r;
 
         if (!dir) {
                 close_fd(copy);
                 return -errno;
         }
-        while ((entry = readdir(dir)) && n++ < FILES_MAX) {
-                int r = 0;
-
+        while ((r = read_directory_entry(dir, &entry)) > 0 && n++ < FILES_MAX) {
                 if (has_file_suffix(entry->d_name, ".crt"))
                         r = add_authority(endpoint, dir_fd, entry->d_name);
                 else if (has_file_suffix(entry->d_name, ".cert"))
@@ -105,7 +104,7 @@ static int read_directory(Endpoint *endpoint, int dir_fd, Error *reterr) {
                 if (r < 0)
                         return error_prefixf(reterr, r, "%s", entry->d_name);
         }
-        return 0;
+        return MIN(r, 0);
 }
 
 /* The directory of Docker Hub has its short name. */
@@ -118,6 +117,8 @@ static int open_host_directory(const char *directory, const Endpoint *endpoint) 
 
                 if (fd >= 0)
                         return fd;
+                if (errno == ENOMEM || errno == EMFILE || errno == ENFILE || errno == EIO)
+                        return -errno;
         }
         return -ENOENT;
 }
@@ -126,9 +127,9 @@ static int find_certificates_in(const char *directory, Endpoint *endpoint, Error
         cleanup_close int fd = open_host_directory(directory, endpoint);
         int r;
 
-        if (fd < 0)
+        if (fd == -ENOENT)
                 return 0;
-        r = read_directory(endpoint, fd, reterr);
+        r = fd < 0 ? fd : read_certificate_directory(endpoint, fd, reterr);
         return r < 0 ? error_prefixf(reterr, r, "%s/%s", directory, endpoint->host) : 0;
 }
 

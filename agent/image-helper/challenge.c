@@ -26,7 +26,7 @@ static size_t token_length(const char *p) {
 }
 
 /* Takes a token or a quoted string. -EINVAL if it is neither, or too long. */
-static int read_value(const char **at, char **ret) {
+static int read_challenge_value(const char **at, char **ret) {
         cleanup_free char *value = NULL;
         const char *p = *at;
         size_t n = 0;
@@ -89,7 +89,7 @@ static int read_parameters(Challenge *challenge, const char **at) {
                         return 0;
                 }
                 equals += 1 + strspn(equals + 1, " \t");
-                r = read_value(&equals, &value);
+                r = read_challenge_value(&equals, &value);
                 if (r < 0)
                         return r;
                 *at = equals;

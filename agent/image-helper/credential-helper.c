@@ -32,7 +32,7 @@ static bool name_is_valid(const char *name) {
                        n;
 }
 
-static int spawn(const char *program, int input, int output, pid_t *ret) {
+static int spawn_credential_helper(const char *program, int input, int output, pid_t *ret) {
         char *argv[] = { (char *) (uintptr_t) program, (char[]){ "get" }, NULL };
         posix_spawn_file_actions_t actions;
         int r;
@@ -83,7 +83,7 @@ static int run_credential_helper(const char *program, const char *server, char *
         if (pipe2(input, O_CLOEXEC) < 0 || pipe2(output, O_CLOEXEC) < 0)
                 r = -errno;
         else
-                r = spawn(program, input[0], output[1], &pid);
+                r = spawn_credential_helper(program, input[0], output[1], &pid);
         close_fd(input[0]);
         close_fd(output[1]);
         if (r >= 0 && pid > 0) {

@@ -138,7 +138,7 @@ static bool directory_hides(const Claims *claims, const char *directory, size_t 
         return false;
 }
 
-static bool is_hidden(const Claims *claims, const Claim *file) {
+static bool is_file_hidden(const Claims *claims, const Claim *file) {
         cleanup_free char *parent = strdup(file->name);
         char *slash;
 
@@ -213,7 +213,7 @@ int delta_files_collect(const DeltaLayer *layers, size_t n, DeltaFiles *ret) {
                 if (i > 0 && streq(claim->name, claims.items[i - 1].name))
                         continue;
                 if (claim->kind == CLAIM_FILE && claim->entry->size > 0 &&
-                    !is_hidden(&claims, claim))
+                    !is_file_hidden(&claims, claim))
                         add_file(ret, claim);
         }
         return sort_files(ret);

@@ -58,8 +58,9 @@ typedef struct DeltaMaker {
 static int open_archived_side(DeltaSide *side, Store *store, int fd, Error *reterr) {
         int r = image_archive_open(fd, store_tmp_fd(store), &side->archive, reterr);
 
-        if (r >= 0)
-                r = catalog_read(side->archive, NULL, &side->catalog, reterr);
+        if (r < 0)
+                return r;
+        r = catalog_read(side->archive, NULL, &side->catalog, reterr);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < side->catalog->n_images; i++) {
@@ -110,14 +111,14 @@ static int open_stored_side(DeltaSide *side, Store *store, const char *name, Err
         return side->name ? 0 : -ENOMEM;
 }
 
-static int open_side(DeltaSide *side, Store *store, const DeltaInput *input, Error *reterr) {
+static int open_delta_side(DeltaSide *side, Store *store, const DeltaInput *input, Error *reterr) {
         int r = input->fd >= 0 ? open_archived_side(side, store, input->fd, reterr)
                                : open_stored_side(side, store, input->name, reterr);
 
         return r < 0 ? error_prefixf(reterr, r, "%s", input->name) : 0;
 }
 
-static void side_done(DeltaSide *side) {
+static void delta_side_done(DeltaSide *side) {
         if (side->stored.store)
                 close_fd(side->stored.fd);
         catalog_image_done(&side->own);
@@ -158,10 +159,12 @@ static int read_layer(DeltaMaker *maker, const DeltaSide *side, size_t i, DeltaL
         if (fd < 0)
                 return fd;
         r = side->source.open_layer(side->source.userdata, i, &packed, reterr);
-        if (r >= 0)
-                r = byte_stream_new_unpacked_take(packed, &tar, reterr);
-        if (r >= 0)
-                r = byte_stream_copy(tar, fd, reterr);
+        if (r < 0)
+                return r;
+        r = byte_stream_new_unpacked_take(packed, &tar, reterr);
+        if (r < 0)
+                return r;
+        r = byte_stream_copy(tar, fd, reterr);
         if (r < 0)
                 return r;
         byte_stream_digest(tar, digest);
@@ -239,23 +242,30 @@ static int write_file(const DeltaMaker *maker, TarDiffWriter *writer, const Scan
 static int write_layer_diff(const DeltaMaker *maker, TarDiffWriter *writer, const DeltaLayer *layer,
                             Error *reterr) {
         uint64_t at = 0;
-        int r = 0;
+        int r;
 
-        for (size_t i = 0; r >= 0 && i < layer->scan.n; i++) {
+        for (size_t i = 0; i < layer->scan.n; i++) {
                 const ScannedEntry *entry = &layer->scan.entries[i];
 
                 if (entry->kind != TAR_SCAN_FILE || entry->size == 0)
                         continue;
-                if (entry->offset > at)
+                if (entry->offset > at) {
                         r = tar_diff_writer_data(writer, layer->data + at, entry->offset - at,
                                                  reterr);
-                if (r >= 0)
-                        r = write_file(maker, writer, entry, layer->data + entry->offset, reterr);
+                        if (r < 0)
+                                return r;
+                }
+                r = write_file(maker, writer, entry, layer->data + entry->offset, reterr);
+                if (r < 0)
+                        return r;
                 at = entry->offset + entry->size;
         }
-        if (r >= 0 && at < layer->length)
+        if (at < layer->length) {
                 r = tar_diff_writer_data(writer, layer->data + at, layer->length - at, reterr);
-        return r < 0 ? r : tar_diff_writer_finish(writer, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return tar_diff_writer_finish(writer, reterr);
 }
 
 static int make_layer_diff(DeltaMaker *maker, size_t i, DeltaPart *part, Error *reterr) {
@@ -267,10 +277,12 @@ static int make_layer_diff(DeltaMaker *maker, size_t i, DeltaPart *part, Error *
         if (r < 0)
                 return r;
         r = part->fd = open_unnamed(maker->store);
-        if (r >= 0)
-                r = tar_diff_writer_new(part->fd, &writer, reterr);
-        if (r >= 0)
-                r = write_layer_diff(maker, writer, &layer, reterr);
+        if (r < 0)
+                return r;
+        r = tar_diff_writer_new(part->fd, &writer, reterr);
+        if (r < 0)
+                return r;
+        r = write_layer_diff(maker, writer, &layer, reterr);
         if (r < 0)
                 return r;
         tar_diff_writer_result(writer, part->digest, &part->size);
@@ -286,10 +298,12 @@ static int take_whole_layer(DeltaMaker *maker, size_t i, DeltaPart *part, Error 
 
         close_fd(part->fd);
         r = part->fd = open_unnamed(maker->store);
-        if (r >= 0)
-                r = maker->new.source.open_layer(maker->new.source.userdata, i, &packed, reterr);
-        if (r >= 0)
-                r = byte_stream_copy(packed, part->fd, reterr);
+        if (r < 0)
+                return r;
+        r = maker->new.source.open_layer(maker->new.source.userdata, i, &packed, reterr);
+        if (r < 0)
+                return r;
+        r = byte_stream_copy(packed, part->fd, reterr);
         if (r < 0)
                 return r;
         byte_stream_digest(packed, digest);
@@ -326,8 +340,11 @@ static int make_parts(DeltaMaker *maker, Error *reterr) {
                 if (old_image_has_layer(maker, i))
                         continue;
                 r = make_layer_diff(maker, i, part, reterr);
-                if (r >= 0 && part->size >= maker->new.image->layers[i].size)
-                        r = take_whole_layer(maker, i, part, reterr);
+                if (r < 0)
+                        return r;
+                if (part->size < maker->new.image->layers[i].size)
+                        continue;
+                r = take_whole_layer(maker, i, part, reterr);
                 if (r < 0)
                         return r;
         }
@@ -345,30 +362,33 @@ static json_t *format_layer(const char *media_type, const char *digest, uint64_t
 
 static json_t *format_layers(const DeltaMaker *maker) {
         const CatalogImage *image = maker->new.image;
-        json_t *layers = json_array();
+        cleanup_json json_t *layers = json_array();
         int r;
 
         r = json_array_append_new(layers,
                                   format_layer(image->manifest.media_type, image->manifest.digest,
                                                image->manifest.size, "image-manifest", NULL));
-        if (r >= 0)
-                r = json_array_append_new(
-                        layers, format_layer(image->config.media_type, image->config.digest,
-                                             image->config.size, "image-config", NULL));
-        for (size_t i = 0; r >= 0 && i < maker->n_parts; i++) {
+        if (r < 0)
+                return NULL;
+        r = json_array_append_new(layers,
+                                  format_layer(image->config.media_type, image->config.digest,
+                                               image->config.size, "image-config", NULL));
+        if (r < 0)
+                return NULL;
+        for (size_t i = 0; i < maker->n_parts; i++) {
                 const DeltaPart *part = &maker->parts[i];
 
-                if (part->fd >= 0)
-                        r = json_array_append_new(
-                                layers, format_layer(part->is_diff ? MEDIA_TYPE_TAR_DIFF
-                                                                   : image->layers[i].media_type,
-                                                     part->digest, part->size, "image-layer",
-                                                     image->layers[i].digest));
+                if (part->fd < 0)
+                        continue;
+                r = json_array_append_new(layers,
+                                          format_layer(part->is_diff ? MEDIA_TYPE_TAR_DIFF
+                                                                     : image->layers[i].media_type,
+                                                       part->digest, part->size, "image-layer",
+                                                       image->layers[i].digest));
+                if (r < 0)
+                        return NULL;
         }
-        if (r >= 0)
-                return layers;
-        json_decref(layers);
-        return NULL;
+        return TAKE_PTR(layers);
 }
 
 /* The layers that are left out, as a JSON array in a string. */
@@ -465,24 +485,33 @@ static int write_delta(const DeltaMaker *maker, int fd, Error *reterr) {
         cleanup_free char *artifact = NULL;
         int r = format_artifact(maker, &artifact);
 
-        if (r >= 0)
-                r = tar_write_file(fd, "oci-layout", OCI_LAYOUT, strlen(OCI_LAYOUT));
-        if (r >= 0)
-                r = write_document(maker, &image->manifest, MANIFEST_SIZE_MAX, fd, reterr);
-        if (r >= 0)
-                r = write_document(maker, &image->config, CONFIG_SIZE_MAX, fd, reterr);
-        if (r >= 0)
-                r = write_parts(maker, fd);
-        if (r >= 0)
-                r = write_blob_bytes(fd, "{}", 2);
-        if (r >= 0)
-                r = write_blob_bytes(fd, artifact, strlen(artifact));
-        if (r >= 0)
-                r = write_index(maker, artifact, fd);
-        return r < 0 ? r : tar_write_end(fd);
+        if (r < 0)
+                return r;
+        r = tar_write_file(fd, "oci-layout", OCI_LAYOUT, strlen(OCI_LAYOUT));
+        if (r < 0)
+                return r;
+        r = write_document(maker, &image->manifest, MANIFEST_SIZE_MAX, fd, reterr);
+        if (r < 0)
+                return r;
+        r = write_document(maker, &image->config, CONFIG_SIZE_MAX, fd, reterr);
+        if (r < 0)
+                return r;
+        r = write_parts(maker, fd);
+        if (r < 0)
+                return r;
+        r = write_blob_bytes(fd, "{}", 2);
+        if (r < 0)
+                return r;
+        r = write_blob_bytes(fd, artifact, strlen(artifact));
+        if (r < 0)
+                return r;
+        r = write_index(maker, artifact, fd);
+        if (r < 0)
+                return r;
+        return tar_write_end(fd);
 }
 
-static void maker_done(DeltaMaker *maker) {
+static void delta_maker_done(DeltaMaker *maker) {
         delta_files_done(&maker->files);
         for (size_t i = 0; i < maker->n_parts; i++)
                 close_fd(maker->parts[i].fd);
@@ -490,17 +519,29 @@ static void maker_done(DeltaMaker *maker) {
         for (size_t i = 0; maker->layers && i < maker->old.image->settings->n_diff_ids; i++)
                 delta_layer_done(&maker->layers[i]);
         free(maker->layers);
-        side_done(&maker->old);
-        side_done(&maker->new);
+        delta_side_done(&maker->old);
+        delta_side_done(&maker->new);
+}
+
+static int compute_delta(DeltaMaker *maker, int fd, Error *reterr) {
+        int r = read_old_layers(maker, reterr);
+
+        if (r < 0)
+                return r;
+        r = make_parts(maker, reterr);
+        if (r < 0)
+                return r;
+        return write_delta(maker, fd, reterr);
 }
 
 int delta_make(Store *store, const DeltaInput *old, const DeltaInput *new, int fd, Error *reterr) {
-        cleanup_with(maker_done) DeltaMaker maker = { .store = store };
+        cleanup_with(delta_maker_done) DeltaMaker maker = { .store = store };
         int r;
 
-        r = open_side(&maker.old, store, old, reterr);
-        if (r >= 0)
-                r = open_side(&maker.new, store, new, reterr);
+        r = open_delta_side(&maker.old, store, old, reterr);
+        if (r < 0)
+                return r;
+        r = open_delta_side(&maker.new, store, new, reterr);
         if (r < 0)
                 return r;
         if (!maker.new.image->manifest.member)
@@ -508,10 +549,6 @@ int delta_make(Store *store, const DeltaInput *old, const DeltaInput *new, int f
                                   "%s: an archive of 'docker save' lacks a manifest: use an OCI "
                                   "archive",
                                   new->name);
-        r = read_old_layers(&maker, reterr);
-        if (r >= 0)
-                r = make_parts(&maker, reterr);
-        if (r >= 0)
-                r = write_delta(&maker, fd, reterr);
+        r = compute_delta(&maker, fd, reterr);
         return r < 0 ? error_prefixf(reterr, r, "the delta cannot be made") : 0;
 }

@@ -23,7 +23,7 @@ void pull_reference_done(PullReference *reference) {
 }
 
 /* Characters that need no escape in the path of a URL; the agent has checked the rest. */
-static bool is_plain(const char *text) {
+static bool is_plain_url_text(const char *text) {
         return text[0] && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                             "0123456789-._/:[]")] == '\0';
 }
@@ -41,7 +41,7 @@ int pull_reference_parse(const char *text, PullReference *ret, Error *reterr) {
         if (at && digest_parse(at, reference.digest) < 0)
                 return error_setf(reterr, EINVAL, "'%.128s' is not a sha256 digest", at);
         slash = strchr(copy, '/');
-        if (!slash || !is_plain(copy))
+        if (!slash || !is_plain_url_text(copy))
                 return error_setf(reterr, EINVAL, "'%.256s' is not a complete reference", text);
         *slash++ = '\0';
         colon = strchr(slash, ':');
@@ -146,7 +146,7 @@ static int add_mirror(Endpoints *endpoints, const PullSettings *settings, const 
                 return -ENOMEM;
         while (host[0] && host[strlen(host) - 1] == '/')
                 host[strlen(host) - 1] = '\0';
-        if (!is_plain(host))
+        if (!is_plain_url_text(host))
                 return error_setf(reterr, EINVAL, "'%.256s' is not a mirror", url);
         slash = strchr(host, '/');
         if (slash)
@@ -236,6 +236,21 @@ static int load_endpoint_secrets(Endpoints *endpoints, const PullSettings *setti
         return 0;
 }
 
+static int add_all_endpoints(Endpoints *endpoints, const PullSettings *settings,
+                             const PullReference *reference, Error *reterr) {
+        const json_t *mirror;
+        size_t i;
+
+        json_array_foreach(settings->mirrors, i, mirror) {
+                int r = add_mirror(endpoints, settings, strna(json_string_value(mirror)),
+                                   reference->repository, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return add_registry(endpoints, settings, reference);
+}
+
 int endpoints_find(const PullReference *reference, const PullSettings *settings, Endpoints *ret,
                    Error *reterr) {
         cleanup_with(endpoints_done) Endpoints endpoints = {
@@ -244,16 +259,8 @@ int endpoints_find(const PullReference *reference, const PullSettings *settings,
                 .proxy_https = settings->proxy_https,
                 .proxy_none_for = settings->proxy_none_for,
         };
-        const json_t *mirror;
-        size_t i;
-        int r = 0;
+        int r = add_all_endpoints(&endpoints, settings, reference, reterr);
 
-        json_array_foreach(settings->mirrors, i, mirror)
-                if (r >= 0)
-                        r = add_mirror(&endpoints, settings, strna(json_string_value(mirror)),
-                                       reference->repository, reterr);
-        if (r >= 0)
-                r = add_registry(&endpoints, settings, reference);
         if (r == -E2BIG)
                 return error_setf(reterr, E2BIG, "the registry has more than %d mirrors",
                                   ENDPOINTS_MAX / 2);

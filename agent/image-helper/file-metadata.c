@@ -55,7 +55,7 @@ int xattr_apply(int fd, const char *name, const void *value, size_t size) {
         return -errno;
 }
 
-static int copy_one(int from_fd, int to_fd, const char *name, char *value) {
+static int copy_one_xattr(int from_fd, int to_fd, const char *name, char *value) {
         ssize_t n = fgetxattr(from_fd, name, value, VALUE_BYTES);
 
         return n < 0 ? -errno : xattr_apply(to_fd, name, value, (size_t) n);
@@ -71,8 +71,9 @@ int xattr_copy(int from_fd, int to_fd) {
         if (length < 0)
                 return errno == EOPNOTSUPP ? 0 : -errno;
         for (const char *name = names; name < names + length; name += strlen(name) + 1) {
-                int r = xattr_is_allowed(name) ? copy_one(from_fd, to_fd, name, names + LIST_BYTES)
-                                               : 0;
+                int r = xattr_is_allowed(name)
+                                ? copy_one_xattr(from_fd, to_fd, name, names + LIST_BYTES)
+                                : 0;
                 if (r < 0)
                         return r;
         }

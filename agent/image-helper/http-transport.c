@@ -285,8 +285,9 @@ static int add_transport_header(CurlTransfer *transfer, const char *name, const 
 static int set_transport_headers(CurlTransfer *transfer, const TransportRequest *request) {
         int r = add_transport_header(transfer, "Accept", request->accept);
 
-        if (r >= 0)
-                r = add_transport_header(transfer, "If-None-Match", request->etag);
+        if (r < 0)
+                return r;
+        r = add_transport_header(transfer, "If-None-Match", request->etag);
         for (const char *const *line = request->headers; r >= 0 && line && *line; line++)
                 r = curl_transfer_add_header(transfer, *line);
         return r;
@@ -318,7 +319,7 @@ static void set_transport_watch(TransportExchange *exchange) {
         curl->easy_setopt(easy, CURLOPT_PREREQDATA, exchange);
 }
 
-static int set_request(TransportExchange *exchange) {
+static int set_transport_request(TransportExchange *exchange) {
         const TransportRequest *request = exchange->request;
         const HttpTransport *http = exchange->http;
         char range[32];
@@ -420,7 +421,7 @@ int http_transport_perform(HttpTransport *http, const TransportRequest *request,
 
         *reply = (TransportResponse){ .retry_after_sec = UINT64_MAX };
         *ret_fault = TRANSPORT_OK;
-        r = set_request(&exchange);
+        r = set_transport_request(&exchange);
         if (r < 0) {
                 curl_transfer_done(&exchange.transfer);
                 *ret_fault = TRANSPORT_LOCAL_ERROR;

@@ -151,7 +151,7 @@ static int check_strings(const ImageConfig *config, Error *reterr) {
         return 0;
 }
 
-static int parse_process(ImageConfig *config, const json_t *process, Error *reterr) {
+static int parse_process_config(ImageConfig *config, const json_t *process, Error *reterr) {
         const struct {
                 const char *key;
                 char ***strv;
@@ -215,7 +215,7 @@ int image_config_parse(const char *text, size_t length, ImageConfig **ret, Error
         r = copy_config_string(json, "variant", &config->variant, reterr);
         if (r < 0)
                 return r;
-        r = parse_process(config, json_object_get(json, "config"), reterr);
+        r = parse_process_config(config, json_object_get(json, "config"), reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(config);

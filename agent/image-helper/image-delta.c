@@ -166,8 +166,9 @@ int delta_base_open(const Store *store, const char *config_digest, DeltaBase *re
                                   "the image that the delta is based on is not in the store: that "
                                   "with configuration %s",
                                   config_digest);
-        if (r >= 0)
-                r = image_config_parse(text, length, &settings, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "the image that the delta is based on");
+        r = image_config_parse(text, length, &settings, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "the image that the delta is based on");
         base.layers = malloc(MAX(settings->n_diff_ids, (size_t) 1) * sizeof(*base.layers));

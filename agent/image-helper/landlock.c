@@ -35,6 +35,19 @@ static int add_landlock_rule(int ruleset, int fd, uint64_t access) {
                        : 0;
 }
 
+static int enforce_landlock_rules(int ruleset, const LandlockRules *rules, uint64_t handled) {
+        int r = add_landlock_rule(ruleset, rules->read_beneath, handled & ACCESS_READ);
+
+        if (r < 0)
+                return r;
+        /* Unpacked files are never executed by us. */
+        r = add_landlock_rule(ruleset, rules->write_beneath,
+                              handled & ~(uint64_t) LANDLOCK_ACCESS_FS_EXECUTE);
+        if (r < 0)
+                return r;
+        return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
+}
+
 int landlock_restrict(const LandlockRules *rules, Error *reterr) {
         long version =
                 syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -48,16 +61,7 @@ int landlock_restrict(const LandlockRules *rules, Error *reterr) {
         if (version < VERSION_REFER)
                 return 0;
         ruleset = (int) syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0);
-        r = ruleset < 0 ? -errno : 0;
-        if (r >= 0)
-                r = add_landlock_rule(ruleset, rules->read_beneath,
-                                      attributes.handled_access_fs & ACCESS_READ);
-        /* Unpacked files are never executed by us. */
-        if (r >= 0)
-                r = add_landlock_rule(ruleset, rules->write_beneath,
-                                      attributes.handled_access_fs &
-                                              ~(uint64_t) LANDLOCK_ACCESS_FS_EXECUTE);
-        if (r >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
-                r = -errno;
+        r = ruleset < 0 ? -errno
+                        : enforce_landlock_rules(ruleset, rules, attributes.handled_access_fs);
         return r < 0 ? error_prefixf(reterr, r, "cannot be confined to its directory") : 0;
 }

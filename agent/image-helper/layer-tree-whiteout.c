@@ -7,6 +7,7 @@
 #include "agent/image-helper/layer-tree-private.h"
 #include "agent/image-helper/tar-name.h"
 #include "common/cleanup.h"
+#include "common/file.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
@@ -54,7 +55,8 @@ void layer_tree_remove_implied(LayerTree *tree, const char *path) {
 static int drop_whiteouts(int dir_fd, unsigned depth) {
         cleanup_closedir DIR *dir = NULL;
         int copy = open_without_symlinks(dir_fd, "", O_RDONLY | O_DIRECTORY);
-        struct dirent *entry;
+        const struct dirent *entry;
+        int r;
 
         if (copy < 0)
                 return copy;
@@ -63,13 +65,11 @@ static int drop_whiteouts(int dir_fd, unsigned depth) {
                 close_fd(copy);
                 return -ENOMEM;
         }
-        while ((entry = readdir(dir))) {
+        while ((r = read_directory_entry(dir, &entry)) > 0) {
                 cleanup_close int fd = -EBADF;
                 struct stat st;
-                int r = 0;
 
-                if (streq(entry->d_name, ".") || streq(entry->d_name, "..") ||
-                    !layer_tree_lookup(dir_fd, entry->d_name, &st))
+                if (!layer_tree_lookup(dir_fd, entry->d_name, &st))
                         continue;
                 if (stat_is_whiteout(&st)) {
                         r = unlinkat(dir_fd, entry->d_name, 0) < 0 ? -errno : 0;
@@ -81,7 +81,7 @@ static int drop_whiteouts(int dir_fd, unsigned depth) {
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return r;
 }
 
 /* Directories that exist only for whiteouts are removed with them. The deepest were created
@@ -123,7 +123,7 @@ static int hide_directory(LayerTree *tree, const char *base, const char *path) {
         return unlinkat(tree->fd, base, AT_REMOVEDIR) >= 0;
 }
 
-int layer_tree_whiteout(LayerTree *tree, const char *base, Error *reterr) {
+int layer_tree_apply_whiteout(LayerTree *tree, const char *base, Error *reterr) {
         char path[PATH_MAX];
         struct stat st;
         int r;
@@ -151,21 +151,20 @@ int layer_tree_whiteout(LayerTree *tree, const char *base, Error *reterr) {
 
 /* One by one: there may be millions, and the lower layer is never written to. */
 static int hide_names_of(LayerTree *tree, int fd, Error *reterr) {
-        int copy = open_without_symlinks(fd, "", O_RDONLY | O_DIRECTORY), r = 0;
+        int copy = open_without_symlinks(fd, "", O_RDONLY | O_DIRECTORY), r;
         cleanup_closedir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
-        struct dirent *entry;
+        const struct dirent *entry;
 
         if (!dir) {
                 close_fd(copy);
                 return -ENOMEM;
         }
-        while ((entry = readdir(dir))) {
-                if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
-                        r = layer_tree_whiteout(tree, entry->d_name, reterr);
+        while ((r = read_directory_entry(dir, &entry)) > 0) {
+                r = layer_tree_apply_whiteout(tree, entry->d_name, reterr);
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return r;
 }
 
 /* Overlayfs does not check whether the top of a layer is opaque; so each name is hidden
@@ -183,7 +182,7 @@ static int hide_all_at_top(LayerTree *tree, Error *reterr) {
         return 0;
 }
 
-int layer_tree_opaque(LayerTree *tree, Error *reterr) {
+int layer_tree_apply_opaque(LayerTree *tree, Error *reterr) {
         int r;
 
         if (tree->path[0] == '\0')

@@ -30,7 +30,7 @@ const char *layer_tree_path(const LayerTree *tree) {
         return tree->path;
 }
 
-static int own_fd(const LayerTree *tree) {
+static int own_layer_fd(const LayerTree *tree) {
         return tree->layers[0];
 }
 
@@ -78,9 +78,10 @@ static int inherit_directory_metadata(int from, int fd) {
 int layer_tree_inherit_top(const LayerTree *tree, Error *reterr) {
         int r = tree->below.n_layers > 0 ? layer_view_await(&tree->below, 0) : 0;
 
-        if (r >= 0)
-                r = inherit_directory_metadata(
-                        tree->below.n_layers > 0 ? tree->below.layers[0] : -EBADF, own_fd(tree));
+        if (r < 0)
+                return error_prefixf(reterr, r, "the top directory of the layer");
+        r = inherit_directory_metadata(tree->below.n_layers > 0 ? tree->below.layers[0] : -EBADF,
+                                       own_layer_fd(tree));
         return r < 0 ? error_prefixf(reterr, r, "the top directory of the layer") : 0;
 }
 
@@ -124,7 +125,8 @@ static int make_tree_directory(const LayerTree *tree, int parent_fd, const char 
 
 /* Opens a resolved path of this layer, creating missing directories. A descriptor or -errno. */
 static int open_or_make(LayerTree *tree, const char *path, bool implied) {
-        cleanup_close int fd = open_without_symlinks(own_fd(tree), "", O_RDONLY | O_DIRECTORY);
+        cleanup_close int fd =
+                open_without_symlinks(own_layer_fd(tree), "", O_RDONLY | O_DIRECTORY);
         char prefix[PATH_MAX], component[NAME_MAX + 1];
         size_t length = 0;
 
@@ -207,7 +209,7 @@ static int enter_tree_directory(LayerTree *tree, const char *parent, bool implie
 
         /* Plain directories of this layer are what the container sees: nothing below can change
          * that. Only otherwise the layers below are searched. */
-        fd = open_without_symlinks(own_fd(tree), parent, O_RDONLY | O_DIRECTORY);
+        fd = open_without_symlinks(own_layer_fd(tree), parent, O_RDONLY | O_DIRECTORY);
         if (fd >= 0) {
                 r = enter_resolved(tree, parent, parent, fd);
         } else {
@@ -329,7 +331,7 @@ static int resolve_target(const LayerTree *tree, const char *target, char path[s
 }
 
 /* Without AT_SYMLINK_FOLLOW a symbolic link itself gets a second name, not its target. */
-static int link_own(const LayerTree *tree, const char *path, const char *base, Error *reterr) {
+static int link_own_file(const LayerTree *tree, const char *path, const char *base, Error *reterr) {
         cleanup_free char *parent = NULL;
         cleanup_close int fd = -EBADF;
         const char *target;
@@ -338,7 +340,7 @@ static int link_own(const LayerTree *tree, const char *path, const char *base, E
         r = tar_name_split(path, &parent, &target);
         if (r < 0)
                 return r;
-        fd = open_without_symlinks(own_fd(tree), parent, O_RDONLY | O_DIRECTORY);
+        fd = open_without_symlinks(own_layer_fd(tree), parent, O_RDONLY | O_DIRECTORY);
         if (fd < 0 || linkat(fd, target, tree->fd, base, 0) < 0)
                 return error_setf(reterr, errno, "cannot be linked to '%s': %s", path,
                                   strerror(errno));
@@ -370,7 +372,7 @@ int layer_tree_link(LayerTree *tree, const char *base, const char *target, uint6
         r = layer_tree_clear(tree, base, reterr);
         if (r < 0)
                 return r;
-        return k >= 0 ? link_own(tree, path, base, reterr)
+        return k >= 0 ? link_own_file(tree, path, base, reterr)
                       : copy_up(tree, path, base, ret_copied, reterr);
 }
 

@@ -40,10 +40,10 @@ int layer_tree_make_directory(LayerTree *tree, const char *base, Error *reterr);
 
 /* Hides what the layers below have under that name; entries of this layer stay, earlier and later
  * ones. 0 or -errno. */
-int layer_tree_whiteout(LayerTree *tree, const char *base, Error *reterr);
+int layer_tree_apply_whiteout(LayerTree *tree, const char *base, Error *reterr);
 
 /* Hides everything that the layers below have in the entered directory. 0 or -errno. */
-int layer_tree_opaque(LayerTree *tree, Error *reterr);
+int layer_tree_apply_opaque(LayerTree *tree, Error *reterr);
 
 /* Makes 'base' in the entered directory a hard link to 'target'. A target that only a lower layer
  * has is copied instead, and *ret_copied is its size: overlayfs would separate the two at the first

@@ -128,7 +128,7 @@ static int finish_unpacked_file(int fd, struct archive_entry *entry, Error *rete
         return file_metadata_apply_times(fd, &metadata);
 }
 
-static int write_at(int fd, const char *data, size_t length, uint64_t offset) {
+static int write_file_bytes_at(int fd, const char *data, size_t length, uint64_t offset) {
         while (length > 0) {
                 ssize_t n = pwrite(fd, data, length, (off_t) offset);
 
@@ -168,7 +168,7 @@ static int write_contents(UnpackedLayer *layer, int fd, uint64_t size, Error *re
                                           archive_error_string(layer->archive));
                 if (offset < 0 || length > size || (uint64_t) offset > size - length)
                         return error_setf(reterr, EBADMSG, "has more data than its size");
-                r = write_at(fd, data, length, (uint64_t) offset);
+                r = write_file_bytes_at(fd, data, length, (uint64_t) offset);
                 if (r < 0)
                         return r;
                 end = MAX(end, (uint64_t) offset + length);
@@ -214,8 +214,8 @@ static int unpack_directory(UnpackedLayer *layer, struct archive_entry *entry, c
 }
 
 /* Entries that are not opened: created by name, in a directory that only we can change. */
-static int unpack_other(UnpackedLayer *layer, struct archive_entry *entry, const char *base,
-                        Error *reterr) {
+static int unpack_special_file(UnpackedLayer *layer, struct archive_entry *entry, const char *base,
+                               Error *reterr) {
         const char *target = archive_entry_symlink(entry);
         FileMetadata metadata;
         int fd = layer_tree_fd(layer->tree), r;
@@ -267,7 +267,7 @@ static int unpack_ordinary(UnpackedLayer *layer, struct archive_entry *entry, co
                 return unpack_directory(layer, entry, base, reterr);
         case AE_IFLNK:
         case AE_IFIFO:
-                return unpack_other(layer, entry, base, reterr);
+                return unpack_special_file(layer, entry, base, reterr);
         case AE_IFCHR:
         case AE_IFBLK:
                 layer->devices++;
@@ -277,7 +277,7 @@ static int unpack_ordinary(UnpackedLayer *layer, struct archive_entry *entry, co
         }
 }
 
-static int unpack_top(UnpackedLayer *layer, struct archive_entry *entry, Error *reterr) {
+static int unpack_top_directory(UnpackedLayer *layer, struct archive_entry *entry, Error *reterr) {
         int r;
 
         if (archive_entry_hardlink(entry) || archive_entry_filetype(entry) != AE_IFDIR)
@@ -301,19 +301,19 @@ static int hide_lower_names(UnpackedLayer *layer, const char *parent, const char
 
         if (r <= 0)
                 return r;
-        return hidden ? layer_tree_whiteout(layer->tree, hidden, reterr)
-                      : layer_tree_opaque(layer->tree, reterr);
+        return hidden ? layer_tree_apply_whiteout(layer->tree, hidden, reterr)
+                      : layer_tree_apply_opaque(layer->tree, reterr);
 }
 
-static int unpack_clean(UnpackedLayer *layer, struct archive_entry *entry, const char *name,
-                        Error *reterr) {
+static int unpack_entry_by_name(UnpackedLayer *layer, struct archive_entry *entry, const char *name,
+                                Error *reterr) {
         cleanup_free char *parent = NULL;
         const char *base, *hidden = NULL;
         TarNameKind kind;
         int r;
 
         if (name[0] == '\0')
-                return unpack_top(layer, entry, reterr);
+                return unpack_top_directory(layer, entry, reterr);
         r = tar_name_split(name, &parent, &base);
         if (r < 0)
                 return r;
@@ -343,11 +343,11 @@ static int unpack_tar_entry(UnpackedLayer *layer, struct archive_entry *entry, E
         r = tar_name_clean(raw, &name, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "entry %u of the layer", layer->entries);
-        r = unpack_clean(layer, entry, name, reterr);
+        r = unpack_entry_by_name(layer, entry, name, reterr);
         return r < 0 ? error_prefixf(reterr, r, "'%s'", name) : 0;
 }
 
-static int unpack_all(UnpackedLayer *layer, Error *reterr) {
+static int unpack_all_entries(UnpackedLayer *layer, Error *reterr) {
         for (;;) {
                 struct archive_entry *entry;
                 int r = archive_read_next_header(layer->archive, &entry);
@@ -382,7 +382,7 @@ int unpack_layer_tar(ByteStream *tar, int fd, const LayerView *below, UnpackBudg
                 return r;
         layer.archive = archive;
         layer.tree = tree;
-        r = unpack_all(&layer, reterr);
+        r = unpack_all_entries(&layer, reterr);
         layer_tree_leave(tree);
         if (r < 0)
                 return r;
@@ -391,6 +391,6 @@ int unpack_layer_tar(ByteStream *tar, int fd, const LayerView *below, UnpackBudg
         if (r < 0)
                 return r;
         if (layer.devices > 0)
-                log_info("%u device nodes of the image were left out", layer.devices);
+                log_info("Skipped %u device nodes of the image", layer.devices);
         return byte_stream_drain(tar, reterr);
 }

@@ -29,9 +29,8 @@ static const char usage[] =
         "\n"
         "  index --store DIR ARCHIVE     list the images of an archive as JSON\n"
         "  unpack --store DIR --digest sha256:… [--name REFERENCE]… ARCHIVE\n"
-        "                                add one of them to the store; the policy of signatures "
-        "is\n"
-        "                                read from standard input\n"
+        "                                unpack one image of an archive into the store; the\n"
+        "                                signature policy is read from standard input\n"
         "  pull --store DIR REFERENCE    pull an image; settings are read from standard input\n"
         "  signatures --store DIR --digest sha256:… REFERENCE\n"
         "                                check the signatures of an image in the store; settings "
@@ -45,13 +44,11 @@ static const char usage[] =
         "                                image of the store, or a path that starts with '/' or "
         "'.'\n"
         "  verify --store DIR [--repair] [ARCHIVE]\n"
-        "                                report damaged images of which the store has blobs, or "
-        "the\n"
-        "                                archive; repair them\n"
+        "                                compare images with the store's blobs, or with ARCHIVE;\n"
+        "                                --repair restores damaged files\n"
         "  sweep --store DIR             remove unfinished downloads and layers\n"
-        "  source --store DIR            ask a source of manifests for something new; settings "
-        "are\n"
-        "                                read from standard input\n"
+        "  source --store DIR            fetch new manifests of a source; settings are read from\n"
+        "                                standard input\n"
         "  report                        send a report, which is read from standard input with its "
         "settings\n"
         "\n"
@@ -169,14 +166,19 @@ static bool is_archive_path(const char *word) {
 
 static int verb_diff(Store *store, Error *reterr) {
         cleanup_close int old = -EBADF, new = -EBADF;
-        int r = 0;
+        int r;
 
-        if (is_archive_path(arg_archive))
-                r = old = open_named_archive(arg_archive, reterr);
-        if (r >= 0 && is_archive_path(arg_other))
-                r = new = open_named_archive(arg_other, reterr);
-        if (r >= 0)
-                r = confine_parser(false, store_fd(store), reterr);
+        if (is_archive_path(arg_archive)) {
+                old = open_named_archive(arg_archive, reterr);
+                if (old < 0)
+                        return old;
+        }
+        if (is_archive_path(arg_other)) {
+                new = open_named_archive(arg_other, reterr);
+                if (new < 0)
+                        return new;
+        }
+        r = confine_parser(false, store_fd(store), reterr);
         if (r < 0)
                 return r;
         return delta_make(store, &(DeltaInput){ arg_archive, old }, &(DeltaInput){ arg_other, new },
@@ -357,7 +359,7 @@ static int run_image_verb(int argc, char **argv) {
                 return usage_error("unknown verb; see --help");
         n = argc - optind;
         if (!arg_store || n < verbs[i].words_min || n > verbs[i].words_max)
-                return usage_error("exactly --store and the image or archive are needed");
+                return usage_error("--store and the arguments of the verb are required");
         if (verbs[i].needs_digest && (!arg_digest || !digest_is_valid(arg_digest)))
                 return usage_error("--digest must be 'sha256:' and 64 lower-case hex digits");
         arg_archive = argv[optind];

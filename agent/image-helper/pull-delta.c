@@ -62,8 +62,9 @@ static int fetch_json(RegistryPull *pull, RegistryObjectKind kind, const char *n
 
         r = document_fetch(&pull->fetchers, kind, name, MANIFEST_SIZE_MAX, &pull->endpoint,
                            &document, reterr);
-        if (r >= 0 && digest)
-                r = fetched_document_check(&document, digest, reterr);
+        if (r < 0)
+                return r;
+        r = digest ? fetched_document_check(&document, digest, reterr) : 0;
         if (r < 0)
                 return r;
         return image_manifest_parse(document.text, document.length, NULL, ret, reterr);
@@ -190,7 +191,8 @@ int pull_find_delta(RegistryPull *pull, const char *reference, const bool *missi
                 return 0;
         r = fetch_referrers(pull, &referrers, &error);
         if (r < 0) {
-                log_debug("No delta of '%s': %s", reference, error_message(&error, r));
+                log_debug("Cannot find a delta for image '%s': %s", reference,
+                          error_message(&error, r));
                 return r == -ENOMEM ? r : 0;
         }
         r = choose_delta(pull, referrers, &error);

@@ -465,11 +465,12 @@ static int run_image_pull(RegistryPull *pull, const char *reference, Error *rete
         int r;
 
         r = read_pulled_image(pull, &source, reterr);
-        if (r >= 0)
-                r = signature_gate_pass_pulled(
-                        pull->settings, pull->reference, &pull->image,
-                        &(PulledFrom){ &pull->fetchers, pull->endpoint, pull->secret }, pull->store,
-                        reterr);
+        if (r < 0)
+                return r;
+        r = signature_gate_pass_pulled(
+                pull->settings, pull->reference, &pull->image,
+                &(PulledFrom){ &pull->fetchers, pull->endpoint, pull->secret }, pull->store,
+                reterr);
         if (r < 0)
                 return r;
         r = prepare_layer_downloads(pull, reference, reterr);

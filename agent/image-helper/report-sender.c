@@ -63,7 +63,8 @@ int send_report(const SourceSettings *settings, Error *reterr) {
         endpoint.authorities_fd = authorities;
         parent_check_set_parent(getppid());
         r = confine_fetcher(reterr);
-        if (r >= 0)
-                r = http_transport_new(&proxies, &http);
+        if (r < 0)
+                return r;
+        r = http_transport_new(&proxies, &http);
         return r < 0 ? r : post_report(http, settings, &endpoint, reterr);
 }

@@ -103,21 +103,28 @@ static int check_signed_claims(const RequirementCheck *check, const SignedConten
                                      check->reference, claims.reference, reterr);
 }
 
+static int check_key_and_claims(const RequirementCheck *check, const SigstoreSignature *signature,
+                                SignatureProgress *ret_progress, Error *reterr) {
+        cleanup_with(signed_content_done) SignedContent content = { 0 };
+        int r = sigstore_signature_open(signature, &content, reterr);
+
+        *ret_progress = r == -ENOTSUP ? SIGNATURE_KEYLESS : SIGNATURE_UNREADABLE;
+        if (r < 0)
+                return r;
+        if (!is_signed_by_key(check, &content)) {
+                *ret_progress = SIGNATURE_BY_OTHER_KEY;
+                return error_setf(reterr, EKEYREJECTED,
+                                  "it is signed, but not by a key of this rule");
+        }
+        return check_signed_claims(check, &content, ret_progress, reterr);
+}
+
 /* 1: it counts; 0; -ENOMEM. */
 static int check_one_signature(RequirementCheck *check, const SigstoreSignature *signature) {
-        cleanup_with(signed_content_done) SignedContent content = { 0 };
-        SignatureProgress progress = SIGNATURE_UNREADABLE;
         cleanup_error Error error = ERROR_NULL;
-        int r = sigstore_signature_open(signature, &content, &error);
+        SignatureProgress progress;
+        int r = check_key_and_claims(check, signature, &progress, &error);
 
-        if (r == -ENOTSUP)
-                progress = SIGNATURE_KEYLESS;
-        if (r >= 0 && !is_signed_by_key(check, &content)) {
-                progress = SIGNATURE_BY_OTHER_KEY;
-                r = error_setf(&error, EKEYREJECTED, "it is signed, but not by a key of this rule");
-        }
-        if (r >= 0)
-                r = check_signed_claims(check, &content, &progress, &error);
         return r < 0 ? note_signature_progress(check, progress, r, &error) : 1;
 }
 

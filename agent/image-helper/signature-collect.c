@@ -21,7 +21,7 @@ typedef struct SignatureCollection {
         const ImageArchive *archive;
         const char *const *digests;
         SignatureSet *set;
-        Error *note;
+        Error *unreadable;
 } SignatureCollection;
 
 /* ---- documents ---- */
@@ -57,14 +57,15 @@ static int read_signature_json(SignatureCollection *collection, RegistryObjectKi
         return r < 0 ? r : document_parse(document.text, document.length, ret, reterr);
 }
 
-/* What is missing is not worth a note. */
-static int note_unreadable(SignatureCollection *collection, const char *what, int r, Error *error) {
+/* What is missing is not recorded. */
+static int record_unreadable(SignatureCollection *collection, const char *what, int r,
+                             Error *error) {
         if (r == -ENOMEM)
                 return r;
-        if (r == -ENOENT || collection->note->message)
+        if (r == -ENOENT || collection->unreadable->message)
                 return 0;
         (void) error_prefixf(error, r, "%s", what);
-        error_move(collection->note, error);
+        error_move(collection->unreadable, error);
         return 0;
 }
 
@@ -154,7 +155,7 @@ static int add_manifest_signatures(SignatureCollection *collection, const json_t
                 int r = add_layer_signature(collection, layer, &error);
 
                 if (r < 0)
-                        r = note_unreadable(collection, "signature", r, &error);
+                        r = record_unreadable(collection, "signature", r, &error);
                 if (r < 0)
                         return r;
         }
@@ -166,7 +167,7 @@ static int add_named_manifest(SignatureCollection *collection, const char *name)
         cleanup_json json_t *manifest = NULL;
         int r = read_signature_json(collection, REGISTRY_MANIFEST, name, &manifest, &error);
 
-        return r < 0 ? note_unreadable(collection, "signatures", r, &error)
+        return r < 0 ? record_unreadable(collection, "signatures", r, &error)
                      : add_manifest_signatures(collection, manifest);
 }
 
@@ -212,17 +213,17 @@ static int add_fetched_referrers(SignatureCollection *collection, const char *di
         index = NULL;
         (void) snprintf(tag, sizeof(tag), "sha256-%s", digest_hex(digest));
         r = read_signature_json(collection, REGISTRY_MANIFEST, tag, &index, &error);
-        return r < 0 ? note_unreadable(collection, "signatures", r, &error)
+        return r < 0 ? record_unreadable(collection, "signatures", r, &error)
                      : add_referrers(collection, index);
 }
 
 int signatures_collect_fetched(FetcherPool *fetchers, uint32_t endpoint, const char *const *digests,
-                               SignatureSet *set, Error *ret_note) {
+                               SignatureSet *set, Error *ret_unreadable) {
         SignatureCollection collection = { .fetchers = fetchers,
                                            .endpoint = endpoint,
                                            .digests = digests,
                                            .set = set,
-                                           .note = ret_note };
+                                           .unreadable = ret_unreadable };
 
         for (; *digests; digests++) {
                 char tag[TAG_SIZE];
@@ -230,8 +231,9 @@ int signatures_collect_fetched(FetcherPool *fetchers, uint32_t endpoint, const c
 
                 (void) snprintf(tag, sizeof(tag), "sha256-%s.sig", digest_hex(*digests));
                 r = add_named_manifest(&collection, tag);
-                if (r >= 0)
-                        r = add_fetched_referrers(&collection, *digests);
+                if (r < 0)
+                        return r;
+                r = add_fetched_referrers(&collection, *digests);
                 if (r < 0)
                         return r;
                 collection.endpoint = endpoint;
@@ -252,16 +254,16 @@ static int add_archived_entry(SignatureCollection *collection, const json_t *ite
                 return 0;
         r = read_signature_json(collection, REGISTRY_MANIFEST, descriptor.digest, &json, &error);
         if (r < 0)
-                return note_unreadable(collection, "signatures", r, &error);
+                return record_unreadable(collection, "signatures", r, &error);
         return media_type_is_index(descriptor.media_type)
                        ? add_referrers(collection, json)
                        : add_manifest_signatures(collection, json);
 }
 
 int signatures_collect_archived(const ImageArchive *archive, const char *const *digests,
-                                SignatureSet *set, Error *ret_note) {
+                                SignatureSet *set, Error *ret_unreadable) {
         SignatureCollection collection = {
-                .archive = archive, .digests = digests, .set = set, .note = ret_note
+                .archive = archive, .digests = digests, .set = set, .unreadable = ret_unreadable
         };
         cleanup_free char *text = NULL;
         cleanup_json json_t *index = NULL;

@@ -13,14 +13,14 @@
 #include <jansson.h>
 
 /* Of what the registry has. 'digests' are those of the image and of the index that led to it, NULL
- * at the end. What cannot be read is left out, and the first reason is in 'ret_note'. 0 or
+ * at the end. What cannot be read is left out, and the first reason is in 'ret_unreadable'. 0 or
  * -ENOMEM. */
 int signatures_collect_fetched(FetcherPool *fetchers, uint32_t endpoint, const char *const *digests,
-                               SignatureSet *set, Error *ret_note);
+                               SignatureSet *set, Error *ret_unreadable);
 
 /* Of what an OCI layout in an archive has. Likewise. */
 int signatures_collect_archived(const ImageArchive *archive, const char *const *digests,
-                                SignatureSet *set, Error *ret_note);
+                                SignatureSet *set, Error *ret_unreadable);
 
 /* Whether a manifest is one of signatures, and thus not of an image. */
 bool manifest_has_signatures(const json_t *manifest);

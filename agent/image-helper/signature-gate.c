@@ -15,13 +15,13 @@ typedef struct SignatureGate {
         SignatureSet set;
         char *repository;        /* that it was pulled from; NULL: it was not pulled */
         const char *secret_hash; /* of the Secret that it took; NULL: none */
-        Error note;              /* why not all signatures could be read */
+        Error unreadable;        /* why not all signatures could be read */
 } SignatureGate;
 
 static void signature_gate_done(SignatureGate *gate) {
         signature_set_done(&gate->set);
         free(gate->repository);
-        error_done(&gate->note);
+        error_done(&gate->unreadable);
 }
 
 static SignatureGate make_signature_gate(const PullSettings *settings, Store *store,
@@ -38,9 +38,9 @@ static int check_gate_signatures(const SignatureGate *gate, Error *reterr) {
         int r = signatures_check(gate->settings->signature_policy, gate->digests, &gate->set,
                                  &error);
 
-        if (r == -EKEYREJECTED && gate->note.message)
+        if (r == -EKEYREJECTED && gate->unreadable.message)
                 return error_setf(reterr, EKEYREJECTED, "%s (%s)", error.message,
-                                  gate->note.message);
+                                  gate->unreadable.message);
         error_move(reterr, &error);
         return r;
 }
@@ -90,9 +90,11 @@ int signature_gate_pass_pulled(const PullSettings *settings, const PullReference
                 make_signature_gate(settings, store, image->digest, image->index_digest);
         int r = note_pull_access(&gate, reference, from);
 
-        if (r >= 0 && settings->signature_policy)
+        if (r < 0)
+                return r;
+        if (settings->signature_policy)
                 r = signatures_collect_fetched(from->fetchers, from->endpoint, gate.digests,
-                                               &gate.set, &gate.note);
+                                               &gate.set, &gate.unreadable);
         return r < 0 ? r : pass_signature_gate(&gate, reterr);
 }
 
@@ -113,9 +115,10 @@ int signature_gate_pass_archived(const PullSettings *settings, const CatalogImag
                 make_signature_gate(settings, store, image->digest, image->index_digest);
         int r = check_archive_format(settings, image, reterr);
 
+        if (r < 0)
+                return r;
         /* Without a policy they are kept for one that comes later. */
-        if (r >= 0)
-                r = signatures_collect_archived(archive, gate.digests, &gate.set, &gate.note);
+        r = signatures_collect_archived(archive, gate.digests, &gate.set, &gate.unreadable);
         return r < 0 ? r : pass_signature_gate(&gate, reterr);
 }
 
@@ -138,8 +141,9 @@ static int start_signature_fetcher(const char *reference, const PullSettings *se
         cleanup_with(pull_reference_done) PullReference parsed = { 0 };
         int r = pull_reference_parse(reference, &parsed, reterr);
 
-        if (r >= 0)
-                r = endpoints_find(&parsed, settings, endpoints, reterr);
+        if (r < 0)
+                return r;
+        r = endpoints_find(&parsed, settings, endpoints, reterr);
         if (r < 0)
                 return r;
         return fetcher_pool_start(
@@ -153,17 +157,17 @@ static int check_fetched_signatures(SignatureGate *gate, FetcherPool *fetchers, 
         int r;
 
         signature_set_done(&gate->set);
-        r = signatures_collect_fetched(fetchers, 0, gate->digests, &gate->set, &gate->note);
+        r = signatures_collect_fetched(fetchers, 0, gate->digests, &gate->set, &gate->unreadable);
         if (r < 0)
                 return r;
         if (gate->set.n > 0 || !had_some)
                 return pass_signature_gate(gate, reterr);
         return error_setf(reterr, EKEYREJECTED, "%s%s%s%s", strna(stored->message),
-                          gate->note.message ? " (" : "", strna(gate->note.message),
-                          gate->note.message ? ")" : "");
+                          gate->unreadable.message ? " (" : "", strna(gate->unreadable.message),
+                          gate->unreadable.message ? ")" : "");
 }
 
-static int check_again(SignatureGate *gate, FetcherPool *fetchers, Error *reterr) {
+static int check_signatures_again(SignatureGate *gate, FetcherPool *fetchers, Error *reterr) {
         char index_digest[DIGEST_SIZE] = "";
         cleanup_error Error error = ERROR_NULL;
         int r = check_stored_signatures(gate, index_digest, &error);
@@ -182,16 +186,20 @@ int signature_gate_check_stored(const char *reference, const char *digest,
                 make_signature_gate(settings, store, digest, "");
         cleanup_with(fetcher_pool_done) FetcherPool fetchers = { .fd = -EBADF };
         cleanup_with(endpoints_done) Endpoints endpoints = { 0 };
-        int r = 0;
+        int r;
 
-        if (!settings->is_offline)
+        if (!settings->is_offline) {
                 r = start_signature_fetcher(reference, settings, &endpoints, &fetchers, store,
                                             reterr);
-        if (r >= 0)
-                r = confine_parser(false, store_fd(store), reterr);
-        if (r >= 0)
-                r = check_again(&gate, &fetchers, reterr);
-        if (r >= 0)
-                (void) printf("{\"digest\":\"%s\"}\n", digest);
+                if (r < 0)
+                        return r;
+        }
+        r = confine_parser(false, store_fd(store), reterr);
+        if (r < 0)
+                return r;
+        r = check_signatures_again(&gate, &fetchers, reterr);
+        if (r < 0)
+                return r;
+        (void) printf("{\"digest\":\"%s\"}\n", digest);
         return r;
 }

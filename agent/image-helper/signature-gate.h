@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Lets in the images that meet the policy of signatures: when they arrive, and again when the
- * policy has changed. What was found is kept in the store (signature-store.h). */
+/* Accepts the images that meet the signature policy: when they arrive, and again when the policy
+ * has changed. What was found is kept in the store (signature-store.h). */
 
 #include "agent/image-helper/catalog.h"
 #include "agent/image-helper/fetcher-pool.h"

@@ -7,7 +7,7 @@
  *     verified/<digest>.json     where it came from, and which policies it has passed,
  *                                 and which pods may use it
  *
- * The agent reads the second one at each start of a container (agent/image/image-verified.h). */
+ * The agent reads the second one at each start of a container (agent/image/image-admission.c). */
 
 #include "agent/image-helper/sigstore-signature.h"
 #include "agent/image-helper/store.h"

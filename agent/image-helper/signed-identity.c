@@ -106,9 +106,11 @@ static int find_expected_name(const json_t *identity, const char *kind, const ch
         else if (streq(kind, "exactRepository"))
                 text = document_string(identity, "dockerRepository");
         r = docker_name_parse(strna(text), ret);
-        if (r >= 0 && ret->digest)
+        if (r < 0)
+                return r;
+        if (ret->digest)
                 ret->tag = NULL; /* a tag beside a digest says nothing */
-        return r >= 0 && streq(kind, "remapIdentity") ? remap_name(identity, ret) : r;
+        return streq(kind, "remapIdentity") ? remap_name(identity, ret) : 0;
 }
 
 static bool matches_kind(const char *kind, const DockerName *expected,

@@ -116,8 +116,9 @@ static int open_signed_bundle(const SigstoreSignature *signature, SignedContent 
         const char *type;
         int r = document_parse(signature->document, signature->length, &bundle, reterr);
 
-        if (r >= 0)
-                r = check_bundle_material(bundle, reterr);
+        if (r < 0)
+                return r;
+        r = check_bundle_material(bundle, reterr);
         if (r < 0)
                 return r;
         envelope = json_object_get(bundle, "dsseEnvelope");
@@ -128,9 +129,10 @@ static int open_signed_bundle(const SigstoreSignature *signature, SignedContent 
                                   "it lacks an envelope with one statement and one signature");
         r = decode_base64_member(envelope, "payload", &content->payload, &content->payload_length,
                                  reterr);
-        if (r >= 0)
-                r = decode_base64_member(json_array_get(signatures, 0), "sig", &content->signature,
-                                         &content->signature_length, reterr);
+        if (r < 0)
+                return r;
+        r = decode_base64_member(json_array_get(signatures, 0), "sig", &content->signature,
+                                 &content->signature_length, reterr);
         return r < 0 ? r : encode_dsse_bytes(content, type);
 }
 
@@ -216,10 +218,9 @@ int signature_claims_parse(const SignedContent *content, SignatureClaims *ret, E
                         : document_parse(content->bytes, content->length, &json, reterr);
 
         if (r < 0)
-                (void) error_prefixf(reterr, r, "the payload");
-        if (r >= 0)
-                r = content->is_bundle ? parse_statement_claims(json, &claims, reterr)
-                                       : parse_payload_claims(json, &claims, reterr);
+                return error_prefixf(reterr, r, "the payload");
+        r = content->is_bundle ? parse_statement_claims(json, &claims, reterr)
+                               : parse_payload_claims(json, &claims, reterr);
         if (r < 0)
                 return r;
         *ret = claims;

@@ -91,13 +91,14 @@ static int check_index(IndexUpdate *update, Error *reterr) {
         int r = source_index_verify(update->body.data, update->body.length, update->signature.data,
                                     update->signature.length, update->keys, reterr);
 
-        if (r >= 0)
-                r = source_index_parse(update->body.data, update->body.length,
-                                       update->settings->file_max, &update->index, reterr);
-        if (r >= 0)
-                r = source_index_check(&update->index, update->sha256, &in_use,
-                                       update->settings->fleet, now_realtime_usec(), reterr);
-        return r < 0 ? error_prefixf(reterr, r, "the index") : 0;
+        if (r < 0)
+                return r;
+        r = source_index_parse(update->body.data, update->body.length, update->settings->file_max,
+                               &update->index, reterr);
+        if (r < 0)
+                return r;
+        return source_index_check(&update->index, update->sha256, &in_use, update->settings->fleet,
+                                  now_realtime_usec(), reterr);
 }
 
 /* A node from which newer indexes are kept away says so, when the one that it has expires. */
@@ -251,10 +252,11 @@ static int take_index(IndexUpdate *update, Error *reterr) {
         if (r < 0)
                 return error_prefixf(reterr, r, "the signature of the index");
         r = choose_keys(update, reterr);
-        if (r >= 0)
-                r = check_index(update, reterr);
         if (r < 0)
                 return r;
+        r = check_index(update, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "the index");
         read_known_index(update);
         return offer_index(update, reterr);
 }

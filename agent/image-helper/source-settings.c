@@ -22,10 +22,12 @@ int source_settings_read(int fd, SourceSettings *ret, Error *reterr) {
                 r = document_parse(text, length, &settings.document, reterr);
         if (text)
                 explicit_bzero(text, length);
-        if (r >= 0)
-                r = document_strv(settings.document, "headers", &settings.headers, reterr);
-        if (r >= 0)
-                r = document_strv(settings.document, "keys", &settings.keys, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "settings on standard input");
+        r = document_strv(settings.document, "headers", &settings.headers, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "settings on standard input");
+        r = document_strv(settings.document, "keys", &settings.keys, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "settings on standard input");
         settings.fleet = document_string(settings.document, "fleet");

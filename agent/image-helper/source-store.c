@@ -70,10 +70,12 @@ static int open_new_directory(int dir_fd, const char *name) {
 int source_store_begin(SourceStore *store, Error *reterr) {
         int r = remove_tree_at(store->fd, "next");
 
-        if (r >= 0)
-                r = store->next_fd = open_new_directory(store->fd, "next");
-        if (r >= 0)
-                r = store->manifests_fd = open_new_directory(store->next_fd, "manifests");
+        if (r < 0)
+                return error_prefixf(reterr, r, "next");
+        r = store->next_fd = open_new_directory(store->fd, "next");
+        if (r < 0)
+                return error_prefixf(reterr, r, "next");
+        r = store->manifests_fd = open_new_directory(store->next_fd, "manifests");
         return r < 0 ? error_prefixf(reterr, r, "next") : 0;
 }
 
@@ -82,9 +84,9 @@ static int write_synced_file(int dir_fd, const char *name, const void *data, siz
                 openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         int r = fd < 0 ? -errno : write_all(fd, data, length);
 
-        if (r >= 0 && fsync(fd) < 0)
-                r = -errno;
-        return r;
+        if (r < 0)
+                return r;
+        return fsync(fd) < 0 ? -errno : 0;
 }
 
 int source_store_add(const SourceStore *store, bool is_manifest, const char *name, const void *data,

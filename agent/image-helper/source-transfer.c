@@ -35,7 +35,7 @@ char *source_reference(const char *url, const char *suffix, const char *sibling)
                        : text;
 }
 
-static int read_body(int fd, uint64_t size_max, SourceBody *body) {
+static int read_source_body(int fd, uint64_t size_max, SourceBody *body) {
         if (lseek(fd, 0, SEEK_SET) < 0)
                 return -errno;
         return read_stream(fd, size_max, &body->data, &body->length);
@@ -92,9 +92,11 @@ static int copy_stick_file(SourceTransfer *transfer, const char *sibling, uint64
         cleanup_with(source_body_done) SourceBody body = { 0 };
         int r = read_stick_file(transfer, NULL, sibling, size, &body, reterr);
 
-        if (r >= 0 && (ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0))
-                r = -errno;
-        return r < 0 ? r : write_all(fd, body.data, body.length);
+        if (r < 0)
+                return r;
+        if (ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+                return -errno;
+        return write_all(fd, body.data, body.length);
 }
 
 /* ---- HTTP ---- */
@@ -121,8 +123,8 @@ static int perform_counted_request(SourceTransfer *transfer, const SourceRequest
         return r >= 0 || r == -EFBIG || r == -EPROTO ? r : -EAGAIN;
 }
 
-static int get_document(SourceTransfer *transfer, const char *suffix, const json_t *known,
-                        uint64_t size_max, SourceBody *ret, Error *reterr) {
+static int get_source_document(SourceTransfer *transfer, const char *suffix, const json_t *known,
+                               uint64_t size_max, SourceBody *ret, Error *reterr) {
         SourceRequest request = { .size_max = size_max,
                                   .timeout_sec =
                                           find_document_timeout(transfer->settings, size_max) };
@@ -143,7 +145,7 @@ static int get_document(SourceTransfer *transfer, const char *suffix, const json
                                   "the server answered with status 304, which was not asked for");
         ret->is_unchanged = reply.is_unchanged;
         memcpy(ret->etag, reply.etag, sizeof(ret->etag));
-        return ret->is_unchanged ? 0 : read_body(fd, size_max, ret);
+        return ret->is_unchanged ? 0 : read_source_body(fd, size_max, ret);
 }
 
 static int continue_download(SourceTransfer *transfer, SourceRequest *request, int fd,
@@ -202,7 +204,7 @@ int source_transfer_get(SourceTransfer *transfer, const char *suffix, const json
                         uint64_t size_max, SourceBody *ret, Error *reterr) {
         return transfer->stick_fd >= 0
                        ? read_stick_file(transfer, suffix, NULL, size_max, ret, reterr)
-                       : get_document(transfer, suffix, known, size_max, ret, reterr);
+                       : get_source_document(transfer, suffix, known, size_max, ret, reterr);
 }
 
 int source_transfer_download(SourceTransfer *transfer, const char *sibling, uint64_t size, int fd,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a source of manifests has: by HTTP, or in the directory of an index on a stick ("file:"). */
+/* What a source of manifests has: by HTTP, or in the directory of an index on a disk ("file:"),
+ * such as a USB stick. */
 
 #include "agent/image-helper/source-fetcher.h"
 #include "agent/image-helper/source-store.h"

@@ -56,23 +56,20 @@ static int open_private(Store *store, size_t number, Error *reterr) {
 
 /* -EWOULDBLOCK: a different process is downloading it. */
 static int open_partial(const Store *store, const char *digest) {
+        cleanup_close int fd = -EBADF;
         char path[PATH_SIZE];
         struct stat st;
-        int fd, r = 0;
 
         partial_path(digest, path);
         fd = openat(store->fd, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
         if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
-                r = -errno;
+                return -errno;
         /* The previous holder of the lock may have published the file since. */
-        else if (st.st_nlink == 0 || !S_ISREG(st.st_mode))
-                r = -EWOULDBLOCK;
-        if (r >= 0)
-                return fd;
-        close_fd(fd);
-        return r;
+        if (st.st_nlink == 0 || !S_ISREG(st.st_mode))
+                return -EWOULDBLOCK;
+        return TAKE_FD(fd);
 }
 
 int store_open_blob(Store *store, const char *digest, uint64_t size, size_t number, StoreBlob *ret,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Mark and sweep: every record marks its layers, every manifest in index.json marks its blobs; the
- * rest is removed. A damaged record marks nothing, because it cannot be used; but an unreadable
- * index keeps all blobs. */
+ * rest is removed. A damaged record marks nothing, because it cannot be used; but where one cannot
+ * be read for another reason, or a directory cannot be listed, nothing is removed. */
 
 #include "agent/image-helper/store-remove.h"
 
@@ -42,20 +42,25 @@ static int for_each_store_entry(const Store *store, const char *directory,
                                 void *userdata) {
         cleanup_closedir DIR *dir = open_dir(store, directory);
         const struct dirent *entry;
-        int r = 0;
+        int r;
 
         if (!dir)
                 return -errno;
-        while ((entry = readdir(dir))) {
+        while ((r = read_directory_entry(dir, &entry)) > 0) {
                 if (entry->d_name[0] != '.')
                         r = each(store, entry->d_name, userdata);
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return r;
 }
 
 /* ---- mark ---- */
+
+/* It is not there, or damaged: it marks nothing. */
+static bool is_unusable_file(int r) {
+        return r == -ENOENT || is_file_damage(r);
+}
 
 static int mark_record(const Store *store, const char *name, void *userdata) {
         cleanup_free char *path = path_join("records", name), *text = NULL;
@@ -63,12 +68,15 @@ static int mark_record(const Store *store, const char *name, void *userdata) {
         char ***marks = userdata;
         const json_t *layer;
         size_t i;
+        int r;
 
         if (!path)
                 return -ENOMEM;
-        if (checksummed_read_at(store->fd, path, RECORD_BYTES_MAX, &text) < 0 ||
-            document_parse(text, strlen(text), &record, NULL) < 0)
-                return 0;
+        r = checksummed_read_at(store->fd, path, RECORD_BYTES_MAX, &text);
+        if (r >= 0)
+                r = document_parse(text, strlen(text), &record, NULL);
+        if (r < 0)
+                return is_unusable_file(r) ? 0 : r;
         json_array_foreach(json_object_get(record, "layers"), i, layer)
                 if (json_is_string(layer) && strv_append(marks, json_string_value(layer)) < 0)
                         return -ENOMEM;
@@ -87,10 +95,13 @@ static int mark_manifest(const Store *store, const char *digest, char ***marks) 
         size_t length, i;
         int r = mark_digest(marks, digest);
 
-        if (r < 0 || !digest || !digest_is_valid(digest) ||
-            store_read_blob(store, digest, MANIFEST_SIZE_MAX, &text, &length) < 0 ||
-            document_parse(text, length, &manifest, NULL) < 0)
+        if (r < 0 || !digest || !digest_is_valid(digest))
                 return r;
+        r = store_read_blob(store, digest, MANIFEST_SIZE_MAX, &text, &length);
+        if (r >= 0)
+                r = document_parse(text, length, &manifest, NULL);
+        if (r < 0)
+                return is_unusable_file(r) ? 0 : r;
         r = mark_digest(marks, document_string(json_object_get(manifest, "config"), "digest"));
         if (r < 0)
                 return r;
@@ -232,10 +243,12 @@ int store_remove_images(Store *store, char *const *digests, Error *reterr) {
         if (r < 0)
                 return r;
         r = remove_records(store, digests);
-        if (r >= 0)
-                r = store_untag_images(store, digests, &index, reterr);
-        if (r >= 0)
-                r = sweep_unmarked(store, index);
+        if (r < 0)
+                return error_prefixf(reterr, r, "image store");
+        r = store_untag_images(store, digests, &index, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "image store");
+        r = sweep_unmarked(store, index);
         return r < 0 ? error_prefixf(reterr, r, "image store") : 0;
 }
 
@@ -307,7 +320,8 @@ int store_verify_blobs(Store *store, Error *reterr) {
         int r;
 
         r = for_each_store_entry(store, "records", verify_record, &faults);
-        if (r >= 0)
-                r = for_each_store_entry(store, "blobs/sha256", verify_stored_blob, &faults);
+        if (r < 0)
+                return error_prefixf(reterr, r, "image store");
+        r = for_each_store_entry(store, "blobs/sha256", verify_stored_blob, &faults);
         return r < 0 ? error_prefixf(reterr, r, "image store") : (int) MIN(faults, 10000U);
 }

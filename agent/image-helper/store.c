@@ -30,12 +30,29 @@ static int write_layout(int store_fd) {
         return 0;
 }
 
-int store_open(const char *path, Store **ret, Error *reterr) {
+static int prepare_store_directory(Store *store) {
         static const char *const directories[] = { "tmp",         "layers",     "records",
                                                    "partial",     "signatures", "verified",
                                                    "blobs/sha256" };
+        int r;
+
+        for (size_t i = 0; i < N_ELEMENTS(directories); i++) {
+                r = mkdir_parents_at(store->fd, directories[i], 0700);
+                if (r < 0)
+                        return r;
+        }
+        if (faccessat(store->fd, "oci-layout", F_OK, 0) < 0) {
+                r = write_layout(store->fd);
+                if (r < 0)
+                        return r;
+        }
+        store->tmp_fd = openat(store->fd, "tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return store->tmp_fd < 0 ? -errno : 0;
+}
+
+int store_open(const char *path, Store **ret, Error *reterr) {
         cleanup_with(store_freep) Store *store = calloc(1, sizeof(*store));
-        int r = 0;
+        int r;
 
         if (!store)
                 return -ENOMEM;
@@ -43,14 +60,9 @@ int store_open(const char *path, Store **ret, Error *reterr) {
         store->fd = open_directory_at(AT_FDCWD, path, 0700);
         if (store->fd < 0)
                 return error_prefixf(reterr, store->fd, "image store '%s'", path);
-        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(directories); i++)
-                r = mkdir_parents_at(store->fd, directories[i], 0700);
-        if (r >= 0 && faccessat(store->fd, "oci-layout", F_OK, 0) < 0)
-                r = write_layout(store->fd);
-        if (r >= 0)
-                r = store->tmp_fd = openat(store->fd, "tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        r = prepare_store_directory(store);
         if (r < 0)
-                return error_prefixf(reterr, r == -1 ? -errno : r, "image store '%s'", path);
+                return error_prefixf(reterr, r, "image store '%s'", path);
         *ret = TAKE_PTR(store);
         return 0;
 }
@@ -289,23 +301,29 @@ int store_write_record(Store *store, const char *path, const char *text, Error *
         return whole ? write_store_file(store, path, whole, length, reterr) : -ENOMEM;
 }
 
-/* An unreadable index is set aside: the records describe the images, it only has the names. */
-static json_t *load_index(const Store *store) {
+/* A damaged index is set aside: the records describe the images, it only has the names. */
+static int load_index(const Store *store, json_t **ret) {
         cleanup_free char *text = NULL;
-        json_t *index = NULL;
+        cleanup_json json_t *index = NULL;
         size_t length;
         int r;
 
         r = read_file_at(store->fd, "index.json", MANIFEST_SIZE_MAX, &text, &length);
         if (r >= 0)
                 r = document_parse(text, length, &index, NULL);
-        if (r >= 0 && json_is_array(json_object_get(index, "manifests")))
-                return index;
-        json_decref(index);
-        if (r != -ENOENT)
+        if (r >= 0 && !json_is_array(json_object_get(index, "manifests")))
+                r = -EBADMSG;
+        if (r >= 0) {
+                *ret = TAKE_PTR(index);
+                return 0;
+        }
+        if (is_file_damage(r))
                 checksummed_set_aside_at(store->fd, "index.json");
-        return json_pack("{s:i, s:s, s:[]}", "schemaVersion", 2, "mediaType",
+        else if (r != -ENOENT)
+                return r;
+        *ret = json_pack("{s:i, s:s, s:[]}", "schemaVersion", 2, "mediaType",
                          "application/vnd.oci.image.index.v1+json", "manifests");
+        return *ret ? 0 : -ENOMEM;
 }
 
 static bool is_named_one_of(const json_t *descriptor, char *const *names) {
@@ -360,8 +378,10 @@ int store_tag_image(Store *store, const StoreEntry *entry, Error *reterr) {
 
         if (lock < 0)
                 return lock;
-        index = load_index(store);
-        r = index ? rename_in_index(index, entry) : -ENOMEM;
+        r = load_index(store, &index);
+        if (r < 0)
+                return error_prefixf(reterr, r, "image store: index.json");
+        r = rename_in_index(index, entry);
         return r < 0 ? r : write_store_index(store, index, reterr);
 }
 
@@ -373,10 +393,10 @@ int store_untag_images(Store *store, char *const *digests, json_t **ret_index, E
 
         if (lock < 0)
                 return lock;
-        index = load_index(store);
+        r = load_index(store, &index);
+        if (r < 0)
+                return error_prefixf(reterr, r, "index.json");
         manifests = json_object_get(index, "manifests");
-        if (!index)
-                return -ENOMEM;
         for (size_t i = json_array_size(manifests); i-- > 0;) {
                 const json_t *annotations =
                         json_object_get(json_array_get(manifests, i), "annotations");

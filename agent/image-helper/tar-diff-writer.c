@@ -86,8 +86,9 @@ int tar_diff_writer_new(int fd, TarDiffWriter **ret, Error *reterr) {
         if (!writer->hash || !writer->archive)
                 return -ENOMEM;
         r = emit_bytes(writer, TAR_PATCH_HEADER, TAR_PATCH_HEADER_SIZE);
-        if (r >= 0)
-                r = open_zstd_stream(writer, reterr);
+        if (r < 0)
+                return r;
+        r = open_zstd_stream(writer, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(writer);
@@ -138,18 +139,25 @@ int tar_diff_writer_data(TarDiffWriter *writer, const uint8_t *data, uint64_t si
 static int go_to_source(TarDiffWriter *writer, const char *path, uint64_t position, Error *reterr) {
         int r = flush_pending(writer, reterr);
 
-        if (r >= 0 && !(writer->path && streq(writer->path, path))) {
+        if (r < 0)
+                return r;
+        if (!streq_ptr(writer->path, path)) {
                 free(writer->path);
                 writer->path = strdup(path);
                 writer->position = 0;
                 if (!writer->path)
                         return -ENOMEM;
                 r = write_operation(writer, TAR_PATCH_OPEN, strlen(path), path, reterr);
+                if (r < 0)
+                        return r;
         }
-        if (r >= 0 && writer->position != position)
+        if (writer->position != position) {
                 r = write_operation(writer, TAR_PATCH_SEEK, position, NULL, reterr);
+                if (r < 0)
+                        return r;
+        }
         writer->position = position;
-        return r;
+        return 0;
 }
 
 int tar_diff_writer_copy(TarDiffWriter *writer, const char *path, uint64_t position, uint64_t size,

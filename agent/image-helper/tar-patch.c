@@ -123,8 +123,9 @@ static int open_base_resolved(const LayerView *view, const char *path) {
         const char *base;
         int r = tar_name_split(path, &parent, &base);
 
-        if (r >= 0)
-                r = layer_view_resolve(view, parent, resolved, NULL);
+        if (r < 0)
+                return r;
+        r = layer_view_resolve(view, parent, resolved, NULL);
         if (r < 0)
                 return r;
         if (asprintf(&whole, "%s%s%s", resolved, resolved[0] ? "/" : "", base) < 0) {

@@ -182,25 +182,32 @@ static int append_entry(TarScan *scan, const ScannedEntry *entry) {
         return 0;
 }
 
+static int set_entry_names(ScannedEntry *entry, const uint8_t *header, const Extension *extension) {
+        cleanup_free char *name = NULL, *link = NULL;
+        int r;
+
+        r = extension->name ? set_text(&name, extension->name, strlen(extension->name))
+                            : header_name(header, &name);
+        if (r < 0)
+                return r;
+        r = tar_name_clean(name, &entry->name, NULL);
+        if (r < 0 || entry->kind != TAR_SCAN_LINK)
+                return r;
+        r = extension->link ? set_text(&link, extension->link, strlen(extension->link))
+                            : set_text(&link, header + LINK, NAME_LENGTH);
+        if (r < 0)
+                return r;
+        return tar_name_clean(link, &entry->link, NULL);
+}
+
 /* An entry whose name is invalid, or its target, is left out. */
 static int add_scanned_entry(TarScan *scan, const uint8_t *header, const Extension *extension,
                              uint64_t offset, uint64_t size) {
         ScannedEntry entry = { .kind = kind_of_type(header[TYPE], extension),
                                .offset = offset,
                                .size = size };
-        cleanup_free char *name = NULL, *link = NULL;
-        int r;
+        int r = set_entry_names(&entry, header, extension);
 
-        r = extension->name ? set_text(&name, extension->name, strlen(extension->name))
-                            : header_name(header, &name);
-        if (r >= 0)
-                r = tar_name_clean(name, &entry.name, NULL);
-        if (r >= 0 && entry.kind == TAR_SCAN_LINK) {
-                r = extension->link ? set_text(&link, extension->link, strlen(extension->link))
-                                    : set_text(&link, header + LINK, NAME_LENGTH);
-                if (r >= 0)
-                        r = tar_name_clean(link, &entry.link, NULL);
-        }
         if (r >= 0)
                 r = append_entry(scan, &entry);
         if (r >= 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A private image that was pulled for one pod is not given to another pod without credentials for
- * it, as the kubelet's image pull manager has it. mainstay-image records of each repository of an
- * image which Secret its registry accepted, by a hash, or that it asked for none. */
+ * it, as the kubelet's image pull manager has it (imagePullCredentialsVerificationPolicy,
+ * preloadedImagesVerificationAllowlist). mainstay-image records of each repository of an image
+ * which Secret its registry accepted, by a hash, or that it asked for none. */
 
 #include "agent/image/image-store-private.h"
 

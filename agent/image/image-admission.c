@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the policy of signatures lets an image of the store run. mainstay-image verifies it when
+/* Whether the signature policy lets an image of the store run. mainstay-image verifies it when
  * it arrives, and records in verified/<digest>.json where it came from and which policies it has
  * passed; at a start only that is compared. */
 
@@ -74,7 +74,7 @@ static int find_image_origin(const ImageStore *store, const char *reference, con
         return 0;
 }
 
-static bool has_passed(const json_t *verified, const json_t *demand) {
+static bool has_passed_signature_policy(const json_t *verified, const json_t *demand) {
         const char *fingerprint = json_string_value(json_object_get(demand, "fingerprint"));
         const json_t *item;
         size_t i;
@@ -91,11 +91,12 @@ int image_admission_check(ImageStore *store, const char *reference, const char *
         cleanup_json json_t *demand = NULL;
         int r = find_image_origin(store, reference, digest, &found);
 
-        if (r >= 0)
-                r = image_policy_demand(&store->policy, &found.origin, reference, &demand, reterr);
         if (r < 0)
                 return r;
-        return !demand || has_passed(found.verified, demand);
+        r = image_policy_demand(&store->policy, &found.origin, reference, &demand, reterr);
+        if (r < 0)
+                return r;
+        return !demand || has_passed_signature_policy(found.verified, demand);
 }
 
 int image_admission_check_pull(ImageStore *store, const char *reference, Error *reterr) {
@@ -111,9 +112,10 @@ int image_admission_open_settings(ImageStore *store, const ImageJob *job, Error 
         bool is_pull = job->reference && !job->is_check;
         int r = is_pull ? 0 : find_image_origin(store, job->policy_reference, job->digest, &found);
 
-        if (r >= 0)
-                r = image_policy_demand(&store->policy, &found.origin, job->policy_reference,
-                                        &demand, reterr);
+        if (r < 0)
+                return r;
+        r = image_policy_demand(&store->policy, &found.origin, job->policy_reference, &demand,
+                                reterr);
         if (r < 0)
                 return r;
         return pull_settings_open(

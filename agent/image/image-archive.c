@@ -5,6 +5,7 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/json-text.h"
 #include "common/log.h"
 #include "common/strv.h"
@@ -399,32 +400,43 @@ static int load_saved_archive(ArchiveSet *set, const json_t *object) {
         return r;
 }
 
+static int load_saved_archives(ArchiveSet *set, const json_t *saved) {
+        const json_t *object;
+        size_t i;
+
+        if (json_integer_value(json_object_get(saved, "version")) != ARCHIVE_INDEX_VERSION)
+                return -EBADMSG;
+        json_array_foreach(json_object_get(saved, "archives"), i, object) {
+                int r = load_saved_archive(set, object);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 void archive_set_load(ArchiveSet *set, int images_fd) {
         cleanup_free char *text = NULL;
         cleanup_json json_t *saved = NULL;
-        const json_t *archives, *object;
-        size_t i;
         int r;
 
         r = checksummed_read_at(images_fd, ARCHIVE_INDEX_NAME, ARCHIVE_INDEX_BYTES_MAX, &text);
         if (r == -ENOENT)
                 return;
         if (r >= 0)
-                saved = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-        archives = json_object_get(saved, "archives");
-        r = json_integer_value(json_object_get(saved, "version")) == ARCHIVE_INDEX_VERSION
-                    ? 0
-                    : -EBADMSG;
-        json_array_foreach(archives, i, object) {
-                if (r >= 0)
-                        r = load_saved_archive(set, object);
-        }
-        if (r < 0) {
+                r = json_parse_text(text, strlen(text), JSON_REJECT_DUPLICATES, &saved, NULL);
+        if (r >= 0)
+                r = load_saved_archives(set, saved);
+        if (r >= 0)
+                return;
+        archive_set_done(set);
+        if (is_file_damage(r)) {
                 log_warning("Index of image archives is damaged; setting it aside and reading the "
                             "archives again");
                 checksummed_set_aside_at(images_fd, ARCHIVE_INDEX_NAME);
-                archive_set_done(set);
-        }
+        } else
+                (void) log_warning_errno(r, "Cannot read the index of image archives, reading the "
+                                            "archives again");
 }
 
 static json_t *archived_image_to_json(const ArchivedImage *image) {

@@ -244,7 +244,7 @@ static int start_image_removal(ImageStore *store, const char *digest) {
                                       .timeout_usec = REMOVE_TIMEOUT_USEC },
                         on_image_removed, store, &store->gc.child, &error);
         if (r < 0) {
-                log_warning("%s", error_message(&error, r));
+                log_warning_message(&error, r);
                 free(store->gc.removing_digest);
                 store->gc.removing_digest = NULL;
         }

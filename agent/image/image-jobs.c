@@ -95,7 +95,7 @@ int image_store_sweep_leftovers(ImageStore *store) {
                                                           option, NULL } },
                         on_store_swept, store, &store->jobs.sweeper, &error);
         if (r < 0)
-                log_warning("%s", error_message(&error, r));
+                log_warning_message(&error, r);
         return r == -ENOMEM ? r : 0;
 }
 
@@ -133,7 +133,7 @@ static bool give_up_delta(const ImageJob *job, const ChildResult *result, const 
             !archive_set_give_up_delta(&job->store->preload.archives, file + 1, job->digest,
                                        failure))
                 return false;
-        log_warning("The delta '%s' is not used; pulling image %s", file + 1, job->digest);
+        log_warning("Cannot apply delta %s; pulling image %s", failure, job->digest);
         return true;
 }
 
@@ -244,13 +244,20 @@ static int start_image_unpack(ImageJob *job, Error *reterr) {
 static int make_pull_arguments(const ImageJob *job, char ***argv) {
         int r = strv_append(argv, job->store->helper_path);
 
-        if (r >= 0)
-                r = strv_append(argv, job->is_check ? "signatures" : "pull");
-        if (r >= 0)
-                r = strv_appendf(argv, "--store=%s", job->store->images_path);
-        if (r >= 0 && job->is_check)
+        if (r < 0)
+                return r;
+        r = strv_append(argv, job->is_check ? "signatures" : "pull");
+        if (r < 0)
+                return r;
+        r = strv_appendf(argv, "--store=%s", job->store->images_path);
+        if (r < 0)
+                return r;
+        if (job->is_check) {
                 r = strv_appendf(argv, "--digest=%s", job->digest);
-        return r < 0 ? r : strv_append(argv, job->reference);
+                if (r < 0)
+                        return r;
+        }
+        return strv_append(argv, job->reference);
 }
 
 static int start_image_pull(ImageJob *job, Error *reterr) {

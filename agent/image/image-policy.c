@@ -52,7 +52,8 @@ static void read_policy_file(ImagePolicy *policy, const struct stat *st) {
         policy->stamp.size = st->st_size;
         policy->stamp.mtime = st->st_mtim;
         policy->stamp.ctime = st->st_ctim;
-        policy->is_read = true;
+        /* What may pass, such as -ENOMEM, is not the file's verdict. */
+        policy->is_read = r >= 0 || is_file_damage(r);
 }
 
 /* 1: there is one; 0: there is not, and need not be; -EKEYREJECTED. */
@@ -74,7 +75,7 @@ static int load_policy(ImagePolicy *policy, Error *reterr) {
 
 /* ---- keys ---- */
 
-static int add_key(json_t *keys, const char *name, const char *pem, Error *reterr) {
+static int add_policy_key(json_t *keys, const char *name, const char *pem, Error *reterr) {
         json_t *key = json_pack("{s:s, s:s}", "name", name, "pem", pem);
 
         if (!key)
@@ -89,7 +90,7 @@ static int add_key_file(json_t *keys, const char *path, Error *reterr) {
 
         if (r < 0)
                 return error_setf(reterr, EKEYREJECTED, "%s: %s", path, strerror(-r));
-        return add_key(keys, path, pem, reterr);
+        return add_policy_key(keys, path, pem, reterr);
 }
 
 static int add_key_data(json_t *keys, const char *text, Error *reterr) {
@@ -99,7 +100,7 @@ static int add_key_data(json_t *keys, const char *text, Error *reterr) {
 
         if (r < 0)
                 return r == -ENOMEM ? r : error_setf(reterr, EKEYREJECTED, "keyData is not base64");
-        return add_key(keys, "keyData", pem, reterr);
+        return add_policy_key(keys, "keyData", pem, reterr);
 }
 
 /* A string or a list of strings. */
@@ -172,8 +173,8 @@ static int add_sigstore_rule(const json_t *rule, const ImageOrigin *origin, cons
         return json_array_append_new(requirements, requirement) < 0 ? -ENOMEM : 0;
 }
 
-static int add_rule(const json_t *rule, const ImageOrigin *origin, const char *place,
-                    json_t *requirements, Error *reterr) {
+static int add_policy_rule(const json_t *rule, const ImageOrigin *origin, const char *place,
+                           json_t *requirements, Error *reterr) {
         const char *type = json_string_value(json_object_get(rule, "type"));
 
         if (streq(type, "insecureAcceptAnything"))
@@ -185,8 +186,9 @@ static int add_rule(const json_t *rule, const ImageOrigin *origin, const char *p
         return error_setf(reterr, EKEYREJECTED, "%s is not supported, only sigstoreSigned", type);
 }
 
-static int add_rules(const ImagePolicy *policy, const json_t *rules, const ImageOrigin *origin,
-                     const char *place, json_t *requirements, Error *reterr) {
+static int add_policy_rules(const ImagePolicy *policy, const json_t *rules,
+                            const ImageOrigin *origin, const char *place, json_t *requirements,
+                            Error *reterr) {
         const json_t *rule;
         size_t i;
 
@@ -198,7 +200,7 @@ static int add_rules(const ImagePolicy *policy, const json_t *rules, const Image
                         whole = NULL;
                         return -ENOMEM;
                 }
-                r = add_rule(rule, origin, whole, requirements, reterr);
+                r = add_policy_rule(rule, origin, whole, requirements, reterr);
                 if (r < 0)
                         return r == -ENOMEM ? r : error_prefixf(reterr, r, "%s", whole);
         }
@@ -227,16 +229,20 @@ static int find_demand(ImagePolicy *policy, const ImageOrigin *origin, const cha
         if (r <= 0)
                 return r;
         r = signature_policy_find(policy->document, origin, reference, &rules, &place);
-        if (r >= 0)
-                r = add_rules(policy, rules, origin, place, requirements, reterr);
+        if (r < 0)
+                return r;
+        r = add_policy_rules(policy, rules, origin, place, requirements, reterr);
         if (r < 0 || json_array_size(requirements) == 0)
                 return r;
         demand = json_pack("{s:s, s:s, s:O}", "reference", reference, "transport",
                            origin->transport, "requirements", requirements);
-        r = demand ? set_fingerprint(demand) : -ENOMEM;
-        if (r >= 0)
-                *ret = TAKE_PTR(demand);
-        return r;
+        if (!demand)
+                return -ENOMEM;
+        r = set_fingerprint(demand);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(demand);
+        return 0;
 }
 
 int image_policy_demand(ImagePolicy *policy, const ImageOrigin *origin, const char *reference,

@@ -169,19 +169,17 @@ int image_record_load(int images_fd, const char *images_path, const char *refere
                 return -ENOMEM;
         }
         r = checksummed_read_at(images_fd, path, RECORD_BYTES_MAX, &text);
-        if (r == -ENOENT || r == -ENOMEM)
-                return r;
         if (r >= 0)
-                record = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-        r = record ? image_from_record(record, images_fd, images_path, reference, digest, &image)
-                   : -EBADMSG;
-        if (r == -ENOENT || r == -ENOMEM)
-                return r;
-        if (r < 0) {
+                r = json_parse_text(text, strlen(text), JSON_REJECT_DUPLICATES, &record, NULL);
+        if (r >= 0)
+                r = image_from_record(record, images_fd, images_path, reference, digest, &image);
+        if (is_file_damage(r)) {
                 log_warning("Image record '%s' is damaged; setting it aside", path);
                 checksummed_set_aside_at(images_fd, path);
                 return -ENOENT;
         }
+        if (r < 0)
+                return r;
         user_error = json_string_value(json_object_get(record, "userError"));
         if (user_error)
                 return error_setf(reterr, ENOEXEC, "%s", user_error);

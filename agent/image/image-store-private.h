@@ -8,7 +8,7 @@
  *   image-jobs.c    ImageJobs: unpacks and pulls images
  *   preload.c       PreloadArchives: the archives in preload/
  *   image-gc.c      ImageGc: image garbage collection and manual removal
- *   image-admission.c  ImagePolicy: which images the policy of signatures lets in
+ *   image-admission.c  ImagePolicy: which images the signature policy accepts
  *   image-access.c  changes nothing
  *   image-dump.c    changes nothing
  *

@@ -6,7 +6,7 @@
  * A request is answered at once if a record exists and all layers are present. Otherwise it waits
  * for its job, the one child that unpacks or pulls this image for all requests; or, while archives
  * are not indexed yet, for their contents. Callbacks may add and cancel requests, so each list is
- * searched again after each callback. */
+ * searched again after each callback. imagePullPolicy is applied here: resolve_image_request(). */
 
 #include "agent/image/image-store-private.h"
 
@@ -135,11 +135,11 @@ int image_store_schedule_work(ImageStore *store) {
         return sd_event_source_set_enabled(store->work_source, SD_EVENT_ONESHOT);
 }
 
-/* An image that is present and sufficient; -ENOENT if a registry must be asked. An archive was
- * placed by the administrator, and a digest cannot refer to a different image: neither is requested
- * again. */
-static int find_stored_image(ImageStore *store, const ImageRequest *request, Image **ret,
-                             Error *reterr) {
+/* The image that imagePullPolicy allows to use without a registry; -ENOENT if one must be asked. An
+ * archive was placed by the administrator, and a digest cannot refer to a different image: neither
+ * is requested again. */
+static int find_image_by_pull_policy(ImageStore *store, const ImageRequest *request, Image **ret,
+                                     Error *reterr) {
         const char *named = image_reference_digest(request->reference), *digest = named;
 
         /* The digest of an index over several platforms is not the image's. */
@@ -175,13 +175,14 @@ static int take_job_image(ImageStore *store, ImageRequest *request, const ImageJ
         int r = image_store_load_image(store, request->reference, job->digest, &image, reterr);
 
         if (r == -ENOENT)
-                return error_setf(reterr, EIO, "the image was brought, but is not in the store");
+                return error_setf(reterr, EIO,
+                                  "the image was pulled or unpacked, but is not in the store");
         if (r < 0)
                 return r;
         request->job = NULL;
         r = admit_image(store, request, image, &request->job, reterr);
         if (r == 0 && ++request->n_jobs >= JOBS_MAX)
-                return error_setf(reterr, EAGAIN, "the policy of signatures changes all the time");
+                return error_setf(reterr, EAGAIN, "the signature policy keeps changing");
         if (r > 0)
                 *ret_image = TAKE_PTR(image);
         return r;
@@ -219,7 +220,7 @@ static int resolve_image_request(ImageStore *store, const ImageRequest *request,
         if (found && found->refusal)
                 return error_setf(reterr, ENOEXEC, "%s: %s", archive->file, found->refusal);
         r = found ? image_store_load_image(store, reference, found->digest, ret_image, reterr)
-                  : find_stored_image(store, request, ret_image, reterr);
+                  : find_image_by_pull_policy(store, request, ret_image, reterr);
         if (r >= 0 && !found &&
             !image_access_is_open(store, request, (*ret_image)->digest, false)) {
                 *ret_image = image_unref(*ret_image);

@@ -141,9 +141,11 @@ int preload_scan_directory(ImageStore *store) {
                 r = archive_set_scan(&store->preload.archives, fd);
         if (r > 0)
                 archive_set_retry_deltas(&store->preload.archives);
-        if (r < 0)
-                return log_warning_errno(r, "Cannot read '%s'; keeping the known image archives",
-                                         store->preload_path);
+        if (r < 0) {
+                log_warning("Cannot read '%s': %s; keeping the known image archives",
+                            store->preload_path, strerror(-r));
+                return r;
+        }
         preload_index_archives(store);
         return r;
 }

@@ -75,7 +75,7 @@ static const PolicyKind identity_kinds[] = {
         KIND("remapIdentity", remap_members, false),
 };
 
-static const char *get_string(const json_t *object, const char *key) {
+static const char *get_policy_string(const json_t *object, const char *key) {
         return json_string_value(json_object_get(object, key));
 }
 
@@ -135,7 +135,7 @@ static int check_key_members(const PolicyKind *kind, unsigned n_keys, Error *ret
 /* An object whose "type" is one of the kinds, with the members of that. */
 static int check_policy_object(const json_t *object, const PolicyKind *kinds, size_t n_kinds,
                                Error *reterr) {
-        const char *type = get_string(object, "type"), *key;
+        const char *type = get_policy_string(object, "type"), *key;
         const PolicyKind *kind = find_policy_kind(type, kinds, n_kinds);
         const json_t *value;
         unsigned n_keys = 0;
@@ -166,10 +166,17 @@ static int check_signed_identity(const json_t *identity, Error *reterr) {
         if (!identity)
                 return 0;
         r = check_policy_object(identity, identity_kinds, N_ELEMENTS(identity_kinds), reterr);
-        if (r >= 0 && streq(get_string(identity, "type"), "remapIdentity") &&
-            (!get_string(identity, "prefix") || !get_string(identity, "signedPrefix")))
+        if (r >= 0 && streq(get_policy_string(identity, "type"), "remapIdentity") &&
+            (!get_policy_string(identity, "prefix") ||
+             !get_policy_string(identity, "signedPrefix")))
                 r = error_setf(reterr, EINVAL, "remapIdentity needs prefix and signedPrefix");
         return r < 0 ? error_prefixf(reterr, r, "signedIdentity") : 0;
+}
+
+static int check_policy_rule(const json_t *rule, Error *reterr) {
+        int r = check_policy_object(rule, requirement_kinds, N_ELEMENTS(requirement_kinds), reterr);
+
+        return r < 0 ? r : check_signed_identity(json_object_get(rule, "signedIdentity"), reterr);
 }
 
 static int check_rule_list(const json_t *list, Error *reterr) {
@@ -181,11 +188,8 @@ static int check_rule_list(const json_t *list, Error *reterr) {
         if (json_array_size(list) == 0)
                 return error_setf(reterr, EINVAL, "must have at least one requirement");
         json_array_foreach(list, i, item) {
-                int r = check_policy_object(item, requirement_kinds, N_ELEMENTS(requirement_kinds),
-                                            reterr);
+                int r = check_policy_rule(item, reterr);
 
-                if (r >= 0)
-                        r = check_signed_identity(json_object_get(item, "signedIdentity"), reterr);
                 if (r < 0)
                         return error_prefixf(reterr, r, "[%zu]", i);
         }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* At 70 to 90 % of its lifetime, by 'chance', so that not all nodes rotate at the same moment. */
-uint64_t certificate_rotation_deadline(uint64_t begins, uint64_t expires, uint32_t chance);
+uint64_t certificate_rotation_deadline(uint64_t not_before, uint64_t not_after, uint32_t chance);
 
 typedef enum CertificateHealth {
         CERTIFICATE_VALID,
@@ -18,10 +18,10 @@ typedef enum CertificateHealth {
         N_CERTIFICATE_HEALTHS,
 } CertificateHealth;
 
-CertificateHealth certificate_health(uint64_t begins, uint64_t expires, uint64_t now);
+CertificateHealth certificate_health(uint64_t not_before, uint64_t not_after, uint64_t now);
 
 /* When its state may change next; UINT64_MAX: never. */
-uint64_t certificate_next_check(uint64_t begins, uint64_t expires, uint64_t now);
+uint64_t certificate_next_check(uint64_t not_before, uint64_t not_after, uint64_t now);
 
 /* The problem of the certificate, in a text that the caller frees; NULL where there is none. */
-char *certificate_describe_problem(uint64_t begins, uint64_t expires, uint64_t now);
+char *certificate_describe_problem(uint64_t not_before, uint64_t not_after, uint64_t now);

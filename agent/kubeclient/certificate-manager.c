@@ -20,7 +20,7 @@ struct CertificateManager {
         CertificateManagerSpec spec;
         char *node_name, *directory;
         Kubeconfig kubeconfig;
-        uint64_t begins, expires, rotation_deadline; /* realtime */
+        uint64_t not_before, not_after, rotation_deadline; /* realtime */
         sd_event_source *timer;
         CertificateRequest *request;
         char *rotation_error; /* why it was not rotated yet */
@@ -31,8 +31,8 @@ static void report_certificate_error(CertificateManager *manager) {
         cleanup_free char *own = NULL, *both = NULL;
         const char *why = manager->rotation_error;
 
-        if (manager->expires > 0)
-                own = certificate_describe_problem(manager->begins, manager->expires,
+        if (manager->not_after > 0)
+                own = certificate_describe_problem(manager->not_before, manager->not_after,
                                                    now_realtime_usec());
         if (own && why && asprintf(&both, "%s; %s", own, why) < 0)
                 both = NULL;
@@ -87,9 +87,9 @@ static void start_rotation(CertificateManager *manager) {
 
 static void arm_certificate_timer(CertificateManager *manager) {
         uint64_t now = now_realtime_usec();
-        uint64_t next = manager->expires > 0
-                                ? certificate_next_check(manager->begins, manager->expires, now)
-                                : UINT64_MAX;
+        uint64_t next = manager->not_after > 0 ? certificate_next_check(manager->not_before,
+                                                                        manager->not_after, now)
+                                               : UINT64_MAX;
 
         if (manager->rotation_deadline > now)
                 next = MIN(next, manager->rotation_deadline);
@@ -106,7 +106,7 @@ static void check_certificate(CertificateManager *manager) {
         uint64_t now = now_realtime_usec();
 
         if (manager->rotation_deadline > 0 && now >= manager->rotation_deadline &&
-            now >= manager->begins)
+            now >= manager->not_before)
                 start_rotation(manager);
         report_certificate_error(manager);
         arm_certificate_timer(manager);
@@ -120,15 +120,16 @@ static int on_certificate_timer(sd_event_source *source, uint64_t usec, void *us
 static uint64_t choose_rotation_deadline(const CertificateManager *manager) {
         if (!manager->directory)
                 return 0;
-        if (manager->expires == 0)
+        if (manager->not_after == 0)
                 return manager->spec.server ? 1 : 0;
         if (!manager->spec.server && manager->kubeconfig.certificate_data)
-                return MAX(manager->begins, 1U);
-        return certificate_rotation_deadline(manager->begins, manager->expires, back_off_random());
+                return MAX(manager->not_before, 1U);
+        return certificate_rotation_deadline(manager->not_before, manager->not_after,
+                                             back_off_random());
 }
 
 int certificate_manager_set_certificate(CertificateManager *manager, const Kubeconfig *kubeconfig,
-                                        uint64_t begins, uint64_t expires) {
+                                        uint64_t not_before, uint64_t not_after) {
         Kubeconfig copy = { 0 };
 
         if (kubeconfig_copy(kubeconfig, &copy) < 0)
@@ -138,10 +139,10 @@ int certificate_manager_set_certificate(CertificateManager *manager, const Kubec
         if (manager->spec.server)
                 manager->request = certificate_request_free(manager->request);
         /* The same certificate again, or one that a request has just installed. */
-        if (begins != manager->begins || expires != manager->expires ||
+        if (not_before != manager->not_before || not_after != manager->not_after ||
             (manager->spec.server && manager->rotation_deadline == 0)) {
-                manager->begins = begins;
-                manager->expires = expires;
+                manager->not_before = not_before;
+                manager->not_after = not_after;
                 manager->rotation_deadline = choose_rotation_deadline(manager);
         }
         check_certificate(manager);
@@ -188,9 +189,9 @@ CertificateManager *certificate_manager_free(CertificateManager *manager) {
 void certificate_manager_dump(const CertificateManager *manager, FILE *out) {
         char time[RFC3339_SIZE];
 
-        if (manager->expires == 0)
+        if (manager->not_after == 0)
                 return;
-        dump_line(out, 1, "certificate: expires %s, %s", format_rfc3339(time, manager->expires),
+        dump_line(out, 1, "certificate: expires %s, %s", format_rfc3339(time, manager->not_after),
                   !manager->directory ? "is not rotated by this agent"
                   : manager->request  ? "is being rotated"
                                       : "is rotated in time");

@@ -35,7 +35,7 @@ DEFINE_CLEANUP(CertificateManager *, certificate_manager_free)
  * A request for a serving certificate continues with the kubeconfig's credentials.
  * 0 or -ENOMEM. */
 int certificate_manager_set_certificate(CertificateManager *manager, const Kubeconfig *kubeconfig,
-                                        uint64_t begins, uint64_t expires);
+                                        uint64_t not_before, uint64_t not_after);
 
 /* Prints the rotation of the certificate for `mainstay debug dump`. */
 void certificate_manager_dump(const CertificateManager *manager, FILE *out);

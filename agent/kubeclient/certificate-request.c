@@ -449,12 +449,13 @@ static int send_request_with_pair(CertificateRequest *c, Error *reterr) {
 
 /* A serving certificate is tried by no request: its key is compared. */
 static int check_server_pair(CertificateRequest *c, Error *reterr) {
-        uint64_t begins, expires;
-        int r = kube_pair_check(c->pair, &begins, &expires, reterr);
+        uint64_t not_before, not_after;
+        int r = kube_pair_check(c->pair, &not_before, &not_after, reterr);
 
-        if (r >= 0)
-                install_issued_pair(c);
-        return r;
+        if (r < 0)
+                return r;
+        install_issued_pair(c);
+        return 0;
 }
 
 static void try_issued_pair(CertificateRequest *c) {

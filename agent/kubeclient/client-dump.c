@@ -47,9 +47,9 @@ void kube_client_dump(const KubeClient *client, FILE *out) {
                 dump_line(out, 1, "next attempt: %s",
                           dump_format_due(due, client->next_attempt_at));
         dump_line(out, 1, "requests: %" PRIu64 " since start", client->n_requests);
-        if (state.expires > 0)
+        if (state.not_after > 0)
                 dump_line(out, 1, "client certificate: expires %s",
-                          format_rfc3339(since, state.expires));
+                          format_rfc3339(since, state.not_after));
         dump_line(out, 1, "bearer token: %s", client->token ? "present" : "none");
         if (client->connections)
                 dump_connections(client->connections, "current", out);

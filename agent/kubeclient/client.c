@@ -139,8 +139,8 @@ KubeClientState kube_client_state(const KubeClient *client) {
                 .last_unreachable_error = client->last_error,
                 .credentials_error = client->token_error,
                 .n_requests = client->n_requests,
-                .begins = client->connections->tls_config.begins,
-                .expires = client->connections->tls_config.expires,
+                .not_before = client->connections->tls_config.not_before,
+                .not_after = client->connections->tls_config.not_after,
         };
 }
 
@@ -152,7 +152,7 @@ void kube_client_set_state_callback(KubeClient *client, void (*on_state)(void *u
 
 /* ---- the token ---- */
 
-static void set_token(KubeClient *client, char *token) {
+static void set_bearer_token(KubeClient *client, char *token) {
         secret_free(client->token);
         client->token = token;
 }
@@ -188,12 +188,12 @@ void kube_client_refresh_token(KubeClient *client, bool must) {
                 return;
         r = kube_token_read(client->token_file, &token, &error);
         if (r >= 0)
-                set_token(client, token);
+                set_bearer_token(client, token);
         set_token_error(client, r < 0 ? strdup(error_message(&error, r)) : NULL);
 }
 
 /* As in client-go: the token file's token, or the literal one where the file is missing. */
-static int load_token(KubeClient *client, const Kubeconfig *config) {
+static int load_bearer_token(KubeClient *client, const Kubeconfig *config) {
         cleanup_free char *file = config->token_file ? strdup(config->token_file) : NULL;
 
         if (config->token_file && !file)
@@ -203,7 +203,7 @@ static int load_token(KubeClient *client, const Kubeconfig *config) {
 
                 if (config->token && !token)
                         return -ENOMEM;
-                set_token(client, token);
+                set_bearer_token(client, token);
                 set_token_error(client, NULL);
         }
         free(client->token_file);
@@ -301,7 +301,7 @@ int kube_client_new(sd_event *event, const Kubeconfig *config, KubeClient **ret,
         r = kube_tls_config_load(config, &tls_config, reterr);
         if (r < 0)
                 return r;
-        r = load_token(client, config);
+        r = load_bearer_token(client, config);
         if (r < 0)
                 return r;
         r = kube_connections_new(client, &tls_config, &client->connections, reterr);
@@ -349,7 +349,7 @@ static bool is_same_server(const KubeClient *client, const Kubeconfig *config) {
         return is_same;
 }
 
-static int change_server(KubeClient *client, const Kubeconfig *config) {
+static int change_api_server(KubeClient *client, const Kubeconfig *config) {
         KubeClient place = { 0 };
         int r = copy_server_settings(&place, config);
 
@@ -384,12 +384,12 @@ int kube_client_reload(KubeClient *client, const Kubeconfig *config, Error *rete
         r = check_token_file(config, reterr);
         if (r < 0)
                 return r;
-        r = load_token(client, config);
+        r = load_bearer_token(client, config);
         is_another = is_moved || !streq(tls_config.hash, client->connections->tls_config.hash);
         if (r < 0)
                 return r;
         if (is_moved)
-                r = change_server(client, config);
+                r = change_api_server(client, config);
         if (r < 0)
                 return r;
         if (is_another)

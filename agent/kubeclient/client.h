@@ -90,8 +90,8 @@ typedef struct KubeClientState {
                 *last_unreachable_error; /* also while it is reached again; NULL: it always was */
         /* Of the kubeconfig's files, whose last valid content is in use; NULL: none. */
         const char *credentials_error;
-        uint64_t n_requests;      /* started */
-        uint64_t begins, expires; /* of the client certificate; 0: there is none */
+        uint64_t n_requests;            /* started */
+        uint64_t not_before, not_after; /* of the client certificate; 0: there is none */
 } KubeClientState;
 
 KubeClientState kube_client_state(const KubeClient *client);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues and rate-limits the events of pods. */
+/* Queues and rate-limits events for the API server (client-go: EventCorrelator; their counting is
+ * in metrics/event-store.c). */
 
 #include "agent/kubeclient/event-sink.h"
 

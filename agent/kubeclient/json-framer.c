@@ -96,7 +96,7 @@ static int keep_frame_bytes(JsonFramer *framer, const char *data, size_t length)
                        : 0;
 }
 
-static int emit_item(JsonFramer *framer) {
+static int emit_framed_item(JsonFramer *framer) {
         int r = framer->on_item(framer->item.bytes, framer->item.n, framer->userdata);
 
         framer->is_in_item = false;
@@ -256,12 +256,12 @@ static int frame_byte(JsonFramer *framer, FrameRun *run) {
                 r = end_frame_run(framer, run, false);
                 if (r < 0)
                         return r;
-                r = emit_item(framer);
+                r = emit_framed_item(framer);
                 return r < 0 ? r : frame_byte(framer, run);
         }
         if (what == FRAME_ITEM_END) {
                 r = end_frame_run(framer, run, true);
-                return r < 0 ? r : emit_item(framer);
+                return r < 0 ? r : emit_framed_item(framer);
         }
         if (what == FRAME_SKIP) {
                 r = end_frame_run(framer, run, false);

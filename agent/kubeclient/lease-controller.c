@@ -107,7 +107,7 @@ static void store_server_lease(KubeLeaseController *controller, const KubeRespon
                 controller->spec.on_history_lost(controller->spec.userdata);
 }
 
-static void on_renewed(KubeLeaseController *controller, const KubeResponse *response) {
+static void on_lease_renewed(KubeLeaseController *controller, const KubeResponse *response) {
         store_server_lease(controller, response);
         if (controller->state != LEASE_PRESENT)
                 return;
@@ -132,7 +132,7 @@ static void on_lease_response(const KubeResponse *response, void *userdata) {
         case 200:
         case 201:
                 if (asked != LEASE_UNKNOWN) {
-                        on_renewed(controller, response);
+                        on_lease_renewed(controller, response);
                         return;
                 }
                 store_server_lease(controller, response);

@@ -167,7 +167,7 @@ json_t *node_local_taints_to_json(const NodeLabelsTaints *own) {
 
 /* ---- external labels and taints ---- */
 
-static int read_external_labels(const json_t *node, NodeLabelsTaints *facts) {
+static int read_external_labels(const json_t *node, NodeLabelsTaints *external) {
         json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels"), *value;
         cleanup_json json_t *listed = read_list_annotation(node, labels_annotation);
         const char *key;
@@ -179,7 +179,7 @@ static int read_external_labels(const json_t *node, NodeLabelsTaints *facts) {
                 if (r < 0 || !text || check_label_key(key, NULL) < 0 ||
                     check_label_value(text, NULL) < 0 || is_label_listed(listed, key, text))
                         continue;
-                r = string_map_set(&facts->labels, key, text);
+                r = string_map_set(&external->labels, key, text);
         }
         return r;
 }
@@ -257,34 +257,35 @@ static bool is_taint_listed(const json_t *listed, const Taint *taint) {
         return has_listed_text(listed, taint_format(taint, buffer));
 }
 
-static void filter_taints(NodeLabelsTaints *facts, const json_t *listed, bool keeps_listed) {
+static void filter_taints(NodeLabelsTaints *labels_taints, const json_t *listed,
+                          bool keeps_listed) {
         size_t n = 0;
 
-        for (size_t i = 0; i < facts->taints.n; i++) {
-                Taint *taint = &facts->taints.items[i];
+        for (size_t i = 0; i < labels_taints->taints.n; i++) {
+                Taint *taint = &labels_taints->taints.items[i];
 
                 if (is_taint_listed(listed, taint) == keeps_listed &&
                     !is_condition_taint(taint->key))
-                        facts->taints.items[n++] = *taint;
+                        labels_taints->taints.items[n++] = *taint;
                 else
                         schema_done(&taint_schema, taint);
         }
-        facts->taints.n = n;
+        labels_taints->taints.n = n;
 }
 
 int node_external_labels_parse(const json_t *node, NodeLabelsTaints *ret) {
-        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints external = { 0 };
         cleanup_json json_t *listed = read_list_annotation(node, taints_annotation);
-        int r = read_external_labels(node, &facts);
+        int r = read_external_labels(node, &external);
 
         if (r < 0)
                 return r;
-        r = read_all_taints(node, &facts.taints);
+        r = read_all_taints(node, &external.taints);
         if (r < 0)
                 return r;
-        filter_taints(&facts, listed, /* keeps_listed= */ false);
-        *ret = facts;
-        facts = (NodeLabelsTaints){ 0 };
+        filter_taints(&external, listed, /* keeps_listed= */ false);
+        *ret = external;
+        external = (NodeLabelsTaints){ 0 };
         return 0;
 }
 
@@ -317,12 +318,12 @@ static json_t *diff_local_labels(const json_t *node, const json_t *wanted) {
 /* A local taint that was removed at the server is not local any longer, if it appears again. */
 static char *format_kept_taints(const json_t *node) {
         cleanup_json json_t *listed = read_list_annotation(node, taints_annotation);
-        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints labels_taints = { 0 };
 
-        if (read_all_taints(node, &facts.taints) < 0)
+        if (read_all_taints(node, &labels_taints.taints) < 0)
                 return NULL;
-        filter_taints(&facts, listed, /* keeps_listed= */ true);
-        return format_taint_list(&facts.taints);
+        filter_taints(&labels_taints, listed, /* keeps_listed= */ true);
+        return format_taint_list(&labels_taints.taints);
 }
 
 static json_t *diff_list_annotations(const json_t *node, const json_t *labels) {

@@ -196,16 +196,16 @@ int node_object_patch(const json_t *known, const NodeLabelsTaints *own, const No
 
 /* Reading */
 
-int node_object_parse(const json_t *node, NodeLabelsTaints *ret_others, char **ret_uid,
+int node_object_parse(const json_t *node, NodeLabelsTaints *ret_external, char **ret_uid,
                       char **ret_version) {
-        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints external = { 0 };
         cleanup_free char *uid = NULL, *version = NULL;
         const json_t *metadata = json_object_get(node, "metadata");
-        int r = node_external_labels_parse(node, &facts);
+        int r = node_external_labels_parse(node, &external);
 
         if (r < 0)
                 return r;
-        r = json_copy_string(metadata, "name", &facts.name);
+        r = json_copy_string(metadata, "name", &external.name);
         if (r < 0)
                 return r;
         r = json_copy_string(metadata, "uid", &uid);
@@ -214,10 +214,10 @@ int node_object_parse(const json_t *node, NodeLabelsTaints *ret_others, char **r
         r = json_copy_string(metadata, "resourceVersion", &version);
         if (r < 0)
                 return r;
-        if (!facts.name || !uid || !version)
+        if (!external.name || !uid || !version)
                 return -EBADMSG;
-        *ret_others = facts;
-        facts = (NodeLabelsTaints){ 0 };
+        *ret_external = external;
+        external = (NodeLabelsTaints){ 0 };
         *ret_uid = TAKE_PTR(uid);
         *ret_version = TAKE_PTR(version);
         return 0;

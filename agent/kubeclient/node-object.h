@@ -22,5 +22,5 @@ int node_object_patch(const json_t *known, const NodeLabelsTaints *own, const No
 
 /* Reads a Node: its name, its external labels and taints, its UID. The caller frees the strings. 0,
  * -EBADMSG where it is not a Node, -ENOMEM. */
-int node_object_parse(const json_t *node, NodeLabelsTaints *ret_others, char **ret_uid,
+int node_object_parse(const json_t *node, NodeLabelsTaints *ret_external, char **ret_uid,
                       char **ret_version);

@@ -47,9 +47,9 @@ json_t *node_condition_to_json(const NodeStatus *status, unsigned condition, uin
         const NodeConditionInfo *info;
         bool is_set;
 
-        if (condition == NODE_REPORTED_READY && status->last_error)
+        if (condition == NODE_REPORTED_READY && status->not_ready_reason)
                 return write_reported_condition(condition, false, since, now, "KubeletNotReady",
-                                                status->last_error);
+                                                status->not_ready_reason);
         if (condition == NODE_REPORTED_READY)
                 return write_reported_condition(condition, true, since, now, "KubeletReady",
                                                 "kubelet is posting ready status");

@@ -71,9 +71,10 @@ static void report_node_error(NodeStatusUpdater *updater, const char *error, uns
                 updater->spec.on_error(error, status, updater->spec.userdata);
 }
 
-static void report_node_object(NodeStatusUpdater *updater, const NodeLabelsTaints *facts) {
+static void report_node_object(NodeStatusUpdater *updater, const NodeLabelsTaints *external) {
         if (updater->spec.on_node)
-                updater->spec.on_node(facts, facts ? updater->uid : NULL, updater->spec.userdata);
+                updater->spec.on_node(external, external ? updater->uid : NULL,
+                                      updater->spec.userdata);
 }
 
 static void set_node_state(NodeStatusUpdater *updater, NodeObjectState state) {
@@ -94,13 +95,13 @@ static void set_node_state(NodeStatusUpdater *updater, NodeObjectState state) {
 
 /* 'node' is what the text contains. 1 where it has changed, 0, -EBADMSG, -ENOMEM. */
 static int store_server_node(NodeStatusUpdater *updater, const char *json, const json_t *node) {
-        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints external = { 0 };
         cleanup_free char *uid = NULL, *version = NULL, *known = NULL;
-        int r = node_object_parse(node, &facts, &uid, &version);
+        int r = node_object_parse(node, &external, &uid, &version);
 
         if (r < 0)
                 return r;
-        if (!streq(facts.name, updater->name))
+        if (!streq(external.name, updater->name))
                 return -EBADMSG;
         if (updater->state == NODE_PRESENT && streq_ptr(version, updater->version))
                 return 0;
@@ -117,7 +118,7 @@ static int store_server_node(NodeStatusUpdater *updater, const char *json, const
         if (updater->spec.on_event)
                 node_events_check_schedulable(&updater->is_unschedulable, node,
                                               updater->spec.on_event, updater->spec.userdata);
-        report_node_object(updater, &facts);
+        report_node_object(updater, &external);
         return 1;
 }
 
@@ -154,19 +155,20 @@ static int keep_requested_node(NodeStatusUpdater *updater) {
 
 static int build_node_body(NodeStatusUpdater *updater, char **ret) {
         cleanup_with(node_status_done) NodeStatus status = { 0 };
-        const NodeLabelsTaints *facts;
+        const NodeLabelsTaints *local;
         uint64_t now = now_realtime_usec();
         int r = keep_requested_node(updater);
 
-        if (r >= 0)
-                r = updater->spec.get_local_node(&facts, &status, updater->spec.userdata);
+        if (r < 0)
+                return r;
+        r = updater->spec.get_local_node(&local, &status, updater->spec.userdata);
         if (r < 0)
                 return r;
         if (updater->state == NODE_PRESENT)
                 return node_object_patch(updater->requested_node,
-                                         updater->omits_labels ? NULL : facts, &status, now,
+                                         updater->omits_labels ? NULL : local, &status, now,
                                          updater->is_heartbeat_due, ret);
-        *ret = node_object_new(facts, &status, now);
+        *ret = node_object_new(local, &status, now);
         return *ret ? 1 : -ENOMEM;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Registers the Node, again where it was deleted; updates its status when it changes and every five
- * minutes (nodeStatusReportFrequency); and reports the labels and taints of other writers. */
+/* Registers the Node, again where it was deleted; updates its status at once when it changes and
+ * every five minutes (the default of nodeStatusReportFrequency; that setting and
+ * nodeStatusUpdateFrequency are ignored); and reports the labels and taints of other writers. */
 
 #include "agent/kubeclient/client.h"
 #include "agent/model/event.h"
@@ -29,7 +30,7 @@ typedef struct NodeStatusUpdaterSpec {
                               void *userdata);
         /* The Node exists or has changed: its external labels and taints, and its UID; borrowed.
          * NULL, NULL: it does not exist. */
-        void (*on_node)(const NodeLabelsTaints *others, const char *uid, void *userdata);
+        void (*on_node)(const NodeLabelsTaints *external, const char *uid, void *userdata);
         /* An event of the Node, after the request that it is about. */
         void (*on_event)(const PodEvent *event, void *userdata);
         /* 'error' is valid until it is NULL; 'status' is that of HTTP, 0 without a response. */

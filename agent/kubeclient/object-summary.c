@@ -70,20 +70,23 @@ static int read_object_metadata(const json_t *object, KubeObjectSummary *ret) {
                 return r;
         r = json_copy_string(json_object_get(metadata, "annotations"), mirror_annotation,
                              &ret->mirror_hash);
-        if (r >= 0)
-                r = json_copy_string(json_object_get(metadata, "annotations"), hash_annotation,
-                                     &ret->config_hash);
+        if (r < 0)
+                return r;
+        r = json_copy_string(json_object_get(metadata, "annotations"), hash_annotation,
+                             &ret->config_hash);
+        if (r < 0)
+                return r;
         ret->is_deleting = json_is_string(json_object_get(metadata, "deletionTimestamp"));
         ret->generation = json_is_integer(generation) ? json_integer_value(generation) : 0;
         ret->grace_seconds = json_is_integer(grace) ? json_integer_value(grace) : -1;
-        return r < 0 ? r : read_object_status(object, ret);
+        return read_object_status(object, ret);
 }
 
 int kube_object_summary_parse(const char *json, size_t length, KubeObjectSummary *ret,
                               Error *reterr) {
         json_error_t why;
         cleanup_json json_t *object = NULL;
-        KubeObjectSummary metadata = { 0 };
+        cleanup_with(kube_object_summary_done) KubeObjectSummary metadata = { 0 };
         int r = json_parse_text(json, length, 0, &object, &why);
 
         if (r == -ENOMEM)
@@ -91,11 +94,11 @@ int kube_object_summary_parse(const char *json, size_t length, KubeObjectSummary
         if (r < 0)
                 return error_setf(reterr, EBADMSG, "is not JSON: %s", why.text);
         r = read_object_metadata(object, &metadata);
-        if (r >= 0 && (!metadata.name || !metadata.uid))
-                r = error_setf(reterr, EBADMSG, "lacks a %s", metadata.name ? "UID" : "name");
         if (r < 0)
-                kube_object_summary_done(&metadata);
-        else
-                *ret = metadata;
-        return r;
+                return r;
+        if (!metadata.name || !metadata.uid)
+                return error_setf(reterr, EBADMSG, "lacks a %s", metadata.name ? "UID" : "name");
+        *ret = metadata;
+        metadata = (KubeObjectSummary){ 0 };
+        return 0;
 }

@@ -33,7 +33,7 @@ static unsigned get_response_status(const KubeRequest *request) {
         return (unsigned) curl_transfer_status(&request->transfer);
 }
 
-static void record_received(KubeRequest *request) {
+static void note_request_received(KubeRequest *request) {
         request->received_at = request->connections->received_at = now_boottime_usec();
 }
 
@@ -42,7 +42,7 @@ static int on_response_header(const char *line, size_t length, void *userdata) {
 
         if (request->is_cancelled)
                 return -ECANCELED;
-        record_received(request);
+        note_request_received(request);
         if (!request->has_response && get_response_status(request) >= 200) {
                 request->has_response = true;
                 if (request->spec.idle_timeout_usec == 0)
@@ -61,7 +61,7 @@ static int on_response_body(const char *data, size_t length, void *userdata) {
 
         if (request->is_cancelled)
                 return -ECANCELED;
-        record_received(request);
+        note_request_received(request);
         if (request->connections->is_multiplexed)
                 curl_loop_drain(request->connections->loop);
         if (request->spec.on_data && get_response_status(request) == 200)
@@ -423,7 +423,7 @@ static int check_request_spec(const KubeRequestSpec *spec, Error *reterr) {
         return 0;
 }
 
-static int begin_request(KubeRequest *request, const KubeRequestSpec *spec) {
+static int begin_kube_request(KubeRequest *request, const KubeRequestSpec *spec) {
         int r;
 
         request->easy = curl_library(NULL)->easy_init();
@@ -453,7 +453,7 @@ int kube_client_start_request(KubeClient *client, const KubeRequestSpec *spec, K
         kube_client_refresh_token(client, false);
         request->spec = *spec;
         link_kube_request(request, client->connections);
-        r = begin_request(request, spec);
+        r = begin_kube_request(request, spec);
         if (r < 0) {
                 kube_request_free(request);
                 return r;

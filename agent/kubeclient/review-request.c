@@ -9,7 +9,7 @@
 
 #define REVIEW_USEC (10 * USEC_PER_SEC)
 
-static KubeRequestSpec review_request(const char *path, const char *body) {
+static KubeRequestSpec make_review_request(const char *path, const char *body) {
         return (KubeRequestSpec){ .method = "POST",
                                   .path = path,
                                   .body = body,
@@ -18,11 +18,11 @@ static KubeRequestSpec review_request(const char *path, const char *body) {
 }
 
 KubeRequestSpec kube_token_review_request(const char *body) {
-        return review_request("/apis/authentication.k8s.io/v1/tokenreviews", body);
+        return make_review_request("/apis/authentication.k8s.io/v1/tokenreviews", body);
 }
 
 KubeRequestSpec kube_access_review_request(const char *body) {
-        return review_request("/apis/authorization.k8s.io/v1/subjectaccessreviews", body);
+        return make_review_request("/apis/authorization.k8s.io/v1/subjectaccessreviews", body);
 }
 
 static char *format_review_error(const KubeResponse *response) {

@@ -159,18 +159,18 @@ static uint64_t read_certificate_time(time_t time) {
         return time > 0 ? (uint64_t) time * USEC_PER_SEC : 0;
 }
 
-static void read_certificate_validity(const char *text, uint64_t *ret_begins,
-                                      uint64_t *ret_expires) {
+static void read_certificate_validity(const char *text, uint64_t *ret_not_before,
+                                      uint64_t *ret_not_after) {
         gnutls_datum_t pem = { (unsigned char *) (uintptr_t) text, (unsigned) strlen(text) };
         gnutls_x509_crt_t certificate = NULL;
 
-        *ret_begins = *ret_expires = 0;
+        *ret_not_before = *ret_not_after = 0;
         if (gnutls_x509_crt_init(&certificate) < 0)
                 return;
         if (gnutls_x509_crt_import(certificate, &pem, GNUTLS_X509_FMT_PEM) >= 0) {
-                *ret_begins =
+                *ret_not_before =
                         read_certificate_time(gnutls_x509_crt_get_activation_time(certificate));
-                *ret_expires =
+                *ret_not_after =
                         read_certificate_time(gnutls_x509_crt_get_expiration_time(certificate));
         }
         gnutls_x509_crt_deinit(certificate);
@@ -186,13 +186,15 @@ static int check_tls_pems(const Kubeconfig *config, const TlsPems *pems, Error *
         return 0;
 }
 
-int kube_pair_check(const char *pair, uint64_t *ret_begins, uint64_t *ret_expires, Error *reterr) {
+int kube_pair_check(const char *pair, uint64_t *ret_not_before, uint64_t *ret_not_after,
+                    Error *reterr) {
         static const char name[] = "the issued certificate";
         int r = compare_key_pair(pair, name, pair, name, reterr);
 
-        if (r >= 0)
-                read_certificate_validity(pair, ret_begins, ret_expires);
-        return r;
+        if (r < 0)
+                return r;
+        read_certificate_validity(pair, ret_not_before, ret_not_after);
+        return 0;
 }
 
 static bool is_certificate_for(gnutls_x509_crt_t certificate, char *const *names,
@@ -274,8 +276,8 @@ int kube_tls_config_load(const Kubeconfig *config, KubeTlsConfig *ret, Error *re
         if (r < 0)
                 return r;
         if (pems.certificate)
-                read_certificate_validity(pems.certificate, &tls_config.begins,
-                                          &tls_config.expires);
+                read_certificate_validity(pems.certificate, &tls_config.not_before,
+                                          &tls_config.not_after);
         *ret = tls_config;
         tls_config = KUBE_TLS_CONFIG_NULL;
         return 0;

@@ -17,7 +17,8 @@ typedef struct KubeTlsConfig {
         int certificate_fd;
         int key_fd;
         char hash[SHA256_HEX_SIZE]; /* of all three */
-        uint64_t begins, expires;   /* of the client certificate, realtime microseconds; 0: none */
+        /* Of the client certificate, realtime microseconds; 0: none. */
+        uint64_t not_before, not_after;
 } KubeTlsConfig;
 
 #define KUBE_TLS_CONFIG_NULL \
@@ -30,7 +31,8 @@ void kube_tls_config_done(KubeTlsConfig *tls_config);
 
 /* A certificate in PEM and its key, in one text: -EINVAL with a message where one cannot be used or
  * the key does not match. Its validity, in realtime microseconds. */
-int kube_pair_check(const char *pair, uint64_t *ret_begins, uint64_t *ret_expires, Error *reterr);
+int kube_pair_check(const char *pair, uint64_t *ret_not_before, uint64_t *ret_not_after,
+                    Error *reterr);
 
 /* Whether the certificate is for all of these DNS names and numeric addresses. */
 bool kube_pair_is_for(const char *pair, char *const *names, char *const *addresses);

@@ -24,8 +24,8 @@ static const char help_text[] =
         "  --config FILE, --kubeconfig FILE, --bootstrap-kubeconfig FILE, --cert-dir DIR,\n"
         "  --pod-manifest-path DIR, --hostname-override NAME, --node-ip ADDRESS,\n"
         "  --node-labels LABELS, --register-with-taints TAINTS\n"
-        "                        as of the kubelet\n"
-        "  -v LEVEL              from 4: the log level is debug\n"
+        "                        as for the kubelet\n"
+        "  -v LEVEL              4 or more: log at level debug\n"
         "  --version             print the version of Kubernetes\n"
         "  --help                print this\n"
         "\n"
@@ -56,7 +56,7 @@ static void report_flags_without_effect(const KubeletFlags *flags) {
                         n += (size_t) snprintf(text + n, sizeof(text) - n, "%s%s",
                                                n > 0 ? ", " : "", *flag);
         if (n > 0)
-                log_warning("Flags of the kubelet without effect here: %s", text);
+                log_warning("Ignoring kubelet flags that do not apply to Mainstay: %s", text);
 }
 
 static int run_mainstayd(const KubeletFlags *flags) {
@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
                 return EXIT_SUCCESS;
         }
         if (flags.stray) {
-                (void) fprintf(stderr, "kubelet: takes no argument such as '%s'\n", flags.stray);
+                (void) fprintf(stderr, "kubelet: unexpected argument '%s'\n", flags.stray);
                 return EXIT_USAGE;
         }
         report_flags_without_effect(&flags);

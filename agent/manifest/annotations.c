@@ -102,7 +102,7 @@ static int check_profile_annotation(const Rules *rules, const ProfileAnnotation 
         int r = 0;
 
         if (!field.is_found)
-                r = error_setf(rules->reterr, EINVAL, "names no container of this pod: '%s'",
+                r = error_setf(rules->reterr, EINVAL, "must name a container of this pod, not '%s'",
                                excerpt(text, annotation->key + strlen(kind->key)));
         else if (!is_profile_name(kind, annotation->value))
                 r = error_setf(rules->reterr, EINVAL, "must be a valid %s profile, not '%s'",

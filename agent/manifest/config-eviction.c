@@ -69,18 +69,18 @@ static int parse_eviction_percentage(const EvictionSetting *entry, double *ret) 
 }
 
 static int parse_quantity(const EvictionSetting *entry, int64_t least, int64_t *ret) {
-        Quantity quantity = { 0 };
+        cleanup_with(quantity_done) Quantity quantity = { 0 };
         int r = quantity_parse(entry->pair->value, &quantity, entry->decoder->reterr);
 
-        if (r >= 0 && quantity.value < least)
-                r = error_setf(entry->decoder->reterr, EINVAL,
-                               least > 0 ? "must be positive, not %s"
-                                         : "must be greater than or equal to 0, not %s",
-                               quantity.text);
-        if (r >= 0)
-                *ret = quantity.value;
-        quantity_done(&quantity);
-        return r;
+        if (r < 0)
+                return r;
+        if (quantity.value < least)
+                return error_setf(entry->decoder->reterr, EINVAL,
+                                  least > 0 ? "must be positive, not %s"
+                                            : "must be greater than or equal to 0, not %s",
+                                  quantity.text);
+        *ret = quantity.value;
+        return 0;
 }
 
 static bool is_percentage(const char *text) {

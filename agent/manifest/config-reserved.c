@@ -85,8 +85,10 @@ int config_read_reserved(const Decoder *d, const YamlNode *root, Config *config)
         int r = read_reserved_map(d, root, "systemReserved", &config->system_reserved,
                                   &config->system);
 
-        if (r >= 0)
-                r = read_reserved_map(d, root, "kubeReserved", &config->kube_reserved,
-                                      &config->kube);
-        return r < 0 ? r : check_enforced_groups(d, root, config);
+        if (r < 0)
+                return r;
+        r = read_reserved_map(d, root, "kubeReserved", &config->kube_reserved, &config->kube);
+        if (r < 0)
+                return r;
+        return check_enforced_groups(d, root, config);
 }

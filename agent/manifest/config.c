@@ -167,7 +167,8 @@ static int check_config_taints(const Decoder *d, const YamlNode *root, const Con
         return 0;
 }
 
-/* Critical pods get the last part of the period, as in the kubelet. */
+/* shutdownGracePeriod: critical pods get the last part, shutdownGracePeriodCriticalPods, as in the
+ * kubelet. */
 static void stages_from_grace_period(Config *config) {
         const char *total_text = config->shutdown_grace_period;
         const char *critical_text = config->shutdown_grace_period_critical_pods;
@@ -224,15 +225,17 @@ static int resolve_image_gc(Config *config, Error *reterr) {
         config->image_gc_high_percent = (unsigned) high;
         config->image_gc_low_percent = (unsigned) low;
         r = duration_parse(config->image_minimum_gc_age, &config->image_gc_min_age_usec);
-        if (r >= 0 && config->image_maximum_gc_age)
-                r = duration_parse(config->image_maximum_gc_age, &config->image_gc_max_age_usec);
-        if (r >= 0 && config->image_maximum_gc_age &&
-            config->image_gc_max_age_usec <= config->image_gc_min_age_usec)
+        if (r < 0 || !config->image_maximum_gc_age)
+                return r;
+        r = duration_parse(config->image_maximum_gc_age, &config->image_gc_max_age_usec);
+        if (r < 0)
+                return r;
+        if (config->image_gc_max_age_usec <= config->image_gc_min_age_usec)
                 return error_setf(reterr, EINVAL,
                                   "imageMaximumGCAge must be greater than imageMinimumGCAge, %s is "
                                   "not greater than %s",
                                   config->image_maximum_gc_age, config->image_minimum_gc_age);
-        return r;
+        return 0;
 }
 
 /* The kubelet's two settings, unless ours is set; without any of them the default of Mainstay. */
@@ -254,16 +257,25 @@ static int resolve_source(SourceConfig *source, Error *reterr) {
         if (!source)
                 return 0;
         r = default_string(&source->interval, "5m");
-        if (r >= 0)
-                r = duration_parse(source->interval, &source->interval_usec);
+        if (r < 0)
+                return r;
+        r = duration_parse(source->interval, &source->interval_usec);
+        if (r < 0)
+                return r;
         source->jitter_usec = source->interval_usec / 10;
-        if (r >= 0 && source->jitter)
+        if (source->jitter) {
                 r = duration_parse(source->jitter, &source->jitter_usec);
-        if (r >= 0 && source->download_rate)
+                if (r < 0)
+                        return r;
+        }
+        if (source->download_rate) {
                 r = quantity_parse(source->download_rate, &rate, reterr);
+                if (r < 0)
+                        return r;
+        }
         source->rate_bytes = (uint64_t) rate.value;
         quantity_done(&rate);
-        return r;
+        return 0;
 }
 
 static int resolve_report(ReportConfig *report, const SourceConfig *source, Error *reterr) {
@@ -273,20 +285,31 @@ static int resolve_report(ReportConfig *report, const SourceConfig *source, Erro
         if (!report)
                 return 0;
         r = default_string(&report->interval, "1m");
-        if (r >= 0)
-                r = default_string(&report->queue_size, "1Mi");
-        if (r >= 0 && source && source->ca_file)
+        if (r < 0)
+                return r;
+        r = default_string(&report->queue_size, "1Mi");
+        if (r < 0)
+                return r;
+        if (source && source->ca_file) {
                 r = default_string(&report->ca_file, source->ca_file);
-        if (r >= 0)
-                r = duration_parse(report->interval, &report->interval_usec);
+                if (r < 0)
+                        return r;
+        }
+        r = duration_parse(report->interval, &report->interval_usec);
+        if (r < 0)
+                return r;
         report->jitter_usec = report->interval_usec / 10;
-        if (r >= 0 && report->jitter)
+        if (report->jitter) {
                 r = duration_parse(report->jitter, &report->jitter_usec);
-        if (r >= 0)
-                r = quantity_parse(report->queue_size, &size, reterr);
+                if (r < 0)
+                        return r;
+        }
+        r = quantity_parse(report->queue_size, &size, reterr);
+        if (r < 0)
+                return r;
         report->queue_bytes = (uint64_t) size.value;
         quantity_done(&size);
-        return r;
+        return 0;
 }
 
 /* The texts were validated by the table, or are defaults. */
@@ -301,17 +324,22 @@ static int config_resolve(Config *config, Error *reterr) {
         config->log_max_size_bytes = (uint64_t) size.value;
         quantity_done(&size);
         r = duration_parse(period, &config->back_off_max_usec);
-        if (r >= 0)
-                r = duration_parse(config->http_check_frequency, &config->http_check_usec);
-        if (r >= 0)
-                r = resolve_source(config->mainstay.source, reterr);
-        if (r >= 0)
-                r = resolve_report(config->mainstay.report, config->mainstay.source, reterr);
+        if (r < 0)
+                return r;
+        r = duration_parse(config->http_check_frequency, &config->http_check_usec);
+        if (r < 0)
+                return r;
+        r = resolve_source(config->mainstay.source, reterr);
+        if (r < 0)
+                return r;
+        r = resolve_report(config->mainstay.report, config->mainstay.source, reterr);
+        if (r < 0)
+                return r;
         resolve_shutdown_stages(config);
         resolve_parallel_pulls(config);
         config->back_off_initial_usec =
                 MIN(config->back_off_max_usec, BACK_OFF_INITIAL_SEC * USEC_PER_SEC);
-        return r < 0 ? r : resolve_image_gc(config, reterr);
+        return resolve_image_gc(config, reterr);
 }
 
 static int check_shutdown(const Decoder *d, const YamlNode *root, const Config *config) {

@@ -164,9 +164,11 @@ static int decode_string(Decoder *d, const Field *field, const YamlNode *node,
         int r;
 
         r = field->is_secret ? expect_secret(d, node) : expect_string(d, node);
-        if (r >= 0 && is_absent_text(d, field, node))
+        if (r < 0)
+                return decode_error_at(d, node, path, r);
+        if (is_absent_text(d, field, node))
                 return 0;
-        if (r >= 0 && field->check && !(field->is_reference && d->mode == DECODE_API))
+        if (field->check && !(field->is_reference && d->mode == DECODE_API))
                 r = field->check(node->text, d->reterr);
         if (r < 0)
                 return decode_error_at(d, node, path, r);
@@ -728,7 +730,7 @@ int decode_object(Decoder *d, const YamlNode *node, const Schema *schema, const 
                                 object);
                 r = decode_keep_error(d, r);
         }
-        if (r >= 0)
-                r = check_required(d, node, schema, path);
-        return decode_result(d, n_errors, r);
+        if (r < 0)
+                return r;
+        return decode_result(d, n_errors, check_required(d, node, schema, path));
 }

@@ -13,7 +13,7 @@ enum {
 };
 
 /* Without a tag or a digest, the tag is latest. */
-static bool is_latest(const char *image) {
+static bool has_latest_tag(const char *image) {
         const char *slash = strrchr(image, '/');
         const char *name = slash ? slash + 1 : image;
         const char *digest = strchr(name, '@'), *tag = strchr(name, ':');
@@ -52,7 +52,7 @@ static void mode_set_default(OptionalInt *mode) {
 
 static void pull_policy_set_default(PullPolicy *policy, const char *image) {
         if (*policy == PULL_POLICY_UNSET)
-                *policy = is_latest(image) ? PULL_POLICY_ALWAYS : PULL_POLICY_IF_NOT_PRESENT;
+                *policy = has_latest_tag(image) ? PULL_POLICY_ALWAYS : PULL_POLICY_IF_NOT_PRESENT;
 }
 
 static void volume_set_defaults(Volume *volume) {
@@ -148,11 +148,14 @@ int pod_set_defaults(Pod *pod) {
                 };
         r = containers_set_defaults(spec->init_containers.items, spec->init_containers.n,
                                     spec->host_network);
-        if (r >= 0)
-                r = containers_set_defaults(spec->containers.items, spec->containers.n,
-                                            spec->host_network);
-        if (r >= 0)
-                r = containers_set_defaults(spec->ephemeral_containers.items,
-                                            spec->ephemeral_containers.n, spec->host_network);
-        return r < 0 ? r : pod_set_default_resources(spec);
+        if (r < 0)
+                return r;
+        r = containers_set_defaults(spec->containers.items, spec->containers.n, spec->host_network);
+        if (r < 0)
+                return r;
+        r = containers_set_defaults(spec->ephemeral_containers.items, spec->ephemeral_containers.n,
+                                    spec->host_network);
+        if (r < 0)
+                return r;
+        return pod_set_default_resources(spec);
 }

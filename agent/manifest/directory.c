@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The manifest directory (static pods). inotify events are only a trigger: when the queue has been
- * drained, the directory is scanned once, and the result is compared with what is known. So an
- * overflow of the queue, the renames of an editor and the first scan take the same path.
+/* The manifest directory (staticPodPath; kubelet: config source file). inotify events are only a
+ * trigger: when the queue has been drained, the directory is scanned once, and the result is
+ * compared with what is known. So an overflow of the queue, the renames of an editor and the first
+ * scan take the same path.
  *
  * A file that cannot be read never removes anything. Pods are dropped only where their file is
  * absent from a directory that can be listed and that is either the known one or contains
@@ -115,8 +116,8 @@ static void watch_manifest_directory(DirectoryScan *scan, const struct stat *st)
         if (r < 0) {
                 source->inotify_source = sd_event_source_disable_unref(source->inotify_source);
                 if (!source->has_logged_polling)
-                        log_warning_errno(r, "Cannot watch '%s', looking every 5 seconds instead",
-                                          source->directory);
+                        log_warning("Cannot watch '%s': %s; polling it every 5s", source->directory,
+                                    strerror(-r));
                 source->has_logged_polling = true;
                 return;
         }
@@ -510,21 +511,26 @@ int manifest_directory_check_fetched(const ManifestDirectory *source, const char
         cleanup_strv char **files = NULL;
         int r = list_manifest_files(dir_fd, &files);
 
+        if (r < 0)
+                return r;
         strv_foreach(file, files) {
                 cleanup_free char *name = name_fetched_manifest(prefix, *file), *data = NULL;
                 cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
                 size_t length = 0;
 
-                r = name ? read_fetched_manifest(dir_fd, *file, name, &data, &length, reterr)
-                         : -ENOMEM;
-                if (r >= 0)
-                        r = manifest_parse(name, data, length, source->node_name, &objects, reterr);
-                if (r >= 0)
-                        r = check_fetched_successor(source, name, &objects, reterr);
+                if (!name)
+                        return -ENOMEM;
+                r = read_fetched_manifest(dir_fd, *file, name, &data, &length, reterr);
+                if (r < 0)
+                        return r;
+                r = manifest_parse(name, data, length, source->node_name, &objects, reterr);
+                if (r < 0)
+                        return r;
+                r = check_fetched_successor(source, name, &objects, reterr);
                 if (r < 0)
                         return r;
         }
-        return r;
+        return 0;
 }
 
 int manifest_directory_new(sd_event *event, const char *directory, const char *node_name,

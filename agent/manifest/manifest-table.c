@@ -605,8 +605,9 @@ static int resolve_table_names(ManifestTable *table, char **errors, uint64_t now
         if (r < 0)
                 return r;
         r = resolve_name_claims(claims, n, errors);
-        if (r >= 0)
-                r = report_order_cycles(table, errors);
+        if (r < 0)
+                return r;
+        r = report_order_cycles(table, errors);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < table->n; i++) {

@@ -111,9 +111,9 @@ static int refuse_duplicate_object(const ManifestParser *parser, const YamlNode 
         const YamlNode *value = yaml_node_get(yaml_node_get(node, "metadata"), "name");
         char text[EXCERPT_SIZE];
         /* The name in the file, without the node suffix of a pod. */
-        int r = error_setf(parser->decoder.reterr, EINVAL, "%s %s%s%s is twice in this file", kind,
-                           twin->namespace, twin->namespace[0] ? "/" : "",
-                           excerpt(text, value->text));
+        int r = error_setf(parser->decoder.reterr, EINVAL,
+                           "%s %s%s%s is defined twice in this file", kind, twin->namespace,
+                           twin->namespace[0] ? "/" : "", excerpt(text, value->text));
 
         return decode_error_at(&parser->decoder, value, &path, r);
 }
@@ -161,14 +161,18 @@ static int complete_pod(ManifestParser *parser, const YamlNode *node, const Deco
         size_t n_errors = decode_count_errors(d);
         int r = decode_keep_error(d, pod_take_affinity_annotation(d, node, path, pod));
 
-        if (r >= 0)
-                r = pod_warn(d, node, path, pod);
-        if (r >= 0)
-                r = pod_set_defaults(pod);
-        if (r >= 0)
-                r = pod_validate(d, node, path, pod, parser->node_name);
-        r = decode_result(d, n_errors, r);
-        return r < 0 ? r : pod_set_identity(pod, parser->node_name, is_fetched ? "http" : "file");
+        if (r < 0)
+                return r;
+        r = pod_warn(d, node, path, pod);
+        if (r < 0)
+                return r;
+        r = pod_set_defaults(pod);
+        if (r < 0)
+                return r;
+        r = decode_result(d, n_errors, pod_validate(d, node, path, pod, parser->node_name));
+        if (r < 0)
+                return r;
+        return pod_set_identity(pod, parser->node_name, is_fetched ? "http" : "file");
 }
 
 static int check_text_size(const ManifestParser *parser, const YamlNode *node,
@@ -221,8 +225,9 @@ static int parse_daemonset(ManifestParser *parser, const YamlNode *node, const D
         DaemonSet **longer;
         int r = check_text_size(parser, node, path);
 
-        if (r >= 0)
-                r = daemonset_parse(&parser->decoder, node, path, parser->node_name, &set);
+        if (r < 0)
+                return r;
+        r = daemonset_parse(&parser->decoder, node, path, parser->node_name, &set);
         if (r < 0)
                 return r;
         if (has_duplicate_daemonset(parser, set))
@@ -259,7 +264,7 @@ static int refuse_second_default(const ManifestParser *parser, const YamlNode *n
                                  const DecodePath *parent) {
         const DecodePath path = { .parent = parent, .key = "globalDefault" };
         int r = error_setf(parser->decoder.reterr, EINVAL,
-                           "must be true of one priorityclass only, and is of two in this file");
+                           "may be true in only one PriorityClass, but two in this file set it");
 
         return decode_error_at(&parser->decoder, yaml_node_get(node, "globalDefault"), &path, r);
 }
@@ -472,9 +477,12 @@ static int decode_record(Decoder *decoder, const YamlTree *tree, Pod **ret) {
         if (tree->n_documents != 1)
                 return error_setf(decoder->reterr, EINVAL, "is not a record of a pod");
         r = decode_pod(decoder, tree->documents[0], NULL, ret);
-        if (r >= 0)
-                r = check_record(*ret, decoder->reterr);
-        return r < 0 ? r : pod_set_defaults(*ret);
+        if (r < 0)
+                return r;
+        r = check_record(*ret, decoder->reterr);
+        if (r < 0)
+                return r;
+        return pod_set_defaults(*ret);
 }
 
 int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *reterr) {

@@ -10,7 +10,7 @@
 
 #include <ctype.h>
 
-static int set_names(Pod *pod, const char *node_name) {
+static int set_static_pod_name(Pod *pod, const char *node_name) {
         char *name;
 
         if (asprintf(&name, "%s-%s", pod->metadata.name, node_name) < 0)
@@ -28,7 +28,7 @@ static int set_names(Pod *pod, const char *node_name) {
         return 0;
 }
 
-static int set_source(Pod *pod, const char *source) {
+static int set_config_source_annotations(Pod *pod, const char *source) {
         char seen[RFC3339_SIZE];
         int r = string_map_set(&pod->metadata.annotations, "kubernetes.io/config.seen",
                                format_rfc3339_nano(seen, now_realtime_usec()));
@@ -40,7 +40,7 @@ static int set_source(Pod *pod, const char *source) {
 int pod_set_identity(Pod *pod, const char *node_name, const char *source) {
         int r;
 
-        r = set_names(pod, node_name);
+        r = set_static_pod_name(pod, node_name);
         if (r < 0)
                 return r;
         r = pod_set_uid(pod);
@@ -49,11 +49,11 @@ int pod_set_identity(Pod *pod, const char *node_name, const char *source) {
         r = pod_set_config_hash(pod);
         if (r < 0)
                 return r;
-        return set_source(pod, source);
+        return set_config_source_annotations(pod, source);
 }
 
 int pod_set_api_identity(Pod *pod, Error *reterr) {
         if (!pod->metadata.uid)
                 return error_setf(reterr, EINVAL, "metadata.uid: is required");
-        return set_source(pod, "api");
+        return set_config_source_annotations(pod, "api");
 }

@@ -223,10 +223,10 @@ int read_manifest_file(int dir_fd, const char *name, FileStamp *stamp, char **re
         if (is_being_written(fd, &st))
                 return READER_BUSY;
         r = read_stream(fd, MANIFEST_BYTES_MAX, &data, &length);
-        if (r >= 0 && fstat(fd, &st) < 0)
-                r = -errno;
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", name);
+        if (fstat(fd, &st) < 0)
+                return error_prefixf(reterr, -errno, "%s", name);
         after = make_file_stamp(&st);
         /* A writer opened the file during the read. */
         if (!file_stamps_match(&before, &after))

@@ -123,7 +123,8 @@ static int check_requirements(const RequirementRules *list,
         return 0;
 }
 
-static int check_term(const Rules *rules, const NodeSelectorTerm *term, const char *place) {
+static int check_node_selector_term(const Rules *rules, const NodeSelectorTerm *term,
+                                    const char *place) {
         char labels[PLACE_SIZE], fields[PLACE_SIZE];
         const RequirementRules label_list = { .rules = rules, .place = labels };
         const RequirementRules field_list = { .rules = rules, .place = fields, .is_field = true };
@@ -146,12 +147,13 @@ static int check_node_affinity_terms(const Rules *rules, const NodeAffinity *aff
                 (void) snprintf(
                         place, sizeof(place),
                         "spec.affinity.nodeAffinity." REQUIRED_KEY ".nodeSelectorTerms[%zu]", i);
-                r = check_term(rules, &affinity->required->terms.items[i], place);
+                r = check_node_selector_term(rules, &affinity->required->terms.items[i], place);
         }
         for (size_t i = 0; i < affinity->preferred.n && r >= 0; i++) {
                 (void) snprintf(place, sizeof(place),
                                 "spec.affinity.nodeAffinity." PREFERRED_KEY "[%zu].preference", i);
-                r = check_term(rules, &affinity->preferred.items[i].preference, place);
+                r = check_node_selector_term(rules, &affinity->preferred.items[i].preference,
+                                             place);
         }
         return r;
 }

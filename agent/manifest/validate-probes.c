@@ -60,7 +60,7 @@ static int check_named_port(const ProbePosition *position, const IntOrString *po
         for (size_t i = 0; i < position->container->ports.n; i++)
                 if (streq_ptr(position->container->ports.items[i].name, port->text))
                         return 0;
-        return probe_error(position, field, "names no port of this container: '%s'",
+        return probe_error(position, field, "must name a port of this container, not '%s'",
                            excerpt(text, port->text));
 }
 

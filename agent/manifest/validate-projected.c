@@ -93,12 +93,13 @@ int check_projected_files(const Rules *rules, size_t i) {
 
                 if (!streq(file->path, other->path))
                         continue;
-                return rules_at(rules,
-                                error_setf(rules->reterr, EINVAL,
-                                           "must be unique; sources[%zu].%s.items[%zu] is there",
-                                           other->source, other->origin, other->item),
-                                "spec.volumes[%zu].projected.sources[%zu].%s.items[%zu].path", i,
-                                file->source, file->origin, file->item);
+                return rules_at(
+                        rules,
+                        error_setf(rules->reterr, EINVAL,
+                                   "must be unique; also used by sources[%zu].%s.items[%zu]",
+                                   other->source, other->origin, other->item),
+                        "spec.volumes[%zu].projected.sources[%zu].%s.items[%zu].path", i,
+                        file->source, file->origin, file->item);
         }
         return 0;
 }

@@ -90,7 +90,7 @@ static int check_subscript(const Rules *rules, const char *path, const char *whe
         return r < 0 ? rules_at(rules, r, "%s", where) : 0;
 }
 
-static int check_field(const Rules *rules, const FieldReference *reference, const char *path) {
+static int check_field_path(const Rules *rules, const FieldReference *reference, const char *path) {
         const ObjectFieldSelector *field = reference->field;
         char text[EXCERPT_SIZE], where[DECODE_PATH_SIZE];
 
@@ -146,7 +146,7 @@ static int check_resource_reference(const Rules *rules, const FieldReference *re
         if (reference->is_file && !resource->container_name)
                 return reference_error(rules, where, "is required");
         if (resource->container_name && !pod_find_container(rules->pod, resource->container_name))
-                return reference_error(rules, where, "names no container of this pod: '%s'",
+                return reference_error(rules, where, "must name a container of this pod, not '%s'",
                                        excerpt(text, resource->container_name));
         (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.resource", path);
         if (!is_resource_path(resource->resource))
@@ -163,7 +163,7 @@ int check_field_reference(const Rules *rules, const FieldReference *reference, c
                                        "must have one of fieldRef and resourceFieldRef");
         if (reference->field && reference->resource)
                 return reference_error(rules, path, "must have one source, not several");
-        return reference->field ? check_field(rules, reference, path)
+        return reference->field ? check_field_path(rules, reference, path)
                                 : check_resource_reference(rules, reference, path);
 }
 
@@ -178,7 +178,7 @@ static int check_file_key(const Rules *rules, const FileKeySelector *selector, c
                                        FILE_KEY_MAX, strlen(selector->key));
         (void) snprintf(where, sizeof(where), "%.480s.fileKeyRef.volumeName", path);
         if (!volume)
-                return reference_error(rules, where, "names no volume of this pod: '%s'",
+                return reference_error(rules, where, "must name a volume of this pod, not '%s'",
                                        selector->volume_name);
         if (!volume->empty_dir)
                 return reference_error(rules, where, "must name an emptyDir, which '%s' is not",
@@ -186,7 +186,7 @@ static int check_file_key(const Rules *rules, const FileKeySelector *selector, c
         return 0;
 }
 
-static int check_source(const Rules *rules, const EnvVar *variable, const char *path) {
+static int check_env_var_source(const Rules *rules, const EnvVar *variable, const char *path) {
         const EnvVarSource *source = variable->value_from;
         int n = (source->field_ref != NULL) + (source->resource_field_ref != NULL) +
                 (source->config_map_key_ref != NULL) + (source->secret_key_ref != NULL) +
@@ -235,7 +235,7 @@ int check_environment(const Rules *rules, const ContainerAt *at) {
                 if (!container->env.items[j].value_from)
                         continue;
                 (void) snprintf(path, sizeof(path), "%s.env[%zu].valueFrom", at->path, j);
-                r = rules_keep(rules, check_source(rules, &container->env.items[j], path));
+                r = rules_keep(rules, check_env_var_source(rules, &container->env.items[j], path));
                 if (r < 0)
                         return r;
         }

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-static int check_storage(const Rules *rules, const ResourceRequirements *resources,
-                         const char *path) {
+static int check_ephemeral_storage(const Rules *rules, const ResourceRequirements *resources,
+                                   const char *path) {
         const Quantity *limit = &resources->limits.ephemeral_storage;
         const Quantity *request = &resources->requests.ephemeral_storage;
         char sentence[128];
@@ -70,7 +70,7 @@ static int check_huge_pages(const Rules *rules, const ResourceRequirements *reso
 
 int check_container_storage(const Rules *rules, const ContainerAt *at) {
         const ResourceRequirements *resources = &at->container->resources;
-        int r = check_storage(rules, resources, at->path);
+        int r = check_ephemeral_storage(rules, resources, at->path);
 
         for (ResourceType type = 0; type < N_RESOURCE_TYPES && r >= 0; type++)
                 if (resource_infos[type].page_size > 0)
@@ -106,13 +106,16 @@ int check_pod_storage(const Rules *rules) {
                 if (type == RESOURCE_CPU || type == RESOURCE_MEMORY)
                         continue;
                 if (quantity_is_set(resource_quantity(&resources->limits, type)))
-                        return rules_refuse(
-                                rules, "is not supported of all containers together; say it of one",
-                                "spec.resources.limits.%s", resource_infos[type].name);
+                        return rules_refuse(rules,
+                                            "is not supported for all containers together; set it "
+                                            "for one container",
+                                            "spec.resources.limits.%s", resource_infos[type].name);
                 if (quantity_is_set(resource_quantity(&resources->requests, type)))
-                        return rules_refuse(
-                                rules, "is not supported of all containers together; say it of one",
-                                "spec.resources.requests.%s", resource_infos[type].name);
+                        return rules_refuse(rules,
+                                            "is not supported for all containers together; set it "
+                                            "for one container",
+                                            "spec.resources.requests.%s",
+                                            resource_infos[type].name);
         }
         return 0;
 }

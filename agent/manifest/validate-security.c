@@ -99,11 +99,11 @@ static const char *explain_sysctl_conflict(const PodSpec *spec, const char *name
 static int check_sysctl(const Rules *rules, size_t i) {
         const Sysctl *sysctl = &rules->pod->spec.security_context.sysctls.items[i];
         char name[SYSCTL_NAME_SIZE];
-        const char *trouble =
+        const char *problem =
                 explain_sysctl_conflict(&rules->pod->spec, sysctl_dotted(sysctl->name, name), i);
 
-        if (trouble)
-                return rules_refuse(rules, trouble, "spec.securityContext.sysctls[%zu].name", i);
+        if (problem)
+                return rules_refuse(rules, problem, "spec.securityContext.sysctls[%zu].name", i);
         if (strchr(sysctl->value, '\n'))
                 return rules_refuse(rules, "must be one line",
                                     "spec.securityContext.sysctls[%zu].value", i);
@@ -124,11 +124,11 @@ static int check_priority(const Rules *rules) {
         if (priority == 0 && strncmp(spec->priority_class_name, "system-", 7) == 0)
                 return rules_refuse(
                         rules,
-                        "names no class of the system's: those are system-node-critical and "
+                        "is not a system class; system classes are system-node-critical and "
                         "system-cluster-critical",
                         "spec.priorityClassName");
         if (priority == 0 && spec->priority.is_set)
-                return rules_refuse(rules, "must be absent where priorityClassName says it",
+                return rules_refuse(rules, "must be absent when priorityClassName is set",
                                     "spec.priority");
         if (priority == 0 || spec->priority.value == priority)
                 return 0;
@@ -158,13 +158,13 @@ static int check_service_account(const Rules *rules) {
             !wants_token)
                 return 0;
         return rules_refuse(rules,
-                            "needs a cluster: only there are service accounts; accepted as a name "
-                            "only, with automountServiceAccountToken: false",
+                            "needs a cluster: service accounts are objects of its API server; to "
+                            "use it only as a name, set automountServiceAccountToken: false",
                             "spec.serviceAccountName");
 }
 
 /* A pod of the API server for another system is rejected when it is to start. */
-static int check_os(const Rules *rules) {
+static int check_pod_os(const Rules *rules) {
         const PodOs *os = rules->pod->spec.os;
 
         if (!os || os->name == OS_LINUX || rules_are_of_api(rules))
@@ -206,7 +206,7 @@ int check_security(const Rules *rules) {
         r = check_priority(rules);
         if (r < 0)
                 return r;
-        r = check_os(rules);
+        r = check_pod_os(rules);
         if (r < 0)
                 return r;
         r = check_service_account(rules);

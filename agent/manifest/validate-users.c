@@ -12,8 +12,8 @@ enum {
         ID_MAX = 65535
 };
 
-static int check_id(const Rules *rules, const OptionalInt *id, const char *path,
-                    const char *field) {
+static int check_user_namespace_id(const Rules *rules, const OptionalInt *id, const char *path,
+                                   const char *field) {
         if (!id->is_set || id->value <= ID_MAX)
                 return 0;
         return rules_refuse(rules, "must be between 0 and 65535 when `hostUsers` is false",
@@ -22,14 +22,14 @@ static int check_id(const Rules *rules, const OptionalInt *id, const char *path,
 
 static int check_pod_ids(const Rules *rules) {
         const PodSecurityContext *context = &rules->pod->spec.security_context;
-        int r = check_id(rules, &context->run_as_user, "spec", "runAsUser");
+        int r = check_user_namespace_id(rules, &context->run_as_user, "spec", "runAsUser");
 
         if (r < 0)
                 return r;
-        r = check_id(rules, &context->run_as_group, "spec", "runAsGroup");
+        r = check_user_namespace_id(rules, &context->run_as_group, "spec", "runAsGroup");
         if (r < 0)
                 return r;
-        r = check_id(rules, &context->fs_group, "spec", "fsGroup");
+        r = check_user_namespace_id(rules, &context->fs_group, "spec", "fsGroup");
         if (r < 0)
                 return r;
         for (size_t i = 0; i < context->supplemental_groups.n; i++)
@@ -50,10 +50,12 @@ static int check_container_users(const Rules *rules, const ContainerAt *at) {
                                ? 0
                                : rules_refuse(rules, "`hostUsers` must be false to use `Unmasked`",
                                               "%s.securityContext.procMount", at->path);
-        r = check_id(rules, &container->security_context.run_as_user, at->path, "runAsUser");
+        r = check_user_namespace_id(rules, &container->security_context.run_as_user, at->path,
+                                    "runAsUser");
         if (r < 0)
                 return r;
-        r = check_id(rules, &container->security_context.run_as_group, at->path, "runAsGroup");
+        r = check_user_namespace_id(rules, &container->security_context.run_as_group, at->path,
+                                    "runAsGroup");
         if (r < 0)
                 return r;
         /* The kernel does not propagate mounts out of a less privileged user namespace. */

@@ -74,7 +74,7 @@ int rules_refuse(const Rules *rules, const char *message, const char *format, ..
         return r;
 }
 
-static int check_identity(const Rules *rules, const char *node_name) {
+static int check_static_pod_identity(const Rules *rules, const char *node_name) {
         const ObjectMeta *metadata = &rules->pod->metadata;
         size_t length = strlen(metadata->name) + 1 + strlen(node_name);
         int r;
@@ -152,14 +152,14 @@ static int check_mount(const Rules *rules, const ContainerAt *at, size_t j) {
         int r;
 
         if (!pod_find_volume(&rules->pod->spec, mount->name)) {
-                r = error_setf(rules->reterr, EINVAL, "names no volume of this pod: '%s'",
+                r = error_setf(rules->reterr, EINVAL, "must name a volume of this pod, not '%s'",
                                excerpt(text, mount->name));
                 return rules_at(rules, r, "%s.volumeMounts[%zu].name", at->path, j);
         }
         for (size_t k = 0; k < j; k++)
                 if (streq(mount->mount_path, container->volume_mounts.items[k].mount_path)) {
                         r = error_setf(rules->reterr, EINVAL,
-                                       "must be unique; volumeMounts[%zu] is there", k);
+                                       "must be unique; also used by volumeMounts[%zu]", k);
                         return rules_at(rules, r, "%s.volumeMounts[%zu].mountPath", at->path, j);
                 }
         return check_mount_options(rules, at, j);
@@ -359,15 +359,18 @@ int pod_validate(const Decoder *decoder, const YamlNode *root, const DecodePath 
                 .reterr = decoder->reterr,
         };
         size_t n_errors = decode_count_errors(decoder);
-        int r = rules_keep(&rules, check_identity(&rules, node_name));
+        int r = rules_keep(&rules, check_static_pod_identity(&rules, node_name));
 
-        if (r >= 0)
-                r = rules_keep(&rules, check_pod_node_name(&rules, node_name));
-        if (r >= 0)
-                r = rules_keep(&rules, rules_are_of_api(&rules)
-                                               ? 0
-                                               : check_progress_deadline(&rules, &pod->metadata));
-        if (r >= 0)
-                r = rules_keep(&rules, pod_validate_template(decoder, root, path, pod));
+        if (r < 0)
+                return r;
+        r = rules_keep(&rules, check_pod_node_name(&rules, node_name));
+        if (r < 0)
+                return r;
+        r = rules_keep(&rules, rules_are_of_api(&rules)
+                                       ? 0
+                                       : check_progress_deadline(&rules, &pod->metadata));
+        if (r < 0)
+                return r;
+        r = rules_keep(&rules, pod_validate_template(decoder, root, path, pod));
         return decode_result(decoder, n_errors, r);
 }

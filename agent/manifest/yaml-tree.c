@@ -201,9 +201,10 @@ static int finish_yaml_node(YamlTreeBuilder *b, const YamlNode *node) {
 }
 
 static int refuse_tag(YamlTreeBuilder *b, const YamlNode *node) {
-        return refuse_yaml_at(b, node->line, node->column,
-                              "has a tag that does not go with it; leave it out, or quote a text "
-                              "that starts with '!'");
+        return refuse_yaml_at(
+                b, node->line, node->column,
+                "has a tag that does not match its value; leave it out, or quote a text "
+                "that starts with '!'");
 }
 
 static int handle_yaml_scalar(YamlTreeBuilder *b, const yaml_event_t *event) {
@@ -249,7 +250,8 @@ static int handle_yaml_alias(YamlTreeBuilder *b, const yaml_event_t *event) {
                                       "starts with '*'");
         /* The weight of a collection is set when it ends. */
         if (node->weight == 0)
-                return refuse_yaml_at(b, line, column, "the alias stands in what it names");
+                return refuse_yaml_at(b, line, column,
+                                      "the alias refers to a value that contains it");
         b->n_nodes += node->weight;
         if (b->n_nodes > TREE_NODES_MAX)
                 return refuse_yaml_at(b, line, column,
@@ -413,10 +415,10 @@ static int refuse_duplicate_key(YamlTreeBuilder *b, const YamlPair *pair, const 
         char text[EXCERPT_SIZE];
 
         return refuse_yaml_at(b, pair->key->line, pair->key->column,
-                              "the key %s%s%sis here a second time; the first is at line %" PRIu32
+                              "duplicate key%s%s%s; the first is at line %" PRIu32
                               ", column %" PRIu32,
-                              has_value ? "'" : "", has_value ? excerpt(text, first->text) : "",
-                              has_value ? "' " : "", first->line, first->column);
+                              has_value ? " '" : "", has_value ? excerpt(text, first->text) : "",
+                              has_value ? "'" : "", first->line, first->column);
 }
 
 /* Sorts by key, refuses duplicates, and lets own pairs override merged ones. */

@@ -118,13 +118,13 @@ static void write_agent_metrics(FILE *out, const AgentMetrics *counts, const cha
         const PrometheusSample metrics[] = {
                 { "kubelet_node_name", "gauge", "The name of this node, as a label.", node, 1 },
                 { "kubelet_desired_pods", "gauge", "Pods that are desired on this node.", "static=\"true\"", counts->pods_desired },
-                { "kubelet_running_pods", "gauge", "Pods of which a container runs.", NULL, counts->pods_running },
+                { "kubelet_running_pods", "gauge", "Pods with at least one running container.", NULL, counts->pods_running },
                 { "kubelet_running_containers", "gauge", "Containers by the state of their latest attempt.", "container_state=\"created\"", counts->containers_created },
                 { "kubelet_running_containers", "gauge", NULL, "container_state=\"exited\"", counts->containers_exited },
                 { "kubelet_running_containers", "gauge", NULL, "container_state=\"running\"", counts->containers_running },
                 { "kubelet_running_containers", "gauge", NULL, "container_state=\"unknown\"", counts->containers_unknown },
                 { "kubelet_started_pods_total", "counter", "Pods started since the agent started.", NULL, (double) counts->pods_started },
-                { "kubelet_started_user_namespaced_pods_total", "counter", "Pods with users of their own started since the agent started.", NULL, (double) counts->user_pods_started },
+                { "kubelet_started_user_namespaced_pods_total", "counter", "Pods with a user namespace started since the agent started.", NULL, (double) counts->user_pods_started },
                 { "kubelet_started_containers_total", "counter", "Container starts since the agent started.", "container_type=\"container\"", (double) counts->containers_started },
                 { "kubelet_started_containers_errors_total", "counter", "Container starts that failed since the agent started.", "container_type=\"container\"", (double) counts->containers_start_errors },
                 { "mainstay_pods", "gauge", "Pods that exist on this node, including those that terminate.", NULL, counts->pods },
@@ -184,8 +184,8 @@ static void write_index_numbers(FILE *out, const NodeSources *sources) {
 
 static void write_source_metrics(FILE *out, const NodeSources *sources) {
         if (sources->n > 0)
-                (void) fputs("# HELP mainstay_source_failed 1 while what a source of manifests has "
-                             "now is not in use, because it cannot be fetched or used.\n"
+                (void) fputs("# HELP mainstay_source_failed 1 while the latest manifests of a "
+                             "source cannot be fetched or used.\n"
                              "# TYPE mainstay_source_failed gauge\n",
                              out);
         for (size_t i = 0; i < sources->n; i++)
@@ -214,12 +214,11 @@ static void write_report_metrics(FILE *out, const NodeSourceStatus *report) {
         if (!report)
                 return;
         (void) fprintf(out,
-                       "# HELP mainstay_report_failed 1 while the server of the report does not "
-                       "take what is sent, or does not answer.\n"
+                       "# HELP mainstay_report_failed 1 while reports cannot be delivered.\n"
                        "# TYPE mainstay_report_failed gauge\n"
                        "mainstay_report_failed %d\n"
-                       "# HELP mainstay_report_success_time_seconds When the server last took a "
-                       "report, in seconds since 1970.\n"
+                       "# HELP mainstay_report_success_time_seconds When the server last accepted "
+                       "a report, in seconds since 1970.\n"
                        "# TYPE mainstay_report_success_time_seconds gauge\n"
                        "mainstay_report_success_time_seconds %" PRIu64 "\n"
                        "# HELP mainstay_report_waiting Lines that wait to be reported.\n"

@@ -25,7 +25,7 @@ typedef struct AgentMetrics {
         unsigned containers_unknown;
 
         uint64_t pods_started;      /* since the agent started */
-        uint64_t user_pods_started; /* those of them with users of their own */
+        uint64_t user_pods_started; /* those of them with a user namespace */
         uint64_t containers_started;
         uint64_t containers_start_errors;
         uint64_t containers_restarted; /* of those started, the ones after the first attempt */

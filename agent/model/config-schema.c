@@ -35,13 +35,14 @@ static int check_cgroup_driver(const char *value, Error *reterr) {
 }
 
 static int check_log_size(const char *value, Error *reterr) {
-        Quantity quantity = { 0 };
+        cleanup_with(quantity_done) Quantity quantity = { 0 };
         int r = quantity_parse(value, &quantity, reterr);
 
-        if (r >= 0 && quantity.value <= 0)
-                r = error_setf(reterr, EINVAL, "must be more than 0");
-        quantity_done(&quantity);
-        return r;
+        if (r < 0)
+                return r;
+        if (quantity.value <= 0)
+                return error_setf(reterr, EINVAL, "must be more than 0");
+        return 0;
 }
 
 static int check_restart_period(const char *value, Error *reterr) {
@@ -84,9 +85,11 @@ static int check_http_frequency(const char *value, Error *reterr) {
         uint64_t usec;
         int r = check_duration(value, reterr);
 
-        if (r >= 0 && duration_parse(value, &usec) >= 0 && usec > 0 && usec < USEC_PER_SEC)
+        if (r < 0)
+                return r;
+        if (duration_parse(value, &usec) >= 0 && usec > 0 && usec < USEC_PER_SEC)
                 return error_setf(reterr, EINVAL, "must be at least 1s");
-        return r;
+        return 0;
 }
 
 /* It may contain a password, so that it is not quoted. */
@@ -145,24 +148,25 @@ static int check_fleet(const char *value, Error *reterr) {
 }
 
 static int check_download_rate(const char *value, Error *reterr) {
-        Quantity quantity = { 0 };
+        cleanup_with(quantity_done) Quantity quantity = { 0 };
         int r = quantity_parse(value, &quantity, reterr);
 
-        if (r >= 0 && quantity.value < (int64_t) KIB)
-                r = error_setf(reterr, EINVAL, "must be at least 1Ki, in bytes a second");
-        quantity_done(&quantity);
-        return r;
+        if (r < 0)
+                return r;
+        if (quantity.value < (int64_t) KIB)
+                return error_setf(reterr, EINVAL, "must be at least 1Ki, in bytes a second");
+        return 0;
 }
 
 static int check_report_queue_size(const char *value, Error *reterr) {
-        Quantity quantity = { 0 };
+        cleanup_with(quantity_done) Quantity quantity = { 0 };
         int r = quantity_parse(value, &quantity, reterr);
 
-        if (r >= 0 &&
-            (quantity.value < (int64_t) (4 * KIB) || quantity.value > (int64_t) (64 * MIB)))
-                r = error_setf(reterr, EINVAL, "must be 4Ki to 64Mi, in bytes");
-        quantity_done(&quantity);
-        return r;
+        if (r < 0)
+                return r;
+        if (quantity.value < (int64_t) (4 * KIB) || quantity.value > (int64_t) (64 * MIB))
+                return error_setf(reterr, EINVAL, "must be 4Ki to 64Mi, in bytes");
+        return 0;
 }
 
 static int check_download_window(const char *value, Error *reterr) {

@@ -38,7 +38,7 @@ const NodeConditionInfo node_conditions[N_NODE_CONDITIONS] = {
         },
         [NODE_READONLY_FILESYSTEM] = {
                 "ReadonlyFilesystem", NULL,
-                "FilesystemIsReadOnly", "the file system of the state directory is read-only: what runs continues, nothing is recorded or started",
+                "FilesystemIsReadOnly", "the file system of the state directory is read-only: running pods continue, but no pod starts and nothing is recorded",
                 "FilesystemIsNotReadOnly", "the file system of the state directory is writable",
         },
 };

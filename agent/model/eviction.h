@@ -70,9 +70,9 @@ int64_t eviction_amount_of(const EvictionAmount *amount, int64_t capacity);
 
 typedef struct EvictionThreshold {
         EvictionSignal signal;
-        EvictionAmount value;       /* the threshold is met when less than this is available … */
-        uint64_t grace_usec;        /* … for this long (grace period); 0: a hard threshold */
-        EvictionAmount min_reclaim; /* minimum reclaim: how much more must become available */
+        EvictionAmount value; /* the threshold is met when less than this is available … */
+        uint64_t grace_usec;  /* … for this long (evictionSoftGracePeriod); 0: a hard threshold */
+        EvictionAmount min_reclaim; /* evictionMinimumReclaim: how much more must be available */
 } EvictionThreshold;
 
 enum {
@@ -84,9 +84,10 @@ enum {
 typedef struct EvictionPolicy {
         EvictionThreshold thresholds[EVICTION_THRESHOLDS_MAX];
         size_t n_thresholds;
-        uint64_t transition_usec;      /* how long a condition lasts after it was last observed */
-        int64_t max_pod_grace_seconds; /* grace period of pods evicted by a soft threshold; < 0: the
-                                          pod's */
+        uint64_t transition_usec; /* evictionPressureTransitionPeriod: how long a condition lasts
+                                     after it was last observed */
+        int64_t max_pod_grace_seconds; /* evictionMaxPodGracePeriod: of pods evicted by a soft
+                                          threshold; < 0: the pod's */
         bool has_memcg_notification;
 } EvictionPolicy;
 

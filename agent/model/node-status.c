@@ -20,7 +20,7 @@ void node_status_done(NodeStatus *status) {
         free(status->images.items);
         strv_free(status->addresses);
         strv_free(status->runtime_handlers);
-        free(status->last_error);
+        free(status->not_ready_reason);
         free(status->refused);
         free(status->hostname);
         node_info_done(&status->info);

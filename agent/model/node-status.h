@@ -54,9 +54,9 @@ typedef struct NodeStatus {
         NodeResources capacity;
         NodeResources allocatable;
         NodeConditions pressure;
-        char *last_error; /* why it is not ready; NULL: it is ready */
-        char *refused;    /* what the server's RBAC denies it, as messages; NULL: nothing */
-        char **addresses; /* InternalIP, the preferred one first */
+        char *not_ready_reason; /* message of the condition Ready=False; NULL: it is ready */
+        char *refused;          /* what the server's RBAC denies it, as messages; NULL: nothing */
+        char **addresses;       /* InternalIP, the preferred one first */
         char *hostname;
         NodeInfo info;
         LIST_OF(NodeImage) images; /* the largest first */

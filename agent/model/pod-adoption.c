@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* It is in the records of pods on the disk, so its name stays that of earlier versions. */
 const char adopted_pod_annotation[] = "mainstay.dev/covers";
 
 static int replace_pod_name(char **to, const char *from) {

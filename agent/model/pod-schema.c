@@ -14,8 +14,11 @@
 /* Reasons of fields that will not be supported. */
 #define NEEDS_CLUSTER   "needs a cluster: "
 #define REMOVED_VOLUME  "is a kind of volume that Kubernetes has removed"
-#define ALPHA           "is alpha in Kubernetes, where no cluster has it unless it asks for it"
+#define ALPHA           "is alpha in Kubernetes, and disabled by default"
 #define OF_CLUSTER(why) .is_api_only = true, .reason = NEEDS_CLUSTER why
+#define SERVED_BY_CSI                                                                         \
+        NEEDS_CLUSTER "its CSI drivers serve this kind of volume; otherwise mount it on the " \
+                      "node, and name it by hostPath"
 #define NOT_OURS                                                                                \
         "is not a kind of volume that this agent mounts; mount it on the node, and name it by " \
         "hostPath"
@@ -40,7 +43,7 @@ static const Field resource_requirements_fields[] = {
               .schema = &resource_list_schema),
         FIELD("requests",               OBJECT,     ResourceRequirements, requests,
               .schema = &resource_list_schema),
-        FIELD_NOT_FOR_NODE("claims", NEEDS_CLUSTER "only there are devices claimed"),
+        FIELD_NOT_FOR_NODE("claims", NEEDS_CLUSTER "its scheduler allocates the claimed devices"),
 };
 const Schema resource_requirements_schema =
         SCHEMA(ResourceRequirements, resource_requirements_fields);
@@ -195,7 +198,7 @@ static const Field container_fields[] = {
               .schema = &restart_rule_schema),
         FIELD("volumeMounts",           LIST,       Container, volume_mounts,
               .schema = &volume_mount_schema),
-        PRESENT("volumeDevices", Container, has_volume_devices, NEEDS_CLUSTER "only claims give block devices"),
+        PRESENT("volumeDevices", Container, has_volume_devices, NEEDS_CLUSTER "block devices come from PersistentVolumeClaims"),
         FIELD("livenessProbe",          OPTIONAL,   Container, liveness_probe, .schema = &probe_schema),
         FIELD("readinessProbe",         OPTIONAL,   Container, readiness_probe, .schema = &probe_schema),
         FIELD("startupProbe",           OPTIONAL,   Container, startup_probe, .schema = &probe_schema),
@@ -232,7 +235,7 @@ static const Field ephemeral_container_fields[] = {
         REFUSED_FOR("restartPolicyRules", NOT_EPHEMERAL),
         FIELD("volumeMounts",           LIST,       Container, volume_mounts,
               .schema = &volume_mount_schema),
-        REFUSED_FOR("volumeDevices", NEEDS_CLUSTER "only claims give block devices"),
+        REFUSED_FOR("volumeDevices", NEEDS_CLUSTER "block devices come from PersistentVolumeClaims"),
         REFUSED_FOR("livenessProbe", NOT_EPHEMERAL),
         REFUSED_FOR("readinessProbe", NOT_EPHEMERAL),
         REFUSED_FOR("startupProbe", NOT_EPHEMERAL),
@@ -373,9 +376,9 @@ static const Field volume_projection_fields[] = {
         FIELD("configMap",              OPTIONAL,   VolumeProjection, config_map,
               .schema = &config_map_projection_schema),
         FIELD("serviceAccountToken",    OPTIONAL,   VolumeProjection, service_account_token,
-              .schema = &token_projection_schema, OF_CLUSTER("only there are service accounts")),
-        PRESENT("clusterTrustBundle", VolumeProjection, cluster_trust_bundle, NEEDS_CLUSTER "only there are trust bundles"),
-        PRESENT("podCertificate", VolumeProjection, pod_certificate, NEEDS_CLUSTER "only there are signers of certificates"),
+              .schema = &token_projection_schema, OF_CLUSTER("its API server issues the tokens of service accounts")),
+        PRESENT("clusterTrustBundle", VolumeProjection, cluster_trust_bundle, NEEDS_CLUSTER "its API server stores the trust bundles"),
+        PRESENT("podCertificate", VolumeProjection, pod_certificate, NEEDS_CLUSTER "its signers issue the certificates"),
 };
 static const Schema volume_projection_schema = SCHEMA(VolumeProjection, volume_projection_fields);
 
@@ -431,8 +434,8 @@ static const Field volume_fields[] = {
         FIELD("name",                   STRING,     Volume, name, REQUIRED, CHECK(check_dns_label)),
         FIELD("hostPath",               OPTIONAL,   Volume, host_path, .schema = &host_path_schema),
         FIELD("emptyDir",               OPTIONAL,   Volume, empty_dir, .schema = &empty_dir_schema),
-        PRESENT("gcePersistentDisk", Volume, unmountable.gce_persistent_disk, NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
-        PRESENT("awsElasticBlockStore", Volume, unmountable.aws_elastic_block_store, NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        PRESENT("gcePersistentDisk", Volume, unmountable.gce_persistent_disk, SERVED_BY_CSI),
+        PRESENT("awsElasticBlockStore", Volume, unmountable.aws_elastic_block_store, SERVED_BY_CSI),
         PRESENT("gitRepo", Volume, unmountable.git_repo, REMOVED_VOLUME),
         FIELD("secret",                 OPTIONAL,   Volume, secret, .schema = &secret_volume_schema),
         FIELD("nfs",                    OPTIONAL,   Volume, nfs, .schema = &nfs_volume_schema,
@@ -441,30 +444,30 @@ static const Field volume_fields[] = {
         PRESENT("glusterfs", Volume, unmountable.glusterfs, REMOVED_VOLUME),
         FIELD("persistentVolumeClaim",  OPTIONAL,   Volume, persistent_volume_claim,
               .schema = &claim_volume_schema,
-              OF_CLUSTER("only there are claims, and volumes that they are bound to")),
+              OF_CLUSTER("its controllers bind claims to volumes; otherwise use hostPath")),
         PRESENT("rbd", Volume, unmountable.rbd, REMOVED_VOLUME),
         PRESENT("flexVolume", Volume, unmountable.flex_volume, NOT_OURS),
-        PRESENT("cinder", Volume, unmountable.cinder, NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        PRESENT("cinder", Volume, unmountable.cinder, SERVED_BY_CSI),
         PRESENT("cephfs", Volume, unmountable.cephfs, REMOVED_VOLUME),
         PRESENT("flocker", Volume, unmountable.flocker, REMOVED_VOLUME),
         FIELD("downwardAPI",            OPTIONAL,   Volume, downward_api,
               .schema = &downward_api_volume_schema),
         PRESENT("fc", Volume, unmountable.fc, NOT_OURS),
-        PRESENT("azureFile", Volume, unmountable.azure_file, NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        PRESENT("azureFile", Volume, unmountable.azure_file, SERVED_BY_CSI),
         FIELD("configMap",              OPTIONAL,   Volume, config_map,
               .schema = &config_map_volume_schema),
-        PRESENT("vsphereVolume", Volume, unmountable.vsphere_volume, NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        PRESENT("vsphereVolume", Volume, unmountable.vsphere_volume, SERVED_BY_CSI),
         PRESENT("quobyte", Volume, unmountable.quobyte, REMOVED_VOLUME),
-        PRESENT("azureDisk", Volume, unmountable.azure_disk, NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        PRESENT("azureDisk", Volume, unmountable.azure_disk, SERVED_BY_CSI),
         PRESENT("photonPersistentDisk", Volume, unmountable.photon_persistent_disk, REMOVED_VOLUME),
         FIELD("projected",              OPTIONAL,   Volume, projected,
               .schema = &projected_volume_schema),
-        PRESENT("portworxVolume", Volume, unmountable.portworx_volume, NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        PRESENT("portworxVolume", Volume, unmountable.portworx_volume, SERVED_BY_CSI),
         PRESENT("scaleIO", Volume, unmountable.scale_io, REMOVED_VOLUME),
         PRESENT("storageos", Volume, unmountable.storageos, REMOVED_VOLUME),
         FIELD("csi",                    OPTIONAL,   Volume, csi, .schema = &csi_volume_schema,
-              OF_CLUSTER("only there are CSI drivers")),
-        PRESENT("ephemeral", Volume, ephemeral, NEEDS_CLUSTER "only there are claims, and volumes that they are bound to"),
+              OF_CLUSTER("its CSI drivers mount the volume; otherwise use hostPath or emptyDir")),
+        PRESENT("ephemeral", Volume, ephemeral, NEEDS_CLUSTER "its controllers create the claim and bind it to a volume; otherwise use emptyDir"),
         FIELD("image",                  OPTIONAL,   Volume, image, .schema = &image_volume_schema),
 };
 const Schema volume_schema = SCHEMA(Volume, volume_fields);
@@ -536,7 +539,7 @@ static const Field pod_spec_fields[] = {
         FIELD("nodeSelector",           STRING_MAP, PodSpec, node_selector),
         FIELD("serviceAccountName",     STRING,     PodSpec, service_account_name,
               CHECK(check_dns_subdomain)),
-        FIELD_NOT_FOR_NODE("serviceAccount", NEEDS_CLUSTER "only there are service accounts"),
+        FIELD_NOT_FOR_NODE("serviceAccount", NEEDS_CLUSTER "service accounts are objects of its API server"),
         /* The API server's admission has added the volumes for it. */
         FIELD("automountServiceAccountToken", OPTIONAL_BOOL, PodSpec, automount_token),
         FIELD("nodeName",               STRING,     PodSpec, node_name),
@@ -564,22 +567,22 @@ static const Field pod_spec_fields[] = {
         FIELD("runtimeClassName",       STRING,     PodSpec, runtime_class_name,
               CHECK(check_dns_subdomain)),
         FIELD("enableServiceLinks",     OPTIONAL_BOOL, PodSpec, enable_service_links),
-        REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority", .is_not_for_node = true, .reason = NEEDS_CLUSTER "only there is a scheduler"),
+        REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority", .is_not_for_node = true, .reason = NEEDS_CLUSTER "only its scheduler uses this field"),
         FIELD("overhead",               OBJECT,     PodSpec, overhead,
               .schema = &resource_list_schema),
-        FIELD_NOT_FOR_NODE("topologySpreadConstraints", NEEDS_CLUSTER "only there is a scheduler"),
+        FIELD_NOT_FOR_NODE("topologySpreadConstraints", NEEDS_CLUSTER "only its scheduler uses this field"),
         FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
         FIELD("os",                     OPTIONAL,   PodSpec, os, .schema = &pod_os_schema),
         FIELD("hostUsers",              OPTIONAL_BOOL, PodSpec, host_users),
-        FIELD_NOT_FOR_NODE("schedulingGates", NEEDS_CLUSTER "only there is a scheduler"),
-        PRESENT("resourceClaims", PodSpec, has_resource_claims, NEEDS_CLUSTER "only there are devices claimed"),
+        FIELD_NOT_FOR_NODE("schedulingGates", NEEDS_CLUSTER "only its scheduler uses this field"),
+        PRESENT("resourceClaims", PodSpec, has_resource_claims, NEEDS_CLUSTER "its scheduler allocates the claimed devices"),
         FIELD("resources",              OBJECT,     PodSpec, resources,
               .schema = &resource_requirements_schema),
         FIELD("hostnameOverride",       STRING,     PodSpec, hostname_override,
               CHECK(check_host_name), .is_not_empty = true),
-        FIELD_NOT_FOR_NODE("workloadRef", NEEDS_CLUSTER "only there is a scheduler"),
-        FIELD_NOT_FOR_NODE("schedulingGroup", NEEDS_CLUSTER "only there is a scheduler"),
-        FIELD_NOT_FOR_NODE("evictionResponders", NEEDS_CLUSTER "only there are evictions asked for"),
+        FIELD_NOT_FOR_NODE("workloadRef", NEEDS_CLUSTER "only its scheduler uses this field"),
+        FIELD_NOT_FOR_NODE("schedulingGroup", NEEDS_CLUSTER "only its scheduler uses this field"),
+        FIELD_NOT_FOR_NODE("evictionResponders", NEEDS_CLUSTER "its API server receives the eviction requests"),
 };
 const Schema pod_spec_schema = SCHEMA(PodSpec, pod_spec_fields);
 
@@ -596,7 +599,7 @@ const Schema owner_reference_schema = SCHEMA(OwnerReference, owner_reference_fie
 static const Field object_meta_fields[] = {
         FIELD("name",                   STRING,     ObjectMeta, name, REQUIRED,
               CHECK(check_dns_subdomain)),
-        FIELD_NOT_FOR_NODE("generateName", NEEDS_CLUSTER "only its API server makes up names"),
+        FIELD_NOT_FOR_NODE("generateName", NEEDS_CLUSTER "its API server generates the name; set name instead"),
         FIELD("namespace",              STRING,     ObjectMeta, namespace, CHECK(check_dns_label)),
         IGNORED("selfLink"),
         FIELD("uid",                    STRING,     ObjectMeta, uid, CHECK(check_uid)),
@@ -609,8 +612,8 @@ static const Field object_meta_fields[] = {
         FIELD("annotations",            STRING_MAP, ObjectMeta, annotations),
         FIELD("ownerReferences",        LIST,       ObjectMeta, owner_references,
               .schema = &owner_reference_schema, .is_api_only = true,
-              .reason = "cannot be said by a file; only the pods of a DaemonSet have an owner"),
-        FIELD_NOT_FOR_NODE("finalizers", NEEDS_CLUSTER "only there are controllers that remove them"),
+              .reason = "cannot be set in a file; only the pods of a DaemonSet have an owner"),
+        FIELD_NOT_FOR_NODE("finalizers", NEEDS_CLUSTER "its controllers remove the finalizers"),
         IGNORED("managedFields"),
 };
 const Schema object_meta_schema = SCHEMA(ObjectMeta, object_meta_fields);

@@ -21,14 +21,15 @@ typedef enum ProcMount {
         N_PROC_MOUNTS,
 } ProcMount;
 
-typedef enum GroupsPolicy {
+typedef enum SupplementalGroupsPolicy {
         GROUPS_POLICY_UNSET, /* Merge */
         GROUPS_POLICY_MERGE, /* adds the groups that the image gives the user */
         GROUPS_POLICY_STRICT,
         N_GROUPS_POLICIES,
-} GroupsPolicy;
+} SupplementalGroupsPolicy;
 
-/* Without effect on the volumes with fsGroup here: emptyDirs start empty. */
+/* fsGroupChangePolicy: of claims; OnRootMismatch leaves a volume alone whose top directory has the
+ * group. emptyDirs start empty. */
 typedef enum FsGroupChangePolicy {
         FS_GROUP_CHANGE_UNSET,
         FS_GROUP_CHANGE_ON_ROOT_MISMATCH,
@@ -96,7 +97,7 @@ typedef struct PodSecurityContext {
         OptionalInt run_as_group;
         OptionalBool run_as_non_root;
         IntList supplemental_groups;
-        GroupsPolicy supplemental_groups_policy;
+        SupplementalGroupsPolicy supplemental_groups_policy;
         OptionalInt fs_group;
         LIST_OF(Sysctl) sysctls;
         FsGroupChangePolicy fs_group_change_policy;

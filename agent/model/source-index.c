@@ -202,12 +202,15 @@ int source_index_parse(const char *text, size_t length, uint64_t file_max, Sourc
                 return error_setf(reterr, EBADMSG, "is not a JSON object: line %d, column %d",
                                   where.line, where.column);
         r = parse_index_head(json, &index, reterr);
-        if (r >= 0)
-                r = parse_file_list(json_object_get(json, "files"), file_max, &index, reterr);
-        if (r >= 0)
-                r = parse_next_keys(json_object_get(json, "keys"), &index, reterr);
-        if (r >= 0)
-                r = parse_progress_deadline(json, &index, reterr);
+        if (r < 0)
+                return r;
+        r = parse_file_list(json_object_get(json, "files"), file_max, &index, reterr);
+        if (r < 0)
+                return r;
+        r = parse_next_keys(json_object_get(json, "keys"), &index, reterr);
+        if (r < 0)
+                return r;
+        r = parse_progress_deadline(json, &index, reterr);
         if (r < 0)
                 return r;
         *ret = index;

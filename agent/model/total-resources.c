@@ -83,12 +83,14 @@ static int set_amount(ResourceList *list, ResourceType type, int64_t amount) {
 }
 
 int pod_total_resources(const PodSpec *spec, ResourceRequirements *ret) {
-        int r = 0;
+        for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++) {
+                int r = set_amount(&ret->requests, type, pod_total_request(spec, type));
 
-        for (ResourceType type = 0; type < N_RESOURCE_TYPES && r >= 0; type++) {
-                r = set_amount(&ret->requests, type, pod_total_request(spec, type));
-                if (r >= 0)
-                        r = set_amount(&ret->limits, type, pod_total_limit(spec, type));
+                if (r < 0)
+                        return r;
+                r = set_amount(&ret->limits, type, pod_total_limit(spec, type));
+                if (r < 0)
+                        return r;
         }
-        return r;
+        return 0;
 }

@@ -384,9 +384,10 @@ int agent_request_start(sd_event *event, const AgentRequestSpec *spec, agent_rep
                 r = send_agent_request(request);
         if (r < 0)
                 r = repeat_request_later(request, r);
-        if (r >= 0)
-                r = sd_event_add_time_relative(event, &request->deadline, CLOCK_MONOTONIC,
-                                               REPLY_USEC, 0, on_agent_deadline, request);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(event, &request->deadline, CLOCK_MONOTONIC, REPLY_USEC, 0,
+                                       on_agent_deadline, request);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(request);

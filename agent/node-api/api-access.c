@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The user of a request, and its permission: client certificates are verified here; tokens and
- * access are reviewed by the API server, which the agent asks, because only it has the node's key.
- */
+/* Authentication and authorization of a request, as by the kubelet: client certificates (x509),
+ * verified here; bearer tokens (TokenReview); system:anonymous; then SubjectAccessReview. The API
+ * server reviews, which the agent asks, because only it has the node's key. */
 
 #include "agent/node-api/node-api-private.h"
 #include "agent/node-api/review-objects.h"
@@ -79,7 +79,7 @@ static int copy_api_user(const ApiUser *from, ApiUser *ret) {
         return 0;
 }
 
-static void cache_token_result(NodeApi *server, const char *token, const ApiUser *user) {
+static void cache_token_review(NodeApi *server, const char *token, const ApiUser *user) {
         ApiUser *copy = calloc(1, sizeof(*copy));
         uint64_t now = now_boottime_usec();
 
@@ -89,7 +89,7 @@ static void cache_token_result(NodeApi *server, const char *token, const ApiUser
                 free(copy);
         else
                 review_cache_put(server->tokens, token, copy, now,
-                                 now + server->settings.token_usec);
+                                 now + server->settings.token_cache_usec);
 }
 
 /* The API server's reply. Errors are not kept. */
@@ -106,7 +106,7 @@ static ApiStepResult take_token_review(ApiRequest *request, const char *token) {
                 log_warning("Cannot review a token: %s", error_message(&error, r));
                 return reply_unauthorized(request);
         }
-        cache_token_result(request->server, token, r > 0 ? &request->user : NULL);
+        cache_token_review(request->server, token, r > 0 ? &request->user : NULL);
         return r > 0 ? API_STEP_NEXT : reply_unauthorized(request);
 }
 
@@ -196,7 +196,7 @@ static ApiStepResult reply_forbidden(ApiRequest *request) {
 static ApiStepResult reply_authorization_error(ApiRequest *request, const char *message) {
         cleanup_free char *text = format_forbidden(request->user.name, &request->attributes);
 
-        log_warning("Cannot review an access: %s", message);
+        log_warning("Cannot review access: %s", message);
         if (!text)
                 return API_STEP_ABORT;
         return api_replyf(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "Authorization error %s",

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One connection of a client: its TLS and HTTP ends, its deadline, and its suspended request. */
+
 #include "agent/node-api/node-api-private.h"
 #include "common/cleanup.h"
 #include "common/clock.h"

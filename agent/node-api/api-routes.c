@@ -8,7 +8,7 @@
 #include "common/cleanup.h"
 
 /* The path goes to the agent, escaped again, without the query. */
-static ApiStepResult pass_on(ApiRequest *request, const char *path) {
+static ApiStepResult pass_on_to_agent(ApiRequest *request, const char *path) {
         if (request->has_reply)
                 return request->reply_fd >= 0 ? api_reply_agent_stream(request)
                                               : api_reply_agent_error(request);
@@ -33,7 +33,7 @@ static ApiStepResult handle_pass_on(ApiRequest *request, const char *rest) {
         }
         if (fclose(out) != 0)
                 return API_STEP_ABORT;
-        return pass_on(request, path);
+        return pass_on_to_agent(request, path);
 }
 
 /* The agent has one check; the kubelet's are names of it. */
@@ -42,16 +42,16 @@ static ApiStepResult handle_healthz(ApiRequest *request, const char *rest) {
 
         for (size_t i = 0; i < N_ELEMENTS(checks); i++)
                 if (streq(rest, checks[i]))
-                        return pass_on(request, "/healthz");
+                        return pass_on_to_agent(request, "/healthz");
         return api_reply_text(request, MHD_HTTP_NOT_FOUND, "404 page not found");
 }
 
 static ApiStepResult handle_pods(ApiRequest *request, const char *rest) {
-        return pass_on(request, "/pods");
+        return pass_on_to_agent(request, "/pods");
 }
 
 static ApiStepResult handle_running_pods(ApiRequest *request, const char *rest) {
-        return pass_on(request, "/runningpods");
+        return pass_on_to_agent(request, "/runningpods");
 }
 
 static ApiStepResult handle_stats(ApiRequest *request, const char *rest) {
@@ -59,9 +59,9 @@ static ApiStepResult handle_stats(ApiRequest *request, const char *rest) {
 
         if (!streq(rest, "summary"))
                 return api_reply_text(request, MHD_HTTP_NOT_FOUND, "404: Page Not Found");
-        return pass_on(request, only && streq(only, "true")
-                                        ? "/stats/summary?only_cpu_and_memory=true"
-                                        : "/stats/summary");
+        return pass_on_to_agent(request, only && streq(only, "true")
+                                                 ? "/stats/summary?only_cpu_and_memory=true"
+                                                 : "/stats/summary");
 }
 
 static ApiStepResult handle_checkpoint(ApiRequest *request, const char *rest) {

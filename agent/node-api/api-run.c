@@ -77,9 +77,10 @@ static ApiStepResult start_api_run(ApiRequest *request) {
         run->connection = request->connection;
         run->fd = TAKE_FD(request->reply_fd);
         r = channels_new(run->fd, /* is_client= */ true, on_run_message, run, &run->shim);
-        if (r >= 0)
-                r = sd_event_add_io(request->server->event, &run->source, run->fd, EPOLLIN,
-                                    on_run_shim, run);
+        if (r < 0)
+                return API_STEP_ABORT;
+        r = sd_event_add_io(request->server->event, &run->source, run->fd, EPOLLIN, on_run_shim,
+                            run);
         return r < 0 ? API_STEP_ABORT : API_STEP_WAIT;
 }
 

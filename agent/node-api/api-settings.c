@@ -47,18 +47,24 @@ int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
         if (!json_is_string(json_object_get(object, "nodeName")))
                 return error_setf(reterr, EBADMSG, "the agent's settings lack nodeName");
         r = copy_setting(object, "nodeName", &settings.node_name);
-        if (r >= 0)
-                r = copy_setting(object, "certificate", &settings.certificate);
-        if (r >= 0)
-                r = copy_setting(object, "key", &settings.key);
-        if (r >= 0)
-                r = copy_setting(object, "clientCA", &settings.client_ca);
-        if (r >= 0)
-                r = copy_setting(object, "kubernetesVersion", &settings.version);
-        if (r >= 0)
-                r = copy_setting(object, "manifestDirectory", &settings.manifest_directory);
-        if (r >= 0)
-                r = copy_setting(object, "address", &settings.address);
+        if (r < 0)
+                return r;
+        r = copy_setting(object, "certificate", &settings.certificate);
+        if (r < 0)
+                return r;
+        r = copy_setting(object, "key", &settings.key);
+        if (r < 0)
+                return r;
+        r = copy_setting(object, "clientCA", &settings.client_ca);
+        if (r < 0)
+                return r;
+        r = copy_setting(object, "kubernetesVersion", &settings.version);
+        if (r < 0)
+                return r;
+        r = copy_setting(object, "manifestDirectory", &settings.manifest_directory);
+        if (r < 0)
+                return r;
+        r = copy_setting(object, "address", &settings.address);
         if (r < 0)
                 return r;
         settings.port = (unsigned) json_integer_value(json_object_get(object, "port"));
@@ -69,7 +75,7 @@ int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
         settings.has_debugging = read_setting_flag(object, "debuggingHandlers");
         settings.has_system_logs = read_setting_flag(object, "systemLogs");
         settings.has_log_queries = read_setting_flag(object, "systemLogQuery");
-        settings.token_usec = read_period(object, "tokenCacheMilliseconds");
+        settings.token_cache_usec = read_period(object, "tokenCacheMilliseconds");
         settings.allowed_usec = read_period(object, "allowedCacheMilliseconds");
         settings.denied_usec = read_period(object, "deniedCacheMilliseconds");
         settings.stream_idle_usec = read_period(object, "streamIdleMilliseconds");

@@ -11,7 +11,7 @@
 typedef struct ApiSettings {
         char *node_name;
         char *certificate, *key; /* PEM */
-        char *client_ca;         /* PEM; NULL: clients show no certificates */
+        char *client_ca;         /* clientCAFile: PEM; NULL: clients show no certificates */
         char *version;           /* of Kubernetes, such as "v1.36.0+mainstay.1.0" */
         char *manifest_directory;
         char *address;           /* of the kubelet's API, by the configuration; NULL: all */
@@ -20,13 +20,14 @@ typedef struct ApiSettings {
         bool has_anonymous;      /* without certificate and token a user is system:anonymous */
         bool has_token_reviews;  /* bearer tokens are reviewed by the API server */
         bool has_access_reviews; /* else all authenticated users may do everything */
-        bool has_debugging;      /* exec, attach, run, logs and port-forward */
-        bool has_system_logs;    /* /logs/ */
-        bool has_log_queries;    /* and those of services */
-        uint64_t token_usec;     /* for how long a result of a token is kept */
-        uint64_t allowed_usec;   /* of an access that was granted */
+        bool has_debugging;   /* enableDebuggingHandlers: exec, attach, run, logs, port-forward */
+        bool has_system_logs; /* enableSystemLogHandler: /logs/ */
+        bool has_log_queries; /* enableSystemLogQuery: and those of services */
+        uint64_t token_cache_usec; /* cacheTTL: for how long a result of a token is kept */
+        uint64_t allowed_usec;     /* of an access that was granted */
         uint64_t denied_usec;
-        uint64_t stream_idle_usec; /* before a session or forwarded port without a byte ends */
+        uint64_t stream_idle_usec; /* streamingConnectionIdleTimeout: before a session or forwarded
+                                      port without a byte ends */
 } ApiSettings;
 
 /* 0, -EBADMSG with a message, -ENOMEM. */

@@ -212,10 +212,12 @@ static int read_client_watch(ApiRequest *request, const ServedResource *resource
                              Error *reterr) {
         int r = api_read_selectors(request, resource, &watch->query, reterr);
 
-        if (r >= 0)
-                r = read_watch_number(request, "resourceVersion", &watch->since, reterr);
-        if (r >= 0)
-                r = copy_watch_place(watch, path);
+        if (r < 0)
+                return r;
+        r = read_watch_number(request, "resourceVersion", &watch->since, reterr);
+        if (r < 0)
+                return r;
+        r = copy_watch_place(watch, path);
         if (r < 0)
                 return r;
         watch->resource = resource;
@@ -272,10 +274,13 @@ static int start_watch_input(ApiRequest *request, AgentWatch *stream) {
         stream->fd = TAKE_FD(request->reply_fd);
         r = byte_queue_append(&stream->in, WATCH_LINE_MAX, request->reply_body,
                               request->reply_length);
-        if (r >= 0)
-                r = sd_event_add_io(request->server->event, &stream->source, stream->fd, EPOLLIN,
-                                    on_watch_stream_readable, stream);
-        return r < 0 ? r : sd_event_source_set_enabled(stream->source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_add_io(request->server->event, &stream->source, stream->fd, EPOLLIN,
+                            on_watch_stream_readable, stream);
+        if (r < 0)
+                return r;
+        return sd_event_source_set_enabled(stream->source, SD_EVENT_OFF);
 }
 
 static int start_watch_timeout(ApiRequest *request, AgentWatch *stream, Error *reterr) {

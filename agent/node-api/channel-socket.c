@@ -110,9 +110,11 @@ bool channel_socket_is_first_data(const ChannelSocket *socket) {
 int channel_socket_receive(ChannelSocket *socket, const void *data, size_t length) {
         int r = websocket_receive(socket->socket, data, length);
 
-        if (r >= 0)
-                r = socket->error;
-        return r < 0 ? r : websocket_is_gone(socket->socket);
+        if (r < 0)
+                return r;
+        if (socket->error < 0)
+                return socket->error;
+        return websocket_is_gone(socket->socket);
 }
 
 static int send_base64_message(ChannelSocket *socket, unsigned char channel, const void *data,

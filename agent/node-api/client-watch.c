@@ -242,9 +242,10 @@ static int take_agent_object(ClientWatch *watch, const char *type, json_t *objec
 static int take_agent_bookmark(ClientWatch *watch, uint64_t now_usec, FILE *out) {
         int r = is_watch_of_namespaces(watch) ? take_permanent_namespaces(watch, now_usec, out) : 0;
 
-        if (r >= 0)
-                finish_first_list(watch, now_usec, out);
-        return r;
+        if (r < 0)
+                return r;
+        finish_first_list(watch, now_usec, out);
+        return 0;
 }
 
 int client_watch_take_line(ClientWatch *watch, const char *line, size_t length, uint64_t now_usec,

@@ -50,8 +50,9 @@ int confine_api_process(const char *user, Error *reterr) {
         static const struct rlimit no_core = { 0, 0 };
         int r = become_api_user(user, reterr);
 
-        if (r >= 0)
-                r = drop_all_capabilities(reterr);
+        if (r < 0)
+                return r;
+        r = drop_all_capabilities(reterr);
         if (r < 0)
                 return r;
         (void) setrlimit(RLIMIT_CORE, &no_core);

@@ -260,8 +260,8 @@ static ApiStepResult reply_which_container(ApiRequest *request, const json_t *po
 }
 
 /* Without a container in the query it is the only one of the pod, for which the agent is asked. */
-static ApiStepResult choose_container(ApiRequest *request, const ServedResource *pods,
-                                      const ResourcePath *path) {
+static ApiStepResult choose_requested_container(ApiRequest *request, const ServedResource *pods,
+                                                const ResourcePath *path) {
         const char *named = api_parameter(request->http, "container");
         ApiStepResult result;
         const json_t *pod, *containers;
@@ -298,7 +298,7 @@ static ApiStepResult run_pod_subresource(ApiRequest *request, size_t i, const Se
                                          const ResourcePath *path) {
         bool has_container = pod_subresources[i].has_container;
         ApiStepResult result =
-                has_container ? choose_container(request, pods, path) : API_STEP_NEXT;
+                has_container ? choose_requested_container(request, pods, path) : API_STEP_NEXT;
         cleanup_free char *rest = NULL;
 
         if (result != API_STEP_NEXT)

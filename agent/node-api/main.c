@@ -33,12 +33,12 @@ enum {
 
 static const char api_help[] =
         "Usage: mainstay-api [OPTION…]\n"
-        "Serves the kubelet's API of this node over TLS, for an agent that runs beside it.\n"
+        "Serves the kubelet's API of this node over TLS, on behalf of the local mainstayd.\n"
         "\n"
         "  --socket PATH      the agent's socket (/run/mainstay/mainstay.sock)\n"
         "  --listen ADDRESS   \"HOST:PORT\", where systemd passes no socket\n"
-        "  --activated        mainstayd has started it: standard input is the socket\n"
-        "  --idle SECONDS     end after so long without a connection; 0: never (300)\n"
+        "  --activated        standard input is the listening socket (set by mainstayd)\n"
+        "  --idle SECONDS     exit after this many seconds without a connection (300; 0: never)\n"
         "  --user NAME        become this user if started as root (mainstay-api)\n"
         "  --version          print the version\n"
         "  --help             print this\n"
@@ -214,14 +214,18 @@ static int run_api(sd_event *event, int listen_fd_consume, bool by_systemd, Erro
                                  .idle_usec = arg_idle_sec * USEC_PER_SEC };
         int r = confine_api_process(arg_user, reterr);
 
-        if (r >= 0)
-                r = watch_api_signals(event);
-        if (r >= 0)
-                r = node_api_new(&config, &server, reterr);
-        if (r >= 0)
-                r = watch_launcher(event, server);
-        if (r >= 0)
-                r = confine_api_system_calls(reterr);
+        if (r < 0)
+                return r;
+        r = watch_api_signals(event);
+        if (r < 0)
+                return r;
+        r = node_api_new(&config, &server, reterr);
+        if (r < 0)
+                return r;
+        r = watch_launcher(event, server);
+        if (r < 0)
+                return r;
+        r = confine_api_system_calls(reterr);
         if (r < 0)
                 return r;
         if (!arg_activated)
@@ -245,6 +249,6 @@ int main(int argc, char **argv) {
                 r = run_api(event, listen_fd, by_systemd, &error);
         if (r >= 0)
                 return EXIT_SUCCESS;
-        log_error("%s", error_message(&error, r));
+        log_error_message(&error, r);
         return EXIT_FAILURE;
 }

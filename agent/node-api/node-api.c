@@ -57,17 +57,18 @@ static void report_other_address(const NodeApi *server, const ApiSettings *setti
                 return;
         if (check_listen_address(server->listen_fd, settings->address, settings->port, &error) ==
             -EINVAL)
-                log_warning("mainstay-api.socket: %s ('port', 'address'); ListenStream= of the "
-                            "unit decides",
+                log_warning("Ignoring 'port' and 'address' of the configuration: ListenStream= of "
+                            "mainstay-api.socket determines them (%s)",
                             error.message);
 }
 
-static int use_settings(NodeApi *server, const char *json, Error *reterr) {
+static int use_api_settings(NodeApi *server, const char *json, Error *reterr) {
         cleanup_with(api_settings_done) ApiSettings settings = { 0 };
         int r = api_settings_parse(json, &settings, reterr);
 
-        if (r >= 0)
-                r = renew_credentials(server, &settings, reterr);
+        if (r < 0)
+                return r;
+        r = renew_credentials(server, &settings, reterr);
         if (r < 0)
                 return r;
         report_other_address(server, &settings);
@@ -92,7 +93,7 @@ static void on_settings_reply(const AgentReply *reply, void *userdata) {
         if (r >= 0 && reply->status != 200)
                 r = error_setf(&error, EIO, "%u %s", reply->status, reply->body);
         if (r >= 0)
-                r = use_settings(server, reply->body, &error);
+                r = use_api_settings(server, reply->body, &error);
         if (r < 0) {
                 log_warning("Cannot use the agent's settings: %s", error_message(&error, r));
                 retry_settings_later(server);
@@ -254,18 +255,37 @@ static int add_api_sources(NodeApi *server) {
         int r = sd_event_add_io(server->event, &server->listen_source, server->listen_fd, EPOLLIN,
                                 on_api_listen_socket, server);
 
-        if (r >= 0)
-                r = sd_event_source_set_enabled(server->listen_source, SD_EVENT_OFF);
-        if (r >= 0)
-                r = add_api_timer(server, &server->settings_retry_timer, on_settings_retry);
-        if (r >= 0)
-                r = add_api_timer(server, &server->accept_retry_timer, on_accept_again);
-        return r < 0 ? r : add_api_timer(server, &server->idle_timer, on_api_idle);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(server->listen_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = add_api_timer(server, &server->settings_retry_timer, on_settings_retry);
+        if (r < 0)
+                return r;
+        r = add_api_timer(server, &server->accept_retry_timer, on_accept_again);
+        if (r < 0)
+                return r;
+        return add_api_timer(server, &server->idle_timer, on_api_idle);
 }
 
 static void free_cached_user(void *value) {
         api_user_done(value);
         free(value);
+}
+
+static int start_api_server(NodeApi *server) {
+        int r = review_cache_new(free_cached_user, &server->tokens);
+
+        if (r < 0)
+                return r;
+        r = review_cache_new(free, &server->accesses);
+        if (r < 0)
+                return r;
+        r = api_http_start(server);
+        if (r < 0)
+                return r;
+        return add_api_sources(server);
 }
 
 int node_api_new(const NodeApiConfig *config, NodeApi **ret, Error *reterr) {
@@ -283,13 +303,7 @@ int node_api_new(const NodeApiConfig *config, NodeApi **ret, Error *reterr) {
         server->agent_socket = strdup(config->agent_socket);
         if (!server->agent_socket)
                 return -ENOMEM;
-        r = review_cache_new(free_cached_user, &server->tokens);
-        if (r >= 0)
-                r = review_cache_new(free, &server->accesses);
-        if (r >= 0)
-                r = api_http_start(server);
-        if (r >= 0)
-                r = add_api_sources(server);
+        r = start_api_server(server);
         if (r < 0)
                 return error_prefixf(reterr, r, "cannot start the server");
         request_settings(server);

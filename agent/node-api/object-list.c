@@ -180,7 +180,7 @@ bool list_query_may_match(const ListQuery *query, const json_t *object) {
 }
 
 /* True where the object is behind the place where the last part of the list has ended. */
-static bool is_after(const ListQuery *query, const json_t *object) {
+static bool is_after_continue(const ListQuery *query, const json_t *object) {
         const char *slash = query->after ? strchr(query->after, '/') : NULL;
         const char *namespace = strna(json_text(object, "metadata", "namespace"));
         size_t length;
@@ -197,13 +197,13 @@ static bool is_after(const ListQuery *query, const json_t *object) {
 }
 
 /* The objects of this part, and where it ends if it is not the last. */
-static json_t *take_part(const json_t *objects, const ListQuery *query, json_t *metadata) {
+static json_t *take_list_part(const json_t *objects, const ListQuery *query, json_t *metadata) {
         json_t *part = json_array(), *object;
         const json_t *last = NULL;
         size_t i, n_more = 0;
 
         json_array_foreach(objects, i, object) {
-                if (!list_query_matches(query, object) || !is_after(query, object))
+                if (!list_query_matches(query, object) || !is_after_continue(query, object))
                         continue;
                 if (query->limit > 0 && json_array_size(part) == query->limit) {
                         n_more++;
@@ -241,7 +241,7 @@ json_t *object_list_format(const ServedResource *resource, const json_t *objects
                            uint64_t now_usec) {
         cleanup_json json_t *metadata =
                 json_pack("{s:o}", "resourceVersion", json_sprintf("%" PRIu64, list_version));
-        cleanup_json json_t *part = take_part(objects, query, metadata);
+        cleanup_json json_t *part = take_list_part(objects, query, metadata);
         char version[API_VERSION_SIZE];
         json_t *table;
 

@@ -285,20 +285,27 @@ static int add_channels_defer(PortChannels *channels, sd_event_source **ret,
 static int start_port_channels(PortChannels *channels, const PortChannelsSpec *spec) {
         int r = add_channels_defer(channels, &channels->end_source, on_channels_end);
 
-        if (r >= 0)
-                r = add_channels_defer(channels, &channels->update_source, on_channels_update);
-        if (r >= 0)
-                r = stream_socket_new(channels->event, spec->fd, &channels_client_handlers,
-                                      channels, &channels->client);
-        if (r >= 0)
-                r = stream_socket_limit_idle(channels->client, spec->idle_usec);
-        if (r >= 0)
-                r = channel_socket_new(spec->is_base64, on_channel_data, channels,
-                                       stream_socket_queue(channels->client), &channels->socket);
-        for (size_t i = 0; i < spec->ports.n && r >= 0; i++)
-                r = start_port_channel(channels, spec, i);
         if (r < 0)
                 return r;
+        r = add_channels_defer(channels, &channels->update_source, on_channels_update);
+        if (r < 0)
+                return r;
+        r = stream_socket_new(channels->event, spec->fd, &channels_client_handlers, channels,
+                              &channels->client);
+        if (r < 0)
+                return r;
+        r = stream_socket_limit_idle(channels->client, spec->idle_usec);
+        if (r < 0)
+                return r;
+        r = channel_socket_new(spec->is_base64, on_channel_data, channels,
+                               stream_socket_queue(channels->client), &channels->socket);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < spec->ports.n; i++) {
+                r = start_port_channel(channels, spec, i);
+                if (r < 0)
+                        return r;
+        }
         if (spec->early_length > 0)
                 receive_channels(channels, spec->early, spec->early_length);
         stream_socket_update(channels->client);

@@ -405,13 +405,16 @@ static int start_port_forward(PortForward *forward, const PortForwardSpec *spec)
         ByteQueue *output;
         int r = add_disabled_defer(forward, &forward->end_source, on_forward_over);
 
-        if (r >= 0)
-                r = add_disabled_defer(forward, &forward->update_source, on_forward_update);
-        if (r >= 0)
-                r = stream_socket_new(forward->event, spec->fd, &forward_client_handlers, forward,
-                                      &forward->client);
-        if (r >= 0)
-                r = stream_socket_limit_idle(forward->client, spec->idle_usec);
+        if (r < 0)
+                return r;
+        r = add_disabled_defer(forward, &forward->update_source, on_forward_update);
+        if (r < 0)
+                return r;
+        r = stream_socket_new(forward->event, spec->fd, &forward_client_handlers, forward,
+                              &forward->client);
+        if (r < 0)
+                return r;
+        r = stream_socket_limit_idle(forward->client, spec->idle_usec);
         if (r < 0)
                 return r;
         output = stream_socket_queue(forward->client);

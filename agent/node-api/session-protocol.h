@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The versions of the protocol that exec and attach speak, and how one is chosen. */
+/* The versions of the protocol of exec and attach (remotecommand: v5.channel.k8s.io, …), and how
+ * one is chosen. */
 
 #include "common/macros.h"
 

@@ -136,12 +136,16 @@ static int spdy_session_finish(void *state, const char *status, const char *fail
         int r;
 
         r = spdy_send(session->spdy, session->streams[SPDY_SESSION_OUTPUT], NULL, 0, true);
-        if (r >= 0)
-                r = spdy_send(session->spdy, session->streams[SPDY_SESSION_ERROR], NULL, 0, true);
-        if (r >= 0)
-                r = spdy_send(session->spdy, session->streams[SPDY_SESSION_RESULT], text,
-                              strlen(text), true);
-        return r < 0 ? r : spdy_go_away(session->spdy);
+        if (r < 0)
+                return r;
+        r = spdy_send(session->spdy, session->streams[SPDY_SESSION_ERROR], NULL, 0, true);
+        if (r < 0)
+                return r;
+        r = spdy_send(session->spdy, session->streams[SPDY_SESSION_RESULT], text, strlen(text),
+                      true);
+        if (r < 0)
+                return r;
+        return spdy_go_away(session->spdy);
 }
 
 const SessionWireType session_wire_spdy = {

@@ -70,9 +70,10 @@ static int websocket_session_start(void *state) {
                                                          : CHANNEL_STATUS,
                                     "", 0);
 
-        if (r >= 0)
-                session->wire->handlers->on_ready(session->wire->userdata);
-        return r;
+        if (r < 0)
+                return r;
+        session->wire->handlers->on_ready(session->wire->userdata);
+        return 0;
 }
 
 static int websocket_session_receive(void *state, const void *data, size_t length) {

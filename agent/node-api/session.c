@@ -200,10 +200,13 @@ static int connect_session_shim(Session *session, int fd) {
 
         session->shim_fd = fd;
         r = channels_new(fd, /* is_client= */ true, on_shim_message, session, &session->shim);
-        if (r >= 0)
-                r = sd_event_add_io(session->event, &session->shim_source, fd, EPOLLIN,
-                                    on_session_shim, session);
-        return r < 0 ? r : send_early_input(session);
+        if (r < 0)
+                return r;
+        r = sd_event_add_io(session->event, &session->shim_source, fd, EPOLLIN, on_session_shim,
+                            session);
+        if (r < 0)
+                return r;
+        return send_early_input(session);
 }
 
 static void on_session_reply(const AgentReply *reply, void *userdata) {
@@ -309,20 +312,26 @@ static const StreamSocketHandlers session_client_handlers = { on_session_client_
 static int start_session(Session *session, const ClientSessionSpec *spec) {
         int r = sd_event_add_defer(session->event, &session->end_source, on_session_end, session);
 
-        if (r >= 0)
-                r = sd_event_source_set_enabled(session->end_source, SD_EVENT_OFF);
-        if (r >= 0)
-                r = set_session_deadline(session, STREAMS_USEC);
-        if (r >= 0)
-                r = stream_socket_new(session->event, spec->fd, &session_client_handlers, session,
-                                      &session->client);
-        if (r >= 0)
-                r = stream_socket_limit_idle(session->client, spec->idle_usec);
-        if (r >= 0)
-                r = session_wire_new(spec->protocol, &spec->options, &session_handlers_of_wire,
-                                     session, stream_socket_queue(session->client), &session->wire);
-        if (r >= 0)
-                r = session_wire_start(session->wire);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(session->end_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = set_session_deadline(session, STREAMS_USEC);
+        if (r < 0)
+                return r;
+        r = stream_socket_new(session->event, spec->fd, &session_client_handlers, session,
+                              &session->client);
+        if (r < 0)
+                return r;
+        r = stream_socket_limit_idle(session->client, spec->idle_usec);
+        if (r < 0)
+                return r;
+        r = session_wire_new(spec->protocol, &spec->options, &session_handlers_of_wire, session,
+                             stream_socket_queue(session->client), &session->wire);
+        if (r < 0)
+                return r;
+        r = session_wire_start(session->wire);
         if (r < 0)
                 return r;
         if (spec->early_length > 0)

@@ -261,9 +261,11 @@ static int on_syn_stream(Spdy *spdy, unsigned flags) {
         if (spdy->handlers->on_stream(id, &headers, spdy->userdata) < 0)
                 return spdy_reset(spdy, id, SPDY_CANCEL);
         r = send_syn_reply(spdy, id);
-        if (r >= 0 && flags & FLAG_FIN)
+        if (r < 0)
+                return r;
+        if (flags & FLAG_FIN)
                 end_client_half(spdy, id);
-        return r;
+        return 0;
 }
 
 /* Nothing in these headers matters to us, but they are part of the compressed stream. */
@@ -271,9 +273,11 @@ static int on_other_headers(Spdy *spdy, unsigned flags) {
         SpdyHeaders headers;
         int r = read_spdy_headers(spdy, 4, &headers);
 
-        if (r >= 0 && flags & FLAG_FIN)
+        if (r < 0)
+                return r;
+        if (flags & FLAG_FIN)
                 end_client_half(spdy, get_number(spdy->control) & STREAM_ID_MAX);
-        return r;
+        return 0;
 }
 
 static int on_rst_stream(Spdy *spdy, unsigned flags) {
@@ -396,12 +400,14 @@ static ssize_t receive_some_bytes(Spdy *spdy, const char *data, size_t length) {
                 if (spdy->n_head < FRAME_HEAD_SIZE)
                         return (ssize_t) n;
                 r = begin_spdy_frame(spdy);
+                if (r < 0)
+                        return r;
         } else {
                 n = MIN(length, spdy->payload_left);
                 take_spdy_payload(spdy, data, n);
                 spdy->payload_left -= n;
         }
-        if (r >= 0 && spdy->payload_left == 0)
+        if (spdy->payload_left == 0)
                 r = end_spdy_frame(spdy);
         return r < 0 ? r : (ssize_t) n;
 }

@@ -91,10 +91,13 @@ int tls_credentials_new(const TlsMaterial *material, TlsCredentials **ret, Error
                                  "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2", NULL) < 0)
                 return -ENOMEM;
         r = set_server_certificate(credentials, material, reterr);
-        if (r >= 0 && material->client_ca)
-                r = set_client_authorities(credentials, material->client_ca, reterr);
         if (r < 0)
                 return r;
+        if (material->client_ca) {
+                r = set_client_authorities(credentials, material->client_ca, reterr);
+                if (r < 0)
+                        return r;
+        }
         *ret = TAKE_PTR(credentials);
         return 0;
 }
@@ -220,10 +223,12 @@ int tls_credentials_authenticate(const TlsCredentials *credentials, gnutls_sessi
         if (!certificates || n == 0 || !credentials->authorities)
                 return 0;
         r = import_client_chain(certificates, n, &chain, reterr);
-        if (r >= 0)
-                r = verify_client_chain(credentials, &chain, reterr);
-        if (r >= 0)
-                r = read_client_subject(chain.items[0], &user, reterr);
+        if (r < 0)
+                return r;
+        r = verify_client_chain(credentials, &chain, reterr);
+        if (r < 0)
+                return r;
+        r = read_client_subject(chain.items[0], &user, reterr);
         if (r < 0)
                 return r;
         *ret = user;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The certificate that the server shows and the certificate authorities whose clients it believes.
+/* The certificate that the server shows and the certificate authorities whose clients it trusts.
  * A set of them does not change: a new one replaces it, and connections keep theirs. */
 
 #include "agent/node-api/api-user.h"

@@ -247,11 +247,13 @@ int tls_stream_new(sd_event *event, int fd_consume, TlsCredentials *credentials,
         stream->handlers = handlers;
         stream->userdata = userdata;
         r = tls_credentials_start_session(credentials, stream->client_fd, &stream->session);
-        if (r >= 0)
-                r = sd_event_add_io(event, &stream->client_source, stream->client_fd, EPOLLIN,
-                                    on_tls_client, stream);
-        if (r >= 0)
-                r = set_tls_deadline(stream, HANDSHAKE_USEC);
+        if (r < 0)
+                return r;
+        r = sd_event_add_io(event, &stream->client_source, stream->client_fd, EPOLLIN,
+                            on_tls_client, stream);
+        if (r < 0)
+                return r;
+        r = set_tls_deadline(stream, HANDSHAKE_USEC);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(stream);

@@ -43,9 +43,8 @@ int config_watch_new(sd_event *event, const char *path, void (*on_changed)(void 
         }
         r = file_watch_set(watch->files, &path, 1);
         if (r < 0)
-                log_warning_errno(
-                        r, "Cannot watch the configuration %s for changes; SIGHUP reloads it",
-                        path);
+                log_warning("Cannot watch the configuration %s for changes: %s; SIGHUP reloads it",
+                            path, strerror(-r));
         *ret = watch;
         return 0;
 }

@@ -71,15 +71,13 @@ static void on_authority_written(int r, void *userdata) {
 
 static int write_authority(LoneNode *lone) {
         cleanup_free char *directory = path_join(lone->spec.state_dir, "pki");
-        char *text = node_authority_format(lone->authority);
-        int r = directory && text ? 0 : -ENOMEM;
+        cleanup_with(secret_freep) char *text = node_authority_format(lone->authority);
 
-        if (r >= 0)
-                r = durable_write_start(lone->spec.event, directory,
-                                        &(DurableFile){ AUTHORITY_FILE, text, 0600 }, 1,
-                                        on_authority_written, lone, &lone->write);
-        secret_free(text);
-        return r;
+        if (!directory || !text)
+                return -ENOMEM;
+        return durable_write_start(lone->spec.event, directory,
+                                   &(DurableFile){ AUTHORITY_FILE, text, 0600 }, 1,
+                                   on_authority_written, lone, &lone->write);
 }
 
 /* 0; -ENOENT: there is none; another -errno with a message. */
@@ -106,7 +104,8 @@ static int find_authority(LoneNode *lone, Error *reterr) {
         if (r >= 0)
                 return r > 0 ? write_authority(lone) : 0;
         if (r != -ENOENT)
-                log_warning("%s; a new authority is made, and earlier kubeconfigs are void",
+                log_warning("Cannot use the node's certificate authority: %s; creating a new one, "
+                            "earlier kubeconfigs become invalid",
                             error_message(&error, r));
         r = node_authority_new(lone->spec.node_name, now_realtime_usec(), &lone->authority, reterr);
         return r < 0 ? r : write_authority(lone);
@@ -157,8 +156,9 @@ static int add_client_authority(json_t *settings, const char *certificate) {
 int lone_node_add_settings(LoneNode *lone, json_t *settings, Error *reterr) {
         int r = find_authority(lone, reterr);
 
-        if (r >= 0)
-                r = add_client_authority(settings, node_authority_certificate(lone->authority));
+        if (r < 0)
+                return r;
+        r = add_client_authority(settings, node_authority_certificate(lone->authority));
         if (r < 0 || json_object_get(settings, "certificate"))
                 return r;
         r = renew_serving_certificate(lone, reterr);
@@ -203,10 +203,12 @@ int lone_node_make_kubeconfig(LoneNode *lone, const char *serving_certificate, c
         char *key = NULL;
         int r = find_authority(lone, reterr);
 
-        if (r >= 0)
-                r = read_server_authority(lone, serving_certificate, &authority, reterr);
-        if (r >= 0)
-                r = issue_administrator(lone, &certificate, &key, reterr);
+        if (r < 0)
+                return r;
+        r = read_server_authority(lone, serving_certificate, &authority, reterr);
+        if (r < 0)
+                return r;
+        r = issue_administrator(lone, &certificate, &key, reterr);
         if (r < 0)
                 return r;
         parts = json_pack("{s:s, s:s, s:s, s:s}", "nodeName", lone->spec.node_name,

@@ -212,9 +212,9 @@ static int find_min_oom_score_adj(uint64_t missing) {
         if (read_file_at(AT_FDCWD, "/proc/self/oom_score_adj", 64, &text, NULL) >= 0)
                 own = (int) strtol(text, NULL, 10);
         if (own > -997)
-                log_warning("No CAP_SYS_RESOURCE: oom_score_adj cannot be lower than %d, so "
-                            "Guaranteed pods get that instead of -997",
-                            own);
+                log_warning("oom_score_adj cannot be set below %d without CAP_SYS_RESOURCE; "
+                            "Guaranteed pods get %d instead of -997",
+                            own, own);
         return own;
 }
 

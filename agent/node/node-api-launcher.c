@@ -64,8 +64,9 @@ static int on_node_api_exit(sd_event_source *source, const siginfo_t *si, void *
                 watch_listener(launcher);
                 return 0;
         }
-        log_warning("%s has ended with %s %d", launcher->spec.program,
-                    si->si_code == CLD_EXITED ? "status" : "signal", si->si_status);
+        log_warning("'%s' %s %d", launcher->spec.program,
+                    si->si_code == CLD_EXITED ? "exited with status" : "was killed by signal",
+                    si->si_status);
         retry_launcher_later(launcher);
         return 0;
 }
@@ -199,8 +200,8 @@ void node_api_launcher_start(const NodeApiLauncherSpec *spec, NodeApiLauncher **
         if (!spec->has_systemd)
                 r = node_api_launcher_new(spec, ret);
         else if (port_has_listener((uint16_t) port) == 0)
-                log_warning("enableServer: nothing listens at port %u; with systemd it is "
-                            "mainstay-api.socket that listens, and it is not started",
+                log_warning("Nothing listens at port %u although enableServer is true; enable "
+                            "mainstay-api.socket",
                             port);
         if (r < 0)
                 (void) log_error_errno(r, "Cannot listen at port %u for mainstay-api", port);

@@ -40,7 +40,9 @@ static bool is_on_unless_off(OptionalBool value) {
         return !value.is_set || value.value;
 }
 
-static json_t *list_plain_settings(const NodeApiSettingsSpec *spec) {
+/* authentication.anonymous, .webhook (cacheTTL); authorization.mode, .webhook (cacheAuthorizedTTL,
+ * cacheUnauthorizedTTL); streamingConnectionIdleTimeout; with the kubelet's defaults. */
+static json_t *list_kubelet_api_settings(const NodeApiSettingsSpec *spec) {
         const AuthenticationConfig *authentication = &spec->config->authentication;
         const AuthorizationConfig *authorization = &spec->config->authorization;
 
@@ -65,6 +67,7 @@ static json_t *list_plain_settings(const NodeApiSettingsSpec *spec) {
                                  UINT64_C(4) * 3600 * USEC_PER_SEC));
 }
 
+/* The issued pair (serverTLSBootstrap), or tlsCertFile and tlsPrivateKeyFile. */
 static int add_certificate(const NodeApiSettingsSpec *spec, json_t *settings, Error *reterr) {
         const char *pair = spec->issued_pair;
         int r;
@@ -79,20 +82,23 @@ static int add_certificate(const NodeApiSettingsSpec *spec, json_t *settings, Er
                      : add_pem_file(settings, "key", spec->config->tls_private_key_file, reterr);
 }
 
+/* clientCAFile is read here. */
 int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, Error *reterr) {
         const Config *config = spec->config;
-        cleanup_json json_t *settings = list_plain_settings(spec);
+        cleanup_json json_t *settings = list_kubelet_api_settings(spec);
         int r;
 
         if (!settings)
                 return -ENOMEM;
         r = add_certificate(spec, settings, reterr);
-        if (r >= 0)
-                r = add_pem_file(settings, "clientCA", config->authentication.x509.client_ca_file,
-                                 reterr);
-        if (r >= 0 && spec->lone)
+        if (r < 0)
+                return r;
+        r = add_pem_file(settings, "clientCA", config->authentication.x509.client_ca_file, reterr);
+        if (r < 0)
+                return r;
+        if (spec->lone)
                 r = lone_node_add_settings(spec->lone, settings, reterr);
-        else if (r >= 0 && spec->self_signed && !json_object_get(settings, "certificate"))
+        else if (spec->self_signed && !json_object_get(settings, "certificate"))
                 r = self_signed_add_settings(spec->self_signed, settings, reterr);
         if (r < 0)
                 return r;

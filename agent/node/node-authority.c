@@ -73,11 +73,13 @@ static int set_serial_and_times(gnutls_x509_crt_t certificate, uint64_t now_usec
         unsigned char serial[16];
         int code = gnutls_rnd(GNUTLS_RND_NONCE, serial, sizeof(serial));
 
+        if (code < 0)
+                return code;
         serial[0] &= 0x7f; /* a positive number */
-        if (code >= 0)
-                code = gnutls_x509_crt_set_serial(certificate, serial, sizeof(serial));
-        if (code >= 0)
-                code = gnutls_x509_crt_set_activation_time(certificate, is_set ? now - DAY_SEC : 0);
+        code = gnutls_x509_crt_set_serial(certificate, serial, sizeof(serial));
+        if (code < 0)
+                return code;
+        code = gnutls_x509_crt_set_activation_time(certificate, is_set ? now - DAY_SEC : 0);
         if (code < 0)
                 return code;
         return gnutls_x509_crt_set_expiration_time(
@@ -90,11 +92,15 @@ static int set_version_and_times(gnutls_x509_crt_t certificate, uint64_t now_use
         size_t id_size = sizeof(id);
         int code = set_serial_and_times(certificate, now_usec, days);
 
-        if (code >= 0)
-                code = gnutls_x509_crt_set_version(certificate, 3);
-        if (code >= 0)
-                code = gnutls_x509_crt_get_key_id(certificate, GNUTLS_KEYID_USE_SHA1, id, &id_size);
-        return code < 0 ? code : gnutls_x509_crt_set_subject_key_id(certificate, id, id_size);
+        if (code < 0)
+                return code;
+        code = gnutls_x509_crt_set_version(certificate, 3);
+        if (code < 0)
+                return code;
+        code = gnutls_x509_crt_get_key_id(certificate, GNUTLS_KEYID_USE_SHA1, id, &id_size);
+        if (code < 0)
+                return code;
+        return gnutls_x509_crt_set_subject_key_id(certificate, id, id_size);
 }
 
 static int sign_certified_key(const CertifiedKey *pair) {
@@ -106,17 +112,24 @@ static int sign_certified_key(const CertifiedKey *pair) {
 static int sign_authority(CertifiedKey *pair, const char *node_name, uint64_t now_usec) {
         int code = gnutls_x509_crt_set_key(pair->certificate, pair->key);
 
-        if (code >= 0)
-                code = set_subject(pair->certificate, node_name, "mainstay");
-        if (code >= 0)
-                code = set_version_and_times(pair->certificate, now_usec, AUTHORITY_VALID_DAYS);
-        if (code >= 0)
-                code = gnutls_x509_crt_set_activation_time(pair->certificate, 0);
-        if (code >= 0)
-                code = gnutls_x509_crt_set_basic_constraints(pair->certificate, 1, 0);
-        if (code >= 0)
-                code = gnutls_x509_crt_set_key_usage(pair->certificate, GNUTLS_KEY_KEY_CERT_SIGN);
-        return code < 0 ? code : sign_certified_key(pair);
+        if (code < 0)
+                return code;
+        code = set_subject(pair->certificate, node_name, "mainstay");
+        if (code < 0)
+                return code;
+        code = set_version_and_times(pair->certificate, now_usec, AUTHORITY_VALID_DAYS);
+        if (code < 0)
+                return code;
+        code = gnutls_x509_crt_set_activation_time(pair->certificate, 0);
+        if (code < 0)
+                return code;
+        code = gnutls_x509_crt_set_basic_constraints(pair->certificate, 1, 0);
+        if (code < 0)
+                return code;
+        code = gnutls_x509_crt_set_key_usage(pair->certificate, GNUTLS_KEY_KEY_CERT_SIGN);
+        if (code < 0)
+                return code;
+        return sign_certified_key(pair);
 }
 
 /* The same key and name: what it has issued stays valid, and so do kubeconfigs that have the
@@ -124,9 +137,12 @@ static int sign_authority(CertifiedKey *pair, const char *node_name, uint64_t no
 static int renew_authority(CertifiedKey *pair, uint64_t now_usec) {
         int code = set_serial_and_times(pair->certificate, now_usec, AUTHORITY_VALID_DAYS);
 
-        if (code >= 0)
-                code = gnutls_x509_crt_set_activation_time(pair->certificate, 0);
-        return code < 0 ? code : sign_certified_key(pair);
+        if (code < 0)
+                return code;
+        code = gnutls_x509_crt_set_activation_time(pair->certificate, 0);
+        if (code < 0)
+                return code;
+        return sign_certified_key(pair);
 }
 
 static int add_alternative_names(gnutls_x509_crt_t certificate, const NodeCertificateSpec *spec) {
@@ -152,24 +168,32 @@ static int sign_certificate(const CertifiedKey *issuer, CertifiedKey *pair,
                             const NodeCertificateSpec *spec, uint64_t now_usec) {
         int code = gnutls_x509_crt_set_key(pair->certificate, pair->key);
 
-        if (code >= 0)
-                code = set_subject(pair->certificate, spec->common_name, spec->organization);
-        if (code >= 0)
-                code = set_version_and_times(pair->certificate, now_usec, spec->valid_days);
-        if (code >= 0)
-                code = gnutls_x509_crt_set_basic_constraints(pair->certificate, 0, -1);
-        if (code >= 0)
-                code = gnutls_x509_crt_set_key_usage(pair->certificate,
-                                                     GNUTLS_KEY_DIGITAL_SIGNATURE);
-        if (code >= 0)
-                code = gnutls_x509_crt_set_key_purpose_oid(
-                        pair->certificate,
-                        spec->dns_names ? GNUTLS_KP_TLS_WWW_SERVER : GNUTLS_KP_TLS_WWW_CLIENT, 0);
-        if (code >= 0 && spec->dns_names)
+        if (code < 0)
+                return code;
+        code = set_subject(pair->certificate, spec->common_name, spec->organization);
+        if (code < 0)
+                return code;
+        code = set_version_and_times(pair->certificate, now_usec, spec->valid_days);
+        if (code < 0)
+                return code;
+        code = gnutls_x509_crt_set_basic_constraints(pair->certificate, 0, -1);
+        if (code < 0)
+                return code;
+        code = gnutls_x509_crt_set_key_usage(pair->certificate, GNUTLS_KEY_DIGITAL_SIGNATURE);
+        if (code < 0)
+                return code;
+        code = gnutls_x509_crt_set_key_purpose_oid(
+                pair->certificate,
+                spec->dns_names ? GNUTLS_KP_TLS_WWW_SERVER : GNUTLS_KP_TLS_WWW_CLIENT, 0);
+        if (code < 0)
+                return code;
+        if (spec->dns_names) {
                 code = add_alternative_names(pair->certificate, spec);
-        return code < 0 ? code
-                        : gnutls_x509_crt_sign2(pair->certificate, issuer->certificate, issuer->key,
-                                                GNUTLS_DIG_SHA256, 0);
+                if (code < 0)
+                        return code;
+        }
+        return gnutls_x509_crt_sign2(pair->certificate, issuer->certificate, issuer->key,
+                                     GNUTLS_DIG_SHA256, 0);
 }
 
 /* ---- PEM ---- */
@@ -220,9 +244,10 @@ int node_authority_new(const char *node_name, uint64_t now_usec, NodeAuthority *
         if (code < 0)
                 return fail_authority(code, "cannot make a certificate authority", reterr);
         r = finish_authority(authority, ret);
-        if (r >= 0)
-                authority = NULL;
-        return r;
+        if (r < 0)
+                return r;
+        authority = NULL;
+        return 0;
 }
 
 int node_authority_parse(const char *pem, uint64_t now_usec, NodeAuthority **ret, Error *reterr) {
@@ -242,9 +267,10 @@ int node_authority_parse(const char *pem, uint64_t now_usec, NodeAuthority **ret
         if (code < 0)
                 return fail_authority(code, "cannot renew the certificate", reterr);
         r = finish_authority(authority, ret);
-        if (r >= 0)
-                authority = NULL;
-        return r < 0 ? r : has_expired;
+        if (r < 0)
+                return r;
+        authority = NULL;
+        return has_expired;
 }
 
 char *node_authority_format(const NodeAuthority *authority) {

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The certificate authority of a node that has joined no API server: it issues the certificate that
- * mainstay-api serves with, and those of kubeconfigs. Only this node believes it. */
+ * mainstay-api serves with, and those of kubeconfigs. Only this node trusts it. */
 
 #include "common/error.h"
 

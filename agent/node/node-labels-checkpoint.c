@@ -100,7 +100,7 @@ static void write_label_checkpoint_or_log(const char *state_dir, const char *nam
         *text = NULL;
         r = whole ? write_label_checkpoint(state_dir, name, whole, &error) : -ENOMEM;
         if (r < 0)
-                log_error("%s", error_message(&error, r));
+                log_error_message(&error, r);
 }
 
 /* ---- when taints were added ---- */

@@ -392,9 +392,10 @@ int node_labels_reload(MergedNodeLabels *node, const char *config_path, const Co
         if (r < 0)
                 return r;
         if (other_settings_differ(running, &config))
-                log_warning("%s: labels and taints of the node take effect at once, other settings "
-                            "at the next start",
-                            config_path);
+                log_warning(
+                        "Changed settings of %s, except labels and taints, take effect when the "
+                        "agent restarts",
+                        config_path);
         /* Where an external label has the same value nothing changed here, but the Node object
          * is updated. */
         r = r > 0 || !node_labels_taints_equal(&local, &node->local);

@@ -41,6 +41,7 @@ static int copy_path(const char *path, char **ret) {
         return 0;
 }
 
+/* staticPodPath of the configuration, unless an option names the directory. */
 int agent_paths_choose(AgentPaths *paths, const AgentOptions *options, const Config *config,
                        Error *reterr) {
         const char *kubeconfig = find_given_path(options->kubeconfig, config->mainstay.kubeconfig);
@@ -178,9 +179,12 @@ static int find_program(const char *name, char **ret) {
 int agent_paths_find_programs(AgentPaths *paths) {
         int r = find_program("mainstay-shim", &paths->shim);
 
-        if (r >= 0)
-                r = find_program("mainstay-image", &paths->image_helper);
-        return r < 0 ? r : find_program("mainstay-api", &paths->node_api);
+        if (r < 0)
+                return r;
+        r = find_program("mainstay-image", &paths->image_helper);
+        if (r < 0)
+                return r;
+        return find_program("mainstay-api", &paths->node_api);
 }
 
 void agent_paths_dump(const AgentPaths *paths, FILE *out) {

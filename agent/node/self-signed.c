@@ -21,8 +21,8 @@ enum {
 struct SelfSigned {
         SelfSignedSpec spec;
         char *directory;
-        char *certificate, *key;   /* PEM; NULL: not read yet */
-        uint64_t begins, renew_at; /* realtime */
+        char *certificate, *key;       /* PEM; NULL: not read yet */
+        uint64_t not_before, renew_at; /* realtime */
         ForkedTask *write;
 };
 
@@ -69,22 +69,23 @@ static int read_certificate_file(const SelfSigned *self, const char *name, char 
 
 /* When to renew it: one that another key has signed never. Four fifths are for clocks that
  * differ. */
-static uint64_t choose_renewal(const char *certificate, uint64_t begins, uint64_t expires) {
-        return is_self_signed(certificate) && expires > begins ? begins + (expires - begins) / 5 * 4
-                                                               : UINT64_MAX;
+static uint64_t choose_renewal(const char *certificate, uint64_t not_before, uint64_t not_after) {
+        return is_self_signed(certificate) && not_after > not_before
+                       ? not_before + (not_after - not_before) / 5 * 4
+                       : UINT64_MAX;
 }
 
 static int check_self_signed(SelfSigned *self, Error *reterr) {
-        uint64_t begins, expires;
+        uint64_t not_before, not_after;
         char *pair = NULL;
         int r = asprintf(&pair, "%s\n%s", self->certificate, self->key) < 0 ? -ENOMEM : 0;
 
         if (r < 0)
                 return r;
-        r = kube_pair_check(pair, &begins, &expires, reterr);
+        r = kube_pair_check(pair, &not_before, &not_after, reterr);
         if (r >= 0) {
-                self->begins = begins;
-                self->renew_at = choose_renewal(self->certificate, begins, expires);
+                self->not_before = not_before;
+                self->renew_at = choose_renewal(self->certificate, not_before, not_after);
         }
         secret_free(pair);
         return r;
@@ -102,8 +103,8 @@ static int read_self_signed(SelfSigned *self) {
         if (r >= 0)
                 return 0;
         if (r != -ENOENT)
-                log_warning("%s/" CERTIFICATE_FILE ": %s; another one is made", self->directory,
-                            error_message(&error, r));
+                log_warning("Cannot use %s/" CERTIFICATE_FILE ": %s; creating a new one",
+                            self->directory, error_message(&error, r));
         forget_self_signed(self);
         return r;
 }
@@ -150,7 +151,7 @@ static int make_self_signed(SelfSigned *self, uint64_t now, Error *reterr) {
 static bool is_self_signed_due(const SelfSigned *self, uint64_t now) {
         bool is_ours = self->renew_at != UINT64_MAX;
 
-        return now >= self->renew_at || (is_ours && now < self->begins && clock_is_set(now));
+        return now >= self->renew_at || (is_ours && now < self->not_before && clock_is_set(now));
 }
 
 /* ---- settings ---- */

@@ -228,52 +228,52 @@ typedef struct JournalArguments {
         char units[LOG_QUERY_UNITS_MAX][LOG_QUERY_UNIT_LENGTH_MAX + 16];
 } JournalArguments;
 
-static void add_argument(JournalArguments *arguments, const char *argument) {
+static void add_journalctl_argument(JournalArguments *arguments, const char *argument) {
         arguments->argv[arguments->n++] = argument;
 }
 
 static void print_journal_arguments(const SystemLogQuery *query, const bool *is_unit,
                                     JournalArguments *arguments) {
-        add_argument(arguments, "journalctl");
-        add_argument(arguments, "--utc");
-        add_argument(arguments, "--no-pager");
-        add_argument(arguments, "--output=short-precise");
+        add_journalctl_argument(arguments, "journalctl");
+        add_journalctl_argument(arguments, "--utc");
+        add_journalctl_argument(arguments, "--no-pager");
+        add_journalctl_argument(arguments, "--output=short-precise");
         if (query->since_sec != 0) {
                 (void) snprintf(arguments->since, sizeof(arguments->since), "--since=@%lld",
                                 (long long) query->since_sec);
-                add_argument(arguments, arguments->since);
+                add_journalctl_argument(arguments, arguments->since);
         }
         if (query->until_sec != 0) {
                 (void) snprintf(arguments->until, sizeof(arguments->until), "--until=@%lld",
                                 (long long) query->until_sec);
-                add_argument(arguments, arguments->until);
+                add_journalctl_argument(arguments, arguments->until);
         }
         if (query->tail_lines >= 0) {
                 (void) snprintf(arguments->lines, sizeof(arguments->lines), "--lines=%lld",
                                 (long long) query->tail_lines);
-                add_argument(arguments, arguments->lines);
+                add_journalctl_argument(arguments, arguments->lines);
         }
         if (query->pattern) {
                 (void) snprintf(arguments->pattern, sizeof(arguments->pattern), "--grep=%s",
                                 query->pattern);
-                add_argument(arguments, arguments->pattern);
+                add_journalctl_argument(arguments, arguments->pattern);
         }
         if (query->has_boot) {
                 (void) snprintf(arguments->boot, sizeof(arguments->boot), "--boot=%lld",
                                 (long long) query->boot);
-                add_argument(arguments, arguments->boot);
+                add_journalctl_argument(arguments, arguments->boot);
         }
         for (unsigned i = 0; i < query->n_units; i++) {
                 if (!is_unit[i])
                         continue;
                 (void) snprintf(arguments->units[i], sizeof(arguments->units[i]), "--unit=%s",
                                 query->units[i]);
-                add_argument(arguments, arguments->units[i]);
+                add_journalctl_argument(arguments, arguments->units[i]);
         }
 }
 
 /* It ends with us. */
-static void exec_journal(const char *const *argv, int output_fd) {
+static void exec_journalctl(const char *const *argv, int output_fd) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
         if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || null < 0 || dup2(null, 0) < 0 ||
@@ -287,7 +287,7 @@ static pid_t start_journal(const char *const *argv, int output_fd) {
         pid_t pid = fork();
 
         if (pid == 0)
-                exec_journal(argv, output_fd);
+                exec_journalctl(argv, output_fd);
         return pid;
 }
 
@@ -406,7 +406,7 @@ static int copy_log_files(const QueryWork *work, const bool *is_unit, int fd) {
         return 0;
 }
 
-static int run_query(int fd, const void *userdata) {
+static int run_log_query(int fd, const void *userdata) {
         const QueryWork *work = userdata;
         bool is_unit[LOG_QUERY_UNITS_MAX] = { false };
         sigset_t none;
@@ -460,7 +460,7 @@ static int start_log_query(SystemLogs *logs, const SystemLogQuery *query, Error 
         r = make_query_pipe(fds);
         if (r < 0)
                 return r;
-        r = forked_task_start(logs->config.event, run_query, fds[1], &work, on_query_done, slot,
+        r = forked_task_start(logs->config.event, run_log_query, fds[1], &work, on_query_done, slot,
                               &slot->task);
         close_fd(fds[1]);
         if (r >= 0)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The spec's stop signal, or the image's. 0: neither has one. */
+/* lifecycle.stopSignal, or the image's. 0: neither has one. */
 static int find_stop_signal(const Container *spec, const Image *image) {
         if (spec->lifecycle && spec->lifecycle->stop_signal)
                 return signal_from_name(spec->lifecycle->stop_signal);

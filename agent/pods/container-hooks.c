@@ -49,7 +49,7 @@ void container_hooks_run(ContainerHooks *hooks, ContainerHook hook, const Contai
         hooks->kind = hook;
         spec.handler = hook == HOOK_POST_START ? lifecycle->post_start : lifecycle->pre_stop;
         if (hook == HOOK_PRE_STOP)
-                spec.timeout_usec = container_stop_after_pre_stop(hooks->stopper, stop);
+                spec.timeout_usec = container_stop_begin_pre_stop(hooks->stopper, stop);
         r = handler_run_start(&target, &spec, on_lifecycle_hook_done, hooks, &hooks->run);
         if (r < 0)
                 container_machine_on_hook_done(c->machine, strerror(-r));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The startup, liveness and readiness probes of one container: when each probe runs, what its
- * results mean for the container, and what of that survives a restart of the agent.
- * Level-triggered: container_probes_step() starts the probes that should run and stops the others.
- * Without probes there is no timer. */
+/* The probes of one container (startupProbe, livenessProbe, readinessProbe; initialDelaySeconds,
+ * periodSeconds; kubelet: prober): when each runs, what its results mean for the container, and
+ * what of that survives a restart of the agent. Level-triggered: container_probes_step() starts the
+ * probes that should run and stops the others. Without probes there is no timer. */
 
 #include "agent/model/probe-sample.h"
 #include "agent/pods/container-instance.h"

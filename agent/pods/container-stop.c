@@ -15,13 +15,15 @@
 
 /* From now on. A container that is stopped for good has the rest of the pod's grace period, one
  * that is killed may have its own. */
-static uint64_t container_grace_usec(const ContainerStopper *stopper, const ContainerStop *stop) {
+static uint64_t container_remaining_grace_usec(const ContainerStopper *stopper,
+                                               const ContainerStop *stop) {
         const Pod *pod = stopper->container->pod->pod;
         const OptionalInt *period = stopper->kill_grace.is_set
                                             ? &stopper->kill_grace
                                             : &pod->spec.termination_grace_period_seconds;
         uint64_t grace, passed = 0;
 
+        /* The pod's clock started before its preStop hooks: see pod_remaining_grace_usec(). */
         if (stop->for_good)
                 return stop->pod_grace_usec;
         grace = (uint64_t) MAX(period->value, 1) * USEC_PER_SEC;
@@ -41,7 +43,7 @@ void container_stopper_reset(ContainerStopper *stopper) {
 
 void container_stop(ContainerStopper *stopper, const ContainerStop *stop) {
         const ContainerInstance *c = stopper->container;
-        uint64_t grace = container_grace_usec(stopper, stop);
+        uint64_t grace = container_remaining_grace_usec(stopper, stop);
         char id[CONTAINER_ID_SIZE];
 
         if (stop->for_good)
@@ -64,8 +66,8 @@ static void schedule_container_stop(const ContainerStopper *stopper, const Conta
                                               grace + KILL_GRACE_MIN_USEC);
 }
 
-uint64_t container_stop_after_pre_stop(ContainerStopper *stopper, const ContainerStop *stop) {
-        uint64_t grace = container_grace_usec(stopper, stop);
+uint64_t container_stop_begin_pre_stop(ContainerStopper *stopper, const ContainerStop *stop) {
+        uint64_t grace = container_remaining_grace_usec(stopper, stop);
 
         stopper->pre_stop_started_at = now_boottime_usec();
         schedule_container_stop(stopper, stop, grace);

@@ -30,7 +30,7 @@ void container_stop(ContainerStopper *stopper, const ContainerStop *stop);
 /* The preStop hook starts now. Returns the time that it has: the grace period. The shim sends the
  * stop signal at its end: should the agent be gone when the hook ends, the container is stopped all
  * the same. */
-uint64_t container_stop_after_pre_stop(ContainerStopper *stopper, const ContainerStop *stop);
+uint64_t container_stop_begin_pre_stop(ContainerStopper *stopper, const ContainerStop *stop);
 
 /* The container is being stopped already, and now has only the pod's grace period of 'stop'. */
 void container_stop_shorten_grace(ContainerStopper *stopper, const ContainerStop *stop,

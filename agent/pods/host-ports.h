@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Ports of the host that pods ask for (kubelet: the predicate NodePorts). Those of containers and
- * sidecars count; an address conflicts with itself and with all addresses. Pure. */
+/* hostPort: ports of the host that pods ask for (kubelet: the predicate NodePorts). Those of
+ * containers and sidecars count; an address conflicts with itself and with all addresses. Pure. */
 
 #include "agent/model/pod.h"
 

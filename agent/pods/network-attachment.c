@@ -47,7 +47,7 @@ struct NetworkAttachment {
         int failure_code;
         Error delete_failure; /* the first of the deletion under way */
         int delete_failure_code;
-        bool is_damaged; /* the record; something may be left */
+        bool is_damaged; /* the record, or it cannot be read; something may be left */
         unsigned n_execs;
         char token[TOKEN_SIZE];
         int netns_fd; /* of the sandbox that was attached, or -EBADF */
@@ -150,13 +150,17 @@ int network_attachment_load(NetworkAttachment *attachment) {
                 return 0;
         if (r >= 0)
                 r = cni_network_from_text(text, &attachment->network, &error);
+        attachment->is_damaged = r < 0;
         if (r >= 0)
                 return 1;
+        if (text ? r == -ENOMEM : !is_file_damage(r)) {
+                log_warning("Cannot read the network record of pod %s: %s", attachment->uid,
+                            error_message(&error, r));
+                return r;
+        }
         log_warning("Setting aside the damaged network record of pod %s: %s", attachment->uid,
                     error_message(&error, r));
-        if (fd >= 0)
-                checksummed_set_aside_at(fd, network_record_name);
-        attachment->is_damaged = true;
+        checksummed_set_aside_at(fd, network_record_name);
         return -EBADMSG;
 }
 
@@ -190,7 +194,7 @@ static void print_netns_path(const NetworkAttachment *attachment, char *buffer, 
 }
 
 /* Before a plugin runs, its step is on disk, with the results of the plugins before it. */
-static int run_plugin(NetworkAttachment *attachment, CniCommand command, Error *reterr) {
+static int run_cni_plugin(NetworkAttachment *attachment, CniCommand command, Error *reterr) {
         cleanup_with(cni_invocation_done) CniInvocation invocation = { 0 };
         char netns[64];
         int r;
@@ -201,7 +205,7 @@ static int run_plugin(NetworkAttachment *attachment, CniCommand command, Error *
         if (r < 0)
                 return r;
         if (command == CNI_ADD) {
-                cni_network_note_add_step(attachment->network, attachment->step + 1);
+                cni_network_record_add_step(attachment->network, attachment->step + 1);
                 r = store_network_record(attachment, reterr);
         }
         if (r < 0)
@@ -244,12 +248,12 @@ static void fail_network_add(NetworkAttachment *attachment, int r, Error *error)
         begin_network_delete(attachment);
 }
 
-static void step_network_add(NetworkAttachment *attachment) {
+static void step_cni_add(NetworkAttachment *attachment) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
         if (attachment->step < cni_network_n_steps(attachment->network, CNI_ADD))
-                r = run_plugin(attachment, CNI_ADD, &error);
+                r = run_cni_plugin(attachment, CNI_ADD, &error);
         else {
                 r = store_network_record(attachment, &error);
                 if (r >= 0)
@@ -259,7 +263,7 @@ static void step_network_add(NetworkAttachment *attachment) {
                 fail_network_add(attachment, r, &error);
 }
 
-static void on_plugin_added(NetworkAttachment *attachment, const CniPluginExit *answer) {
+static void on_cni_add_done(NetworkAttachment *attachment, const CniPluginExit *answer) {
         cleanup_error Error error = ERROR_NULL;
         int r = cni_network_process_exit(attachment->network, CNI_ADD, attachment->step++, answer,
                                          &error);
@@ -267,7 +271,7 @@ static void on_plugin_added(NetworkAttachment *attachment, const CniPluginExit *
         if (r < 0)
                 fail_network_add(attachment, r, &error);
         else
-                step_network_add(attachment);
+                step_cni_add(attachment);
 }
 
 static int new_network_from_config(NetworkAttachment *attachment, const Pod *pod, Error *reterr) {
@@ -302,7 +306,7 @@ static void begin_network_add(NetworkAttachment *attachment) {
         }
         attachment->state = NETWORK_ATTACHMENT_ADDING;
         attachment->step = 0;
-        step_network_add(attachment);
+        step_cni_add(attachment);
 }
 
 /* All plugins have deleted. */
@@ -343,12 +347,12 @@ static void keep_first_delete_error(NetworkAttachment *attachment, int r, Error 
         }
 }
 
-static void step_network_delete(NetworkAttachment *attachment) {
+static void step_cni_del(NetworkAttachment *attachment) {
         size_t n = cni_network_n_steps(attachment->network, CNI_DEL);
 
         for (; attachment->step < n; attachment->step++) {
                 cleanup_error Error error = ERROR_NULL;
-                int r = run_plugin(attachment, CNI_DEL, &error);
+                int r = run_cni_plugin(attachment, CNI_DEL, &error);
 
                 if (r >= 0)
                         return;
@@ -360,14 +364,14 @@ static void step_network_delete(NetworkAttachment *attachment) {
                 finish_network_delete(attachment);
 }
 
-static void on_plugin_deleted(NetworkAttachment *attachment, const CniPluginExit *answer) {
+static void on_cni_del_done(NetworkAttachment *attachment, const CniPluginExit *answer) {
         cleanup_error Error error = ERROR_NULL;
         int r = cni_network_process_exit(attachment->network, CNI_DEL, attachment->step++, answer,
                                          &error);
 
         if (r < 0)
                 keep_first_delete_error(attachment, r, &error);
-        step_network_delete(attachment);
+        step_cni_del(attachment);
 }
 
 /* In place of a damaged record: the network that the pod's first sandbox would get from the present
@@ -381,19 +385,28 @@ static int assume_default_network(NetworkAttachment *attachment, Error *reterr) 
 
         if (r < 0)
                 return r;
-        cni_network_note_add_step(attachment->network,
-                                  cni_network_n_steps(attachment->network, CNI_ADD));
+        cni_network_record_add_step(attachment->network,
+                                    cni_network_n_steps(attachment->network, CNI_ADD));
         return 0;
+}
+
+static int record_network_delete(NetworkAttachment *attachment, Error *reterr) {
+        int r = attachment->network ? 1 : network_attachment_load(attachment);
+
+        if (r < 0 && r != -EBADMSG)
+                return error_prefixf(reterr, r, "cannot read the record of the pod's network");
+        if (r <= 0)
+                r = assume_default_network(attachment, reterr);
+        if (r < 0)
+                return r;
+        cni_network_begin_delete(attachment->network);
+        return store_network_record(attachment, reterr);
 }
 
 static void begin_network_delete(NetworkAttachment *attachment) {
         cleanup_error Error error = ERROR_NULL;
-        int r = attachment->network ? 0 : assume_default_network(attachment, &error);
+        int r = record_network_delete(attachment, &error);
 
-        if (r >= 0) {
-                cni_network_begin_delete(attachment->network);
-                r = store_network_record(attachment, &error);
-        }
         if (r < 0) {
                 keep_first_delete_error(attachment, r, &error);
                 fail_network_delete(attachment);
@@ -401,7 +414,7 @@ static void begin_network_delete(NetworkAttachment *attachment) {
         }
         attachment->state = NETWORK_ATTACHMENT_DELETING;
         attachment->step = 0;
-        step_network_delete(attachment);
+        step_cni_del(attachment);
 }
 
 void network_attachment_attach(NetworkAttachment *attachment, Sandbox *sandbox, const Pod *pod) {
@@ -427,19 +440,19 @@ static void report_network_check(NetworkAttachment *attachment, int r, const Err
         attachment->checked(r, error, attachment->userdata);
 }
 
-static void step_network_check(NetworkAttachment *attachment) {
+static void step_cni_check(NetworkAttachment *attachment) {
         cleanup_error Error error = ERROR_NULL;
         int r = 0;
 
         if (attachment->step < cni_network_n_steps(attachment->network, CNI_CHECK))
-                r = run_plugin(attachment, CNI_CHECK, &error);
+                r = run_cni_plugin(attachment, CNI_CHECK, &error);
         else
                 report_network_check(attachment, 0, NULL);
         if (r < 0)
                 report_network_check(attachment, r, &error);
 }
 
-static void on_plugin_checked(NetworkAttachment *attachment, const CniPluginExit *answer) {
+static void on_cni_check_done(NetworkAttachment *attachment, const CniPluginExit *answer) {
         cleanup_error Error error = ERROR_NULL;
         int r = cni_network_process_exit(attachment->network, CNI_CHECK, attachment->step++, answer,
                                          &error);
@@ -447,7 +460,7 @@ static void on_plugin_checked(NetworkAttachment *attachment, const CniPluginExit
         if (r < 0)
                 report_network_check(attachment, r, &error);
         else
-                step_network_check(attachment);
+                step_cni_check(attachment);
 }
 
 void network_attachment_check(NetworkAttachment *attachment, Sandbox *sandbox,
@@ -459,7 +472,7 @@ void network_attachment_check(NetworkAttachment *attachment, Sandbox *sandbox,
         attachment->checked = checked;
         attachment->state = NETWORK_ATTACHMENT_CHECKING;
         attachment->step = 0;
-        step_network_check(attachment);
+        step_cni_check(attachment);
 }
 
 void network_attachment_interrupt(NetworkAttachment *attachment) {
@@ -491,11 +504,11 @@ bool network_attachment_on_exec_done(NetworkAttachment *attachment, const ShimEv
             !streq_ptr(event->id, attachment->token))
                 return false;
         if (attachment->state == NETWORK_ATTACHMENT_ADDING)
-                on_plugin_added(attachment, &answer);
+                on_cni_add_done(attachment, &answer);
         else if (attachment->state == NETWORK_ATTACHMENT_DELETING)
-                on_plugin_deleted(attachment, &answer);
+                on_cni_del_done(attachment, &answer);
         else
-                on_plugin_checked(attachment, &answer);
+                on_cni_check_done(attachment, &answer);
         return true;
 }
 

@@ -32,10 +32,11 @@ int network_attachment_new(const BundleConfig *bundle, const CniPaths *places, c
 NetworkAttachment *network_attachment_free(NetworkAttachment *attachment);
 
 /* Reads the record of an earlier agent. A damaged one is set aside and logged. 1: there is one; 0:
- * there is none; -EBADMSG: it was damaged. */
+ * there is none; -EBADMSG: it was damaged; or another -errno, which is logged: the deletion reads
+ * it again. */
 int network_attachment_load(NetworkAttachment *attachment);
 
-/* There is something to delete; also where the record was damaged. */
+/* There is something to delete; also where the record was damaged or cannot be read. */
 bool network_attachment_is_known(const NetworkAttachment *attachment);
 
 /* A deletion was started, by this agent or an earlier one. False where the record was damaged. */

@@ -33,7 +33,7 @@ static uint64_t shutdown_needed_usec(const NodeShutdownManager *manager) {
 }
 
 static void exit_agent(const NodeShutdownManager *manager, const char *why) {
-        log_info("Exiting; %s", why);
+        log_info("Exiting: %s", why);
         (void) sd_event_exit(manager->config.event, 0);
 }
 
@@ -44,9 +44,9 @@ static void on_pods_shut_down(void *userdata) {
         if (manager->inhibitor)
                 shutdown_inhibitor_release(manager->inhibitor);
         if (manager->is_terminating)
-                exit_agent(manager, "the machine shuts down");
+                exit_agent(manager, "the machine is shutting down");
         else
-                log_info("All pods are stopped, the machine may shut down");
+                log_info("All pods have terminated; the shutdown may continue");
 }
 
 static void begin_node_shutdown(NodeShutdownManager *manager) {
@@ -56,7 +56,7 @@ static void begin_node_shutdown(NodeShutdownManager *manager) {
                 return;
         manager->is_shutting_down = true;
         log_set_message_id(MESSAGE_NODE_SHUTDOWN);
-        log_info("The machine shuts down, stopping all pods within %us",
+        log_info("The machine is shutting down; stopping all pods within %us",
                  (unsigned) (shutdown_needed_usec(manager) / USEC_PER_SEC));
         config->on_shutting_down(true, config->userdata);
         pod_manager_shut_down(config->pod_manager, config->stages, config->n_stages,
@@ -87,11 +87,11 @@ static void on_stop_reason_known(bool is_stopping, void *userdata) {
         NodeShutdownManager *manager = userdata;
 
         if (!is_stopping || manager->config.n_stages == 0) {
-                exit_agent(manager, "pods run on");
+                exit_agent(manager, "pods continue to run");
                 return;
         }
         if (manager->has_shut_down) {
-                exit_agent(manager, "the machine shuts down");
+                exit_agent(manager, "the machine is shutting down");
                 return;
         }
         service_notifier_extend_stop_timeout(manager->config.notifier,
@@ -111,7 +111,7 @@ static int on_termination_signal(sd_event_source *source, const struct signalfd_
         service_notifier_stopping(config->notifier);
         if (!config->systemd ||
             systemd_client_query_shutdown(config->systemd, on_stop_reason_known, manager, NULL) < 0)
-                exit_agent(manager, "pods run on");
+                exit_agent(manager, "pods continue to run");
         return 0;
 }
 

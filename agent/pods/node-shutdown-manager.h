@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Graceful node shutdown, the kubelet's nodeshutdown manager: logind announces a shutdown, or PID 1
- * stops the agent for one, and pods are stopped stage by stage before the machine goes down. Where
- * the agent alone is stopped, pods run on. How a stage stops its pods is decided in pod-manager.h.
- */
+/* Graceful node shutdown (GracefulNodeShutdown), the kubelet's nodeshutdown manager: logind
+ * announces a shutdown, or PID 1 stops the agent for one, and pods are stopped stage by stage
+ * before the machine goes down. Where the agent alone is stopped, pods run on. How a stage stops
+ * its pods is decided in pod-manager.h. */
 
 #include "agent/metrics/service-notifier.h"
 #include "agent/pods/pod-manager.h"

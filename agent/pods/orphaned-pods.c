@@ -66,11 +66,11 @@ static void forget_orphaned_pod(OrphanedPod *orphan) {
 static void on_orphan_cleaned(const ChildResult *result, void *userdata) {
         OrphanedPod *orphan = userdata;
         cleanup_error Error error = ERROR_NULL;
-        int r = child_explain(result, "Cleaning up", &error);
+        int r = child_explain(result, "mainstay-shim cleanup", &error);
 
         orphan->cleanup = NULL;
         if (r < 0)
-                log_warning("Cannot clean up what is left of pod %s: %s", orphan->uid,
+                log_warning("Cannot clean up orphaned pod %s: %s", orphan->uid,
                             error_message(&error, r));
         forget_orphaned_pod(orphan);
 }
@@ -120,7 +120,7 @@ static void on_orphan_sandbox_lost(OrphanedPod *orphan) {
         r = begin_orphan_teardown(orphan);
         if (r >= 0)
                 return;
-        (void) log_warning_errno(r, "Cannot clean up what is left of pod %s", orphan->uid);
+        (void) log_warning_errno(r, "Cannot clean up orphaned pod %s", orphan->uid);
         forget_orphaned_pod(orphan);
 }
 
@@ -145,11 +145,10 @@ static int begin_orphan_teardown(OrphanedPod *orphan) {
         if (orphan->has_teardown_sandbox || !network_attachment_is_known(orphan->attachment))
                 return clean_up_orphan(orphan);
         orphan->has_teardown_sandbox = true;
-        r = run_dir ? mkdir_parents_at(AT_FDCWD, run_dir, 0700) : -ENOMEM;
-        if (r >= 0)
-                r = sandbox_start(orphan->sandbox,
-                                  &(SandboxStartOptions){ .host_network = true, .host_ipc = true },
-                                  NULL);
+        if (!run_dir || mkdir_parents_at(AT_FDCWD, run_dir, 0700) < 0)
+                return clean_up_orphan(orphan);
+        r = sandbox_start(orphan->sandbox,
+                          &(SandboxStartOptions){ .host_network = true, .host_ipc = true }, NULL);
         return r < 0 ? clean_up_orphan(orphan) : 0;
 }
 
@@ -177,7 +176,7 @@ static int add_orphaned_pod(OrphanedPods *orphans, const char *uid) {
                 return -ENOMEM;
         *orphan = (OrphanedPod){ .orphans = orphans, .uid = strdup(uid), .next = orphans->first };
         orphans->first = orphan;
-        log_info("Cleaning up what is left of pod %s, which is not desired", uid);
+        log_info("Cleaning up pod %s: it is not desired", uid);
         if (orphan->uid)
                 r = tear_down_orphan(orphan);
         if (r < 0)
@@ -216,7 +215,7 @@ static void add_orphans_of_directory(OrphanedPods *orphans, const char *parent,
                         continue;
                 r = add_orphaned_pod(orphans, entry->d_name);
                 if (r < 0)
-                        (void) log_warning_errno(r, "Cannot clean up what is left of pod %s",
+                        (void) log_warning_errno(r, "Cannot clean up orphaned pod %s",
                                                  entry->d_name);
         }
 }

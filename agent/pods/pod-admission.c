@@ -153,6 +153,8 @@ static bool reject_for_sysctls(PodAdmission *admission, const PodInstance *pod) 
                reject_api_pod(admission, "SysctlForbidden", "%s", error_message(&error, r));
 }
 
+/* The reasons OutOfcpu, OutOfmemory, OutOfephemeral-storage, OutOfpods (maxPods, podsPerCore),
+ * OutOfhugepages-… */
 static bool reject_for_resource(PodAdmission *admission, const char *resource, int64_t requested,
                                 int64_t used, int64_t capacity) {
         char reason[64];

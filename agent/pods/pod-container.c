@@ -287,7 +287,7 @@ static ContainerStop describe_container_stop(const PodContainer *c, unsigned att
         };
 }
 
-static void driver_stop(void *userdata, unsigned attempt, bool for_good) {
+static void driver_stop_container(void *userdata, unsigned attempt, bool for_good) {
         PodContainer *c = userdata;
         ContainerStop stop = describe_container_stop(c, attempt, for_good);
 
@@ -348,7 +348,7 @@ static const ContainerDriver pod_container_driver = {
         .run = driver_run_attempt,
         .run_hook = driver_run_hook,
         .cancel_hook = driver_cancel_hook,
-        .stop = driver_stop,
+        .stop = driver_stop_container,
         .shorten_grace = driver_shorten_grace,
         .remove_attempt = driver_remove_attempt,
         .arm_retry = driver_arm_retry,

@@ -135,10 +135,9 @@ static void wait_restart_all_back_off(PodContainers *containers, uint64_t delay_
                                        &containers->restart_all_timer, CLOCK_BOOTTIME, delay_usec,
                                        0, on_restart_all_timer, containers);
         if (r < 0)
-                (void) log_error_errno(r,
-                                       "Cannot arm the back-off timer of the restart of all "
-                                       "containers of pod '%s', restarting them now",
-                                       containers->pod->description);
+                log_error("Cannot arm the back-off timer of the restart of all containers of pod "
+                          "'%s': %s; restarting them now",
+                          containers->pod->description, strerror(-r));
         else
                 containers->restart_all = RESTART_ALL_BACK_OFF;
 }

@@ -24,12 +24,12 @@ void report_pod_edit(const PodInstance *pod, const EditPlan *plan, EditEffect ef
         if (!text || !text[0])
                 return;
         if (effect == EDIT_RESTART_CONTAINER) {
-                log_info("Container '%s/%s' restarts, edited: %s", pod->description, container,
+                log_info("Restarting container '%s/%s': edited %s", pod->description, container,
                          text);
                 record_pod_event(pod, container, POD_EVENT_NORMAL, "Killing",
                                  "Container %s definition changed, will be restarted", container);
         } else
-                log_info("Pod '%s'%s%s: edited while it runs: %s", pod->description,
+                log_info("Edited running pod '%s'%s%s: %s", pod->description,
                          container ? ", container " : "", strna(container), text);
 }
 

@@ -51,9 +51,9 @@ void pod_failure_store(const PodFailure *failure, const PodInstance *pod) {
         int r = write_pod_failure(failure, pod);
 
         if (r < 0)
-                (void) log_error_errno(
-                        r, "Cannot write the failure of pod '%s': a restarted agent would start it",
-                        pod->description);
+                log_error("Cannot write the failure of pod '%s': %s; a restarted agent would start "
+                          "it",
+                          pod->description, strerror(-r));
 }
 
 static void parse_eviction_line(PodFailure *failure, char *line) {

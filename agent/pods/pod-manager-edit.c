@@ -67,7 +67,8 @@ void pod_entry_mark_dirty_later(PodEntry *entry, uint64_t delay_usec) {
         r = sd_event_add_time_relative(entry->manager->context.event, &entry->retry_timer,
                                        CLOCK_BOOTTIME, delay_usec, 0, on_pod_entry_retry, entry);
         if (r < 0)
-                (void) log_error_errno(r, "Cannot arm the timer of pod '%s'", entry->description);
+                (void) log_error_errno(r, "Cannot arm the retry timer of pod '%s'",
+                                       entry->description);
 }
 
 void pod_entry_retry_preflight(PodEntry *entry) {
@@ -116,10 +117,10 @@ static void on_preflight_changed(void *userdata) {
         pod_entry_mark_dirty(userdata);
 }
 
-static void replace_pod(PodEntry *entry, const char *why) {
+static void stop_replaced_pod(PodEntry *entry, const char *why) {
         cleanup_free char *reason = NULL;
 
-        if (asprintf(&reason, "%s changed it, which replaces the pod: %s",
+        if (asprintf(&reason, "replaced because %s changed: %s",
                      pod_source_format(&entry->next_source), why) < 0)
                 reason = NULL;
         pod_worker_set_edit_error(entry->worker, NULL);
@@ -132,8 +133,7 @@ static void wait_for_replacement(PodManager *manager, PodEntry *entry, const cha
                                  const char *error) {
         cleanup_free char *message = NULL;
 
-        if (asprintf(&message, "%s has changed, and the pod with it cannot start: %s", reasons,
-                     error) < 0)
+        if (asprintf(&message, "the successor (changed: %s) cannot start: %s", reasons, error) < 0)
                 message = NULL;
         pod_worker_set_edit_error(entry->worker, strna(message));
         if (entry->retry_timer)
@@ -158,25 +158,34 @@ static int check_host_ports_of_next(const PodManager *manager, const PodEntry *e
         return r;
 }
 
-static void preflight_replacement(PodManager *manager, PodEntry *entry, const EditPlan *plan) {
-        cleanup_free char *reasons = edit_print_replace_reasons(plan);
-        cleanup_error Error error = ERROR_NULL;
+/* 1: the next pod could start; 0: images are being pulled; -errno: it could not. */
+static int check_replacement(PodManager *manager, PodEntry *entry, Error *reterr) {
         int r = 0;
 
-        /* Nothing would be lost, and what the successor lacks is better shown in its own status. */
-        if (pod_worker_has_terminated(entry->worker) || !pod_worker_has_started(entry->worker)) {
-                replace_pod(entry, strna(reasons));
-                return;
-        }
         if (!entry->preflight)
                 r = preflight_new(&manager->context, entry->next, on_preflight_changed, entry,
                                   &entry->preflight);
-        if (r >= 0)
-                r = check_host_ports_of_next(manager, entry, &error);
-        if (r >= 0)
-                r = preflight_step(entry->preflight, &error);
+        if (r < 0)
+                return r;
+        r = check_host_ports_of_next(manager, entry, reterr);
+        if (r < 0)
+                return r;
+        return preflight_step(entry->preflight, reterr);
+}
+
+static void preflight_replacement(PodManager *manager, PodEntry *entry, const EditPlan *plan) {
+        cleanup_free char *reasons = edit_print_replace_reasons(plan);
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        /* Nothing would be lost, and what the successor lacks is better shown in its own status. */
+        if (pod_worker_has_terminated(entry->worker) || !pod_worker_has_started(entry->worker)) {
+                stop_replaced_pod(entry, strna(reasons));
+                return;
+        }
+        r = check_replacement(manager, entry, &error);
         if (r > 0)
-                replace_pod(entry, strna(reasons));
+                stop_replaced_pod(entry, strna(reasons));
         else if (r < 0)
                 wait_for_replacement(manager, entry, strna(reasons), error_message(&error, r));
 }
@@ -198,13 +207,13 @@ void pod_entry_apply_edit(PodManager *manager, PodEntry *entry) {
                 break;
         case EDIT_RESTART_CONTAINER:
                 if (pod_worker_has_terminated(entry->worker))
-                        replace_pod(entry, "it had ended");
+                        stop_replaced_pod(entry, "it had terminated");
                 else
                         apply_edit_or_retry(manager, entry, &plan);
                 break;
         case EDIT_IN_PLACE:
                 if (pod_worker_has_failed(entry->worker))
-                        replace_pod(entry, "it had failed");
+                        stop_replaced_pod(entry, "it had failed");
                 else
                         apply_edit_or_retry(manager, entry, &plan);
                 break;

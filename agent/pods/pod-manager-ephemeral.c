@@ -116,14 +116,16 @@ int pod_manager_add_ephemeral_container(PodManager *manager, const char *namespa
         if (!entry)
                 return -ENOENT;
         r = check_debuggable(entry, reterr);
-        if (r >= 0)
-                r = make_debugged_pod(pod_worker_pod(entry->worker), json, &debugged, reterr);
+        if (r < 0)
+                return r;
+        r = make_debugged_pod(pod_worker_pod(entry->worker), json, &debugged, reterr);
         if (r < 0)
                 return r;
         spec = &debugged->spec;
         name = strdup(spec->ephemeral_containers.items[spec->ephemeral_containers.n - 1].name);
         r = name ? store_and_apply(manager, entry, &debugged, reterr) : -ENOMEM;
-        if (r >= 0)
-                *ret_name = TAKE_PTR(name);
-        return r;
+        if (r < 0)
+                return r;
+        *ret_name = TAKE_PTR(name);
+        return 0;
 }

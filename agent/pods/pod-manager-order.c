@@ -36,7 +36,8 @@ static PodOrderPresence find_order_presence(const PodManager *manager, const Pod
 
 /* The pods of these entries (NULL: of all), in an array that the caller frees; NULL: out of memory.
  */
-static const Pod **list_pods(const PodManager *manager, order_filter_t filter, size_t *ret_n) {
+static const Pod **list_pods_to_order(const PodManager *manager, order_filter_t filter,
+                                      size_t *ret_n) {
         const Pod **pods;
         size_t n = 0;
 
@@ -54,7 +55,7 @@ static const Pod **list_pods(const PodManager *manager, order_filter_t filter, s
 /* "pods wait for one another: …", where following what they wait for never ends; else NULL. */
 static char *explain_order_cycle(const PodManager *manager, const Pod *pod) {
         size_t n, i = 0;
-        cleanup_free const Pod **pods = list_pods(manager, NULL, &n);
+        cleanup_free const Pod **pods = list_pods_to_order(manager, NULL, &n);
         cleanup_free size_t *next = pods ? calloc(n + 1, sizeof(*next)) : NULL;
         cleanup_free char *cycle = NULL;
         char *text;
@@ -131,7 +132,7 @@ void pod_manager_notice_order(const PodManager *manager, PodEntry *entry, bool i
 
 size_t pod_manager_choose_stop_steps(const PodManager *manager, order_filter_t filter) {
         size_t n, n_steps = 0, i = 0;
-        cleanup_free const Pod **pods = list_pods(manager, filter, &n);
+        cleanup_free const Pod **pods = list_pods_to_order(manager, filter, &n);
         cleanup_free size_t *steps = pods ? calloc(n + 1, sizeof(*steps)) : NULL;
         bool is_known = steps && pod_order_stop_steps(pods, n, steps, &n_steps) >= 0;
 

@@ -52,6 +52,7 @@ struct PodManager {
         uint64_t n_pods_started, n_user_pods_started;
         OrphanedPods *orphans;
         bool has_swept_orphans;
+        char **unread; /* UIDs of pods whose records could not be read: they are not orphans */
         const ShutdownStage *stages; /* NULL: no node shutdown is under way */
         size_t n_stages, stage;      /* the one that is being stopped */
         size_t n_steps, step; /* of that stage: pods are stopped before what they are after */

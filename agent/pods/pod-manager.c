@@ -22,6 +22,7 @@
 #include "common/http-client.h"
 #include "common/log.h"
 #include "common/message-ids.h"
+#include "common/strv.h"
 
 /* A pod that cannot be started (its record cannot be written) is tried again after this. */
 #define START_RETRY_USEC (5 * USEC_PER_SEC)
@@ -38,7 +39,7 @@ void pod_manager_schedule_step(PodManager *manager) {
         int r = sd_event_source_set_enabled(manager->step_source, SD_EVENT_ONESHOT);
 
         if (r < 0)
-                (void) log_error_errno(r, "Cannot schedule the next step");
+                (void) log_error_errno(r, "Cannot schedule the next step of the pod workers");
 }
 
 void pod_entry_mark_dirty(PodEntry *entry) {
@@ -203,6 +204,7 @@ PodManager *pod_manager_free(PodManager *manager) {
         }
         http_client_free(manager->context.http);
         orphaned_pods_free(manager->orphans);
+        strv_free(manager->unread);
         sd_event_source_disable_unref(manager->stage_timer);
         sd_event_source_disable_unref(manager->step_source);
         fsync_queue_free(manager->context.state_sync);
@@ -287,24 +289,30 @@ int pod_manager_load_records(PodManager *manager, restored_pod_t each, void *use
                              Error *reterr) {
         cleanup_free char *path = path_join(manager->context.bundle->state_dir, "pods");
         cleanup_closedir DIR *dir = NULL;
-        struct dirent *entry;
+        const struct dirent *entry;
+        int r = 0;
 
         if (!path)
                 return -ENOMEM;
         dir = opendir(path);
         if (!dir && errno != ENOENT)
                 return error_setf(reterr, errno, "cannot read %s: %s", path, strerror(errno));
-        while (dir && (entry = readdir(dir))) {
-                int r = entry->d_name[0] == '.'
-                                ? 0
-                                : load_pod_record(manager, entry->d_name, each, userdata);
-
-                if (r == -ENOMEM)
-                        return r;
+        while (dir && (r = read_directory_entry(dir, &entry)) > 0) {
+                r = entry->d_name[0] == '.'
+                            ? 0
+                            : load_pod_record(manager, entry->d_name, each, userdata);
+                if (r < 0 && r != -ENOMEM) {
+                        log_error("Cannot restore pod %s from its record: %s; ignoring it",
+                                  entry->d_name, strerror(-r));
+                        r = strv_append(&manager->unread, entry->d_name);
+                }
                 if (r < 0)
-                        (void) log_error_errno(r,
-                                               "Cannot restore pod %s from its record, ignoring it",
-                                               entry->d_name);
+                        return r;
+        }
+        if (r < 0) {
+                log_error("Cannot list all of %s: %s; removing nothing that other pods have left",
+                          path, strerror(-r));
+                manager->has_swept_orphans = true;
         }
         return 0;
 }
@@ -316,7 +324,7 @@ static bool is_known_pod_uid(const char *uid, void *userdata) {
                 if ((entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid)) ||
                     (entry->next && streq(entry->next->metadata.uid, uid)))
                         return true;
-        return false;
+        return strv_contains(manager->unread, uid);
 }
 
 /* ---- the desired state ---- */
@@ -442,7 +450,7 @@ static void update_qos_cgroups(PodManager *manager) {
         slices_set_qos(&manager->context);
         r = bundle_update_qos(manager->context.bundle, sum, &error);
         if (r < 0)
-                log_warning("Cannot set the weight of the QoS groups: %s",
+                log_warning("Cannot set the CPU weight of the QoS cgroups: %s",
                             error_message(&error, r));
 }
 
@@ -483,7 +491,7 @@ void pod_manager_on_images_changed(PodManager *manager) {
 static void remove_pod_worker(PodManager *manager, PodEntry *entry) {
         manager->callbacks->on_pod(pod_worker_pod(entry->worker), false, /* is_gone= */ true,
                                    manager->userdata);
-        log_info("Pod '%s' is gone", entry->description);
+        log_info("Removed pod '%s'", entry->description);
         pod_manager_notice_order(manager, entry, /* is_gone= */ true);
         entry->worker = pod_worker_free(entry->worker);
         pod_source_done(&entry->source);
@@ -497,7 +505,7 @@ static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr)
         int r;
 
         if (orphaned_pods_has(manager->orphans, entry->next->metadata.uid))
-                return error_setf(reterr, EBUSY, "what is left of it is still being cleaned up");
+                return error_setf(reterr, EBUSY, "an earlier instance is still being cleaned up");
         r = pod_reset_config_seen(entry->next);
         if (r < 0)
                 return r;
@@ -552,8 +560,8 @@ static void set_pod_start_error(PodEntry *entry, const char *message) {
         if (message) {
                 record_start_error(entry, message);
                 log_set_message_id(MESSAGE_POD_NOT_STARTED);
-                log_error("Cannot start pod '%s', trying again every %us: %s", entry->description,
-                          (unsigned) (START_RETRY_USEC / USEC_PER_SEC), message);
+                log_error("Cannot start pod '%s': %s; retrying every %us", entry->description,
+                          message, (unsigned) (START_RETRY_USEC / USEC_PER_SEC));
         }
 }
 

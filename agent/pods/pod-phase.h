@@ -22,7 +22,8 @@ char *list_incomplete_containers(const PodSpec *spec, const PodStatus *status);
 /* "containers with unready status: [a b]": sidecars and main containers. */
 char *list_unready_containers(const PodSpec *spec, const PodStatus *status);
 
-/* What the pod's readiness gates wait for, in the kubelet's words: conditions of the status, or
+/* What the pod's readinessGates wait for, in the kubelet's words: conditions of the status, or
  * 'external' ones, that are not true, or not set. NULL where all are open, or where memory is
  * short. */
-char *list_unready_gates(const PodSpec *spec, const PodStatus *status, const StringMap *external);
+char *list_unready_readiness_gates(const PodSpec *spec, const PodStatus *status,
+                                   const StringMap *external);

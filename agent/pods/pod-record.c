@@ -125,9 +125,10 @@ int pod_record_load(const char *state_dir, const char *uid, PodRecord *ret, Erro
                 (void) error_setf(reterr, -r, "cannot be read: %s", strerror(-r));
         else
                 r = parse_pod_record(text, uid, ret, reterr);
-        if (r < 0 && r != -ENOMEM)
-                r = error_prefixf(reterr, -EBADMSG, "%s/pods/%s/record", state_dir, uid);
-        return r;
+        if (r >= 0 || r == -ENOMEM)
+                return r;
+        return error_prefixf(reterr, text || is_file_damage(r) ? -EBADMSG : r, "%s/pods/%s/record",
+                             state_dir, uid);
 }
 
 bool pod_record_has_companions(const char *state_dir, const char *uid) {

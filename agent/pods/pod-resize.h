@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* In-place resize of a pod: its cgroups and its systemd slice follow the requests and limits of the
- * spec. What the kernel refuses, such as a memory limit below what is in use, is tried again. */
+/* In-place resize of a pod (InPlacePodVerticalScaling; condition PodResizeInProgress, never
+ * PodResizePending): its cgroups and its systemd slice follow the requests and limits of the spec.
+ * What the kernel refuses, such as a memory limit below what is in use, is tried again. */
 
 #include "agent/bundle/resize.h"
 #include "agent/pods/pod-instance.h"

@@ -134,13 +134,13 @@ static void fill_initialized_condition(const PodStatusInput *input, ReportedPodS
                 set_status_text(&status->conditions[CONDITION_INITIALIZED].reason, "PodCompleted");
 }
 
-/* A pod is ready when its containers are, unless a readiness gate is not true. */
+/* The condition Ready: a pod is ready when its containers are and all readinessGates are true. */
 static void fill_ready_condition(const PodStatusInput *input, ReportedPodStatus *reported,
                                  PodStatus *status, const char *reason, const char *message) {
         bool is_ready = status->conditions[CONDITION_CONTAINERS_READY].is_true;
         cleanup_free char *unready_gates =
-                is_ready ? list_unready_gates(&input->pod->pod->spec, status,
-                                              &input->pod->external_conditions)
+                is_ready ? list_unready_readiness_gates(&input->pod->pod->spec, status,
+                                                        &input->pod->external_conditions)
                          : NULL;
 
         if (unready_gates)
@@ -151,6 +151,7 @@ static void fill_ready_condition(const PodStatusInput *input, ReportedPodStatus 
                                   message);
 }
 
+/* PodResizeInProgress, mainstay.io/EditPending, DisruptionTarget: present only while true. */
 static void fill_transient_conditions(const PodStatusInput *input, ReportedPodStatus *reported,
                                       PodStatus *status) {
         const PodFailure *failure = input->failure;
@@ -164,6 +165,8 @@ static void fill_transient_conditions(const PodStatusInput *input, ReportedPodSt
                                 failure->evicted_at > 0 ? failure->message : NULL);
 }
 
+/* PodReadyToStartContainers, Initialized, ContainersReady, PodScheduled, AllContainersRestarting,
+ * Ready. */
 static void fill_pod_conditions(const PodStatusInput *input, ReportedPodStatus *reported,
                                 PodStatus *status) {
         cleanup_free char *unready = list_unready_containers(&input->pod->pod->spec, status);
@@ -223,6 +226,7 @@ static char *report_pod_address(const char *address, char *reported, bool has_te
         return reported[0] ? strdup(reported) : NULL;
 }
 
+/* status.hostIP, hostIPs, podIP and podIPs. */
 static void fill_pod_addresses(const PodStatusInput *input, ReportedPodStatus *reported,
                                PodStatus *status) {
         bool has_terminated = status->phase == POD_SUCCEEDED || status->phase == POD_FAILED;

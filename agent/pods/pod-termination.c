@@ -67,10 +67,9 @@ void pod_termination_request(PodTermination *termination, const PodInstance *pod
         }
         r = write_deletion_request(termination, pod);
         if (r < 0)
-                (void) log_error_errno(r,
-                                       "Cannot write the deletion request of pod '%s': a restarted "
-                                       "agent would keep the pod",
-                                       pod->description);
+                log_error("Cannot write the deletion request of pod '%s': %s; a restarted agent "
+                          "would keep the pod",
+                          pod->description, strerror(-r));
         else
                 fsync_queue_add(pod->context->state_sync, pod->pod->metadata.uid);
 }

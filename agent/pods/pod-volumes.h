@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The volumes of a pod that are made of objects (ConfigMap, Secret, projected, downwardAPI): they
- * follow changes of the objects, and of the pod's own labels and annotations. */
+/* The volumes of a pod that are made of objects (kubelet: volume manager; ConfigMap, Secret,
+ * projected, downwardAPI): they follow changes of the objects, and of the pod's own labels and
+ * annotations. */
 
 #include "agent/pods/pod-instance.h"
 

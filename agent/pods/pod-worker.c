@@ -78,8 +78,9 @@ void pod_worker_set_edit_error(PodWorker *worker, const char *message) {
         free(worker->edit_error);
         worker->edit_error = message ? strdup(message) : NULL;
         if (message) {
-                log_warning("Pod '%s' runs on as it was: %s", worker->instance.description,
-                            message);
+                log_warning(
+                        "Cannot apply the edit of pod '%s' yet: %s; the pod continues unchanged",
+                        worker->instance.description, message);
                 record_pod_event(&worker->instance, NULL, POD_EVENT_WARNING, "EditPending", "%s",
                                  message);
         }
@@ -448,7 +449,8 @@ void pod_worker_terminate(PodWorker *worker, const char *reason) {
         worker->instance.is_desired = false;
         worker->termination.deletion_time = now_realtime_usec() + grace_usec;
         log_info("Stopping pod %s: %s", worker->instance.description,
-                 reason ? reason : "it was being stopped when the agent stopped");
+                 reason ? reason
+                        : "its termination was already in progress when the agent started");
         if (reason)
                 record_pod_event(&worker->instance, NULL, POD_EVENT_NORMAL, "Stopping", "%s",
                                  reason);

@@ -21,7 +21,7 @@ static void set_slice_properties(const PodContext *context, const char *group,
                                          properties, n_properties, &error);
 
         if (r < 0)
-                log_warning("%s", error_message(&error, r));
+                log_warning_message(&error, r);
 }
 
 /* What a resize could not set, such as a memory limit below what is in use, systemd must not set
@@ -40,7 +40,7 @@ static void keep_present_values(const char *group, CgroupValue *values, size_t n
 static void set_pod_slice(const PodContext *context, const Pod *pod, const char *group,
                           bool is_there) {
         CgroupValue values[CGROUP_VALUES_MAX];
-        size_t n = pod_cgroup_values(&pod->spec, cgroup_version(), context->bundle->pids_limit,
+        size_t n = pod_cgroup_values(&pod->spec, cgroup_version(), context->bundle->pod_pids_limit,
                                      values);
 
         n = cgroup_values_complete(values, n, cgroup_version());
@@ -101,7 +101,7 @@ bool slices_restore_pod(const PodContext *context, const Pod *pod) {
                 return false;
         r = bundle_restore_pod_cgroup(context->bundle, pod, group, &error);
         if (r < 0)
-                log_warning("%s", error_message(&error, r));
+                log_warning_message(&error, r);
         if (r != 0) /* its parents may have been stopped as well */
                 slices_set_qos(context);
         return r != 0;
@@ -115,7 +115,7 @@ void slices_stop(const PodContext *context, const char *group) {
                 return;
         r = systemd_client_stop_unit(context->sandbox->systemd, cgroup_unit_name(group), &error);
         if (r < 0)
-                log_warning("%s", error_message(&error, r));
+                log_warning_message(&error, r);
 }
 
 void slices_set_qos(const PodContext *context) {

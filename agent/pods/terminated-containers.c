@@ -15,7 +15,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-static const char terminated_file_name[] = "ends";
+static const char terminated_file_name[] = "ends"; /* on the disk; its name stays */
 
 enum {
         TERMINATED_FILE_MAX = 256 * 1024,
@@ -37,8 +37,8 @@ bool pod_may_complete(const PodSpec *spec) {
         return false;
 }
 
-static void print_end(FILE *out, const char *mark, const TerminatedContainer *c,
-                      const ContainerExit *end, const char *reason) {
+static void print_terminated_state(FILE *out, const char *mark, const TerminatedContainer *c,
+                                   const ContainerExit *end, const char *reason) {
         cleanup_free char *message = strdup(strna(end->message));
 
         if (!message)
@@ -59,9 +59,9 @@ static char *print_terminated_containers(const TerminatedContainer *containers, 
         for (size_t i = 0; i < n; i++) {
                 const TerminatedContainer *c = &containers[i];
 
-                print_end(out, "", c, &c->exit, c->reason);
+                print_terminated_state(out, "", c, &c->exit, c->reason);
                 if (c->has_previous)
-                        print_end(out, "-", c, &c->previous, c->previous_reason);
+                        print_terminated_state(out, "-", c, &c->previous, c->previous_reason);
                 if (c->checkpoint)
                         (void) fprintf(out, "+%s %u %s\n", c->name, c->attempt, c->checkpoint);
         }
@@ -89,11 +89,9 @@ void terminated_containers_store(TerminatedContainers *terminated, const PodInst
         r = write_terminated_file(pod, text);
         if (r < 0) {
                 if (r != terminated->error)
-                        (void) log_warning_errno(
-                                r,
-                                "Cannot write the checkpoint of the terminated containers of "
-                                "pod '%s', trying again later",
-                                pod->description);
+                        log_warning("Cannot write the checkpoint of the terminated containers of "
+                                    "pod '%s': %s; retrying",
+                                    pod->description, strerror(-r));
                 terminated->error = r;
                 return;
         }
@@ -129,7 +127,8 @@ static char *match_terminated_line(char *line, const char *name, unsigned attemp
         return line + (*line == ' ');
 }
 
-static bool parse_end(char *text, ContainerExit *ret, char reason[TERMINATED_REASON_SIZE]) {
+static bool parse_terminated_state(char *text, ContainerExit *ret,
+                                   char reason[TERMINATED_REASON_SIZE]) {
         int at = 0;
 
         *ret = (ContainerExit){ 0 };
@@ -158,9 +157,11 @@ bool terminated_containers_find(const TerminatedContainers *terminated, const ch
                 if (line[0] == '+')
                         ret->checkpoint = text;
                 else if (line[0] == '-')
-                        ret->has_previous = parse_end(text, &ret->previous, ret->previous_reason);
+                        ret->has_previous =
+                                parse_terminated_state(text, &ret->previous, ret->previous_reason);
                 else
-                        is_found = parse_end(text, &ret->exit, ret->reason) || is_found;
+                        is_found =
+                                parse_terminated_state(text, &ret->exit, ret->reason) || is_found;
         }
         if (!is_found)
                 terminated_container_done(ret);

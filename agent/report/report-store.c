@@ -53,7 +53,11 @@ static int load_stored_object(int dir_fd, ReportQueue *queue, const char *name) 
                 r = report_queue_restore(queue, name, text);
         if (r >= 0 || r == -ENOMEM)
                 return r;
-        log_warning("report/%s is damaged and set aside: %s", name, strerror(-r));
+        if (!is_file_damage(r)) {
+                log_warning("Cannot read report/%s: %s; leaving it there", name, strerror(-r));
+                return 0;
+        }
+        log_warning("Setting aside damaged file report/%s: %s", name, strerror(-r));
         checksummed_set_aside_at(dir_fd, name);
         return 0;
 }
@@ -76,15 +80,17 @@ static bool is_stored_object(const char *name) {
 
 static int load_stored_objects(DIR *directory, ReportQueue *queue) {
         const struct dirent *entry;
+        int r;
 
-        while ((entry = readdir(directory))) {
-                int r = is_stored_object(entry->d_name)
-                                ? load_stored_object(dirfd(directory), queue, entry->d_name)
-                                : 0;
-
+        while ((r = read_directory_entry(directory, &entry)) > 0) {
+                r = is_stored_object(entry->d_name)
+                            ? load_stored_object(dirfd(directory), queue, entry->d_name)
+                            : 0;
                 if (r < 0)
                         return r;
         }
+        if (r < 0)
+                log_warning("Cannot list all of report/: %s; leaving the rest there", strerror(-r));
         return 0;
 }
 
@@ -162,8 +168,7 @@ static void end_report_write(ReportStore *store, int r) {
         } else
                 report_queue_not_saved(store->queue);
         if (r < 0 && !store->has_failed)
-                (void) log_error_errno(r, "Cannot write what waits to be reported to %s",
-                                       store->directory);
+                (void) log_error_errno(r, "Cannot write the report queue to %s", store->directory);
         store->has_failed = r < 0;
 }
 
@@ -221,7 +226,7 @@ void report_store_wake(ReportStore *store) {
         if (r >= 0)
                 r = sd_event_source_set_enabled(store->timer, SD_EVENT_ONESHOT);
         if (r < 0)
-                (void) log_error_errno(r, "Cannot set a timer of the report");
+                (void) log_error_errno(r, "Cannot set the report timer");
 }
 
 /* ---- start and end ---- */
@@ -239,11 +244,13 @@ int report_store_new(sd_event *event, const char *directory, ReportQueue *queue,
         if (!store->directory)
                 return -ENOMEM;
         r = load_report_store(store);
-        if (r >= 0)
-                r = sd_event_add_time_relative(event, &store->timer, CLOCK_BOOTTIME, 0,
-                                               USEC_PER_SEC, on_report_save_timer, store);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(store->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(event, &store->timer, CLOCK_BOOTTIME, 0, USEC_PER_SEC,
+                                       on_report_save_timer, store);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(store->timer, SD_EVENT_OFF);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(store);

@@ -63,7 +63,7 @@ static void arm_report_timer(sd_event_source *timer, uint64_t usec) {
         if (r >= 0)
                 r = sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
         if (r < 0)
-                (void) log_error_errno(r, "Cannot set a timer of the report");
+                (void) log_error_errno(r, "Cannot set the report timer");
 }
 
 /* Something may wait to be sent, or to be written. */
@@ -82,7 +82,7 @@ static void record_report_event(StatusReport *report) {
         cleanup_free char *message = NULL;
 
         if (asprintf(&message, "report: %s",
-                     report->error ? report->error : "the server takes reports again") < 0) {
+                     report->error ? report->error : "the server accepts reports again") < 0) {
                 message = NULL;
                 return;
         }
@@ -105,7 +105,7 @@ static void set_report_error(StatusReport *report, const char *text) {
                 return;
         report->since = now_realtime_usec();
         if (text)
-                log_error("report: %s; what was not sent waits", text);
+                log_error("Cannot send the report: %s; unsent lines stay queued", text);
         if (text || was_failed)
                 record_report_event(report);
         report->config.on_status(report->config.userdata);
@@ -294,8 +294,9 @@ int status_report_new(const StatusReportConfig *config, StatusReport **ret) {
         report->config = *config;
         report->settings = config->config->mainstay.report;
         r = load_report_queue(report);
-        if (r >= 0)
-                r = add_report_timer(report);
+        if (r < 0)
+                return r;
+        r = add_report_timer(report);
         if (r < 0)
                 return r;
         wake_report(report);

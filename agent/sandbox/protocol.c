@@ -338,19 +338,22 @@ static int message_field_from_json(json_t *value, MessageFieldKind kind, Message
                 return message_string_from_json(value, ret, reterr);
         case KIND_UNSIGNED:
                 r = message_integer_from_json(value, 0, UINT_MAX, &n, reterr);
-                if (r >= 0)
-                        *(unsigned *) ret = (unsigned) n;
-                return r;
+                if (r < 0)
+                        return r;
+                *(unsigned *) ret = (unsigned) n;
+                return 0;
         case KIND_INTEGER:
                 r = message_integer_from_json(value, INT_MIN, INT_MAX, &n, reterr);
-                if (r >= 0)
-                        *(int *) ret = (int) n;
-                return r;
+                if (r < 0)
+                        return r;
+                *(int *) ret = (int) n;
+                return 0;
         case KIND_LARGE:
                 r = message_integer_from_json(value, 0, INT64_MAX, &n, reterr);
-                if (r >= 0)
-                        *(uint64_t *) ret = (uint64_t) n;
-                return r;
+                if (r < 0)
+                        return r;
+                *(uint64_t *) ret = (uint64_t) n;
+                return 0;
         case KIND_BOOLEAN:
                 if (!json_is_boolean(value))
                         return error_setf(reterr, EBADMSG, "is not a boolean");

@@ -207,7 +207,7 @@ static int handle_shim_packet(Sandbox *sandbox, const char *data, size_t length)
         if (r >= 0)
                 handle_shim_event(sandbox, &event);
         else
-                log_warning("Pod %s: dropped an invalid event of the shim: %s", sandbox->uid,
+                log_warning("Dropped an invalid event of the shim of pod %s: %s", sandbox->uid,
                             error_message(&error, r));
         return 1;
 }
@@ -236,9 +236,9 @@ static int receive_shim_packet(Sandbox *sandbox) {
         }
         if (data)
                 return handle_shim_packet(sandbox, data, (size_t) n);
-        log_warning("Pod %s: dropped an event of the shim with %zd bytes, more than a packet may "
-                    "have",
-                    sandbox->uid, length);
+        log_warning(
+                "Dropped an event of the shim of pod %s: its %zd bytes are larger than a packet",
+                sandbox->uid, length);
         return 1;
 }
 

@@ -43,9 +43,8 @@ static int connect_to_logind_bus(ShutdownInhibitor *inhibitor);
 
 static void log_missing_inhibitor_lock(ShutdownInhibitor *inhibitor, const char *why) {
         if (!inhibitor->has_logged_missing_lock)
-                log_info("Shutdown is not delayed until pods have terminated; they are stopped "
-                         "with the service: "
-                         "%s",
+                log_info("Cannot delay shutdown until pods have terminated: %s; pods are stopped "
+                         "with the service",
                          why);
         inhibitor->has_logged_missing_lock = true;
 }
@@ -81,8 +80,7 @@ static void schedule_logind_bus_retry(ShutdownInhibitor *inhibitor) {
                                        CLOCK_BOOTTIME, delay, 0, on_logind_bus_retry_timer,
                                        inhibitor);
         if (r < 0)
-                (void) log_warning_errno(r,
-                                         "Cannot schedule the next connection to the system bus");
+                (void) log_warning_errno(r, "Cannot schedule the reconnection to the system bus");
 }
 
 static int on_logind_bus_disconnected(sd_bus_message *message, void *userdata,
@@ -172,7 +170,7 @@ static int raise_and_recheck_delay_max(ShutdownInhibitor *inhibitor) {
                 r = inhibit_delay_max_raise(config->systemd, config->logind_conf_dir,
                                             config->needed_usec, &error);
         if (r < 0) {
-                log_warning("%s", error_message(&error, r));
+                log_warning_message(&error, r);
                 return r;
         }
         inhibitor->n_delay_max_checks++;

@@ -59,8 +59,9 @@ void agent_connection_send(AgentConnection *connection, const ShimEvent *event) 
                 return;
         r = packet_queue_append(&connection->queue, QUEUE_BYTES_MAX, data, length);
         if (r < 0) {
-                (void) log_warning_errno(
-                        r, "The agent does not read its events; closing the connection");
+                log_warning("Cannot queue an event for an agent that does not read: %s; closing "
+                            "the connection",
+                            strerror(-r));
                 close_agent_peer(connection);
                 return;
         }
@@ -110,7 +111,7 @@ static int receive_request_packet(AgentConnection *connection) {
         if (data)
                 handle_request_packet(connection, data, (size_t) n);
         else
-                log_warning("Dropped request of %zd bytes", n);
+                log_warning("Dropped a request of %zd bytes: larger than a packet", n);
         connection->received_fd = close_fd(connection->received_fd);
         return 1;
 }

@@ -69,12 +69,15 @@ static int open_attachment_event(int *ret_own_fd, int *ret_session_fd) {
 static int open_attachment(Attachment *attachment, AttachmentStreams *ret) {
         int r = open_attachment_pipe(&ret->output_fd, &attachment->output_fd);
 
-        if (r >= 0)
-                r = open_attachment_pipe(&ret->error_fd, &attachment->error_fd);
+        if (r < 0)
+                return r;
+        r = open_attachment_pipe(&ret->error_fd, &attachment->error_fd);
         if (r < 0)
                 return r;
         r = open_attachment_event(&attachment->notice_fd, &ret->notice_fd);
-        return r < 0 ? r : open_attachment_event(&attachment->resume.fd, &ret->resume_fd);
+        if (r < 0)
+                return r;
+        return open_attachment_event(&attachment->resume.fd, &ret->resume_fd);
 }
 
 static void on_attachment_read(EpollSource *source, uint32_t events);

@@ -39,15 +39,15 @@ static void unlink_and_free(AttemptList *list, Attempt *attempt) {
 }
 
 /* Nothing remains but the record. */
-static bool is_past(const Attempt *attempt) {
+static bool is_past_attempt(const Attempt *attempt) {
         return !attempt->deleting && (attempt->deleted || attempt->state == ATTEMPT_FAILED);
 }
 
-static size_t count_present(const AttemptList *list) {
+static size_t count_present_attempts(const AttemptList *list) {
         size_t n = 0;
 
         for (const Attempt *attempt = list->first; attempt; attempt = attempt->next)
-                n += !is_past(attempt);
+                n += !is_past_attempt(attempt);
         return n;
 }
 
@@ -60,19 +60,19 @@ static void append_attempt(AttemptList *list, Attempt *attempt) {
 }
 
 /* Past attempts of that container name, and the oldest of them. */
-static size_t count_past(const AttemptList *list, const char *name, Attempt **ret_oldest) {
+static size_t count_past_attempts(const AttemptList *list, const char *name, Attempt **ret_oldest) {
         size_t n = 0;
 
         for (Attempt *attempt = list->first; attempt; attempt = attempt->next)
-                if (is_past(attempt) && streq(attempt->name, name) && n++ == 0)
+                if (is_past_attempt(attempt) && streq(attempt->name, name) && n++ == 0)
                         *ret_oldest = attempt;
         return n;
 }
 
-static void forget_old(AttemptList *list, const char *name) {
+static void forget_old_attempts(AttemptList *list, const char *name) {
         Attempt *oldest;
 
-        while (count_past(list, name, &oldest) > ATTEMPTS_REMEMBERED)
+        while (count_past_attempts(list, name, &oldest) > ATTEMPTS_REMEMBERED)
                 unlink_and_free(list, oldest);
 }
 
@@ -83,7 +83,7 @@ int attempt_new(AttemptList *list, const ShimRequest *request, Attempt **ret) {
                 return -EINVAL;
         if (known && (known->state != ATTEMPT_FAILED || known->deleting))
                 return -EEXIST;
-        if (count_present(list) >= ATTEMPTS_MAX)
+        if (count_present_attempts(list) >= ATTEMPTS_MAX)
                 return -ENOBUFS;
         attempt = calloc(1, sizeof(*attempt));
         if (!attempt)
@@ -104,7 +104,7 @@ int attempt_new(AttemptList *list, const ShimRequest *request, Attempt **ret) {
         }
         if (known)
                 unlink_and_free(list, known);
-        forget_old(list, attempt->name);
+        forget_old_attempts(list, attempt->name);
         append_attempt(list, attempt);
         *ret = attempt;
         return 0;

@@ -185,7 +185,9 @@ static int run_container_main(void *userdata, Error *reterr) {
                                   job->shim->options->run_dir);
         FAIL_AT("container.start");
         r = mounts_apply(fstab, job->bundle, reterr);
-        if (r >= 0 && job->target_fd >= 0)
+        if (r < 0)
+                return r;
+        if (job->target_fd >= 0)
                 r = pid_namespace_bind_fd(job->bundle, job->target_fd, reterr);
         if (r < 0)
                 return r;
@@ -358,19 +360,20 @@ static int open_target_namespace(const Shim *shim, const ShimRequest *request, A
 /* Creates the pipes of its output, and opens the log. */
 static int open_container_output(const Shim *shim, const ShimRequest *request, Attempt *attempt,
                                  int ret_fds[2], Error *reterr) {
-        JournalLog *journal = NULL;
+        cleanup_with(journal_log_freep) JournalLog *journal = NULL;
         int r = 0;
 
         if (request->journal_fields.n > 0)
                 r = journal_log_new(JOURNAL_SOCKET_PATH, &request->journal_fields, &journal);
-        if (r >= 0)
-                r = container_output_new(shim->epoll_fd, request->log, shim->log_limits,
-                                         &attempt->output, ret_fds, reterr);
         if (r < 0)
-                journal_log_free(journal);
-        else if (journal)
-                container_output_set_journal_take(attempt->output, journal);
-        return r;
+                return r;
+        r = container_output_new(shim->epoll_fd, request->log, shim->log_limits, &attempt->output,
+                                 ret_fds, reterr);
+        if (r < 0)
+                return r;
+        if (journal)
+                container_output_set_journal_take(attempt->output, TAKE_PTR(journal));
+        return 0;
 }
 
 void container_run(Shim *shim, const ShimRequest *request) {
@@ -464,7 +467,7 @@ static uint64_t deadline_after(uint64_t now, uint64_t usec) {
         return now + MIN(usec, USEC_INFINITY / 2);
 }
 
-void container_stop(Shim *shim, const ShimRequest *request) {
+void container_schedule_stop(Shim *shim, const ShimRequest *request) {
         Attempt *attempt = attempt_find(&shim->attempts, request->id);
         uint64_t now = now_boottime_usec(), signal_at = deadline_after(now, request->delay_usec);
 

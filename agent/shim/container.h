@@ -11,7 +11,7 @@
 void container_run(Shim *shim, const ShimRequest *request);
 
 /* Sends a signal now or after a delay, and SIGKILL after the grace period. */
-void container_stop(Shim *shim, const ShimRequest *request);
+void container_schedule_stop(Shim *shim, const ShimRequest *request);
 
 /* Sets the checkpoint that its events carry for the agent. */
 void container_set_checkpoint(Shim *shim, const ShimRequest *request);

@@ -86,10 +86,9 @@ static int make_dummy_interface(const char *interface, const char *address, char
         if (r >= 0)
                 r = add_dummy_address(interface, address);
         if (r < 0) {
-                (void) log_warning_errno(r,
-                                         "Cannot create a dummy interface '%s' with the address "
-                                         "%s; the network plugin runs without it",
-                                         interface, address);
+                log_warning("Cannot create a dummy interface '%s' with the address %s: %s; the "
+                            "network plugin runs without it",
+                            interface, address, strerror(-r));
                 return 0;
         }
         fd = open_inheritable_netns();

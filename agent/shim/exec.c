@@ -287,7 +287,7 @@ uint64_t programs_next_deadline(const ProgramList *list) {
         return deadline;
 }
 
-void programs_expire(ProgramList *list, uint64_t now_boottime) {
+void programs_kill_timed_out(ProgramList *list, uint64_t now_boottime) {
         for (Program *program = list->first; program; program = program->next)
                 if (program->pid > 0 && program->deadline <= now_boottime)
                         kill_container_program(program);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Exec: programs that the agent asks us to run to their end, for their output.
+/* Exec (CRI: ExecSync): programs that the agent asks us to run to their end, for their output.
  *
  * Network plugins (CNI) and other programs of the pod run in the shim's mount namespace; in the
  * pod's network and UTS namespaces or, when they set up the pod's network, in the node's. Exec
@@ -28,7 +28,7 @@ bool programs_are_starting(const ProgramList *list);
 
 /* Kills programs in containers whose timeout has passed; the others are tasks with deadlines. */
 uint64_t programs_next_deadline(const ProgramList *list);
-void programs_expire(ProgramList *list, uint64_t now_boottime);
+void programs_kill_timed_out(ProgramList *list, uint64_t now_boottime);
 
 /* Drops programs that have not started. */
 void programs_drop_waiting(ProgramList *list);

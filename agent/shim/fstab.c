@@ -66,7 +66,7 @@ static const FlagOption *find_mount_option(const FlagOption *options, size_t n, 
         return NULL;
 }
 
-static int set_string(char **string, const char *value) {
+static int set_mount_string(char **string, const char *value) {
         char *copy = strdup(value);
 
         if (!copy)
@@ -76,11 +76,11 @@ static int set_string(char **string, const char *value) {
         return 0;
 }
 
-static int append_data(MountSpec *spec, const char *option) {
+static int append_mount_data(MountSpec *spec, const char *option) {
         char *data;
 
         if (!spec->data)
-                return set_string(&spec->data, option);
+                return set_mount_string(&spec->data, option);
         if (asprintf(&data, "%s,%s", spec->data, option) < 0)
                 return -ENOMEM;
         free(spec->data);
@@ -89,12 +89,12 @@ static int append_data(MountSpec *spec, const char *option) {
 }
 
 /* Without the quotes around it. */
-static int set_value(char **string, const char *value) {
+static int set_unquoted_mount_string(char **string, const char *value) {
         size_t length = strlen(value);
         char *copy;
 
         if (length < 2 || value[0] != '"' || value[length - 1] != '"')
-                return set_string(string, value);
+                return set_mount_string(string, value);
         copy = strndup(value + 1, length - 2);
         if (!copy)
                 return -ENOMEM;
@@ -110,7 +110,7 @@ static int parse_own_option(MountSpec *spec, const char *option, Error *reterr) 
                 char **string = (char **) (void *) ((char *) spec + own_options[i].offset);
 
                 if (strncmp(option, own_options[i].prefix, length) == 0)
-                        return set_value(string, option + length) < 0 ? -ENOMEM : 1;
+                        return set_unquoted_mount_string(string, option + length) < 0 ? -ENOMEM : 1;
         }
         /* Ignoring an option that restricts a mount would open what was meant to be closed. */
         if (strncmp(option, "x-mainstay.", strlen("x-mainstay.")) == 0)
@@ -118,7 +118,7 @@ static int parse_own_option(MountSpec *spec, const char *option, Error *reterr) 
         return 0;
 }
 
-static int parse_option(MountSpec *spec, const char *option, Error *reterr) {
+static int parse_mount_option(MountSpec *spec, const char *option, Error *reterr) {
         const FlagOption *flag = find_mount_option(flag_options, N_ELEMENTS(flag_options), option);
         const FlagOption *propagation =
                 find_mount_option(propagation_options, N_ELEMENTS(propagation_options), option);
@@ -139,11 +139,11 @@ static int parse_option(MountSpec *spec, const char *option, Error *reterr) {
                 return 0;
         }
         r = parse_own_option(spec, option, reterr);
-        return r != 0 ? MIN(r, 0) : append_data(spec, option);
+        return r != 0 ? MIN(r, 0) : append_mount_data(spec, option);
 }
 
 /* Like strsep() at commas, except for commas between quotes. */
-static char *next_option(char **rest) {
+static char *next_mount_option(char **rest) {
         char *option = *rest, *c = option;
         bool quoted = false;
 
@@ -182,13 +182,13 @@ static int parse_fstab_entry(const struct mntent *entry, MountSpec *spec, Error 
         char *rest = entry->mnt_opts, *option;
         int r;
 
-        if (set_string(&spec->source, entry->mnt_fsname) < 0 ||
-            set_string(&spec->target, entry->mnt_dir) < 0 ||
-            set_string(&spec->type, entry->mnt_type) < 0)
+        if (set_mount_string(&spec->source, entry->mnt_fsname) < 0 ||
+            set_mount_string(&spec->target, entry->mnt_dir) < 0 ||
+            set_mount_string(&spec->type, entry->mnt_type) < 0)
                 return -ENOMEM;
-        while ((option = next_option(&rest)))
+        while ((option = next_mount_option(&rest)))
                 if (option[0]) {
-                        r = parse_option(spec, option, reterr);
+                        r = parse_mount_option(spec, option, reterr);
                         if (r < 0)
                                 return r;
                 }

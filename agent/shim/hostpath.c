@@ -45,7 +45,7 @@ static int create_hostpath(const char *path, const HostPathCheck *type) {
         return fchmod(fd, 0644) < 0 ? -errno : 0;
 }
 
-int hostpath_open(const char *path, const char *type_name, Error *reterr) {
+int hostpath_open_checked(const char *path, const char *type_name, Error *reterr) {
         const HostPathCheck *type = find_hostpath_check(type_name);
         cleanup_close int fd = -EBADF;
         struct stat st;

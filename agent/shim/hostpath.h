@@ -9,4 +9,4 @@
 /* Opens (O_PATH) a hostPath volume of a Kubernetes type: "", "DirectoryOrCreate", "Directory",
  * "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice". A missing path of type "" is
  * created as a directory, like containerd does. A descriptor or -errno. */
-int hostpath_open(const char *path, const char *type, Error *reterr);
+int hostpath_open_checked(const char *path, const char *type, Error *reterr);

@@ -44,8 +44,8 @@ static const char help[] =
         "\n"
         "  sandbox   serve the pod on the socket that is the standard input\n"
         "  prepare   make DIR a private mount, below which sandboxes mount\n"
-        "  cleanup   kill all processes in cgroups, remove the cgroups, what is in the directory\n"
-        "            of --empty, and the directories\n"
+        "  cleanup   kill all processes in the cgroups, then remove the cgroups, the contents of\n"
+        "            the --empty directory, and each DIR\n"
         "  usage     print how many bytes, or inodes, each directory takes on disk\n"
         "\n"
         "Options of sandbox:\n"
@@ -56,7 +56,7 @@ static const char help[] =
         "  --cgroup PATH              the cgroup to run in\n"
         "  --host-network             stay in the host's network and UTS namespaces\n"
         "  --host-ipc                 stay in the host's IPC namespace\n"
-        "  --systemd-cgroup           have the runtime ask systemd for the containers' cgroups\n"
+        "  --systemd-cgroup           the runtime creates cgroups through systemd\n"
         "\n"
         "  --help, --version\n";
 

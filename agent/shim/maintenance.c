@@ -31,23 +31,32 @@ static int find_mount(const char *path, bool *ret_shared) {
         return found;
 }
 
-int prepare_run_directory(const char *directory, Error *reterr) {
+static int make_private_mount(const char *directory) {
         cleanup_free char *real = NULL;
         bool shared = false;
         int r = mkdir_parents_at(AT_FDCWD, directory, 0755);
 
-        if (r >= 0 && chmod(directory, 0700) < 0)
-                r = -errno;
-        if (r >= 0) {
-                real = realpath(directory, NULL);
-                r = real ? find_mount(real, &shared) : -errno;
-        }
+        if (r < 0)
+                return r;
+        if (chmod(directory, 0700) < 0)
+                return -errno;
+        real = realpath(directory, NULL);
+        if (!real)
+                return -errno;
+        r = find_mount(real, &shared);
+        if (r < 0)
+                return r;
         if (r == 0) {
-                r = mount(real, real, NULL, MS_BIND, NULL) < 0 ? -errno : 1;
+                if (mount(real, real, NULL, MS_BIND, NULL) < 0)
+                        return -errno;
                 shared = true;
         }
-        if (r > 0 && shared && mount(NULL, real, NULL, MS_PRIVATE, NULL) < 0)
-                r = -errno;
+        return shared && mount(NULL, real, NULL, MS_PRIVATE, NULL) < 0 ? -errno : 0;
+}
+
+int prepare_run_directory(const char *directory, Error *reterr) {
+        int r = make_private_mount(directory);
+
         if (r < 0)
                 return error_setf(reterr, -r, "cannot make '%s' a private mount: %s", directory,
                                   strerror(-r));

@@ -24,7 +24,7 @@ enum {
         UNDO_ROUNDS = 16,   /* mounts may be stacked */
 };
 
-static uint64_t attributes_of(unsigned long flags) {
+static uint64_t mount_attributes_of(unsigned long flags) {
         static const struct {
                 unsigned long flag;
                 uint64_t attribute;
@@ -45,7 +45,7 @@ static uint64_t attributes_of(unsigned long flags) {
 }
 
 static int set_attributes(int mount_fd, const MountSpec *spec) {
-        struct mount_attr attributes = { .attr_set = attributes_of(spec->flags) };
+        struct mount_attr attributes = { .attr_set = mount_attributes_of(spec->flags) };
         cleanup_close int users_fd = -EBADF;
         struct mount_attr propagation = { .propagation = spec->propagation };
 
@@ -66,13 +66,13 @@ static int set_attributes(int mount_fd, const MountSpec *spec) {
         return 0;
 }
 
-static int open_source(const MountSpec *spec, Error *reterr) {
+static int open_mount_source(const MountSpec *spec, Error *reterr) {
         int fd;
 
         if (spec->beneath)
                 return subpath_open(spec->source, spec->beneath, reterr);
         if (spec->hostpath_type)
-                return hostpath_open(spec->source, spec->hostpath_type, reterr);
+                return hostpath_open_checked(spec->source, spec->hostpath_type, reterr);
         fd = open(spec->source, O_PATH | O_CLOEXEC);
         if (fd < 0)
                 return error_setf(reterr, errno, "cannot open '%s': %s", spec->source,
@@ -80,7 +80,8 @@ static int open_source(const MountSpec *spec, Error *reterr) {
         return fd;
 }
 
-static int open_target(const MountSpec *spec, const char *root, bool directory, Error *reterr) {
+static int open_mount_target(const MountSpec *spec, const char *root, bool directory,
+                             Error *reterr) {
         cleanup_close int root_fd = -EBADF;
         const char *rest;
         int fd;
@@ -100,7 +101,7 @@ static int open_target(const MountSpec *spec, const char *root, bool directory, 
 }
 
 static int mount_bind(const MountSpec *spec, const char *root, Error *reterr) {
-        cleanup_close int source_fd = open_source(spec, reterr), target_fd = -EBADF;
+        cleanup_close int source_fd = open_mount_source(spec, reterr), target_fd = -EBADF;
         cleanup_close int mount_fd = -EBADF;
         struct stat st;
         int r;
@@ -109,7 +110,7 @@ static int mount_bind(const MountSpec *spec, const char *root, Error *reterr) {
                 return source_fd;
         if (fstat(source_fd, &st) < 0)
                 return -errno;
-        target_fd = open_target(spec, root, S_ISDIR(st.st_mode), reterr);
+        target_fd = open_mount_target(spec, root, S_ISDIR(st.st_mode), reterr);
         if (target_fd < 0)
                 return target_fd;
         mount_fd = open_tree(source_fd, "",
@@ -189,7 +190,7 @@ static int shorten_overlay(const char *data, char **ret, Error *reterr) {
 }
 
 static int mount_new(const MountSpec *spec, const char *root, Error *reterr) {
-        cleanup_close int target_fd = open_target(spec, root, true, reterr);
+        cleanup_close int target_fd = open_mount_target(spec, root, true, reterr);
         cleanup_free char *shorter = NULL;
         const char *data = spec->data;
         char target[sizeof("/proc/self/fd/4294967295")];
@@ -235,7 +236,7 @@ static int apply_mount(const MountSpec *spec, const char *root, Error *reterr) {
         if (spec->label)
                 return label_mount_source(spec, reterr);
         if (spec->group)
-                return volume_set_group(spec->source, spec->group, reterr);
+                return volume_set_fs_group(spec->source, spec->group, reterr);
         return spec->bind ? mount_bind(spec, root, reterr) : mount_new(spec, root, reterr);
 }
 

@@ -9,7 +9,7 @@
 
 /* "oom_kill <n>" is a line of memory.events and of version 1's memory.oom_control; on version 2 it
  * includes the cgroups below. */
-static int read_kills(const char *events_file, uint64_t *ret) {
+static int read_oom_kills(const char *events_file, uint64_t *ret) {
         static const char key[] = "oom_kill ";
         cleanup_close int fd = open(events_file, O_RDONLY | O_CLOEXEC);
         cleanup_free char *text = NULL;
@@ -42,14 +42,14 @@ uint64_t oom_kills_of_pod(const char *events_file) {
         uint64_t kills = 0;
 
         if (file)
-                (void) read_kills(file, &kills);
+                (void) read_oom_kills(file, &kills);
         return kills;
 }
 
 bool oom_killed(const char *events_file, int signal, uint64_t before) {
         uint64_t kills = 0;
 
-        if (read_kills(events_file, &kills) >= 0)
+        if (read_oom_kills(events_file, &kills) >= 0)
                 return kills > 0;
         return signal == SIGKILL && oom_kills_of_pod(events_file) > before;
 }

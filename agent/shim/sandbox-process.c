@@ -67,7 +67,7 @@ static void enter_cgroup(const char *path) {
                             error_message(&error, r));
 }
 
-static int keep_host(HostNamespaces *ret) {
+static int keep_host_namespaces(HostNamespaces *ret) {
         int network_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), uts_fd;
 
         if (network_fd < 0)
@@ -92,7 +92,8 @@ static int raise_loopback(void) {
 }
 
 /* If the pod has a user namespace, its other namespaces belong to it. */
-static int enter_users(const ShimOptions *options, int *namespaces, int *ret_fd, Error *reterr) {
+static int enter_pod_user_namespace(const ShimOptions *options, int *namespaces, int *ret_fd,
+                                    Error *reterr) {
         cleanup_free char *pod_dir = NULL;
         unsigned first_id = 0;
         int r;
@@ -123,7 +124,7 @@ int sandbox_process_isolate(const ShimOptions *options, HostNamespaces *ret_host
         if (options->cgroup)
                 enter_cgroup(options->cgroup);
         if (!options->host_network) {
-                r = keep_host(ret_host);
+                r = keep_host_namespaces(ret_host);
                 if (r < 0)
                         return error_setf(reterr, -r, "cannot keep the node's namespaces: %s",
                                           strerror(-r));
@@ -131,7 +132,7 @@ int sandbox_process_isolate(const ShimOptions *options, HostNamespaces *ret_host
         }
         if (!options->host_ipc)
                 namespaces |= CLONE_NEWIPC;
-        r = enter_users(options, &namespaces, &ret_host->users_fd, reterr);
+        r = enter_pod_user_namespace(options, &namespaces, &ret_host->users_fd, reterr);
         if (r < 0)
                 return r;
         /* Mounts keep their peers: a hostPath volume sees later mounts of the host. Our own mounts

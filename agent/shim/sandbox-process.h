@@ -34,7 +34,8 @@ typedef struct HostNamespaces {
  * descriptors. A descriptor or -errno. */
 int sandbox_process_take_socket(void);
 
-/* Sets session, signals, priorities, cgroup and namespaces, and brings up the loopback interface of
- * its own network namespace. 'ret_host' are descriptors of those namespaces of the node that were
- * left. 0 or -errno: without its namespaces it is not a sandbox; other failures are only logged. */
+/* Sets session, signals, priorities, cgroup and namespaces (hostNetwork, hostIPC, hostUsers), and
+ * brings up the loopback interface of its own network namespace. 'ret_host' are descriptors of
+ * those namespaces of the node that were left. 0 or -errno: without its namespaces it is not a
+ * sandbox; other failures are only logged. */
 int sandbox_process_isolate(const ShimOptions *options, HostNamespaces *ret_host, Error *reterr);

@@ -516,21 +516,23 @@ static int open_exec_session(ExecSession *s) {
         return r < 0 ? r : watch_session_sigchld(s);
 }
 
+static int start_accepted_session(ExecSession *s) {
+        if (s->spec->attaches)
+                return start_attached_session(s);
+        if (mkdir(s->spec->directory, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        return s->spec->has_terminal ? start_session_with_terminal(s) : start_session_with_pipes(s);
+}
+
 static void start_session_command(ExecSession *s) {
-        int r = 0;
+        int r;
 
         if (s->spec->refusal) {
                 s->has_ended = true;
                 send_session_status(s, s->spec->refusal);
                 return;
         }
-        if (!s->spec->attaches && mkdir(s->spec->directory, 0700) < 0 && errno != EEXIST)
-                r = -errno;
-        if (r >= 0 && s->spec->attaches)
-                r = start_attached_session(s);
-        else if (r >= 0)
-                r = s->spec->has_terminal ? start_session_with_terminal(s)
-                                          : start_session_with_pipes(s);
+        r = start_accepted_session(s);
         if (r < 0) {
                 s->has_ended = true;
                 send_session_status(s, strerror(-r));

@@ -23,7 +23,7 @@ static int append_terminal(char ***argv, const char *terminal) {
 
 /* User, environment, directory, capabilities: all as in the container, whose bundle the runtime
  * reads. */
-static int make_arguments(const SessionSpec *spec, const char *terminal, char ***ret) {
+static int make_exec_arguments(const SessionSpec *spec, const char *terminal, char ***ret) {
         cleanup_strv char **argv = NULL;
         int r = strv_append(&argv, spec->runtime.program);
 
@@ -77,7 +77,7 @@ static _Noreturn void become_runtime(char **argv, const int fds[3]) {
 int session_start_runtime(const SessionSpec *spec, const char *terminal, const int fds[3],
                           pid_t *ret_pid) {
         cleanup_strv char **argv = NULL;
-        int r = make_arguments(spec, terminal, &argv);
+        int r = make_exec_arguments(spec, terminal, &argv);
         pid_t pid;
 
         if (r < 0)

@@ -154,7 +154,7 @@ static void on_agent_request(AgentConnection *connection, const ShimRequest *req
                 container_run(shim, request);
                 break;
         case SHIM_REQUEST_STOP:
-                container_stop(shim, request);
+                container_schedule_stop(shim, request);
                 break;
         case SHIM_REQUEST_DELETE:
                 container_delete(shim, request);
@@ -315,7 +315,7 @@ static int run_shim_loop_once(Shim *shim) {
 
                 containers_send_due_signals(shim, now);
                 tasks_expire(&shim->tasks, now);
-                programs_expire(&shim->programs, now);
+                programs_kill_timed_out(&shim->programs, now);
         }
         return r;
 }

@@ -24,7 +24,7 @@ static char *name_to_path(const char *name) {
         return path;
 }
 
-static int apply_line(int sys_fd, char *line, Error *reterr) {
+static int apply_sysctl_line(int sys_fd, char *line, Error *reterr) {
         char *value = strstr(line, " = ");
         cleanup_close int fd = -EBADF;
         cleanup_free char *path = NULL;
@@ -63,7 +63,7 @@ int sysctls_apply(const char *pod_dir, Error *reterr) {
                 return error_setf(reterr, errno, "cannot open /proc/sys: %s", strerror(errno));
         rest = text;
         while ((line = strsep(&rest, "\n"))) {
-                r = line[0] ? apply_line(sys_fd, line, reterr) : 0;
+                r = line[0] ? apply_sysctl_line(sys_fd, line, reterr) : 0;
                 if (r < 0)
                         return r;
         }

@@ -23,7 +23,7 @@ typedef struct TaskResult {
  * reported, unless it has executed a program. */
 typedef int (*task_main_t)(void *userdata, Error *reterr);
 
-/* Called from tasks_reap(). The task is freed by then. */
+/* Called from task_reap(). The task is freed by then. */
 typedef void (*task_done_t)(const TaskResult *result, void *userdata);
 
 typedef struct TaskSpec {

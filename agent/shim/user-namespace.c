@@ -85,7 +85,7 @@ static int open_namespace(pid_t pid, const char *name) {
         return fd < 0 ? -errno : fd;
 }
 
-static int enter_all(pid_t pid, int namespaces) {
+static int enter_namespaces_of_child(pid_t pid, int namespaces) {
         static const struct {
                 int flag;
                 const char *name;
@@ -105,7 +105,8 @@ static int enter_all(pid_t pid, int namespaces) {
         return 0;
 }
 
-static int take_over(pid_t pid, int socket_fd, unsigned first_id, int namespaces, int *ret_fd) {
+static int take_over_namespaces(pid_t pid, int socket_fd, unsigned first_id, int namespaces,
+                                int *ret_fd) {
         cleanup_close int fd = -EBADF;
         int result = 0, r;
 
@@ -123,7 +124,7 @@ static int take_over(pid_t pid, int socket_fd, unsigned first_id, int namespaces
         fd = open_namespace(pid, "user");
         if (fd < 0)
                 return fd;
-        r = enter_all(pid, namespaces);
+        r = enter_namespaces_of_child(pid, namespaces);
         if (r < 0)
                 return r;
         *ret_fd = TAKE_FD(fd);
@@ -142,7 +143,8 @@ int user_namespace_enter(unsigned first_id, int namespaces, int *ret_fd, Error *
                 make_namespaces(sockets[1], namespaces);
         }
         close_fd(sockets[1]);
-        r = pid < 0 ? -errno : take_over((pid_t) pid, sockets[0], first_id, namespaces, ret_fd);
+        r = pid < 0 ? -errno
+                    : take_over_namespaces((pid_t) pid, sockets[0], first_id, namespaces, ret_fd);
         close_fd(sockets[0]);
         if (pid > 0) {
                 (void) kill((pid_t) pid, SIGKILL);

@@ -72,7 +72,7 @@ static bool has_group(const char *path, gid_t group) {
                (st.st_mode & DIRECTORY_MODE) == DIRECTORY_MODE;
 }
 
-int volume_set_group(const char *path, const char *group, Error *reterr) {
+int volume_set_fs_group(const char *path, const char *group, Error *reterr) {
         char *rest;
         unsigned long gid = strtoul(group, &rest, 10);
         cleanup_close int fd = -EBADF;

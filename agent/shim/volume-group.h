@@ -9,4 +9,4 @@
 /* 'group' is "<gid>", or "<gid>:root-mismatch": then nothing is done where the root of the volume
  * has the group and the mode already (fsGroupChangePolicy OnRootMismatch). Follows no link; what is
  * removed meanwhile is left out. 0, or -errno with a message. */
-int volume_set_group(const char *path, const char *group, Error *reterr);
+int volume_set_fs_group(const char *path, const char *group, Error *reterr);

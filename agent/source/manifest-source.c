@@ -152,14 +152,15 @@ static int accept_new_manifests(ManifestSource *source, Error *reterr) {
         int r = fd < 0 ? error_prefixf(reterr, fd, "%s/next", source->directory)
                        : check_rolled_back(source, reterr);
 
-        if (r >= 0)
-                r = source->config.check(fd, reterr, source->config.userdata);
+        if (r < 0)
+                return r;
+        r = source->config.check(fd, reterr, source->config.userdata);
         if (r < 0)
                 return r;
         r = exchange_next_and_current(source);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", source->directory);
-        log_info("%s has new manifests, which are in use from now on%s%s", source->config.name,
+        log_info("Using new manifests of %s%s%s", source->config.name,
                  source->in_use.summary ? ": " : "", strna(source->in_use.summary));
         source->config.on_accepted(fd, source->config.userdata);
         return 0;
@@ -314,7 +315,7 @@ void manifest_source_end_trial(ManifestSource *source) {
 
         source->is_on_trial = false;
         if (r < 0)
-                (void) log_error_errno(r, "Cannot note in %s that the index is good",
+                (void) log_error_errno(r, "Cannot record in %s that the index was ready in time",
                                        source->directory);
         else if (current)
                 fsync_queue_add(source->sync, current);
@@ -325,11 +326,12 @@ static int return_to_previous(ManifestSource *source, const char *reason, Error 
         cleanup_close int dir_fd = open_source_directory(source);
         int r = fd < 0 ? fd : source->config.check(fd, reterr, source->config.userdata);
 
-        if (r >= 0)
-                r = dir_fd < 0 ? dir_fd
-                               : source_rollback_store(dir_fd, source->in_use.sha256, reason);
-        if (r >= 0)
-                r = exchange_next_and_current(source);
+        if (r < 0)
+                return r;
+        r = dir_fd < 0 ? dir_fd : source_rollback_store(dir_fd, source->in_use.sha256, reason);
+        if (r < 0)
+                return r;
+        r = exchange_next_and_current(source);
         if (r < 0)
                 return r;
         DIE_AT("source.rolled-back");
@@ -344,7 +346,7 @@ void manifest_source_roll_back(ManifestSource *source, const char *reason) {
 
         source->is_on_trial = false;
         if (r < 0)
-                log_error("%s: %s; the index before cannot be used again: %s", source->config.name,
+                log_error("Cannot return to the previous index of %s (%s): %s", source->config.name,
                           reason, error_message(&error, r));
         else
                 set_source_error(source, source->refusal);

@@ -67,7 +67,7 @@ def test_serving_certificate_is_requested_once_the_server_is_back(own_plane, mak
     node = make_own_node(config={"serverTLSBootstrap": True}, start=False)
     own_plane.stop("kube-apiserver")
     node.start()
-    wait(lambda: "The serving certificate of this node: " in node.said(), lambda: f"the request fails:\n{node.said()}")
+    wait(lambda: "Serving certificate: " in node.said(), lambda: f"the request fails:\n{node.said()}")
     own_plane.start("kube-apiserver")
     own_plane.wait_ready()
     wait(lambda: [one for one in own_plane.client.all("certificatesigningrequests")
@@ -154,7 +154,7 @@ def start_set(node, **template):
 
 def wait_without_manager(node):
     """One look at the Lease may still find a renewal, and only the one after it finds none."""
-    wait(lambda: "No controller manager places DaemonSets" in node.said(),
+    wait(lambda: "This node places the DaemonSets" in node.said(),
          lambda: f"the node places DaemonSets:\n{node.said()[-3000:]}", 180)
 
 

@@ -208,4 +208,4 @@ def test_completed_pod_releases_its_address(node):
     again = node.read("pods", "job")["status"]
     assert again["phase"] == "Succeeded" and again["containerStatuses"][0]["state"] == status["containerStatuses"][0]["state"]
     assert node.reserved() == [node.read("pods", "web")["status"]["podIP"]]
-    assert "trying again" not in node.said()
+    assert "Cannot start pod" not in node.said() and "trying again" not in node.said()

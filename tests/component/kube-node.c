@@ -19,7 +19,7 @@ typedef struct World {
         NodeStatusUpdater *keeper;
         KubeLeaseController *lease;
         KubeEventSink *events;
-        NodeLabelsTaints facts;
+        NodeLabelsTaints local;
         bool has_disk_pressure;
         int64_t memory;
 } World;
@@ -35,23 +35,23 @@ static void print_line(const char *format, ...) {
         (void) fflush(stdout);
 }
 
-static int describe_node(const NodeLabelsTaints **ret_facts, NodeStatus *ret, void *userdata) {
+static int describe_node(const NodeLabelsTaints **ret_local, NodeStatus *ret, void *userdata) {
         World *world = userdata;
 
-        *ret_facts = &world->facts;
+        *ret_local = &world->local;
         ret->capacity = (NodeResources){ 2000, world->memory, 1000, 0, NODE_RESOURCE_NONE, 110 };
         ret->allocatable = ret->capacity;
         if (world->has_disk_pressure)
                 ret->pressure.set = NODE_CONDITION_BIT(NODE_DISK_PRESSURE);
-        ret->hostname = strdup(world->facts.name);
+        ret->hostname = strdup(world->local.name);
         return strv_append(&ret->addresses, "192.0.2.10");
 }
 
-static void on_node(const NodeLabelsTaints *facts, const char *uid, void *userdata) {
+static void on_node(const NodeLabelsTaints *external, const char *uid, void *userdata) {
         World *world = userdata;
 
-        print_line("node %s labels=%zu taints=%zu", uid ? uid : "gone", facts ? facts->labels.n : 0,
-                   facts ? facts->taints.n : 0);
+        print_line("node %s labels=%zu taints=%zu", uid ? uid : "gone",
+                   external ? external->labels.n : 0, external ? external->taints.n : 0);
         (void) kube_lease_controller_set_node(world->lease, uid);
 }
 
@@ -92,14 +92,14 @@ static int on_input(sd_event_source *source, int fd, uint32_t revents, void *use
 static int start_node_parts(World *world) {
         NodeStatusUpdaterSpec node = {
                 .client = world->client,
-                .name = world->facts.name,
+                .name = world->local.name,
                 .registers_node = true,
                 .get_local_node = describe_node,
                 .on_node = on_node,
                 .on_error = on_error,
                 .userdata = world,
         };
-        KubeLeaseControllerSpec lease = { world->client, world->facts.name, on_error,
+        KubeLeaseControllerSpec lease = { world->client, world->local.name, on_error,
                                           on_history_lost, world };
         KubeEventSinkSpec events = { world->client, on_error, world };
         int r = kube_lease_controller_new(world->event, &lease, &world->lease);
@@ -119,7 +119,7 @@ static void world_done(World *world) {
         kube_event_sink_free(world->events);
         kube_client_free(world->client);
         sd_event_unref(world->event);
-        node_labels_taints_done(&world->facts);
+        node_labels_taints_done(&world->local);
 }
 
 static int run_node(const char *path, const char *name, Error *reterr) {
@@ -130,8 +130,8 @@ static int run_node(const char *path, const char *name, Error *reterr) {
 
         if (r < 0)
                 return r;
-        world.facts.name = strdup(name);
-        r = world.facts.name ? node_labels_taints_add_well_known(&world.facts, name, "amd64")
+        world.local.name = strdup(name);
+        r = world.local.name ? node_labels_taints_add_well_known(&world.local, name, "amd64")
                              : -ENOMEM;
         if (r >= 0)
                 r = sd_event_new(&world.event);

@@ -226,7 +226,7 @@ TEST(expiring_certificate_is_rotated_with_itself)
                                                                    .userdata = &node },
                                         &node.manager) >= 0);
         EXPECT_EQ(certificate_manager_set_certificate(node.manager, &node.world.config,
-                                                      before.begins, before.expires),
+                                                      before.not_before, before.not_after),
                   0);
         EXPECT_STREQ(node.last_error, NULL);
         /* As if it had been issued long ago. */
@@ -240,9 +240,9 @@ TEST(expiring_certificate_is_rotated_with_itself)
         while (kube_client_reload(node.world.client, &node.world.config, NULL) != 1 &&
                now_realtime_usec() < now + PATIENCE_SEC * USEC_PER_SEC);
         after = kube_client_state(node.world.client);
-        EXPECT(after.expires > 0);
+        EXPECT(after.not_after > 0);
         EXPECT_EQ(certificate_manager_set_certificate(node.manager, &node.world.config,
-                                                      after.begins, after.expires),
+                                                      after.not_before, after.not_after),
                   0);
         WAIT_UNTIL(&node.world, node.last_error == NULL);
         expect_peer(&node, "system:node:new");

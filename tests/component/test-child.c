@@ -271,26 +271,26 @@ TEST(the_exit_of_a_traced_child_is_noticed)
         ChildOutcome seen = { .event = new_child_test_loop() };
         Child *child = NULL;
         pid_t pid, tracer;
-        int told[2];
+        int pair[2];
         char byte;
 
         REQUIRE(path && asprintf(&script, "echo $$ > %s; exec sleep 1000", path) > 0);
         argv[2] = script;
-        REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, told) >= 0);
+        REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) >= 0);
         REQUIRE(child_spawn(seen.event, &spec, on_test_child_done, &seen, &child, NULL) == 0);
         pid = read_pid(path);
-        tracer = start_tracer(pid, told[1]);
-        REQUIRE(read(told[0], &byte, 1) == 1);
+        tracer = start_tracer(pid, pair[1]);
+        REQUIRE(read(pair[0], &byte, 1) == 1);
         kill_and_wait_for_zombie(pid);
         for (unsigned i = 0; i < 3; i++)
                 EXPECT(sd_event_run(seen.event, 10 * USEC_PER_MSEC) >= 0);
         EXPECT_EQ(seen.calls, 0); /* it cannot be waited for yet */
-        REQUIRE(write(told[0], "e", 1) == 1);
+        REQUIRE(write(pair[0], "e", 1) == 1);
         REQUIRE(waitpid(tracer, NULL, 0) == tracer);
         EXPECT_EQ(sd_event_loop(seen.event), 0);
         EXPECT_EQ(seen.calls, 1);
         EXPECT_EQ(seen.status, SIGKILL);
-        close_fd(told[0]);
-        close_fd(told[1]);
+        close_fd(pair[0]);
+        close_fd(pair[1]);
         sd_event_unref(seen.event);
 }

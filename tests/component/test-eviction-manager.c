@@ -199,21 +199,21 @@ TEST(cgroup_v1_notifies_when_memory_is_used)
                 SIZE = 64 << 20
         };
         MemoryPressureWatch *watch = NULL;
-        unsigned rings = 0;
+        unsigned n_notified = 0;
         World world = { 0 };
         char *memory;
 
         if (cgroup_version() != 1)
                 return;
         REQUIRE(sd_event_new(&world.event) >= 0);
-        REQUIRE(memory_pressure_watch_new(world.event, /* has_memcg= */ true, count_call, &rings,
-                                          &watch) >= 0);
+        REQUIRE(memory_pressure_watch_new(world.event, /* has_memcg= */ true, count_call,
+                                          &n_notified, &watch) >= 0);
         memory_pressure_watch_set_growth(watch, SIZE / 2);
         EXPECT(memory_pressure_watch_is_active(watch));
         memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         REQUIRE(memory != MAP_FAILED);
         memset(memory, 1, SIZE);
-        run_until(&world, &rings, 1);
+        run_until(&world, &n_notified, 1);
         EXPECT_EQ(munmap(memory, SIZE), 0);
         memory_pressure_watch_free(watch);
         sd_event_unref(world.event);

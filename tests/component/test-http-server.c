@@ -13,7 +13,7 @@ TEST(every_route_replies)
                 "/pods", "HTTP/1.1 200",
                 "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[]}\n");
         expect_answer("/manifests", "HTTP/1.1 200",
-                      "{\"directory\":\"/etc/kubernetes/manifests\",\"trouble\":null,\"items\":["
+                      "{\"directory\":\"/etc/kubernetes/manifests\",\"error\":null,\"items\":["
                       "{\"file\":\"web.yaml\",\"pods\":[\"default/"
                       "web-n1\"],\"daemonsets\":[],\"error\":null,"
                       "\"warnings\":[\"web.yaml:9:5: spec.foo: unknown field\"]},"
@@ -444,7 +444,7 @@ TEST(watch_that_is_not_read_is_dropped_and_others_continue)
 {
         HttpTestClient slow, good;
         cleanup_free char *json = malloc(10001);
-        unsigned told = 0;
+        unsigned n_events = 0;
 
         start_http_server();
         slow = client_open();
@@ -455,7 +455,7 @@ TEST(watch_that_is_not_read_is_dropped_and_others_continue)
         EXPECT(client_wait(&slow, "200 OK"));
         memset(json, '1', 10000);
         json[10000] = '\0';
-        for (; told < 400; told++) {
+        for (; n_events < 400; n_events++) {
                 http_server_notify_pod(server, HTTP_WATCH_MODIFIED, "default/a/1", json);
                 for (unsigned i = 0; i < 8; i++)
                         REQUIRE(sd_event_run(event, 0) >= 0);
@@ -463,10 +463,10 @@ TEST(watch_that_is_not_read_is_dropped_and_others_continue)
         }
         http_server_notify_pod(server, HTTP_WATCH_MODIFIED, "default/a/1", "{\"last\":1}");
         EXPECT(client_wait(&good, "{\"last\":1}"));
-        EXPECT(good.length > (size_t) told * 10000);
+        EXPECT(good.length > (size_t) n_events * 10000);
         EXPECT(client_wait(&slow, NULL));
         EXPECT(!strstr(slow.data, "{\"last\":1}"));
-        EXPECT(slow.length < (size_t) told * 10000);
+        EXPECT(slow.length < (size_t) n_events * 10000);
         client_close(&slow);
         client_close(&good);
         stop_http_server();

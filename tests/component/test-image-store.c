@@ -100,8 +100,8 @@ static void world_done(ImageStoreWorld *world) {
 static int request_image(ImageStoreWorld *world, const char *reference, ImageAnswer *answer) {
         cleanup_error Error error = ERROR_NULL;
         /* Archives are the only source of images here. */
-        ImageRequestOptions wish = { .reference = reference, .policy = PULL_POLICY_NEVER };
-        int r = image_store_request(world->store, &wish, on_ready, answer, &answer->image,
+        ImageRequestOptions options = { .reference = reference, .policy = PULL_POLICY_NEVER };
+        int r = image_store_request(world->store, &options, on_ready, answer, &answer->image,
                                     &answer->request, &error);
 
         if (r < 0)
@@ -162,18 +162,18 @@ typedef struct ArchiveErrors {
 } ArchiveErrors;
 
 static void on_archive_error(const char *archive, const char *message, void *userdata) {
-        ArchiveErrors *trouble = userdata;
+        ArchiveErrors *errors = userdata;
 
-        trouble->n++;
-        (void) snprintf(trouble->archive, sizeof(trouble->archive), "%s", archive);
-        (void) snprintf(trouble->message, sizeof(trouble->message), "%s", message);
+        errors->n++;
+        (void) snprintf(errors->archive, sizeof(errors->archive), "%s", archive);
+        (void) snprintf(errors->message, sizeof(errors->message), "%s", message);
 }
 
 static ArchiveErrors archive_errors(ImageStoreWorld *world) {
-        ArchiveErrors trouble = { 0 };
+        ArchiveErrors errors = { 0 };
 
-        image_store_foreach_archive_error(world->store, on_archive_error, &trouble);
-        return trouble;
+        image_store_foreach_archive_error(world->store, on_archive_error, &errors);
+        return errors;
 }
 
 TEST(an_image_present_at_start_is_unpacked_and_then_available)
@@ -337,16 +337,16 @@ TEST(a_broken_archive_is_reported_until_it_is_replaced)
         ImageStoreWorld world = { 0 };
         cleanup_free char *path = NULL;
         ImageAnswer answer = { 0 };
-        ArchiveErrors trouble;
+        ArchiveErrors errors;
 
         open_store(&world, helper_path());
         path = path_join(world.preload, "app.tar");
         write_file(path, "half an archive", 15);
         LOOP_UNTIL(&world, archive_errors(&world).n > 0);
-        trouble = archive_errors(&world);
-        EXPECT_EQ(trouble.n, 1);
-        EXPECT_STREQ(trouble.archive, "app.tar");
-        EXPECT(trouble.message[0]);
+        errors = archive_errors(&world);
+        EXPECT_EQ(errors.n, 1);
+        EXPECT_STREQ(errors.archive, "app.tar");
+        EXPECT(errors.message[0]);
         EXPECT_EQ(request_image(&world, "app:1", &answer), -ENOENT);
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
         LOOP_UNTIL(&world, archive_errors(&world).n == 0);

@@ -417,7 +417,7 @@ TEST(changed_certificate_is_used_by_the_next_request)
         world_init(&world, NULL);
         use_certificate(&world, "one");
         world_connect(&world);
-        EXPECT(kube_client_state(world.client).expires > now_realtime_usec());
+        EXPECT(kube_client_state(world.client).not_after > now_realtime_usec());
         REQUIRE(kube_client_start_request(world.client,
                                           &(KubeRequestSpec){ .method = "GET",
                                                               .path = "/hold",

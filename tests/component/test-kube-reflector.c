@@ -16,7 +16,7 @@ typedef struct Follower {
         size_t n, n_objects;
         bool is_terse; /* objects are only counted */
         char *last_error;
-        unsigned status, n_troubles;
+        unsigned status, n_errors;
         bool ends; /* with the first object */
 } Follower;
 
@@ -59,7 +59,7 @@ static void on_error(const char *error, unsigned status, void *userdata) {
         free(f->last_error);
         f->last_error = error ? strdup(error) : NULL;
         f->status = status;
-        f->n_troubles += error != NULL;
+        f->n_errors += error != NULL;
 }
 
 static void start_reflector(Follower *f, const char *path) {
@@ -162,7 +162,7 @@ TEST(first_list_may_be_cached_and_the_watch_continues_from_it)
                   1);
         EXPECT_EQ(count_requests(&f, "/c/plain?fieldSelector=a%3Db&", "&resourceVersion=10&"), 1);
         EXPECT_EQ(count_watches(&f), 1);
-        EXPECT_EQ(f.n_troubles, 0);
+        EXPECT_EQ(f.n_errors, 0);
         follower_done(&f);
 }
 
@@ -199,7 +199,7 @@ TEST(closed_watch_is_resumed_without_a_list)
         WAIT_UNTIL(&f.world, count_watches(&f) == 4);
         EXPECT_EQ(count_requests(&f, "resourceVersion=13", "watch=true"), 1);
         EXPECT_EQ(count_requests(&f, "limit=", ""), 1);
-        EXPECT_EQ(f.n_troubles, 0);
+        EXPECT_EQ(f.n_errors, 0);
         follower_done(&f);
 }
 

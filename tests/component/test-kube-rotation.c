@@ -9,7 +9,7 @@ typedef struct Node {
         World world;
         KubeconfigWatch *files;
         char *last_error;
-        unsigned n_troubles;
+        unsigned n_errors;
 } Node;
 
 static int use(const Kubeconfig *kubeconfig, void *userdata, Error *reterr) {
@@ -20,12 +20,12 @@ static int use(const Kubeconfig *kubeconfig, void *userdata, Error *reterr) {
         return kube_client_new(node->world.event, kubeconfig, &node->world.client, reterr);
 }
 
-static void on_trouble(const char *trouble, char *const *warnings, void *userdata) {
+static void on_reload_error(const char *error, char *const *warnings, void *userdata) {
         Node *node = userdata;
 
         free(node->last_error);
-        node->last_error = trouble ? strdup(trouble) : NULL;
-        node->n_troubles += trouble != NULL;
+        node->last_error = error ? strdup(error) : NULL;
+        node->n_errors += error != NULL;
 }
 
 static void write_test_file(const char *name, const char *text) {
@@ -59,7 +59,7 @@ static void node_begin(Node *node) {
         REQUIRE(kubeconfig_watch_new(&(KubeconfigWatchSpec){ .event = node->world.event,
                                                              .path = node->world.config.path,
                                                              .use = use,
-                                                             .on_error = on_trouble,
+                                                             .on_error = on_reload_error,
                                                              .userdata = node },
                                      &node->files) >= 0);
 }
@@ -104,7 +104,7 @@ TEST(pair_that_is_replaced_file_by_file_is_used_once_it_matches)
         EXPECT_STREQ(peer(&node), "system:node:one");
         copy("two.key", "node.key");
         WAIT_UNTIL(&node.world, strcmp(peer(&node), "system:node:two") == 0);
-        EXPECT_EQ(node.n_troubles, 0);
+        EXPECT_EQ(node.n_errors, 0);
         node_done(&node);
 }
 

@@ -40,16 +40,16 @@ TEST(a_container_runs_and_its_exit_is_reported)
 TEST(a_container_that_runs_for_a_millisecond_is_not_missed)
 {
         enum {
-                LIVES = 30,
+                ATTEMPTS = 30,
                 AT_ONCE = 5
         };
-        char *ids[LIVES];
+        char *ids[ATTEMPTS];
         PodWorld world;
         TestPod pod;
 
         world_init(&world);
         pod_up(&pod, &world, "short");
-        for (unsigned i = 0; i < LIVES; i++) {
+        for (unsigned i = 0; i < ATTEMPTS; i++) {
                 TestContainer spec = { .name = "true", .attempt = i, .program = "/bin/true" };
 
                 ids[i] = pod_run(&pod, &spec);
@@ -61,7 +61,7 @@ TEST(a_container_that_runs_for_a_millisecond_is_not_missed)
                                           0);
                         }
         }
-        for (unsigned i = 0; i < LIVES; i++)
+        for (unsigned i = 0; i < ATTEMPTS; i++)
                 free(ids[i]);
         pod_down(&pod);
         world_done(&world);

@@ -20,12 +20,12 @@ typedef struct FakeLogind {
         sd_event *event;
         struct sockaddr_un address;
         int listen_fd;
-        sd_event_source *door;
+        sd_event_source *listener;
         sd_bus *peer;
         int lock_fd; /* our end: the other end is closed when the lock is released */
         unsigned n_connections, n_locks, n_looks;
         bool is_preparing, refuses;
-        int told; /* the last callback: 1 shutdown, 0 cancelled; -1 none */
+        int last_reported; /* the last callback: 1 shutdown, 0 cancelled; -1 none */
         ShutdownInhibitor *inhibitor;
 } FakeLogind;
 
@@ -69,7 +69,7 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *ret
         return r < 0 ? r : 1;
 }
 
-static int on_door(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+static int on_bus_connection(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         FakeLogind *logind = userdata;
         int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -92,7 +92,9 @@ static void drop_peer(FakeLogind *logind) {
 }
 
 static void logind_open(FakeLogind *logind) {
-        *logind = (FakeLogind){ .lock_fd = -EBADF, .told = -1, .address.sun_family = AF_UNIX };
+        *logind = (FakeLogind){ .lock_fd = -EBADF,
+                                .last_reported = -1,
+                                .address.sun_family = AF_UNIX };
         EXPECT(sd_event_new(&logind->event) >= 0);
         (void) snprintf(logind->address.sun_path, sizeof(logind->address.sun_path),
                         "/tmp/mainstay-test-bus-%d", getpid());
@@ -102,14 +104,14 @@ static void logind_open(FakeLogind *logind) {
                        sizeof(logind->address)),
                   0);
         EXPECT_EQ(listen(logind->listen_fd, 8), 0);
-        EXPECT(sd_event_add_io(logind->event, &logind->door, logind->listen_fd, POLLIN, on_door,
-                               logind) >= 0);
+        EXPECT(sd_event_add_io(logind->event, &logind->listener, logind->listen_fd, POLLIN,
+                               on_bus_connection, logind) >= 0);
 }
 
 static void logind_done(FakeLogind *logind) {
         shutdown_inhibitor_free(logind->inhibitor);
         drop_peer(logind);
-        sd_event_source_disable_unref(logind->door);
+        sd_event_source_disable_unref(logind->listener);
         close_fd(logind->listen_fd);
         close_fd(logind->lock_fd);
         sd_event_unref(logind->event);
@@ -119,7 +121,7 @@ static void logind_done(FakeLogind *logind) {
 static void on_shutdown(bool begins, void *userdata) {
         FakeLogind *logind = userdata;
 
-        logind->told = begins;
+        logind->last_reported = begins;
 }
 
 static void inhibit(FakeLogind *logind) {
@@ -172,12 +174,12 @@ TEST(a_lock_is_held_until_it_is_released_and_again_after_a_cancelled_shutdown)
         inhibit(&logind);
         WAIT_FOR(logind.n_looks == 1 && is_held(&logind));
         prepare(&logind, true);
-        WAIT_FOR(logind.told == 1);
+        WAIT_FOR(logind.last_reported == 1);
         EXPECT(is_held(&logind));
         shutdown_inhibitor_release(logind.inhibitor);
         EXPECT(!is_held(&logind));
         prepare(&logind, false);
-        WAIT_FOR(logind.told == 0 && is_held(&logind));
+        WAIT_FOR(logind.last_reported == 0 && is_held(&logind));
         EXPECT_EQ(logind.n_locks, 2);
 }
 
@@ -190,7 +192,7 @@ TEST(a_lock_outlives_the_bus_and_a_missed_shutdown_is_noticed)
         WAIT_FOR(is_held(&logind));
         drop_peer(&logind);
         logind.is_preparing = true;
-        WAIT_FOR(logind.told == 1);
+        WAIT_FOR(logind.last_reported == 1);
         EXPECT_EQ(logind.n_connections, 2);
         EXPECT_EQ(logind.n_locks, 1);
         EXPECT(is_held(&logind));
@@ -206,7 +208,7 @@ TEST(a_logind_that_refuses_is_not_asked_again)
         WAIT_FOR(logind.n_looks == 1);
         EXPECT(!is_held(&logind));
         prepare(&logind, true);
-        WAIT_FOR(logind.told == 1);
+        WAIT_FOR(logind.last_reported == 1);
 }
 
 TEST(without_a_bus_nothing_is_waited_for)

@@ -23,9 +23,9 @@ static void check_authority(const char *pem) {
 static void check_pair(const char *pem) {
         static char name[] = "node1", address[] = "10.0.0.1";
         cleanup_error Error error = ERROR_NULL;
-        uint64_t begins, expires;
+        uint64_t not_before, not_after;
 
-        if (kube_pair_check(pem, &begins, &expires, &error) < 0)
+        if (kube_pair_check(pem, &not_before, &not_after, &error) < 0)
                 assert(error.message);
         (void) kube_pair_is_for(pem, (char *[]){ name, NULL }, (char *[]){ address, NULL });
 }

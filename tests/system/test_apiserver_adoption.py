@@ -51,7 +51,7 @@ class Handover:
                                               "blockOwnerDeletion": True}]},
             "spec": {**template["spec"], "nodeName": NODE_NAME, "affinity": HERE, "tolerations": TOLERATIONS, **changes}})
 
-    def wait_covered(self, pod, restarts=0):
+    def wait_adopted(self, pod, restarts=0):
         """The API pod is reported, the adopted pod keeps running, and its mirror pod is gone."""
         name = pod["metadata"]["name"]
         reported = self.member.wait_reported(name, lambda reported: reported["status"].get("phase") == "Running" and
@@ -71,10 +71,10 @@ class Handover:
     def source(self):
         return self.member.pod(self.name)["metadata"]["annotations"]["mainstay.dev/source"]
 
-    def is_covering(self):
+    def is_adopted(self):
         return self.member.pod(self.name) and self.source().startswith("api (as ")
 
-    def goes_on(self):
+    def continues(self):
         return world.is_alive(self.pid) and self.member.init(self.name) == self.pid
 
     def delete_daemonset(self):
@@ -107,8 +107,8 @@ def test_pod_of_the_same_template_is_adopted(make_handover, template):
     pod = handover.bind()
     has_token = any(one["name"].startswith("kube-api-access-") for one in pod["spec"].get("volumes", []))
     assert has_token != ("automountServiceAccountToken" in template)
-    handover.wait_covered(pod)
-    assert handover.goes_on()
+    handover.wait_adopted(pod)
+    assert handover.continues()
     assert member.cli("logs", handover.name).returncode == 0
     assert member.get(f"/containerLogs/default/{pod['metadata']['name']}/main")[0] == 200
     assert member.cli("exec", handover.name, "--", "true").returncode == 0
@@ -119,9 +119,9 @@ def test_pod_of_the_same_template_is_adopted(make_handover, template):
 def test_restart_of_an_adopted_pod_is_reported_under_the_api_name(make_handover):
     handover = make_handover()
     pod = handover.bind()
-    handover.wait_covered(pod)
+    handover.wait_adopted(pod)
     world.kill_all([handover.pid])
-    handover.wait_covered(pod, restarts=1)
+    handover.wait_adopted(pod, restarts=1)
     wait(lambda: [event for event in handover.api.all("events") if event["reason"] == "Started" and
                   event["involvedObject"]["uid"] == pod["metadata"]["uid"] and
                   event["involvedObject"]["name"] == pod["metadata"]["name"]], "the events name it")
@@ -130,21 +130,21 @@ def test_restart_of_an_adopted_pod_is_reported_under_the_api_name(make_handover)
 def test_adopted_pod_deleted_on_the_node_starts_again(make_handover):
     handover = make_handover()
     pod = handover.bind()
-    handover.wait_covered(pod)
+    handover.wait_adopted(pod)
     assert handover.member.cli("delete", "pod", handover.name).returncode == 0
     wait(lambda: not world.is_alive(handover.pid), "it ends")
     handover.member.wait_running(handover.name)
-    handover.wait_covered(pod)
+    handover.wait_adopted(pod)
 
 
 def test_edit_of_the_api_pod_restarts_one_container(make_handover):
     handover = make_handover()
     pod = handover.bind()
-    handover.wait_covered(pod)
+    handover.wait_adopted(pod)
     shim = handover.member.shim(handover.name)
     handover.api.patch("pods", "default", pod["metadata"]["name"],
                        {"spec": {"containers": [{"name": "main", "image": "docker.io/busybox:1"}]}})
-    handover.wait_covered(pod, restarts=1)
+    handover.wait_adopted(pod, restarts=1)
     assert not world.is_alive(handover.pid) and handover.member.shim(handover.name) == shim
 
 
@@ -155,22 +155,22 @@ def test_agent_killed_before_the_adoption(make_handover, container):
     handover.member.kill9()
     pod = handover.bind()
     handover.member.start()
-    handover.wait_covered(pod)
-    assert handover.goes_on()
+    handover.wait_adopted(pod)
+    assert handover.continues()
 
 
 def test_agent_killed_before_the_status_is_reported(make_handover):
     handover = make_handover()
     handover.api.misbehave(verb="patch", plural="pods", subresource="status", status=500)
     pod = handover.bind()
-    wait(handover.is_covering, lambda: f"it is adopted\n{handover.member.said()[-3000:]}", 60)
+    wait(handover.is_adopted, lambda: f"it is adopted\n{handover.member.said()[-3000:]}", 60)
     handover.member.restart()
-    assert handover.goes_on() and handover.is_covering()
+    assert handover.continues() and handover.is_adopted()
     handover.api.behave()
-    handover.wait_covered(pod)
+    handover.wait_adopted(pod)
     handover.member.restart()
-    handover.wait_covered(pod)
-    assert handover.goes_on()
+    handover.wait_adopted(pod)
+    assert handover.continues()
 
 
 def test_agent_killed_repeatedly_during_the_adoption(make_handover):
@@ -180,31 +180,31 @@ def test_agent_killed_repeatedly_during_the_adoption(make_handover):
         handover.member.restart(ready=False)
         time.sleep(milliseconds / 1000)
     handover.member.restart()
-    handover.wait_covered(pod)
-    assert handover.goes_on()
+    handover.wait_adopted(pod)
+    assert handover.continues()
 
 
 def test_unreachable_server_after_the_adoption_stops_no_pod(make_handover):
     handover = make_handover()
     member = handover.member
     pod = handover.bind()
-    handover.wait_covered(pod)
+    handover.wait_adopted(pod)
     member.api.stop()
     member.restart()
     member.wait_running(handover.name)
-    assert handover.goes_on() and handover.is_covering()
+    assert handover.continues() and handover.is_adopted()
     member.api.start()
     member.launch(specs.pod("own"))
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
-    handover.wait_covered(pod)
-    assert handover.goes_on()
+    handover.wait_adopted(pod)
+    assert handover.continues()
 
 
 def test_adopted_pod_starts_after_a_boot_without_the_server(make_handover):
     handover = make_handover()
     member = handover.member
     pod = handover.bind()
-    handover.wait_covered(pod)
+    handover.wait_adopted(pod)
     wait(lambda: os.path.exists(os.path.join(member.state, "cluster", "services")), "the services are kept")
     member.api.stop()
     reboot(member)
@@ -216,7 +216,7 @@ def test_adopted_pod_starts_after_a_boot_without_the_server(make_handover):
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
     member.wait_reported(pod["metadata"]["name"], lambda reported: reported["status"]["containerStatuses"][0]["containerID"].endswith(
         member.container_id(handover.name)), "is what runs since")
-    assert member.init(handover.name) == pid and handover.is_covering()
+    assert member.init(handover.name) == pid and handover.is_adopted()
 
 
 def test_deleted_api_pod_stops_the_adopted_pod_with_its_grace_period(make_handover):
@@ -224,7 +224,7 @@ def test_deleted_api_pod_stops_the_adopted_pod_with_its_grace_period(make_handov
     member = handover.member
     pod = handover.bind()
     name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-    handover.wait_covered(pod)
+    handover.wait_adopted(pod)
     member.api.delete("pods", "default", name)
     member.wait_reported_gone(name)
     assert not world.is_alive(handover.pid)
@@ -236,15 +236,15 @@ def test_deleted_api_pod_stops_the_adopted_pod_with_its_grace_period(make_handov
     # There is none of the controller's then, so the node makes its own, and the next one finds that.
     member.wait_reported_phase(handover.name, "Running", 60)
     handover.pid = member.init(handover.name)
-    handover.wait_covered(handover.bind())
-    assert handover.goes_on()
+    handover.wait_adopted(handover.bind())
+    assert handover.continues()
 
 
 def test_api_pod_missing_in_the_list_stops_the_adopted_pod(make_handover):
     handover = make_handover()
     member = handover.member
     pod = handover.bind()
-    handover.wait_covered(pod)
+    handover.wait_adopted(pod)
     member.kill9()
     member.api.delete("pods", "default", pod["metadata"]["name"], grace=0)
     member.start()
@@ -300,7 +300,7 @@ def test_adopted_pod_stops_where_its_api_pod_changes_beyond_an_edit(make_handove
     container, volume, read = order
     handover = make_handover(container("ours"), volumes=[volume], terminationGracePeriodSeconds=20)
     pod = handover.bind()
-    handover.wait_covered(pod)
+    handover.wait_adopted(pod)
     # An API server does not allow this edit; a restored backup may have it.
     stored = handover.api.get("pods", "default", pod["metadata"]["name"])
     stored["spec"]["hostPID"] = True
@@ -326,7 +326,7 @@ def test_old_pod_serves_until_the_new_image_is_pulled(make_handover):
         handover = make_handover(settings={"insecureRegistries": [registry.host]})
         pod = handover.bind(containers=[{**specs.container(), "image": f"{registry.host}/team/app:latest"}])
         wait(lambda: registry.seen, lambda: f"the image is asked for\n{handover.member.said()[-3000:]}", 60)
-        assert handover.goes_on() and not handover.member.pod(pod["metadata"]["name"])
+        assert handover.continues() and not handover.member.pod(pod["metadata"]["name"])
         released.set()
         wait(lambda: not world.is_alive(handover.pid), "ours ends", 60)
         wait(lambda: handover.member.pod(pod["metadata"]["name"]), "the API pod starts", 60)
@@ -341,6 +341,6 @@ def test_only_one_of_two_api_pods_adopts(make_handover):
     for pod in pods:
         handover.member.wait_reported_phase(pod["metadata"]["name"], "Running", 60)
     handover.member.wait_reported_gone(handover.name)
-    assert handover.goes_on() and handover.is_covering()
+    assert handover.continues() and handover.is_adopted()
     ids = {handover.member.reported(pod["metadata"]["name"])["status"]["containerStatuses"][0]["containerID"] for pod in pods}
     assert len(ids) == 2 and len(pods_of(handover.member, "logd")) == 2

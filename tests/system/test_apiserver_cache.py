@@ -16,7 +16,7 @@ from harness import NODE_NAME
 from test_apiserver_offline import reboot
 from world import wait
 
-KEPT = ("objects/secret_default_login", "objects/configmap_default_settings", "services")
+CACHED = ("objects/secret_default_login", "objects/configmap_default_settings", "services")
 
 
 def bind(member):
@@ -28,11 +28,11 @@ def bind(member):
         volumeMounts=[specs.mount("s", "/settings")]), volumes=[{"name": "s", "configMap": {"name": "settings"}}])
 
 
-def kept(member, name=""):
+def cached(member, name=""):
     return os.path.join(member.state, "cluster", name)
 
 
-def is_sealed(path):
+def has_valid_checksum(path):
     """By the sum of all that stands before its last line."""
     try:
         with open(path, "rb") as file:
@@ -74,17 +74,17 @@ def test_cache_is_checksummed_private_and_synced_by_a_child(make_member):
         member.launch(specs.pod("own"))
         uid = member.reported("web")["metadata"]["uid"]
         record = os.path.join(member.state, "pods", uid, "record")
-        wait(lambda: all(os.path.exists(kept(member, name)) for name in KEPT), lambda: files_below(kept(member)), 60)
-        wait(lambda: {record, os.path.dirname(record), os.path.dirname(os.path.dirname(record)), kept(member, "objects")} <=
+        wait(lambda: all(os.path.exists(cached(member, name)) for name in CACHED), lambda: files_below(cached(member)), 60)
+        wait(lambda: {record, os.path.dirname(record), os.path.dirname(os.path.dirname(record)), cached(member, "objects")} <=
              {path for _, path in synced(log)}, lambda: synced(log), 60)
     user = dict((path, pid) for pid, path in synced(log))
     assert member.agent.pid not in user.values(), "the event loop does not wait for the disk"
-    for name in KEPT[:2]:
-        beside = os.path.join(os.path.dirname(kept(member, name)), "." + os.path.basename(name))
+    for name in CACHED[:2]:
+        beside = os.path.join(os.path.dirname(cached(member, name)), "." + os.path.basename(name))
         assert beside in user, f"{beside} is synced before it has its name: {sorted(user)}"
-    for path in [record, *files_below(kept(member))]:
-        assert is_sealed(path) and stat.S_IMODE(os.stat(path).st_mode) == 0o600, path
-    for where, _, _ in os.walk(kept(member)):
+    for path in [record, *files_below(cached(member))]:
+        assert has_valid_checksum(path) and stat.S_IMODE(os.stat(path).st_mode) == 0o600, path
+    for where, _, _ in os.walk(cached(member)):
         assert stat.S_IMODE(os.stat(where).st_mode) == 0o700, where
 
 
@@ -98,7 +98,7 @@ def test_full_disk_is_retried_and_stops_no_pod(make_member):
         wait(lambda: "may not survive a power cut" in member.said(), member.said)
         pid = member.init("web")
         member.launch(specs.pod("own"))
-    wait(lambda: all(os.path.exists(kept(member, name)) for name in KEPT), lambda: files_below(kept(member)), 60)
+    wait(lambda: all(os.path.exists(cached(member, name)) for name in CACHED), lambda: files_below(cached(member)), 60)
     wait(lambda: "Wrote the cache of API objects" in member.said(), member.said)
     assert member.said().count("Cannot write the cache of API objects") == 1
     assert member.init("web") == pid
@@ -108,12 +108,12 @@ def test_unreferenced_objects_leave_the_cache(make_member):
     member = make_member()
     bind(member)
     member.wait_reported_phase("web", "Running")
-    wait(lambda: all(os.path.exists(kept(member, name)) for name in KEPT), lambda: files_below(kept(member)))
-    wait(lambda: os.listdir(kept(member, "tokens")), "its token is kept")
+    wait(lambda: all(os.path.exists(cached(member, name)) for name in CACHED), lambda: files_below(cached(member)))
+    wait(lambda: os.listdir(cached(member, "tokens")), "its token is kept")
     member.api.delete("pods", "default", "web", grace=1)
     member.wait_reported_gone("web")
-    wait(lambda: {os.path.basename(path) for path in files_below(kept(member))} == {"services"},
-         lambda: files_below(kept(member)))
+    wait(lambda: {os.path.basename(path) for path in files_below(cached(member))} == {"services"},
+         lambda: files_below(cached(member)))
 
 
 def test_damaged_cache_file_is_set_aside_and_written_again(make_member):
@@ -122,10 +122,10 @@ def test_damaged_cache_file_is_set_aside_and_written_again(make_member):
     member.bind("plain")
     member.wait_reported_phase("web", "Running")
     member.wait_reported_phase("plain", "Running")
-    wait(lambda: all(os.path.exists(kept(member, name)) for name in KEPT), lambda: files_below(kept(member)))
+    wait(lambda: all(os.path.exists(cached(member, name)) for name in CACHED), lambda: files_below(cached(member)))
     member.api.stop()
     reboot(member)
-    with open(kept(member, KEPT[0]), "r+b") as file:
+    with open(cached(member, CACHED[0]), "r+b") as file:
         file.seek(3)
         byte = file.read(1)
         file.seek(3)
@@ -133,9 +133,9 @@ def test_damaged_cache_file_is_set_aside_and_written_again(make_member):
     member.start()
     member.wait_running("plain")
     wait(lambda: "Cannot use the cached object secret_default_login" in member.said(), member.said)
-    assert os.path.exists(kept(member, KEPT[0] + ".damaged"))
+    assert os.path.exists(cached(member, CACHED[0] + ".damaged"))
     member.api.start()
     member.launch(specs.pod("own"))
     member.wait_reported_phase("web", "Running", 60)
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
-    wait(lambda: is_sealed(kept(member, KEPT[0])), "it is kept again")
+    wait(lambda: has_valid_checksum(cached(member, CACHED[0])), "it is kept again")

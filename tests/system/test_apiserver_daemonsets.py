@@ -99,10 +99,10 @@ def test_renewed_lease_leaves_daemonsets_to_the_controller(make_member):
     for second in range(60):
         lease["spec"]["renewTime"] = f"2026-01-01T00:00:{second:02}.000000Z"
         lease = member.api.replace("leases", lease)
-        if "The controller manager places DaemonSets" in member.said():
+        if "The controller manager places the DaemonSets" in member.said():
             break
         time.sleep(1)
-    assert "The controller manager places DaemonSets" in member.said()
+    assert "The controller manager places the DaemonSets" in member.said()
     member.launch(specs.pod("own"))
     assert not pods_of(member, "logd")
     assert not member.api.asked("list", "daemonsets")
@@ -156,7 +156,7 @@ def make_bound_set(make_member, **template):
     bind_as_controller(member, made)
     member.start()
     member.wait_reported_phase("logd-abcde", "Running", 60)
-    wait(lambda: "No controller manager places DaemonSets" in member.said(), "the node places DaemonSets", 60)
+    wait(lambda: "This node places the DaemonSets" in member.said(), "the node places DaemonSets", 60)
     return member, made
 
 

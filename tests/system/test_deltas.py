@@ -676,7 +676,7 @@ def test_a_delta_in_preload_whose_base_is_missing_is_reported_and_the_image_pull
     node.launch(reader("two", image))
     expect_version(node, "two", "2", PATCHED)
     assert "the image that the delta is based on is not in the store" in node.said()
-    assert "is not used; pulling image" in node.said()
+    assert "Cannot apply delta " in node.said()
 
 
 def deltas_with_name(tmp_path, old, new, name):
@@ -695,7 +695,7 @@ def test_a_broken_delta_in_preload_is_reported_and_waits_for_an_image(make_node,
     node.launch(reader("one", "example.com/team/app:1"))
     assert node.cli("images", "import", broken).returncode == 0
     node.drop(reader("two", "example.com/team/app:2"))
-    wait(lambda: "is not used; pulling image" in node.said(), lambda: f"it is reported: {node.said()[-2000:]}")
+    wait(lambda: "Cannot apply delta " in node.said(), lambda: f"it is reported: {node.said()[-2000:]}")
     assert "is damaged: its digest is" in node.said()
     node.drop(reader("three", "example.com/team/app:2", policy="Never"))
     node.wait_waiting("three", "ErrImageNeverPull")

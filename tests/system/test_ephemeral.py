@@ -217,7 +217,7 @@ def test_interactive_debug_attaches_until_the_shell_ends(node):
     (["web", f"--image={specs.IMAGE}", "--target=other"], 1,
      "spec.ephemeralContainers[0].targetContainerName: must be an init container or container of the pod, not 'other'"),
     (["web", f"--image={specs.IMAGE}", "--profile=odd"], 2, "unknown profile 'odd'"),
-    (["web"], 2, "takes --image"),
+    (["web"], 2, "requires --image"),
     ([f"--image={specs.IMAGE}"], 2, "a pod is required"),
     (["dump", f"--image={specs.IMAGE}"], 1, 'pods "dump" not found'),
 ])
@@ -264,7 +264,7 @@ def test_broken_requests_are_refused(shared_node):
     assert post(shared_node, []) == (400, "the container must be a JSON object\n")
     assert post(shared_node, {"image": specs.IMAGE, "subPath": 1})[0] == 400
     mount = {"name": "x", "image": specs.IMAGE, "volumeMounts": [{"name": "no", "mountPath": "/x"}]}
-    assert "names no volume of this" in post(shared_node, mount)[1]
+    assert "must name a volume of this" in post(shared_node, mount)[1]
 
 
 def test_an_unprivileged_user_may_not_debug(node):

@@ -435,7 +435,7 @@ def test_the_command_makes_what_a_node_takes(make_sourced, index, keys, tmp_path
 # ---- the progress deadline of an index ----
 
 DEADLINE = {"progressDeadlineSeconds": 6}
-ROLLED_BACK = "index 2 was rolled back, since not all was ready within 6s: "
+ROLLED_BACK = "rolled back index 2: not everything was ready within 6s: "
 
 
 def bad_pod(name, **fields):
@@ -500,7 +500,7 @@ def test_an_index_that_is_ready_in_time_stays_and_is_followed(make_sourced, make
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "3")})
     wait_in_use(node, 3)
     node.wait_waiting("web", "CrashLoopBackOff")
-    assert "was rolled back" not in node.said()
+    assert "rolled back" not in node.said()
 
 
 def test_pods_of_such_an_index_are_not_rolled_back_one_by_one(make_sourced, make_nginx, index):

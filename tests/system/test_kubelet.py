@@ -57,7 +57,7 @@ def test_flags_start_mainstayd(tmp_path):
     assert done.stdout.split() == ["debug=1", "--config=/c.yaml", "--kubeconfig=/k.conf", "--node-name=web",
                                    "--bootstrap-kubeconfig=/b.conf", "--node-ip=10.0.0.1", "--manifest-dir=/m",
                                    "--cert-dir=/var/lib/kubelet/pki"]
-    assert "without effect here: --root-dir, --container-runtime-endpoint, --nonsense" in done.stderr
+    assert "do not apply to Mainstay: --root-dir, --container-runtime-endpoint, --nonsense" in done.stderr
     assert run(str(tmp_path / "kubelet"), "stray").returncode == 2
 
 
@@ -106,14 +106,14 @@ def test_port_of_healthz_that_is_taken_is_reported(make_node):
         listener.listen()
         port = listener.getsockname()[1]
         node = make_node(config={"healthzPort": port})
-        assert f"cannot serve /healthz at 127.0.0.1 port {port}: Address already in use" in node.said()
+        assert f"Cannot serve /healthz at 127.0.0.1 port {port}: Address already in use" in node.said()
 
 
 def test_settings_without_effect_are_named_in_one_line(make_node):
     node = make_node(config={"syncFrequency": "0s", "fileCheckFrequency": "20s", "failSwapOn": False, "imageMinimumGCAge": "0s"})
-    lines = [line for line in node.said().splitlines() if "without effect here" in line]
+    lines = [line for line in node.said().splitlines() if "do not apply to Mainstay" in line]
     assert len(lines) == 1
-    assert lines[0].endswith("settings of the kubelet without effect here: fileCheckFrequency, failSwapOn")
+    assert lines[0].endswith("that do not apply to Mainstay: fileCheckFrequency, failSwapOn")
 
 
 def test_embedded_certificate_is_renewed_at_once(make_member):

@@ -182,7 +182,7 @@ def test_completed_pod_holds_no_address_after_the_node_was_down(net):
     wait(lambda: not net.reserved(), "its address is released")
     wait(lambda: not net.shims(), "no shim is left")
     assert net.status("done")["restartCount"] == 0
-    assert "trying again" not in net.said()
+    assert "Cannot start pod" not in net.said() and "trying again" not in net.said()
     wait_clean(net)
 
 

@@ -192,7 +192,7 @@ def test_a_pair_that_is_damaged_is_replaced(make_member):
             file.write("broken")
     served = node_api.NodeApi(node)
     assert f"DNS:{harness.NODE_NAME}" in describe_certificate(served_certificate(served))
-    assert "kubelet.crt" in node.said() and "another one is made" in node.said()
+    assert "kubelet.crt" in node.said() and "creating a new one" in node.said()
     served.stop()
 
 

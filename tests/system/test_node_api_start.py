@@ -73,8 +73,8 @@ def test_it_starts_again_after_it_has_ended(node):
         os.kill(pid, number)
         wait(lambda ended=pid: ended not in node.api.pids(), "it has ended")
     assert node.ask() == (200, "ok")
-    wait(lambda: "has ended with signal 9" in node.said(), "the failure is reported")
-    assert "has ended with status" not in node.said()
+    wait(lambda: "was killed by signal 9" in node.said(), "the failure is reported")
+    assert "exited with status" not in node.said()
 
 
 def test_sessions_survive_the_agent_and_the_next_one_listens(node):
@@ -127,8 +127,8 @@ def test_a_unit_that_contradicts_the_configuration_is_reported(node):
         script = f'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$0" "$@" 3<&{listener.fileno()}'
         with subprocess.Popen(["bash", "-c", script, harness.program("mainstay-api"), "--socket", node.socket, "--user", "root"],
                               env=node.environment(), pass_fds=[listener.fileno()], stderr=stderr) as unit:
-            wait(lambda: f"mainstay-api.socket: the socket listens at port {listener.getsockname()[1]} of ::ffff:127.0.0.1, but "
-                         f"the configuration has port {node.port} of 127.0.0.2" in world.read(log), lambda: world.read(log))
+            wait(lambda: f"mainstay-api.socket determines them (the socket listens at port {listener.getsockname()[1]} of "
+                         f"::ffff:127.0.0.1, but the configuration has port {node.port} of 127.0.0.2" in world.read(log), lambda: world.read(log))
             unit_api = node_api.ActivatedApi(node, listener.getsockname()[1])
             assert unit_api.request("/healthz", certificate=node.admin) == (200, "ok"), "the socket of systemd waits"
             unit.terminate()

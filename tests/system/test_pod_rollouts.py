@@ -85,7 +85,7 @@ def test_a_revision_that_is_not_ready_in_time_goes_back_once(node):
     node.restart()
     wait_version(node, "1", rolled_back=True)
     wait_beside(node, "later")
-    assert starts(node) == before and node.said().count("is desired again") == 1
+    assert starts(node) == before and node.said().count("restoring the last ready revision") == 1
     node.drop(noted(node, "3", specs.IDLE))
     wait_version(node, "3")
     answer = node.cli("rollout", "status", "pod/web")

@@ -89,7 +89,7 @@ def test_the_lowest_priority_pod_that_exceeds_its_requests_is_evicted(make_node)
 def test_a_critical_pod_is_never_evicted(make_node):
     node = make_node(config=pods_may_have(60))
     node.launch(eater("critical", 90, priority=CRITICAL))
-    world.wait(lambda: "no pod can be evicted that would help" in node.said(),
+    world.wait(lambda: "no pod qualifies for eviction" in node.said(),
                lambda: f"the agent looked for one; it said:\n{node.said()}", 60)
     wait_condition(node, "MemoryPressure", "True")
     assert world.is_alive(node.init("critical"))
@@ -256,7 +256,7 @@ def test_on_a_disk_filled_by_others_pods_continue_and_new_ones_are_rejected(smal
     node.launch(writer("slim", "echo little >/v/file"))
     with open(os.path.join(node.state, "ballast"), "wb") as file:
         file.write(b"x" * (57 * MIB))
-    world.wait(lambda: "no pod can be evicted that would help" in node.said(), "the agent looked for one", 90)
+    world.wait(lambda: "no pod qualifies for eviction" in node.said(), "the agent looked for one", 90)
     assert world.is_alive(node.init("slim"))
     node.drop(writer("new", "true"))
     wait_evicted(node, "new")

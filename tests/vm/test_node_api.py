@@ -57,5 +57,5 @@ def test_the_unit_is_exposed_to_little(machine):
 def test_a_socket_that_listens_elsewhere_than_configured_is_reported(machine):
     configure(machine, "port: 10251\n")
     assert ask(machine, "/healthz").startswith("HTTP/1.1 200")
-    machine.wait("journalctl --no-pager -o cat -u mainstay-api | grep -q 'mainstay-api.socket: the socket listens at port 10250 "
-                 "of ::, but the configuration has port 10251 of all addresses'", "the difference is reported")
+    machine.wait("journalctl --no-pager -o cat -u mainstay-api | grep -q 'mainstay-api.socket determines them (the socket "
+                 "listens at port 10250 of ::, but the configuration has port 10251 of all addresses'", "the difference is reported")

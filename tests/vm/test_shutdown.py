@@ -123,7 +123,7 @@ def test_pods_run_again_after_the_next_boot(machine):
     for name in "critical", "plain", "slow":
         wait_running(machine, name)
     output = machine.run("journalctl -b -1 --no-pager -o cat")
-    moments = [output.rindex(what) for what in ("stopping all pods within 12s", "the machine may shut down",
+    moments = [output.rindex(what) for what in ("stopping all pods within 12s", "the shutdown may continue",
                                               "Stopping mainstay.service")]
     assert moments == sorted(moments), output[-4000:]
 
@@ -132,7 +132,7 @@ def test_pods_run_again_after_the_next_boot(machine):
 def test_without_a_bus_the_stop_of_the_service_stops_the_pods(machine, figures):
     machine.run(f"rm {NOTES}/list; systemctl mask --now dbus.socket dbus.service systemd-logind.service; rm -f /run/dbus/*socket")
     machine.run("systemctl restart mainstay")
-    assert machine.run(f"{LOG} | grep -c 'Shutdown is not delayed until pods'").strip() == "1"
+    assert machine.run(f"{LOG} | grep -c 'Cannot delay shutdown until pods'").strip() == "1"
     for name in "critical", "plain", "slow":
         wait_running(machine, name)
     figures.append(f"the agent without a bus: {memory(machine)} KiB PSS")

@@ -157,7 +157,8 @@ def test_journal_entries_have_pod_and_container_fields_and_a_catalog_entry(machi
     launch(machine, "restarted")
     machine.run("kill -KILL $(pgrep -x sleep)")
     machine.wait("mainstay get pods | grep -E '^restarted-machine +1/1 +Running +1 '", "the container has restarted")
-    exits = [one for one in fields(machine, "CONTAINER_NAME=main", "POD_NAME=restarted-machine") if "exit code" in one["MESSAGE"]]
+    exits = [one for one in fields(machine, "CONTAINER_NAME=main", "POD_NAME=restarted-machine")
+             if "exited with code" in one["MESSAGE"]]
     assert len(exits) == 1
     assert exits[0]["POD_NAMESPACE"] == "default" and exits[0]["POD_UID"] == uid(machine, "restarted")
     assert "Container main has " in machine.run(f"journalctl -x --no-pager MESSAGE_ID={exits[0]['MESSAGE_ID']} "

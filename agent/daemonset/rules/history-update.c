@@ -35,18 +35,18 @@ static int fill_history_names(DaemonSetHistory *history, const DaemonSet *set) {
 }
 
 static int update_history_json(DaemonSetHistory *history, const DaemonSet *set,
-                               const char *origin) {
+                               const char *source) {
         cleanup_free char *json = object_to_json(&daemonset_schema, set);
-        cleanup_free char *copy = strdup(origin);
+        cleanup_free char *copy = strdup(source);
 
         if (!json || !copy)
                 return -ENOMEM;
-        if (streq_ptr(history->set, json) && streq_ptr(history->origin, copy))
+        if (streq_ptr(history->set, json) && streq_ptr(history->source, copy))
                 return 0;
         free(history->set);
         history->set = TAKE_PTR(json);
-        free(history->origin);
-        history->origin = TAKE_PTR(copy);
+        free(history->source);
+        history->source = TAKE_PTR(copy);
         return 1;
 }
 
@@ -71,13 +71,13 @@ static int update_history_template(DaemonSetHistory *history, const DaemonSet *s
 }
 
 int daemonset_history_update_set(DaemonSetHistory *history, const DaemonSet *set,
-                                 const char *origin, bool is_available, uint64_t now) {
+                                 const char *source, bool is_available, uint64_t now) {
         int r, has_changed;
 
         r = fill_history_names(history, set);
         if (r < 0)
                 return r;
-        has_changed = update_history_json(history, set, origin);
+        has_changed = update_history_json(history, set, source);
         if (has_changed < 0)
                 return has_changed;
         r = update_history_template(history, set, is_available, now);

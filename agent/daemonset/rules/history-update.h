@@ -19,4 +19,4 @@ int daemonset_history_update_selector(DaemonSetHistory *history, const DaemonSet
 /* Records the set, where it is from, and its template as a revision. 'is_available': the revision
  * that is replaced is. 1: the history has changed; 0; -ENOMEM. */
 int daemonset_history_update_set(DaemonSetHistory *history, const DaemonSet *set,
-                                 const char *origin, bool is_available, uint64_t now);
+                                 const char *source, bool is_available, uint64_t now);

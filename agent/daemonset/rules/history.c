@@ -29,7 +29,7 @@ void daemonset_history_done(DaemonSetHistory *history) {
         free(history->namespace);
         free(history->name);
         free(history->selector);
-        free(history->origin);
+        free(history->source);
         free(history->set);
         free(history->pin_reason);
         *history = (DaemonSetHistory){ 0 };
@@ -221,7 +221,7 @@ char *daemonset_history_format(const DaemonSetHistory *history) {
         fprintf(out, "%s\n", version_line);
         print_history_line(out, "namespace", history->namespace);
         print_history_line(out, "name", history->name);
-        print_history_line(out, "origin", history->origin);
+        print_history_line(out, "origin", history->source); /* the key of earlier versions */
         print_history_line(out, "set", history->set);
         print_history_line(out, "orphaning", history->is_orphaning ? "yes" : NULL);
         print_history_line(out, "selector", history->selector);
@@ -276,7 +276,7 @@ static int read_history_line(const char *word, char *value, DaemonSetHistory *hi
         if (streq(word, "name"))
                 return read_history_text(&history->name, value);
         if (streq(word, "origin"))
-                return read_history_text(&history->origin, value);
+                return read_history_text(&history->source, value);
         if (streq(word, "set"))
                 return read_history_text(&history->set, value);
         if (streq(word, "orphaning"))

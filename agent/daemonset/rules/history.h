@@ -19,7 +19,7 @@ typedef struct ControllerRevision {
 typedef struct DaemonSetHistory {
         char *namespace;
         char *name;
-        char *origin;      /* where the set was from when it was desired last; or NULL */
+        char *source;      /* where the set was from when it was desired last; or NULL */
         char *set;         /* the set then: JSON; or NULL */
         bool is_orphaning; /* it is deleted with --cascade=orphan: its pods stay */
         char *selector;    /* JSON; it cannot change while there are pods */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The plan of a rolling update; see the header. A node has one pod of a set, or two during an
- * update with maxSurge. The plan is stateless: after a restart of the agent the same pods give the
- * same plan. */
+ * update with maxSurge. So only whether maxSurge is greater than 0 matters: otherwise
+ * maxUnavailable is, and allows the one pod to be replaced. The plan is stateless: after a restart
+ * of the agent the same pods give the same plan. */
 
 #include "agent/daemonset/rules/rolling-update.h"
 
@@ -95,8 +96,8 @@ static void plan_surge_update(const DaemonSetPodStates *pods, size_t current, si
 
 /* maxUnavailable: the old pod is stopped first, but not before the new one could start. The new one
  * starts after it: both may use the same port. */
-static void plan_in_place_update(const DaemonSetPodStates *pods, size_t current, size_t old,
-                                 bool is_preflighted, bool keep[], DaemonSetPlan *plan) {
+static void plan_max_unavailable_update(const DaemonSetPodStates *pods, size_t current, size_t old,
+                                        bool is_preflighted, bool keep[], DaemonSetPlan *plan) {
         plan->creates_pod = current == pods->n && !has_old_revision_pod(pods) &&
                             !has_terminal_current_pod(pods);
         if (current < pods->n)
@@ -155,7 +156,7 @@ static void plan_by_update_strategy(const DaemonSet *set, const DaemonSetPodStat
         else if (has_max_surge(set))
                 plan_surge_update(pods, current, old, keep, plan);
         else
-                plan_in_place_update(pods, current, old, input->is_preflighted, keep, plan);
+                plan_max_unavailable_update(pods, current, old, input->is_preflighted, keep, plan);
 }
 
 static bool is_plan_settled(const DaemonSet *set, const DaemonSetPodStates *pods,

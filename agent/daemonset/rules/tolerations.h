@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The tolerations that Kubernetes' controller adds to each pod of a DaemonSet. */
+/* The tolerations that Kubernetes' controller adds to each pod of a DaemonSet
+ * (AddOrUpdateDaemonPodTolerations). */
 
 #include "agent/model/daemonset.h"
 

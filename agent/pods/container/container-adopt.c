@@ -23,7 +23,8 @@ void container_machine_recover(ContainerMachine *c, unsigned attempt, uint64_t n
         if (c->state != MACHINE_IDLE || c->attempt_is_used || c->attempt > 0)
                 return;
         container_machine_adopt(c, attempt, 0);
-        container_machine_on_unseen_exit(c, &end, "The container ran, and its end was not seen");
+        container_machine_on_unseen_exit(
+                c, &end, "The container was running, and its exit was not observed");
 }
 
 bool container_machine_recover_exit(ContainerMachine *c, unsigned attempt, const ContainerExit *end,

@@ -19,9 +19,9 @@ void container_machine_dump(const ContainerMachine *c, FILE *out) {
         char started[RFC3339_SIZE], text[DUMP_DURATION_SIZE];
 
         dump_line(out, 2, "container: %s, state %s, attempt %u%s", c->spec->name,
-                  machine_state_facts[c->state].name, c->attempt,
+                  machine_states[c->state].name, c->attempt,
                   c->attempt_is_used ? "" : " (not started)");
-        if (machine_state_facts[c->state].api_state == STATE_WAITING)
+        if (machine_states[c->state].api_state == STATE_WAITING)
                 dump_line(out, 3, "waiting: %s%s%s", container_machine_waiting_reason(c),
                           c->waiting_message ? ": " : "", strna(c->waiting_message));
         if (c->started_at > 0)

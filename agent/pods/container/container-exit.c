@@ -69,7 +69,7 @@ void container_machine_start_failed(ContainerMachine *c, bool by_runtime, const 
 
 void container_machine_on_start_failed(ContainerMachine *c, unsigned attempt, bool by_runtime,
                                        const char *message) {
-        if (attempt == c->attempt && machine_state_facts[c->state].may_fail_to_start)
+        if (attempt == c->attempt && machine_states[c->state].may_fail_to_start)
                 container_machine_start_failed(
                         c, by_runtime, by_runtime ? "RunContainerError" : "CreateContainerError",
                         message);
@@ -138,11 +138,10 @@ static void apply_restart_policy(ContainerMachine *c, const ContainerExit *end,
 void container_machine_on_exited(ContainerMachine *c, unsigned attempt, const ContainerExit *end) {
         const char *reason = container_exit_reason(end->exit_code, end->oom_killed);
 
-        if (attempt != c->attempt || !machine_state_facts[c->state].may_end)
+        if (attempt != c->attempt || !machine_states[c->state].may_end)
                 return;
         log_set_message_id(MESSAGE_CONTAINER_EXITED);
-        log_info("Container '%s' ended with exit code %d (%s)", c->description, end->exit_code,
-                 reason);
+        log_info("Container '%s' exited with code %d (%s)", c->description, end->exit_code, reason);
         container_machine_record_exit(c, end, reason, end->message);
         apply_restart_policy(c, end,
                              end->is_found ? MACHINE_EVENT_SANDBOX_LOST : MACHINE_EVENT_RESTART,
@@ -172,5 +171,5 @@ void container_machine_on_sandbox_lost(ContainerMachine *c, uint64_t now) {
         /* What is left of the attempts went with the shim. */
         c->oldest_remains = c->attempt + 1;
         container_machine_on_unseen_exit(c, &end,
-                                         "The container could not be located when its shim ended");
+                                         "The container could not be located when its shim exited");
 }

@@ -44,8 +44,8 @@ typedef enum ContainerMachineEvent {
         N_MACHINE_EVENTS,
 } ContainerMachineEvent;
 
-/* Facts about a state, however it was entered. */
-typedef struct MachineStateFacts {
+/* What holds in a state, however it was entered. */
+typedef struct MachineStateInfo {
         const char *name;
         ContainerStateKind api_state;
         const char *reason; /* of waiting, where it is not the pod's */
@@ -56,9 +56,9 @@ typedef struct MachineStateFacts {
         bool uses_hook;
         bool may_fail_to_start;
         bool may_end;
-} MachineStateFacts;
+} MachineStateInfo;
 
-extern const MachineStateFacts machine_state_facts[N_MACHINE_STATES];
+extern const MachineStateInfo machine_states[N_MACHINE_STATES];
 
 struct ContainerMachine {
         char *description; /* "default/web-node1/nginx", for log lines */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The container state machine. One table has the facts about states, a second one the legal
+/* The container state machine. One table describes the states, a second one the legal
  * transitions; effects are in the enter_…() functions; only container_machine_set_state() writes
  * the state. The end of an attempt is container-exit.c's.
  *
@@ -12,7 +12,7 @@
 #include "common/log.h"
 
 /* clang-format off */
-const MachineStateFacts machine_state_facts[N_MACHINE_STATES] = {
+const MachineStateInfo machine_states[N_MACHINE_STATES] = {
         [MACHINE_IDLE]       = { "idle",       STATE_WAITING,    NULL,                false, false, false, false, false, true,  false },
         [MACHINE_PULLING]    = { "pulling",    STATE_WAITING,    NULL,                false, true,  false, false, false, false, false },
         [MACHINE_QUEUED]     = { "queued",     STATE_WAITING,    NULL,                false, false, true,  false, false, false, false },
@@ -93,7 +93,8 @@ static void enter_machine_creating(ContainerMachine *c) {
         c->waits_for_reference = is_reference && c->state == MACHINE_BACK_OFF;
 }
 
-/* Removes what earlier attempts left; with 'and_present' the present one has ended too. */
+/* Container GC: removes what earlier attempts left; with 'and_present' the present one has ended
+ * too. */
 static void remove_attempt_remains(ContainerMachine *c, bool and_present) {
         unsigned end = c->attempt + (and_present && c->attempt_is_used ? 1 : 0);
 
@@ -254,22 +255,21 @@ void container_machine_set_waiting(ContainerMachine *c, const char *reason, cons
 void container_machine_set_state(ContainerMachine *c, ContainerMachineState state) {
         ContainerMachineState old = c->state;
 
-        if (machine_state_facts[old].uses_image_request &&
-            !machine_state_facts[state].uses_image_request)
+        if (machine_states[old].uses_image_request && !machine_states[state].uses_image_request)
                 c->driver->cancel_image_request(c->userdata);
-        if (machine_state_facts[old].uses_start_slot && !machine_state_facts[state].uses_start_slot)
+        if (machine_states[old].uses_start_slot && !machine_states[state].uses_start_slot)
                 c->driver->release_start_slot(c->userdata);
-        if (machine_state_facts[old].uses_retry && !machine_state_facts[state].uses_retry)
+        if (machine_states[old].uses_retry && !machine_states[state].uses_retry)
                 c->driver->disarm_retry(c->userdata);
-        if (machine_state_facts[old].uses_hook && old != state)
+        if (machine_states[old].uses_hook && old != state)
                 c->driver->cancel_hook(c->userdata);
         /* While it retries what failed, the reason stays. */
         if (state != MACHINE_BACK_OFF && state != MACHINE_PULLING)
                 container_machine_set_waiting(c, NULL, NULL);
         c->waits_for_reference = false;
         c->state = state;
-        log_debug("Container '%s': %s -> %s", c->description, machine_state_facts[old].name,
-                  machine_state_facts[state].name);
+        log_debug("Container '%s': %s -> %s", c->description, machine_states[old].name,
+                  machine_states[state].name);
         c->driver->status_changed(c->userdata);
 }
 
@@ -279,7 +279,7 @@ void container_machine_handle_event(ContainerMachine *c, ContainerMachineEvent e
         if (!transition->is_legal) {
                 log_debug("Container '%s': event '%s' is not expected in state '%s', ignoring it",
                           c->description, machine_event_names[event],
-                          machine_state_facts[c->state].name);
+                          machine_states[c->state].name);
                 return;
         }
         container_machine_set_state(c, transition->to);
@@ -427,7 +427,7 @@ void container_machine_on_started(ContainerMachine *c, unsigned attempt, uint64_
         if (attempt != c->attempt)
                 return;
         if (c->state == MACHINE_CREATING)
-                log_info("Container '%s' runs, attempt %u", c->description, attempt);
+                log_info("Started container '%s' (attempt %u)", c->description, attempt);
         c->attempt_is_used = true;
         c->started_at = started_at;
         (void) steady_stamp_convert(&c->running_since, &(SteadyClock){ 0 }, started_at);
@@ -442,18 +442,17 @@ void container_machine_on_retry(ContainerMachine *c, bool sandbox_is_ready) {
 void container_machine_print_table(FILE *out) {
         (void) fprintf(out, "| |");
         for (size_t s = 0; s < N_MACHINE_STATES; s++)
-                (void) fprintf(out, " %s |", machine_state_facts[s].name);
+                (void) fprintf(out, " %s |", machine_states[s].name);
         (void) fprintf(out, "\n|---|");
         for (size_t s = 0; s < N_MACHINE_STATES; s++)
                 (void) fprintf(out, "---|");
         for (size_t e = 0; e < N_MACHINE_EVENTS; e++) {
                 (void) fprintf(out, "\n| **%s** |", machine_event_names[e]);
                 for (size_t s = 0; s < N_MACHINE_STATES; s++)
-                        (void) fprintf(
-                                out, " %s |",
-                                machine_transitions[s][e].is_legal
-                                        ? machine_state_facts[machine_transitions[s][e].to].name
-                                        : "");
+                        (void) fprintf(out, " %s |",
+                                       machine_transitions[s][e].is_legal
+                                               ? machine_states[machine_transitions[s][e].to].name
+                                               : "");
         }
         (void) fprintf(out, "\n");
 }

@@ -48,7 +48,8 @@ PodProgress pod_progress_of(const ContainerOrderEntry *entries, size_t n) {
 }
 
 /* As by the kubelet, which starts containers one after another with their hooks. */
-static bool is_held(const ContainerOrderEntry *entries, size_t first, size_t i) {
+static bool is_start_held_by_post_start(const ContainerOrderEntry *entries, size_t first,
+                                        size_t i) {
         for (size_t before = first; before < i; before++)
                 if (entries[before].holds_next)
                         return true;
@@ -56,13 +57,13 @@ static bool is_held(const ContainerOrderEntry *entries, size_t first, size_t i) 
 }
 
 bool container_order_allows_start(const ContainerOrderEntry *entries, size_t n, size_t i) {
-        size_t n_init = count_init_entries(entries, n), turn = find_current_init(entries, n);
+        size_t n_init = count_init_entries(entries, n), current = find_current_init(entries, n);
 
         if (entries[i].role == ROLE_EPHEMERAL) /* also to look why init containers fail */
                 return true;
         if (i >= n_init)
-                return turn == n_init && !is_held(entries, n_init, i);
-        return i == turn || (i < turn && entries[i].role == ROLE_SIDECAR);
+                return current == n_init && !is_start_held_by_post_start(entries, n_init, i);
+        return i == current || (i < current && entries[i].role == ROLE_SIDECAR);
 }
 
 static void plan_container_starts(ContainerOrderEntry *entries, size_t n) {

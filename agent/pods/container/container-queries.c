@@ -25,7 +25,7 @@ uint64_t container_machine_next_delay(const ContainerMachine *c) {
 }
 
 bool container_machine_has_process(const ContainerMachine *c) {
-        return machine_state_facts[c->state].has_process;
+        return machine_states[c->state].has_process;
 }
 
 bool container_machine_is_up(const ContainerMachine *c) {

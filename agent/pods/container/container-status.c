@@ -26,13 +26,13 @@ static int copy_terminated_state(const ContainerMachine *c, const ContainerState
 
 const char *container_machine_waiting_reason(const ContainerMachine *c) {
         const char *reason =
-                c->waiting_reason ? c->waiting_reason : machine_state_facts[c->state].reason;
+                c->waiting_reason ? c->waiting_reason : machine_states[c->state].reason;
 
         return reason ? reason : c->default_waiting_reason;
 }
 
 static void fill_container_state(const ContainerMachine *c, const char *uid, ContainerState *ret) {
-        switch (machine_state_facts[c->state].api_state) {
+        switch (machine_states[c->state].api_state) {
         case STATE_RUNNING:
                 if (c->started_at > 0 && c->attempt_is_used) {
                         *ret = (ContainerState){ .kind = STATE_RUNNING,
@@ -56,7 +56,7 @@ static void fill_container_state(const ContainerMachine *c, const char *uid, Con
 }
 
 int container_machine_status(const ContainerMachine *c, const char *uid, ContainerStatus *ret) {
-        bool is_running = machine_state_facts[c->state].api_state == STATE_RUNNING;
+        bool is_running = machine_states[c->state].api_state == STATE_RUNNING;
 
         *ret = (ContainerStatus){ 0 };
         ret->name = strdup(c->spec->name);

@@ -31,12 +31,12 @@ static void expect_file(int dir_fd, const char *path, const char *expected) {
 }
 
 static int write_two(int dir_fd, const char *first, const char *a, const char *second,
-                     const char *b, bool anew) {
+                     const char *b, bool replaces) {
         cleanup_with(volume_payload_done) VolumePayload payload = { .group = -1 };
 
         REQUIRE(volume_payload_add(&payload, first, a, strlen(a), 0640) == 0);
         REQUIRE(volume_payload_add(&payload, second, b, strlen(b), 0400) == 0);
-        return atomic_writer_write(dir_fd, &payload, anew);
+        return atomic_writer_write(dir_fd, &payload, replaces);
 }
 
 static size_t count_entries(int dir_fd) {

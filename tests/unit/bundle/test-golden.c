@@ -36,7 +36,7 @@ static const BundleConfig config = {
         .hostname = "node1",
         .cgroup_root = "/",
         .memory_capacity = INT64_C(8) << 30,
-        .pids_limit = -1,
+        .pod_pids_limit = -1,
         .oom_score_adj_min = -1000,
         .cpu_capacity_milli = 4000,
         .allocatable = { .cpu_milli = 4000, .memory = INT64_C(8) << 30 },

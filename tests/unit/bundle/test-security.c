@@ -347,9 +347,9 @@ TEST(only_safe_or_allowed_sysctls_are_accepted)
         sysctl.name = unsafe;
         EXPECT_EQ(pod_check_sysctls(&config, &pod.spec, &error), -EPERM);
         EXPECT_STREQ(error.message, "forbidden sysctl: \"kernel.msgmax\" not allowlisted");
-        config.allowed_sysctls = allowed;
+        config.allowed_unsafe_sysctls = allowed;
         EXPECT_EQ(pod_check_sysctls(&config, &pod.spec, NULL), 0);
         sysctl.name = other;
         EXPECT_EQ(pod_check_sysctls(&config, &pod.spec, NULL), -EPERM);
-        config.allowed_sysctls = NULL;
+        config.allowed_unsafe_sysctls = NULL;
 }

@@ -110,7 +110,7 @@ TEST(add_chains_results_and_delete_runs_backwards_with_the_last_result)
         EXPECT_EQ(cni_network_n_steps(network, CNI_ADD), 3);
         EXPECT_EQ(cni_network_n_steps(network, CNI_DEL), 0);
         expect_input(network, CNI_ADD, 0, ONE "}");
-        cni_network_note_add_step(network, 1);
+        cni_network_record_add_step(network, 1);
         EXPECT_EQ(cni_network_n_steps(network, CNI_DEL), 1);
         expect_input(network, CNI_DEL, 0, ONE "}");
         EXPECT_EQ(answer(network, CNI_ADD, 0, 0, "{\"first\":1}", NULL), 0);
@@ -118,7 +118,7 @@ TEST(add_chains_results_and_delete_runs_backwards_with_the_last_result)
         EXPECT_EQ(answer(network, CNI_ADD, 1, 0, "{\"second\":2}", NULL), 0);
         expect_input(network, CNI_ADD, 2, THREE ",\"prevResult\":{\"second\":2}}");
         EXPECT(!cni_network_is_attached(network));
-        cni_network_note_add_step(network, 3);
+        cni_network_record_add_step(network, 3);
         EXPECT_EQ(answer(network, CNI_ADD, 2, 0, RESULT, NULL), 0);
         EXPECT(cni_network_is_attached(network));
 
@@ -178,7 +178,7 @@ TEST(stored_attachment_is_read_back)
         cleanup_with(cni_network_freep) CniNetwork *network = load_network(CONFIG), *again = NULL;
         cleanup_free char *text = NULL, *twice = NULL;
 
-        cni_network_note_add_step(network, 3);
+        cni_network_record_add_step(network, 3);
         REQUIRE(answer(network, CNI_ADD, 2, 0, RESULT, NULL) == 0);
         text = cni_network_to_text(network);
         REQUIRE(cni_network_from_text(text, &again, NULL) == 0);
@@ -226,7 +226,7 @@ TEST(masquerading_plugin_deletes_with_a_dummy_interface_for_each_address_first)
                                                    *again = NULL;
         cleanup_free char *text = NULL;
 
-        cni_network_note_add_step(network, 2);
+        cni_network_record_add_step(network, 2);
         REQUIRE(answer(network, CNI_ADD, 1, 0, RESULT, NULL) == 0);
         expect_steps(network, CNI_CHECK, "one , two ");
         cni_network_begin_delete(network);
@@ -241,7 +241,7 @@ TEST(plugin_error_with_a_dummy_interface_is_ignored_but_a_crash_is_not)
         static const char refusal[] = "{\"code\":1,\"msg\":\"no such chain\"}";
         cleanup_with(cni_network_freep) CniNetwork *network = make_masquerading("{}");
 
-        cni_network_note_add_step(network, 2);
+        cni_network_record_add_step(network, 2);
         REQUIRE(answer(network, CNI_ADD, 1, 0, RESULT, NULL) == 0);
         cni_network_begin_delete(network);
         EXPECT(answer(network, CNI_DEL, 0, 1, refusal, NULL) < 0);
@@ -273,7 +273,7 @@ TEST(addresses_come_from_host_local_if_add_gave_no_result)
         network = make_masquerading(ipam);
         REQUIRE(cni_invocation_build(network, CNI_ADD, 0, "", &invocation, NULL) == 0);
         id = invocation.environment[1] + strlen("CNI_CONTAINERID=");
-        cni_network_note_add_step(network, 1);
+        cni_network_record_add_step(network, 1);
         cni_network_begin_delete(network); /* the directory does not exist yet */
         expect_steps(network, CNI_DEL, "one ");
         REQUIRE(mkdir(directory, 0700) == 0);
@@ -286,7 +286,7 @@ TEST(addresses_come_from_host_local_if_add_gave_no_result)
         cni_network_begin_delete(network);
         expect_steps(network, CNI_DEL, "one 10.1.2.3, one ");
         other = make_masquerading("{\"type\":\"static\"}");
-        cni_network_note_add_step(other, 1);
+        cni_network_record_add_step(other, 1);
         cni_network_begin_delete(other);
         expect_steps(other, CNI_DEL, "one ");
 }
@@ -367,7 +367,7 @@ TEST(old_version_deletes_without_prev_result_and_skips_check)
         cleanup_with(cni_network_freep) CniNetwork *network =
                 load_network("{\"cniVersion\":\"0.3.1\",\"name\":\"n\",\"type\":\"one\"}");
 
-        cni_network_note_add_step(network, 1);
+        cni_network_record_add_step(network, 1);
         REQUIRE(answer(network, CNI_ADD, 0, 0, "{\"ips\":[{\"address\":\"10.0.0.2/8\"}]}", NULL) ==
                 0);
         EXPECT_STREQ(cni_network_address(network, 0), "10.0.0.2");
@@ -397,7 +397,7 @@ TEST(bandwidth_plugin_without_a_limit_is_not_checked)
                                  "{\"type\":\"one\"}]}",
                                  cases[i].plugin) > 0);
                 network = load_network(config);
-                cni_network_note_add_step(network, 2);
+                cni_network_record_add_step(network, 2);
                 REQUIRE(answer(network, CNI_ADD, 1, 0, RESULT, NULL) == 0);
                 EXPECT_EQ(cni_network_n_steps(network, CNI_CHECK), cases[i].n_checks);
         }

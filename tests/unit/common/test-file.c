@@ -397,6 +397,44 @@ TEST(a_tree_deeper_than_the_limit_of_descriptors_is_removed)
         REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 }
 
+TEST(entries_of_a_directory_are_read_without_itself_and_its_parent)
+{
+        cleanup_close int fd = test_directory_fd();
+        cleanup_closedir DIR *dir = opendir(test_directory());
+        const struct dirent *entry = NULL;
+
+        put_test_file(fd, ".f", "");
+        REQUIRE(dir);
+        EXPECT_EQ(read_directory_entry(dir, &entry), 1);
+        EXPECT_STREQ(entry->d_name, ".f");
+        errno = EIO; /* of before */
+        EXPECT_EQ(read_directory_entry(dir, &entry), 0);
+}
+
+TEST(a_directory_that_cannot_be_listed_is_an_error_not_its_end)
+{
+        cleanup_close int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        cleanup_closedir DIR *dir = opendir(test_directory());
+        const struct dirent *entry = NULL;
+
+        REQUIRE(dir && file >= 0 && dup2(file, dirfd(dir)) >= 0);
+        EXPECT_EQ(read_directory_entry(dir, &entry), -ENOTDIR);
+}
+
+TEST(an_error_that_may_pass_is_not_damage)
+{
+        static const int damage[] = { EBADMSG, EFBIG, EINVAL, EISDIR, ELOOP, ENXIO };
+        static const int passing[] = {
+                ENOMEM, EMFILE, ENFILE, EIO, EACCES, EPERM, ENOENT, ENOTDIR
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(damage); i++)
+                EXPECT(is_file_damage(-damage[i]));
+        for (size_t i = 0; i < N_ELEMENTS(passing); i++)
+                EXPECT(!is_file_damage(-passing[i]));
+        EXPECT(!is_file_damage(0) && !is_file_damage(1));
+}
+
 TEST(paths_are_joined_with_one_slash)
 {
         cleanup_free char *path = path_join("/a", "b");

@@ -80,6 +80,25 @@ TEST(a_failure_is_logged_and_returned_in_one_line)
         EXPECT_STREQ(text, expected);
 }
 
+TEST(the_message_of_an_error_starts_with_a_capital_letter)
+{
+        cleanup_error Error failure = ERROR_NULL, named = ERROR_NULL;
+        cleanup_free char *text = NULL;
+        StderrCapture capture;
+
+        (void) error_setf(&failure, EIO, "cannot do it");
+        (void) error_setf(&named, EIO, "web.yaml: is damaged");
+        setenv("JOURNAL_STREAM", "8:1", 1);
+        capture = stderr_capture_start();
+        log_error_message(&failure, -EIO);
+        log_warning_message(&named, -EIO);
+        log_error_message(NULL, -ENOENT);
+        text = stderr_capture_end(&capture);
+        unsetenv("JOURNAL_STREAM");
+        EXPECT_STREQ(text, "<3>Cannot do it\n<4>web.yaml: is damaged\n"
+                           "<3>No such file or directory\n");
+}
+
 TEST(debug_lines_are_written_at_log_level_debug_only)
 {
         cleanup_free char *text = NULL;

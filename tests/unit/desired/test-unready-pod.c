@@ -36,9 +36,9 @@ TEST(an_edit_that_was_not_applied_is_not_called_unready)
         PodStatus status = { 0 };
 
         status.conditions[CONDITION_READY].is_true = true;
-        expect_why(&status, "the pod is not what the manifest says");
+        expect_why(&status, "the edit is not applied");
         status.conditions[CONDITION_EDIT_PENDING].message = (char[]){ "it cannot start" };
-        expect_why(&status, "the pod is not what the manifest says: it cannot start");
+        expect_why(&status, "the edit is not applied: it cannot start");
 }
 
 TEST(without_such_a_container_the_conditions_say_it)

@@ -5,15 +5,18 @@
 #include "common/clock.h"
 #include "tests/test.h"
 
-#define BEGINS  (UINT64_C(1790000000) * USEC_PER_SEC)
-#define EXPIRES (BEGINS + 100 * USEC_PER_SEC)
+#define NOT_BEFORE (UINT64_C(1790000000) * USEC_PER_SEC)
+#define NOT_AFTER  (NOT_BEFORE + 100 * USEC_PER_SEC)
 
 TEST(rotation_is_due_between_70_and_90_percent)
 {
-        EXPECT_EQ(certificate_rotation_deadline(BEGINS, EXPIRES, 0), BEGINS + 70 * USEC_PER_SEC);
-        EXPECT_EQ(certificate_rotation_deadline(BEGINS, EXPIRES, 500), BEGINS + 80 * USEC_PER_SEC);
-        EXPECT_EQ(certificate_rotation_deadline(BEGINS, EXPIRES, 1000), BEGINS + 90 * USEC_PER_SEC);
-        EXPECT_EQ(certificate_rotation_deadline(EXPIRES, BEGINS, 1000), BEGINS);
+        EXPECT_EQ(certificate_rotation_deadline(NOT_BEFORE, NOT_AFTER, 0),
+                  NOT_BEFORE + 70 * USEC_PER_SEC);
+        EXPECT_EQ(certificate_rotation_deadline(NOT_BEFORE, NOT_AFTER, 500),
+                  NOT_BEFORE + 80 * USEC_PER_SEC);
+        EXPECT_EQ(certificate_rotation_deadline(NOT_BEFORE, NOT_AFTER, 1000),
+                  NOT_BEFORE + 90 * USEC_PER_SEC);
+        EXPECT_EQ(certificate_rotation_deadline(NOT_AFTER, NOT_BEFORE, 1000), NOT_BEFORE);
 }
 
 TEST(state_and_next_check_follow_from_the_time)
@@ -30,27 +33,26 @@ TEST(state_and_next_check_follow_from_the_time)
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                uint64_t now = BEGINS + (uint64_t) cases[i].at * USEC_PER_SEC;
+                uint64_t now = NOT_BEFORE + (uint64_t) cases[i].at * USEC_PER_SEC;
 
-                EXPECT_EQ(certificate_health(BEGINS, EXPIRES, now), cases[i].health);
-                EXPECT_EQ(certificate_next_check(BEGINS, EXPIRES, now),
+                EXPECT_EQ(certificate_health(NOT_BEFORE, NOT_AFTER, now), cases[i].health);
+                EXPECT_EQ(certificate_next_check(NOT_BEFORE, NOT_AFTER, now),
                           cases[i].next < 0 ? UINT64_MAX
-                                            : BEGINS + (uint64_t) cases[i].next * USEC_PER_SEC);
+                                            : NOT_BEFORE + (uint64_t) cases[i].next * USEC_PER_SEC);
         }
 }
 
 TEST(problem_is_described_with_its_time)
 {
         cleanup_free char *low =
-                certificate_describe_problem(BEGINS, EXPIRES, EXPIRES - 15 * USEC_PER_SEC);
-        cleanup_free char *expired = certificate_describe_problem(BEGINS, EXPIRES, EXPIRES);
-        cleanup_free char *early = certificate_describe_problem(BEGINS, EXPIRES, 0);
+                certificate_describe_problem(NOT_BEFORE, NOT_AFTER, NOT_AFTER - 15 * USEC_PER_SEC);
+        cleanup_free char *expired = certificate_describe_problem(NOT_BEFORE, NOT_AFTER, NOT_AFTER);
+        cleanup_free char *early = certificate_describe_problem(NOT_BEFORE, NOT_AFTER, 0);
 
-        EXPECT(certificate_describe_problem(BEGINS, EXPIRES, BEGINS) == NULL);
-        EXPECT_STREQ(low, "the certificate of this node expires soon, at 2026-09-21T14:15:00Z");
-        EXPECT_STREQ(expired, "the certificate of this node has expired, at 2026-09-21T14:15:00Z; "
+        EXPECT(certificate_describe_problem(NOT_BEFORE, NOT_AFTER, NOT_BEFORE) == NULL);
+        EXPECT_STREQ(low, "the certificate expires soon, at 2026-09-21T14:15:00Z");
+        EXPECT_STREQ(expired, "the certificate has expired, at 2026-09-21T14:15:00Z; "
                               "the clock of this machine says 2026-09-21");
-        EXPECT_STREQ(early,
-                     "the certificate of this node is not valid yet, from 2026-09-21T14:13:20Z; "
-                     "the clock of this machine is not set, it says 1970-01-01");
+        EXPECT_STREQ(early, "the certificate is not valid yet, from 2026-09-21T14:13:20Z; "
+                            "the clock of this machine is not set, it says 1970-01-01");
 }

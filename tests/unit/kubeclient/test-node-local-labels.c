@@ -10,15 +10,15 @@
 
 #define LIST "mainstay.dev/own-labels"
 
-static void own(NodeLabelsTaints *facts, const char *key, const char *value) {
-        REQUIRE(string_map_set(&facts->labels, key, value) == 0);
+static void own(NodeLabelsTaints *local, const char *key, const char *value) {
+        REQUIRE(string_map_set(&local->labels, key, value) == 0);
 }
 
-static void own_taint(NodeLabelsTaints *facts, const char *text) {
-        facts->taints.items = reallocarray(facts->taints.items, facts->taints.n + 1, sizeof(Taint));
-        REQUIRE(facts->taints.items);
-        facts->taints.items[facts->taints.n] = (Taint){ 0 };
-        REQUIRE(taint_parse(text, &facts->taints.items[facts->taints.n++], NULL) == 0);
+static void own_taint(NodeLabelsTaints *local, const char *text) {
+        local->taints.items = reallocarray(local->taints.items, local->taints.n + 1, sizeof(Taint));
+        REQUIRE(local->taints.items);
+        local->taints.items[local->taints.n] = (Taint){ 0 };
+        REQUIRE(taint_parse(text, &local->taints.items[local->taints.n++], NULL) == 0);
 }
 
 /* A Node as the server has it: labels, taints, and the two lists. */
@@ -37,8 +37,8 @@ static json_t *node(const char *labels, const char *taints, const char *own_labe
         return json;
 }
 
-static void expect_patch(json_t *taken, const NodeLabelsTaints *facts, const char *expected) {
-        cleanup_json json_t *known = taken, *patch = node_local_metadata_patch(known, facts);
+static void expect_patch(json_t *taken, const NodeLabelsTaints *local, const char *expected) {
+        cleanup_json json_t *known = taken, *patch = node_local_metadata_patch(known, local);
         cleanup_free char *text = json_dumps(patch, JSON_COMPACT | JSON_SORT_KEYS);
 
         EXPECT_STREQ(text, expected);
@@ -86,44 +86,44 @@ TEST(labels_for_administrators_are_left_out)
 
 TEST(external_labels_are_never_in_a_patch)
 {
-        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints local = { 0 };
 
-        own(&facts, "disk", "ssd");
-        expect_patch(node("\"disk\":\"ssd\",\"team\":\"red\"", "", "disk=ssd", ""), &facts,
+        own(&local, "disk", "ssd");
+        expect_patch(node("\"disk\":\"ssd\",\"team\":\"red\"", "", "disk=ssd", ""), &local,
                      "{\"annotations\":{\"mainstay.dev/own-taints\":null}}");
 }
 
 TEST(local_label_is_restored)
 {
-        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints local = { 0 };
         json_t *known = node("\"disk\":\"hdd\",\"team\":\"red\"", "", "disk=ssd", "a:NoSchedule");
 
-        own(&facts, "disk", "ssd");
+        own(&local, "disk", "ssd");
         (void) json_object_del(json_object_get(json_object_get(known, "metadata"), "annotations"),
                                "mainstay.dev/own-taints");
-        expect_patch(known, &facts, "{\"labels\":{\"disk\":\"ssd\"}}");
+        expect_patch(known, &local, "{\"labels\":{\"disk\":\"ssd\"}}");
 }
 
 TEST(former_local_label_is_removed_unless_it_was_changed)
 {
-        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints local = { 0 };
 
-        own(&facts, "disk", "ssd");
+        own(&local, "disk", "ssd");
         expect_patch(node("\"disk\":\"ssd\",\"old\":\"1\",\"taken\":\"theirs\"", "",
                           "disk=ssd,old=1,taken=ours", ""),
-                     &facts,
+                     &local,
                      "{\"annotations\":{\"" LIST "\":\"disk=ssd\","
                      "\"mainstay.dev/own-taints\":null},\"labels\":{\"old\":null}}");
 }
 
 TEST(label_for_administrators_is_not_patched)
 {
-        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints local = { 0 };
         cleanup_json json_t *labels = NULL;
 
-        own(&facts, "node-role.kubernetes.io/edge", "");
-        own(&facts, "disk", "ssd");
-        labels = node_local_labels_to_json(&facts);
+        own(&local, "node-role.kubernetes.io/edge", "");
+        own(&local, "disk", "ssd");
+        labels = node_local_labels_to_json(&local);
         EXPECT_EQ(json_object_size(labels), 1);
         EXPECT_STREQ(json_string_value(json_object_get(labels, "disk")), "ssd");
 }
@@ -152,29 +152,29 @@ TEST(unlisted_taints_without_a_condition_are_external)
 
 TEST(removed_local_taint_is_no_longer_local)
 {
-        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints local = { 0 };
         cleanup_json json_t *taints = NULL;
 
-        own_taint(&facts, "a=1:NoSchedule");
-        own_taint(&facts, "b:NoExecute");
-        taints = node_local_taints_to_json(&facts);
+        own_taint(&local, "a=1:NoSchedule");
+        own_taint(&local, "b:NoExecute");
+        taints = node_local_taints_to_json(&local);
         EXPECT_EQ(json_array_size(taints), 2);
         expect_patch(node("", "{\"key\":\"b\",\"effect\":\"NoExecute\"}", "",
                           "a=1:NoSchedule,b:NoExecute"),
-                     &facts, "{\"annotations\":{\"mainstay.dev/own-taints\":\"b:NoExecute\"}}");
+                     &local, "{\"annotations\":{\"mainstay.dev/own-taints\":\"b:NoExecute\"}}");
 }
 
 TEST(registered_node_lists_its_local_labels_and_taints)
 {
-        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints local = { 0 };
         cleanup_json json_t *annotations = NULL, *labels = NULL;
 
-        own(&facts, "b", "2");
-        own(&facts, "a", "1");
-        own_taint(&facts, "t:NoSchedule");
-        labels = node_local_labels_to_json(&facts);
+        own(&local, "b", "2");
+        own(&local, "a", "1");
+        own_taint(&local, "t:NoSchedule");
+        labels = node_local_labels_to_json(&local);
         EXPECT_EQ(json_object_size(labels), 2);
-        annotations = node_local_annotations_to_json(&facts);
+        annotations = node_local_annotations_to_json(&local);
         EXPECT_STREQ(json_string_value(json_object_get(annotations, LIST)), "a=1,b=2");
         EXPECT_STREQ(json_string_value(json_object_get(annotations, "mainstay.dev/own-taints")),
                      "t:NoSchedule");

@@ -11,7 +11,7 @@
 #define LATER (NOW + 60 * USEC_PER_SEC)
 
 typedef struct Sample {
-        NodeLabelsTaints facts;
+        NodeLabelsTaints local;
         NodeStatus status;
 } Sample;
 
@@ -19,8 +19,8 @@ static void sample_init(Sample *sample) {
         NodeStatus *status = &sample->status;
 
         *sample = (Sample){ 0 };
-        sample->facts.name = strdup("node1");
-        REQUIRE(node_labels_taints_add_well_known(&sample->facts, "node1", "amd64") == 0);
+        sample->local.name = strdup("node1");
+        REQUIRE(node_labels_taints_add_well_known(&sample->local, "node1", "amd64") == 0);
         status->capacity =
                 (NodeResources){ 2000, 24684092 * 1024LL, 264212084 * 1024LL, 0, 0, 110 };
         status->allocatable = (NodeResources){ 1930, 24581692 * 1024LL,  243497856212LL,
@@ -33,7 +33,7 @@ static void sample_init(Sample *sample) {
 }
 
 static void sample_done(Sample *sample) {
-        node_labels_taints_done(&sample->facts);
+        node_labels_taints_done(&sample->local);
         node_status_done(&sample->status);
 }
 
@@ -52,7 +52,7 @@ static const char *text_at_path(json_t *json, const char *path) {
 }
 
 static json_t *make_node_object(const Sample *sample) {
-        cleanup_free char *body = node_object_new(&sample->facts, &sample->status, NOW);
+        cleanup_free char *body = node_object_new(&sample->local, &sample->status, NOW);
         json_t *json = body ? json_loads(body, 0, NULL) : NULL;
 
         REQUIRE(json);
@@ -77,7 +77,7 @@ static json_t *patch_of(const Sample *sample, const char *known, bool heartbeat,
         cleanup_free char *patch = NULL;
 
         EXPECT_EQ(
-                node_object_patch(node, &sample->facts, &sample->status, LATER, heartbeat, &patch),
+                node_object_patch(node, &sample->local, &sample->status, LATER, heartbeat, &patch),
                 expected);
         return patch ? json_loads(patch, 0, NULL) : NULL;
 }
@@ -204,10 +204,10 @@ TEST(changed_message_keeps_the_transition_time)
         json_t *patch;
 
         sample_init(&sample);
-        sample.status.last_error = strdup("one");
+        sample.status.not_ready_reason = strdup("one");
         known = known_of(&sample);
-        free(sample.status.last_error);
-        sample.status.last_error = strdup("another");
+        free(sample.status.not_ready_reason);
+        sample.status.not_ready_reason = strdup("another");
         patch = patch_of(&sample, known, false, 1);
         EXPECT_STREQ(text_at_path(patch, "status|conditions|3|message"), "another");
         EXPECT(!json_at_path(patch, "status|conditions|3|reason"));
@@ -289,7 +289,7 @@ TEST(images_are_limited_to_what_the_API_accepts)
 
 TEST(node_is_parsed)
 {
-        NodeLabelsTaints facts = { 0 };
+        NodeLabelsTaints external = { 0 };
         char *uid = NULL, *version = NULL;
 
         cleanup_json json_t *node = json_loads(
@@ -298,14 +298,14 @@ TEST(node_is_parsed)
                 "\"effect\":\"NoExecute\"},{\"key\":\"x\",\"effect\":\"Odd\"},7]}}",
                 0, NULL);
 
-        REQUIRE(node_object_parse(node, &facts, &uid, &version) == 0);
-        EXPECT_STREQ(facts.name, "n");
+        REQUIRE(node_object_parse(node, &external, &uid, &version) == 0);
+        EXPECT_STREQ(external.name, "n");
         EXPECT_STREQ(uid, "u");
         EXPECT_STREQ(version, "9");
-        EXPECT_EQ(facts.labels.n, 1);
-        EXPECT_EQ(facts.taints.n, 1);
-        EXPECT_EQ(facts.taints.items[0].effect, TAINT_NO_EXECUTE);
-        node_labels_taints_done(&facts);
+        EXPECT_EQ(external.labels.n, 1);
+        EXPECT_EQ(external.taints.n, 1);
+        EXPECT_EQ(external.taints.items[0].effect, TAINT_NO_EXECUTE);
+        node_labels_taints_done(&external);
         free(uid);
         free(version);
 }
@@ -323,13 +323,13 @@ TEST(json_that_is_not_a_node_is_an_error)
 
         sample_init(&sample);
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                NodeLabelsTaints facts = { 0 };
+                NodeLabelsTaints external = { 0 };
                 cleanup_json json_t *node = json_loads(cases[i], 0, NULL);
                 char *uid, *version, *patch;
 
-                EXPECT_EQ(node_object_parse(node, &facts, &uid, &version), -EBADMSG);
+                EXPECT_EQ(node_object_parse(node, &external, &uid, &version), -EBADMSG);
                 if (i < 5)
-                        EXPECT_EQ(node_object_patch(node, &sample.facts, &sample.status, NOW, false,
+                        EXPECT_EQ(node_object_patch(node, &sample.local, &sample.status, NOW, false,
                                                     &patch),
                                   -EBADMSG);
         }

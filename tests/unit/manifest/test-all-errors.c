@@ -67,10 +67,10 @@ TEST(all_broken_rules_are_reported)
                       "f:6:82: spec.tolerations[1].value: must be empty when `operator` is "
                       "'Exists'\n"
                       "f:5:13: spec.volumes[0]: must have a source, such as hostPath or emptyDir\n"
-                      "f:8:47: spec.containers[0].volumeMounts[0].name: names no volume of this "
-                      "pod: 'x'\n"
-                      "f:8:73: spec.containers[0].volumeMounts[1].name: names no volume of this "
-                      "pod: 'z'\n"
+                      "f:8:47: spec.containers[0].volumeMounts[0].name: must name a volume of this "
+                      "pod, not 'x'\n"
+                      "f:8:73: spec.containers[0].volumeMounts[1].name: must name a volume of this "
+                      "pod, not 'z'\n"
                       "f:9:12: spec.containers[1].name: must be unique; 'c' is also "
                       "containers[0]\n");
 }

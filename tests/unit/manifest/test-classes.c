@@ -78,12 +78,11 @@ TEST(invalid_classes_are_refused_in_kubernetes_words)
                   "'Always'" },
                 { PRIORITY "metadata: {name: a}\nvalue: 1\n---\n" PRIORITY
                            "metadata: {name: a}\nvalue: 2\n",
-                  "f:8:18: metadata.name: priorityclass a is twice in this file" },
+                  "f:8:18: metadata.name: priorityclass a is defined twice in this file" },
                 { PRIORITY "metadata: {name: a}\nvalue: 1\nglobalDefault: true\n---\n" PRIORITY
                            "metadata: {name: b}\nvalue: 2\nglobalDefault: true\n",
-                  "f:11:16: globalDefault: must be true of one priorityclass only, and is of two "
-                  "in "
-                  "this file" },
+                  "f:11:16: globalDefault: may be true in only one PriorityClass, but two in this "
+                  "file set it" },
                 { "apiVersion: v1\nkind: PriorityClass\nmetadata: {name: a}\nvalue: 1\n",
                   "f:1:13: apiVersion: must be scheduling.k8s.io/v1 for a PriorityClass, not "
                   "'v1'" },
@@ -99,9 +98,9 @@ TEST(invalid_classes_are_refused_in_kubernetes_words)
                 { POD "  overhead: {cpu: 1}\n", "f:6:13: spec.overhead: must be absent without a "
                                                 "runtimeClassName" },
                 { POD "  priorityClassName: high\n  priority: 5\n",
-                  "f:7:13: spec.priority: must be absent where priorityClassName says it" },
+                  "f:7:13: spec.priority: must be absent when priorityClassName is set" },
                 { POD "  priorityClassName: system-other\n",
-                  "f:6:22: spec.priorityClassName: names no class of the system's: those are "
+                  "f:6:22: spec.priorityClassName: is not a system class; system classes are "
                   "system-node-critical and system-cluster-critical" },
                 { POD "  runtimeClassName: Kata\n",
                   "f:6:21: spec.runtimeClassName: must be a DNS subdomain, not 'Kata'" },

@@ -31,11 +31,10 @@ TEST(init_containers_are_validated_like_containers)
         expect_error(MAIN "  initContainers:\n  - {name: a, image: i}\n  - {name: a, image: i}\n",
                      "f:9:12: spec.initContainers[1].name: must be unique; 'a' is also "
                      "initContainers[0]");
-        expect_error(
-                MAIN "  initContainers:\n  - {name: a, image: i, volumeMounts: [{name: v, "
-                     "mountPath: /v}]}\n",
-                "f:8:47: spec.initContainers[0].volumeMounts[0].name: names no volume of this pod: "
-                "'v'");
+        expect_error(MAIN "  initContainers:\n  - {name: a, image: i, volumeMounts: [{name: v, "
+                          "mountPath: /v}]}\n",
+                     "f:8:47: spec.initContainers[0].volumeMounts[0].name: must name a volume of "
+                     "this pod, not 'v'");
         expect_error(
                 MAIN "  initContainers:\n  - {name: a, image: i, resources: {limits: {cpu: 1}, "
                      "requests: {cpu: 2}}}\n",
@@ -45,7 +44,7 @@ TEST(init_containers_are_validated_like_containers)
                 MAIN "  initContainers:\n  - {name: a, image: i, env: [{name: A, valueFrom: "
                      "{resourceFieldRef: {containerName: x, resource: limits.cpu}}}]}\n",
                 "f:8:87: spec.initContainers[0].env[0].valueFrom.resourceFieldRef.containerName: "
-                "names no container of this pod: 'x'");
+                "must name a container of this pod, not 'x'");
         expect_error(MAIN
                      "  initContainers:\n  - {name: a, image: i, securityContext: {privileged: "
                      "true, allowPrivilegeEscalation: false}}\n",

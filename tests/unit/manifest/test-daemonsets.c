@@ -170,8 +170,8 @@ TEST(daemonsets_are_validated)
                   "  template:\n" LABELS
                   "    spec: {containers: [{name: c, image: x, volumeMounts: [{name: v, "
                   "mountPath: /v}]}]}\n",
-                  "f:8:67: spec.template.spec.containers[0].volumeMounts[0].name: names no volume "
-                  "of this pod: 'v'" },
+                  "f:8:67: spec.template.spec.containers[0].volumeMounts[0].name: must name a "
+                  "volume of this pod, not 'v'" },
                 { V1 "  minReadySeconds: -1\n" SELECTOR TEMPLATE,
                   "f:5:20: spec.minReadySeconds: must be between 0 and 2147483647, not -1" },
                 { ROLLING("maxUnavailable: 0"),
@@ -192,7 +192,7 @@ TEST(daemonsets_are_validated)
                   "f:3:26: metadata.uid: must be a string, not the number "
                   "00000000000000000000000000000000; quote it" },
                 { V1 SELECTOR TEMPLATE "---\n" V1 SELECTOR TEMPLATE,
-                  "f:12:18: metadata.name: daemonset default/d is twice in this file" },
+                  "f:12:18: metadata.name: daemonset default/d is defined twice in this file" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++)
@@ -313,6 +313,6 @@ TEST(owner_references_are_refused_in_files)
 {
         expect_verdict("apiVersion: v1\nkind: Pod\nmetadata: {name: p, ownerReferences: [{name: "
                        "d}]}\nspec:\n" C,
-                       "f:3:21: metadata.ownerReferences: cannot be said by a file; only the pods "
+                       "f:3:21: metadata.ownerReferences: cannot be set in a file; only the pods "
                        "of a DaemonSet have an owner");
 }

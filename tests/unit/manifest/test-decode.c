@@ -294,8 +294,8 @@ TEST(resources_are_checked)
                   "resource of this node; it has cpu, memory, ephemeral-storage, hugepages-1Gi and "
                   "hugepages-2Mi" },
                 { "{name: c, image: i, resources: {claims: [{name: x}]}}",
-                  "web.yaml:6:37: spec.containers[0].resources.claims: needs a cluster: only there "
-                  "are devices claimed" },
+                  "web.yaml:6:37: spec.containers[0].resources.claims: needs a cluster: its "
+                  "scheduler allocates the claimed devices" },
         };
 
         expect_all(in_container, cases, N_ELEMENTS(cases));
@@ -307,8 +307,8 @@ TEST(mounts_are_checked)
                 { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v}]}", "" },
                 { "{name: c, image: i, volumeMounts: [{name: v, mountPath: v}]}", "" },
                 { "{name: c, image: i, volumeMounts: [{name: w, mountPath: /v}]}",
-                  "web.yaml:6:47: spec.containers[0].volumeMounts[0].name: names no volume of this "
-                  "pod: 'w'" },
+                  "web.yaml:6:47: spec.containers[0].volumeMounts[0].name: must name a volume of "
+                  "this pod, not 'w'" },
                 { "{name: c, image: i, volumeMounts: [{name: v}]}",
                   "web.yaml:6:40: spec.containers[0].volumeMounts[0].mountPath: is required" },
                 { "{name: c, image: i, volumeMounts: [{name: v, mountPath: '/a:b'}]}",
@@ -317,7 +317,7 @@ TEST(mounts_are_checked)
                 { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v}, {name: v, "
                   "mountPath: /v}]}",
                   "web.yaml:6:87: spec.containers[0].volumeMounts[1].mountPath: must be unique; "
-                  "volumeMounts[0] is there" },
+                  "also used by volumeMounts[0]" },
                 { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, readOnly: 'true'}]}",
                   "web.yaml:6:75: spec.containers[0].volumeMounts[0].readOnly: must be true or "
                   "false, not the string 'true'; remove the quotes" },
@@ -325,8 +325,8 @@ TEST(mounts_are_checked)
                   "" },
                 { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, bindMountOptions: "
                   "[x]}]}",
-                  "web.yaml:6:65: spec.containers[0].volumeMounts[0].bindMountOptions: is alpha "
-                  "in Kubernetes, where no cluster has it unless it asks for it" },
+                  "web.yaml:6:65: spec.containers[0].volumeMounts[0].bindMountOptions: is alpha in "
+                  "Kubernetes, and disabled by default" },
                 { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, mountPropagation: "
                   "None}]}",
                   "" },
@@ -409,8 +409,8 @@ TEST(specs_are_checked)
                 { "resources: {requests: {memory: -1}}",
                   "web.yaml:6:34: spec.resources.requests.memory: must not be negative" },
                 { "resources: {claims: [{name: a}]}",
-                  "web.yaml:6:15: spec.resources.claims: needs a cluster: only there are devices "
-                  "claimed" },
+                  "web.yaml:6:15: spec.resources.claims: needs a cluster: its scheduler allocates "
+                  "the claimed devices" },
                 { "priorityClassName: system-node-critical", "" },
                 { "priorityClassName: system-cluster-critical\n  priority: 2000000000", "" },
                 { "priorityClassName: system-cluster-critical\n  priority: 7",
@@ -512,8 +512,8 @@ TEST(volumes_are_checked)
                 { "volumes: [{name: v, emptyDir: {sizeLimit: -1}}]",
                   "web.yaml:6:45: spec.volumes[0].emptyDir.sizeLimit: must not be negative" },
                 { "resources: {limits: {ephemeral-storage: 1Gi}}",
-                  "web.yaml:6:43: spec.resources.limits.ephemeral-storage: is not supported of all "
-                  "containers together; say it of one" },
+                  "web.yaml:6:43: spec.resources.limits.ephemeral-storage: is not supported for "
+                  "all containers together; set it for one container" },
                 { "volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: -1}}]",
                   "web.yaml:6:61: spec.volumes[0].emptyDir.sizeLimit: must not be negative" },
                 { "volumes: [{name: v, nfs: {path: /x}}]",
@@ -557,12 +557,11 @@ TEST(metadata_is_checked)
                 { "name: web\n  annotations: {'a b': c}",
                   "web.yaml:6:16: metadata.annotations: must be a qualified name such as "
                   "example.com/my-name, not 'a b'" },
-                { "name: web\n  finalizers: [a]", "web.yaml:6:3: metadata.finalizers: needs a "
-                                                  "cluster: only there are controllers that "
-                                                  "remove them" },
-                { "generateName: web-",
-                  "web.yaml:5:3: metadata.generateName: needs a cluster: only its API server makes "
-                  "up names" },
+                { "name: web\n  finalizers: [a]",
+                  "web.yaml:6:3: metadata.finalizers: needs a cluster: its controllers remove the "
+                  "finalizers" },
+                { "generateName: web-", "web.yaml:5:3: metadata.generateName: needs a cluster: its "
+                                        "API server generates the name; set name instead" },
         };
 
         expect_all(in_metadata, cases, N_ELEMENTS(cases));

@@ -172,7 +172,7 @@ TEST(clusters_are_checked)
         static const struct {
                 const char *cluster, *verdict;
         } cases[] = {
-                { "server: 'https://a/b'", ":4:55: the key 'server' is here a second time; the "
+                { "server: 'https://a/b'", ":4:55: duplicate key 'server'; the "
                                            "first is at line 4, column 32" },
                 { "proxy-url: 'http://me:" SECRET "@a:1'", "" },
                 { "proxy-url: 'gopher://a'", ":4:66: clusters[0].cluster.proxy-url: must be a URL "

@@ -385,7 +385,7 @@ TEST(one_invalid_document_invalidates_the_file)
         expect_refused("apiVersion: v1\nkind: List\nitems: [" POD("a") ",\n" POD("B") "]",
                        "f:4:46: items[1].metadata.name: must be a DNS subdomain, not 'B'");
         expect_refused(POD("a") "\n---\n" POD("a"),
-                       "f:3:46: metadata.name: pod default/a is twice in this file");
+                       "f:3:46: metadata.name: pod default/a is defined twice in this file");
         expect_refused("", "f: holds no object");
         expect_refused("# only a comment\n", "f: holds no object");
         expect_refused("---\n---\n", "f: holds no object");
@@ -444,8 +444,8 @@ TEST(record_requires_namespace_and_uid)
                   "record:1:26: later: is not known to this version" },
                 { "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"nodeName\":\"n\",\"schedulingGates\":"
                   "[{\"name\":\"g\"}]}}",
-                  "record:1:49: spec.schedulingGates: needs a cluster: only there is a "
-                  "scheduler" },
+                  "record:1:49: spec.schedulingGates: needs a cluster: only its scheduler uses "
+                  "this field" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {

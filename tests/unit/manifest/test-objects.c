@@ -103,7 +103,7 @@ TEST(objects_are_checked)
                   "f:4:13: data[.]: must be neither '.' nor start with '..', not '.'" },
                 { MAP "data: {'.a': x}", "" },
                 { MAP "---\n" MAP,
-                  "f:7:18: metadata.name: configmap default/m is twice in this file" },
+                  "f:7:18: metadata.name: configmap default/m is defined twice in this file" },
                 { MAP "---\n" SECRET "---\n" POD "  containers: [{name: c, image: i}]", "" },
                 { SECRET "type: kubernetes.io/tls\nstringData: {tls.crt: x}",
                   "f:1:1: data: must have 'tls.key' in a Secret of type kubernetes.io/tls" },
@@ -241,8 +241,7 @@ TEST(references_of_a_pod_are_validated)
                 { CONTAINER("env: [{name: A, valueFrom: {resourceFieldRef: {containerName: x, "
                             "resource: limits.cpu}}}]"),
                   "f:5:98: spec.containers[0].env[0].valueFrom.resourceFieldRef.containerName: "
-                  "names "
-                  "no container of this pod: 'x'" },
+                  "must name a container of this pod, not 'x'" },
                 { CONTAINER("envFrom: [{prefix: A_}]"),
                   "f:5:46: spec.containers[0].envFrom[0]: must specify one of: `configMapRef` or "
                   "`secretRef`" },
@@ -276,7 +275,7 @@ TEST(references_of_a_pod_are_validated)
                   "type per source" },
                 { VOLUME("projected: {sources: [{serviceAccountToken: {path: token}}]}"),
                   "f:6:46: spec.volumes[0].projected.sources[0].serviceAccountToken: needs a "
-                  "cluster: only there are service accounts" },
+                  "cluster: its API server issues the tokens of service accounts" },
                 { MOUNT("subPath: /a"), "f:6:85: spec.containers[0].volumeMounts[0].subPath: must "
                                         "be a relative path, not "
                                         "'/a'" },

@@ -108,8 +108,8 @@ TEST(probe_ports_are_numbers_in_range_or_existing_names)
                        "f:7:37: spec.containers[0].livenessProbe.httpGet.port: must be between 1 "
                        "and 65535, not 0");
         expect_verdict("livenessProbe: {tcpSocket: {port: db}}",
-                       "f:7:39: spec.containers[0].livenessProbe.tcpSocket.port: names no port of "
-                       "this container: 'db'");
+                       "f:7:39: spec.containers[0].livenessProbe.tcpSocket.port: must name a port "
+                       "of this container, not 'db'");
         expect_verdict("livenessProbe: {tcpSocket: {port: \"80\"}}",
                        "f:7:39: spec.containers[0].livenessProbe.tcpSocket.port: must be a number "
                        "or the name of a port, not the string '80'; remove the quotes");

@@ -126,7 +126,7 @@ TEST(projections_that_need_a_cluster_are_refused)
                 (void) snprintf(spec, sizeof(spec),
                                 CONTAINERS ", volumes: [{name: v, projected: {sources: [{%s}]}}]",
                                 sources[i]);
-                EXPECT(strstr(refusal(spec), ": needs a cluster: only there are ") != NULL);
+                EXPECT(strstr(refusal(spec), ": needs a cluster: its ") != NULL);
         }
 }
 

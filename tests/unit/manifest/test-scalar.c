@@ -32,9 +32,9 @@ static const char *json_of(const char *text, char buffer[256]) {
         return buffer;
 }
 
-#define WRONG_TAG                                                                               \
-        "f:1:4: has a tag that does not go with it; leave it out, or quote a text that starts " \
-        "with '!'"
+#define WRONG_TAG                                                                             \
+        "f:1:4: has a tag that does not match its value; leave it out, or quote a text that " \
+        "starts with '!'"
 
 static const struct {
         const char *text;

@@ -128,14 +128,14 @@ TEST(duplicate_key_is_refused_with_both_places)
         char buffer[128];
 
         EXPECT_STREQ(value_of("a: 1\nb: 2\n\n  \na: 3\n", "a", buffer),
-                     "f:5:1: the key 'a' is here a second time; the first is at line 1, column 1");
+                     "f:5:1: duplicate key 'a'; the first is at line 1, column 1");
         EXPECT_STREQ(value_of("{\"a\":1,\"a\":1}", "a", buffer),
-                     "f:1:8: the key 'a' is here a second time; the first is at line 1, column 2");
+                     "f:1:8: duplicate key 'a'; the first is at line 1, column 2");
         EXPECT_STREQ(value_of("yes: 1\n'true': 2\n", "true", buffer),
-                     "f:2:1: the key 'true' is here a second time; the first is at line 1, column "
+                     "f:2:1: duplicate key 'true'; the first is at line 1, column "
                      "1");
         EXPECT_STREQ(value_of("{hunter2,hunter2}", "a", buffer),
-                     "f:1:10: the key is here a second time; the first is at line 1, column 2");
+                     "f:1:10: duplicate key; the first is at line 1, column 2");
 }
 
 TEST(aliases_and_merge_keys_work)
@@ -171,9 +171,10 @@ TEST(aliases_and_merge_keys_work)
 TEST(alias_without_anchor_or_to_itself_is_refused)
 {
         EXPECT_STREQ(sentence_of("a: *x", 5), NO_ANCHOR("f:1:4"));
-        EXPECT_STREQ(sentence_of("&x [*x]", 7), "f:1:5: the alias stands in what it names");
+        EXPECT_STREQ(sentence_of("&x [*x]", 7),
+                     "f:1:5: the alias refers to a value that contains it");
         EXPECT_STREQ(sentence_of("&x {a: {b: *x}}", 15),
-                     "f:1:12: the alias stands in what it names");
+                     "f:1:12: the alias refers to a value that contains it");
         /* Anchors are valid within their document. */
         EXPECT_STREQ(sentence_of("&x a\n---\n*x\n", 12), NO_ANCHOR("f:3:1"));
 }

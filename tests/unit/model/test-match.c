@@ -94,15 +94,15 @@ TEST(taints_are_parsed_in_kubectl_format)
 
 TEST(default_labels_do_not_override_set_ones)
 {
-        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints labels_taints = { 0 };
 
-        REQUIRE(string_map_set(&facts.labels, "kubernetes.io/hostname", "other") == 0);
-        REQUIRE(node_labels_taints_add_well_known(&facts, "host", "arm64") == 0);
-        EXPECT_STREQ(string_map_get(&facts.labels, "kubernetes.io/hostname"), "other");
-        EXPECT_STREQ(string_map_get(&facts.labels, "kubernetes.io/os"), "linux");
-        EXPECT_STREQ(string_map_get(&facts.labels, "kubernetes.io/arch"), "arm64");
-        EXPECT_STREQ(string_map_get(&facts.labels, "beta.kubernetes.io/os"), "linux");
-        EXPECT_STREQ(string_map_get(&facts.labels, "beta.kubernetes.io/arch"), "arm64");
+        REQUIRE(string_map_set(&labels_taints.labels, "kubernetes.io/hostname", "other") == 0);
+        REQUIRE(node_labels_taints_add_well_known(&labels_taints, "host", "arm64") == 0);
+        EXPECT_STREQ(string_map_get(&labels_taints.labels, "kubernetes.io/hostname"), "other");
+        EXPECT_STREQ(string_map_get(&labels_taints.labels, "kubernetes.io/os"), "linux");
+        EXPECT_STREQ(string_map_get(&labels_taints.labels, "kubernetes.io/arch"), "arm64");
+        EXPECT_STREQ(string_map_get(&labels_taints.labels, "beta.kubernetes.io/os"), "linux");
+        EXPECT_STREQ(string_map_get(&labels_taints.labels, "beta.kubernetes.io/arch"), "arm64");
 }
 
 TEST(string_map_stays_sorted)

@@ -122,21 +122,21 @@ TEST(pod_of_the_same_template_is_adopted_whatever_admission_adds)
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 cleanup_with(pod_freep) Pod *ours = make_ours(), *theirs = make_theirs(&cases[i]);
-                cleanup_with(pod_freep) Pod *cover = NULL;
+                cleanup_with(pod_freep) Pod *adopted = NULL;
                 cleanup_free char *name = NULL;
 
-                EXPECT_EQ(pod_adoption_make(ours, theirs, EDIT_IN_PLACE, &cover), 1);
-                REQUIRE(cover != NULL);
-                EXPECT_STREQ(cover->metadata.name, ours->metadata.name);
-                EXPECT_STREQ(cover->metadata.uid, ours->metadata.uid);
-                EXPECT_STREQ(pod_adoption_api_uid(cover), UID);
-                name = pod_adoption_api_name(cover);
+                EXPECT_EQ(pod_adoption_make(ours, theirs, EDIT_IN_PLACE, &adopted), 1);
+                REQUIRE(adopted != NULL);
+                EXPECT_STREQ(adopted->metadata.name, ours->metadata.name);
+                EXPECT_STREQ(adopted->metadata.uid, ours->metadata.uid);
+                EXPECT_STREQ(pod_adoption_api_uid(adopted), UID);
+                name = pod_adoption_api_name(adopted);
                 EXPECT_STREQ(name, "logd-fdzrp");
-                EXPECT_STREQ(string_map_get(&cover->metadata.labels, "controller-revision-hash"),
+                EXPECT_STREQ(string_map_get(&adopted->metadata.labels, "controller-revision-hash"),
                              "b5d476d4f");
-                EXPECT_EQ(cover->spec.volumes.n, (size_t) 1);
-                EXPECT_EQ(cover->spec.init_containers.items[0].volume_mounts.n, (size_t) 0);
-                EXPECT_EQ(cover->spec.containers.items[0].volume_mounts.n, (size_t) 1);
+                EXPECT_EQ(adopted->spec.volumes.n, (size_t) 1);
+                EXPECT_EQ(adopted->spec.init_containers.items[0].volume_mounts.n, (size_t) 0);
+                EXPECT_EQ(adopted->spec.containers.items[0].volume_mounts.n, (size_t) 1);
         }
 }
 
@@ -152,10 +152,10 @@ TEST(pod_of_a_different_template_is_not_adopted)
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 cleanup_with(pod_freep) Pod *ours = make_ours(), *theirs = make_theirs(&cases[i]);
-                cleanup_with(pod_freep) Pod *cover = NULL;
+                cleanup_with(pod_freep) Pod *adopted = NULL;
 
-                EXPECT_EQ(pod_adoption_make(ours, theirs, EDIT_IN_PLACE, &cover), 0);
-                EXPECT(cover == NULL);
+                EXPECT_EQ(pod_adoption_make(ours, theirs, EDIT_IN_PLACE, &adopted), 0);
+                EXPECT(adopted == NULL);
         }
 }
 
@@ -165,11 +165,11 @@ TEST(adopted_pod_follows_edits_of_the_api_servers_pod)
         cleanup_with(pod_freep) Pod *theirs = make_theirs(&(Theirs){ .has_token = true });
         cleanup_with(pod_freep) Pod *edited =
                 make_theirs(&(Theirs){ .has_token = true, .container = "\"image\":\"x:2\"," });
-        cleanup_with(pod_freep) Pod *cover = NULL, *next = NULL;
+        cleanup_with(pod_freep) Pod *adopted = NULL, *next = NULL;
 
-        REQUIRE(pod_adoption_make(ours, theirs, EDIT_IN_PLACE, &cover) == 1);
-        EXPECT_EQ(pod_adoption_make(cover, edited, EDIT_IN_PLACE, &next), 0);
-        EXPECT_EQ(pod_adoption_make(cover, edited, EDIT_RESTART_CONTAINER, &next), 1);
+        REQUIRE(pod_adoption_make(ours, theirs, EDIT_IN_PLACE, &adopted) == 1);
+        EXPECT_EQ(pod_adoption_make(adopted, edited, EDIT_IN_PLACE, &next), 0);
+        EXPECT_EQ(pod_adoption_make(adopted, edited, EDIT_RESTART_CONTAINER, &next), 1);
         REQUIRE(next != NULL);
         EXPECT_STREQ(next->spec.containers.items[0].image, "x:2");
         EXPECT_EQ(next->spec.volumes.n, (size_t) 1);
@@ -180,14 +180,14 @@ TEST(adoption_is_restored_from_the_annotation)
 {
         cleanup_with(pod_freep) Pod *ours = make_ours();
         cleanup_with(pod_freep) Pod *theirs = make_theirs(&(Theirs){ .has_token = true });
-        cleanup_with(pod_freep) Pod *cover = NULL, *covered = NULL;
+        cleanup_with(pod_freep) Pod *adopted = NULL, *api_pod = NULL;
 
-        REQUIRE(pod_adoption_make(ours, theirs, EDIT_IN_PLACE, &cover) == 1);
-        REQUIRE(pod_adoption_restore_api_pod(cover, &covered) == 0);
-        EXPECT_STREQ(covered->metadata.name, "logd-fdzrp");
-        EXPECT_STREQ(covered->metadata.uid, UID);
-        EXPECT_STREQ(object_controller(&covered->metadata)->name, "logd");
-        EXPECT(pod_is_of_api(covered));
+        REQUIRE(pod_adoption_make(ours, theirs, EDIT_IN_PLACE, &adopted) == 1);
+        REQUIRE(pod_adoption_restore_api_pod(adopted, &api_pod) == 0);
+        EXPECT_STREQ(api_pod->metadata.name, "logd-fdzrp");
+        EXPECT_STREQ(api_pod->metadata.uid, UID);
+        EXPECT_STREQ(object_controller(&api_pod->metadata)->name, "logd");
+        EXPECT(pod_is_of_api(api_pod));
 }
 
 TEST(annotation_of_a_foreign_pod_is_ignored)

@@ -159,7 +159,7 @@ TEST(settings_are_read)
         EXPECT_STREQ(settings.client_ca, "pem");
         EXPECT(!settings.key && settings.has_anonymous && settings.has_access_reviews);
         EXPECT(!settings.has_token_reviews && !settings.has_debugging);
-        EXPECT_EQ(settings.token_usec, 120 * USEC_PER_SEC);
+        EXPECT_EQ(settings.token_cache_usec, 120 * USEC_PER_SEC);
         EXPECT_EQ(settings.denied_usec, 0);
         EXPECT_EQ(settings.stream_idle_usec, 1500 * USEC_PER_MSEC);
         EXPECT_EQ(api_settings_parse("{}", &settings, NULL), -EBADMSG);

@@ -140,22 +140,22 @@ TEST(readiness_gates_need_a_reported_condition)
         char *text;
 
         make_pod(&world, RESTART_POLICY_ALWAYS, "mR");
-        EXPECT(list_unready_gates(&world.spec, &world.status, &external) == NULL);
+        EXPECT(list_unready_readiness_gates(&world.spec, &world.status, &external) == NULL);
         world.status.conditions[CONDITION_SCHEDULED].is_true = true;
         world.spec.readiness_gates.items = gates;
         world.spec.readiness_gates.n = 1;
-        EXPECT(list_unready_gates(&world.spec, &world.status, &external) == NULL);
+        EXPECT(list_unready_readiness_gates(&world.spec, &world.status, &external) == NULL);
         world.spec.readiness_gates.n = 3;
-        text = list_unready_gates(&world.spec, &world.status, &external);
+        text = list_unready_readiness_gates(&world.spec, &world.status, &external);
         EXPECT_STREQ(text, "corresponding condition of pod readiness gate \"example.com/Warm\" "
                            "does not exist., the status of pod readiness gate \"Initialized\" is "
                            "not \"True\", but False");
         free(text);
         external = (StringMap){ &warm, 1 };
         world.spec.readiness_gates.n = 2;
-        EXPECT(list_unready_gates(&world.spec, &world.status, &external) == NULL);
+        EXPECT(list_unready_readiness_gates(&world.spec, &world.status, &external) == NULL);
         warm.value = (char[]){ "Unknown" };
-        text = list_unready_gates(&world.spec, &world.status, &external);
+        text = list_unready_readiness_gates(&world.spec, &world.status, &external);
         EXPECT_STREQ(text, "the status of pod readiness gate \"example.com/Warm\" is not \"True\", "
                            "but Unknown");
         free(text);

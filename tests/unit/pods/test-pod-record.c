@@ -131,6 +131,23 @@ TEST(a_truncated_or_corrupted_record_is_rejected)
         }
 }
 
+TEST(a_record_that_cannot_be_read_is_not_damaged)
+{
+        cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+        Pod *pod = parse_manifest(&objects);
+        cleanup_free char *path = record_path(pod->metadata.uid), *expected = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_with(pod_record_done) PodRecord loaded = { 0 };
+
+        REQUIRE(pod_record_store(test_directory(),
+                                 &(PodRecord){ pod_source_of_file(web), pod, NULL }, NULL) >= 0);
+        REQUIRE(unlink(path) >= 0 && symlink("/proc/self/mem", path) >= 0); /* gives EIO */
+        EXPECT_EQ(pod_record_load(test_directory(), pod->metadata.uid, &loaded, &error), -EIO);
+        REQUIRE(asprintf(&expected, "%s: cannot be read: Input/output error", path) > 0);
+        EXPECT_STREQ(error.message, expected);
+        REQUIRE(unlink(path) >= 0);
+}
+
 TEST(a_file_that_is_not_a_record_is_set_aside_or_reported)
 {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };

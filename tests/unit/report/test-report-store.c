@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "tests/failing-readdir.h"
 #include "tests/test.h"
 
 #include <fcntl.h>
@@ -182,6 +183,37 @@ TEST(a_damaged_file_is_set_aside_and_the_others_are_read)
         open_world_store(&world, ROOM);
         expect_waiting(&world, "{1}\n");
         EXPECT(has_file(&world, "db.damaged"));
+        store_world_done(&world);
+}
+
+TEST(a_file_that_cannot_be_read_stays_and_the_others_are_read)
+{
+        StoreWorld world;
+
+        store_world_init(&world, ROOM);
+        (void) report_queue_put(world.queue, "web", REPORT_STATUS_KEY, "{1}");
+        end_world_store(&world);
+        REQUIRE(symlinkat("/proc/self/mem", world.fd, "db") == 0); /* gives EIO */
+        open_world_store(&world, ROOM);
+        expect_waiting(&world, "{1}\n");
+        EXPECT(!has_file(&world, "db.damaged"));
+        EXPECT_EQ(faccessat(world.fd, "db", F_OK, AT_SYMLINK_NOFOLLOW), 0);
+        store_world_done(&world);
+}
+
+TEST(a_directory_that_cannot_be_listed_keeps_its_files_for_the_next_start)
+{
+        StoreWorld world;
+
+        store_world_init(&world, ROOM);
+        (void) report_queue_put(world.queue, "web", REPORT_STATUS_KEY, "{1}");
+        end_world_store(&world);
+        readdir_calls_left = 0;
+        open_world_store(&world, ROOM);
+        readdir_calls_left = -1;
+        EXPECT_EQ(report_queue_length(world.queue), 0);
+        restart_store(&world);
+        expect_waiting(&world, "{1}\n");
         store_world_done(&world);
 }
 

@@ -120,10 +120,10 @@ TEST(text_form_is_read_back)
         (void) daemonset_history_mark_available(&history);
         add_revision(&history, "b");
         REQUIRE(daemonset_history_pin(&history, "a", NULL, "Undone by hand", 7) == 0);
-        history.origin = strdup("some file.yaml");
+        history.source = strdup("some file.yaml");
         history.set = strdup("{\"metadata\":{}}");
         history.is_orphaning = true;
-        REQUIRE(history.origin && history.set);
+        REQUIRE(history.source && history.set);
         text = daemonset_history_format(&history);
         REQUIRE(text);
         copy = strdup(text);
@@ -132,7 +132,7 @@ TEST(text_form_is_read_back)
         EXPECT_STREQ(second, text);
         EXPECT_STREQ(daemonset_history_find_number(&again, 3)->template, "{\"spec\":{}}");
         EXPECT_STREQ(again.pin_reason, "Undone by hand");
-        EXPECT_STREQ(again.origin, "some file.yaml");
+        EXPECT_STREQ(again.source, "some file.yaml");
         EXPECT_STREQ(again.set, "{\"metadata\":{}}");
         EXPECT(again.is_orphaning);
 }

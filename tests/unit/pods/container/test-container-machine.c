@@ -15,7 +15,7 @@ typedef struct World {
         ContainerMachine *machine;
         char script[4096];
         bool image_is_here, run_fails;
-        bool request, turn, retry, hook;
+        bool request, slot, retry, hook;
         unsigned processes; /* that run or are being created */
         uint64_t retry_delay_usec;
         unsigned attempts_run[512];
@@ -42,13 +42,13 @@ static void drop_image(void *userdata) {
         world.request = false;
 }
 
-static void ask_turn(void *userdata) {
-        world.turn = true;
+static void acquire_slot(void *userdata) {
+        world.slot = true;
         container_machine_on_start_slot(world.machine);
 }
 
-static void leave_turn(void *userdata) {
-        world.turn = false;
+static void release_slot(void *userdata) {
+        world.slot = false;
 }
 
 static int driver_run(void *userdata, unsigned attempt, Error *reterr) {
@@ -98,8 +98,8 @@ static void changed(void *userdata) {
 static const ContainerDriver recorder = {
         .request_images = get_image,
         .cancel_image_request = drop_image,
-        .acquire_start_slot = ask_turn,
-        .release_start_slot = leave_turn,
+        .acquire_start_slot = acquire_slot,
+        .release_start_slot = release_slot,
         .run = driver_run,
         .run_hook = run_hook,
         .cancel_hook = drop_hook,
@@ -694,7 +694,7 @@ TEST(no_order_of_events_duplicates_or_leaks_a_resource)
                         process_exits(container_machine_attempt(world.machine), 0);
                 }
                 EXPECT(container_machine_is_finished(world.machine));
-                EXPECT(!world.request && !world.turn && !world.retry && !world.hook);
+                EXPECT(!world.request && !world.slot && !world.retry && !world.hook);
                 world_done();
                 if (test_failures > 0)
                         return; /* one report is enough */

@@ -29,7 +29,7 @@ static ContainerOrderEntry entry_of(char letter) {
 }
 
 /* What is due, likewise: '.' nothing, 's' start, 'r' retire, 'x' stop. */
-static void plan(const char *pod, const ContainerOrderInput *wish, char ret[N_MAX + 1]) {
+static void plan(const char *pod, const ContainerOrderInput *input, char ret[N_MAX + 1]) {
         static const char letters[] = {
                 [ORDER_NOTHING] = '.',
                 [ORDER_START] = 's',
@@ -42,7 +42,7 @@ static void plan(const char *pod, const ContainerOrderInput *wish, char ret[N_MA
         REQUIRE(n <= N_MAX);
         for (size_t i = 0; i < n; i++)
                 entries[i] = entry_of(pod[i]);
-        plan_container_order(entries, n, wish);
+        plan_container_order(entries, n, input);
         for (size_t i = 0; i < n; i++)
                 ret[i] = letters[entries[i].action];
         ret[n] = '\0';
@@ -52,11 +52,11 @@ typedef struct Case {
         const char *pod, *due;
 } Case;
 
-static void expect_plans(const Case *cases, size_t n, const ContainerOrderInput *wish) {
+static void expect_plans(const Case *cases, size_t n, const ContainerOrderInput *input) {
         for (size_t i = 0; i < n; i++) {
                 char due[N_MAX + 1];
 
-                plan(cases[i].pod, wish, due);
+                plan(cases[i].pod, input, due);
                 if (!streq(due, cases[i].due))
                         test_fail(__FILE__, __LINE__, cases[i].pod, "gives %s, not %s", due,
                                   cases[i].due);

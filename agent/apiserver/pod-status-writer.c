@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sends what kubeclient/pod-request.c chooses for each pod, and acts on the responses. */
 
-#include "agent/apiserver/pod-writer.h"
+#include "agent/apiserver/pod-status-writer.h"
 
 #include "agent/kubeclient/work-queue.h"
 #include "common/cleanup.h"

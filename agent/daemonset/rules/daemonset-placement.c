@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whether a DaemonSet runs on this node: node name, nodeSelector, node affinity, taints and
- * tolerations, pod affinity, in the order of Kubernetes' controller. The first rule that excludes
- * the node decides; its message names the value in the manifest and the value of the node. */
+/* Whether a DaemonSet runs on this node (Kubernetes: NodeShouldRunDaemonPod): node name,
+ * nodeSelector, node affinity, taints and tolerations, pod affinity, in the order of Kubernetes'
+ * controller. The first rule that excludes the node decides; its message names the value in the
+ * manifest and the value of the node. */
 
 #include "agent/daemonset/rules/rules.h"
 
@@ -24,11 +25,11 @@ void daemonset_decision_done(DaemonSetDecision *decision) {
 }
 
 /* 1: decided; or -ENOMEM. */
-static int set_decision(DaemonSetDecision *decision, DaemonSetVerdict verdict, const char *rule,
-                        const char *format, ...) printf_like(4, 5);
+static int set_daemonset_decision(DaemonSetDecision *decision, DaemonSetVerdict verdict,
+                                  const char *rule, const char *format, ...) printf_like(4, 5);
 
-static int set_decision(DaemonSetDecision *decision, DaemonSetVerdict verdict, const char *rule,
-                        const char *format, ...) {
+static int set_daemonset_decision(DaemonSetDecision *decision, DaemonSetVerdict verdict,
+                                  const char *rule, const char *format, ...) {
         va_list ap;
 
         free(decision->why);
@@ -49,8 +50,9 @@ static int evaluate_node_name(const DaemonSet *set, const NodeLabelsTaints *node
 
         if (!name || streq(name, node->name))
                 return 0;
-        return set_decision(decision, DAEMONSET_SHOULD_STOP, "nodeName",
-                            "nodeName is '%s', this node is '%s'", excerpt(text, name), node->name);
+        return set_daemonset_decision(decision, DAEMONSET_SHOULD_STOP, "nodeName",
+                                      "nodeName is '%s', this node is '%s'", excerpt(text, name),
+                                      node->name);
 }
 
 static int evaluate_node_selector(const DaemonSet *set, const NodeLabelsTaints *node,
@@ -62,13 +64,14 @@ static int evaluate_node_selector(const DaemonSet *set, const NodeLabelsTaints *
         if (!miss)
                 return 0;
         if (has)
-                return set_decision(decision, DAEMONSET_SHOULD_STOP, "nodeSelector",
-                                    "nodeSelector requires %s=%s, the node has %s=%s",
-                                    excerpt(key, miss->key), excerpt(text, miss->value), miss->key,
-                                    has);
-        return set_decision(decision, DAEMONSET_SHOULD_STOP, "nodeSelector",
-                            "nodeSelector requires %s=%s, the node lacks the label %s",
-                            excerpt(key, miss->key), excerpt(text, miss->value), miss->key);
+                return set_daemonset_decision(decision, DAEMONSET_SHOULD_STOP, "nodeSelector",
+                                              "nodeSelector requires %s=%s, the node has %s=%s",
+                                              excerpt(key, miss->key), excerpt(text, miss->value),
+                                              miss->key, has);
+        return set_daemonset_decision(decision, DAEMONSET_SHOULD_STOP, "nodeSelector",
+                                      "nodeSelector requires %s=%s, the node lacks the label %s",
+                                      excerpt(key, miss->key), excerpt(text, miss->value),
+                                      miss->key);
 }
 
 /* The first requirement of a term that the node does not meet. */
@@ -101,20 +104,20 @@ static int evaluate_node_affinity(const DaemonSet *set, const NodeLabelsTaints *
                 return 0;
         miss = find_unmet_requirement(&required->terms.items[0], node, &has);
         if (!miss)
-                return set_decision(
+                return set_daemonset_decision(
                         decision, DAEMONSET_SHOULD_STOP, "nodeAffinity",
                         "the required node affinity has an empty term, which no node matches");
         requirement_format(miss, text);
         if (required->terms.n > 1)
-                return set_decision(
+                return set_daemonset_decision(
                         decision, DAEMONSET_SHOULD_STOP, "nodeAffinity",
                         "none of the %zu terms of the required node affinity matches; the "
                         "first is %s, the node has %s%s%s",
                         required->terms.n, text, has ? "'" : "", has ? has : "none",
                         has ? "'" : "");
-        return set_decision(decision, DAEMONSET_SHOULD_STOP, "nodeAffinity",
-                            "the required node affinity is %s, the node has %s%s%s", text,
-                            has ? "'" : "", has ? has : "none", has ? "'" : "");
+        return set_daemonset_decision(decision, DAEMONSET_SHOULD_STOP, "nodeAffinity",
+                                      "the required node affinity is %s, the node has %s%s%s", text,
+                                      has ? "'" : "", has ? has : "none", has ? "'" : "");
 }
 
 /* When the toleration of a taint ends; 0: never. */
@@ -145,16 +148,17 @@ static int evaluate_no_execute_taint(const DaemonSet *set, const Taint *taint, u
         uint64_t end;
 
         if (!toleration)
-                return set_decision(decision, DAEMONSET_SHOULD_STOP, "taint",
-                                    "the taint %s is not tolerated", taint_format(taint, text));
+                return set_daemonset_decision(decision, DAEMONSET_SHOULD_STOP, "taint",
+                                              "the taint %s is not tolerated",
+                                              taint_format(taint, text));
         end = toleration_end_time(toleration, taint);
         if (end == 0)
                 return 0;
         if (now >= end)
-                return set_decision(decision, DAEMONSET_SHOULD_STOP, "taint",
-                                    "the toleration of the taint %s for %" PRId64 "s has ended",
-                                    taint_format(taint, text),
-                                    toleration->toleration_seconds.value);
+                return set_daemonset_decision(
+                        decision, DAEMONSET_SHOULD_STOP, "taint",
+                        "the toleration of the taint %s for %" PRId64 "s has ended",
+                        taint_format(taint, text), toleration->toleration_seconds.value);
         limit_decision_until(decision, end);
         return 0;
 }
@@ -171,9 +175,9 @@ static int evaluate_taints(const DaemonSet *set, const NodeLabelsTaints *node, u
                 const Taint *taint = &node->taints.items[i];
 
                 if (taint->effect == TAINT_NO_SCHEDULE && !daemonset_find_toleration(set, taint))
-                        r = set_decision(decision, DAEMONSET_SHOULD_CONTINUE, "taint",
-                                         "the taint %s is not tolerated",
-                                         taint_format(taint, text));
+                        r = set_daemonset_decision(decision, DAEMONSET_SHOULD_CONTINUE, "taint",
+                                                   "the taint %s is not tolerated",
+                                                   taint_format(taint, text));
         }
         return r;
 }
@@ -185,7 +189,8 @@ static int evaluate_pod_affinity(const DaemonSet *set, const NodeLabelsTaints *n
 
         if (r <= 0)
                 return r;
-        return set_decision(decision, DAEMONSET_SHOULD_CONTINUE, mismatch.rule, "%s", mismatch.why);
+        return set_daemonset_decision(decision, DAEMONSET_SHOULD_CONTINUE, mismatch.rule, "%s",
+                                      mismatch.why);
 }
 
 /* No rule excludes the node; the message names the rule that selects it, if any. */
@@ -196,20 +201,21 @@ static int accept_node(const DaemonSet *set, const NodeLabelsTaints *node,
                             spec->affinity->node_affinity->required;
 
         if (spec->node_selector.n > 0)
-                return set_decision(decision, DAEMONSET_SHOULD_RUN, "nodeSelector",
-                                    "the node has all labels of nodeSelector");
+                return set_daemonset_decision(decision, DAEMONSET_SHOULD_RUN, "nodeSelector",
+                                              "the node has all labels of nodeSelector");
         if (has_affinity)
-                return set_decision(decision, DAEMONSET_SHOULD_RUN, "nodeAffinity",
-                                    "the required node affinity matches the node");
+                return set_daemonset_decision(decision, DAEMONSET_SHOULD_RUN, "nodeAffinity",
+                                              "the required node affinity matches the node");
         if (spec->node_name)
-                return set_decision(decision, DAEMONSET_SHOULD_RUN, "nodeName",
-                                    "nodeName names this node");
+                return set_daemonset_decision(decision, DAEMONSET_SHOULD_RUN, "nodeName",
+                                              "nodeName names this node");
         if (node->taints.n > 0)
-                return set_decision(decision, DAEMONSET_SHOULD_RUN, "taint",
-                                    "no taint of the node excludes it, and nothing requires a "
-                                    "different node");
-        return set_decision(decision, DAEMONSET_SHOULD_RUN, NULL,
-                            "nothing requires a different node");
+                return set_daemonset_decision(
+                        decision, DAEMONSET_SHOULD_RUN, "taint",
+                        "no taint of the node excludes it, and nothing requires a "
+                        "different node");
+        return set_daemonset_decision(decision, DAEMONSET_SHOULD_RUN, NULL,
+                                      "nothing requires a different node");
 }
 
 int daemonset_evaluate(const DaemonSet *set, const NodeLabelsTaints *node,

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A directory of which a part cannot be listed: readdir() fails with EIO. For code that the program
+ * of the test is linked with. */
+
+#include "tests/test.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+
+/* Calls that succeed before all others fail; below 0: all succeed. */
+__attribute__((weak)) int readdir_calls_left = -1;
+__attribute__((weak)) bool readdir_has_failed;
+
+__attribute__((weak)) struct dirent *readdir(DIR *dir) {
+        static struct dirent *(*next)(DIR *);
+
+        if (!next)
+                *(void **) &next = dlsym(RTLD_NEXT, "readdir");
+        if (readdir_calls_left > 0)
+                readdir_calls_left--;
+        else if (readdir_calls_left == 0) {
+                readdir_has_failed = true;
+                errno = EIO;
+                return NULL;
+        }
+        return next(dir);
+}
