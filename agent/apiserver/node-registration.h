@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* This node at the API server: registers the Node, keeps its status with the condition Ready and its
- * Lease, and sends events of pods. */
+/* This node at the API server: registers the Node, keeps its status with the condition Ready and
+ * its Lease, and sends events of pods. */
 
 #include "agent/apiserver/connection-status.h"
 #include "agent/apiserver/node-status.h"

@@ -196,7 +196,8 @@ static const char *find_condition_status(const PodStatus *status, const StringMa
         return string_map_get(external, type);
 }
 
-char *list_unready_readiness_gates(const PodSpec *spec, const PodStatus *status, const StringMap *external) {
+char *list_unready_readiness_gates(const PodSpec *spec, const PodStatus *status,
+                                   const StringMap *external) {
         char *text = NULL;
         size_t length, n = 0;
         FILE *out = open_memstream(&text, &length);
