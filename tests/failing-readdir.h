@@ -15,7 +15,10 @@
 __attribute__((weak)) int readdir_calls_left = -1;
 __attribute__((weak)) bool readdir_has_failed;
 
-__attribute__((weak)) struct dirent *readdir(DIR *dir) {
+/* What the linker calls readdir. */
+struct dirent *failing_readdir(DIR *dir) __asm__("readdir");
+
+__attribute__((weak)) struct dirent *failing_readdir(DIR *dir) {
         static struct dirent *(*next)(DIR *);
 
         if (!next)
