@@ -121,5 +121,5 @@ def write_readme(document, path=README):
              f"{version(find_kubelet(), '--version')}, containerd {version('containerd', '--version')}, podman "
              f"{version('podman', '--version')}, {runtime_version(machine)} (a bare `runc run` takes {span(bare)}), "
              f"{machine['cores']} cores of {machine['cpu']}, Linux {machine['kernel']}, {machine['system']}, "
-             f"cgroup {machine['cgroup']}. Memory is PSS of agents and shims.")
+             f"cgroup {machine['cgroup']}. Memory is PSS of agents and shims; a tick is {1000 // machine['ticks_per_second']} ms.")
     replace(path, "Measured in one run of ", "\n\n", textwrap.fill(place, 120, break_long_words=False, break_on_hyphens=False))

@@ -68,6 +68,7 @@ class Nginx:
     """It serves a directory on loopback, by HTTPS."""
 
     def __init__(self, directory, root, extra=""):
+        os.makedirs(directory, exist_ok=True)
         self.directory, self.root, self.port = directory, root, registry.free_port()
         self.log = os.path.join(directory, "access.log")
         self.certificate, key = registry.certificate(directory)

@@ -123,7 +123,6 @@ def source_condition(node):
 def fixture_site(tmp_path):
     """A signed index of a pod at nginx, which nodes ask once in ten hours."""
     os.mkdir(tmp_path / "root")
-    os.mkdir(tmp_path / "nginx")
     index = Index(str(tmp_path / "root"), Key(str(tmp_path), "key"))
     index.write({"web.yaml": specs.pod("web")}, expires=time.strftime("%Y-12-31T23:59:59Z", time.gmtime(time.time() + YEAR)))
     nginx = Nginx(str(tmp_path / "nginx"), index.directory)

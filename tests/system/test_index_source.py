@@ -5,7 +5,6 @@ import http.server
 import json
 import os
 import ssl
-import tempfile
 import threading
 import time
 
@@ -29,11 +28,11 @@ def fixture_index(tmp_path, keys):
 
 
 @pytest.fixture(name="make_nginx")
-def fixture_make_nginx(index):
+def fixture_make_nginx(index, tmp_path):
     servers = []
 
     def make(extra=""):
-        server = Nginx(tempfile.mkdtemp(prefix="mainstay-nginx-"), index.directory, extra)
+        server = Nginx(str(tmp_path / f"nginx{len(servers)}"), index.directory, extra)
         servers.append(server)
         return server
 

@@ -5,7 +5,6 @@ import http.server
 import json
 import os
 import ssl
-import tempfile
 import threading
 import time
 
@@ -18,10 +17,10 @@ from world import wait
 class Receiver:
     """A receiver of reports by HTTPS, which keeps what it took, and misbehaves as the test wants."""
 
-    def __init__(self, port=0, certificate=None):
+    def __init__(self, certificate, port=0):
         self.requests, self.answer = [], self.take
         self.ended = threading.Event()
-        self.certificate = certificate or registry.certificate(tempfile.mkdtemp(prefix="mainstay-report-"))
+        self.certificate = certificate
         owner = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -82,8 +81,8 @@ class Receiver:
 
 
 @pytest.fixture(name="receiver")
-def fixture_receiver():
-    server = Receiver()
+def fixture_receiver(tmp_path):
+    server = Receiver(registry.certificate(str(tmp_path)))
     yield server
     server.stop()
 
@@ -214,8 +213,8 @@ def test_without_a_link_the_queue_is_bounded_and_the_oldest_are_counted(make_rep
          "the count is sent")
 
 
-def test_a_server_of_another_authority_gets_nothing(make_reporting, receiver):
-    other = registry.certificate(tempfile.mkdtemp(prefix="mainstay-other-"))
+def test_a_server_of_another_authority_gets_nothing(make_reporting, receiver, tmp_path_factory):
+    other = registry.certificate(str(tmp_path_factory.mktemp("other")))
     node = make_reporting(receiver, caFile=other[0])
     node.drop(specs.pod("web"), "web.yaml")
     node.wait_running("web")
