@@ -43,7 +43,7 @@ def test_the_first_connection_starts_it_as_its_own_user(machine):
 
 
 def test_the_log_of_a_service_is_that_of_the_journal(machine):
-    reply = ask(machine, "/logs/?query=mainstay&pattern=watchingpattern=watches&tailLines=1tailLines=1")
+    reply = ask(machine, "/logs/?query=mainstay&pattern=watching&tailLines=1")
     assert reply.startswith("HTTP/1.1 200") and "mainstayd[" in reply and "watching manifests in /etc/kubernetes/manifests" in reply
     assert "log not found for absent" in ask(machine, "/logs/?query=absent")
     assert ask(machine, "/logs/?query=mainstay&tailLines=-1").startswith("HTTP/1.1 406")
