@@ -221,6 +221,10 @@ bool is_file_damage(int r) {
                r == -ENXIO;
 }
 
+bool is_content_damage(const char *text, int r) {
+        return text ? r < 0 && r != -ENOMEM : is_file_damage(r);
+}
+
 int read_directory_entry(DIR *dir, const struct dirent **ret) {
         const struct dirent *entry;
 

@@ -56,6 +56,10 @@ int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data
  * they say nothing about what is in the file. */
 bool is_file_damage(int r);
 
+/* The same for what was read and then parsed: 'text' is NULL where the reading failed. A parser
+ * fails for want of memory, or because of the content. */
+bool is_content_damage(const char *text, int r);
+
 /* Like read_file_at(), for files in /proc and /sys, which are without a size. */
 int read_stream(int fd, size_t max_bytes, char **ret_data, size_t *ret_length);
 

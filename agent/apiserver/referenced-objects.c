@@ -102,7 +102,7 @@ static void load_cached_object(ReferencedObject *object) {
                 log_error("Cannot use the cached object %s: %s; pods that need it wait for the API "
                           "server",
                           object->key, error_message(&error, r));
-                if (json ? r != -ENOMEM : is_file_damage(r))
+                if (is_content_damage(json, r))
                         apiserver_cache_set_aside(cache, objects_directory, object->key);
                 return;
         }

@@ -126,15 +126,17 @@ int daemonset_checkpoint_load(const char *state_dir, daemonset_checkpoint_each_t
         if (!dir)
                 return error_setf(reterr, fd < 0 ? -fd : errno, "cannot read %s/daemonsets: %s",
                                   state_dir, strerror(fd < 0 ? -fd : errno));
-        while (r != -ENOMEM && (r = read_directory_entry(dir, &entry)) > 0) {
+        while ((r = read_directory_entry(dir, &entry)) > 0) {
                 if (check_uid(entry->d_name, NULL) < 0)
                         continue;
                 r = load_daemonset_checkpoint(state_dir, fd, entry->d_name, each, userdata);
-                if (r < 0 && r != -ENOMEM)
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0)
                         log_error("Cannot read %s/daemonsets/%s: %s; ignoring it", state_dir,
                                   entry->d_name, strerror(-r));
         }
-        return r == -ENOMEM || r == 0 ? r
-                                      : error_setf(reterr, -r, "cannot read %s/daemonsets: %s",
-                                                   state_dir, strerror(-r));
+        return r < 0 ? error_setf(reterr, -r, "cannot read %s/daemonsets: %s", state_dir,
+                                  strerror(-r))
+                     : 0;
 }

@@ -153,7 +153,7 @@ int network_attachment_load(NetworkAttachment *attachment) {
         attachment->is_damaged = r < 0;
         if (r >= 0)
                 return 1;
-        if (text ? r == -ENOMEM : !is_file_damage(r)) {
+        if (!is_content_damage(text, r)) {
                 log_warning("Cannot read the network record of pod %s: %s", attachment->uid,
                             error_message(&error, r));
                 return r;

@@ -127,7 +127,7 @@ int pod_record_load(const char *state_dir, const char *uid, PodRecord *ret, Erro
                 r = parse_pod_record(text, uid, ret, reterr);
         if (r >= 0 || r == -ENOMEM)
                 return r;
-        return error_prefixf(reterr, text || is_file_damage(r) ? -EBADMSG : r, "%s/pods/%s/record",
+        return error_prefixf(reterr, is_content_damage(text, r) ? -EBADMSG : r, "%s/pods/%s/record",
                              state_dir, uid);
 }
 

@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import bare
+import documents
 import harness
 import specs
 import world
@@ -122,7 +123,7 @@ default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
 class Podman(Agent):
     """It does not watch a directory: 'kube play' takes a file."""
 
-    name = "podman kube play"
+    name = documents.PODMAN
 
     def __init__(self, archive, _unused):
         super().__init__()
@@ -174,7 +175,7 @@ conf_dir = "{0}/cni"
 class Kubelet(Agent):
     """Static pods of a kubelet without an API server."""
 
-    name = "kubelet and containerd"
+    name = documents.KUBELET
 
     def __init__(self, archive, kubelet):
         super().__init__()
@@ -291,7 +292,7 @@ def compare_idle(ours, theirs, count, figures):
 
 
 def others():
-    kubelet = os.path.join(os.environ.get("MAINSTAY_KUBERNETES", ""), "bin", "kubelet")
+    kubelet = documents.find_kubelet()
     if shutil.which("podman"):
         yield Podman, None
     if os.access(kubelet, os.X_OK) and shutil.which("containerd") and not os.path.exists(KUBELET):
