@@ -28,6 +28,7 @@ struct ApiServerSync {
         ServiceAccountTokens *tokens;
         ApiServerServices *services;
         ApiServerDaemonSets *daemonsets;
+        bool has_started_daemonsets;
         ApiServerPods *pods;
         NodeRegistration *node;
         ApiServerCredentials *credentials;
@@ -113,6 +114,22 @@ static void relist_pods(void *userdata) {
         apiserver_pods_relist(api->pods);
 }
 
+/* Not before: a pod that the controller has bound to this node must be known, so that this node
+ * does not make another one for its DaemonSet. */
+static void start_daemonsets(void *userdata) {
+        ApiServerSync *api = userdata;
+        int r;
+
+        if (api->has_started_daemonsets)
+                return;
+        r = apiserver_daemonsets_start(api->daemonsets, api->client);
+        if (r < 0)
+                log_error("Cannot watch the DaemonSets of the API server: %s; retrying when it "
+                          "lists the pods again",
+                          strerror(-r));
+        api->has_started_daemonsets = r >= 0;
+}
+
 /* ---- the connection ---- */
 
 static int start_parts(ApiServerSync *api) {
@@ -129,8 +146,7 @@ static int start_parts(ApiServerSync *api) {
         r = apiserver_services_watch(api->services, api->client);
         if (r < 0)
                 return r;
-        r = apiserver_pods_start(api->pods, api->client);
-        return r < 0 ? r : apiserver_daemonsets_start(api->daemonsets, api->client);
+        return apiserver_pods_start(api->pods, api->client);
 }
 
 static int connect_apiserver(ApiServerSync *api, const Kubeconfig *kubeconfig, Error *reterr) {
@@ -215,6 +231,7 @@ static int new_pod_parts(ApiServerSync *api) {
                                                         .connection = api->connection,
                                                         .objects = api->objects,
                                                         .tokens = api->tokens,
+                                                        .on_answered = start_daemonsets,
                                                         .on_recompute_due = schedule_recompute,
                                                         .userdata = api },
                                   &api->pods);

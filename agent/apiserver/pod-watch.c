@@ -207,6 +207,8 @@ static void on_pod_list_end(bool is_complete, void *userdata) {
         watch->spec.on_list_end(watch->spec.userdata);
         watch->spec.on_recompute_due(watch->spec.userdata);
         watch->spec.on_removed(watch->spec.userdata);
+        if (is_complete)
+                watch->spec.on_answered(watch->spec.userdata);
 }
 
 /* ---- errors and construction ---- */
@@ -218,6 +220,8 @@ static void on_pod_watch_error(const char *error, unsigned status, void *userdat
         bool had_error = connection_status_error(connection, CONNECTION_POD_WATCH_ERROR);
 
         connection_status_set_permission(connection, PERMISSION_PODS, error, status);
+        if (error && !is_unreachable)
+                watch->spec.on_answered(watch->spec.userdata);
         if (!connection_status_set_error(connection, CONNECTION_POD_WATCH_ERROR, error))
                 return;
         if (error && !is_unreachable)

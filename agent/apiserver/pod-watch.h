@@ -24,6 +24,8 @@ typedef struct RemotePodWatchSpec {
         /* A list has ended, or an object was deleted: entries may be unreferenced. */
         void (*on_removed)(void *userdata);
         void (*on_list_end)(void *userdata);
+        /* The server has listed the pods, or has refused to: called each time. */
+        void (*on_answered)(void *userdata);
         void (*on_recompute_due)(void *userdata);
         void *userdata;
 } RemotePodWatchSpec;

@@ -62,6 +62,12 @@ static void on_watched_list_end(void *userdata) {
         pod_status_writer_mark_all(pods->writer);
 }
 
+static void on_watch_answered(void *userdata) {
+        ApiServerPods *pods = userdata;
+
+        pods->spec.on_answered(pods->spec.userdata);
+}
+
 static void request_recompute(void *userdata) {
         ApiServerPods *pods = userdata;
 
@@ -83,6 +89,7 @@ int apiserver_pods_new(const ApiServerPodsSpec *spec, ApiServerPods **ret) {
                                                  .on_changed = on_watched_pod_changed,
                                                  .on_removed = remove_unreferenced_pods,
                                                  .on_list_end = on_watched_list_end,
+                                                 .on_answered = on_watch_answered,
                                                  .on_recompute_due = request_recompute,
                                                  .userdata = pods },
                           &pods->watch);

@@ -249,7 +249,7 @@ static void forget_undesired_daemonsets(DaemonSetController *controller) {
 
 static DaemonSetWithOrigin describe_origin(const DaemonSetState *state) {
         return (DaemonSetWithOrigin){ daemonset_state_set(state),
-                                      pod_source_format(daemonset_state_source(state)) };
+                                      pod_source_describe(daemonset_state_source(state)) };
 }
 
 static void warn_daemonset_overlaps(DaemonSetController *controller) {

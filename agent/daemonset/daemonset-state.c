@@ -257,7 +257,7 @@ int daemonset_state_undo_rollout(DaemonSetState *state, int64_t revision, uint64
         if (streq(chosen->hash, daemonset_history_desired(&state->history)))
                 return 1;
         if (asprintf(&reason, "Undone: revision %" PRId64 " is desired until %s changes",
-                     chosen->number, pod_source_format(&state->source)) < 0) {
+                     chosen->number, pod_source_describe(&state->source)) < 0) {
                 reason = NULL;
                 return -ENOMEM;
         }

@@ -424,7 +424,7 @@ static int keep_mismatched_pods(DaemonSetSyncPass *pass, DaemonSetState *state) 
         if (!state->has_selector_mismatch)
                 log_error("%s: daemonset %s/%s: spec.selector: field is immutable; its pods keep "
                           "running as they are",
-                          pod_source_format(&state->source), state->set->metadata.namespace,
+                          pod_source_describe(&state->source), state->set->metadata.namespace,
                           state->set->metadata.name);
         state->has_selector_mismatch = true;
         return daemonset_state_keep_pods(pass, state);

@@ -121,7 +121,7 @@ static void apply_pod_worker_action(const DesiredState *state, const PodWorkerAc
         if (r < 0)
                 log_error("Cannot %s pod %s/%s of %s: %s", pod_worker_action_names[action->kind],
                           action->metadata->namespace, action->metadata->name,
-                          pod_source_format(action->source), error_message(&error, r));
+                          pod_source_describe(action->source), error_message(&error, r));
 }
 
 /* "2 start, 0 edit, …" */

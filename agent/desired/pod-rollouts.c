@@ -197,7 +197,7 @@ static char *explain_rollback(const RolloutPass *pass) {
             asprintf(&text,
                      "Rolled back: revision %" PRId64 " of %s did not become ready within %" PRIu64
                      "s: %s",
-                     pass->rollout->history.number, pod_source_format(&pass->desired->source),
+                     pass->rollout->history.number, pod_source_describe(&pass->desired->source),
                      object_progress_deadline_usec(&pass->desired->pod->metadata) / USEC_PER_SEC,
                      why) < 0)
                 return NULL;

@@ -175,6 +175,8 @@ static void run_layer_worker(const ImageUnpack *unpack, size_t i, int gate_fd, i
         int fd = unpack->stack[unpack->n - 1 - i];
         LayerOutcome outcome = { 0 };
 
+        if (unpack->feed)
+                unpack->feed->on_worker(unpack->feed->userdata);
         outcome.r = confine_layer_unpacker(fd, store_fd(unpack->store), &error);
         if (outcome.r >= 0) {
                 outcome.r = read_and_verify_layer(unpack, i, fd, &gate.gate, &outcome.size, &error);

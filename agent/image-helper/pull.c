@@ -257,6 +257,15 @@ void pull_print_message(const char *level, const char *text) {
         (void) fflush(stdout);
 }
 
+/* The reader of a blob waits until nobody can wake it: it, and those of other layers, must not keep
+ * the pipe open. */
+static void close_wakeup_pipes(void *userdata) {
+        RegistryPull *pull = userdata;
+
+        for (size_t i = 0; i < pull->n_blobs; i++)
+                pull->blobs[i].wakeup_write_fd = close_fd(pull->blobs[i].wakeup_write_fd);
+}
+
 static void print_progress(const RegistryPull *pull) {
         uint64_t done = 0, total = 0;
 
@@ -431,6 +440,7 @@ static void registry_pull_done(RegistryPull *pull) {
 static int unpack_pulled_image(RegistryPull *pull, const ImageProvider *source, char *const *names,
                                Error *reterr) {
         LayerDownloadFeed feed = { .fd = pull->fetchers.fd,
+                                   .on_worker = close_wakeup_pipes,
                                    .on_readable = on_fetch_reply,
                                    .on_tick = on_pull_tick,
                                    .on_layer = on_layer_finished,

@@ -61,6 +61,16 @@ int pod_source_parse(const char *text, PodSource *ret) {
         return pod_source_copy(&manifest, ret);
 }
 
+const char *pod_source_describe(const PodSource *source) {
+        static const char *const names[N_POD_SOURCE_KINDS] = {
+                [POD_SOURCE_APISERVER] = "the API server",
+                [POD_SOURCE_APISERVER_DAEMONSET] = "the DaemonSet of the API server",
+                [POD_SOURCE_ORPHAN] = "the DaemonSet that left it behind",
+        };
+
+        return pod_source_is_manifest(source) ? strna(source->name) : names[source->kind];
+}
+
 char *print_daemonset_source(const PodSource *source) {
         const char *name = strna(source->name);
         char *text;

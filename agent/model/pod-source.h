@@ -45,6 +45,9 @@ bool pod_sources_equal(const PodSource *a, const PodSource *b);
 const char *pod_source_format(const PodSource *source);
 int pod_source_parse(const char *text, PodSource *ret);
 
+/* In a sentence: "web.yaml", "the API server", "the DaemonSet of the API server". Borrowed. */
+const char *pod_source_describe(const PodSource *source);
+
 /* For display. The caller frees it; NULL: out of memory. Of a DaemonSet: "file web.yaml", "url",
  * "index web.yaml", "api". Of a pod: the same; "api (as logd-x2x4z)" where it was adopted for a pod
  * of the API server; "evaluated (file logd.yaml)", "evaluated (api)" of a DaemonSet's; "left by a

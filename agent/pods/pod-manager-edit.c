@@ -121,7 +121,7 @@ static void stop_replaced_pod(PodEntry *entry, const char *why) {
         cleanup_free char *reason = NULL;
 
         if (asprintf(&reason, "replaced because %s changed: %s",
-                     pod_source_format(&entry->next_source), why) < 0)
+                     pod_source_describe(&entry->next_source), why) < 0)
                 reason = NULL;
         pod_worker_set_edit_error(entry->worker, NULL);
         entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);

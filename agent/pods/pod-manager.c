@@ -519,7 +519,7 @@ static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr)
         entry->next = NULL;
         entry->source = entry->next_source;
         entry->next_source = (PodSource){ 0 };
-        log_info("Starting pod %s of %s", entry->description, pod_source_format(&entry->source));
+        log_info("Starting pod %s of %s", entry->description, pod_source_describe(&entry->source));
         pod_entry_forget_next(entry);
         manager->n_pods_started++;
         manager->n_user_pods_started += pod_has_own_users(&pod_worker_pod(entry->worker)->spec);

@@ -66,13 +66,34 @@ def fixture_archive():
     shutil.rmtree(directory)
 
 
+@pytest.fixture(scope="session", name="image_store")
+def fixture_image_store(archive):
+    """What an agent makes of the archive: an image that has been unpacked. Most tests are not about that."""
+    directory = tempfile.mkdtemp(prefix="mainstay-images-")
+    path = os.path.join(directory, "images")
+    node = harness.Node(archive)
+    node.launch(specs.pod("web"))
+    harness.copy_tree(os.path.join(node.state, "images"), path)
+    node.finish()
+    yield path
+    shutil.rmtree(directory)
+
+
+@pytest.fixture(name="with_image")
+def fixture_with_image(archive, image_store):
+    """Options of a node that has the image, or of one with an archive of the test's own, which it imports."""
+    def complete(options):
+        return options if "archive" in options else {"archive": archive, "store": image_store, **options}
+    return complete
+
+
 @pytest.fixture(name="make_node")
-def fixture_make_node(archive):
+def fixture_make_node(with_image):
     """Nodes with a configuration of the test's own; each must leave nothing behind."""
     nodes = []
 
     def make(**options):
-        node = harness.Node(**{"archive": archive, **options})
+        node = harness.Node(**with_image(options))
         nodes.append(node)
         return node
 
@@ -97,12 +118,12 @@ def fixture_api():
 
 
 @pytest.fixture(name="make_member")
-def fixture_make_member(archive, api):
+def fixture_make_member(with_image, api):
     """Nodes that have joined the API server; each must leave nothing behind."""
     nodes = []
 
     def make(**options):
-        node = member.Member(api, **{"archive": archive, **options})
+        node = member.Member(api, **with_image(options))
         nodes.append(node)
         return node
 
@@ -112,9 +133,9 @@ def fixture_make_member(archive, api):
 
 
 @pytest.fixture(scope="module", name="shared_node")
-def fixture_shared_node(archive):
+def fixture_shared_node(archive, image_store):
     """One node for all tests of a file, for those that only look or that leave it as it was."""
-    node = harness.Node(archive)
+    node = harness.Node(archive, store=image_store)
     yield node
     node.finish()
 

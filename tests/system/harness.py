@@ -27,6 +27,11 @@ def program(name):
     return os.path.join(BUILD, "agent", name)
 
 
+def copy_tree(source, target):
+    """With its hard links, owners and times."""
+    subprocess.run(["cp", "-a", source, target], check=True)
+
+
 class SocketConnection(http.client.HTTPConnection):
     def __init__(self, path):
         super().__init__("localhost", timeout=60)
@@ -43,7 +48,8 @@ class Node:
 
     node_name = NODE_NAME
 
-    def __init__(self, archive=None, config=None, start=True):
+    def __init__(self, archive=None, config=None, start=True, store=None):
+        """An image archive in preload/; 'store' has what an agent made of it, so that it has nothing to import."""
         self.directory = tempfile.mkdtemp(prefix="mainstay-system-")
         os.chmod(self.directory, 0o711)  # pods with users of their own pass through here, as through /run
         for name in ("manifests", "state", "run", "log", "staging", "data"):
@@ -60,6 +66,8 @@ class Node:
         self.write_config(**(config or {}))
         if archive:
             self.preload(archive)
+        if store:
+            copy_tree(store, os.path.join(self.state, "images"))
         if start:
             self.start()
 

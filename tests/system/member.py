@@ -9,9 +9,9 @@ from world import wait
 
 
 class Member(harness.Node):
-    def __init__(self, api, archive=None, config=None, start=True, **settings):
+    def __init__(self, api, archive=None, config=None, start=True, store=None, **settings):
         self.api = api
-        super().__init__(archive, config, start=False)
+        super().__init__(archive, config, start=False, store=store)
         self.kubeconfig = os.path.join(self.directory, "kubeconfig")
         api.kubeconfig(self.kubeconfig, node=NODE_NAME)
         fields = dict(config or {})

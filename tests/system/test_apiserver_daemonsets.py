@@ -184,6 +184,31 @@ def variables_of(member, name):
     return world.read(f"/proc/{member.init(name)}/environ").split("\0")
 
 
+def test_node_places_no_daemonset_before_it_knows_its_bound_pods(make_member):
+    member = make_member(start=False)
+    may_place(member.api)
+    bind_as_controller(member, member.api.create("daemonsets", daemonset("logd")))
+    fault = member.api.misbehave(verb="list", plural="pods", latency=3, times=1)
+    member.start()
+    member.wait_reported_phase("logd-abcde", "Running", 60)
+    wait(lambda: "This node places the DaemonSets" in member.said(), "the node places DaemonSets", 60)
+    assert fault.struck == 1
+    assert [line for line in member.said().splitlines() if "Starting pod" in line] == [
+        "mainstayd: Starting pod default/logd-abcde of the API server"]
+    delete_sets(member)
+
+
+def test_node_that_may_not_list_pods_places_daemonsets(make_member):
+    member = make_member(start=False)
+    may_place(member.api)
+    member.api.create("daemonsets", daemonset("logd"))
+    member.api.misbehave(verb="list", plural="pods", status=403)
+    member.start()
+    wait(lambda: pods_of(member, "logd"), lambda: f"the pod of the DaemonSet: {member.said()}", 60)
+    member.api.behave()
+    delete_sets(member)
+
+
 @pytest.mark.quick
 def test_changed_template_replaces_a_pod_of_the_controller_and_is_handed_back(make_member):
     member, made = make_bound_set(make_member)

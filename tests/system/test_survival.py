@@ -332,7 +332,7 @@ def test_kills_while_pods_are_added_and_removed(node, kills):
     for name, code in chaos.enders.items():
         node.wait_phase(name, "Succeeded" if code == 0 else "Failed", 120)
         ended = node.status(name)["state"]["terminated"]
-        assert ended["exitCode"] == code, (name, ended)
+        assert ended["exitCode"] == code, f"{name} {ended}; the agent said:\n{node.said()}"
     for name in chaos.removed:
         node.wait_gone(name)
     world.wait(lambda: set(chaos.steady) <= set(starts(node)), lambda: f"all have started; it is {starts(node)}")

@@ -35,6 +35,19 @@ TEST(sources_have_the_text_that_records_have)
         }
 }
 
+TEST(every_kind_of_source_is_described)
+{
+        const PodSource web = pod_source_of_file("web.yaml");
+
+        EXPECT_STREQ(pod_source_describe(&web), "web.yaml");
+        for (PodSourceKind kind = 0; kind < N_POD_SOURCE_KINDS; kind++) {
+                const PodSource source = { .kind = kind };
+
+                if (!pod_source_is_manifest(&source))
+                        EXPECT(strncmp(pod_source_describe(&source), "the ", 4) == 0);
+        }
+}
+
 TEST(sources_are_equal_by_kind_and_name)
 {
         const PodSource web = pod_source_of_file("web.yaml"), db = pod_source_of_file("db.yaml");
