@@ -638,6 +638,9 @@ int sandbox_cleanup(const SandboxConfig *config, const SandboxCleanup *cleanup, 
         r = strv_append(&argv, "cleanup");
         if (r < 0)
                 return r;
+        r = strv_appendf(&argv, "--agent=%d", (int) getpid());
+        if (r < 0)
+                return r;
         if (cleanup->uid)
                 r = shim_append_cgroup_options(config, cleanup->uid, &argv);
         if (r < 0)

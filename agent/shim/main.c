@@ -12,8 +12,11 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 enum {
         EXIT_USAGE = 2,
@@ -27,6 +30,7 @@ enum {
         OPTION_RUNTIME,
         OPTION_CGROUP,
         OPTION_EMPTY,
+        OPTION_AGENT,
         OPTION_HOST_NETWORK,
         OPTION_HOST_IPC,
         OPTION_RUNTIME_TIMEOUT,
@@ -36,7 +40,7 @@ enum {
 static const char help[] =
         "Usage: mainstay-shim sandbox --pod UID --run-dir DIR [OPTION]... <LISTENING-SOCKET\n"
         "       mainstay-shim prepare DIR\n"
-        "       mainstay-shim cleanup [--cgroup PATH]... [--empty DIR] [DIR]...\n"
+        "       mainstay-shim cleanup [--agent PID] [--cgroup PATH]... [--empty DIR] [DIR]...\n"
         "       mainstay-shim usage [--inodes|--bytes-and-inodes] [DIR]...\n"
         "\n"
         "Runs the sandbox of one pod: holds its namespaces and mounts, runs its containers,\n"
@@ -45,7 +49,7 @@ static const char help[] =
         "  sandbox   serve the pod on the socket that is the standard input\n"
         "  prepare   make DIR a private mount, below which sandboxes mount\n"
         "  cleanup   kill all processes in the cgroups, then remove the cgroups, the contents of\n"
-        "            the --empty directory, and each DIR\n"
+        "            the --empty directory, and each DIR; ends with the --agent, its parent\n"
         "  usage     print how many bytes, or inodes, each directory takes on disk\n"
         "\n"
         "Options of sandbox:\n"
@@ -80,25 +84,50 @@ static int run_prepare_verb(int argc, char **argv) {
         return report_shim_error(prepare_run_directory(argv[1], &error), &error);
 }
 
+/* The next agent cleans up itself, and then starts the pod anew: what this one asked for must not
+ * go on meanwhile, in the same cgroups. 0; the exit status. */
+static int die_with_agent(const char *pid) {
+        char own[16];
+
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) {
+                (void) log_error_errno(-errno, "Cannot die with the agent");
+                return EXIT_FAILURE;
+        }
+        (void) snprintf(own, sizeof(own), "%d", (int) getppid());
+        return streq(own, pid) ? 0 : fail_shim_usage("The agent that asked for a cleanup is gone");
+}
+
+static int set_cleanup_path(int option, const char *path, char ***cgroups,
+                            const char **ret_emptied) {
+        if (path[0] != '/' || path[1] == '\0')
+                return fail_shim_usage("Expected absolute paths other than the root");
+        if (option == OPTION_EMPTY)
+                *ret_emptied = path;
+        else if (strv_append(cgroups, path) < 0)
+                return EXIT_FAILURE;
+        return 0;
+}
+
 /* 0; the exit status when the command line is wrong. */
 static int parse_cleanup_options(int argc, char **argv, char ***cgroups, const char **ret_emptied) {
         static const struct option options[] = {
+                { "agent", required_argument, NULL, OPTION_AGENT },
                 { "cgroup", required_argument, NULL, OPTION_CGROUP },
                 { "empty", required_argument, NULL, OPTION_EMPTY },
                 { 0 },
         };
-        int option;
+        int option, r = 0;
 
-        while ((option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {
-                if (option != OPTION_CGROUP && option != OPTION_EMPTY)
+        while (r == 0 && (option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {
+                if (option == OPTION_AGENT)
+                        r = die_with_agent(optarg);
+                else if (option == OPTION_CGROUP || option == OPTION_EMPTY)
+                        r = set_cleanup_path(option, optarg, cgroups, ret_emptied);
+                else
                         return EXIT_USAGE;
-                if (optarg[0] != '/' || optarg[1] == '\0')
-                        return fail_shim_usage("Expected absolute paths other than the root");
-                if (option == OPTION_EMPTY)
-                        *ret_emptied = optarg;
-                else if (strv_append(cgroups, optarg) < 0)
-                        return EXIT_FAILURE;
         }
+        if (r != 0)
+                return r;
         for (char **directory = argv + optind; *directory; directory++)
                 if ((*directory)[0] != '/')
                         return fail_shim_usage("Expected absolute paths");

@@ -4,6 +4,7 @@ notices, and nothing is left behind."""
 
 import os
 import random
+import signal
 import subprocess
 
 import failing
@@ -177,3 +178,25 @@ def test_pods_survive_two_deaths_at_different_failpoints(make_failing, pair):
                         config={"containerLogMaxSize": "4Ki", "containerLogMaxFiles": 2})
     hits = check_beside(node, {first: "1*panic", second: "1*panic"}, lambda: live(node))
     assert hits[first] and hits[second], hits
+
+
+def cleanups(node):
+    return [pid for pid in world.pids() if node.is_ours(pid) and "cleanup" in world.cmdline(pid)]
+
+
+def test_a_cleanup_ends_with_the_agent_that_started_it(make_failing):
+    """The next agent starts the pod again, in the cgroups that the cleanup empties."""
+    node = make_failing(failing.FailingNode)
+    node.launch(specs.pod("web"))
+    shim = node.shim("web")
+    node.kill9()
+    os.kill(shim, signal.SIGKILL)
+    node.arm({"mainstay-shim:cgroup.kill": "1*sleep(5000)"})
+    node.start(ready=False)
+    world.wait(lambda: node.hits()["mainstay-shim:cgroup.kill"] == 1, "a cleanup has begun")
+    node.restart()
+    node.wait_restarts("web", 1)
+    init = node.init("web")
+    world.wait(lambda: not cleanups(node), lambda: f"the cleanups end: {cleanups(node)}")
+    assert world.is_alive(init)
+    assert node.status("web")["restartCount"] == 1
