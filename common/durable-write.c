@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <stdint.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 enum {
@@ -53,6 +54,10 @@ static int write_temporary_synced(int dir_fd, const DurableFile *file, const cha
 static int durable_write_run(int dir_fd, const void *userdata) {
         const DurableWriteJob *work = userdata;
 
+        /* A child of an agent that was killed may still be at it. */
+        while (flock(dir_fd, LOCK_EX) < 0)
+                if (errno != EINTR)
+                        return -errno;
         for (size_t i = 0; i < work->n; i++) {
                 int r = write_temporary_synced(dir_fd, &work->files[i], work->beside[i]);
 

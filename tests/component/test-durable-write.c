@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -135,6 +136,30 @@ TEST(a_write_that_is_freed_completes_by_itself)
                 REQUIRE(sd_event_run(world.event, 100 * USEC_PER_MSEC) >= 0);
         EXPECT_EQ(world.n_done, 0);
         EXPECT(access(path, F_OK) == 0);
+        durable_world_done(&world);
+}
+
+TEST(writers_of_a_directory_take_turns)
+{
+        const DurableFile old = { "one", "old", 0600 }, new = { "one", "new", 0600 };
+        cleanup_close int other = -EBADF;
+        DurableWriteWorld world;
+
+        durable_world_init(&world);
+        EXPECT_EQ(write_durable_files(&world, &old, 1), 0);
+        other = open(world.directory, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+        REQUIRE(other >= 0 && flock(other, LOCK_EX) == 0);
+        REQUIRE(durable_write_start(world.event, world.directory, &new, 1, on_durable_write_done,
+                                    &world, &world.sync) >= 0);
+        world.n_done = 0;
+        REQUIRE(sd_event_run(world.event, USEC_PER_SEC / 5) >= 0);
+        EXPECT_EQ(world.n_done, 0);
+        expect_file(&world, "one", "old", 0600);
+        REQUIRE(flock(other, LOCK_UN) == 0);
+        while (world.n_done == 0)
+                REQUIRE(sd_event_run(world.event, USEC_PER_SEC) >= 0);
+        EXPECT_EQ(world.r, 0);
+        expect_file(&world, "one", "new", 0600);
         durable_world_done(&world);
 }
 
