@@ -71,6 +71,7 @@ class NodeApi:
         """A connection before its handshake."""
         plain = wait(self._dial, lambda: f"mainstay-api listens; it said:\n{self.said()}")
         plain.settimeout(60)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as Go's clients do
         return plain
 
     def _dial(self):
