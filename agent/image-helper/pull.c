@@ -257,8 +257,8 @@ void pull_print_message(const char *level, const char *text) {
         (void) fflush(stdout);
 }
 
-/* The reader of a blob waits until nobody can wake it: it, and those of other layers, must not keep
- * the pipe open. */
+/* The reader of a blob waits until the last writer has closed the pipe: it, and those of other
+ * layers, must not be writers. */
 static void close_wakeup_pipes(void *userdata) {
         RegistryPull *pull = userdata;
 

@@ -45,7 +45,7 @@ bool pod_sources_equal(const PodSource *a, const PodSource *b);
 const char *pod_source_format(const PodSource *source);
 int pod_source_parse(const char *text, PodSource *ret);
 
-/* In a sentence: "web.yaml", "the API server", "the DaemonSet of the API server". Borrowed. */
+/* In a message: "web.yaml", "the API server", "the DaemonSet of the API server". Borrowed. */
 const char *pod_source_describe(const PodSource *source);
 
 /* For display. The caller frees it; NULL: out of memory. Of a DaemonSet: "file web.yaml", "url",

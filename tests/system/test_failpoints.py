@@ -193,7 +193,7 @@ def test_a_cleanup_ends_with_the_agent_that_started_it(make_failing):
     os.kill(shim, signal.SIGKILL)
     node.arm({"mainstay-shim:cgroup.kill": "1*sleep(5000)"})
     node.start(ready=False)
-    world.wait(lambda: node.hits()["mainstay-shim:cgroup.kill"] == 1, "a cleanup has begun")
+    world.wait(lambda: node.hits()["mainstay-shim:cgroup.kill"] == 1, "a cleanup has started")
     node.restart()
     node.wait_restarts("web", 1)
     init = node.init("web")
