@@ -84,8 +84,8 @@ static int run_prepare_verb(int argc, char **argv) {
         return report_shim_error(prepare_run_directory(argv[1], &error), &error);
 }
 
-/* The next agent cleans up itself, and then starts the pod anew: what this one asked for must not
- * go on meanwhile, in the same cgroups. 0; the exit status. */
+/* The next agent cleans up itself, and then starts the pod again: what this one asked for must not
+ * continue meanwhile, in the same cgroups. 0; the exit status. */
 static int die_with_agent(const char *pid) {
         char own[16];
 
