@@ -491,6 +491,11 @@ void network_attachment_on_sandbox_lost(NetworkAttachment *attachment) {
                 cni_network_begin_delete(attachment->network);
 }
 
+int network_attachment_record_sandbox_lost(NetworkAttachment *attachment, Error *reterr) {
+        network_attachment_on_sandbox_lost(attachment);
+        return attachment->network ? store_network_record(attachment, reterr) : 0;
+}
+
 bool network_attachment_on_exec_done(NetworkAttachment *attachment, const ShimEvent *event) {
         CniPluginExit answer = {
                 .has_run = !event->message[0],

@@ -71,6 +71,10 @@ void network_attachment_interrupt(NetworkAttachment *attachment);
 /* The shim is gone and its namespace with it: what is known is to be deleted. */
 void network_attachment_on_sandbox_lost(NetworkAttachment *attachment);
 
+/* The same, on disk: before another shim is started, which the next agent would take for the one
+ * that was attached. 0, or -errno with a message. */
+int network_attachment_record_sandbox_lost(NetworkAttachment *attachment, Error *reterr);
+
 /* Prints its state, addresses and errors for `mainstay debug dump`. */
 void network_attachment_dump(const NetworkAttachment *attachment, FILE *out);
 

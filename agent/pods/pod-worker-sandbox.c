@@ -590,8 +590,9 @@ static int start_pod_sandbox(PodWorker *worker, Error *reterr) {
         slices_set_pod(context, pod->pod);
         sandbox_set_runtime(pod->sandbox, runtime);
         warn_ignored_selinux(worker);
-        if (pod->attachment) /* an attachment in the record is an earlier shim's */
-                network_attachment_on_sandbox_lost(pod->attachment);
+        r = pod->attachment ? network_attachment_record_sandbox_lost(pod->attachment, reterr) : 0;
+        if (r < 0)
+                return r;
         return sandbox_start(
                 pod->sandbox,
                 &(SandboxStartOptions){ .description = pod->description,

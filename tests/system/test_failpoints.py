@@ -200,3 +200,20 @@ def test_a_cleanup_ends_with_the_agent_that_started_it(make_failing):
     world.wait(lambda: not cleanups(node), lambda: f"the cleanups end: {cleanups(node)}")
     assert world.is_alive(init)
     assert node.status("web")["restartCount"] == 1
+
+
+def test_pod_gets_a_network_when_the_agent_dies_between_two_shims(make_failing):
+    """What its record says is of the first shim; the second one has a network namespace of its own."""
+    node = make_failing(failing.FailingNetworkNode)
+    node.launch(specs.pod("web", hostNetwork=False))
+    shim = node.shim("web")
+    node.kill9()
+    os.kill(shim, signal.SIGKILL)
+    node.arm({"mainstayd:sandbox.started": "1*panic"})
+    node.start(ready=False)
+    wait(lambda: node.agent.poll() is not None, "the agent has died with the new shim started")
+    node.start()
+    node.wait_restarts("web", 1)
+    interfaces = subprocess.run(["nsenter", f"--net=/proc/{node.init('web')}/ns/net", "ip", "-brief", "address"], check=True,
+                                text=True, stdout=subprocess.PIPE).stdout
+    assert f"{node.address('web')}/" in interfaces
