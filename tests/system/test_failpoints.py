@@ -31,6 +31,7 @@ ELSEWHERE = {
 # Enough for a log that is rotated.
 TALK = "i=0; while [ $i -lt 400 ]; do echo line-$i-of-four-hundred-lines-that-fill-the-log; i=$((i+1)); done; "
 
+TERMS = ["1*panic", pytest.param("1*return(EIO)", marks=pytest.mark.long)]
 HITS_MAX = 12
 PAIRS = 40
 
@@ -140,7 +141,7 @@ def check_point(node, point, term, day):
     assert hits[point] > 0, f"nothing comes by {point}"
 
 
-@pytest.mark.parametrize("term", ["1*panic", "1*return(EIO)"])
+@pytest.mark.parametrize("term", TERMS)
 @pytest.mark.parametrize("point", POD_POINTS)
 def test_pods_survive_a_death_or_an_error_at_each_failpoint(make_failing, point, term):
     node = make_failing(failing.FailingNetworkNode, plugins=(),
@@ -148,7 +149,7 @@ def test_pods_survive_a_death_or_an_error_at_each_failpoint(make_failing, point,
     check_point(node, point, term, lambda: live(node))
 
 
-@pytest.mark.parametrize("term", ["1*panic", "1*return(EIO)"])
+@pytest.mark.parametrize("term", TERMS)
 @pytest.mark.parametrize("point", IMAGE_POINTS)
 def test_images_survive_a_death_or_an_error_at_each_failpoint(make_failing, registry, point, term):
     node = make_failing(failing.FailingNode, config={"mainstay": {"insecureRegistries": [registry.host]}})
