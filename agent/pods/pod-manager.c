@@ -418,10 +418,17 @@ void pod_manager_drop_successor(PodManager *manager, const ObjectMeta *metadata)
         pod_manager_schedule_step(manager);
 }
 
+/* Which pods of a DaemonSet stop depends on which are being stopped already: that is kept on disk,
+ * as the deletionTimestamp is at an API server. */
 void pod_manager_stop_pod(PodManager *manager, const ObjectMeta *metadata, const char *reason) {
         PodEntry *entry = find_pod_entry(manager, metadata);
+        const OwnerReference *owner = NULL;
 
         if (entry && entry->worker)
+                owner = object_controller(&pod_worker_pod(entry->worker)->metadata);
+        if (owner && streq_ptr(owner->kind, "DaemonSet"))
+                pod_worker_delete(entry->worker, -1, reason);
+        else if (entry && entry->worker)
                 pod_worker_terminate(entry->worker, reason);
         pod_manager_schedule_step(manager);
 }

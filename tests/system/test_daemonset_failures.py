@@ -48,6 +48,12 @@ def wait_for(node, version, deadline=60):
                               f"the log:\n{node.said()[-3000:]}", deadline)
 
 
+def version_of(node, version):
+    """The pod of this version; None while there is none."""
+    variable = {"name": "VERSION", "value": version}
+    return next((pod for pod in pods_of(node, "logs") if variable in pod["spec"]["containers"][0]["env"]), None)
+
+
 def wait_ready(node):
     wait(lambda: any(condition(pod, "Ready")["status"] == "True" for pod in pods_of(node, "logs")), "it serves")
 
@@ -155,6 +161,28 @@ def test_new_agent_keeps_the_old_pod_of_a_surge_until_the_new_one_is_available(n
     ready = condition(second, "Ready")["lastTransitionTime"]
     assert stopped - calendar.timegm(time.strptime(ready, "%Y-%m-%dT%H:%M:%SZ")) >= 4
     assert second["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_new_agent_knows_which_pod_of_a_set_was_being_stopped(node):
+    """Else the oldest pod would count as the one that serves, and the pod after it would stop."""
+    lingers = SERVES.replace("sleep 0.3", "while ! test -e /v/end; do sleep 0.1; done")
+    for version in ("0", "1"):
+        made = locked(node, version, lingers, terminationGracePeriodSeconds=60, **surge())
+        made["spec"]["template"]["spec"]["containers"][0].update(READY)
+        node.drop(made)
+        wait(lambda version=version: version_of(node, version) and
+             condition(version_of(node, version), "Ready")["status"] == "True", f"version {version} is ready")
+    wait(lambda: "deletionTimestamp" in version_of(node, "0")["metadata"], "the old pod is being stopped")
+    pid = init_of(node, version_of(node, "1"))
+    node.kill9()
+    node.drop(locked(node, "2", "sleep 100000", terminationGracePeriodSeconds=1, **surge(1000)))
+    node.start()
+    wait(lambda: version_of(node, "2"), "the new pod exists")
+    with open(f"{node.data}/end", "w", encoding="utf-8"):
+        pass
+    wait(lambda: not version_of(node, "0"), "the old pod is gone")
+    assert "deletionTimestamp" not in version_of(node, "1")["metadata"], node.said()
+    assert world.is_alive(pid)
 
 
 def test_kills_during_updates_never_start_two_pods(node):
