@@ -178,7 +178,7 @@ def test_pods_survive_two_deaths_at_different_failpoints(make_failing, pair):
     node = make_failing(failing.FailingNetworkNode, plugins=(),
                         config={"containerLogMaxSize": "4Ki", "containerLogMaxFiles": 2})
     hits = check_beside(node, {first: "1*panic", second: "1*panic"}, lambda: live(node))
-    # After one death the other point may not be on the way any more.
+    # After one death the agent may no longer come by the other point.
     assert hits[first] or hits[second], hits
 
 
