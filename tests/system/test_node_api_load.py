@@ -45,6 +45,13 @@ def start_forward(served):
     return node_api.SpdyClient(stream)
 
 
+def open_port(served, client, number):
+    """Until it has answered: the server in the pod lets no more than two clients wait."""
+    _, stream = test_node_api.forward(client, served.port, number)
+    client.until(lambda: client.data[stream] == b"hello", 120)
+    return stream
+
+
 def vanish(stream):
     """Without a word of TLS, and with a reset."""
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -58,7 +65,7 @@ def test_hundred_sessions_and_two_hundred_forwarded_connections_at_once(served):
         session = served.spdy_session(path=f"/exec/default/{pod}/main?command=cat&input=1&output=1", streams=("stdin", "stdout"))
         session.client.stream.settimeout(120)
         sessions.append(session)
-    forwards = [(client, [test_node_api.forward(client, served.port, number)[1] for number in range(PORTS)])
+    forwards = [(client, [open_port(served, client, number) for number in range(PORTS)])
                 for client in [start_forward(served) for _ in range(FORWARDS)]]
     for number, session in enumerate(sessions):
         client, stdin, stdout = session.client, session.ids["stdin"], session.ids["stdout"]
@@ -67,7 +74,6 @@ def test_hundred_sessions_and_two_hundred_forwarded_connections_at_once(served):
         client.until(lambda client=client, stdout=stdout, number=number: client.data[stdout] == b"%d\n" % number, 120)
     for client, streams in forwards:
         for number, stream in enumerate(streams):
-            client.until(lambda client=client, stream=stream: client.data[stream] == b"hello", 120)
             client.send(stream, b"again%d" % number)
             client.until(lambda client=client, stream=stream, number=number: client.data[stream] == b"helloagain%d" % number, 120)
     assert len(processes(served, "cat")) == SESSIONS + FORWARDS * PORTS
