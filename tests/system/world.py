@@ -31,7 +31,7 @@ def wait(predicate, what, deadline=60.0):
         waited = time.monotonic() - start
         if waited > deadline:
             raise AssertionError(f"in {deadline:g} s it did not come to this: {what() if callable(what) else what}")
-        time.sleep(min(0.2, max(0.02, waited / 8)))
+        time.sleep(min(0.3, max(0.03, waited / 4)))
 
 
 # Processes
