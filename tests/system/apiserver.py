@@ -102,6 +102,7 @@ class Listener(http.server.ThreadingHTTPServer):
 
     def __init__(self, api_server, port):
         self.api_server, self.connections, self.lock = api_server, set(), threading.Lock()
+        self.is_closed = False
         super().__init__(("127.0.0.1", port), Handler)
 
     def handle_error(self, *_):
@@ -115,6 +116,8 @@ class Listener(http.server.ThreadingHTTPServer):
             request.settimeout(60)
             with self.api_server.context.wrap_socket(request, server_side=True) as wrapped:
                 with self.lock:
+                    if self.is_closed:  # during the handshake it could not be closed
+                        return
                     self.connections.add(wrapped)
                 try:
                     wrapped.has_spoken = False
@@ -175,6 +178,8 @@ class ApiServer:
         with self.store.lock:
             self.store.changed.notify_all()
         self.listener.shutdown()
+        with self.listener.lock:
+            self.listener.is_closed = True
         self.listener.close_connections()
         self.listener.server_close()
         self.listener = None
