@@ -25,6 +25,12 @@ const OwnerReference *object_controller(const ObjectMeta *metadata) {
         return NULL;
 }
 
+bool object_is_of_daemonset(const ObjectMeta *metadata) {
+        const OwnerReference *owner = object_controller(metadata);
+
+        return owner && streq_ptr(owner->kind, "DaemonSet");
+}
+
 uint64_t object_progress_deadline_usec(const ObjectMeta *metadata) {
         const char *text = string_map_get(&metadata->annotations, PROGRESS_DEADLINE_ANNOTATION);
 

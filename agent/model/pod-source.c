@@ -96,7 +96,6 @@ static char *print_apiserver_source(const Pod *pod) {
 }
 
 char *print_pod_source(const PodSource *source, const Pod *pod) {
-        const OwnerReference *owner = object_controller(&pod->metadata);
         cleanup_free char *daemonset_source = NULL;
         char *text;
 
@@ -105,7 +104,7 @@ char *print_pod_source(const PodSource *source, const Pod *pod) {
         if (source->kind == POD_SOURCE_ORPHAN)
                 return strdup("left by a DaemonSet");
         daemonset_source = print_daemonset_source(source);
-        if (!daemonset_source || !owner || !streq_ptr(owner->kind, "DaemonSet"))
+        if (!daemonset_source || !object_is_of_daemonset(&pod->metadata))
                 return TAKE_PTR(daemonset_source);
         return asprintf(&text, "evaluated (%s)", daemonset_source) < 0 ? NULL : text;
 }

@@ -523,6 +523,7 @@ uint64_t object_progress_deadline_usec(const ObjectMeta *metadata);
 
 /* The owner reference with controller: true, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);
+bool object_is_of_daemonset(const ObjectMeta *metadata); /* that owner is a DaemonSet */
 
 /* Sets the UID of a pod from a file: a hash of node name, namespace, name and spec. Labels and
  * annotations are left out, because they can change without a restart. 0 or -ENOMEM. */

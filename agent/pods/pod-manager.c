@@ -422,14 +422,12 @@ void pod_manager_drop_successor(PodManager *manager, const ObjectMeta *metadata)
  * as the deletionTimestamp is at an API server. */
 void pod_manager_stop_pod(PodManager *manager, const ObjectMeta *metadata, const char *reason) {
         PodEntry *entry = find_pod_entry(manager, metadata);
-        const OwnerReference *owner = NULL;
+        PodWorker *worker = entry ? entry->worker : NULL;
 
-        if (entry && entry->worker)
-                owner = object_controller(&pod_worker_pod(entry->worker)->metadata);
-        if (owner && streq_ptr(owner->kind, "DaemonSet"))
-                pod_worker_delete(entry->worker, -1, reason);
-        else if (entry && entry->worker)
-                pod_worker_terminate(entry->worker, reason);
+        if (worker && object_is_of_daemonset(&pod_worker_pod(worker)->metadata))
+                pod_worker_delete(worker, -1, reason);
+        else if (worker)
+                pod_worker_terminate(worker, reason);
         pod_manager_schedule_step(manager);
 }
 

@@ -42,18 +42,25 @@ static void durable_world_done(DurableWriteWorld *world) {
         free(world->directory);
 }
 
-static int write_durable_files(DurableWriteWorld *world, const DurableFile *files, size_t n) {
-        uint64_t deadline = now_boottime_usec() + 30 * USEC_PER_SEC;
-        int r = durable_write_start(world->event, world->directory, files, n, on_durable_write_done,
-                                    world, &world->sync);
-
-        if (r < 0)
-                return r;
+static int start_durable_write(DurableWriteWorld *world, const DurableFile *files, size_t n) {
         world->n_done = 0;
+        return durable_write_start(world->event, world->directory, files, n, on_durable_write_done,
+                                   world, &world->sync);
+}
+
+static int wait_for_durable_write(DurableWriteWorld *world) {
+        uint64_t deadline = now_boottime_usec() + 30 * USEC_PER_SEC;
+
         while (world->n_done == 0 && now_boottime_usec() < deadline)
                 REQUIRE(sd_event_run(world->event, USEC_PER_SEC) >= 0);
         EXPECT_EQ(world->n_done, 1);
         return world->r;
+}
+
+static int write_durable_files(DurableWriteWorld *world, const DurableFile *files, size_t n) {
+        int r = start_durable_write(world, files, n);
+
+        return r < 0 ? r : wait_for_durable_write(world);
 }
 
 static void expect_file(const DurableWriteWorld *world, const char *name, const char *expected,
@@ -149,16 +156,12 @@ TEST(writers_of_a_directory_take_turns)
         EXPECT_EQ(write_durable_files(&world, &old, 1), 0);
         other = open(world.directory, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
         REQUIRE(other >= 0 && flock(other, LOCK_EX) == 0);
-        REQUIRE(durable_write_start(world.event, world.directory, &new, 1, on_durable_write_done,
-                                    &world, &world.sync) >= 0);
-        world.n_done = 0;
+        REQUIRE(start_durable_write(&world, &new, 1) >= 0);
         REQUIRE(sd_event_run(world.event, USEC_PER_SEC / 5) >= 0);
         EXPECT_EQ(world.n_done, 0);
         expect_file(&world, "one", "old", 0600);
         REQUIRE(flock(other, LOCK_UN) == 0);
-        while (world.n_done == 0)
-                REQUIRE(sd_event_run(world.event, USEC_PER_SEC) >= 0);
-        EXPECT_EQ(world.r, 0);
+        EXPECT_EQ(wait_for_durable_write(&world), 0);
         expect_file(&world, "one", "new", 0600);
         durable_world_done(&world);
 }

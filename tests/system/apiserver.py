@@ -178,8 +178,7 @@ class ApiServer:
         with self.store.lock:
             self.store.changed.notify_all()
         self.listener.shutdown()
-        with self.listener.lock:
-            self.listener.is_closed = True
+        self.listener.is_closed = True
         self.listener.close_connections()
         self.listener.server_close()
         self.listener = None

@@ -69,14 +69,12 @@ def fixture_archive():
 @pytest.fixture(scope="session", name="image_store")
 def fixture_image_store(archive):
     """What an agent makes of the archive: an image that has been unpacked. Most tests are not about that."""
-    directory = tempfile.mkdtemp(prefix="mainstay-images-")
-    path = os.path.join(directory, "images")
+    path = os.path.join(os.path.dirname(archive), "images")
     node = harness.Node(archive)
     node.launch(specs.pod("web"))
     harness.copy_tree(os.path.join(node.state, "images"), path)
     node.finish()
-    yield path
-    shutil.rmtree(directory)
+    return path
 
 
 @pytest.fixture(name="with_image")

@@ -182,6 +182,15 @@ def test_pods_survive_two_deaths_at_different_failpoints(make_failing, pair):
     assert hits[first] or hits[second], hits
 
 
+def start_without_the_shim(node, name, terms):
+    """Another agent, after the last one and the pod's shim were killed."""
+    shim = node.shim(name)
+    node.kill9()
+    os.kill(shim, signal.SIGKILL)
+    node.arm(terms)
+    node.start(ready=False)
+
+
 def cleanups(node):
     return [pid for pid in world.pids() if node.is_ours(pid) and "cleanup" in world.cmdline(pid)]
 
@@ -190,16 +199,12 @@ def test_a_cleanup_ends_with_the_agent_that_started_it(make_failing):
     """The next agent starts the pod again, in the cgroups that the cleanup empties."""
     node = make_failing(failing.FailingNode)
     node.launch(specs.pod("web"))
-    shim = node.shim("web")
-    node.kill9()
-    os.kill(shim, signal.SIGKILL)
-    node.arm({"mainstay-shim:cgroup.kill": "1*sleep(5000)"})
-    node.start(ready=False)
-    world.wait(lambda: node.hits()["mainstay-shim:cgroup.kill"] == 1, "a cleanup has started")
+    start_without_the_shim(node, "web", {"mainstay-shim:cgroup.kill": "1*sleep(5000)"})
+    wait(lambda: node.hits()["mainstay-shim:cgroup.kill"] == 1, "a cleanup has started")
     node.restart()
     node.wait_restarts("web", 1)
     init = node.init("web")
-    world.wait(lambda: not cleanups(node), lambda: f"the cleanups end: {cleanups(node)}")
+    wait(lambda: not cleanups(node), lambda: f"the cleanups end: {cleanups(node)}")
     assert world.is_alive(init)
     assert node.status("web")["restartCount"] == 1
 
@@ -208,14 +213,8 @@ def test_pod_gets_a_network_when_the_agent_dies_between_two_shims(make_failing):
     """What its record says is of the first shim; the second one has a network namespace of its own."""
     node = make_failing(failing.FailingNetworkNode)
     node.launch(specs.pod("web", hostNetwork=False))
-    shim = node.shim("web")
-    node.kill9()
-    os.kill(shim, signal.SIGKILL)
-    node.arm({"mainstayd:sandbox.started": "1*panic"})
-    node.start(ready=False)
+    start_without_the_shim(node, "web", {"mainstayd:sandbox.started": "1*panic"})
     wait(lambda: node.agent.poll() is not None, "the agent has died with the new shim started")
     node.start()
     node.wait_restarts("web", 1)
-    interfaces = subprocess.run(["nsenter", f"--net=/proc/{node.init('web')}/ns/net", "ip", "-brief", "address"], check=True,
-                                text=True, stdout=subprocess.PIPE).stdout
-    assert f"{node.address('web')}/" in interfaces
+    assert f"{node.address('web')}/" in node.exec("web", "/bin/ip", "address")
