@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/hash.h"
+#include "common/log.h"
 
 enum {
         CHECKSUM_LINE_LENGTH = SHA256_HEX_SIZE /* the hex digits and a newline */
@@ -41,6 +42,23 @@ int checksummed_read_at(int dir_fd, const char *path, size_t max_bytes, char **r
                 return -EBADMSG;
         text[length] = '\0';
         *ret_text = TAKE_PTR(text);
+        return 0;
+}
+
+int checksummed_load_at(int dir_fd, const char *name, size_t max_bytes, const char *what,
+                        const char *consequence, char **ret_text) {
+        int r = checksummed_read_at(dir_fd, name, max_bytes, ret_text);
+
+        if (r >= 0)
+                return 1;
+        if (r == -ENOMEM)
+                return r;
+        if (r == -EBADMSG) {
+                log_warning("%s is damaged, setting it aside; %s", what, consequence);
+                checksummed_set_aside_at(dir_fd, name);
+        } else if (r != -ENOENT) {
+                log_warning("%s cannot be read: %s; %s", what, strerror(-r), consequence);
+        }
         return 0;
 }
 

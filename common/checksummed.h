@@ -15,6 +15,13 @@ char *checksummed_format(const char *text, size_t *ret_length);
  * that the caller frees; -EBADMSG if it is damaged; or an error of read_file_at(). */
 int checksummed_read_at(int dir_fd, const char *path, size_t max_bytes, char **ret_text);
 
+/* The same for a program that continues without what it cannot read. 1 with the text; 0 where the
+ * file does not exist, or where it is damaged, and then set aside, or unreadable, both of which are
+ * logged
+ * ("<what> is damaged, setting it aside; <consequence>"); or -ENOMEM. */
+int checksummed_load_at(int dir_fd, const char *name, size_t max_bytes, const char *what,
+                        const char *consequence, char **ret_text);
+
 /* Writes beside 'name' and renames over it. Not synced: a truncated file fails its checksum. 0 or
  * -errno. */
 int checksummed_write_at(int dir_fd, const char *name, const char *text, mode_t mode);

@@ -53,24 +53,27 @@ static void write_taint_line(const Taint *taint, FILE *out) {
 
 typedef int (*read_label_line_t)(char *line, NodeLabelsTaints *node);
 
-static int read_label_checkpoint(const char *state_dir, const char *name,
-                                 read_label_line_t read_line, NodeLabelsTaints *ret) {
+/* 'what' it is, and what follows where it cannot be read, for the log. */
+static int read_label_checkpoint(const char *state_dir, const char *name, const char *what,
+                                 const char *consequence, read_label_line_t read_line,
+                                 NodeLabelsTaints *ret) {
         cleanup_close int fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_with(node_labels_taints_done) NodeLabelsTaints node = { 0 };
         cleanup_free char *text = NULL;
         char *rest, *line;
-        int r = fd < 0 ? -errno : checksummed_read_at(fd, name, LABEL_CHECKPOINT_MAX_BYTES, &text);
+        int r;
 
-        if (r == -EBADMSG)
-                checksummed_set_aside_at(fd, name);
+        *ret = (NodeLabelsTaints){ 0 };
+        if (fd < 0)
+                return 0;
+        r = checksummed_load_at(fd, name, LABEL_CHECKPOINT_MAX_BYTES, what, consequence, &text);
+        if (r <= 0)
+                return r;
         for (rest = text; r >= 0 && (line = strsep(&rest, "\n"));)
                 if (*line)
                         r = read_line(line, &node);
-        if (r == -ENOMEM)
-                return r;
-        *ret = (NodeLabelsTaints){ 0 };
         if (r < 0)
-                return 0;
+                return r == -ENOMEM ? r : 0;
         *ret = node;
         node = (NodeLabelsTaints){ 0 };
         return 0;
@@ -106,7 +109,8 @@ static void write_label_checkpoint_or_log(const char *state_dir, const char *nam
 /* ---- when taints were added ---- */
 
 int node_labels_load_taints(const char *state_dir, NodeLabelsTaints *ret) {
-        return read_label_checkpoint(state_dir, taints_file, read_taint_line, ret);
+        return read_label_checkpoint(state_dir, taints_file, "The record of when taints were added",
+                                     "tolerationSeconds count from now", read_taint_line, ret);
 }
 
 void node_labels_save_taints(const char *state_dir, const NodeLabelsTaints *node) {
@@ -136,7 +140,9 @@ static int read_external_line(char *line, NodeLabelsTaints *node) {
 }
 
 int node_labels_load_external(const char *state_dir, NodeLabelsTaints *ret) {
-        return read_label_checkpoint(state_dir, external_file, read_external_line, ret);
+        return read_label_checkpoint(
+                state_dir, external_file, "The record of the labels and taints of the Node object",
+                "they are unknown until the API server answers", read_external_line, ret);
 }
 
 void node_labels_save_external(const char *state_dir, const NodeLabelsTaints *external) {

@@ -70,29 +70,25 @@ static void parse_eviction_line(PodFailure *failure, char *line) {
         failure->evicted_at = strtoull(time, NULL, 10);
 }
 
-void pod_failure_load(PodFailure *failure, const PodInstance *pod) {
-        cleanup_close int fd = pod_instance_open_state_dir(pod);
+int pod_failure_load(PodFailure *failure, const PodInstance *pod) {
         cleanup_free char *text = NULL;
         char *message, *eviction;
-        int r = fd < 0 ? fd : checksummed_read_at(fd, failure_file_name, FAILURE_MAX, &text);
+        int r = pod_instance_load_file(pod, failure_file_name, FAILURE_MAX,
+                                       "the record of its failure", "starting the pod", &text);
 
-        if (r == -EBADMSG) {
-                log_warning("Pod '%s': the record of its failure is damaged, setting it aside and "
-                            "starting the pod",
-                            pod->description);
-                checksummed_set_aside_at(fd, failure_file_name);
-        }
-        message = r < 0 ? NULL : strchr(text, '\n');
+        if (r <= 0)
+                return r;
+        message = strchr(text, '\n');
         if (!message)
-                return;
+                return 0;
         *message++ = '\0';
         eviction = strchr(message, '\n');
         if (eviction)
                 *eviction++ = '\0';
-        if (pod_failure_set(failure, text, message) < 0)
-                return;
-        if (eviction)
+        r = pod_failure_set(failure, text, message);
+        if (r >= 0 && eviction)
                 parse_eviction_line(failure, eviction);
+        return r;
 }
 
 void pod_failure_done(PodFailure *failure) {

@@ -3,6 +3,7 @@
 
 #include "agent/bundle/paths.h"
 #include "agent/model/schema.h"
+#include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -54,6 +55,20 @@ int pod_instance_open_state_dir(const PodInstance *instance) {
                 return -ENOMEM;
         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
+}
+
+int pod_instance_load_file(const PodInstance *instance, const char *name, size_t max_bytes,
+                           const char *what, const char *consequence, char **ret_text) {
+        cleanup_close int fd = pod_instance_open_state_dir(instance);
+        cleanup_free char *whole = NULL;
+
+        if (fd < 0)
+                return fd == -ENOMEM ? fd : 0;
+        if (asprintf(&whole, "Pod '%s': %s", instance->description, what) < 0) {
+                whole = NULL;
+                return -ENOMEM;
+        }
+        return checksummed_load_at(fd, name, max_bytes, whole, consequence, ret_text);
 }
 
 const char *pod_instance_address(const PodInstance *instance) {

@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/fsync-queue.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 
 static const char deletion_file_name[] = "deletion";
@@ -74,22 +75,21 @@ void pod_termination_request(PodTermination *termination, const PodInstance *pod
                 fsync_queue_add(pod->context->state_sync, pod->pod->metadata.uid);
 }
 
-bool pod_termination_load(PodTermination *termination, const PodInstance *pod) {
+/* Of a damaged request the grace period is unknown, the request is certain. */
+int pod_termination_load(PodTermination *termination, const PodInstance *pod) {
         cleanup_close int fd = pod_instance_open_state_dir(pod);
         cleanup_free char *text = NULL;
-        int r = fd < 0 ? fd : checksummed_read_at(fd, deletion_file_name, DELETION_MAX, &text);
+        bool was_there =
+                fd >= 0 && faccessat(fd, deletion_file_name, F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
+        int r = pod_instance_load_file(pod, deletion_file_name, DELETION_MAX,
+                                       "its deletion request",
+                                       "deleting the pod with its own grace period", &text);
 
-        if (r == -EBADMSG) { /* the request is certain, its grace period is not */
-                log_warning("Pod '%s': its deletion request is damaged, setting it aside and "
-                            "deleting the pod with its own grace period",
-                            pod->description);
-                checksummed_set_aside_at(fd, deletion_file_name);
-        }
-        if (r < 0 && r != -EBADMSG)
-                return false;
-        if (text && text[0] != '-') {
+        if (r < 0)
+                return r;
+        if (r > 0 && text[0] != '-') {
                 termination->has_grace = true;
                 termination->grace_seconds = strtoll(text, NULL, 10);
         }
-        return true;
+        return was_there;
 }

@@ -217,14 +217,21 @@ static bool keeps_terminated_containers(const PodWorker *worker) {
                (pod_worker_has_failed(worker) && !worker->failure.is_until_reboot);
 }
 
-static void load_worker_state(PodWorker *worker) {
-        pod_failure_load(&worker->failure, &worker->instance);
+static int load_worker_state(PodWorker *worker) {
+        int r = pod_failure_load(&worker->failure, &worker->instance);
+
+        if (r < 0)
+                return r;
         if (pod_worker_has_failed(worker))
                 arm_termination_timer(worker, grace_period_of_worker(worker));
         if (keeps_terminated_containers(worker))
-                terminated_containers_load(&worker->terminated, &worker->instance);
-        if (pod_termination_load(&worker->termination, &worker->instance))
+                r = terminated_containers_load(&worker->terminated, &worker->instance);
+        if (r < 0)
+                return r;
+        r = pod_termination_load(&worker->termination, &worker->instance);
+        if (r > 0)
                 pod_worker_terminate(worker, NULL);
+        return r;
 }
 
 int pod_worker_new_take(PodContext *context, Pod *pod, bool was_recorded, void *owner,
@@ -237,16 +244,16 @@ int pod_worker_new_take(PodContext *context, Pod *pod, bool was_recorded, void *
         r = pod_instance_init_take(&worker->instance, context, pod, owner);
         if (r >= 0)
                 r = init_worker_parts(worker);
+        /* Without a record of the pod, too, its processes may be left. */
+        worker->sandbox.needs_cleanup =
+                was_recorded || pod_has_cgroup_record(context->bundle, pod->metadata.uid);
+        if (r >= 0 && was_recorded)
+                r = load_worker_state(worker);
         if (r < 0) {
                 worker->instance.pod = NULL; /* still the caller's */
                 pod_worker_free(worker);
                 return r;
         }
-        /* Without a record of the pod, too, its processes may be left. */
-        worker->sandbox.needs_cleanup =
-                was_recorded || pod_has_cgroup_record(context->bundle, pod->metadata.uid);
-        if (was_recorded)
-                load_worker_state(worker);
         *ret = worker;
         return 0;
 }

@@ -100,18 +100,12 @@ void terminated_containers_store(TerminatedContainers *terminated, const PodInst
         terminated->text = TAKE_PTR(text);
 }
 
-void terminated_containers_load(TerminatedContainers *terminated, const PodInstance *pod) {
-        cleanup_close int fd = pod_instance_open_state_dir(pod);
-        int r = fd < 0 ? fd
-                       : checksummed_read_at(fd, terminated_file_name, TERMINATED_FILE_MAX,
-                                             &terminated->text);
+int terminated_containers_load(TerminatedContainers *terminated, const PodInstance *pod) {
+        int r = pod_instance_load_file(pod, terminated_file_name, TERMINATED_FILE_MAX,
+                                       "the checkpoint of its terminated containers",
+                                       "their exit codes are unknown", &terminated->text);
 
-        if (r != -EBADMSG)
-                return;
-        log_warning("Pod '%s': the checkpoint of its terminated containers is damaged, setting it "
-                    "aside; their exit codes are unknown",
-                    pod->description);
-        checksummed_set_aside_at(fd, terminated_file_name);
+        return MIN(r, 0);
 }
 
 /* What follows "<name> <attempt> ", or NULL. */

@@ -40,7 +40,9 @@ bool pod_may_complete(const PodSpec *spec);
 /* Writes the file where it changes. A failure is logged; the next call tries again. */
 void terminated_containers_store(TerminatedContainers *terminated, const PodInstance *pod,
                                  const TerminatedContainer *containers, size_t n);
-void terminated_containers_load(TerminatedContainers *terminated, const PodInstance *pod);
+
+/* Reads it; one that cannot be read is logged. 0 or -ENOMEM. */
+int terminated_containers_load(TerminatedContainers *terminated, const PodInstance *pod);
 
 /* Looks for one attempt; the caller ends *ret. */
 bool terminated_containers_find(const TerminatedContainers *terminated, const char *name,

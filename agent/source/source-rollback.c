@@ -22,13 +22,13 @@ void source_rollback_done(SourceRollback *rollback) {
 
 void source_rollback_load(int dir_fd, SourceRollback *ret) {
         cleanup_free char *text = NULL;
-        int r = checksummed_read_at(dir_fd, SOURCE_ROLLBACK_NAME, ROLLBACK_BYTES_MAX, &text);
+        int r = checksummed_load_at(dir_fd, SOURCE_ROLLBACK_NAME, ROLLBACK_BYTES_MAX,
+                                    "The record of an index that was rolled back",
+                                    "that index may be tried again", &text);
         char *rest = text, *sha256, *reason;
 
         source_rollback_done(ret);
-        if (r == -EBADMSG)
-                checksummed_set_aside_at(dir_fd, SOURCE_ROLLBACK_NAME);
-        sha256 = r >= 0 ? strsep(&rest, "\n") : NULL;
+        sha256 = r > 0 ? strsep(&rest, "\n") : NULL;
         reason = rest ? strsep(&rest, "\n") : NULL;
         if (!reason)
                 return;

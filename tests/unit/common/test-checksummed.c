@@ -6,6 +6,7 @@
 #include "tests/test.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 static int open_test_directory(void) {
         int fd = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -56,4 +57,23 @@ TEST(a_damaged_file_is_set_aside)
         checksummed_set_aside_at(fd, "record");
         EXPECT(faccessat(fd, "record", F_OK, 0) < 0);
         EXPECT_EQ(faccessat(fd, "record.damaged", F_OK, 0), 0);
+}
+
+TEST(a_file_that_cannot_be_read_is_done_without)
+{
+        cleanup_close int fd = open_test_directory();
+        cleanup_free char *text = NULL;
+
+        EXPECT_EQ(checksummed_load_at(fd, "missing", KIB, "The record", "it is empty", &text), 0);
+        REQUIRE(write_file_atomic_at(fd, "damaged", "x", 1, 0600) == 0);
+        EXPECT_EQ(checksummed_load_at(fd, "damaged", KIB, "The record", "it is empty", &text), 0);
+        EXPECT_EQ(faccessat(fd, "damaged.damaged", F_OK, 0), 0);
+        REQUIRE(mkdirat(fd, "unreadable", 0700) == 0);
+        EXPECT_EQ(checksummed_load_at(fd, "unreadable", KIB, "The record", "it is empty", &text),
+                  0);
+        EXPECT_EQ(faccessat(fd, "unreadable", F_OK, 0), 0);
+        EXPECT(!text);
+        REQUIRE(checksummed_write_at(fd, "record", "1", 0600) == 0);
+        EXPECT_EQ(checksummed_load_at(fd, "record", KIB, "The record", "it is empty", &text), 1);
+        EXPECT_STREQ(text, "1\n");
 }
