@@ -38,17 +38,13 @@ bool swap_is_limitable(int cgroup_version) {
         return own_cgroup_has_swap_limit();
 }
 
-static bool is_critical_pod(const PodSpec *spec) {
-        return spec->priority.is_set && spec->priority.value >= SYSTEM_CRITICAL_PRIORITY;
-}
-
 int64_t container_swap_bytes(const BundleConfig *config, const PodSpec *spec,
                              const Container *container, int cgroup_version) {
         int64_t request = container->resources.requests.memory.value;
         int64_t limit = container_memory_limit(spec, container);
 
         if (!config->has_limited_swap || cgroup_version != 2 ||
-            pod_qos_class(spec) != QOS_BURSTABLE || is_critical_pod(spec))
+            pod_qos_class(spec) != QOS_BURSTABLE || pod_is_critical(spec))
                 return 0;
         if (request <= 0 || request == limit || config->memory_capacity <= 0)
                 return 0;

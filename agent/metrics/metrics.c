@@ -146,6 +146,17 @@ static void write_agent_metrics(FILE *out, const AgentMetrics *counts, const cha
                 write_prometheus_sample(out, &metrics[i]);
 }
 
+static void write_preemption_metrics(FILE *out, const AgentMetrics *counts) {
+        (void) fputs("# HELP kubelet_preemptions Pods stopped for critical pods since the agent "
+                     "started, by the resource that was missing.\n"
+                     "# TYPE kubelet_preemptions counter\n",
+                     out);
+        for (size_t i = 0; i < N_ELEMENTS(node_amount_order); i++)
+                (void) fprintf(out, "kubelet_preemptions{preemption_signal=\"%s\"} %" PRIu64 "\n",
+                               node_amount_name(node_amount_order[i]),
+                               counts->preemptions[node_amount_order[i]]);
+}
+
 static void write_eviction_metrics(FILE *out, const AgentMetrics *counts) {
         if (counts->evictions)
                 (void) fputs("# HELP kubelet_evictions Pods evicted since the agent started, by "
@@ -266,6 +277,7 @@ char *agent_metrics_format(const AgentMetrics *counts) {
                 return NULL;
         write_agent_metrics(out, counts, node);
         write_eviction_metrics(out, counts);
+        write_preemption_metrics(out, counts);
         write_report_metrics(out, split_report(&sources));
         write_source_metrics(out, &sources);
         write_index_numbers(out, &sources);

@@ -6,6 +6,7 @@
 
 #include "agent/model/eviction.h"
 #include "agent/model/node-status.h"
+#include "agent/model/node-usage.h"
 #include "agent/model/probe-sample.h"
 #include "common/macros.h"
 
@@ -38,8 +39,9 @@ typedef struct AgentMetrics {
 
         NodeSources sources; /* of manifests that are fetched */
 
-        const NodeConditions *conditions; /* NULL: unknown */
-        const uint64_t *evictions;        /* N_EVICTION_SIGNALS; NULL: unknown */
+        const NodeConditions *conditions;     /* NULL: unknown */
+        const uint64_t *evictions;            /* N_EVICTION_SIGNALS; NULL: unknown */
+        uint64_t preemptions[N_NODE_AMOUNTS]; /* pods, by what was missing */
 
         const ProbeSample *probes;
         size_t n_probes;

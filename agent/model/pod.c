@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/pod.h"
 
+#include "agent/model/eviction.h"
 #include "agent/model/schema.h"
 
 #include <errno.h>
@@ -142,6 +143,10 @@ const char pod_source_annotation[] = "kubernetes.io/config.source";
 bool pod_is_of_api(const Pod *pod) {
         return streq(strna(string_map_get(&pod->metadata.annotations, pod_source_annotation)),
                      "api");
+}
+
+bool pod_is_critical(const PodSpec *spec) {
+        return spec->priority.is_set && spec->priority.value >= SYSTEM_CRITICAL_PRIORITY;
 }
 
 bool pod_has_own_users(const PodSpec *spec) {

@@ -516,6 +516,9 @@ bool pod_has_own_users(const PodSpec *spec);
 extern const char pod_source_annotation[];
 bool pod_is_of_api(const Pod *pod);
 
+/* Its priority is that of system-cluster-critical or more. */
+bool pod_is_critical(const PodSpec *spec);
+
 /* Within which time a new revision of a DaemonSet or a pod must be good, so that it is not rolled
  * back; in microseconds, 0: it is without a deadline. */
 #define PROGRESS_DEADLINE_ANNOTATION "mainstay.dev/progress-deadline-seconds"

@@ -69,7 +69,7 @@ typedef enum PodConditionType {
         /* Present only while true, with the reason: */
         CONDITION_RESIZE_IN_PROGRESS, /* resources of an edit that are not applied yet */
         CONDITION_EDIT_PENDING,       /* a successor that cannot start */
-        CONDITION_DISRUPTION_TARGET,  /* DisruptionTarget: the pod was evicted */
+        CONDITION_DISRUPTION_TARGET,  /* DisruptionTarget: the pod was evicted or preempted */
         N_POD_CONDITIONS,
 } PodConditionType;
 

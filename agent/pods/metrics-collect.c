@@ -78,6 +78,7 @@ AgentMetrics collect_agent_counts(const char *node_name, PodManager *pod_manager
                 .manifest_directory_error = manifest_directory_last_error(sources),
         };
 
+        memcpy(counts.preemptions, totals.preemptions, sizeof(counts.preemptions));
         for (size_t i = 0; i < n; i++) {
                 if (!manifests[i]->error)
                         continue;

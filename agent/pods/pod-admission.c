@@ -5,9 +5,9 @@
 #include "agent/bundle/security.h"
 #include "agent/model/containers.h"
 #include "agent/model/match.h"
-#include "agent/model/total-resources.h"
 #include "agent/pods/event-recorder.h"
 #include "agent/pods/host-ports.h"
+#include "agent/pods/pod-preemption.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -20,21 +20,6 @@
 #define LABELS_WAIT_USEC (5 * USEC_PER_SEC)
 
 static const char rejected_prefix[] = "Pod was rejected: ";
-
-static const ResourceType fit_order[] = { RESOURCE_CPU, RESOURCE_MEMORY, RESOURCE_EPHEMERAL_STORAGE,
-                                          RESOURCE_HUGE_PAGES_1GI, RESOURCE_HUGE_PAGES_2MI };
-
-static int64_t allocatable_amount(const NodeResources *node, ResourceType type) {
-        const int64_t amounts[N_RESOURCE_TYPES] = {
-                [RESOURCE_CPU] = node->cpu_milli,
-                [RESOURCE_EPHEMERAL_STORAGE] = node->ephemeral_storage,
-                [RESOURCE_HUGE_PAGES_1GI] = MAX(node->huge_pages_1gi, 0),
-                [RESOURCE_HUGE_PAGES_2MI] = MAX(node->huge_pages_2mi, 0),
-                [RESOURCE_MEMORY] = node->memory,
-        };
-
-        return amounts[type];
-}
 
 static bool tolerates_condition(const PodSpec *spec, NodeCondition condition) {
         const Taint taint = { .key = (char *) (uintptr_t) node_conditions[condition].taint,
@@ -62,7 +47,7 @@ bool pod_has_run_before(const PodInstance *pod) {
 static bool is_admitted_under_pressure(const PodInstance *pod, unsigned set) {
         const PodSpec *spec = &pod->pod->spec;
 
-        if (set == 0 || spec->priority.value >= SYSTEM_CRITICAL_PRIORITY)
+        if (set == 0 || pod_is_critical(spec))
                 return true;
         if (set == NODE_CONDITION_BIT(NODE_MEMORY_PRESSURE) &&
             (pod_qos_class(spec) != QOS_BEST_EFFORT ||
@@ -154,49 +139,83 @@ static bool reject_for_sysctls(PodAdmission *admission, const PodInstance *pod) 
 }
 
 /* The reasons OutOfcpu, OutOfmemory, OutOfephemeral-storage, OutOfpods (maxPods, podsPerCore),
- * OutOfhugepages-… */
-static bool reject_for_resource(PodAdmission *admission, const char *resource, int64_t requested,
-                                int64_t used, int64_t capacity) {
+ * OutOfhugepages-…: of the first amount that is short. */
+static bool reject_for_amounts(PodAdmission *admission, const NodeUsage *missing,
+                               const NodeUsage *requested, const NodeUsage *used,
+                               const NodeUsage *capacity) {
+        const unsigned *amount = node_amount_order;
         char reason[64];
 
-        (void) snprintf(reason, sizeof(reason), "OutOf%s", resource);
+        while (missing->amounts[*amount] == 0)
+                amount++;
+        (void) snprintf(reason, sizeof(reason), "OutOf%s", node_amount_name(*amount));
         return reject_api_pod(admission, reason,
                               "Node didn't have enough resource: %s, requested: %" PRId64
                               ", used: %" PRId64 ", capacity: %" PRId64,
-                              resource, requested, used, capacity);
+                              node_amount_name(*amount), requested->amounts[*amount],
+                              used->amounts[*amount], capacity->amounts[*amount]);
 }
 
-/* In the order of the kubelet. Critical pods are admitted, where the kubelet would preempt others
- * for them. */
-static bool reject_for_resources(PodAdmission *admission, const PodInstance *pod) {
+/* Stops other pods, and waits for that; or rejects the pod where that would not help. */
+static bool preempt_or_reject(PodAdmission *admission, const PodInstance *pod,
+                              const NodeUsage *missing) {
         const PodContext *context = pod->context;
-        const NodeResources *node = context->allocatable;
-        const PodSpec *spec = &pod->pod->spec;
-        NodeUsage usage;
+        cleanup_free char *text = NULL;
+        NodeUsage unmet;
+        int r = context->preempt(pod->pod, missing, &unmet, context->userdata);
 
-        if (!node || spec->priority.value >= SYSTEM_CRITICAL_PRIORITY)
-                return false;
-        context->sum_usage(pod->pod, &usage, context->userdata);
-        if (usage.n_pods + 1 > node->pods)
-                return reject_for_resource(admission, "pods", 1, usage.n_pods, node->pods);
-        for (size_t i = 0; i < N_ELEMENTS(fit_order); i++) {
-                ResourceType type = fit_order[i];
-                int64_t requested = pod_total_request(spec, type);
-                int64_t capacity = allocatable_amount(node, type);
-
-                if (requested > 0 && requested > capacity - usage.amounts[type])
-                        return reject_for_resource(admission, resource_infos[type].name, requested,
-                                                   usage.amounts[type], capacity);
+        if (r >= 0) {
+                admission->has_preempted = true;
+                admission->awaits_release = context->is_preempting(context->userdata);
         }
-        return false;
+        admission->is_waiting = r != -ENOSPC && !admission->awaits_release;
+        if (r != -ENOSPC)
+                return true;
+        text = format_missing_resources(&unmet);
+        return reject_api_pod(admission, "UnexpectedAdmissionError",
+                              "Unexpected error while attempting to recover from admission "
+                              "failure: preemption: error finding a set of pods to preempt: no set "
+                              "of running pods found to reclaim resources: %s",
+                              strna(text));
+}
+
+/* A critical pod waits until those that are stopped for it, or for others, are gone. */
+static bool reject_or_preempt_for_resources(PodAdmission *admission, const PodInstance *pod) {
+        const PodContext *context = pod->context;
+        NodeUsage capacity, used, missing;
+        NodeUsage requested = node_usage_of_pod(&pod->pod->spec);
+
+        if (!context->allocatable)
+                return false;
+        capacity = node_usage_capacity(context->allocatable);
+        context->sum_usage(pod->pod, &used, context->userdata);
+        if (node_usage_find_missing(&capacity, &used, &requested, &missing))
+                return pod_is_critical(&pod->pod->spec)
+                               ? preempt_or_reject(admission, pod, &missing)
+                               : reject_for_amounts(admission, &missing, &requested, &used,
+                                                    &capacity);
+        admission->awaits_release =
+                pod_is_critical(&pod->pod->spec) && context->is_preempting(context->userdata);
+        return admission->awaits_release;
 }
 
 /* A pod that has run here is not asked again: its resources were there. */
+static bool must_fit(const PodInstance *pod) {
+        return pod_is_of_api(pod->pod) && !pod_has_run_before(pod);
+}
+
 static bool reject_unfit_api_pod(PodAdmission *admission, const PodInstance *pod) {
-        if (!pod_is_of_api(pod->pod) || pod_has_run_before(pod))
+        if (!must_fit(pod))
                 return false;
         return reject_for_os(admission, pod) || reject_for_sysctls(admission, pod) ||
-               reject_for_resources(admission, pod);
+               (!pod_is_critical(&pod->pod->spec) &&
+                reject_or_preempt_for_resources(admission, pod));
+}
+
+/* Last, so that no pod is stopped for one that is rejected for another reason. */
+static bool reject_unfit_critical_pod(PodAdmission *admission, const PodInstance *pod) {
+        return pod_is_critical(&pod->pod->spec) && must_fit(pod) &&
+               reject_or_preempt_for_resources(admission, pod);
 }
 
 const char *pod_admission_event_message(const PodAdmission *admission) {
@@ -260,11 +279,10 @@ static bool check_host_ports(PodAdmission *admission, const PodInstance *pod) {
         const PodContext *context = pod->context;
         HostPortHolder holder;
 
-        admission->awaits_port = false;
         if (!pod_has_host_ports(&pod->pod->spec) || pod_has_run_before(pod) ||
             !context->find_port_holder(pod->pod, &holder, context->userdata))
                 return true;
-        admission->awaits_port = true;
+        admission->awaits_release = true;
         if (!holder.is_terminating)
                 reject_for_host_port(admission, pod, &holder);
         free(holder.path);
@@ -276,10 +294,11 @@ bool pod_admission_check(PodAdmission *admission, const PodInstance *pod) {
         unsigned set =
                 context->conditions ? context->conditions->set & NODE_PRESSURE_CONDITIONS : 0;
 
-        admission->is_waiting = false;
+        admission->is_waiting = admission->awaits_release = false;
         if (reject_unfit_api_pod(admission, pod) || !check_node_affinity(admission, pod) ||
-            !check_host_ports(admission, pod))
+            !check_host_ports(admission, pod) || reject_unfit_critical_pod(admission, pod))
                 return false;
+        admission->has_preempted = false;
         if (is_admitted_under_pressure(pod, set))
                 set_rejection_take(admission, NULL, NULL);
         else

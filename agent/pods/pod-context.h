@@ -10,18 +10,12 @@
 #include "agent/model/event.h"
 #include "agent/model/eviction.h"
 #include "agent/model/node-status.h"
+#include "agent/model/node-usage.h"
 #include "agent/model/node.h"
-#include "agent/model/resource.h"
 #include "agent/pods/container/restart-policy.h"
 #include "agent/pods/container/start-limiter.h"
 #include "agent/pods/pod-classes.h"
 #include "agent/sandbox/sandbox.h"
-
-/* What pods that the node has admitted request. */
-typedef struct NodeUsage {
-        int64_t amounts[N_RESOURCE_TYPES]; /* CPU in thousandths, the others in bytes */
-        int64_t n_pods;
-} NodeUsage;
 
 /* Which pod has a port of the host. */
 typedef struct HostPortHolder {
@@ -56,6 +50,12 @@ typedef struct PodContext {
         const NodeResources *allocatable; /* likewise */
         /* Adds up the pods that are admitted and have not terminated, without one. */
         void (*sum_usage)(const Pod *except, NodeUsage *ret, void *userdata);
+        /* Stops pods so that a critical one fits. 0; -ENOSPC with what would still be missing; or
+         * -ENOMEM. */
+        int (*preempt)(const Pod *pod, const NodeUsage *missing, NodeUsage *ret_unmet,
+                       void *userdata);
+        /* Pods that were stopped for others are still there. */
+        bool (*is_preempting)(void *userdata);
         /* Finds a pod that holds a port of the host that the other pod asks for; false: none. */
         bool (*find_port_holder)(const Pod *pod, HostPortHolder *ret, void *userdata);
         /* Whether the pod may start by its order. If not, the message, which the caller frees,

@@ -13,7 +13,7 @@
 
 static bool is_evictable_pod(const PodWorker *worker) {
         return worker && pod_worker_is_active(worker) &&
-               pod_worker_pod(worker)->spec.priority.value < SYSTEM_CRITICAL_PRIORITY;
+               !pod_is_critical(&pod_worker_pod(worker)->spec);
 }
 
 static void free_eviction_candidates(EvictionCandidate *candidates, size_t n) {

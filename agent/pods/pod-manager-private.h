@@ -3,8 +3,8 @@
 
 /* The pod manager's own struct, shared by its files: pod-manager.c starts and steps the pods,
  * pod-manager-edit.c applies edits to running pods, pod-manager-shutdown.c stops all of them at
- * node shutdown, pod-manager-eviction.c, -queries.c and -dump.c list them. No other file includes
- * this. */
+ * node shutdown, pod-manager-preemption.c those that a critical one needs the resources of,
+ * pod-manager-eviction.c, -queries.c and -dump.c list them. No other file includes this. */
 
 #include "agent/pods/orphaned-pods.h"
 #include "agent/pods/pod-manager.h"
@@ -31,7 +31,8 @@ typedef struct PodEntry {
         PodSource next_source;
         Preflight *preflight; /* of 'next', while 'worker' would have to be stopped for it */
         bool is_dirty;
-        bool holds_ports; /* of the host, when it was stepped last */
+        bool holds_ports;  /* of the host, when it was stepped last */
+        bool is_preempted; /* and still there, likewise */
         bool is_reported;
         PodOrderPresence presence; /* as pods that wait for it know it */
         size_t stop_step;          /* of the present stage of a node shutdown */
@@ -50,6 +51,7 @@ struct PodManager {
         sd_event_source *step_source;
         ClockWatch *clock_watch;
         uint64_t n_pods_started, n_user_pods_started;
+        uint64_t n_preemptions[N_NODE_AMOUNTS]; /* pods, by the first amount that was missing */
         OrphanedPods *orphans;
         bool has_swept_orphans;
         char **unread; /* UIDs of pods whose records could not be read: they are not orphans */
@@ -89,6 +91,11 @@ void pod_entry_apply_edit(PodManager *manager, PodEntry *entry);
 
 /* Images may be present now. */
 void pod_entry_retry_preflight(PodEntry *entry);
+
+/* See PodContext.preempt and is_preempting. */
+int pod_manager_preempt(const Pod *pod, const NodeUsage *missing, NodeUsage *ret_unmet,
+                        void *userdata);
+bool pod_manager_is_preempting(void *userdata);
 
 /* See PodContext.find_awaited_pods. */
 PodOrderState pod_manager_find_awaited_pods(const Pod *pod, char **ret_message, void *userdata);

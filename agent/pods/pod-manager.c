@@ -3,7 +3,6 @@
  * Removed workers are freed there too, never from within their own functions. */
 
 #include "agent/pods/pod-manager.h"
-#include "agent/model/total-resources.h"
 
 #include "agent/bundle/resources.h"
 #include "agent/model/pod-adoption.h"
@@ -47,20 +46,19 @@ void pod_entry_mark_dirty(PodEntry *entry) {
         pod_manager_schedule_step(entry->manager);
 }
 
-static void add_pod_requests(const PodSpec *spec, NodeUsage *usage) {
-        for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++)
-                usage->amounts[type] += MAX(pod_total_request(spec, type), 0);
-        usage->n_pods++;
-}
-
 static void sum_node_usage(const Pod *except, NodeUsage *ret, void *userdata) {
         const PodManager *manager = userdata;
 
         *ret = (NodeUsage){ 0 };
-        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
-                if (entry->worker && pod_worker_pod(entry->worker) != except &&
-                    pod_worker_uses_resources(entry->worker))
-                        add_pod_requests(&pod_worker_pod(entry->worker)->spec, ret);
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
+                NodeUsage usage;
+
+                if (!entry->worker || pod_worker_pod(entry->worker) == except ||
+                    !pod_worker_uses_resources(entry->worker))
+                        continue;
+                usage = node_usage_of_pod(&pod_worker_pod(entry->worker)->spec);
+                node_usage_add(ret, &usage);
+        }
 }
 
 static bool have_same_name(const Pod *a, const Pod *b) {
@@ -144,6 +142,8 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
                 .conditions = config->conditions,
                 .allocatable = config->allocatable,
                 .sum_usage = sum_node_usage,
+                .preempt = pod_manager_preempt,
+                .is_preempting = pod_manager_is_preempting,
                 .find_port_holder = find_port_holder,
                 .find_awaited_pods = pod_manager_find_awaited_pods,
                 .on_dirty = on_pod_worker_dirty,
@@ -582,15 +582,17 @@ static void start_pod_or_retry(PodManager *manager, PodEntry *entry) {
                                                   on_pod_start_retry, entry);
 }
 
-/* Pods that wait for a port of the host are asked again when one becomes free. */
-static void notice_freed_ports(PodManager *manager, PodEntry *entry) {
-        bool held_ports = entry->holds_ports;
+/* Pods that wait for a port of the host, or for pods that are preempted, are asked again when one
+ * becomes free, or one is gone. */
+static void notice_release(PodManager *manager, PodEntry *entry) {
+        bool held_ports = entry->holds_ports, was_preempted = entry->is_preempted;
 
         entry->holds_ports = entry->worker && pod_worker_holds_ports(entry->worker);
-        if (!held_ports || entry->holds_ports)
+        entry->is_preempted = entry->worker && pod_worker_is_stopping_preempted(entry->worker);
+        if ((!held_ports || entry->holds_ports) && (!was_preempted || entry->is_preempted))
                 return;
         for (PodEntry *other = manager->entries; other; other = other->next_entry)
-                if (other->worker && pod_worker_awaits_port(other->worker))
+                if (other->worker && pod_worker_awaits_release(other->worker))
                         pod_entry_mark_dirty(other);
 }
 
@@ -612,7 +614,7 @@ static void step_pod_entry(PodManager *manager, PodEntry *entry) {
                 if (entry->worker)
                         pod_worker_step(entry->worker);
         }
-        notice_freed_ports(manager, entry);
+        notice_release(manager, entry);
         if (!entry->worker && entry->next && manager->stages)
                 pod_manager_reject_for_shutdown(manager, entry);
         if (!entry->worker)
@@ -766,6 +768,7 @@ PodManagerCounts pod_manager_counts(const PodManager *manager) {
                 .containers_start_errors = manager->context.n_start_errors,
         };
 
+        memcpy(counts.preemptions, manager->n_preemptions, sizeof(counts.preemptions));
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
                 counts.pods += entry->worker != NULL;
                 counts.pods_desired +=

@@ -13,6 +13,7 @@
 #include "agent/model/event.h"
 #include "agent/model/eviction.h"
 #include "agent/model/node-status.h"
+#include "agent/model/node-usage.h"
 #include "agent/model/node.h"
 #include "agent/model/probe-sample.h"
 #include "agent/model/status.h"
@@ -202,6 +203,7 @@ typedef struct PodManagerCounts {
         uint64_t containers_started;
         uint64_t containers_restarted;
         uint64_t containers_start_errors;
+        uint64_t preemptions[N_NODE_AMOUNTS]; /* by the first amount that was missing */
 } PodManagerCounts;
 
 /* Graceful node shutdown: pods are stopped stage by stage, and none starts. 'done' is called from

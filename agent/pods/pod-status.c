@@ -3,6 +3,7 @@
 
 #include "agent/model/containers.h"
 #include "agent/pods/pod-phase.h"
+#include "agent/pods/pod-preemption.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -151,18 +152,22 @@ static void fill_ready_condition(const PodStatusInput *input, ReportedPodStatus 
                                   message);
 }
 
+/* Why the node has stopped the pod for others; NULL: it has not. */
+static const char *find_disruption(const PodFailure *failure) {
+        if (failure->evicted_at > 0)
+                return failure->message;
+        return streq_ptr(failure->reason, PREEMPTION_REASON) ? PREEMPTION_DISRUPTION : NULL;
+}
+
 /* PodResizeInProgress, mainstay.io/EditPending, DisruptionTarget: present only while true. */
 static void fill_transient_conditions(const PodStatusInput *input, ReportedPodStatus *reported,
                                       PodStatus *status) {
-        const PodFailure *failure = input->failure;
-
         set_transient_condition(input, reported, status, CONDITION_RESIZE_IN_PROGRESS, "Error",
                                 input->resize_error);
         set_transient_condition(input, reported, status, CONDITION_EDIT_PENDING,
                                 "SuccessorNotReady", input->edit_error);
         set_transient_condition(input, reported, status, CONDITION_DISRUPTION_TARGET,
-                                "TerminationByKubelet",
-                                failure->evicted_at > 0 ? failure->message : NULL);
+                                "TerminationByKubelet", find_disruption(input->failure));
 }
 
 /* PodReadyToStartContainers, Initialized, ContainersReady, PodScheduled, AllContainersRestarting,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The pod worker's own struct, shared by the two files that own it: pod-worker.c decides what the
- * pod is to do (run, terminate, fail, follow an edit), pod-worker-sandbox.c brings its sandbox
- * there. pod-worker-dump.c prints it. No other file includes this. */
+/* The pod worker's own struct, shared by the files that own it: pod-worker.c decides what the
+ * pod is to do (run, terminate, follow an edit), pod-worker-failure.c has it fail,
+ * pod-worker-sandbox.c brings its sandbox there. pod-worker-dump.c prints it. No other file
+ * includes this. */
 
 #include "agent/pods/active-deadline.h"
 #include "agent/pods/awaited-pods.h"
@@ -92,14 +93,17 @@ bool pod_worker_must_stop_containers(const PodWorker *worker);
 /* Starts and stops the containers that are due. */
 void pod_worker_sync_containers(PodWorker *worker);
 
-/* The node admits the pod, and the pod has not failed for it. */
-bool pod_worker_is_admitted(PodWorker *worker);
-
 /* Records an event for each error, and logs it once. NULL: there is none. */
 void pod_worker_set_last_error(PodWorker *worker, const char *message);
 
 /* What the pod waits for without an error: for its status only. */
 void pod_worker_set_awaited(PodWorker *worker, const char *message);
+
+/* In microseconds: that of its deletion, its failure or its spec, the shortest. */
+uint64_t pod_worker_grace_period(const PodWorker *worker);
+
+/* After the grace period, and the time that a shim needs, the shim is killed. */
+void pod_worker_arm_termination(PodWorker *worker, uint64_t grace_usec);
 
 void pod_worker_update_volumes(PodWorker *worker);
 void pod_worker_resize_cgroups(PodWorker *worker);
@@ -114,6 +118,17 @@ void pod_worker_recover_containers(PodWorker *worker);
  * and once it is known what an earlier agent left. A failure is logged; the next step tries again.
  */
 void pod_worker_store_terminated_containers(PodWorker *worker);
+
+/* ---- pod-worker-failure.c ---- */
+
+/* The node admits the pod. One of an API server that it does not admit fails. */
+bool pod_worker_is_admitted(PodWorker *worker);
+
+/* The pod uses more storage than its limit, as the message says. */
+void pod_worker_exceed_storage_limit(const char *message, void *userdata);
+
+/* Fails the pod where its activeDeadlineSeconds are over. */
+void pod_worker_enforce_deadline(PodWorker *worker);
 
 /* ---- pod-worker-sandbox.c ---- */
 

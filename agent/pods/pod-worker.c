@@ -25,9 +25,6 @@
 /* The kubelet's grace period for a container that is stopped for a restart of all. */
 #define RESTART_ALL_GRACE_USEC (2 * USEC_PER_SEC)
 
-#define STORAGE_EVICTION_GRACE_USEC   (1 * USEC_PER_SEC)
-#define ADMISSION_EVICTION_GRACE_USEC (1 * USEC_PER_SEC)
-
 /* ---- errors ---- */
 
 /* An event each time: users see that the agent keeps trying. */
@@ -106,7 +103,7 @@ bool pod_worker_must_stop_containers(const PodWorker *worker) {
                worker->containers.restart_all == RESTART_ALL_STOPPING;
 }
 
-static uint64_t grace_period_of_worker(const PodWorker *worker) {
+uint64_t pod_worker_grace_period(const PodWorker *worker) {
         return pod_grace_period_usec(&worker->termination, &worker->instance.pod->spec,
                                      worker->failure.grace_usec);
 }
@@ -140,7 +137,7 @@ static uint64_t remaining_grace_of_worker(void *userdata) {
         return is_restarting_all(userdata)
                        ? RESTART_ALL_GRACE_USEC
                        : pod_remaining_grace_usec(&worker->termination,
-                                                  grace_period_of_worker(worker));
+                                                  pod_worker_grace_period(worker));
 }
 
 static void restore_worker_slices(void *userdata) {
@@ -180,7 +177,7 @@ static int on_termination_timeout(sd_event_source *source, uint64_t usec, void *
         return 0;
 }
 
-static void arm_termination_timer(PodWorker *worker, uint64_t grace_usec) {
+void pod_worker_arm_termination(PodWorker *worker, uint64_t grace_usec) {
         int r;
 
         worker->termination_timer = sd_event_source_disable_unref(worker->termination_timer);
@@ -192,7 +189,6 @@ static void arm_termination_timer(PodWorker *worker, uint64_t grace_usec) {
                                        worker->instance.description);
 }
 
-static void on_storage_limit_exceeded(const char *message, void *userdata);
 static void on_resize_retry(void *userdata);
 
 static int init_worker_parts(PodWorker *worker) {
@@ -202,7 +198,7 @@ static int init_worker_parts(PodWorker *worker) {
                 return r;
         active_deadline_init(&worker->deadline, &worker->instance);
         worker->storage = (StorageMonitor){ .pod = &worker->instance,
-                                            .on_exceeded = on_storage_limit_exceeded,
+                                            .on_exceeded = pod_worker_exceed_storage_limit,
                                             .userdata = worker };
         worker->resize = (PodResize){ .pod = &worker->instance,
                                       .on_retry = on_resize_retry,
@@ -223,7 +219,7 @@ static int load_worker_state(PodWorker *worker) {
         if (r < 0)
                 return r;
         if (pod_worker_has_failed(worker))
-                arm_termination_timer(worker, grace_period_of_worker(worker));
+                pod_worker_arm_termination(worker, pod_worker_grace_period(worker));
         if (keeps_terminated_containers(worker))
                 r = terminated_containers_load(&worker->terminated, &worker->instance);
         if (r < 0)
@@ -446,104 +442,6 @@ int pod_worker_find_log(PodWorker *worker, const char *name, bool previous, char
                                            ret_directory, ret_attempt, ret_is_live, reterr);
 }
 
-/* ---- termination ---- */
-
-void pod_worker_terminate(PodWorker *worker, const char *reason) {
-        uint64_t grace_usec = grace_period_of_worker(worker);
-
-        if (!worker->instance.is_desired)
-                return;
-        worker->instance.is_desired = false;
-        worker->termination.deletion_time = now_realtime_usec() + grace_usec;
-        log_info("Stopping pod %s: %s", worker->instance.description,
-                 reason ? reason
-                        : "its termination was already in progress when the agent started");
-        if (reason)
-                record_pod_event(&worker->instance, NULL, POD_EVENT_NORMAL, "Stopping", "%s",
-                                 reason);
-        pod_worker_retry_now(worker);
-        arm_termination_timer(worker, grace_usec);
-        pod_instance_mark_dirty(&worker->instance);
-}
-
-/* Containers that are being stopped already, for whatever reason, get no more than the new grace
- * period. */
-static void shorten_container_graces(PodWorker *worker) {
-        PodTermination *termination = &worker->termination;
-        uint64_t end = now_realtime_usec() + grace_period_of_worker(worker);
-
-        termination->deletion_time = MIN(termination->deletion_time, end);
-        termination->stopping_since = now_boottime_usec();
-        for (size_t i = 0; i < worker->containers.n; i++)
-                pod_container_shorten_grace(worker->containers.items[i]);
-}
-
-void pod_worker_delete(PodWorker *worker, int64_t grace_seconds, const char *reason) {
-        pod_termination_request(&worker->termination, &worker->instance, grace_seconds);
-        pod_worker_terminate(worker, reason);
-        if (grace_seconds >= 0 && pod_worker_sandbox_is_ready(worker))
-                shorten_container_graces(worker);
-}
-
-/* ---- failure ---- */
-
-/* 'message' is that of the status, 'event' that of the event. */
-static void fail_pod_with_event(PodWorker *worker, PodEventKind kind, const char *reason,
-                                const char *message, const char *event, uint64_t grace_usec) {
-        if (pod_worker_is_terminating(worker) ||
-            pod_failure_set(&worker->failure, reason, message) < 0)
-                return; /* whatever found it finds it again */
-        log_set_message_id(MESSAGE_POD_FAILED);
-        log_warning("Pod '%s' has failed, stopping it: %s: %s", worker->instance.description,
-                    reason, message);
-        record_pod_event(&worker->instance, NULL, kind, reason, "%s", event);
-        worker->failure.grace_usec = grace_usec;
-        pod_failure_store(&worker->failure, &worker->instance);
-        arm_termination_timer(worker, grace_usec);
-        pod_instance_mark_dirty(&worker->instance);
-}
-
-static void fail_pod(PodWorker *worker, PodEventKind kind, const char *reason, const char *message,
-                     uint64_t grace_usec) {
-        fail_pod_with_event(worker, kind, reason, message, message, grace_usec);
-}
-
-static void fail_rejected_pod(PodWorker *worker) {
-        const PodAdmission *admission = &worker->admission;
-
-        fail_pod_with_event(worker, POD_EVENT_WARNING, admission->rejection_reason,
-                            admission->rejection_message, pod_admission_event_message(admission),
-                            ADMISSION_EVICTION_GRACE_USEC);
-}
-
-bool pod_worker_evict(PodWorker *worker, NodeCondition condition, const char *message,
-                      int64_t max_grace_seconds, uint64_t *ret_grace_usec) {
-        uint64_t grace = grace_period_of_worker(worker);
-
-        if (pod_worker_is_terminating(worker))
-                return false;
-        if (max_grace_seconds >= 0)
-                grace = MIN(grace, (uint64_t) MAX(max_grace_seconds, 1) * USEC_PER_SEC);
-        worker->failure.condition = condition;
-        worker->failure.evicted_at = now_realtime_usec();
-        fail_pod(worker, POD_EVENT_WARNING, "Evicted", message, grace);
-        if (!pod_worker_has_failed(worker)) {
-                pod_failure_done(&worker->failure);
-                return false;
-        }
-        *ret_grace_usec = grace;
-        return true;
-}
-
-uint64_t pod_worker_evicted_at(const PodWorker *worker, NodeCondition *ret_condition) {
-        *ret_condition = worker->failure.condition;
-        return pod_worker_has_failed(worker) ? worker->failure.evicted_at : 0;
-}
-
-bool pod_worker_is_stopping_failed(const PodWorker *worker) {
-        return pod_worker_has_failed(worker) && worker->sandbox.state != WORKER_NO_SANDBOX;
-}
-
 /* Also a pod in a back-off: its files and its volumes in memory remain. */
 bool pod_worker_is_active(const PodWorker *worker) {
         return !pod_worker_is_terminating(worker) && worker->instance.sandbox;
@@ -553,48 +451,13 @@ int pod_worker_eviction_candidate(const PodWorker *worker, EvictionCandidate *re
         return describe_eviction_candidate(&worker->instance, &worker->containers, ret);
 }
 
-void pod_worker_shut_down(PodWorker *worker, uint64_t grace_usec) {
-        if (pod_worker_has_terminated(worker) ||
-            pod_failure_set(&worker->failure, "Terminated",
-                            "Pod was terminated in response to imminent node shutdown.") < 0)
-                return;
-        worker->failure.grace_usec = MAX(grace_usec, (uint64_t) 1);
-        worker->failure.is_until_reboot = true;
-        arm_termination_timer(worker, grace_usec);
-        pod_instance_mark_dirty(&worker->instance);
-}
-
-/* A restart of all waits for the containers that are being stopped, and works with and without a
- * sandbox. */
-void pod_worker_cancel_shutdown(PodWorker *worker) {
-        if (!worker->failure.is_until_reboot)
-                return;
-        pod_failure_done(&worker->failure);
-        worker->termination_timer = sd_event_source_disable_unref(worker->termination_timer);
-        pod_containers_restart_all(&worker->containers);
-        pod_instance_mark_dirty(&worker->instance);
-}
-
-static void on_storage_limit_exceeded(const char *message, void *userdata) {
-        fail_pod(userdata, POD_EVENT_WARNING, "Evicted", message, STORAGE_EVICTION_GRACE_USEC);
-}
-
-bool pod_worker_is_admitted(PodWorker *worker) {
-        const PodAdmission *admission = &worker->admission;
-
-        if (pod_admission_check(&worker->admission, &worker->instance))
-                return true;
-        /* The API server's controllers replace a rejected pod, so that it must not start later. */
-        if (admission->rejection_message && pod_is_of_api(worker->instance.pod))
-                fail_rejected_pod(worker);
-        return false;
-}
-
 bool pod_worker_uses_resources(const PodWorker *worker) {
         PodWorkerState state = worker->sandbox.state;
 
         if (worker->admission.rejection_reason || pod_worker_has_failed(worker))
                 return false;
+        if (worker->admission.has_preempted)
+                return true;
         return state != WORKER_NO_SANDBOX && state != WORKER_REMOVED;
 }
 
@@ -613,28 +476,47 @@ bool pod_worker_awaits_pods(const PodWorker *worker) {
         return worker->awaited.message != NULL;
 }
 
-bool pod_worker_awaits_port(const PodWorker *worker) {
-        return worker->admission.awaits_port;
+bool pod_worker_awaits_release(const PodWorker *worker) {
+        return worker->admission.awaits_release;
 }
 
-static void enforce_active_deadline(PodWorker *worker) {
-        const PodInstance *instance = &worker->instance;
-        uint64_t finished_at;
+/* ---- termination ---- */
 
-        if (!instance->pod->spec.active_deadline_seconds.is_set ||
-            pod_worker_is_terminating(worker) || worker->sandbox.needs_cleanup ||
-            worker->sandbox.state == WORKER_SYNCING)
+void pod_worker_terminate(PodWorker *worker, const char *reason) {
+        uint64_t grace_usec = pod_worker_grace_period(worker);
+
+        if (!worker->instance.is_desired)
                 return;
-        /* It completed in time, even where the agent learns it only now. */
-        if (pod_containers_have_completed(&worker->containers, &finished_at) &&
-            active_deadline_allows(&worker->deadline, finished_at)) {
-                active_deadline_stop(&worker->deadline);
-                return;
-        }
-        if (active_deadline_check(&worker->deadline))
-                fail_pod(worker, POD_EVENT_NORMAL, "DeadlineExceeded",
-                         "Pod was active on the node longer than the specified deadline",
-                         grace_period_of_worker(worker));
+        worker->instance.is_desired = false;
+        worker->termination.deletion_time = now_realtime_usec() + grace_usec;
+        log_info("Stopping pod %s: %s", worker->instance.description,
+                 reason ? reason
+                        : "its termination was already in progress when the agent started");
+        if (reason)
+                record_pod_event(&worker->instance, NULL, POD_EVENT_NORMAL, "Stopping", "%s",
+                                 reason);
+        pod_worker_retry_now(worker);
+        pod_worker_arm_termination(worker, grace_usec);
+        pod_instance_mark_dirty(&worker->instance);
+}
+
+/* Containers that are being stopped already, for whatever reason, get no more than the new grace
+ * period. */
+static void shorten_container_graces(PodWorker *worker) {
+        PodTermination *termination = &worker->termination;
+        uint64_t end = now_realtime_usec() + pod_worker_grace_period(worker);
+
+        termination->deletion_time = MIN(termination->deletion_time, end);
+        termination->stopping_since = now_boottime_usec();
+        for (size_t i = 0; i < worker->containers.n; i++)
+                pod_container_shorten_grace(worker->containers.items[i]);
+}
+
+void pod_worker_delete(PodWorker *worker, int64_t grace_seconds, const char *reason) {
+        pod_termination_request(&worker->termination, &worker->instance, grace_seconds);
+        pod_worker_terminate(worker, reason);
+        if (grace_seconds >= 0 && pod_worker_sandbox_is_ready(worker))
+                shorten_container_graces(worker);
 }
 
 /* ---- containers ---- */
@@ -653,7 +535,7 @@ void pod_worker_sync_containers(PodWorker *worker) {
         else if (termination->stopping_since == 0)
                 termination->stopping_since = now_boottime_usec();
         input.is_late = is_restarting_all(worker) ||
-                        pod_is_beyond_grace(termination, grace_period_of_worker(worker));
+                        pod_is_beyond_grace(termination, pod_worker_grace_period(worker));
         pod_containers_sync(&worker->containers, &input);
 }
 
@@ -683,7 +565,7 @@ void pod_worker_step(PodWorker *worker) {
         LOG_ABOUT(&subject);
 
         pod_worker_step_lost_sandbox(worker);
-        enforce_active_deadline(worker);
+        pod_worker_enforce_deadline(worker);
         pod_worker_step_sandbox(worker);
         storage_monitor_step(&worker->storage, !pod_worker_is_terminating(worker) &&
                                                        pod_worker_sandbox_is_ready(worker) &&

@@ -96,7 +96,7 @@ bool pod_worker_uses_resources(const PodWorker *worker);
 
 /* The pod's ports of the host are taken; it waits for one that another pod has. */
 bool pod_worker_holds_ports(PodWorker *worker);
-bool pod_worker_awaits_port(const PodWorker *worker);
+bool pod_worker_awaits_release(const PodWorker *worker);
 
 /* It does not start before others are ready; see awaited-pods.h. */
 bool pod_worker_awaits_pods(const PodWorker *worker);
@@ -165,3 +165,11 @@ uint64_t pod_worker_evicted_at(const PodWorker *worker, NodeCondition *ret_condi
 
 /* It has failed, and something of it still runs or is mounted. */
 bool pod_worker_is_stopping_failed(const PodWorker *worker);
+
+/* ---- preemption ---- */
+
+/* Fails the pod, with its own grace period, for one that needs its resources. */
+void pod_worker_preempt(PodWorker *worker);
+
+/* That was done, and something of it still runs or is mounted. */
+bool pod_worker_is_stopping_preempted(const PodWorker *worker);

@@ -43,10 +43,80 @@ def test_pods_beyond_the_resources_of_the_node_are_rejected(make_member):
     assert rejected(member, "storage", "OutOfephemeral-storage").startswith(f"{NOT_ENOUGH}ephemeral-storage, ")
     member.bind("pages", specs.container(resources={"limits": {"cpu": "1m", "hugepages-1Gi": "512Gi"}}))
     assert rejected(member, "pages", "OutOfhugepages-1Gi").startswith(f"{NOT_ENOUGH}hugepages-1Gi, ")
-    member.bind("critical", requests(cpu=str(cpus)), priorityClassName="system-node-critical")
-    member.wait_reported_phase("critical", "Running")
     member.launch(specs.pod("own", requests(cpu=str(cpus))))
     member.wait_running("own")
+
+
+def critical(member, name, **amounts):
+    return member.bind(name, requests(**amounts), priorityClassName="system-node-critical")
+
+
+def preempted_status(member, name):
+    """Of a pod that was stopped for another one."""
+    status = member.wait_reported_phase(name, "Failed")["status"]
+    assert (status["reason"], status["message"]) == ("Preempting", "Preempted in order to admit critical pod")
+    condition, = [one for one in status["conditions"] if one["type"] == "DisruptionTarget"]
+    assert (condition["status"], condition["reason"], condition["message"]) == \
+        ("True", "TerminationByKubelet", "Pod was preempted by Kubelet to accommodate a critical pod.")
+    return status
+
+
+def test_critical_pod_preempts_others_of_the_server(make_member):
+    member = make_member()
+    half = f"{os.cpu_count() * 500}m"
+    member.bind("large", requests(cpu=half, memory="16Mi"))
+    member.bind("small", requests(cpu="100m", memory="16Mi"))
+    member.bind("idle")
+    member.launch(specs.pod("own", requests(cpu="100m")))
+    for name in ("large", "small", "idle"):
+        member.wait_reported_phase(name, "Running")
+    member.wait_running("own")
+    stays = [member.init(name) for name in ("small", "idle", "own")]
+    group = member.pod_cgroup("large")
+    critical(member, "critical", cpu=half)
+    preempted_status(member, "large")
+    event = wait(lambda: [one for one in member.api.all("events") if one["involvedObject"]["name"] == "large" and
+                          one["reason"] == "Preempting"], lambda: f"there is an event: {member.api.all('events')}")[0]
+    assert (event["type"], event["message"]) == ("Warning", "Preempted in order to admit critical pod")
+    member.wait_reported_phase("critical", "Running")
+    assert not os.path.exists(group), "what was preempted is gone when the critical pod runs"
+    assert all(world.is_alive(pid) for pid in stays)
+    assert 'kubelet_preemptions{preemption_signal="cpu"} 1' in member.get("/metrics")[1]
+
+
+def test_critical_pod_waits_for_those_that_it_preempts_through_a_restart(make_member):
+    member = make_member()
+    half = f"{os.cpu_count() * 500}m"
+    member.bind("slow", specs.container(script="trap 'sleep 3; exit 0' TERM; sleep 100000 & wait",
+                                        resources={"requests": {"cpu": half}}), terminationGracePeriodSeconds=30)
+    member.wait_reported_phase("slow", "Running")
+    member.wait_trap("slow")
+    pid = member.init("slow")
+    critical(member, "critical", cpu=f"{os.cpu_count() * 700}m")
+    wait(lambda: "preempting pod 'default/slow'" in member.said(), lambda: f"the log says so: {member.said()[-3000:]}")
+    member.restart()
+    started = member.wait_reported_phase("critical", "Running")["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
+    assert not world.is_alive(pid)
+    status = preempted_status(member, "slow")
+    ended = status["containerStatuses"][0]["state"]["terminated"]
+    assert ended["exitCode"] == 0 and ended["finishedAt"] <= started
+
+
+def test_critical_pod_that_does_not_fit_without_the_others_is_rejected(make_member):
+    member = make_member()
+    cpus = os.cpu_count()
+    member.bind("small", requests(cpu="100m"))
+    member.launch(specs.pod("own", requests(cpu="300m")))
+    member.wait_reported_phase("small", "Running")
+    member.wait_running("own")
+    pid = member.init("small")
+    critical(member, "critical", cpu=str(cpus))
+    assert rejected(member, "critical", "UnexpectedAdmissionError") == \
+        "Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: " \
+        "no set of running pods found to reclaim resources: [(res: cpu, q: 300), ]"
+    member.bind("elsewhere", requests(cpu=str(cpus)), priorityClassName="system-node-critical", nodeSelector={"disk": "fast"})
+    rejected(member, "elsewhere", "NodeAffinity")
+    assert world.is_alive(pid) and member.reported("small")["status"]["phase"] == "Running"
 
 
 def test_other_rejections_have_the_reasons_of_the_kubelet(make_member):

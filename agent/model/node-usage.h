@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What pods request of the node, and whether one more fits (kubelet: the predicates of
+ * GeneralPredicates, InsufficientResourceError). Pure. */
+
+#include "agent/model/node-status.h"
+#include "agent/model/resource.h"
+
+/* The resources, and behind them the number of pods (maxPods, podsPerCore). */
+enum {
+        NODE_PODS = N_RESOURCE_TYPES,
+        N_NODE_AMOUNTS,
+};
+
+/* CPU in thousandths, pods as a number, the others in bytes. */
+typedef struct NodeUsage {
+        int64_t amounts[N_NODE_AMOUNTS];
+} NodeUsage;
+
+/* In this order the kubelet names what is short. */
+extern const unsigned node_amount_order[N_NODE_AMOUNTS];
+
+/* "pods", or the name of the resource. */
+const char *node_amount_name(unsigned amount);
+
+/* What a pod requests: nothing of what it does not name. */
+NodeUsage node_usage_of_pod(const PodSpec *spec);
+
+void node_usage_add(NodeUsage *usage, const NodeUsage *more);
+
+/* What the node has for pods. */
+NodeUsage node_usage_capacity(const NodeResources *allocatable);
+
+/* What is missing for 'requested' beside 'used': 0 of what there is enough of. Whether anything is.
+ */
+bool node_usage_find_missing(const NodeUsage *capacity, const NodeUsage *used,
+                             const NodeUsage *requested, NodeUsage *ret);

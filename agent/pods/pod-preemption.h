@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Preemption: which pods the node stops so that a critical pod fits (kubelet:
+ * preemption.CriticalPodAdmissionHandler). Pure; pod-manager-preemption.c stops them. */
+
+#include "agent/model/node-usage.h"
+#include "agent/model/qos.h"
+
+/* The kubelet's event and status of a pod that is preempted. */
+#define PREEMPTION_REASON  "Preempting"
+#define PREEMPTION_MESSAGE "Preempted in order to admit critical pod"
+/* The message of its condition DisruptionTarget. */
+#define PREEMPTION_DISRUPTION "Pod was preempted by Kubelet to accommodate a critical pod."
+
+typedef struct PreemptionCandidate {
+        QosClass qos;
+        NodeUsage requests;
+        bool is_chosen;
+} PreemptionCandidate;
+
+/* Whether the node may stop the pod 'victim' for 'pod': it is one of an API server, and either not
+ * critical, as 'pod' is, or of a lower priority. Pods of files stay, as static pods do. */
+bool pod_may_preempt(const Pod *pod, const Pod *victim);
+
+/* Chooses candidates whose requests add up to what is missing, by the kubelet's rule: BestEffort
+ * pods before Burstable ones, these before Guaranteed ones, and of each class as few and as small
+ * ones as possible. False: all of them together are not enough; none is chosen, and 'ret_unmet' is
+ * what is missing without all of them. */
+bool choose_pods_to_preempt(PreemptionCandidate *candidates, size_t n, const NodeUsage *missing,
+                            NodeUsage *ret_unmet);
+
+/* "[(res: cpu, q: 100), ]" as the kubelet prints it, in memory that the caller frees, or NULL. */
+char *format_missing_resources(const NodeUsage *missing);
