@@ -39,6 +39,7 @@ typedef struct BundleConfig {
         int64_t swap_capacity;      /* bytes of the node */
         bool has_limited_swap;      /* swap behavior LimitedSwap: pods may use a share of it */
         bool can_limit_swap;        /* the kernel can limit swap; see swap.h */
+        bool has_single_oom_kill;   /* an OOM kill ends a process, not its container */
         int64_t storage_capacity;   /* bytes of the filesystem that pods write to */
         int64_t cpu_capacity_milli; /* of the node */
         NodeResources allocatable;  /* for limits of the downward API that are unset */

@@ -246,7 +246,11 @@ static void add_memory_limits(json_t *result, const RuntimeSpecInput *input) {
                             json_string(swap));
 }
 
-/* memory.oom.group: an OOM kill ends the whole container, as with singleProcessOOMKill: false. */
+/* memory.oom.group: an OOM kill ends the whole container, unless singleProcessOOMKill is set. */
+static const char *oom_group_value(const RuntimeSpecInput *input) {
+        return input->config->has_single_oom_kill ? "0" : "1";
+}
+
 static json_t *make_resources_section(const RuntimeSpecInput *input,
                                       const ContainerSecurity *security) {
         const PodSpec *spec = &input->pod->spec;
@@ -263,9 +267,9 @@ static json_t *make_resources_section(const RuntimeSpecInput *input,
                 /* Runtimes differ in the conversion of shares to weight, so it is written here. */
                 (void) snprintf(weight, sizeof(weight), "%" PRIu64,
                                 cpu_weight_of_container(shares));
-                json_object_set_new(
-                        result, "unified",
-                        json_pack("{s:s, s:s}", "cpu.weight", weight, "memory.oom.group", "1"));
+                json_object_set_new(result, "unified",
+                                    json_pack("{s:s, s:s}", "cpu.weight", weight,
+                                              "memory.oom.group", oom_group_value(input)));
         } else
                 json_object_set_new(cpu, "shares", json_integer((json_int_t) shares));
         if (quota > 0) {
@@ -320,9 +324,11 @@ static json_t *linux_section(const RuntimeSpecInput *input, const ContainerSecur
 
 /* Properties of a container's systemd scope beyond those that the runtime sets. */
 static void add_scope_properties(json_t *annotations, const RuntimeSpecInput *input) {
-        /* OOMPolicy=kill keeps memory.oom.group when systemd rewrites the cgroup files. CollectMode
-         * lets systemd unload a scope whose container was killed. */
-        json_object_set_new(annotations, "org.systemd.property.OOMPolicy", json_string("'kill'"));
+        /* OOMPolicy keeps memory.oom.group when systemd rewrites the cgroup files. CollectMode lets
+         * systemd unload a scope whose container was killed. */
+        json_object_set_new(
+                annotations, "org.systemd.property.OOMPolicy",
+                json_string(input->config->has_single_oom_kill ? "'continue'" : "'kill'"));
         json_object_set_new(annotations, "org.systemd.property.CollectMode",
                             json_string("'inactive-or-failed'"));
         /* At shutdown systemd stops slices with all their processes at once, unless they are

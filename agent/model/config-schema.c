@@ -506,7 +506,7 @@ static const Field config_fields[] = {
         REFUSED("cgroupsPerQOS"),
         FIELD("cgroupDriver", STRING, Config, cgroup_driver, .check = check_cgroup_driver),
         REFUSED("cpuManagerPolicy"),
-        REFUSED("singleProcessOOMKill"),
+        FIELD("singleProcessOOMKill", OPTIONAL_BOOL, Config, single_process_oom_kill),
         REFUSED("cpuManagerPolicyOptions"),
         REFUSED("cpuManagerReconcilePeriod"),
         REFUSED("memoryManagerPolicy"),

@@ -200,6 +200,7 @@ typedef struct Config {
         char **cluster_dns;                      /* none */
         char *cluster_domain;                    /* "cluster.local" */
         char *resolv_conf;                       /* "/etc/resolv.conf" */
+        OptionalBool single_process_oom_kill;    /* on cgroup v2; false: the whole container */
         OptionalBool enable_server;              /* the agent listens for mainstay-api */
         char *address;                           /* of the kubelet's API; NULL: all */
         OptionalInt port;                        /* of the kubelet's API; 10250 */

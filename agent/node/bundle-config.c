@@ -25,6 +25,7 @@ BundleConfig make_bundle_config(const Config *config, const MachineInfo *machine
                 .swap_capacity = machine->swap_capacity,
                 .has_limited_swap = config->memory_swap.swap_behavior == SWAP_LIMITED,
                 .can_limit_swap = swap_is_limitable(cgroup_version()),
+                .has_single_oom_kill = config->single_process_oom_kill.value,
                 .storage_capacity = storage,
                 .allocatable = find_allocatable_resources(config, machine, storage),
                 .pod_pids_limit = config->pod_pids_limit.is_set ? config->pod_pids_limit.value : -1,

@@ -109,3 +109,16 @@ def test_pod_of_crun_survives_the_agent_and_accepts_exec(node):
     assert show(node, f"mainstay-pod-{uid(node, 'entered')}.service", "ActiveState") == {"ActiveState": "active"}
     end(node, "entered")
     node.wait("[ -z \"$(find /sys/fs/cgroup -name '*kubepods*')\" ]", "no control group remains")
+
+
+def test_single_process_oom_kill_ends_one_process(node):
+    configure(node, CONFIG + "singleProcessOOMKill: true\n")
+    memory = {"limits": {"memory": "64Mi"}}
+    write(node, specs.pod("single", specs.container(
+        script="dd if=/dev/zero of=/dev/null bs=200M count=1; echo child $?; exec sleep 100000", resources=memory)))
+    node.wait("mainstay logs single-machine | grep -x 'child 137'", "the child is killed, and its parent is not")
+    assert get(node, "single")["status"]["containerStatuses"][0]["restartCount"] == 0
+    node.run("systemctl daemon-reload")
+    assert values(node, scope(node, "single"), "memory.oom.group") == {"memory.oom.group": "0"}
+    end(node, "single")
+    configure(node, CONFIG)
