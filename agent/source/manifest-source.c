@@ -28,8 +28,10 @@ enum {
         ANSWER_BYTES_MAX = 16 * 1024,
         IN_USE_BYTES_MAX = 256 * 1024,
         ACCURACY_PARTS = 20, /* of the interval */
-        JITTER_STEPS = 1000
+        RANDOM_STEPS = 1000
 };
+
+#define FIRST_WAIT_MAX_USEC (5 * 60 * USEC_PER_SEC)
 
 struct ManifestSource {
         ManifestSourceConfig config;
@@ -188,12 +190,13 @@ static int arm_source_timer(ManifestSource *source, uint64_t usec) {
         return r < 0 ? r : sd_event_source_set_enabled(source->timer, SD_EVENT_ONESHOT);
 }
 
-static uint64_t random_jitter(const ManifestSource *source) {
-        return source->config.jitter_usec / JITTER_STEPS * (back_off_random() % (JITTER_STEPS + 1));
+static uint64_t random_part(uint64_t usec, uint32_t random) {
+        return usec / RANDOM_STEPS * (random % (RANDOM_STEPS + 1));
 }
 
 static void schedule_source(ManifestSource *source, uint64_t usec) {
-        int r = arm_source_timer(source, usec + random_jitter(source));
+        int r = arm_source_timer(source,
+                                 usec + random_part(source->config.jitter_usec, back_off_random()));
 
         if (r < 0)
                 (void) log_error_errno(r, "Cannot set the timer of %s", source->config.name);
@@ -289,8 +292,18 @@ static void on_source_clock_set(void *userdata) {
                 (void) arm_source_timer(source, 0);
 }
 
+uint64_t manifest_source_first_wait(uint64_t interval_usec, bool has_manifests, uint64_t boottime,
+                                    uint32_t random) {
+        uint64_t spread = MIN(interval_usec, FIRST_WAIT_MAX_USEC);
+
+        return has_manifests && boottime < spread ? random_part(spread, random) : 0;
+}
+
 int manifest_source_start(ManifestSource *source) {
-        return arm_source_timer(source, 0);
+        return arm_source_timer(source,
+                                manifest_source_first_wait(source->config.interval_usec,
+                                                           source->in_use.is_there,
+                                                           now_boottime_usec(), back_off_random()));
 }
 
 /* ---- the trial of an index ---- */

@@ -45,8 +45,15 @@ DEFINE_CLEANUP(ManifestSource *, manifest_source_free)
  * none yet; or -errno. */
 int manifest_source_open_current(const ManifestSource *source);
 
-/* Asks for the first time, and then at each interval. 0 or -errno. */
+/* Asks for the first time, after manifest_source_first_wait(), and then at each interval. 0 or
+ * -errno. */
 int manifest_source_start(ManifestSource *source);
+
+/* How long the first question waits, in microseconds: not at all, but where the machine has just
+ * booted ('boottime') and has manifests in use, a random part of the interval. Machines whose power
+ * returns at the same time do not ask at the same time. */
+uint64_t manifest_source_first_wait(uint64_t interval_usec, bool has_manifests, uint64_t boottime,
+                                    uint32_t random);
 
 /* The progress deadline of the index in use, in microseconds; 0: none. */
 uint64_t manifest_source_deadline_usec(const ManifestSource *source);
