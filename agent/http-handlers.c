@@ -98,14 +98,12 @@ static char *agent_get_node(void *userdata) {
 
         if (agent->apiserver)
                 apiserver_connection_status(agent->apiserver, &connection, &refused);
-        return node_object_to_json(&(NodeObjectSpec){
-                .inputs = &inputs,
-                .labels_taints = &agent->node_labels.effective,
-                .connection = &connection,
-                .sources =
-                        status_report_add_to(agent->report, desired_state_sources(agent->desired)),
-                .state_dir = agent->paths.state_dir,
-                .ready_since = agent->ready_since });
+        return node_object_to_json(
+                &(NodeObjectSpec){ .inputs = &inputs,
+                                   .labels_taints = &agent->node_labels.effective,
+                                   .connection = &connection,
+                                   .state_dir = agent->paths.state_dir,
+                                   .ready_since = agent->ready_since });
 }
 
 static int agent_act_on_daemonset(void *userdata, const char *namespace, const char *name,

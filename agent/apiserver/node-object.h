@@ -11,7 +11,6 @@ typedef struct NodeObjectSpec {
         const NodeStatusInputs *inputs;
         const NodeLabelsTaints *labels_taints;
         const NodeApiServerConnection *connection;
-        NodeSources sources;
         const char *state_dir; /* as old as the Node */
         uint64_t ready_since;  /* realtime; 0: not yet */
 } NodeObjectSpec;

@@ -131,6 +131,7 @@ static int fill_node_status(const NodeStatusInputs *inputs, const char *not_read
                 status->port = inputs->node_api_port;
         status->has_user_namespaces = access("/proc/self/ns/user", F_OK) == 0;
         status->pressure = *inputs->conditions;
+        status->sources = inputs->list_sources(inputs->userdata);
         status->not_ready_reason = not_ready_reason ? strdup(not_ready_reason) : NULL;
         status->refused = refused ? strdup(refused) : NULL;
         status->hostname = strdup(inputs->hostname);

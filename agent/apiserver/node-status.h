@@ -25,6 +25,9 @@ typedef struct NodeStatusInputs {
         const NodeReservation *system, *kube; /* what is kept from pods */
         ImageStore *images;
         const StringMap *runtimes; /* by handler name; the default one is not in it */
+        /* Of manifests that are fetched, and the report: with strings until the next turn. */
+        NodeSources (*list_sources)(void *userdata);
+        void *userdata;
 } NodeStatusInputs;
 
 /* 'not_ready_reason' is NULL where the node is ready; 'refused' are the permissions that it lacks,

@@ -16,13 +16,25 @@ static json_t *write_node_time(uint64_t realtime) {
         return json_string(format_rfc3339(buffer, realtime));
 }
 
+/* NULL: it is not the condition of a source, or none that is configured. */
+static const NodeSourceStatus *find_reported_source(const NodeStatus *status, unsigned condition) {
+        if (condition < NODE_REPORTED_SOURCES)
+                return NULL;
+        return node_sources_find(&status->sources,
+                                 node_source_infos[condition - NODE_REPORTED_SOURCES].name);
+}
+
 const char *node_reported_condition_name(unsigned condition) {
+        if (condition >= NODE_REPORTED_SOURCES)
+                return node_source_infos[condition - NODE_REPORTED_SOURCES].condition;
         if (condition == NODE_REPORTED_REFUSED)
                 return NODE_REFUSED_CONDITION;
         return condition == NODE_REPORTED_READY ? "Ready" : node_conditions[condition].name;
 }
 
 bool node_has_reported_condition(const NodeStatus *status, unsigned condition) {
+        if (condition >= NODE_REPORTED_SOURCES)
+                return find_reported_source(status, condition);
         if (condition == NODE_REPORTED_REFUSED)
                 return status->refused;
         return condition == NODE_REPORTED_READY ||
@@ -30,15 +42,31 @@ bool node_has_reported_condition(const NodeStatus *status, unsigned condition) {
 }
 
 uint64_t node_reported_condition_since(const NodeStatus *status, unsigned condition) {
+        const NodeSourceStatus *source = find_reported_source(status, condition);
+
+        if (source)
+                return source->since;
         return condition < N_NODE_CONDITIONS ? status->pressure.since[condition] : 0;
 }
 
-static json_t *write_reported_condition(unsigned condition, bool is_true, uint64_t since,
+static json_t *write_reported_condition(unsigned condition, const char *is_true, uint64_t since,
                                         uint64_t now, const char *reason, const char *message) {
-        return json_pack(
-                "{s:s, s:s, s:o, s:o, s:s, s:s}", "type", node_reported_condition_name(condition),
-                "status", is_true ? "True" : "False", "lastHeartbeatTime", write_node_time(now),
-                "lastTransitionTime", write_node_time(since), "reason", reason, "message", message);
+        return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s}", "type",
+                         node_reported_condition_name(condition), "status", is_true,
+                         "lastHeartbeatTime", write_node_time(now), "lastTransitionTime",
+                         write_node_time(since), "reason", reason, "message", message);
+}
+
+/* Of a source that is no longer configured it says so. */
+static json_t *write_source_condition(const NodeStatus *status, unsigned condition, uint64_t since,
+                                      uint64_t now) {
+        const NodeSourceStatus *source = find_reported_source(status, condition);
+
+        if (!source)
+                return write_reported_condition(condition, "False", since, now, "NotConfigured",
+                                                "");
+        return write_reported_condition(condition, node_source_condition_status(source), since, now,
+                                        node_source_reason(source), strna(source->message));
 }
 
 /* Reasons and messages are the kubelet's, which monitoring tools know. */
@@ -47,19 +75,21 @@ json_t *node_condition_to_json(const NodeStatus *status, unsigned condition, uin
         const NodeConditionInfo *info;
         bool is_set;
 
+        if (condition >= NODE_REPORTED_SOURCES)
+                return write_source_condition(status, condition, since, now);
         if (condition == NODE_REPORTED_READY && status->not_ready_reason)
-                return write_reported_condition(condition, false, since, now, "KubeletNotReady",
+                return write_reported_condition(condition, "False", since, now, "KubeletNotReady",
                                                 status->not_ready_reason);
         if (condition == NODE_REPORTED_READY)
-                return write_reported_condition(condition, true, since, now, "KubeletReady",
+                return write_reported_condition(condition, "True", since, now, "KubeletReady",
                                                 "kubelet is posting ready status");
         if (condition == NODE_REPORTED_REFUSED)
-                return write_reported_condition(condition, status->refused, since, now,
-                                                status->refused ? "Forbidden" : "NothingRefused",
-                                                strna(status->refused));
+                return write_reported_condition(
+                        condition, status->refused ? "True" : "False", since, now,
+                        status->refused ? "Forbidden" : "NothingRefused", strna(status->refused));
         info = &node_conditions[condition];
         is_set = status->pressure.set & NODE_CONDITION_BIT(condition);
-        return write_reported_condition(condition, is_set, since, now,
+        return write_reported_condition(condition, is_set ? "True" : "False", since, now,
                                         is_set ? info->reason_true : info->reason_false,
                                         is_set ? info->message_true : info->message_false);
 }

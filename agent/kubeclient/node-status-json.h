@@ -12,11 +12,12 @@
 json_t *node_status_to_json(const NodeStatus *status);
 
 /* The conditions that a node reports, in their order: pressure, where it is so ReadonlyFilesystem,
- * Ready, and, where a permission is missing, Refused. */
+ * Ready, where a permission is missing Refused, and those of sources that are configured. */
 enum {
         NODE_REPORTED_READY = N_NODE_CONDITIONS,
         NODE_REPORTED_REFUSED,
-        N_NODE_REPORTED_CONDITIONS,
+        NODE_REPORTED_SOURCES, /* in the order of node_source_infos */
+        N_NODE_REPORTED_CONDITIONS = NODE_REPORTED_SOURCES + NODE_SOURCES_MAX,
 };
 
 const char *node_reported_condition_name(unsigned condition);

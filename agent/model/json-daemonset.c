@@ -8,7 +8,6 @@
 #include "common/clock.h"
 #include "common/json-text.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -173,35 +172,20 @@ static void append_connection_conditions(json_t *conditions,
                                     strna(connection->refused), connection->refused_since));
 }
 
-static const char *find_source_reason(const NodeSourceStatus *source) {
-        bool is_report = streq(source->name, NODE_REPORT_NAME);
-
-        if (source->since == 0)
-                return "NotAsked";
-        if (source->has_failed)
-                return is_report            ? "ReportFailed"
-                       : source->is_refused ? "SourceRefused"
-                                            : "SourceFailed";
-        return is_report ? "ReportSent" : "SourceInUse";
-}
-
 /* "mainstay.io/StaticPodURLFailed": whether manifests of a source are not what it has now. */
-static void append_source_condition(json_t *conditions, const NodeSourceStatus *source) {
-        cleanup_free char *type = NULL;
-        bool is_known = source->since > 0;
+static void append_source_conditions(json_t *conditions, const NodeSources *sources) {
+        for (size_t i = 0; i < NODE_SOURCES_MAX; i++) {
+                const NodeSourceInfo *info = &node_source_infos[i];
+                const NodeSourceStatus *source = node_sources_find(sources, info->name);
 
-        if (asprintf(&type, NODE_CONDITION_PREFIX "%c%sFailed",
-                     toupper((unsigned char) source->name[0]), source->name + 1) < 0) {
-                type = NULL;
-                return;
+                if (source)
+                        (void) json_array_append_new(
+                                conditions,
+                                connection_condition_to_json(
+                                        info->condition, node_source_condition_status(source),
+                                        node_source_reason(source), strna(source->message),
+                                        source->since));
         }
-        (void) json_array_append_new(
-                conditions, connection_condition_to_json(type,
-                                                         !is_known            ? "Unknown"
-                                                         : source->has_failed ? "True"
-                                                                              : "False",
-                                                         find_source_reason(source),
-                                                         strna(source->message), source->since));
 }
 
 static json_t *connection_annotations(const NodeApiServerConnection *connection) {
@@ -222,8 +206,7 @@ char *node_to_json(const NodeLabelsTaints *labels_taints, const NodeConditions *
                 return NULL;
         if (connection->has_joined)
                 append_connection_conditions(all, connection);
-        for (size_t i = 0; i < sources->n; i++)
-                append_source_condition(all, &sources->items[i]);
+        append_source_conditions(all, sources);
         json = json_pack("{s:s, s:s, s:{s:O, s:O, s:o*}, s:{s:O*}, s:{s:O, s:{s:s, s:s}}}", "kind",
                          "Node", "apiVersion", "v1", "metadata", "name",
                          json_object_get(node, "name"), "labels", json_object_get(node, "labels"),

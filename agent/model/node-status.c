@@ -5,6 +5,37 @@
 
 #include <stdlib.h>
 
+const NodeSourceInfo node_source_infos[NODE_SOURCES_MAX] = {
+        { "staticPodURL", NODE_CONDITION_PREFIX "StaticPodURLFailed" },
+        { "source", NODE_CONDITION_PREFIX "SourceFailed" },
+        { NODE_REPORT_NAME, NODE_CONDITION_PREFIX "ReportFailed" },
+};
+
+const char *node_source_condition_status(const NodeSourceStatus *source) {
+        if (source->since == 0)
+                return "Unknown";
+        return source->has_failed ? "True" : "False";
+}
+
+const char *node_source_reason(const NodeSourceStatus *source) {
+        bool is_report = streq(source->name, NODE_REPORT_NAME);
+
+        if (source->since == 0)
+                return "NotAsked";
+        if (source->has_failed)
+                return is_report            ? "ReportFailed"
+                       : source->is_refused ? "SourceRefused"
+                                            : "SourceFailed";
+        return is_report ? "ReportSent" : "SourceInUse";
+}
+
+const NodeSourceStatus *node_sources_find(const NodeSources *sources, const char *name) {
+        for (size_t i = 0; i < sources->n; i++)
+                if (streq_ptr(sources->items[i].name, name))
+                        return &sources->items[i];
+        return NULL;
+}
+
 static void node_info_done(NodeInfo *info) {
         free(info->machine_id);
         free(info->system_uuid);

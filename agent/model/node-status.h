@@ -50,23 +50,6 @@ typedef struct NodeInfo {
         int64_t swap;       /* bytes; 0: none */
 } NodeInfo;
 
-typedef struct NodeStatus {
-        NodeResources capacity;
-        NodeResources allocatable;
-        NodeConditions pressure;
-        char *not_ready_reason; /* message of the condition Ready=False; NULL: it is ready */
-        char *refused;          /* what the server's RBAC denies it, as messages; NULL: nothing */
-        char **addresses;       /* InternalIP, the preferred one first */
-        char *hostname;
-        NodeInfo info;
-        LIST_OF(NodeImage) images; /* the largest first */
-        char **runtime_handlers;   /* "" is the default runtime */
-        bool has_user_namespaces;  /* available to pods */
-        unsigned port;             /* port of the kubelet API; 0: none */
-} NodeStatus;
-
-void node_status_done(NodeStatus *status);
-
 /* Condition types that Kubernetes does not define. */
 #define NODE_CONDITION_PREFIX  "mainstay.io/"
 #define NODE_REFUSED_CONDITION NODE_CONDITION_PREFIX "Refused"
@@ -96,6 +79,39 @@ typedef struct NodeSources {
         NodeSourceStatus items[NODE_SOURCES_MAX];
         size_t n;
 } NodeSources;
+
+/* The types of their conditions, which are true where a source fails ("mainstay.io/SourceFailed").
+ */
+typedef struct NodeSourceInfo {
+        const char *name, *condition;
+} NodeSourceInfo;
+
+extern const NodeSourceInfo node_source_infos[NODE_SOURCES_MAX];
+
+/* The status of this condition, and its reason. */
+const char *node_source_condition_status(const NodeSourceStatus *source);
+const char *node_source_reason(const NodeSourceStatus *source);
+
+/* NULL: none of this name is configured. */
+const NodeSourceStatus *node_sources_find(const NodeSources *sources, const char *name);
+
+typedef struct NodeStatus {
+        NodeResources capacity;
+        NodeResources allocatable;
+        NodeConditions pressure;
+        char *not_ready_reason; /* message of the condition Ready=False; NULL: it is ready */
+        char *refused;          /* what the server's RBAC denies it, as messages; NULL: nothing */
+        char **addresses;       /* InternalIP, the preferred one first */
+        char *hostname;
+        NodeInfo info;
+        LIST_OF(NodeImage) images; /* the largest first */
+        char **runtime_handlers;   /* "" is the default runtime */
+        bool has_user_namespaces;  /* available to pods */
+        unsigned port;             /* port of the kubelet API; 0: none */
+        NodeSources sources;       /* their strings are borrowed */
+} NodeStatus;
+
+void node_status_done(NodeStatus *status);
 
 /* The state of the connection to the API server, for the local interface. Strings are borrowed,
  * times are realtime. All zero: the node has not joined one. */

@@ -255,3 +255,25 @@ def test_secrets_of_the_url_are_in_no_message(make_fetching, server):
     wait_failed(node, "404")
     assert "hidden" not in node.said() + node.cli("describe", "node").stdout + node.cli("get", "events").stdout
     assert server.requests[0]["headers"]["authorization"] == "Bearer hidden3"
+
+
+def test_node_of_an_api_server_has_the_condition_too(make_member, server):
+    def reported():
+        node = member.api.get("nodes", None, "node1")
+        found = [one for one in node["status"]["conditions"] if one["type"] == "mainstay.io/StaticPodURLFailed"] if node else []
+        return found[0] if found else {"status": "", "reason": "", "message": ""}
+
+    def wait_reported(status, reason, words):
+        wait(lambda: (reported()["status"], reported()["reason"]) == (status, reason) and words in reported()["message"],
+             lambda: f"the server knows {reason}: {reported()}\n{member.said()[-3000:]}")
+
+    server.serve("oops", status=500)
+    member = make_member(config={"staticPodURL": server.url(), "httpCheckFrequency": "1s"})
+    wait_reported("True", "SourceFailed", "500")
+    server.serve(pod_text())
+    wait_reported("False", "SourceInUse", "")
+    member.wait_running("fetched")
+    member.write_config(mainstay={"kubeconfig": member.kubeconfig})
+    member.restart()
+    member.wait_gone("fetched")
+    wait_reported("False", "NotConfigured", "")

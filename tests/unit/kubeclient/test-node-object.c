@@ -266,6 +266,40 @@ TEST(refused_permission_is_a_condition)
         sample_done(&sample);
 }
 
+TEST(source_that_is_configured_has_a_condition)
+{
+        Sample sample;
+        cleanup_free char *known = NULL;
+        json_t *patch;
+
+        sample_init(&sample);
+        known = known_of(&sample);
+        sample.status.sources = (NodeSources){ .n = 1,
+                                               .items[0] = { .name = "source",
+                                                             .message = "index 3 is older",
+                                                             .has_failed = true,
+                                                             .is_refused = true,
+                                                             .since = NOW } };
+        patch = patch_of(&sample, known, false, 1);
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|4|type"), "mainstay.io/SourceFailed");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|4|status"), "True");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|4|reason"), "SourceRefused");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|4|message"), "index 3 is older");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|4|lastTransitionTime"),
+                     "2026-01-01T00:00:00Z");
+        json_decref(patch);
+
+        free(known);
+        known = known_of(&sample);
+        json_decref(patch_of(&sample, known, false, 0));
+        sample.status.sources.n = 0;
+        patch = patch_of(&sample, known, false, 1);
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|4|status"), "False");
+        EXPECT_STREQ(text_at_path(patch, "status|conditions|4|reason"), "NotConfigured");
+        json_decref(patch);
+        sample_done(&sample);
+}
+
 TEST(images_are_limited_to_what_the_API_accepts)
 {
         Sample sample;
