@@ -682,6 +682,27 @@ def test_pods_are_evicted_by_the_priority_of_the_cluster(make_node, low_class):
     wait(lambda: node.condition("MemoryPressure")["status"] == "False", "the pressure is gone")
 
 
+def test_critical_pod_that_does_not_fit_preempts_others(make_node):
+    """The node knows its processors; the pods are bound, since the scheduler would not bind the critical one."""
+    node = make_node()
+    half = f"{os.cpu_count() * 500}m"
+    guaranteed = {"cpu": half, "memory": "16Mi"}
+    node.bind("guaranteed", specs.container(resources={"requests": guaranteed, "limits": guaranteed}))
+    node.bind("burstable", specs.container(resources={"requests": {"cpu": "300m"}}))
+    node.bind("best-effort")
+    for name in ("guaranteed", "burstable", "best-effort"):
+        node.wait_api_running(name)
+    node.bind("critical", specs.container(resources={"requests": {"cpu": half}}), priorityClassName="system-node-critical")
+    preempted = node.wait_api_phase("burstable", "Failed")
+    assert preempted["status"]["reason"] == "Preempting"
+    assert condition(preempted, "DisruptionTarget")["reason"] == "TerminationByKubelet"
+    assert node.wait_event("burstable", "Preempting")["message"] == "Preempted in order to admit critical pod"
+    node.wait_api_running("critical")
+    assert is_ready(node.read("pods", "guaranteed")) and is_ready(node.read("pods", "best-effort"))
+    node.client.delete("pods", node.namespace, "critical")
+    node.wait_api_gone("critical")
+
+
 # Images
 
 def test_image_that_is_not_used_is_removed_after_its_time(make_node, shared):
