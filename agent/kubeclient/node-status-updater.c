@@ -306,7 +306,8 @@ static void on_node_object(KubeWatchEvent change, const char *json, size_t lengt
                 return;
         }
         node = json_loads(json, 0, NULL);
-        if (!is_watch_event_outdated(updater, node) && store_server_node(updater, json, node) > 0)
+        /* A newer response has this change, too, and was not compared with what is desired. */
+        if (is_watch_event_outdated(updater, node) || store_server_node(updater, json, node) > 0)
                 mark_node_dirty(updater);
 }
 

@@ -191,6 +191,18 @@ def test_external_labels_are_reported_despite_late_watch_events(api, run):
     assert "01" not in reported.lstrip("0"), program.lines
 
 
+def test_label_that_is_changed_during_another_patch_comes_back(api, run):
+    """The answer to the patch has the change, and the watch reports it after that."""
+    api.misbehave(verb="watch", plural="nodes", rate=1500, piece=100)
+    program = run()
+    ready(api)
+    wait(lambda: api.watches == 1, "a watch")
+    api.patch("nodes", None, NODE, {"metadata": {"labels": {"kubernetes.io/os": "plan9"}}})
+    program.send_line("memory")
+    wait(lambda: node_of(api)["status"]["capacity"]["memory"] == "2Mi", "the capacity")
+    wait(lambda: node_of(api)["metadata"]["labels"]["kubernetes.io/os"] == "linux", "a label that is kept", 20)
+
+
 def test_lease_written_by_another_client_is_read_again(api, run):
     run()
     _, lease = ready(api)
