@@ -31,7 +31,7 @@ enum {
         RANDOM_STEPS = 1000
 };
 
-#define FIRST_WAIT_MAX_USEC (5 * 60 * USEC_PER_SEC)
+#define FIRST_WAIT_MAX_USEC (300 * USEC_PER_SEC)
 
 struct ManifestSource {
         ManifestSourceConfig config;
