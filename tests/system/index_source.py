@@ -77,7 +77,7 @@ class Nginx:
             file.write(f"""daemon off; pid {directory}/pid; error_log {directory}/error.log; worker_processes 1; user root;
 events {{ worker_connections 64; }}
 http {{
-    log_format asked '$request_method $request_uri $status $request_length $bytes_sent $http_range';
+    log_format asked '$request_method $request_uri $status $request_length $bytes_sent $http_range $msec';
     access_log {self.log} asked;
     client_body_temp_path {directory}/t1; proxy_temp_path {directory}/t2; fastcgi_temp_path {directory}/t3;
     uwsgi_temp_path {directory}/t4; scgi_temp_path {directory}/t5;
@@ -104,7 +104,7 @@ http {{
         return f"https://127.0.0.1:{self.port}/index.json"
 
     def asked(self):
-        """What it was asked, each as a list: method, path, status, bytes received, bytes sent, range."""
+        """What it was asked, each as a list: method, path, status, bytes received, bytes sent, range, seconds since 1970."""
         with open(self.log, encoding="utf-8") as file:
             return [line.split(" ") for line in file.read().splitlines()]
 
