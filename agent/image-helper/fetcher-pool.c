@@ -14,9 +14,7 @@
 #include "common/file.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdalign.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 
 enum {
@@ -139,7 +137,7 @@ static void run_fetcher(const Endpoints *endpoints, int queue) {
 
 static int start_fetcher(const Endpoints *endpoints, const int *close_in_fetcher,
                          FetcherPool *fetchers, int queue) {
-        pid_t parent = getpid(), pid = fork();
+        pid_t pid = parent_check_fork();
 
         if (pid < 0)
                 return -errno;
@@ -147,14 +145,10 @@ static int start_fetcher(const Endpoints *endpoints, const int *close_in_fetcher
                 fetchers->pids[fetchers->n++] = pid;
                 return 0;
         }
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() == parent) {
-                close_fd(fetchers->fd);
-                for (; *close_in_fetcher >= 0; close_in_fetcher++)
-                        close_fd(*close_in_fetcher);
-                parent_check_set_parent(parent);
-                run_fetcher(endpoints, queue);
-        }
+        close_fd(fetchers->fd);
+        for (; *close_in_fetcher >= 0; close_in_fetcher++)
+                close_fd(*close_in_fetcher);
+        run_fetcher(endpoints, queue);
         _exit(0);
 }
 

@@ -10,6 +10,7 @@
 
 #include "agent/image-helper/confine.h"
 #include "agent/image-helper/layer-unpack.h"
+#include "agent/image-helper/parent-check.h"
 #include "agent/image-helper/safe-message.h"
 #include "agent/image-helper/unpack-private.h"
 
@@ -17,7 +18,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 
 enum {
@@ -203,10 +203,9 @@ static size_t count_processors(void) {
 
 static int start_layer_worker(const ImageUnpack *unpack, LayerWorker *works, size_t i) {
         int gate[2] = { -EBADF, -EBADF }, outcome[2] = { -EBADF, -EBADF };
-        pid_t parent = getpid();
 
         if (pipe2(gate, O_CLOEXEC) < 0 || pipe2(outcome, O_CLOEXEC) < 0 ||
-            (works[i].pid = fork()) < 0) {
+            (works[i].pid = parent_check_fork()) < 0) {
                 int r = -errno;
 
                 close_fd(gate[0]);
@@ -214,9 +213,7 @@ static int start_layer_worker(const ImageUnpack *unpack, LayerWorker *works, siz
                 return r;
         }
         if (works[i].pid == 0) {
-                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-                if (getppid() == parent)
-                        run_layer_worker(unpack, i, gate[0], outcome[1]);
+                run_layer_worker(unpack, i, gate[0], outcome[1]);
                 _exit(0);
         }
         close_fd(gate[0]);

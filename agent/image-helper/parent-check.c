@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image-helper/parent-check.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static pid_t own_parent;
+
+pid_t parent_check_fork(void) {
+        pid_t parent = getpid(), pid = fork();
+
+        if (pid != 0)
+                return pid;
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        parent_check_set_parent(parent);
+        parent_check_exit_if_orphaned(); /* before it was to be killed */
+        return 0;
+}
 
 void parent_check_set_parent(pid_t parent) {
         own_parent = parent;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* PR_SET_PDEATHSIG does not kill a process of another user if the parent lacks CAP_KILL. So such a
+/* Children that end with the process that forked them. PR_SET_PDEATHSIG does not kill a process of another user if the parent lacks CAP_KILL. So such a
  * process checks its parent itself, at least once a second. */
 
 #include <sys/types.h>
+
+/* fork(2), and in the child: it is killed when its parent ends, and remembers it for
+ * parent_check_exit_if_orphaned(). */
+pid_t parent_check_fork(void);
 
 /* Remembers the current parent. */
 void parent_check_set_parent(pid_t parent);

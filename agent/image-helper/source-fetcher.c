@@ -9,10 +9,8 @@
 #include "common/file.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdalign.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 
 enum {
@@ -223,20 +221,16 @@ int copy_authorities(const char *path, int *ret_fd, Error *reterr) {
 
 static int fork_source_fetcher(SourceTransport *transport, const int *close_in_fetcher,
                                const int sockets[2]) {
-        pid_t parent = getpid(), pid = fork();
+        pid_t pid = parent_check_fork();
 
         if (pid < 0)
                 return -errno;
         if (pid > 0)
                 return 0;
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() == parent) {
-                close_fd(sockets[0]);
-                for (; *close_in_fetcher >= 0; close_in_fetcher++)
-                        close_fd(*close_in_fetcher);
-                parent_check_set_parent(parent);
-                run_source_fetcher(transport, sockets[1]);
-        }
+        close_fd(sockets[0]);
+        for (; *close_in_fetcher >= 0; close_in_fetcher++)
+                close_fd(*close_in_fetcher);
+        run_source_fetcher(transport, sockets[1]);
         _exit(0);
 }
 
