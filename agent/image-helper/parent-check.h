@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Children that end with the process that forked them. PR_SET_PDEATHSIG does not kill a process of another user if the parent lacks CAP_KILL. So such a
- * process checks its parent itself, at least once a second. */
+/* Children that end with the process that forked them. PR_SET_PDEATHSIG does not kill a process of
+ * another user if the parent lacks CAP_KILL. So such a process checks its parent itself, at least
+ * once a second. */
 
 #include <sys/types.h>
 
