@@ -148,7 +148,7 @@ AgentMetrics agent_collect_counts(Agent *agent) {
 
         counts.conditions = eviction_manager_conditions(agent->eviction_manager);
         counts.evictions = pod_evictor_counts(agent->pod_evictor);
-        counts.sources = status_report_add_to(agent->report, desired_state_sources(agent->desired));
+        counts.sources = agent_list_sources(agent);
         if (agent->apiserver)
                 counts.api_server_error = apiserver_last_error(agent->apiserver);
         return counts;

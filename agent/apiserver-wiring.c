@@ -17,7 +17,7 @@ void report_events_to_apiserver(Agent *agent) {
         }
 }
 
-static NodeSources list_node_sources(void *userdata) {
+NodeSources agent_list_sources(void *userdata) {
         const Agent *agent = userdata;
 
         return status_report_add_to(agent->report, desired_state_sources(agent->desired));
@@ -38,7 +38,7 @@ NodeStatusInputs agent_node_status_inputs(const Agent *agent) {
                 .conditions = eviction_manager_conditions(agent->eviction_manager),
                 .images = agent->images,
                 .runtimes = &agent->config.mainstay.runtimes,
-                .list_sources = list_node_sources,
+                .list_sources = agent_list_sources,
                 .userdata = (void *) (uintptr_t) agent,
         };
 }

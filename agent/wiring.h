@@ -87,6 +87,9 @@ void agent_request_recompute(void *userdata);
 /* apiserver-wiring.c: what the Node's status is collected from, for the API server; and that the
  * Node is different: its labels, taints, conditions or images; 'userdata' is the Agent. */
 NodeStatusInputs agent_node_status_inputs(const Agent *agent);
+
+/* The sources of manifests that are fetched, and the report; of an Agent. */
+NodeSources agent_list_sources(void *userdata);
 void agent_report_node_change(void *userdata);
 
 /* Counts may have changed: systemd's status line, and readiness, are updated once a turn of the

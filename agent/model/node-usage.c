@@ -13,6 +13,14 @@ const unsigned node_amount_order[N_NODE_AMOUNTS] = {
         RESOURCE_HUGE_PAGES_2MI,
 };
 
+unsigned node_usage_first(const NodeUsage *usage) {
+        const unsigned *amount = node_amount_order;
+
+        while (usage->amounts[*amount] == 0)
+                amount++;
+        return *amount;
+}
+
 const char *node_amount_name(unsigned amount) {
         return amount == NODE_PODS ? "pods" : resource_infos[amount].name;
 }

@@ -21,6 +21,9 @@ typedef struct NodeUsage {
 /* In this order the kubelet names what is short. */
 extern const unsigned node_amount_order[N_NODE_AMOUNTS];
 
+/* The first amount in that order that is not 0; there must be one. */
+unsigned node_usage_first(const NodeUsage *usage);
+
 /* "pods", or the name of the resource. */
 const char *node_amount_name(unsigned amount);
 

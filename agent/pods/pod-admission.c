@@ -143,17 +143,15 @@ static bool reject_for_sysctls(PodAdmission *admission, const PodInstance *pod) 
 static bool reject_for_amounts(PodAdmission *admission, const NodeUsage *missing,
                                const NodeUsage *requested, const NodeUsage *used,
                                const NodeUsage *capacity) {
-        const unsigned *amount = node_amount_order;
+        unsigned amount = node_usage_first(missing);
         char reason[64];
 
-        while (missing->amounts[*amount] == 0)
-                amount++;
-        (void) snprintf(reason, sizeof(reason), "OutOf%s", node_amount_name(*amount));
+        (void) snprintf(reason, sizeof(reason), "OutOf%s", node_amount_name(amount));
         return reject_api_pod(admission, reason,
                               "Node didn't have enough resource: %s, requested: %" PRId64
                               ", used: %" PRId64 ", capacity: %" PRId64,
-                              node_amount_name(*amount), requested->amounts[*amount],
-                              used->amounts[*amount], capacity->amounts[*amount]);
+                              node_amount_name(amount), requested->amounts[amount],
+                              used->amounts[amount], capacity->amounts[amount]);
 }
 
 /* Stops other pods, and waits for that; or rejects the pod where that would not help. */
@@ -205,8 +203,6 @@ static bool must_fit(const PodInstance *pod) {
 }
 
 static bool reject_unfit_api_pod(PodAdmission *admission, const PodInstance *pod) {
-        if (!must_fit(pod))
-                return false;
         return reject_for_os(admission, pod) || reject_for_sysctls(admission, pod) ||
                (!pod_is_critical(&pod->pod->spec) &&
                 reject_or_preempt_for_resources(admission, pod));
@@ -214,8 +210,7 @@ static bool reject_unfit_api_pod(PodAdmission *admission, const PodInstance *pod
 
 /* Last, so that no pod is stopped for one that is rejected for another reason. */
 static bool reject_unfit_critical_pod(PodAdmission *admission, const PodInstance *pod) {
-        return pod_is_critical(&pod->pod->spec) && must_fit(pod) &&
-               reject_or_preempt_for_resources(admission, pod);
+        return pod_is_critical(&pod->pod->spec) && reject_or_preempt_for_resources(admission, pod);
 }
 
 const char *pod_admission_event_message(const PodAdmission *admission) {
@@ -291,12 +286,14 @@ static bool check_host_ports(PodAdmission *admission, const PodInstance *pod) {
 
 bool pod_admission_check(PodAdmission *admission, const PodInstance *pod) {
         const PodContext *context = pod->context;
+        bool is_new = must_fit(pod);
         unsigned set =
                 context->conditions ? context->conditions->set & NODE_PRESSURE_CONDITIONS : 0;
 
         admission->is_waiting = admission->awaits_release = false;
-        if (reject_unfit_api_pod(admission, pod) || !check_node_affinity(admission, pod) ||
-            !check_host_ports(admission, pod) || reject_unfit_critical_pod(admission, pod))
+        if ((is_new && reject_unfit_api_pod(admission, pod)) ||
+            !check_node_affinity(admission, pod) || !check_host_ports(admission, pod) ||
+            (is_new && reject_unfit_critical_pod(admission, pod)))
                 return false;
         admission->has_preempted = false;
         if (is_admitted_under_pressure(pod, set))

@@ -10,14 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static void count_preemption(PodManager *manager, const NodeUsage *missing) {
-        const unsigned *amount = node_amount_order;
-
-        while (missing->amounts[*amount] == 0)
-                amount++;
-        manager->n_preemptions[*amount]++;
-}
-
 /* The workers that 'pod' may preempt, and beside each the candidate, in arrays that are large
  * enough. Their number. */
 static size_t list_preemptible(const PodManager *manager, const Pod *pod, PodWorker **workers,
@@ -63,7 +55,7 @@ int pod_manager_preempt(const Pod *pod, const NodeUsage *missing, NodeUsage *ret
                          pod->metadata.namespace, pod->metadata.name, victim->namespace,
                          victim->name);
                 pod_worker_preempt(workers[i]);
-                count_preemption(manager, missing);
+                manager->n_preemptions[node_usage_first(missing)]++;
         }
         return 0;
 }
