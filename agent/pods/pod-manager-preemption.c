@@ -35,7 +35,7 @@ int pod_manager_preempt(const Pod *pod, const NodeUsage *missing, NodeUsage *ret
         PodManager *manager = userdata;
         cleanup_free PreemptionCandidate *candidates = NULL;
         cleanup_free PodWorker **workers = NULL;
-        size_t n = 0;
+        size_t n = 1;
 
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 n++;
