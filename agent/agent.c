@@ -185,7 +185,7 @@ static int on_status_update_due(sd_event_source *source, void *userdata) {
 
 static int load_agent_config(Agent *agent, const AgentOptions *options, Error *reterr) {
         cleanup_strv char **warnings = NULL;
-        int r = config_load(options->config_path, &agent->config, &warnings, reterr);
+        int r = kubelet_config_load(options->config_path, &agent->config, &warnings, reterr);
 
         if (r < 0)
                 return r;

@@ -103,12 +103,12 @@ int agent_check_pod(void *userdata, const char *namespace, const char *pod, cons
         return pod_manager_check_pod(agent->pod_manager, namespace, pod, uid, reterr);
 }
 
-int agent_open_port(void *userdata, const char *namespace, const char *pod, const char *uid,
-                    unsigned port, bool is_ipv6, Error *reterr) {
+int agent_connect_to_port(void *userdata, const char *namespace, const char *pod, const char *uid,
+                          unsigned port, bool is_ipv6, Error *reterr) {
         Agent *agent = userdata;
 
-        return pod_manager_open_port(agent->pod_manager, namespace, pod, uid, port, is_ipv6,
-                                     reterr);
+        return pod_manager_connect_to_port(agent->pod_manager, namespace, pod, uid, port, is_ipv6,
+                                           reterr);
 }
 
 /* ---- logs of the node ---- */

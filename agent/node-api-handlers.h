@@ -12,7 +12,7 @@ int agent_start_review(void *userdata, HttpReviewKind kind, const char *body, Ht
 void agent_cancel_review(void *request);
 int agent_check_pod(void *userdata, const char *namespace, const char *pod, const char *uid,
                     Error *reterr);
-int agent_open_port(void *userdata, const char *namespace, const char *pod, const char *uid,
-                    unsigned port, bool is_ipv6, Error *reterr);
+int agent_connect_to_port(void *userdata, const char *namespace, const char *pod, const char *uid,
+                          unsigned port, bool is_ipv6, Error *reterr);
 int agent_open_system_log(void *userdata, const char *path, const SystemLogQuery *query,
                           const char **ret_type, Error *reterr);

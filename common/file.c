@@ -112,16 +112,38 @@ int make_path_at(int dir_fd, const char *path, bool directory, mode_t mode) {
         return TAKE_FD(at);
 }
 
+/* Opens the deepest directory on the way to 'path' that exists. '*ret_rest' is what follows it,
+ * within 'path'. */
+static int open_deepest_directory(const char *path, const char **ret_rest) {
+        cleanup_free char *prefix = strdup(path);
+        char *slash;
+
+        if (!prefix)
+                return -ENOMEM;
+        while ((slash = strrchr(prefix, '/'))) {
+                int fd;
+
+                slash[slash == prefix] = '\0'; /* keeps "/" */
+                fd = open_no_symlinks(AT_FDCWD, prefix, O_PATH | O_DIRECTORY, 0);
+                if (fd >= 0)
+                        *ret_rest = path + (slash - prefix) + 1;
+                if (fd != -ENOENT || slash == prefix)
+                        return fd;
+        }
+        return -EINVAL;
+}
+
 int make_directory_no_symlinks(const char *path, mode_t mode) {
-        cleanup_close int root = -EBADF;
+        cleanup_close int parent = -EBADF;
         cleanup_close int fd = open_no_symlinks(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
+        const char *rest;
 
         if (fd != -ENOENT) /* usually it exists */
                 return MIN(fd, 0);
-        root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (root < 0)
-                return -errno;
-        fd = make_path_at(root, path, true, mode);
+        parent = open_deepest_directory(path, &rest);
+        if (parent < 0)
+                return parent;
+        fd = make_path_at(parent, rest, true, mode);
         return MIN(fd, 0);
 }
 
@@ -133,25 +155,23 @@ static int mkdir_exactly(int dir_fd, const char *path, mode_t mode) {
 }
 
 int mkdir_parents_at(int dir_fd, const char *path, mode_t mode) {
-        cleanup_free char *copy = strdup(path);
-        int r = 0;
+        cleanup_free char *parent = NULL;
+        const char *slash;
+        int r;
 
-        if (!copy)
-                return -ENOMEM;
-
-        /* Usually the whole path exists. */
-        r = mkdir_exactly(dir_fd, copy, mode);
-        if (r != -ENOENT)
+        /* Usually the whole path exists, and else most of it. */
+        r = mkdir_exactly(dir_fd, path, mode);
+        slash = strrchr(path, '/');
+        if (r != -ENOENT || !slash || slash == path)
                 return r;
 
-        for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-                *slash = '\0';
-                r = mkdir_exactly(dir_fd, copy, mode);
-                *slash = '/';
-                if (r < 0)
-                        return r;
-        }
-        return mkdir_exactly(dir_fd, copy, mode);
+        parent = strndup(path, (size_t) (slash - path));
+        if (!parent)
+                return -ENOMEM;
+        r = mkdir_parents_at(dir_fd, parent, mode);
+        if (r < 0)
+                return r;
+        return mkdir_exactly(dir_fd, path, mode);
 }
 
 int open_directory_at(int dir_fd, const char *path, mode_t mode) {

@@ -76,7 +76,7 @@ static int connect_by_ipv6(int namespace_fd, in_port_t port) {
         return r < 0 ? r : TAKE_FD(fd);
 }
 
-int connect_to_loopback(int namespace_fd, unsigned port, bool is_ipv6) {
+int connect_to_loopback_of_namespace(int namespace_fd, unsigned port, bool is_ipv6) {
         in_port_t number = htons((uint16_t) port);
         int fd, second;
 

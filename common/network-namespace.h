@@ -12,7 +12,7 @@
 /* Connects to a TCP port of the loopback address of a network namespace, with IPv6, or with IPv4
  * and then, if that is refused at once, IPv6; 'namespace_fd' < 0: the own one. Does not wait: the
  * connection may still be in progress, and be refused later. A non-blocking socket; or -errno. */
-int connect_to_loopback(int namespace_fd, unsigned port, bool is_ipv6);
+int connect_to_loopback_of_namespace(int namespace_fd, unsigned port, bool is_ipv6);
 
 enum {
         NETWORK_INTERFACES_MAX = 32

@@ -5,8 +5,8 @@
 #include "agent/apiserver/credentials.h"
 
 #include "agent/apiserver/serving-certificate.h"
-#include "agent/kubeclient/bootstrap.h"
 #include "agent/kubeclient/certificate-manager.h"
+#include "agent/kubeclient/tls-bootstrap.h"
 #include "agent/kubeclient/tls-config.h"
 #include "agent/manifest/kubeconfig-watch.h"
 #include "agent/manifest/kubeconfig.h"

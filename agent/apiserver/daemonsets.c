@@ -429,8 +429,8 @@ static void retire_if_outdated(ApiServerDaemonSets *sets, const DaemonSet *set, 
         cleanup_free char *why = NULL;
         int n = 0;
 
-        if (daemonset_evaluate(set, sets->spec.node, &(NodePods){ 0 }, now_realtime_usec(),
-                               &decision) < 0)
+        if (daemonset_evaluate_placement(set, sets->spec.node, &(NodePods){ 0 },
+                                         now_realtime_usec(), &decision) < 0)
                 return;
         if (decision.verdict == DAEMONSET_SHOULD_STOP)
                 n = asprintf(&why, "DaemonSet %s/%s no longer selects this node: %s",

@@ -5,7 +5,7 @@
 #include "agent/apiserver/node-registration.h"
 
 #include "agent/kubeclient/event-sink.h"
-#include "agent/kubeclient/lease-controller.h"
+#include "agent/kubeclient/node-lease-controller.h"
 #include "agent/kubeclient/node-status-updater.h"
 #include "common/cleanup.h"
 #include "common/log.h"

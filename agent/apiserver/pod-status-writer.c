@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends what kubeclient/pod-request.c chooses for each pod, and acts on the responses. */
+/* Sends what kubeclient/pod-api-request.c chooses for each pod, and acts on the responses. */
 
 #include "agent/apiserver/pod-status-writer.h"
 

@@ -8,7 +8,7 @@
 #include "agent/apiserver/bound-pod.h"
 #include "agent/apiserver/local-pod.h"
 #include "agent/apiserver/remote-pod.h"
-#include "agent/kubeclient/pod-request.h"
+#include "agent/kubeclient/pod-api-request.h"
 
 /* Owned by pod-status-writer.c. */
 typedef struct PodReport {

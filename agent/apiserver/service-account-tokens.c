@@ -191,7 +191,7 @@ static int request_token(const ServiceAccountTokens *tokens, const ServiceAccoun
 
 static void arm_token_timer(ServiceAccountTokens *tokens);
 
-static int on_token_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+static int on_token_refresh_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         ServiceAccountTokens *tokens = userdata;
         uint64_t now = now_boottime_usec();
 
@@ -217,7 +217,7 @@ static void arm_token_timer(ServiceAccountTokens *tokens) {
         r = tokens->refresh_timer
                     ? sd_event_source_set_time(tokens->refresh_timer, first)
                     : sd_event_add_time(tokens->spec.event, &tokens->refresh_timer, CLOCK_BOOTTIME,
-                                        first, 0, on_token_timer, tokens);
+                                        first, 0, on_token_refresh_timer, tokens);
         if (r >= 0)
                 r = sd_event_source_set_enabled(tokens->refresh_timer, SD_EVENT_ONESHOT);
         if (r < 0)

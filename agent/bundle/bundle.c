@@ -4,6 +4,7 @@
 
 #include "agent/bundle/bundle.h"
 
+#include "agent/bundle/cgroup-resources.h"
 #include "agent/bundle/cgroups.h"
 #include "agent/bundle/claim-volumes.h"
 #include "agent/bundle/fstab.h"
@@ -12,7 +13,6 @@
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/pod-dns.h"
-#include "agent/bundle/resources.h"
 #include "agent/bundle/runtime-spec.h"
 #include "agent/bundle/security.h"
 #include "agent/bundle/selinux-relabel.h"
@@ -188,8 +188,9 @@ static int link_pod_file(const BundleConfig *config, const char *uid, const char
         if (!run_dir || !target)
                 return -ENOMEM;
         fd = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd >= 0 && (unlinkat(fd, name, 0) >= 0 || errno == ENOENT) &&
-            symlinkat(target, fd, name) >= 0)
+        if (fd >= 0 &&
+            (symlinkat(target, fd, name) >= 0 ||
+             (errno == EEXIST && unlinkat(fd, name, 0) >= 0 && symlinkat(target, fd, name) >= 0)))
                 return 0;
         return error_setf(reterr, errno, "cannot make the link %s/%s: %s", run_dir, name,
                           strerror(errno));
@@ -362,20 +363,19 @@ static char *memory_events_file(const char *cgroup, const char *id) {
                            cgroup_version() == 2 ? "memory.events" : "memory.oom_control");
 }
 
-int bundle_attempt_paths(const BundleConfig *config, const Pod *pod, const char *container,
-                         unsigned attempt, Bundle *ret) {
+static int fill_attempt_paths(const BundleConfig *config, const Pod *pod, const char *pod_group,
+                              const char *container, unsigned attempt, Bundle *ret) {
         const char *uid = pod->metadata.uid;
         cleanup_free char *log_dir = pod_log_dir(config, pod);
         cleanup_free char *state_dir = container_state_dir(config, uid, container, attempt);
-        cleanup_free char *cgroup = cgroup_of_pod(config, pod_qos_class(&pod->spec), uid);
         cleanup_with(bundle_done) Bundle bundle = { 0 };
         int r;
 
-        if (!log_dir || !state_dir || !cgroup)
+        if (!log_dir || !state_dir)
                 return -ENOMEM;
         container_id(uid, container, attempt, bundle.id);
         bundle.directory = container_bundle_dir(config, uid, container, attempt);
-        bundle.events_file = memory_events_file(cgroup, bundle.id);
+        bundle.events_file = memory_events_file(pod_group, bundle.id);
         if (asprintf(&bundle.log, "%s/%s/%u.log", log_dir, container, attempt) < 0)
                 bundle.log = NULL;
         if (!bundle.directory || !bundle.events_file || !bundle.log)
@@ -389,6 +389,14 @@ int bundle_attempt_paths(const BundleConfig *config, const Pod *pod, const char 
         *ret = bundle;
         bundle = (Bundle){ 0 };
         return 0;
+}
+
+int bundle_attempt_paths(const BundleConfig *config, const Pod *pod, const char *container,
+                         unsigned attempt, Bundle *ret) {
+        cleanup_free char *group =
+                cgroup_of_pod(config, pod_qos_class(&pod->spec), pod->metadata.uid);
+
+        return group ? fill_attempt_paths(config, pod, group, container, attempt, ret) : -ENOMEM;
 }
 
 void bundle_done(Bundle *bundle) {
@@ -535,16 +543,18 @@ int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const C
                                    .attempt = attempt,
                                    .sandbox_pid = sandbox_pid,
                                    .cgroup_version = cgroup_version() };
-        cleanup_free char *group = NULL;
+        cleanup_free char *group =
+                cgroup_of_pod(config, pod_qos_class(&pod->spec), pod->metadata.uid);
         cleanup_free char *users = userns_path(config, pod->metadata.uid);
         int r;
 
-        r = users ? bundle_attempt_paths(config, pod, container->name, attempt, &bundle) : -ENOMEM;
+        if (!group || !users)
+                return -ENOMEM;
+        r = fill_attempt_paths(config, pod, group, container->name, attempt, &bundle);
         if (r < 0)
                 return r;
         input.id = bundle.id;
-        input.pod_group = group =
-                cgroup_of_pod(config, pod_qos_class(&pod->spec), pod->metadata.uid);
+        input.pod_group = group;
         r = userns_load_ids(config, pod, &input.first_id);
         if (r < 0)
                 return error_setf(reterr, -r,
@@ -561,6 +571,7 @@ int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const C
         bundle = (Bundle){ 0 };
         return 0;
 }
+
 /* The group of all pods: what the node does not reserve. */
 static int limit_all_pods(const BundleConfig *config, Error *reterr) {
         cleanup_free char *path = cgroup_of_qos_class(config, QOS_GUARANTEED);

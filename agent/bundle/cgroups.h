@@ -8,7 +8,7 @@
  * A pod keeps the cgroup that it was started in, also after a change of the driver. The path is
  * recorded in <run-dir>/pods/<uid>/cgroup; every lookup goes through cgroup_of_pod(). */
 
-#include "agent/bundle/resources.h"
+#include "agent/bundle/cgroup-resources.h"
 #include "agent/model/resource.h"
 #include "agent/model/slice.h"
 

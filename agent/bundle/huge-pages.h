@@ -4,7 +4,7 @@
 /* Huge pages (hugepages-2Mi, hugepages-1Gi): which sizes the node has, and the limits of pods and
  * containers. A size that is not requested is limited to 0, as the kubelet does. */
 
-#include "agent/bundle/resources.h"
+#include "agent/bundle/cgroup-resources.h"
 #include "agent/model/resource.h"
 
 #include <jansson.h>

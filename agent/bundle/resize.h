@@ -3,7 +3,7 @@
 
 /* In-place resize: new CPU and memory limits for a pod that runs. */
 
-#include "agent/bundle/resources.h"
+#include "agent/bundle/cgroup-resources.h"
 
 /* A container that has a process. */
 typedef struct RunningContainer {

@@ -5,6 +5,7 @@
 
 #include "agent/bundle/runtime-spec.h"
 
+#include "agent/bundle/cgroup-resources.h"
 #include "agent/bundle/cgroups.h"
 #include "agent/bundle/environment.h"
 #include "agent/bundle/huge-pages.h"
@@ -12,7 +13,6 @@
 #include "agent/bundle/paths.h"
 #include "agent/bundle/pod-dns.h"
 #include "agent/bundle/resize.h"
-#include "agent/bundle/resources.h"
 #include "agent/bundle/security.h"
 #include "agent/bundle/swap.h"
 #include "agent/bundle/user-namespace.h"

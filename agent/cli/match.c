@@ -136,7 +136,7 @@ static int keep_daemonset_pod(MatchInputs *inputs, const DaemonSet *set,
         cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
         const Pod *template = &set->spec.template;
         Pod *pod;
-        int r = daemonset_evaluate(set, node, NULL, now_realtime_usec(), &decision);
+        int r = daemonset_evaluate_placement(set, node, NULL, now_realtime_usec(), &decision);
 
         if (r < 0 || decision.verdict != DAEMONSET_SHOULD_RUN)
                 return r;
@@ -195,7 +195,8 @@ static int print_daemonset_matches(const char *file, const ManifestObjects *obje
         for (size_t i = 0; i < objects->daemonsets.n; i++) {
                 const DaemonSet *set = objects->daemonsets.items[i];
                 cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
-                int r = daemonset_evaluate(set, node, &peers, now_realtime_usec(), &decision);
+                int r = daemonset_evaluate_placement(set, node, &peers, now_realtime_usec(),
+                                                     &decision);
 
                 if (r < 0)
                         return r;

@@ -88,6 +88,13 @@ static const ApiResourceWord *find_api_resource_word(const char *word, size_t le
         return NULL;
 }
 
+bool is_daemonset_word(const char *word) {
+        const char *slash = strchr(word, '/');
+
+        return slash && find_api_resource_word(word, (size_t) (slash - word),
+                                               API_RESOURCE_BIT(API_RESOURCE_DAEMONSETS));
+}
+
 static int fail_resource(const char *word, size_t length, unsigned allowed) {
         cleanup_free char *name = strndup(word, length);
         const char *candidates[N_ELEMENTS(resource_words)];

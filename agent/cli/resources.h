@@ -32,6 +32,9 @@ int parse_api_resource(const Options *options, const char *command, unsigned all
 /* The name in "pod/NAME" or "NAME". */
 const char *strip_resource_prefix(const char *word);
 
+/* True for "daemonset/NAME", with any of the resource's words. */
+bool is_daemonset_word(const char *word);
+
 /* True where the object has one of the names, or no name was given. */
 bool object_is_named(const json_t *object, char *const *names, size_t n_names);
 

@@ -3,27 +3,60 @@
 
 #include "agent/cli/client.h"
 #include "agent/cli/pods.h"
+#include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 
 #define DEFAULT_CONTAINER "kubectl.kubernetes.io/default-container"
 
+static bool is_owned_by_daemonset(const json_t *pod, const char *name) {
+        const json_t *owners = json_at(pod, "metadata", "ownerReferences");
+        const json_t *owner = json_array_get(owners, 0);
+
+        return streq_ptr(json_text(owner, "kind"), "DaemonSet") &&
+               streq_ptr(json_text(owner, "name"), name);
+}
+
+/* During a rollout a set may have two pods: rather the one that runs and stays. */
+static bool is_better_target(const json_t *pod, const json_t *than) {
+        return !than || (streq_ptr(json_text(pod, "status", "phase"), "Running") &&
+                         !json_text(pod, "metadata", "deletionTimestamp"));
+}
+
+static json_t *choose_pod_of_daemonset(const json_t *pods, const char *name) {
+        json_t *chosen = NULL, *pod;
+        size_t i;
+
+        json_array_foreach(pods, i, pod)
+                if (is_owned_by_daemonset(pod, name) && is_better_target(pod, chosen))
+                        chosen = pod;
+        return chosen;
+}
+
 int find_pod(const Options *options, const char *name, json_t **ret, Error *reterr) {
+        bool is_daemonset = is_daemonset_word(name);
         char *const names[] = { (char *) (uintptr_t) name, NULL };
         cleanup_json json_t *pods = NULL;
+        json_t *pod;
         PodFilter filter;
         int r;
 
-        r = pod_filter_init(&filter, options, names, 1, reterr);
+        r = pod_filter_init(&filter, options, names, is_daemonset ? 0 : 1, reterr);
         if (r < 0)
                 return r;
         r = pods_fetch(options->socket, &filter, &pods, reterr);
         pod_filter_done(&filter);
         if (r < 0)
                 return r;
-        if (json_array_size(pods) == 0)
+        pod = is_daemonset ? choose_pod_of_daemonset(pods, strip_resource_prefix(name))
+                           : json_array_get(pods, 0);
+        if (!pod && is_daemonset)
+                return error_setf(reterr, ENOENT,
+                                  "daemonsets.apps \"%s\" has none of its pods on this node",
+                                  strip_resource_prefix(name));
+        if (!pod)
                 return error_setf(reterr, ENOENT, "pods \"%s\" not found", name);
-        *ret = json_incref(json_array_get(pods, 0));
+        *ret = json_incref(pod);
         return 0;
 }
 

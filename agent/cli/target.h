@@ -5,8 +5,8 @@
 
 #include "agent/cli/cli.h"
 
-/* The pod of that name, with or without the node suffix; a new reference. 0 or -errno with a
- * message. */
+/* The pod of that name, with or without the node suffix, or the pod of "daemonset/NAME"; a new
+ * reference. 0 or -errno with a message. */
 int find_pod(const Options *options, const char *name, json_t **ret, Error *reterr);
 
 /* The name of the i-th of containers, or "". */

@@ -72,7 +72,7 @@ static int evaluate_daemonset(DaemonSetSyncPass *pass, DaemonSetState *state) {
         bool has_changed;
         int r;
 
-        r = daemonset_evaluate(state->set, pass->node, &node_pods, pass->now, &decision);
+        r = daemonset_evaluate_placement(state->set, pass->node, &node_pods, pass->now, &decision);
         if (r < 0)
                 return r;
         has_changed = !streq_ptr(decision.why, state->decision.why);

@@ -173,7 +173,7 @@ static void report_readonly_filesystem(const EvictionManager *manager, bool is_r
         manager->config.callbacks->on_event(&event, manager->config.userdata);
 }
 
-static void set_eviction_conditions(EvictionManager *manager, unsigned set) {
+static void set_pressure_conditions(EvictionManager *manager, unsigned set) {
         unsigned changed = manager->conditions.set ^ set;
 
         if (changed == 0)
@@ -305,7 +305,7 @@ static void synchronize_eviction_now(EvictionManager *manager) {
         manager->observed_at = now;
         observe_eviction_signals(&manager->config.paths, &manager->observed);
         threshold_state_update(&manager->state, manager->config.policy, &manager->observed, now);
-        set_eviction_conditions(manager,
+        set_pressure_conditions(manager,
                                 manager->state.conditions |
                                         (manager->observed.is_read_only
                                                  ? NODE_CONDITION_BIT(NODE_READONLY_FILESYSTEM)

@@ -125,8 +125,8 @@ typedef struct HttpServerHandlers {
 
         /* The same, and connects to a TCP port of the pod's loopback address, for port-forward. A
          * descriptor or -errno. */
-        int (*open_port)(void *userdata, const char *namespace, const char *pod, const char *uid,
-                         unsigned port, bool is_ipv6, Error *reterr);
+        int (*connect_to_port)(void *userdata, const char *namespace, const char *pod,
+                               const char *uid, unsigned port, bool is_ipv6, Error *reterr);
 
         /* Opens a file below /var/log, or the list of a directory as HTML; or, with a query, starts
          * it. A descriptor, with the type of its content; -EPERM (405): the configuration turns it

@@ -34,8 +34,9 @@ static int open_requested_port(HttpServer *server, struct MHD_Connection *http, 
                 return r;
         if (port < 1 || port > PORT_MAX)
                 return error_setf(reterr, EINVAL, "port must be between 1 and %d", PORT_MAX);
-        return handlers->open_port(userdata, path, pod, uid, (unsigned) port,
-                                   streq_ptr(http_query_parameter(http, "family"), "6"), reterr);
+        return handlers->connect_to_port(userdata, path, pod, uid, (unsigned) port,
+                                         streq_ptr(http_query_parameter(http, "family"), "6"),
+                                         reterr);
 }
 
 enum MHD_Result http_handle_port_forward(HttpServer *server, struct MHD_Connection *http,

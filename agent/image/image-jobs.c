@@ -280,7 +280,7 @@ static int start_image_pull(ImageJob *job, Error *reterr) {
                            on_image_job_done, job, &job->child, reterr);
 }
 
-/* maxParallelImagePulls or serializeImagePulls, as manifest/config.c resolves them. */
+/* maxParallelImagePulls or serializeImagePulls, as manifest/kubelet-config.c resolves them. */
 static unsigned parallel_pulls_max(const ImageStore *store) {
         return store->config && store->config->max_parallel_pulls.is_set
                        ? (unsigned) store->config->max_parallel_pulls.value

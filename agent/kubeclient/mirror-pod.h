@@ -2,7 +2,7 @@
 #pragma once
 
 /* The mirror pod of a static pod (kubelet: pkg/kubelet/pod, mirror_client), as it is created:
- * pod-request.h says when to create and delete it, apiserver/pod-status-writer.h sends the
+ * pod-api-request.h says when to create and delete it, apiserver/pod-status-writer.h sends the
  * requests. */
 
 #include <jansson.h>

@@ -49,6 +49,7 @@ struct NodeStatusUpdater {
         unsigned n_watched;              /* watch events, counted */
         unsigned requested_n_watched;    /* likewise, before the request */
         unsigned n_conflicts;
+        bool is_compared_again; /* the last response is being compared with what is desired */
         char *server_node;      /* NODE_PRESENT: the server's object */
         json_t *requested_node; /* that of the request in flight; NULL: it creates the Node */
         char *uid, *version;
@@ -196,6 +197,8 @@ static int build_node_request(const char *key, KubeRequestSpec *ret, void *userd
         if (updater->state == NODE_ABSENT && !updater->spec.registers_node)
                 return 0;
         r = build_node_body(updater, &body);
+        if (r == 0)
+                updater->is_compared_again = false; /* nothing differs */
         if (r <= 0)
                 return r;
         ret->method = updater->state == NODE_PRESENT ? "PATCH" : "POST";
@@ -227,6 +230,14 @@ static bool is_response_outdated(const NodeStatusUpdater *updater) {
         return updater->state == NODE_PRESENT && updater->requested_n_watched != updater->n_watched;
 }
 
+/* The response may have a change of others that the request was not made for, and that no watch
+ * event reports where the watch started after it. Once: a server that changes what it is sent, such
+ * as by a webhook, is not sent it without end. */
+static KubeWorkResult compare_node_again(NodeStatusUpdater *updater) {
+        updater->is_compared_again = !updater->is_compared_again;
+        return updater->is_compared_again ? KUBE_WORK_RETRY_NOW : KUBE_WORK_DONE;
+}
+
 static KubeWorkResult take_node_response(NodeStatusUpdater *updater, const KubeResponse *response) {
         NodeObjectState requested_state = updater->requested_state;
         cleanup_json json_t *node = NULL;
@@ -247,7 +258,7 @@ static KubeWorkResult take_node_response(NodeStatusUpdater *updater, const KubeR
         updater->is_heartbeat_due = false;
         updater->n_conflicts = 0;
         arm_node_heartbeat(updater);
-        return KUBE_WORK_DONE;
+        return compare_node_again(updater);
 }
 
 static KubeWorkResult on_node_response(const char *key, const KubeResponse *response,

@@ -57,7 +57,7 @@ int manifest_parse_daemonset(const char *data, size_t length, DaemonSet **ret, E
 
 /* Reads the configuration; a missing file is an empty one. Fields of KubeletConfiguration without
  * effect here are warnings. The caller frees it with config_done(). */
-int config_load(const char *path, Config *ret, char ***ret_warnings, Error *reterr);
+int kubelet_config_load(const char *path, Config *ret, char ***ret_warnings, Error *reterr);
 void config_done(Config *config);
 
 /* The manifest directory. The state of one file: */

@@ -97,7 +97,7 @@ typedef struct SourceConfig {
         char *download_rate; /* quantity, bytes a second; NULL: no limit */
         char *download_window; /* local time, "01:00-05:30"; NULL: always */
 
-        /* Computed by config_load(). */
+        /* Computed by kubelet_config_load(). */
         uint64_t interval_usec;
         uint64_t jitter_usec;
         uint64_t rate_bytes; /* 0: no limit */
@@ -118,7 +118,7 @@ typedef struct ReportConfig {
         char *jitter;     /* at most so much is added at random; NULL: a tenth of the interval */
         char *queue_size; /* quantity, bytes: "1Mi" */
 
-        /* Computed by config_load(). */
+        /* Computed by kubelet_config_load(). */
         uint64_t interval_usec;
         uint64_t jitter_usec;
         uint64_t queue_bytes;
@@ -137,7 +137,7 @@ typedef struct MainstayConfig {
         char *https_proxy;
         char *no_proxy;             /* hosts, separated by ',' */
         char **insecure_registries; /* "host[:port]": plain HTTP and any certificate are accepted */
-        OptionalInt max_parallel_pulls; /* config_load() always sets it */
+        OptionalInt max_parallel_pulls; /* kubelet_config_load() always sets it */
         char *registry_auth_file;       /* in the format of ~/.docker/config.json */
         char *signature_policy_file;    /* NULL: /etc/containers/policy.json, if it exists */
         bool journal_container_logs;    /* in addition to the log files */
@@ -252,7 +252,7 @@ typedef struct Config {
         bool kernel_memcg_notification;
         MainstayConfig mainstay;
 
-        /* Computed by config_load() from the above. */
+        /* Computed by kubelet_config_load() from the above. */
         uint64_t http_check_usec;
         unsigned image_gc_high_percent; /* 100: never */
         unsigned image_gc_low_percent;

@@ -389,7 +389,7 @@ static int end_spdy_frame(Spdy *spdy) {
 }
 
 /* Takes some of the bytes and returns how many, or -errno. */
-static ssize_t receive_some_bytes(Spdy *spdy, const char *data, size_t length) {
+static ssize_t parse_spdy_bytes(Spdy *spdy, const char *data, size_t length) {
         size_t n;
         int r = 0;
 
@@ -416,7 +416,7 @@ int spdy_receive(Spdy *spdy, const void *data, size_t length) {
         const char *bytes = data;
 
         while (length > 0 && !spdy->is_gone) {
-                ssize_t n = receive_some_bytes(spdy, bytes, length);
+                ssize_t n = parse_spdy_bytes(spdy, bytes, length);
 
                 if (n < 0)
                         return (int) n;

@@ -382,7 +382,7 @@ int node_labels_reload(MergedNodeLabels *node, const char *config_path, const Co
 
         if (access(config_path, F_OK) < 0)
                 return error_setf(reterr, errno, "%s: %s", config_path, strerror(errno));
-        r = config_load(config_path, &config, &warnings, reterr);
+        r = kubelet_config_load(config_path, &config, &warnings, reterr);
         if (r < 0)
                 return r;
         r = collect_local_labels(node, &config, steady_now_usec(node->clock), &local);

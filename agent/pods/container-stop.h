@@ -2,7 +2,7 @@
 #pragma once
 
 /* Stopping one container (kubelet: killContainer): the stop signal, terminationGracePeriodSeconds,
- * SIGKILL, and how much of the grace period is left for the preStop hook. container-hooks.c runs
+ * SIGKILL, and how much of the grace period is left for the preStop hook. lifecycle-hooks.c runs
  * the hook itself. */
 
 #include "agent/pods/container-instance.h"

@@ -116,7 +116,7 @@ static char *check_total_storage(const PodSpec *spec, uint64_t total) {
                 quantity_print_bytes(text, limit));
 }
 
-char *storage_limit_message(const PodSpec *spec, const uint64_t *bytes, size_t n) {
+char *find_exceeded_storage_limit(const PodSpec *spec, const uint64_t *bytes, size_t n) {
         uint64_t total = 0;
         size_t at = 0;
         char *text;

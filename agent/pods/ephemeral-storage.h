@@ -14,11 +14,12 @@
 /* Whether the pod has any such limit. */
 bool pod_has_storage_limit(const PodSpec *spec);
 
-/* The directories that count, in an order that storage_limit_message() knows: an emptyDir each, the
- * pod's files of /etc, then of each container its writable layers and its logs. 0 or -ENOMEM. */
+/* The directories that count, in an order that find_exceeded_storage_limit() knows: an emptyDir
+ * each, the pod's files of /etc, then of each container its writable layers and its logs. 0 or
+ * -ENOMEM. */
 int pod_storage_paths(const BundleConfig *config, const Pod *pod, char ***ret);
 
 /* 'bytes' are what those directories hold, or DISK_USAGE_UNKNOWN. The kubelet's message about the
  * first limit that is exceeded, or a message that it may be, in memory that the caller frees, or
  * NULL. */
-char *storage_limit_message(const PodSpec *spec, const uint64_t *bytes, size_t n);
+char *find_exceeded_storage_limit(const PodSpec *spec, const uint64_t *bytes, size_t n);

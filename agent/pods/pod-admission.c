@@ -140,9 +140,9 @@ static bool reject_for_sysctls(PodAdmission *admission, const PodInstance *pod) 
 
 /* The reasons OutOfcpu, OutOfmemory, OutOfephemeral-storage, OutOfpods (maxPods, podsPerCore),
  * OutOfhugepages-…: of the first amount that is short. */
-static bool reject_for_amounts(PodAdmission *admission, const NodeUsage *missing,
-                               const NodeUsage *requested, const NodeUsage *used,
-                               const NodeUsage *capacity) {
+static bool reject_for_insufficient_resources(PodAdmission *admission, const NodeUsage *missing,
+                                              const NodeUsage *requested, const NodeUsage *used,
+                                              const NodeUsage *capacity) {
         unsigned amount = node_usage_first(missing);
         char reason[64];
 
@@ -190,8 +190,8 @@ static bool reject_or_preempt_for_resources(PodAdmission *admission, const PodIn
         if (node_usage_find_missing(&capacity, &used, &requested, &missing))
                 return pod_is_critical(&pod->pod->spec)
                                ? preempt_or_reject(admission, pod, &missing)
-                               : reject_for_amounts(admission, &missing, &requested, &used,
-                                                    &capacity);
+                               : reject_for_insufficient_resources(admission, &missing, &requested,
+                                                                   &used, &capacity);
         admission->awaits_release =
                 pod_is_critical(&pod->pod->spec) && context->is_preempting(context->userdata);
         return admission->awaits_release;

@@ -10,10 +10,10 @@
 #include "agent/model/schema.h"
 #include "agent/pods/attempt-checkpoint.h"
 #include "agent/pods/container-attempt.h"
-#include "agent/pods/container-hooks.h"
 #include "agent/pods/container-images.h"
 #include "agent/pods/container-probes.h"
 #include "agent/pods/event-recorder.h"
+#include "agent/pods/lifecycle-hooks.h"
 #include "agent/pods/pod-edit.h"
 #include "agent/pods/replayed-attempts.h"
 #include "common/cleanup.h"
@@ -35,7 +35,7 @@ struct PodContainer {
         ContainerImages images;
         ContainerProbes probes;
         ContainerStopper stopper;
-        ContainerHooks hooks;
+        LifecycleHooks hooks;
         ReplayedAttempts replayed;
         ContainerAttempt last; /* that runs or ran last */
         StartSlot start_slot;
@@ -301,25 +301,25 @@ static void driver_shorten_grace(void *userdata) {
                                         /* for_good= */ true);
 
         container_stop_shorten_grace(&c->stopper, &stop,
-                                     container_hooks_pre_stop_is_running(&c->hooks));
+                                     lifecycle_hooks_pre_stop_is_running(&c->hooks));
 }
 
-static void driver_run_hook(void *userdata, ContainerHook hook, unsigned attempt, bool for_good) {
+static void driver_run_hook(void *userdata, LifecycleHook hook, unsigned attempt, bool for_good) {
         PodContainer *c = userdata;
         ContainerStop stop = describe_container_stop(c, attempt, for_good);
 
         if (hook == HOOK_PRE_STOP && c->callbacks->is_restarting_all(c->userdata)) {
-                container_hooks_cancel(&c->hooks);
+                lifecycle_hooks_cancel(&c->hooks);
                 container_machine_on_hook_done(c->instance.machine, NULL);
                 return;
         }
-        container_hooks_run(&c->hooks, hook, &stop);
+        lifecycle_hooks_run(&c->hooks, hook, &stop);
 }
 
 static void driver_cancel_hook(void *userdata) {
         PodContainer *c = userdata;
 
-        container_hooks_cancel(&c->hooks);
+        lifecycle_hooks_cancel(&c->hooks);
 }
 
 static void driver_request_images(void *userdata) {
@@ -396,7 +396,7 @@ PodContainer *pod_container_free(PodContainer *c) {
         if (!c)
                 return NULL;
         container_probes_stop(&c->probes);
-        container_hooks_cancel(&c->hooks);
+        lifecycle_hooks_cancel(&c->hooks);
         start_limiter_release(&c->instance.pod->context->start_limiter, &c->start_slot);
         container_images_done(&c->images);
         container_attempt_done(&c->last);

@@ -4,7 +4,7 @@
 
 #include "agent/pods/pod-manager.h"
 
-#include "agent/bundle/resources.h"
+#include "agent/bundle/cgroup-resources.h"
 #include "agent/model/pod-adoption.h"
 #include "agent/model/schema.h"
 #include "agent/pods/host-ports.h"
@@ -727,11 +727,12 @@ int pod_manager_check_pod(PodManager *manager, const char *namespace, const char
         return entry ? pod_worker_check_instance(entry->worker, uid, reterr) : -ENOENT;
 }
 
-int pod_manager_open_port(PodManager *manager, const char *namespace, const char *pod,
-                          const char *uid, unsigned port, bool is_ipv6, Error *reterr) {
+int pod_manager_connect_to_port(PodManager *manager, const char *namespace, const char *pod,
+                                const char *uid, unsigned port, bool is_ipv6, Error *reterr) {
         PodEntry *entry = pod_manager_find_running(manager, namespace, pod, reterr);
 
-        return entry ? pod_worker_open_port(entry->worker, uid, port, is_ipv6, reterr) : -ENOENT;
+        return entry ? pod_worker_connect_to_port(entry->worker, uid, port, is_ipv6, reterr)
+                     : -ENOENT;
 }
 
 int pod_manager_delete_pod(PodManager *manager, const char *namespace, const char *pod,

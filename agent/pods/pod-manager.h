@@ -104,9 +104,9 @@ int pod_manager_delete_pod(PodManager *manager, const char *namespace, const cha
 int pod_manager_check_pod(PodManager *manager, const char *namespace, const char *pod,
                           const char *uid, Error *reterr);
 
-/* A connection to a port of a pod; see pod_worker_open_port(). */
-int pod_manager_open_port(PodManager *manager, const char *namespace, const char *pod,
-                          const char *uid, unsigned port, bool is_ipv6, Error *reterr);
+/* A connection to a port of a pod; see pod_worker_connect_to_port(). */
+int pod_manager_connect_to_port(PodManager *manager, const char *namespace, const char *pod,
+                                const char *uid, unsigned port, bool is_ipv6, Error *reterr);
 
 /* What the interfaces of the pod of that UID have received and sent; see
  * pod_worker_network_usage(). 0: none, or there is no such pod. */

@@ -35,7 +35,6 @@ typedef enum PodWorkerState {
 
 extern const char *const pod_worker_state_names[N_WORKER_STATES];
 
-/* The sandbox as the state machine of pod-worker-sandbox.c drives it. */
 /* What the start of a sandbox is at, or failed at. */
 typedef enum SandboxStartStage {
         START_SANDBOX,
@@ -44,6 +43,7 @@ typedef enum SandboxStartStage {
         START_VOLUMES,
 } SandboxStartStage;
 
+/* The sandbox as the state machine of pod-worker-sandbox.c drives it. */
 typedef struct PodSandboxProgress {
         PodWorkerState state;
         PodWorkerState retry_state; /* WORKER_NO_SANDBOX, WORKER_READY or WORKER_SANDBOX_LOST */
@@ -57,6 +57,7 @@ typedef struct PodSandboxProgress {
         bool cleanup_is_whole;  /* the cleanup under way removes everything */
         bool was_lost_in_setup; /* the shim exited before the pod was set up */
         bool is_unresponsive;   /* the shim does not replay what it knows */
+        bool is_new;            /* this agent started the shim, and made the pod's cgroup */
 } PodSandboxProgress;
 
 struct PodWorker {

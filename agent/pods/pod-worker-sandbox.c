@@ -333,8 +333,9 @@ static void on_sandbox_synced(PodWorker *worker, bool is_ready) {
                 has_run = has_run || pod_container_has_replayed(container);
                 pod_container_on_synced(container, is_found, &worker->terminated);
         }
-        if (is_found) {
+        if (is_found)
                 pod_containers_adopt_generation(&worker->containers);
+        if (is_found && !worker->sandbox.is_new) {
                 (void) slices_restore_pod(worker->instance.context, worker->instance.pod);
                 pod_worker_resize_cgroups(worker); /* an edit that an earlier agent recorded */
         }
@@ -630,6 +631,7 @@ static int connect_or_start_sandbox(PodWorker *worker, Error *reterr) {
                         return r;
         }
         r = sandbox_connect(pod->sandbox, reterr);
+        worker->sandbox.is_new = r == 0;
         if (r != 0)
                 return r;
         should_run = pod_worker_should_run(worker);

@@ -400,8 +400,8 @@ int pod_worker_check_instance(const PodWorker *worker, const char *uid, Error *r
         return 0;
 }
 
-int pod_worker_open_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
-                         Error *reterr) {
+int pod_worker_connect_to_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
+                               Error *reterr) {
         cleanup_close int namespace_fd = -EBADF;
         int fd, r = pod_worker_check_instance(worker, uid, reterr);
 
@@ -410,7 +410,7 @@ int pod_worker_open_port(PodWorker *worker, const char *uid, unsigned port, bool
         namespace_fd = sandbox_open_network_namespace(worker->instance.sandbox);
         if (namespace_fd < 0 && namespace_fd != -ENOENT) /* -ENOENT: it is the node's */
                 return error_prefixf(reterr, namespace_fd, "the pod's network namespace");
-        fd = connect_to_loopback(namespace_fd, port, is_ipv6);
+        fd = connect_to_loopback_of_namespace(namespace_fd, port, is_ipv6);
         return fd < 0 ? error_setf(reterr, -fd, "cannot connect to localhost:%u in the pod: %s",
                                    port, strerror(-fd))
                       : fd;

@@ -130,8 +130,8 @@ int pod_worker_check_instance(const PodWorker *worker, const char *uid, Error *r
 
 /* The same, and connects to a TCP port of the loopback address in the pod's network; does not wait.
  * A descriptor, or -errno with a message. */
-int pod_worker_open_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
-                         Error *reterr);
+int pod_worker_connect_to_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
+                               Error *reterr);
 
 /* What the interfaces of the pod have received and sent; none where its network is the node's, or
  * the shim is not connected. 'ret' has space for NETWORK_INTERFACES_MAX. Their number, or -errno.

@@ -50,11 +50,20 @@ static void set_pod_slice(const PodContext *context, const Pod *pod, const char 
         set_slice_properties(context, group, values, n);
 }
 
-void slices_set_pod(const PodContext *context, const Pod *pod) {
-        cleanup_free char *group =
-                cgroup_of_pod(context->bundle, pod_qos_class(&pod->spec), pod->metadata.uid);
+/* NULL: systemd does not manage the cgroups of this pod, or memory ran out. */
+static char *load_pod_slice(const PodContext *context, const Pod *pod) {
+        cleanup_free char *group = NULL;
 
-        if (context->sandbox->systemd && group && cgroup_is_slice(group))
+        if (!context->sandbox->systemd)
+                return NULL;
+        group = cgroup_of_pod(context->bundle, pod_qos_class(&pod->spec), pod->metadata.uid);
+        return group && cgroup_is_slice(group) ? TAKE_PTR(group) : NULL;
+}
+
+void slices_set_pod(const PodContext *context, const Pod *pod) {
+        cleanup_free char *group = load_pod_slice(context, pod);
+
+        if (group)
                 set_pod_slice(context, pod, group, /* is_there= */ false);
 }
 
@@ -81,10 +90,9 @@ static void set_container_scope(const PodContext *context, const Pod *pod, const
 
 void slices_resize(const PodContext *context, const Pod *pod, const RunningContainer *running,
                    size_t n_running) {
-        cleanup_free char *group =
-                cgroup_of_pod(context->bundle, pod_qos_class(&pod->spec), pod->metadata.uid);
+        cleanup_free char *group = load_pod_slice(context, pod);
 
-        if (!context->sandbox->systemd || !group || !cgroup_is_slice(group))
+        if (!group)
                 return;
         set_pod_slice(context, pod, group, /* is_there= */ true);
         for (size_t i = 0; i < n_running; i++)
@@ -92,12 +100,11 @@ void slices_resize(const PodContext *context, const Pod *pod, const RunningConta
 }
 
 bool slices_restore_pod(const PodContext *context, const Pod *pod) {
-        cleanup_free char *group =
-                cgroup_of_pod(context->bundle, pod_qos_class(&pod->spec), pod->metadata.uid);
+        cleanup_free char *group = load_pod_slice(context, pod);
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        if (!context->sandbox->systemd || !group || !cgroup_is_slice(group))
+        if (!group)
                 return false;
         r = bundle_restore_pod_cgroup(context->bundle, pod, group, &error);
         if (r < 0)

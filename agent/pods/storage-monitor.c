@@ -15,7 +15,7 @@ enum {
 
 static void arm_storage_timer(StorageMonitor *monitor);
 
-static void check_measured_storage(StorageMonitor *monitor, const char *output, size_t n_paths) {
+static void enforce_storage_limits(StorageMonitor *monitor, const char *output, size_t n_paths) {
         cleanup_free uint64_t *bytes = calloc(n_paths + 1, sizeof(*bytes));
         cleanup_free char *message = NULL;
         const char *line = output;
@@ -29,7 +29,7 @@ static void check_measured_storage(StorageMonitor *monitor, const char *output, 
                         return;
                 line = end + 1;
         }
-        message = storage_limit_message(&monitor->pod->pod->spec, bytes, n_paths);
+        message = find_exceeded_storage_limit(&monitor->pod->pod->spec, bytes, n_paths);
         if (message)
                 monitor->on_exceeded(message, monitor->userdata);
 }
@@ -43,7 +43,7 @@ static void on_storage_measured(const ChildResult *result, void *userdata) {
         /* After a failure the next one is due as usual. */
         if (child_succeeded(result) &&
             pod_storage_paths(pod->context->bundle, pod->pod, &paths) >= 0)
-                check_measured_storage(monitor, result->output, strv_length(paths));
+                enforce_storage_limits(monitor, result->output, strv_length(paths));
         pod_instance_mark_dirty(pod);
 }
 

@@ -119,8 +119,9 @@ int main(void) {
                 for (size_t i = 0; i < N_SETS; i++) {
                         cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
 
-                        if (daemonset_evaluate(sets[i / N_A_FILE].daemonsets.items[i % N_A_FILE],
-                                               &node, &peers, 0, &decision) < 0)
+                        if (daemonset_evaluate_placement(
+                                    sets[i / N_A_FILE].daemonsets.items[i % N_A_FILE], &node,
+                                    &peers, 0, &decision) < 0)
                                 abort();
                         n_run += decision.verdict == DAEMONSET_SHOULD_RUN;
                 }

@@ -5,7 +5,7 @@
  * are lines on standard output. */
 
 #include "agent/kubeclient/event-sink.h"
-#include "agent/kubeclient/lease-controller.h"
+#include "agent/kubeclient/node-lease-controller.h"
 #include "agent/kubeclient/node-status-updater.h"
 #include "agent/manifest/kubeconfig.h"
 #include "common/cleanup.h"

@@ -131,7 +131,7 @@ static void fleet_done(Fleet *fleet) {
 static int run_fleet(const char *config, const char *directory, size_t n, Error *reterr) {
         cleanup_with(fleet_done) Fleet fleet = { 0 };
         cleanup_strv char **warnings = NULL;
-        int r = config_load(config, &fleet.config, &warnings, reterr);
+        int r = kubelet_config_load(config, &fleet.config, &warnings, reterr);
 
         if (r >= 0)
                 r = block_child_signal();

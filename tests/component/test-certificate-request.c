@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TLS bootstrap and certificate rotation. */
 
-#include "agent/kubeclient/bootstrap.h"
 #include "agent/kubeclient/certificate-manager.h"
 #include "agent/kubeclient/json-view.h"
+#include "agent/kubeclient/tls-bootstrap.h"
 #include "agent/manifest/kubeconfig.h"
 #include "common/strv.h"
 #include "tests/component/kube-server.h"

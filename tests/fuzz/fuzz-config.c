@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         assert(fd >= 0 && write_all(fd, (const char *) data, size) >= 0);
         (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        if (config_load(path, &config, &warnings, &error) < 0)
+        if (kubelet_config_load(path, &config, &warnings, &error) < 0)
                 assert(error.message);
         config_done(&config);
         if (kubeconfig_load(path, &kubeconfig, &kubeconfig_warnings, &kubeconfig_error) < 0)

@@ -32,7 +32,7 @@ static void check_parsed_daemonset(const DaemonSet *set) {
         cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
         cleanup_with(pod_freep) Pod *pod = NULL;
         char hash[REVISION_HASH_SIZE];
-        int r = daemonset_evaluate(set, &node, &(NodePods){ 0 }, 0, &decision);
+        int r = daemonset_evaluate_placement(set, &node, &(NodePods){ 0 }, 0, &decision);
 
         assert(r >= 0 && decision.why);
         r = daemonset_revision_hash(&set->spec.template, hash);

@@ -57,7 +57,7 @@ LIBRARIES = {
                   "agent/apiserver/node-object.c", "agent/node-api/object-versions.h", "agent/node-api/protobuf-body.h",
                   "agent/node-api/resource-metrics.h", "agent/node-api/self-reviews.h",
                   "agent/node-api/review-objects.c", "agent/node-api/session-result.c", "agent/node-api/status-object.c", "agent/node-api/table.h",
-                  "agent/kubeclient/bootstrap.c", "agent/kubeclient/event-object.c", "agent/kubeclient/lease-object.c",
+                  "agent/kubeclient/tls-bootstrap.c", "agent/kubeclient/event-object.c", "agent/kubeclient/lease-object.c",
                   "agent/kubeclient/review-request.c", "agent/kubeclient/json-string.h", "agent/kubeclient/mirror-pod.h", "agent/kubeclient/node-status-json.h",
                   "agent/kubeclient/node-local-labels.h", "agent/kubeclient/node-object.h", "agent/kubeclient/node-events.h", "agent/kubeclient/pod-status-patch.h",
                   "agent/model/config-json.c", "agent/model/json-daemonset.c", "agent/model/json-path.h", "agent/model/json-memfd.h", "agent/model/json-writer.h", "agent/model/source-index.c", "agent/model/pod-json.c", "agent/model/pod-status-json.h", "agent/model/json-tree.h", "agent/model/object-json.c",

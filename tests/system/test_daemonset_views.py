@@ -45,6 +45,19 @@ def test_get_daemonsets_watch_prints_changes(node):
             watching.kill()
 
 
+def test_commands_for_a_pod_take_a_daemonset_for_its_pod_on_this_node(node):
+    node.drop(specs.daemonset("logger", specs.container(script="echo of the set; " + specs.IDLE, env=[{"name": "OF", "value": "set"}])))
+    node.launch(specs.pod("talker", specs.container(script="echo of the pod; " + specs.IDLE)))
+    wait_daemon(node, "logger")
+    for word in "ds", "daemonset", "daemonsets.apps":
+        wait(lambda word=word: run_cli(node, "logs", f"{word}/logger") == "of the set\n", "the set's pod has written")
+    wait(lambda: run_cli(node, "logs", "talker") == "of the pod\n", "the pod has written")
+    assert node.cli("logs", "ds/talker").returncode == 1, "a pod is not a set"
+    assert run_cli(node, "exec", "ds/logger", "--", "sh", "-c", "echo $OF") == "set\n"
+    answer = node.cli("logs", "ds/absent")
+    assert answer.returncode == 1 and 'daemonsets.apps "absent" has none of its pods on this node' in answer.stderr
+
+
 def test_watch_of_an_unwatchable_resource_is_refused(shared_node):
     for resource in ("nodes", "images", "configmaps"):
         answer = shared_node.cli("get", resource, "-w")

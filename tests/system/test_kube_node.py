@@ -203,6 +203,18 @@ def test_label_that_is_changed_during_another_patch_comes_back(api, run):
     wait(lambda: node_of(api)["metadata"]["labels"]["kubernetes.io/os"] == "linux", "a label that is kept", 20)
 
 
+def test_label_that_is_changed_before_the_first_list_comes_back(api, run):
+    """The answer to the patch has the change, the list has nothing newer, and no event follows."""
+    api.misbehave(verb="list", plural="nodes", latency=4)
+    program = run()
+    ready(api)
+    assert api.watches == 0, "the list is on its way"
+    api.patch("nodes", None, NODE, {"metadata": {"labels": {"kubernetes.io/os": "plan9"}}})
+    program.send_line("memory")
+    wait(lambda: node_of(api)["status"]["capacity"]["memory"] == "2Mi", "the capacity")
+    wait(lambda: node_of(api)["metadata"]["labels"]["kubernetes.io/os"] == "linux", "a label that is kept", 20)
+
+
 def test_lease_written_by_another_client_is_read_again(api, run):
     run()
     _, lease = ready(api)

@@ -218,8 +218,9 @@ static int accept_node(const DaemonSet *set, const NodeLabelsTaints *node,
                                       "nothing requires a different node");
 }
 
-int daemonset_evaluate(const DaemonSet *set, const NodeLabelsTaints *node,
-                       const NodePods *node_pods, uint64_t now_realtime, DaemonSetDecision *ret) {
+int daemonset_evaluate_placement(const DaemonSet *set, const NodeLabelsTaints *node,
+                                 const NodePods *node_pods, uint64_t now_realtime,
+                                 DaemonSetDecision *ret) {
         DaemonSetDecision decision = { 0 };
         int r;
 

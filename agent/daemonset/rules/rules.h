@@ -38,8 +38,9 @@ typedef struct NodePods {
  * are ignored), and prevents a pod from starting.
  *
  * 0 or -ENOMEM; the caller frees the decision. */
-int daemonset_evaluate(const DaemonSet *set, const NodeLabelsTaints *node,
-                       const NodePods *node_pods, uint64_t now_realtime, DaemonSetDecision *ret);
+int daemonset_evaluate_placement(const DaemonSet *set, const NodeLabelsTaints *node,
+                                 const NodePods *node_pods, uint64_t now_realtime,
+                                 DaemonSetDecision *ret);
 
 enum {
         REVISION_HASH_SIZE = 11

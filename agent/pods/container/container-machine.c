@@ -50,10 +50,10 @@ static void replace_text(char **text, const char *value) {
         *text = value ? strdup(value) : NULL;
 }
 
-static void enter_machine_idle(ContainerMachine *c) {
+static void enter_idle_state(ContainerMachine *c) {
 }
 
-static void enter_machine_pulling(ContainerMachine *c) {
+static void enter_pulling_state(ContainerMachine *c) {
         c->is_killed = false;
         c->has_post_started = false;
         replace_text(&c->post_start_failure, NULL);
@@ -67,12 +67,12 @@ static void enter_machine_pulling(ContainerMachine *c) {
         c->driver->request_images(c->userdata);
 }
 
-static void enter_machine_queued(ContainerMachine *c) {
+static void enter_queued_state(ContainerMachine *c) {
         c->image_delay_usec = 0;
         c->driver->acquire_start_slot(c->userdata);
 }
 
-static void enter_machine_creating(ContainerMachine *c) {
+static void enter_creating_state(ContainerMachine *c) {
         cleanup_error Error error = ERROR_NULL;
         bool is_reference;
         int r;
@@ -102,7 +102,7 @@ static void remove_attempt_remains(ContainerMachine *c, bool and_present) {
                 c->driver->remove_attempt(c->userdata, c->oldest_remains);
 }
 
-static const Handler *find_lifecycle_hook(const ContainerMachine *c, ContainerHook hook) {
+static const Handler *find_lifecycle_hook(const ContainerMachine *c, LifecycleHook hook) {
         const Lifecycle *lifecycle = c->spec->lifecycle;
 
         if (!lifecycle)
@@ -110,20 +110,20 @@ static const Handler *find_lifecycle_hook(const ContainerMachine *c, ContainerHo
         return hook == HOOK_POST_START ? lifecycle->post_start : lifecycle->pre_stop;
 }
 
-static void enter_machine_post_start(ContainerMachine *c) {
+static void enter_post_start_state(ContainerMachine *c) {
         if (!find_lifecycle_hook(c, HOOK_POST_START) || c->has_post_started)
                 container_machine_handle_event(c, MACHINE_EVENT_HOOK_DONE);
         else
                 c->driver->run_hook(c->userdata, HOOK_POST_START, c->attempt, false);
 }
 
-static void enter_machine_running(ContainerMachine *c) {
+static void enter_running_state(ContainerMachine *c) {
         c->has_post_started = true;
         /* Only now: a restart must not wait for the removal. */
         remove_attempt_remains(c, /* and_present= */ false);
 }
 
-static void enter_machine_pre_stop(ContainerMachine *c) {
+static void enter_pre_stop_state(ContainerMachine *c) {
         if (!find_lifecycle_hook(c, HOOK_PRE_STOP))
                 container_machine_handle_event(c, MACHINE_EVENT_HOOK_DONE);
         else
@@ -131,20 +131,20 @@ static void enter_machine_pre_stop(ContainerMachine *c) {
 }
 
 /* It was only killed, with its own grace period; now it is stopped for good. */
-static void enter_machine_hurried_pre_stop(ContainerMachine *c) {
+static void enter_hurried_pre_stop_state(ContainerMachine *c) {
         c->driver->shorten_grace(c->userdata);
 }
 
-static void enter_machine_stopping(ContainerMachine *c) {
+static void enter_stopping_state(ContainerMachine *c) {
         c->driver->stop(c->userdata, c->attempt, c->stops_for_good);
 }
 
-static void enter_machine_back_off(ContainerMachine *c) {
+static void enter_back_off_state(ContainerMachine *c) {
         remove_attempt_remains(c, /* and_present= */ true);
         c->driver->arm_retry(c->userdata, c->retry_delay_usec);
 }
 
-static void enter_machine_finished(ContainerMachine *c) {
+static void enter_finished_state(ContainerMachine *c) {
         bool runs_again = c->restarts_when_stopped;
 
         c->restarts_when_stopped = false;
@@ -165,81 +165,81 @@ typedef struct MachineTransition {
 /* clang-format off */
 static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_EVENTS] = {
         [MACHINE_IDLE] = {
-                [MACHINE_EVENT_START]        = TRANSITION(PULLING,  enter_machine_pulling),
-                [MACHINE_EVENT_STARTED]      = TRANSITION(POST_START, enter_machine_post_start), /* these three: found by a new agent */
-                [MACHINE_EVENT_START_FAILED] = TRANSITION(BACK_OFF, enter_machine_back_off),
-                [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_machine_finished),
-                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
-                [MACHINE_EVENT_STOP]         = TRANSITION(FINISHED, enter_machine_finished),
+                [MACHINE_EVENT_START]        = TRANSITION(PULLING,  enter_pulling_state),
+                [MACHINE_EVENT_STARTED]      = TRANSITION(POST_START, enter_post_start_state), /* these three: found by a new agent */
+                [MACHINE_EVENT_START_FAILED] = TRANSITION(BACK_OFF, enter_back_off_state),
+                [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_finished_state),
+                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
+                [MACHINE_EVENT_STOP]         = TRANSITION(FINISHED, enter_finished_state),
         },
         [MACHINE_PULLING] = {
-                [MACHINE_EVENT_IMAGE_READY]  = TRANSITION(QUEUED,   enter_machine_queued),
-                [MACHINE_EVENT_IMAGE_FAILED] = TRANSITION(BACK_OFF, enter_machine_back_off),
-                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
-                [MACHINE_EVENT_STOP]         = TRANSITION(FINISHED, enter_machine_finished),
-                [MACHINE_EVENT_EDIT]         = TRANSITION(IDLE,     enter_machine_idle),
+                [MACHINE_EVENT_IMAGE_READY]  = TRANSITION(QUEUED,   enter_queued_state),
+                [MACHINE_EVENT_IMAGE_FAILED] = TRANSITION(BACK_OFF, enter_back_off_state),
+                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
+                [MACHINE_EVENT_STOP]         = TRANSITION(FINISHED, enter_finished_state),
+                [MACHINE_EVENT_EDIT]         = TRANSITION(IDLE,     enter_idle_state),
         },
         [MACHINE_QUEUED] = {
-                [MACHINE_EVENT_START_SLOT]   = TRANSITION(CREATING, enter_machine_creating),
-                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
-                [MACHINE_EVENT_STOP]         = TRANSITION(FINISHED, enter_machine_finished),
-                [MACHINE_EVENT_EDIT]         = TRANSITION(IDLE,     enter_machine_idle),
+                [MACHINE_EVENT_START_SLOT]   = TRANSITION(CREATING, enter_creating_state),
+                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
+                [MACHINE_EVENT_STOP]         = TRANSITION(FINISHED, enter_finished_state),
+                [MACHINE_EVENT_EDIT]         = TRANSITION(IDLE,     enter_idle_state),
         },
         [MACHINE_CREATING] = {
-                [MACHINE_EVENT_STARTED]      = TRANSITION(POST_START, enter_machine_post_start),
-                [MACHINE_EVENT_START_FAILED] = TRANSITION(BACK_OFF, enter_machine_back_off),
-                [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_machine_finished),
-                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
-                [MACHINE_EVENT_STOP]         = TRANSITION(STOPPING, enter_machine_stopping),
-                [MACHINE_EVENT_EDIT]         = TRANSITION(STOPPING, enter_machine_stopping),
+                [MACHINE_EVENT_STARTED]      = TRANSITION(POST_START, enter_post_start_state),
+                [MACHINE_EVENT_START_FAILED] = TRANSITION(BACK_OFF, enter_back_off_state),
+                [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_finished_state),
+                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
+                [MACHINE_EVENT_STOP]         = TRANSITION(STOPPING, enter_stopping_state),
+                [MACHINE_EVENT_EDIT]         = TRANSITION(STOPPING, enter_stopping_state),
         },
         [MACHINE_POST_START] = {
-                [MACHINE_EVENT_STARTED]      = TRANSITION(POST_START, enter_machine_post_start), /* its result was lost */
-                [MACHINE_EVENT_HOOK_DONE]    = TRANSITION(RUNNING,       enter_machine_running),
-                [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_machine_pulling),
-                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_machine_back_off),
-                [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_machine_finished),
-                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
-                [MACHINE_EVENT_KILL]         = TRANSITION(PRE_STOP, enter_machine_pre_stop),
-                [MACHINE_EVENT_STOP]         = TRANSITION(PRE_STOP, enter_machine_pre_stop),
-                [MACHINE_EVENT_EDIT]         = TRANSITION(PRE_STOP, enter_machine_pre_stop),
+                [MACHINE_EVENT_STARTED]      = TRANSITION(POST_START, enter_post_start_state), /* its result was lost */
+                [MACHINE_EVENT_HOOK_DONE]    = TRANSITION(RUNNING,       enter_running_state),
+                [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_pulling_state),
+                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_back_off_state),
+                [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_finished_state),
+                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
+                [MACHINE_EVENT_KILL]         = TRANSITION(PRE_STOP, enter_pre_stop_state),
+                [MACHINE_EVENT_STOP]         = TRANSITION(PRE_STOP, enter_pre_stop_state),
+                [MACHINE_EVENT_EDIT]         = TRANSITION(PRE_STOP, enter_pre_stop_state),
         },
         [MACHINE_RUNNING] = {
-                [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_machine_pulling),
-                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_machine_back_off),
-                [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_machine_finished),
-                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
-                [MACHINE_EVENT_KILL]         = TRANSITION(PRE_STOP, enter_machine_pre_stop),
-                [MACHINE_EVENT_STOP]         = TRANSITION(PRE_STOP, enter_machine_pre_stop),
-                [MACHINE_EVENT_EDIT]         = TRANSITION(PRE_STOP, enter_machine_pre_stop),
+                [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_pulling_state),
+                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_back_off_state),
+                [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_finished_state),
+                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
+                [MACHINE_EVENT_KILL]         = TRANSITION(PRE_STOP, enter_pre_stop_state),
+                [MACHINE_EVENT_STOP]         = TRANSITION(PRE_STOP, enter_pre_stop_state),
+                [MACHINE_EVENT_EDIT]         = TRANSITION(PRE_STOP, enter_pre_stop_state),
         },
         [MACHINE_PRE_STOP] = {
-                [MACHINE_EVENT_STARTED]      = TRANSITION(PRE_STOP, enter_machine_pre_stop), /* as above */
-                [MACHINE_EVENT_HOOK_DONE]    = TRANSITION(STOPPING, enter_machine_stopping),
-                [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_machine_pulling),
-                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_machine_back_off),
-                [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_machine_finished),
-                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
-                [MACHINE_EVENT_STOP]         = TRANSITION(PRE_STOP, enter_machine_hurried_pre_stop), /* the hook continues, with the shorter grace period */
+                [MACHINE_EVENT_STARTED]      = TRANSITION(PRE_STOP, enter_pre_stop_state), /* as above */
+                [MACHINE_EVENT_HOOK_DONE]    = TRANSITION(STOPPING, enter_stopping_state),
+                [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_pulling_state),
+                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_back_off_state),
+                [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_finished_state),
+                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
+                [MACHINE_EVENT_STOP]         = TRANSITION(PRE_STOP, enter_hurried_pre_stop_state), /* the hook continues, with the shorter grace period */
         },
         [MACHINE_STOPPING] = {
-                [MACHINE_EVENT_STARTED]      = TRANSITION(STOPPING, enter_machine_stopping), /* it was being created */
-                [MACHINE_EVENT_START_FAILED] = TRANSITION(FINISHED, enter_machine_finished),
-                [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_machine_pulling),
-                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_machine_back_off),
-                [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_machine_finished),
-                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
-                [MACHINE_EVENT_STOP]         = TRANSITION(STOPPING, enter_machine_stopping), /* it was only killed */
+                [MACHINE_EVENT_STARTED]      = TRANSITION(STOPPING, enter_stopping_state), /* it was being created */
+                [MACHINE_EVENT_START_FAILED] = TRANSITION(FINISHED, enter_finished_state),
+                [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_pulling_state),
+                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_back_off_state),
+                [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_finished_state),
+                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
+                [MACHINE_EVENT_STOP]         = TRANSITION(STOPPING, enter_stopping_state), /* it was only killed */
         },
         [MACHINE_BACK_OFF] = {
-                [MACHINE_EVENT_RETRY]        = TRANSITION(PULLING,  enter_machine_pulling),
-                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
-                [MACHINE_EVENT_STOP]         = TRANSITION(FINISHED, enter_machine_finished),
-                [MACHINE_EVENT_EDIT]         = TRANSITION(IDLE,     enter_machine_idle),
+                [MACHINE_EVENT_RETRY]        = TRANSITION(PULLING,  enter_pulling_state),
+                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
+                [MACHINE_EVENT_STOP]         = TRANSITION(FINISHED, enter_finished_state),
+                [MACHINE_EVENT_EDIT]         = TRANSITION(IDLE,     enter_idle_state),
         },
         [MACHINE_FINISHED] = {
-                [MACHINE_EVENT_RESET]        = TRANSITION(IDLE,     enter_machine_idle),
-                [MACHINE_EVENT_EDIT]         = TRANSITION(IDLE,     enter_machine_idle),
+                [MACHINE_EVENT_RESET]        = TRANSITION(IDLE,     enter_idle_state),
+                [MACHINE_EVENT_EDIT]         = TRANSITION(IDLE,     enter_idle_state),
         },
 };
 /* clang-format on */
@@ -408,14 +408,19 @@ void container_machine_on_image_ready(ContainerMachine *c) {
         container_machine_handle_event(c, MACHINE_EVENT_IMAGE_READY);
 }
 
-/* ImagePullBackOff. */
+/* ImagePullBackOff: the delay doubles with each failure, and starts over with an image that is
+ * there. */
+static void advance_image_pull_back_off(ContainerMachine *c) {
+        c->image_delay_usec = back_off_next_delay(c->image_delay_usec, c->back_off);
+        c->retry_delay_usec = c->image_delay_usec;
+}
+
 void container_machine_on_image_failed(ContainerMachine *c, const char *reason,
                                        const char *message) {
         if (c->state != MACHINE_PULLING)
                 return;
         container_machine_set_waiting(c, reason, message);
-        c->image_delay_usec = back_off_next_delay(c->image_delay_usec, c->back_off);
-        c->retry_delay_usec = c->image_delay_usec;
+        advance_image_pull_back_off(c);
         container_machine_handle_event(c, MACHINE_EVENT_IMAGE_FAILED);
 }
 

@@ -21,11 +21,11 @@ typedef struct ContainerMachine ContainerMachine;
 #define CONTAINER_CONFIG_ERROR BUNDLE_CONFIG_ERROR
 #define CONTAINER_AWAITED      BUNDLE_AWAITED /* likewise */
 
-typedef enum ContainerHook {
+typedef enum LifecycleHook {
         HOOK_POST_START,
         HOOK_PRE_STOP,
-        N_CONTAINER_HOOKS,
-} ContainerHook;
+        N_LIFECYCLE_HOOKS,
+} LifecycleHook;
 
 /* What the machine asks for. Each may answer at once, with one of the functions below. */
 typedef struct ContainerDriver {
@@ -36,7 +36,7 @@ typedef struct ContainerDriver {
         int (*run)(void *userdata, unsigned attempt,
                    Error *reterr); /* → container_machine_on_started / …; -CONTAINER_CONFIG_ERROR */
         /* Runs a hook of the spec: → container_machine_on_hook_done. A second call starts over. */
-        void (*run_hook)(void *userdata, ContainerHook hook, unsigned attempt, bool for_good);
+        void (*run_hook)(void *userdata, LifecycleHook hook, unsigned attempt, bool for_good);
         void (*cancel_hook)(void *userdata);
         void (*stop)(void *userdata, unsigned attempt,
                      bool for_good);           /* → container_machine_on_exited */

@@ -28,7 +28,7 @@ static const char *load(const char *yaml, Config *config, char ***warnings) {
         const char *message;
 
         write_config(yaml);
-        if (config_load(config_path(), config, warnings, &error) >= 0)
+        if (kubelet_config_load(config_path(), config, warnings, &error) >= 0)
                 return "";
         message = error.message ? error.message : "no message";
         if (strncmp(message, config_path(), strlen(config_path())) == 0)
@@ -55,7 +55,7 @@ TEST(missing_configuration_gives_the_defaults)
         char **warnings = NULL;
         Config config = { 0 };
 
-        EXPECT_EQ(config_load(config_path(), &config, &warnings, &error), 0);
+        EXPECT_EQ(kubelet_config_load(config_path(), &config, &warnings, &error), 0);
         EXPECT(warnings == NULL);
         expect_defaults(&config);
         config_done(&config);
@@ -424,7 +424,7 @@ TEST(unreadable_configuration_is_an_error)
         Config config = { 0 };
         char expected[256];
 
-        EXPECT_EQ(config_load(test_directory(), &config, &warnings, &error), -EISDIR);
+        EXPECT_EQ(kubelet_config_load(test_directory(), &config, &warnings, &error), -EISDIR);
         (void) snprintf(expected, sizeof(expected), "%s: Is a directory", test_directory());
         EXPECT_STREQ(error.message, expected);
 }

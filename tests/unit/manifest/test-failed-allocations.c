@@ -272,7 +272,7 @@ static int evaluate_set(const char *input, char **ret) {
         cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
         cleanup_with(pod_freep) Pod *pod = NULL;
         char hash[REVISION_HASH_SIZE];
-        int r = daemonset_evaluate(shown_set, &node, &(NodePods){ 0 }, 0, &decision);
+        int r = daemonset_evaluate_placement(shown_set, &node, &(NodePods){ 0 }, 0, &decision);
 
         if (r >= 0)
                 r = daemonset_revision_hash(&shown_set->spec.template, hash);
@@ -301,7 +301,7 @@ static int load_config(const char *path, char **ret) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_strv char **warnings = NULL;
         Config config = { 0 };
-        int r = config_load(path, &config, &warnings, &error);
+        int r = kubelet_config_load(path, &config, &warnings, &error);
 
         config_done(&config);
         return r;

@@ -28,7 +28,7 @@ static Config read_config(const char *text) {
         Config config = { 0 };
         char **warnings = NULL;
 
-        REQUIRE(config_load(path, &config, &warnings, NULL) >= 0);
+        REQUIRE(kubelet_config_load(path, &config, &warnings, NULL) >= 0);
         for (char **warning = warnings; warning && *warning; warning++)
                 free(*warning);
         free(warnings);

@@ -42,12 +42,12 @@ TEST(directories_that_cannot_be_measured_are_named_so)
                               second[] = { 0, DISK_USAGE_UNKNOWN, 0, 0 };
         ManifestObjects one = parse_pod_spec(volume_limit), two = parse_pod_spec(limited);
         cleanup_free char *of_volume =
-                storage_limit_message(&one.pods.items[0]->spec, first, N_ELEMENTS(first));
+                find_exceeded_storage_limit(&one.pods.items[0]->spec, first, N_ELEMENTS(first));
         cleanup_free char *of_other =
-                storage_limit_message(&one.pods.items[0]->spec, second, N_ELEMENTS(second));
-        cleanup_free char *of_pod =
-                storage_limit_message(&two.pods.items[0]->spec,
-                                      (uint64_t[]){ DISK_USAGE_UNKNOWN, 0, 0, 0, 0, 0, 0, 0 }, 8);
+                find_exceeded_storage_limit(&one.pods.items[0]->spec, second, N_ELEMENTS(second));
+        cleanup_free char *of_pod = find_exceeded_storage_limit(
+                &two.pods.items[0]->spec, (uint64_t[]){ DISK_USAGE_UNKNOWN, 0, 0, 0, 0, 0, 0, 0 },
+                8);
 
         EXPECT_STREQ(of_volume, "Usage of EmptyDir volume \"v\" with the limit \"1Ki\" cannot be "
                                 "measured: directories are nested too deeply.");
@@ -130,8 +130,8 @@ TEST(the_first_exceeded_limit_has_the_kubelets_message)
         ManifestObjects objects = parse_pod_spec(limited);
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                cleanup_free char *verdict =
-                        storage_limit_message(&objects.pods.items[0]->spec, cases[i].bytes, 9);
+                cleanup_free char *verdict = find_exceeded_storage_limit(
+                        &objects.pods.items[0]->spec, cases[i].bytes, 9);
 
                 EXPECT_STREQ(verdict, cases[i].verdict);
         }

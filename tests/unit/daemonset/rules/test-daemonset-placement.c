@@ -62,7 +62,8 @@ static char *verdict(const char *spec, const char *taints) {
 
         REQUIRE(asprintf(&yaml, HEAD "%s", spec) > 0);
         objects = parse_manifest(yaml);
-        REQUIRE(daemonset_evaluate(objects.daemonsets.items[0], &node, NULL, 0, &decision) == 0);
+        REQUIRE(daemonset_evaluate_placement(objects.daemonsets.items[0], &node, NULL, 0,
+                                             &decision) == 0);
         REQUIRE(asprintf(&text, "%s %s: %s", words[decision.verdict],
                          decision.rule ? decision.rule : "-", decision.why) > 0);
         manifest_objects_done(&objects);
@@ -198,7 +199,8 @@ TEST(critical_pods_of_old_versions_tolerate_out_of_disk)
         cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
         ManifestObjects objects = parse_manifest(yaml);
 
-        REQUIRE(daemonset_evaluate(objects.daemonsets.items[0], &node, NULL, 0, &decision) == 0);
+        REQUIRE(daemonset_evaluate_placement(objects.daemonsets.items[0], &node, NULL, 0,
+                                             &decision) == 0);
         EXPECT_EQ(decision.verdict, DAEMONSET_SHOULD_RUN);
         manifest_objects_done(&objects);
 }
@@ -224,8 +226,9 @@ TEST(toleration_seconds_end)
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
 
-                REQUIRE(daemonset_evaluate(objects.daemonsets.items[0], &node, NULL,
-                                           cases[i].now_sec * USEC_PER_SEC, &decision) == 0);
+                REQUIRE(daemonset_evaluate_placement(objects.daemonsets.items[0], &node, NULL,
+                                                     cases[i].now_sec * USEC_PER_SEC,
+                                                     &decision) == 0);
                 EXPECT_EQ(decision.verdict, cases[i].verdict);
                 EXPECT_EQ(decision.until, cases[i].until_sec * USEC_PER_SEC);
         }
@@ -247,7 +250,8 @@ static char *verdict_beside(const char *affinity, const char *pods) {
         others = parse_manifest(pods);
         for (; list.n < others.pods.n; list.n++)
                 peers[list.n] = others.pods.items[list.n];
-        REQUIRE(daemonset_evaluate(set.daemonsets.items[0], &node, &list, 0, &decision) == 0);
+        REQUIRE(daemonset_evaluate_placement(set.daemonsets.items[0], &node, &list, 0, &decision) ==
+                0);
         REQUIRE(asprintf(&text, "%s: %s", decision.rule ? decision.rule : "-", decision.why) > 0);
         EXPECT(decision.verdict != DAEMONSET_SHOULD_STOP);
         manifest_objects_done(&set);

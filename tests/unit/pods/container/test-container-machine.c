@@ -60,7 +60,7 @@ static int driver_run(void *userdata, unsigned attempt, Error *reterr) {
         return 0;
 }
 
-static void run_hook(void *userdata, ContainerHook hook, unsigned attempt, bool for_good) {
+static void run_hook(void *userdata, LifecycleHook hook, unsigned attempt, bool for_good) {
         record_effect(hook == HOOK_POST_START ? "post-start" : "pre-stop");
         world.hook = true;
 }

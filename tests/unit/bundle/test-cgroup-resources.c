@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/bundle/resources.h"
+#include "agent/bundle/cgroup-resources.h"
 
 #include "common/cleanup.h"
 #include "tests/test.h"

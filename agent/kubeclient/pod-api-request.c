@@ -2,7 +2,7 @@
 /* Chooses the next request for a pod: create its mirror pod, patch its status, or delete the pod or
  * mirror pod. */
 
-#include "agent/kubeclient/pod-request.h"
+#include "agent/kubeclient/pod-api-request.h"
 
 #include "agent/kubeclient/mirror-pod.h"
 #include "agent/kubeclient/pod-status-patch.h"

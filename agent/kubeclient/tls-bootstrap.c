@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Formats the kubeconfig that TLS bootstrap writes, and requests the certificate. */
 
-#include "agent/kubeclient/bootstrap.h"
+#include "agent/kubeclient/tls-bootstrap.h"
 
 #include "common/base64.h"
 #include "common/cleanup.h"

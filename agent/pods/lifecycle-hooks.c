@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs postStart and preStop by probe/handler-run.h; the state machine gets the result. */
 
-#include "agent/pods/container-hooks.h"
+#include "agent/pods/lifecycle-hooks.h"
 
 #include "agent/pods/event-recorder.h"
 #include "common/cleanup.h"
@@ -10,13 +10,13 @@
 static const struct {
         const char *name;
         const char *failure_reason; /* of the event */
-} lifecycle_hooks[N_CONTAINER_HOOKS] = {
+} lifecycle_hooks[N_LIFECYCLE_HOOKS] = {
         [HOOK_POST_START] = { "PostStart", "FailedPostStartHook" },
         [HOOK_PRE_STOP] = { "PreStop", "FailedPreStopHook" },
 };
 
 static void on_lifecycle_hook_done(HandlerResult result, const char *message, void *userdata) {
-        ContainerHooks *hooks = userdata;
+        LifecycleHooks *hooks = userdata;
         const ContainerInstance *c = hooks->container;
         bool is_post_start = hooks->kind == HOOK_POST_START;
         cleanup_free char *failure = NULL;
@@ -24,7 +24,7 @@ static void on_lifecycle_hook_done(HandlerResult result, const char *message, vo
         if (result != HANDLER_SUCCEEDED && asprintf(&failure, "%s hook failed: %.1024s",
                                                     lifecycle_hooks[hooks->kind].name, message) < 0)
                 failure = strdup("a hook failed");
-        container_hooks_cancel(hooks);
+        lifecycle_hooks_cancel(hooks);
         if (failure) {
                 log_warning("Pod '%s': container %s: %s", c->pod->description, c->spec->name,
                             failure);
@@ -37,7 +37,7 @@ static void on_lifecycle_hook_done(HandlerResult result, const char *message, vo
         pod_instance_mark_dirty(c->pod);
 }
 
-void container_hooks_run(ContainerHooks *hooks, ContainerHook hook, const ContainerStop *stop) {
+void lifecycle_hooks_run(LifecycleHooks *hooks, LifecycleHook hook, const ContainerStop *stop) {
         const ContainerInstance *c = hooks->container;
         const Lifecycle *lifecycle = c->spec->lifecycle;
         HandlerRunSpec spec = { .is_hook = true };
@@ -45,7 +45,7 @@ void container_hooks_run(ContainerHooks *hooks, ContainerHook hook, const Contai
         HandlerTarget target = container_instance_handler_target(c, id);
         int r;
 
-        container_hooks_cancel(hooks);
+        lifecycle_hooks_cancel(hooks);
         hooks->kind = hook;
         spec.handler = hook == HOOK_POST_START ? lifecycle->post_start : lifecycle->pre_stop;
         if (hook == HOOK_PRE_STOP)
@@ -55,10 +55,10 @@ void container_hooks_run(ContainerHooks *hooks, ContainerHook hook, const Contai
                 container_machine_on_hook_done(c->machine, strerror(-r));
 }
 
-void container_hooks_cancel(ContainerHooks *hooks) {
+void lifecycle_hooks_cancel(LifecycleHooks *hooks) {
         hooks->run = handler_run_free(hooks->run);
 }
 
-bool container_hooks_pre_stop_is_running(const ContainerHooks *hooks) {
+bool lifecycle_hooks_pre_stop_is_running(const LifecycleHooks *hooks) {
         return hooks->run && hooks->kind == HOOK_PRE_STOP;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which request is due for a pod: the local pod and the API server's object decide. */
 
-#include "agent/kubeclient/pod-request.h"
+#include "agent/kubeclient/pod-api-request.h"
 
 #include "common/cleanup.h"
 #include "tests/test.h"

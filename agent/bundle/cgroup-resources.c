@@ -3,7 +3,7 @@
  * cpu.shares or cpu.weight, cpu.max, memory.max, memory.swap.max, pids.max; and oom_score_adj.
  * memory.high is not set (MemoryQoS). */
 
-#include "agent/bundle/resources.h"
+#include "agent/bundle/cgroup-resources.h"
 
 #include "agent/bundle/swap.h"
 #include "common/cleanup.h"

@@ -499,7 +499,7 @@ static int complete_config(Decoder *d, Config *config, char ***ret_warnings) {
         return decode_take_warnings(d, ret_warnings);
 }
 
-int config_load(const char *path, Config *ret, char ***ret_warnings, Error *reterr) {
+int kubelet_config_load(const char *path, Config *ret, char ***ret_warnings, Error *reterr) {
         Decoder decoder = { .file = path, .mode = DECODE_CONFIG, .reterr = reterr };
         cleanup_with(config_done) Config config = { 0 };
         cleanup_free char *data = NULL;

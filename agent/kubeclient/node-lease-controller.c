@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creates and renews the Lease of the node. */
 
-#include "agent/kubeclient/lease-controller.h"
+#include "agent/kubeclient/node-lease-controller.h"
 
 #include "agent/kubeclient/lease-object.h"
 #include "agent/kubeclient/request-back-off.h"
@@ -170,7 +170,7 @@ static int build_lease_body(KubeLeaseController *controller, char **ret) {
         return 0;
 }
 
-static int send_lease_request(KubeLeaseController *controller, Error *reterr) {
+static int renew_node_lease(KubeLeaseController *controller, Error *reterr) {
         static const char *const methods[] = {
                 [LEASE_UNKNOWN] = "GET",
                 [LEASE_ABSENT] = "POST",
@@ -205,7 +205,7 @@ static void sync_lease(KubeLeaseController *controller) {
                                   0);
                 return;
         }
-        r = send_lease_request(controller, &error);
+        r = renew_node_lease(controller, &error);
         if (r >= 0)
                 return;
         controller->state = LEASE_UNKNOWN;

@@ -6,17 +6,17 @@
 
 #include "agent/pods/container-stop.h"
 
-typedef struct ContainerHooks {
+typedef struct LifecycleHooks {
         const ContainerInstance *container;
         ContainerStopper *stopper; /* of the same container */
         /* A postStart hook ended: the attempt's checkpoint has changed. */
         void (*on_post_start_done)(void *userdata);
         void *userdata;
         HandlerRun *run; /* the hook that runs */
-        ContainerHook kind;
-} ContainerHooks;
+        LifecycleHook kind;
+} LifecycleHooks;
 
 /* Runs a hook; container_machine_on_hook_done() follows. 'stop' is used by preStop only. */
-void container_hooks_run(ContainerHooks *hooks, ContainerHook hook, const ContainerStop *stop);
-void container_hooks_cancel(ContainerHooks *hooks);
-bool container_hooks_pre_stop_is_running(const ContainerHooks *hooks);
+void lifecycle_hooks_run(LifecycleHooks *hooks, LifecycleHook hook, const ContainerStop *stop);
+void lifecycle_hooks_cancel(LifecycleHooks *hooks);
+bool lifecycle_hooks_pre_stop_is_running(const LifecycleHooks *hooks);
