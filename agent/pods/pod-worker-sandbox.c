@@ -269,21 +269,32 @@ static void schedule_network_check(PodWorker *worker) {
 
 /* ---- events of the shim ---- */
 
-static void request_sandbox_setup(PodWorker *worker) {
+static void on_sandbox_setup_failed(PodWorker *worker, const char *message);
+
+static int send_sandbox_setup(const PodWorker *worker) {
         const PodInstance *pod = &worker->instance;
         const BundleConfig *config = pod->context->bundle;
         cleanup_free char *fstab = pod_fstab_path(config, pod->pod->metadata.uid);
         cleanup_free char *hostname = NULL;
+        int r = fstab ? pod_hostname(config, pod->pod, &hostname, NULL) : -ENOMEM;
 
-        if (!fstab || pod_hostname(config, pod->pod, &hostname, NULL) < 0)
-                return;
-        pod_worker_set_state(worker, WORKER_SETTING_UP);
-        (void) sandbox_setup(pod->sandbox, &(SandboxSetupOptions){
+        if (r < 0)
+                return r;
+        return sandbox_setup(pod->sandbox, &(SandboxSetupOptions){
                                                    .fstab = fstab,
                                                    .hostname = hostname,
                                                    .log_max_size = pod->context->log_max_size,
                                                    .log_max_files = pod->context->log_max_files,
                                            });
+}
+
+static void request_sandbox_setup(PodWorker *worker) {
+        int r;
+
+        pod_worker_set_state(worker, WORKER_SETTING_UP);
+        r = send_sandbox_setup(worker);
+        if (r < 0 && r != -ENOTCONN) /* the next connection requests it again */
+                on_sandbox_setup_failed(worker, strerror(-r));
 }
 
 static bool must_tear_down_sandbox(const PodWorker *worker, bool is_ready, bool has_run) {
