@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/diff-daemonset.h"
 
+#include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "agent/daemonset/rules/rules.h"
 
@@ -15,10 +16,7 @@ static const json_t *find_daemonset_pod(const json_t *pods, const DaemonSet *set
         json_t *pod;
 
         json_array_foreach(pods, i, pod) {
-                const json_t *owner =
-                        json_array_get(json_at(pod, "metadata", "ownerReferences"), 0);
-
-                if (!owner || !streq_ptr(json_text(owner, "name"), set->metadata.name) ||
+                if (!is_owned_by_daemonset(pod, set->metadata.name) ||
                     !streq_ptr(json_text(pod, "metadata", "namespace"), set->metadata.namespace) ||
                     json_at(pod, "metadata", "deletionTimestamp"))
                         continue;

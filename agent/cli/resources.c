@@ -95,6 +95,13 @@ bool is_daemonset_word(const char *word) {
                                                API_RESOURCE_BIT(API_RESOURCE_DAEMONSETS));
 }
 
+bool is_owned_by_daemonset(const json_t *object, const char *name) {
+        const json_t *owner = json_array_get(json_at(object, "metadata", "ownerReferences"), 0);
+
+        return streq_ptr(json_text(owner, "kind"), "DaemonSet") &&
+               streq_ptr(json_text(owner, "name"), name);
+}
+
 static int fail_resource(const char *word, size_t length, unsigned allowed) {
         cleanup_free char *name = strndup(word, length);
         const char *candidates[N_ELEMENTS(resource_words)];

@@ -32,10 +32,8 @@ static bool is_number(const char *text) {
 /* ---- history ---- */
 
 static bool is_revision_of(const RolloutTarget *target, const json_t *revision) {
-        const json_t *owner = json_array_get(json_at(revision, "metadata", "ownerReferences"), 0);
-
         return streq_ptr(json_text(revision, "metadata", "namespace"), target->namespace) &&
-               owner && streq_ptr(json_text(owner, "name"), target->name);
+               is_owned_by_daemonset(revision, target->name);
 }
 
 static int print_revision(const RolloutTarget *target, const json_t *revision) {

@@ -9,14 +9,6 @@
 
 #define DEFAULT_CONTAINER "kubectl.kubernetes.io/default-container"
 
-static bool is_owned_by_daemonset(const json_t *pod, const char *name) {
-        const json_t *owners = json_at(pod, "metadata", "ownerReferences");
-        const json_t *owner = json_array_get(owners, 0);
-
-        return streq_ptr(json_text(owner, "kind"), "DaemonSet") &&
-               streq_ptr(json_text(owner, "name"), name);
-}
-
 /* During a rollout a set may have two pods: rather the one that runs and stays. */
 static bool is_better_target(const json_t *pod, const json_t *than) {
         return !than || (streq_ptr(json_text(pod, "status", "phase"), "Running") &&

@@ -269,7 +269,13 @@ static void schedule_network_check(PodWorker *worker) {
 
 /* ---- events of the shim ---- */
 
-static void on_sandbox_setup_failed(PodWorker *worker, const char *message);
+static void on_sandbox_setup_failed(PodWorker *worker, const char *message) {
+        pod_worker_set_last_error(worker, message);
+        if (worker->instance.is_desired)
+                retry_sandbox_later(worker, WORKER_READY); /* see step_ready_pod() */
+        else
+                pod_worker_set_state(worker, WORKER_READY);
+}
 
 static int send_sandbox_setup(const PodWorker *worker) {
         const PodInstance *pod = &worker->instance;
@@ -351,14 +357,6 @@ static void on_sandbox_synced(PodWorker *worker, bool is_ready) {
                 pod_worker_resize_cgroups(worker); /* an edit that an earlier agent recorded */
         }
         resume_sandbox(worker, is_ready, has_run);
-}
-
-static void on_sandbox_setup_failed(PodWorker *worker, const char *message) {
-        pod_worker_set_last_error(worker, message);
-        if (worker->instance.is_desired)
-                retry_sandbox_later(worker, WORKER_READY); /* see step_ready_pod() */
-        else
-                pod_worker_set_state(worker, WORKER_READY);
 }
 
 static void lose_pod_containers(PodWorker *worker) {
