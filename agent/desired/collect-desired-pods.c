@@ -38,18 +38,25 @@ static int add_daemonset_pods(const ManifestDirectory *manifests,
         return daemonsets->add_pods(&sets, desired, daemonsets->userdata);
 }
 
-void collect_desired_pods(const ManifestDirectory *manifests, const DaemonSetPodSource *daemonsets,
-                          const ApiServerPodSource *apiserver, DesiredPods *desired) {
+static int add_all_manifest_pods(const ManifestDirectory *manifests, DesiredPods *desired) {
         const Manifest *const *list;
         size_t n = manifest_directory_list(manifests, &list);
 
-        if (!manifest_directory_is_resolved(manifests))
-                desired->is_incomplete = true;
         for (size_t i = 0; i < n; i++)
                 if (add_manifest_pods(list[i], desired) < 0)
-                        desired->is_incomplete = true;
-        if (add_daemonset_pods(manifests, daemonsets, apiserver, desired) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+int collect_desired_pods(const ManifestDirectory *manifests, const DaemonSetPodSource *daemonsets,
+                         const ApiServerPodSource *apiserver, DesiredPods *desired) {
+        int r = add_all_manifest_pods(manifests, desired), q;
+
+        q = add_daemonset_pods(manifests, daemonsets, apiserver, desired);
+        r = r < 0 ? r : q;
+        q = apiserver->add_pods ? apiserver->add_pods(desired, apiserver->userdata) : 0;
+        r = r < 0 ? r : q;
+        if (r < 0 || !manifest_directory_is_resolved(manifests))
                 desired->is_incomplete = true;
-        if (apiserver->add_pods && apiserver->add_pods(desired, apiserver->userdata) < 0)
-                desired->is_incomplete = true;
+        return MIN(r, 0);
 }

@@ -8,6 +8,7 @@
 #include "agent/manifest/manifest.h"
 
 /* The order decides which source has a name that two want. Where one fails the set is incomplete,
- * and the next ones are asked all the same. */
-void collect_desired_pods(const ManifestDirectory *manifests, const DaemonSetPodSource *daemonsets,
-                          const ApiServerPodSource *apiserver, DesiredPods *desired);
+ * the next ones are asked all the same, and the first error is returned: it is to be tried again.
+ * Incomplete without an error: the manifests were not all read yet, and say so when they are. */
+int collect_desired_pods(const ManifestDirectory *manifests, const DaemonSetPodSource *daemonsets,
+                         const ApiServerPodSource *apiserver, DesiredPods *desired);

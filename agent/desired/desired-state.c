@@ -16,6 +16,8 @@
 #include "common/dump.h"
 #include "common/log.h"
 
+#define RETRY_USEC (5 * USEC_PER_SEC)
+
 enum {
         ACTION_COUNTS_SIZE = 128,
 };
@@ -27,6 +29,7 @@ struct DesiredState {
         PodRollouts *rollouts;
         ManifestProblems *problems;
         sd_event_source *recompute_source;
+        sd_event_source *retry_timer; /* after an action or a recomputation that failed */
         unsigned data_generation; /* of the objects when pods were notified last */
         bool has_scanned;
         bool is_computed;
@@ -96,7 +99,13 @@ static void explain_undesired_pods(const DesiredState *state, const DesiredPods 
 
 /* ---- what follows ---- */
 
-static void apply_pod_worker_action(const DesiredState *state, const PodWorkerAction *action) {
+/* Nothing else would ask for another recomputation. */
+static void schedule_retry(DesiredState *state) {
+        (void) sd_event_source_set_time_relative(state->retry_timer, RETRY_USEC);
+        (void) sd_event_source_set_enabled(state->retry_timer, SD_EVENT_ONESHOT);
+}
+
+static void apply_pod_worker_action(DesiredState *state, const PodWorkerAction *action) {
         PodManager *pods = state->config.pod_manager;
         cleanup_error Error error = ERROR_NULL;
         int r = 0;
@@ -118,10 +127,13 @@ static void apply_pod_worker_action(const DesiredState *state, const PodWorkerAc
         case N_POD_WORKER_ACTIONS:
                 break;
         }
-        if (r < 0)
-                log_error("Cannot %s pod %s/%s of %s: %s", pod_worker_action_names[action->kind],
-                          action->metadata->namespace, action->metadata->name,
-                          pod_source_describe(action->source), error_message(&error, r));
+        if (r >= 0)
+                return;
+        log_error("Cannot %s pod %s/%s of %s: %s; retrying in %us",
+                  pod_worker_action_names[action->kind], action->metadata->namespace,
+                  action->metadata->name, pod_source_describe(action->source),
+                  error_message(&error, r), (unsigned) (RETRY_USEC / USEC_PER_SEC));
+        schedule_retry(state);
 }
 
 /* "2 start, 0 edit, …" */
@@ -187,10 +199,14 @@ static int follow_rollouts(DesiredState *state, DesiredPods *desired, const Actu
 static int update_desired_pods(DesiredState *state) {
         cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
         cleanup_with(actual_pods_done) ActualPods actual = { 0 };
-        int r;
+        int r = collect_desired_pods(state->manifests, &state->config.daemonsets,
+                                     &state->config.apiserver, &desired);
 
-        collect_desired_pods(state->manifests, &state->config.daemonsets, &state->config.apiserver,
-                             &desired);
+        if (r < 0) {
+                log_error("Cannot collect all desired pods: %s; no pod is stopped, retrying in %us",
+                          strerror(-r), (unsigned) (RETRY_USEC / USEC_PER_SEC));
+                schedule_retry(state);
+        }
         r = pod_manager_list(state->config.pod_manager, &actual);
         if (r < 0)
                 return r;
@@ -214,9 +230,12 @@ static int on_recompute_due(sd_event_source *source, void *userdata) {
         eviction_manager_synchronize(state->config.eviction_manager);
         pod_manager_readmit_evicted(state->config.pod_manager);
         r = update_desired_pods(state);
-        if (r < 0)
-                log_error("Cannot compute the desired pods: %s; no pod is started or stopped",
-                          strerror(-r));
+        if (r < 0) {
+                log_error("Cannot compute the desired pods: %s; no pod is started or stopped, "
+                          "retrying in %us",
+                          strerror(-r), (unsigned) (RETRY_USEC / USEC_PER_SEC));
+                schedule_retry(state);
+        }
         index_rollout_act(fetched_manifests_rollout(state->fetched));
         manifest_problems_report(state->problems, state->manifests,
                                  daemonsets->warnings(daemonsets->userdata));
@@ -229,6 +248,11 @@ static int on_recompute_due(sd_event_source *source, void *userdata) {
 void desired_state_request_recompute(DesiredState *state) {
         if (state->has_scanned)
                 (void) sd_event_source_set_enabled(state->recompute_source, SD_EVENT_ONESHOT);
+}
+
+static int on_retry_due(sd_event_source *source, uint64_t usec, void *userdata) {
+        desired_state_request_recompute(userdata);
+        return 0;
 }
 
 void desired_state_suspend(DesiredState *state) {
@@ -419,6 +443,13 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
         r = sd_event_source_set_priority(state->recompute_source, SD_EVENT_PRIORITY_NORMAL + 5);
         if (r < 0)
                 return r;
+        r = sd_event_add_time(config->event, &state->retry_timer, CLOCK_BOOTTIME, 0, 0,
+                              on_retry_due, state);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(state->retry_timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
         r = manifest_directory_new(config->event, config->paths->manifest_dir, config->node_name,
                                    on_manifests_changed, state, &state->manifests);
         if (r < 0)
@@ -448,6 +479,7 @@ DesiredState *desired_state_free(DesiredState *state) {
         fetched_manifests_free(state->fetched);
         manifest_directory_free(state->manifests);
         manifest_problems_free(state->problems);
+        sd_event_source_disable_unref(state->retry_timer);
         sd_event_source_disable_unref(state->recompute_source);
         free(state);
         return NULL;

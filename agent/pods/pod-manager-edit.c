@@ -66,9 +66,11 @@ void pod_entry_mark_dirty_later(PodEntry *entry, uint64_t delay_usec) {
         entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
         r = sd_event_add_time_relative(entry->manager->context.event, &entry->retry_timer,
                                        CLOCK_BOOTTIME, delay_usec, 0, on_pod_entry_retry, entry);
-        if (r < 0)
-                (void) log_error_errno(r, "Cannot arm the retry timer of pod '%s'",
-                                       entry->description);
+        if (r >= 0)
+                return;
+        (void) log_error_errno(r, "Cannot arm the retry timer of pod '%s'; retrying at once",
+                               entry->description);
+        pod_entry_mark_dirty(entry);
 }
 
 void pod_entry_retry_preflight(PodEntry *entry) {

@@ -535,13 +535,6 @@ static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr)
         return pod_manager_start_or_edit(manager, &entry->source, pod_worker_pod(entry->worker));
 }
 
-static int on_pod_start_retry(sd_event_source *source, uint64_t usec, void *userdata) {
-        PodEntry *entry = userdata;
-
-        pod_entry_mark_dirty(entry);
-        return 0;
-}
-
 static void record_start_error(PodEntry *entry, const char *message) {
         cleanup_free char *text = NULL;
 
@@ -577,9 +570,7 @@ static void start_pod_or_retry(PodManager *manager, PodEntry *entry) {
         entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
         set_pod_start_error(entry, r < 0 ? error_message(&error, r) : NULL);
         if (r < 0)
-                (void) sd_event_add_time_relative(manager->context.event, &entry->retry_timer,
-                                                  CLOCK_BOOTTIME, START_RETRY_USEC, 0,
-                                                  on_pod_start_retry, entry);
+                pod_entry_mark_dirty_later(entry, START_RETRY_USEC);
 }
 
 /* Pods that wait for a port of the host, or for pods that are preempted, are asked again when one

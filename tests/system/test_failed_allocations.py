@@ -47,15 +47,25 @@ def live(node, name):
     node.wait_gone(name, 120)
 
 
+def check_failed_allocations(node, passes):
+    node.launch(specs.pod("other", specs.container("main", specs.IDLE)))
+    before = node.init("other")
+    for n in passes:
+        node.arm({"mainstayd:alloc": f"{n}*off->1*return(ENOMEM)"})
+        live(node, f"passing-{n}")
+        assert node.hits()["mainstayd:alloc"] > n
+        node.arm({})
+        assert wait(lambda: node.find_init("other"), "the other pod is there") == before
+
+
 def test_an_agent_survives_a_failed_allocation(starved):
-    starved.launch(specs.pod("other", specs.container("main", specs.IDLE)))
-    before = starved.init("other")
-    for n in PASSES:
-        starved.arm({"mainstayd:alloc": f"{n}*off->1*return(ENOMEM)"})
-        live(starved, f"passing-{n}")
-        assert starved.hits()["mainstayd:alloc"] > n
-        starved.arm({})
-        assert wait(lambda: starved.find_init("other"), "the other pod is there") == before
+    check_failed_allocations(starved, PASSES)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(1, 9000, 600))
+def test_an_agent_survives_every_seventh_failed_allocation(starved, first):
+    check_failed_allocations(starved, range(first, first + 600, 7))
 
 
 def test_an_event_of_a_shim_that_finds_no_memory_comes_again(starved):

@@ -85,7 +85,9 @@ static char *collect(bool has_api, bool *ret_is_incomplete) {
                                        &manifests) >= 0);
         REQUIRE(manifest_directory_start(manifests, NULL) >= 0);
         calls[0] = '\0';
-        collect_desired_pods(manifests, &daemonsets, has_api ? &apiserver : &none, &desired);
+        EXPECT(collect_desired_pods(manifests, &daemonsets, has_api ? &apiserver : &none,
+                                    &desired) ==
+               (daemonsets_fail || apiserver_fails ? -ENOMEM : 0));
         for (size_t i = 0; i < desired.pods.n; i++)
                 fprintf(out, "%s%s %s", i > 0 ? ", " : "", desired.pods.items[i].pod->metadata.name,
                         pod_source_format(&desired.pods.items[i].source));
