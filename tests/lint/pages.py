@@ -122,7 +122,7 @@ def check_routes(root):
 def check_names_in_readmes(root):
     """Functions and files that the READMEs below agent/ and common/ name exist."""
     sources = [path for path in tree.files(root, ".c", ".h") if path.startswith(("agent/", "common/"))]
-    code = "\n".join(tree.read(root, path) for path in sources)
+    functions = {name for path in sources for name in re.findall(r"(\w+)\(", tree.read(root, path))}
     problems = []
     for path in tree.files(root, "README.md"):
         if not path.startswith(("agent/", "common/")):
@@ -130,7 +130,7 @@ def check_names_in_readmes(root):
         text, folder = tree.read(root, path), os.path.dirname(path)
         for match in re.finditer(r"`(\w+)\(\)`|`([\w/-]+\.[ch])`", text):
             function, file = match.groups()
-            exists = re.search(rf"\b{function}\(", code) if function else any(
+            exists = function in functions if function else any(
                 os.path.exists(os.path.join(root, start, file)) for start in ("", "agent", folder))
             if not exists:
                 problems.append(f"{path}:{tree.line_of(text, match.start())}: {match.group(0)} does not exist")

@@ -3,7 +3,6 @@
 
 import os
 
-import pytest
 import specs
 import world
 from world import wait
@@ -28,7 +27,6 @@ def rejected(member, name, reason):
     return event["message"]
 
 
-@pytest.mark.quick
 def test_pods_beyond_the_resources_of_the_node_are_rejected(make_member):
     member = make_member()
     cpus = os.cpu_count()
@@ -179,7 +177,6 @@ def bind_with_port(member, name, port):
 PORTS_TAKEN = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
 
 
-@pytest.mark.quick
 def test_port_of_the_host_belongs_to_the_pod_that_runs(make_member):
     member = make_member()
     bind_with_port(member, "first", 40801)

@@ -125,7 +125,6 @@ def wait_node_event(member, reason):
                 lambda: f"an event {reason}: {[event['reason'] for event in node_events(member)]}")[0]
 
 
-@pytest.mark.quick
 def test_start_of_a_node_has_the_events_of_the_kubelet(make_member):
     member = make_member()
     for reason in ("Starting", "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady",

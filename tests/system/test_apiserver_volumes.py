@@ -64,7 +64,6 @@ def test_pod_waits_for_a_volume_that_cannot_be_mounted(make_member, kind, word):
     member.wait_reported_gone("web")
 
 
-@pytest.mark.quick
 def test_claim_is_mounted_from_the_directory_of_its_volume(make_member):
     member = make_member()
     path = os.path.join(member.data, "disk")

@@ -153,7 +153,6 @@ def expect_whole(world, result, *words, files=None):
 
 # Found and applied
 
-@pytest.mark.quick
 @pytest.mark.parametrize("annotated", [True, False], ids=["annotated", "plain"])
 def test_an_update_is_pulled_as_a_delta(world, annotated):
     world.pull_old().offer(annotated=annotated)

@@ -45,7 +45,6 @@ def main_identity(node, name):
     return pod["metadata"]["uid"], status["containerID"], status["restartCount"], world.start_time(node.init(name))
 
 
-@pytest.mark.quick
 def test_debug_adds_a_container_and_the_others_notice_nothing(node):
     node.launch(specs.pod("web"))
     before = main_identity(node, "web")

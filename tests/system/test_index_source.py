@@ -83,7 +83,6 @@ def labelled(name, value):
     return specs.pod(name, metadata={"labels": {"edit": value}})
 
 
-@pytest.mark.quick
 def test_an_index_runs_and_is_followed_as_a_whole(make_sourced, make_nginx, index):
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "words"}, "data": {"WORD": "hello"}}
     web = specs.pod("web", specs.container(envFrom=[{"configMapRef": {"name": "words"}}]))
@@ -457,7 +456,6 @@ def wait_back(node, words):
     wait(lambda: len(node.pods()) == 3, lambda: f"there are the pods of the first index: {names(node)}")
 
 
-@pytest.mark.quick
 def test_an_index_that_is_not_ready_in_time_is_rolled_back_once(make_sourced, make_nginx, index):
     nginx = make_nginx()
     node = make_sourced(nginx.url(), caFile=nginx.certificate)

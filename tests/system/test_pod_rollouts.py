@@ -71,7 +71,6 @@ def wait_beside(node, name):
     node.wait_running(name)
 
 
-@pytest.mark.quick
 def test_a_revision_that_is_not_ready_in_time_goes_back_once(node):
     run_good(node, noted(node, "1", specs.IDLE))
     node.drop(noted(node, "2", "exit 1"))

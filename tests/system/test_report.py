@@ -121,7 +121,6 @@ def queued(node):
     return {name: os.path.getsize(os.path.join(directory, name)) for name in os.listdir(directory) if name[0] != "."}
 
 
-@pytest.mark.quick
 def test_statuses_and_events_arrive_and_no_secret_does(make_reporting, receiver):
     node = make_reporting(receiver, headers={"Authorization": ["Bearer word"]})
     node.drop(specs.pod("web", specs.container(env=[{"name": "PASSWORD", "value": "very-hidden"}]),

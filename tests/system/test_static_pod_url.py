@@ -55,7 +55,6 @@ def wait_failed(node, words):
          lambda: f"the condition says '{words}': {condition(node)}")
 
 
-@pytest.mark.quick
 def test_a_pod_of_a_url_runs_and_follows_it(make_fetching, server):
     server.serve(pod_text())
     node = make_fetching(staticPodURLHeader={"X-Site": ["shop-7"], "X-Two": ["a", "b"]})
