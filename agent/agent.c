@@ -30,6 +30,7 @@
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/memory-trim.h"
@@ -406,25 +407,23 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
         return build_node_shutdown_manager(agent);
 }
 
+/* WATCHDOG=1 is sent while the loop turns, where the unit has WatchdogSec=. */
+static int enable_systemd_watchdog(sd_event *event) {
+        return sd_event_set_watchdog(event, true);
+}
+
 static int build_event_loop(Agent *agent) {
         int r = sd_event_default(&agent->event);
 
         if (r < 0)
                 return r;
-        r = sd_event_add_defer(agent->event, &agent->status_source, on_status_update_due, agent);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(agent->status_source, SD_EVENT_OFF);
-        if (r < 0)
-                return r;
         /* After all other events of a turn. */
-        r = sd_event_source_set_priority(agent->status_source, SD_EVENT_PRIORITY_IDLE);
+        r = event_add_disabled_defer(agent->event, &agent->status_source, SD_EVENT_PRIORITY_IDLE,
+                                     on_status_update_due, agent);
         if (r < 0)
                 return r;
         r = memory_trim_timer_new(agent->event, &agent->memory_trim_timer);
-        if (r < 0)
-                return r;
-        return sd_event_set_watchdog(agent->event, true);
+        return r < 0 ? r : enable_systemd_watchdog(agent->event);
 }
 
 /* Where systemd is PID 1 it starts the shims, and, on cgroup v2, it can be the cgroup driver. */
@@ -491,8 +490,7 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
         fill_shared_configs(agent);
         agent->allocatable = find_allocatable_resources(&agent->config, &agent->node,
                                                         agent->bundle_config.storage_capacity);
-        /* A service has a mount namespace of its own, where a unit that ran before has prepared it.
-         */
+        /* A service has its own mount namespace; a unit that ran before has prepared it. */
         if (!agent->systemd || !getenv("INVOCATION_ID"))
                 r = sandbox_prepare(&agent->sandbox_config, reterr);
         if (r < 0)
@@ -508,8 +506,7 @@ static int on_drain_timer(sd_event_source *source, uint64_t usec, void *userdata
                 return sd_event_exit(agent->event, 0);
         if (desired_state_drain(agent->desired) < 0)
                 log_error("Cannot stop all pods yet: out of memory");
-        (void) sd_event_source_set_time_relative(source, DRAIN_POLL_USEC);
-        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        return event_timer_arm(source, DRAIN_POLL_USEC);
 }
 
 /* The agent exits when no pod is left. */
@@ -551,7 +548,7 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
         r = node_shutdown_manager_start(agent->shutdown_manager);
         if (r < 0)
                 return r;
-        agent_start_healthz_server(agent);
+        agent->healthz_server = healthz_server_start(agent->event, &agent->config);
         node_api_launcher_start(&(NodeApiLauncherSpec){ .event = agent->event,
                                                         .config = &agent->config,
                                                         .has_systemd = agent->systemd != NULL,

@@ -14,7 +14,6 @@
 #include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/file.h"
-#include "common/log.h"
 #include "common/strv.h"
 
 static int agent_get_next_pod(void *userdata, const char *after, char **ret_key, char **ret_json) {
@@ -63,15 +62,21 @@ static int agent_find_log(void *userdata, const char *namespace, const char *pod
                                     reterr);
 }
 
+static int check_manifests_are_read(const Agent *agent, Error *reterr) {
+        return desired_state_is_computed(agent->desired)
+                       ? 0
+                       : error_setf(reterr, EAGAIN, "%s has not been read yet",
+                                    agent->paths.manifest_dir);
+}
+
 /* A pod that its source still wants starts again when it is gone. */
 static int agent_delete_pod(void *userdata, const char *namespace, const char *pod,
                             int64_t grace_seconds, Error *reterr) {
         Agent *agent = userdata;
-        int r;
+        int r = check_manifests_are_read(agent, reterr);
 
-        if (!desired_state_is_computed(agent->desired))
-                return error_setf(reterr, EAGAIN, "%s has not been read yet",
-                                  agent->paths.manifest_dir);
+        if (r < 0)
+                return r;
         r = pod_manager_delete_pod(agent->pod_manager, namespace, pod, grace_seconds,
                                    "it was deleted", reterr);
         if (r < 0)
@@ -109,10 +114,10 @@ static char *agent_get_node(void *userdata) {
 static int agent_act_on_daemonset(void *userdata, const char *namespace, const char *name,
                                   const char *verb, int64_t revision, Error *reterr) {
         Agent *agent = userdata;
+        int r = check_manifests_are_read(agent, reterr);
 
-        if (!desired_state_is_computed(agent->desired))
-                return error_setf(reterr, EAGAIN, "%s has not been read yet",
-                                  agent->paths.manifest_dir);
+        if (r < 0)
+                return r;
         return daemonset_action_run(&(DaemonSetAction){ .controller = agent->daemonset_controller,
                                                         .manifests = agent->manifests,
                                                         .manifest_dir = agent->paths.manifest_dir,
@@ -260,17 +265,3 @@ const HttpServerHandlers agent_http_handlers = {
         .configuration = agent_print_configuration,
         .dump = agent_dump,
 };
-
-/* It shows that the agent runs; pods do not depend on it. */
-void agent_start_healthz_server(Agent *agent) {
-        const OptionalInt *port = &agent->config.healthz_port;
-        cleanup_error Error error = ERROR_NULL;
-        int r;
-
-        if (!port->is_set || port->value == 0)
-                return;
-        r = healthz_server_new(agent->event, agent->config.healthz_bind_address,
-                               (uint16_t) port->value, &agent->healthz_server, &error);
-        if (r < 0)
-                log_error_message(&error, r);
-}

@@ -115,9 +115,8 @@ void report_events_to_apiserver(Agent *agent);
 int build_eviction_manager(Agent *agent);
 void restore_eviction_conditions(Agent *agent);
 
-/* http-handlers.c: the second serves /healthz at the configured port; a failure is logged. */
+/* http-handlers.c */
 extern const HttpServerHandlers agent_http_handlers;
-void agent_start_healthz_server(Agent *agent);
 
 /* node-api-handlers.c: frees what was made for mainstay-api. */
 void agent_free_node_api(Agent *agent);

@@ -2,6 +2,7 @@
 #include "common/file-watch.h"
 
 #include "common/cleanup.h"
+#include "common/event-source.h"
 #include "common/file.h"
 #include "common/strv.h"
 
@@ -142,13 +143,7 @@ int file_watch_new(sd_event *event, void (*on_changed)(void *userdata), void *us
         if (!watch)
                 return -ENOMEM;
         *watch = (FileWatch){ .event = event, .on_changed = on_changed, .userdata = userdata };
-        r = sd_event_add_defer(event, &watch->due, on_file_watch_due, watch);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(watch->due, SD_EVENT_OFF);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_priority(watch->due, DUE_PRIORITY);
+        r = event_add_disabled_defer(event, &watch->due, DUE_PRIORITY, on_file_watch_due, watch);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(watch);

@@ -2,6 +2,7 @@
 #include "common/fsync-queue.h"
 
 #include "common/cleanup.h"
+#include "common/event-source.h"
 #include "common/forked-task.h"
 #include "common/log.h"
 #include "common/strv.h"
@@ -115,13 +116,8 @@ int fsync_queue_new(sd_event *event, const char *base, const char *const *names,
         *sync = (FsyncQueue){ .event = event, .names = names, .base = strdup(base) };
         if (!sync->base)
                 return -ENOMEM;
-        r = sd_event_add_defer(event, &sync->due_source, on_fsync_queue_due, sync);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_priority(sync->due_source, SD_EVENT_PRIORITY_IDLE);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(sync->due_source, SD_EVENT_OFF);
+        r = event_add_disabled_defer(event, &sync->due_source, SD_EVENT_PRIORITY_IDLE,
+                                     on_fsync_queue_due, sync);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(sync);

@@ -2,6 +2,7 @@
 #include "common/memory-trim.h"
 
 #include "common/clock.h"
+#include "common/event-source.h"
 
 #include <link.h>
 #include <malloc.h>
@@ -42,18 +43,11 @@ static int on_memory_trim_timer(sd_event_source *timer, uint64_t usec, void *use
 }
 
 int memory_trim_timer_new(sd_event *event, sd_event_source **ret) {
-        sd_event_source *timer = NULL;
-        int r = sd_event_add_time(event, &timer, CLOCK_BOOTTIME, 0, ACCURACY_USEC,
-                                  on_memory_trim_timer, NULL);
-
-        if (r < 0)
-                return r;
-        *ret = timer;
-        return sd_event_source_set_enabled(timer, SD_EVENT_OFF);
+        return event_add_disabled_timer(event, ret, CLOCK_BOOTTIME, ACCURACY_USEC,
+                                        on_memory_trim_timer, NULL);
 }
 
 void memory_trim_timer_schedule(sd_event_source *timer) {
-        if (sd_event_source_get_enabled(timer, NULL) == 0 &&
-            sd_event_source_set_time_relative(timer, DELAY_USEC) >= 0)
-                (void) sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+        if (sd_event_source_get_enabled(timer, NULL) == 0)
+                (void) event_timer_arm(timer, DELAY_USEC);
 }

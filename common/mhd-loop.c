@@ -2,6 +2,7 @@
 #include "common/mhd-loop.h"
 
 #include "common/clock.h"
+#include "common/event-source.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -23,9 +24,8 @@ void mhd_loop_run(MhdLoop *loop) {
                 return;
         if (timeout_msec == 0)
                 mhd_loop_schedule_run(loop);
-        else if (sd_event_source_set_time_relative(loop->idle_timer,
-                                                   timeout_msec * USEC_PER_MSEC) >= 0)
-                (void) sd_event_source_set_enabled(loop->idle_timer, SD_EVENT_ONESHOT);
+        else
+                (void) event_timer_arm(loop->idle_timer, timeout_msec * USEC_PER_MSEC);
 }
 
 static int on_mhd_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
@@ -57,15 +57,12 @@ int mhd_loop_start(MhdLoop *loop, sd_event *event, struct MHD_Daemon *mhd_take) 
         r = sd_event_add_io(event, &loop->readable, fd, EPOLLIN, on_mhd_readable, loop);
         if (r < 0)
                 return r;
-        r = sd_event_add_defer(event, &loop->deferred_run, on_mhd_deferred_run, loop);
+        r = event_add_disabled_defer(event, &loop->deferred_run, SD_EVENT_PRIORITY_NORMAL,
+                                     on_mhd_deferred_run, loop);
         if (r < 0)
                 return r;
-        r = sd_event_source_set_enabled(loop->deferred_run, SD_EVENT_OFF);
-        if (r < 0)
-                return r;
-        r = sd_event_add_time(event, &loop->idle_timer, CLOCK_MONOTONIC, 0,
-                              IDLE_TIMER_ACCURACY_USEC, on_mhd_idle_timer, loop);
-        return r < 0 ? r : sd_event_source_set_enabled(loop->idle_timer, SD_EVENT_OFF);
+        return event_add_disabled_timer(event, &loop->idle_timer, CLOCK_MONOTONIC,
+                                        IDLE_TIMER_ACCURACY_USEC, on_mhd_idle_timer, loop);
 }
 
 void mhd_loop_stop(MhdLoop *loop) {

@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/durable-write.h"
+#include "common/event-source.h"
 #include "common/file.h"
 #include "common/log.h"
 
@@ -71,8 +72,7 @@ static int open_cache_directory(const ApiServerCache *cache, const char *directo
 /* ---- writing ---- */
 
 static void arm_cache_timer(ApiServerCache *cache, uint64_t usec) {
-        (void) sd_event_source_set_time_relative(cache->write_timer, usec);
-        (void) sd_event_source_set_enabled(cache->write_timer, SD_EVENT_ONESHOT);
+        (void) event_timer_arm(cache->write_timer, usec);
 }
 
 static void log_cache_write_result(ApiServerCache *cache, int r) {
@@ -258,11 +258,9 @@ int apiserver_cache_new(sd_event *event, const char *state_dir, ApiServerCache *
         cache->event = event;
         /* The directory keeps its name, so that an update finds the cache. */
         cache->directory = path_join(state_dir, "cluster");
-        r = cache->directory ? sd_event_add_time(event, &cache->write_timer, CLOCK_BOOTTIME, 0, 1,
-                                                 on_cache_write_due, cache)
+        r = cache->directory ? event_add_disabled_timer(event, &cache->write_timer, CLOCK_BOOTTIME,
+                                                        1, on_cache_write_due, cache)
                              : -ENOMEM;
-        if (r >= 0)
-                r = sd_event_source_set_enabled(cache->write_timer, SD_EVENT_OFF);
         if (r < 0) {
                 apiserver_cache_free(cache);
                 return r;

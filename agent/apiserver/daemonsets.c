@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/event-source.h"
 #include "common/log.h"
 
 #include <jansson.h>
@@ -258,8 +259,7 @@ static uint64_t next_lease_look_usec(const ApiServerDaemonSets *sets) {
 }
 
 static void arm_lease_poll_timer(ApiServerDaemonSets *sets, uint64_t usec) {
-        (void) sd_event_source_set_time_relative(sets->timer, usec);
-        (void) sd_event_source_set_enabled(sets->timer, SD_EVENT_ONESHOT);
+        (void) event_timer_arm(sets->timer, usec);
 }
 
 static void note_lease_denied(ApiServerDaemonSets *sets) {

@@ -5,6 +5,7 @@
 
 #include "agent/model/references.h"
 #include "common/cleanup.h"
+#include "common/event-source.h"
 #include "common/strv.h"
 
 struct ObjectUpdates {
@@ -37,11 +38,8 @@ int object_updates_new(sd_event *event, void (*on_due)(void *userdata), void *us
                 return -ENOMEM;
         updates->on_due = on_due;
         updates->userdata = userdata;
-        r = sd_event_add_defer(event, &updates->source, on_object_updates_due, updates);
-        if (r >= 0)
-                r = sd_event_source_set_priority(updates->source, SD_EVENT_PRIORITY_NORMAL + 5);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(updates->source, SD_EVENT_OFF);
+        r = event_add_disabled_defer(event, &updates->source, SD_EVENT_PRIORITY_NORMAL + 5,
+                                     on_object_updates_due, updates);
         if (r < 0) {
                 object_updates_free(updates);
                 return r;

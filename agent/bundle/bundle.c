@@ -223,7 +223,7 @@ int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *c
 
         if (r < 0)
                 return r;
-        text = pod_hosts(config, pod, addresses, n_addresses, node_hosts);
+        text = compose_hosts_file(config, pod, addresses, n_addresses, node_hosts);
         return write_pod_file(config, pod, "hosts", text, reterr);
 }
 

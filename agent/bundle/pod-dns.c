@@ -94,8 +94,8 @@ static const char managed_hosts[] = "# Kubernetes-managed hosts file.\n"
                                     "fe00::1\tip6-allnodes\n"
                                     "fe00::2\tip6-allrouters\n";
 
-char *pod_hosts(const BundleConfig *config, const Pod *pod, const char *const *addresses,
-                size_t n_addresses, const char *node_hosts) {
+char *compose_hosts_file(const BundleConfig *config, const Pod *pod, const char *const *addresses,
+                         size_t n_addresses, const char *node_hosts) {
         cleanup_free char *name = pod_short_hostname(pod),
                           *domain = pod_cluster_domain(config, pod);
         char *text = NULL;

@@ -19,8 +19,8 @@ int pod_hostname(const BundleConfig *config, const Pod *pod, char **ret, Error *
 
 /* /etc/hosts of a pod with addresses of its own, or (n = 0) a copy of the node's, whose content is
  * 'node_hosts'. NULL: out of memory. */
-char *pod_hosts(const BundleConfig *config, const Pod *pod, const char *const *addresses,
-                size_t n_addresses, const char *node_hosts);
+char *compose_hosts_file(const BundleConfig *config, const Pod *pod, const char *const *addresses,
+                         size_t n_addresses, const char *node_hosts);
 
 /* /etc/resolv.conf by dnsPolicy and dnsConfig; 'node_resolv_conf' is the content of the node's.
  * Limited to 3 nameservers and 32 search domains of 2048 characters; the rest is left out. NULL:

@@ -11,6 +11,7 @@
 #include "agent/daemonset/rules/overlap.h"
 #include "common/cleanup.h"
 #include "common/dump.h"
+#include "common/event-source.h"
 #include "common/log.h"
 #include "common/strv.h"
 
@@ -85,11 +86,8 @@ int daemonset_controller_new(const DaemonSetControllerConfig *config, DaemonSetC
         };
         if (!controller->pass.orphans)
                 return -ENOMEM;
-        r = sd_event_add_time(config->event, &controller->timer, CLOCK_BOOTTIME, 0, 1,
-                              on_daemonset_timer, controller);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(controller->timer, SD_EVENT_OFF);
+        r = event_add_disabled_timer(config->event, &controller->timer, CLOCK_BOOTTIME, 1,
+                                     on_daemonset_timer, controller);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(controller);

@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/event-source.h"
 #include "common/log.h"
 
 #define RETRY_USEC (5 * USEC_PER_SEC)
@@ -30,7 +31,7 @@ struct DesiredState {
         ManifestProblems *problems;
         sd_event_source *recompute_source;
         sd_event_source *retry_timer; /* after an action or a recomputation that failed */
-        unsigned data_generation; /* of the objects when pods were notified last */
+        unsigned data_generation;     /* of the objects when pods were notified last */
         bool has_scanned;
         bool is_computed;
         bool is_suspended;
@@ -101,8 +102,7 @@ static void explain_undesired_pods(const DesiredState *state, const DesiredPods 
 
 /* Nothing else would ask for another recomputation. */
 static void schedule_retry(DesiredState *state) {
-        (void) sd_event_source_set_time_relative(state->retry_timer, RETRY_USEC);
-        (void) sd_event_source_set_enabled(state->retry_timer, SD_EVENT_ONESHOT);
+        (void) event_timer_arm(state->retry_timer, RETRY_USEC);
 }
 
 static void apply_pod_worker_action(DesiredState *state, const PodWorkerAction *action) {
@@ -433,21 +433,13 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
         state->problems = manifest_problems_new(config->on_event, config->userdata);
         if (!state->problems)
                 return -ENOMEM;
-        r = sd_event_add_defer(config->event, &state->recompute_source, on_recompute_due, state);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(state->recompute_source, SD_EVENT_OFF);
-        if (r < 0)
-                return r;
         /* After all that a turn of the loop brings, and before pods are stepped. */
-        r = sd_event_source_set_priority(state->recompute_source, SD_EVENT_PRIORITY_NORMAL + 5);
+        r = event_add_disabled_defer(config->event, &state->recompute_source,
+                                     SD_EVENT_PRIORITY_NORMAL + 5, on_recompute_due, state);
         if (r < 0)
                 return r;
-        r = sd_event_add_time(config->event, &state->retry_timer, CLOCK_BOOTTIME, 0, 0,
-                              on_retry_due, state);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(state->retry_timer, SD_EVENT_OFF);
+        r = event_add_disabled_timer(config->event, &state->retry_timer, CLOCK_BOOTTIME, 0,
+                                     on_retry_due, state);
         if (r < 0)
                 return r;
         r = manifest_directory_new(config->event, config->paths->manifest_dir, config->node_name,

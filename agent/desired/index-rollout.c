@@ -7,6 +7,7 @@
 #include "agent/manifest/reader.h"
 #include "agent/pods/pod-images.h"
 #include "common/cleanup.h"
+#include "common/event-source.h"
 #include "common/log.h"
 #include "common/strv.h"
 
@@ -263,11 +264,8 @@ int index_rollout_new(const IndexRolloutConfig *config, IndexRollout **ret) {
                 return -ENOMEM;
         rollout->config = *config;
         rollout->started_at = steady_now_usec(config->clock);
-        r = sd_event_add_time(config->event, &rollout->timer, CLOCK_BOOTTIME, 0, 0, on_index_timer,
-                              rollout);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(rollout->timer, SD_EVENT_OFF);
+        r = event_add_disabled_timer(config->event, &rollout->timer, CLOCK_BOOTTIME, 0,
+                                     on_index_timer, rollout);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(rollout);

@@ -14,6 +14,7 @@
 #include "agent/pods/pod-images.h"
 #include "common/cleanup.h"
 #include "common/dump.h"
+#include "common/event-source.h"
 #include "common/log.h"
 
 #include <errno.h>
@@ -437,11 +438,8 @@ int pod_rollouts_new(const PodRolloutsConfig *config, PodRollouts **ret) {
         r = rollout_store_load(rollouts->store, restore_rollout_take, rollouts);
         if (r < 0)
                 return r;
-        r = sd_event_add_time(config->event, &rollouts->timer, CLOCK_BOOTTIME, 0, 0,
-                              on_rollout_timer, rollouts);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(rollouts->timer, SD_EVENT_OFF);
+        r = event_add_disabled_timer(config->event, &rollouts->timer, CLOCK_BOOTTIME, 0,
+                                     on_rollout_timer, rollouts);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(rollouts);

@@ -3,6 +3,7 @@
 
 #include "agent/http/http-reply.h"
 #include "common/cleanup.h"
+#include "common/log.h"
 #include "common/mhd-loop.h"
 
 #include <arpa/inet.h>
@@ -88,8 +89,8 @@ static struct MHD_Daemon *start_healthz_daemon(HealthzServer *server, int fd) {
                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HEALTHZ_IDLE_SEC, MHD_OPTION_END);
 }
 
-int healthz_server_new(sd_event *event, const char *address, uint16_t port, HealthzServer **ret,
-                       Error *reterr) {
+static int healthz_server_new(sd_event *event, const char *address, uint16_t port,
+                              HealthzServer **ret, Error *reterr) {
         cleanup_with(healthz_server_freep) HealthzServer *server = calloc(1, sizeof(*server));
         int fd, r;
 
@@ -106,6 +107,21 @@ int healthz_server_new(sd_event *event, const char *address, uint16_t port, Heal
                 return error_prefixf(reterr, r, "cannot start libmicrohttpd for /healthz");
         *ret = TAKE_PTR(server);
         return 0;
+}
+
+HealthzServer *healthz_server_start(sd_event *event, const Config *config) {
+        const OptionalInt *port = &config->healthz_port;
+        HealthzServer *server = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (!port->is_set || port->value == 0)
+                return NULL;
+        r = healthz_server_new(event, config->healthz_bind_address, (uint16_t) port->value, &server,
+                               &error);
+        if (r < 0)
+                log_error_message(&error, r);
+        return server;
 }
 
 HealthzServer *healthz_server_free(HealthzServer *server) {

@@ -4,16 +4,15 @@
 /* The kubelet's /healthz over plain HTTP (healthzBindAddress, healthzPort), which kubeadm asks
  * whether the agent runs. Any local program can connect: nothing else is served here. */
 
-#include "common/error.h"
+#include "agent/model/config.h"
 #include "common/macros.h"
 
-#include <stdint.h>
 #include <systemd/sd-event.h>
 
 typedef struct HealthzServer HealthzServer;
 
-/* 'address' is an IPv4 or IPv6 address. 0, or -errno with a message. */
-int healthz_server_new(sd_event *event, const char *address, uint16_t port, HealthzServer **ret,
-                       Error *reterr);
+/* NULL where no port is configured, or port 0, and where the port cannot be served: that is
+ * logged, and the agent starts all the same, since pods do not depend on it. */
+HealthzServer *healthz_server_start(sd_event *event, const Config *config);
 HealthzServer *healthz_server_free(HealthzServer *server);
 DEFINE_CLEANUP(HealthzServer *, healthz_server_free)

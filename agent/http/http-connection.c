@@ -6,6 +6,7 @@
 #include "agent/http/http-connection.h"
 
 #include "common/cleanup.h"
+#include "common/event-source.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -63,8 +64,7 @@ int http_connection_fd(const HttpConnection *connection) {
 }
 
 void http_connection_set_deadline(HttpConnection *connection) {
-        if (sd_event_source_set_time_relative(connection->deadline, connection->timeout_usec) >= 0)
-                (void) sd_event_source_set_enabled(connection->deadline, SD_EVENT_ONESHOT);
+        (void) event_timer_arm(connection->deadline, connection->timeout_usec);
 }
 
 void http_connection_clear_deadline(HttpConnection *connection) {

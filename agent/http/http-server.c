@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/event-source.h"
 #include "common/mhd-loop.h"
 
 #include <fcntl.h>
@@ -200,8 +201,7 @@ static int on_accept_retry_timer(sd_event_source *source, uint64_t usec, void *u
  * only consume CPU time. */
 static void pause_accepting_clients(HttpServer *server) {
         (void) sd_event_source_set_enabled(server->listen_source, SD_EVENT_OFF);
-        if (sd_event_source_set_time_relative(server->accept_retry_timer, USEC_PER_SEC) >= 0)
-                (void) sd_event_source_set_enabled(server->accept_retry_timer, SD_EVENT_ONESHOT);
+        (void) event_timer_arm(server->accept_retry_timer, USEC_PER_SEC);
 }
 
 static int accept_http_client(HttpServer *server, int listen_fd) {
@@ -317,11 +317,8 @@ static int add_http_event_sources(HttpServer *server, int listen_fd_consume) {
         cleanup_close int listen_fd = listen_fd_consume;
         int r;
 
-        r = sd_event_add_time(server->event, &server->accept_retry_timer, CLOCK_MONOTONIC, 0, 0,
-                              on_accept_retry_timer, server);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(server->accept_retry_timer, SD_EVENT_OFF);
+        r = event_add_disabled_timer(server->event, &server->accept_retry_timer, CLOCK_MONOTONIC, 0,
+                                     on_accept_retry_timer, server);
         if (r < 0)
                 return r;
         r = sd_event_add_io(server->event, &server->listen_source, listen_fd, EPOLLIN,

@@ -15,6 +15,7 @@
 #include "agent/image/image-record.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 #include "common/log.h"
 #include "common/strv.h"
 
@@ -136,8 +137,7 @@ static int check_image_age(ImageStore *store, const char *digest, void *userdata
 }
 
 static void arm_image_age_timer(ImageStore *store, uint64_t usec) {
-        (void) sd_event_source_set_time_relative(store->gc.age_timer, usec);
-        (void) sd_event_source_set_enabled(store->gc.age_timer, SD_EVENT_ONESHOT);
+        (void) event_timer_arm(store->gc.age_timer, usec);
 }
 
 static int on_image_age_timer(sd_event_source *source, uint64_t usec, void *userdata) {

@@ -6,13 +6,14 @@
  * A request is answered at once if a record exists and all layers are present. Otherwise it waits
  * for its job, the one child that unpacks or pulls this image for all requests; or, while archives
  * are not indexed yet, for their contents. Callbacks may add and cancel requests, so each list is
- * searched again after each callback. imagePullPolicy is applied here: resolve_image_request(). */
+ * searched again after each callback. imagePullPolicy is applied here: find_image_or_pull(). */
 
 #include "agent/image/image-store-private.h"
 
 #include "agent/image/image-record.h"
 #include "agent/image/image-reference.h"
 #include "common/cleanup.h"
+#include "common/event-source.h"
 #include "common/file.h"
 #include "common/strv.h"
 
@@ -203,8 +204,8 @@ void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int
 }
 
 /* 1 with the image; 0 with the job to wait for, or NULL for the archives; or -errno. */
-static int resolve_image_request(ImageStore *store, const ImageRequest *request, Image **ret_image,
-                                 ImageJob **ret_job, Error *reterr) {
+static int find_image_or_pull(ImageStore *store, const ImageRequest *request, Image **ret_image,
+                              ImageJob **ret_job, Error *reterr) {
         const char *reference = request->reference;
         const Archive *archive = NULL;
         const ArchivedImage *found =
@@ -276,7 +277,7 @@ int image_store_request(ImageStore *store, const ImageRequestOptions *options, i
                 r = image_reference_normalise(options->reference, &request->reference, reterr);
         if (r >= 0) {
                 retry_broken_archives(store, request->reference);
-                r = resolve_image_request(store, request, ret_image, &request->job, reterr);
+                r = find_image_or_pull(store, request, ret_image, &request->job, reterr);
         }
         if (r != 0) {
                 image_request_free(request);
@@ -332,7 +333,7 @@ static bool settle_image_request(ImageStore *store) {
                 cancel_superseded_pull(store, request);
                 if (request->job)
                         continue;
-                r = resolve_image_request(store, request, &image, &request->job, &error);
+                r = find_image_or_pull(store, request, &image, &request->job, &error);
                 if (r == 0)
                         continue;
                 answer_image_request(request, MIN(r, 0), image, &error);
@@ -388,16 +389,9 @@ static int open_store_directories(ImageStore *store, const char *state_dir, Erro
 }
 
 static int add_store_work_source(ImageStore *store) {
-        int r;
-
-        r = sd_event_add_defer(store->event, &store->work_source, on_image_store_work, store);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(store->work_source, SD_EVENT_OFF);
-        if (r < 0)
-                return r;
         /* After the inotify sources: pending changes are read first. */
-        return sd_event_source_set_priority(store->work_source, SD_EVENT_PRIORITY_NORMAL + 1);
+        return event_add_disabled_defer(store->event, &store->work_source,
+                                        SD_EVENT_PRIORITY_NORMAL + 1, on_image_store_work, store);
 }
 
 /* A file that the administrator names must be there. */

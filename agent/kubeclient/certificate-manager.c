@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/event-source.h"
 
 enum {
         LOOK_ACCURACY_SEC = 1,
@@ -161,11 +162,9 @@ int certificate_manager_new(const CertificateManagerSpec *spec, CertificateManag
         manager->directory = spec->directory ? strdup(spec->directory) : NULL;
         if (!manager->node_name || (spec->directory && !manager->directory))
                 return -ENOMEM;
-        r = sd_event_add_time(spec->event, &manager->timer, CLOCK_REALTIME, 0,
-                              LOOK_ACCURACY_SEC * USEC_PER_SEC, on_certificate_timer, manager);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(manager->timer, SD_EVENT_OFF);
+        r = event_add_disabled_timer(spec->event, &manager->timer, CLOCK_REALTIME,
+                                     LOOK_ACCURACY_SEC * USEC_PER_SEC, on_certificate_timer,
+                                     manager);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(manager);

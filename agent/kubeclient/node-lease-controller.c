@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/event-source.h"
 
 /* One request at a time, chosen by what the server is believed to have: unknown, it is read;
  * absent, it is created; present, it is renewed. A response that contradicts the belief changes it,
@@ -228,12 +229,11 @@ int kube_lease_controller_new(sd_event *event, const KubeLeaseControllerSpec *sp
                 controller->path = NULL;
                 return -ENOMEM;
         }
-        r = sd_event_add_time(event, &controller->timer, CLOCK_BOOTTIME, 0, USEC_PER_SEC / 4,
-                              on_lease_timer, controller);
+        r = event_add_disabled_timer(event, &controller->timer, CLOCK_BOOTTIME, USEC_PER_SEC / 4,
+                                     on_lease_timer, controller);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(controller->timer, "lease");
-        (void) sd_event_source_set_enabled(controller->timer, SD_EVENT_OFF);
         *ret = TAKE_PTR(controller);
         return 0;
 }

@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/event-source.h"
 #include "common/json-text.h"
 
 /* A reflector watches the server's Node, a work queue writes it. What the server is believed to
@@ -393,12 +394,11 @@ int node_status_updater_new(sd_event *event, const NodeStatusUpdaterSpec *spec,
         r = updater->name ? format_node_paths(updater) : -ENOMEM;
         if (r < 0)
                 return r;
-        r = sd_event_add_time(event, &updater->heartbeat, CLOCK_BOOTTIME, 0, USEC_PER_SEC,
-                              on_node_heartbeat, updater);
+        r = event_add_disabled_timer(event, &updater->heartbeat, CLOCK_BOOTTIME, USEC_PER_SEC,
+                                     on_node_heartbeat, updater);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(updater->heartbeat, "node-heartbeat");
-        (void) sd_event_source_set_enabled(updater->heartbeat, SD_EVENT_OFF);
         r = start_node_queue(event, updater);
         if (r < 0)
                 return r;

@@ -8,6 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 
 #include <errno.h>
 
@@ -48,8 +49,7 @@ void reflector_schedule(KubeReflector *r, uint64_t usec) {
         r->phase = REFLECTOR_WAITING;
         if (r->is_doomed)
                 return;
-        if (sd_event_source_set_time_relative(r->timer, usec) < 0 ||
-            sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT) < 0)
+        if (event_timer_arm(r->timer, usec) < 0)
                 reflector_report_error(r, "cannot set a timer", 0);
 }
 
@@ -141,8 +141,7 @@ static int on_relist(sd_event_source *source, uint64_t usec, void *userdata) {
 
 void kube_reflector_relist(KubeReflector *r, uint64_t after_usec) {
         r->allows_cached_list = false;
-        if (sd_event_source_set_time_relative(r->relist_timer, after_usec) < 0 ||
-            sd_event_source_set_enabled(r->relist_timer, SD_EVENT_ONESHOT) < 0)
+        if (event_timer_arm(r->relist_timer, after_usec) < 0)
                 reflector_report_error(r, "cannot set a timer", 0);
 }
 

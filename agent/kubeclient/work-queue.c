@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/event-source.h"
 
 #include <errno.h>
 
@@ -392,20 +393,12 @@ int kube_work_queue_new(sd_event *event, const KubeWorkQueueSpec *spec, KubeWork
         queue->listener =
                 (KubeReconnectListener){ .on_reached = on_queue_reconnect, .userdata = queue };
         kube_client_add_listener(spec->client, &queue->listener);
-        r = sd_event_add_defer(event, &queue->dispatch, on_dispatch_due, queue);
+        r = event_add_disabled_defer(event, &queue->dispatch, WORK_QUEUE_PRIORITY, on_dispatch_due,
+                                     queue);
         if (r < 0)
                 return r;
-        r = sd_event_source_set_enabled(queue->dispatch, SD_EVENT_OFF);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_priority(queue->dispatch, WORK_QUEUE_PRIORITY);
-        if (r < 0)
-                return r;
-        r = sd_event_add_time(event, &queue->timer, CLOCK_BOOTTIME, 0, 10 * USEC_PER_MSEC,
-                              on_work_queue_timer, queue);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(queue->timer, SD_EVENT_OFF);
+        r = event_add_disabled_timer(event, &queue->timer, CLOCK_BOOTTIME, 10 * USEC_PER_MSEC,
+                                     on_work_queue_timer, queue);
         if (r < 0)
                 return r;
         r = sd_event_source_set_priority(queue->timer, WORK_QUEUE_PRIORITY);

@@ -19,6 +19,7 @@
 #include "agent/model/pod-source.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 #include "common/file.h"
 #include "common/hash.h"
 #include "common/log.h"
@@ -397,20 +398,12 @@ static int on_manifest_scan_timer(sd_event_source *timer, uint64_t usec, void *u
 static int add_scan_event_sources(ManifestDirectory *source) {
         int r;
 
-        r = sd_event_add_defer(source->event, &source->scan_source, on_manifest_scan, source);
+        r = event_add_disabled_defer(source->event, &source->scan_source, SCAN_PRIORITY,
+                                     on_manifest_scan, source);
         if (r < 0)
                 return r;
-        r = sd_event_source_set_enabled(source->scan_source, SD_EVENT_OFF);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_priority(source->scan_source, SCAN_PRIORITY);
-        if (r < 0)
-                return r;
-        r = sd_event_add_time(source->event, &source->timer, CLOCK_BOOTTIME, 0, 50 * USEC_PER_MSEC,
-                              on_manifest_scan_timer, source);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(source->timer, SD_EVENT_OFF);
+        r = event_add_disabled_timer(source->event, &source->timer, CLOCK_BOOTTIME,
+                                     50 * USEC_PER_MSEC, on_manifest_scan_timer, source);
         if (r < 0)
                 return r;
         r = sd_event_source_set_priority(source->timer, SCAN_PRIORITY);

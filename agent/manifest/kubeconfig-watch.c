@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 #include "common/file-watch.h"
 #include "common/strv.h"
 
@@ -71,8 +72,7 @@ static void reload_kubeconfig(KubeconfigWatch *watch, bool is_final) {
                 report_kubeconfig_error(watch, error_message(&error, r), NULL);
                 return;
         }
-        (void) sd_event_source_set_time_relative(watch->timer, ERROR_SETTLE_SEC * USEC_PER_SEC);
-        (void) sd_event_source_set_enabled(watch->timer, SD_EVENT_ONESHOT);
+        (void) event_timer_arm(watch->timer, ERROR_SETTLE_SEC * USEC_PER_SEC);
 }
 
 static void on_kubeconfig_files_changed(void *userdata) {

@@ -225,8 +225,8 @@ static const json_t *find_new_container(const json_t *pod, const json_t *body) {
         return found;
 }
 
-static ApiStepResult start_ephemeral_container(ApiRequest *request, const ResourcePath *path,
-                                               const json_t *body) {
+static ApiStepResult request_ephemeral_container(ApiRequest *request, const ResourcePath *path,
+                                                 const json_t *body) {
         const char *names[] = { path->namespace, "pods", path->name, "ephemeralcontainers" };
         const json_t *container = find_new_container(request->object, body);
         cleanup_free char *json = container ? json_to_text(container, JSON_COMPACT) : NULL;
@@ -261,7 +261,7 @@ static ApiStepResult add_ephemeral_container(ApiRequest *request, const ServedRe
         if (!api_require_object(request, pods, path, &result))
                 return result;
         return request->has_reply ? reply_written_object(request, pods, path)
-                                  : start_ephemeral_container(request, path, body);
+                                  : request_ephemeral_container(request, path, body);
 }
 
 ApiStepResult api_handle_pod_write(ApiRequest *request, const ServedResource *pods,

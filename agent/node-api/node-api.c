@@ -7,6 +7,7 @@
 #include "agent/node-api/node-api-private.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 #include "common/log.h"
 
 #include <netinet/in.h>
@@ -79,9 +80,8 @@ static int use_api_settings(NodeApi *server, const char *json, Error *reterr) {
 }
 
 static void retry_settings_later(NodeApi *server) {
-        if (!server->credentials && sd_event_source_set_time_relative(server->settings_retry_timer,
-                                                                      SETTINGS_RETRY_USEC) >= 0)
-                (void) sd_event_source_set_enabled(server->settings_retry_timer, SD_EVENT_ONESHOT);
+        if (!server->credentials)
+                (void) event_timer_arm(server->settings_retry_timer, SETTINGS_RETRY_USEC);
 }
 
 static void on_settings_reply(const AgentReply *reply, void *userdata) {
@@ -223,8 +223,7 @@ static int on_accept_again(sd_event_source *source, uint64_t usec, void *userdat
 /* Descriptors or memory have run out; clients wait in the queue of the socket. */
 static void pause_accepting_api_clients(NodeApi *server) {
         (void) sd_event_source_set_enabled(server->listen_source, SD_EVENT_OFF);
-        if (sd_event_source_set_time_relative(server->accept_retry_timer, ACCEPT_RETRY_USEC) >= 0)
-                (void) sd_event_source_set_enabled(server->accept_retry_timer, SD_EVENT_ONESHOT);
+        (void) event_timer_arm(server->accept_retry_timer, ACCEPT_RETRY_USEC);
 }
 
 static int on_api_listen_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
@@ -246,9 +245,7 @@ static int on_api_listen_socket(sd_event_source *source, int fd, uint32_t events
 /* ---- building ---- */
 
 static int add_api_timer(NodeApi *server, sd_event_source **ret, sd_event_time_handler_t handler) {
-        int r = sd_event_add_time(server->event, ret, CLOCK_MONOTONIC, 0, 0, handler, server);
-
-        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+        return event_add_disabled_timer(server->event, ret, CLOCK_MONOTONIC, 0, handler, server);
 }
 
 static int add_api_sources(NodeApi *server) {

@@ -6,6 +6,7 @@
 #include "agent/node-api/resource-metrics.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 #include "common/json-text.h"
 
 #define POLL_USEC (15 * USEC_PER_SEC)
@@ -20,9 +21,7 @@ struct ObjectPoll {
 static int request_polled_objects(ObjectPoll *poll);
 
 static int schedule_object_poll(ObjectPoll *poll) {
-        int r = sd_event_source_set_time_relative(poll->timer, POLL_USEC);
-
-        return r < 0 ? r : sd_event_source_set_enabled(poll->timer, SD_EVENT_ONESHOT);
+        return event_timer_arm(poll->timer, POLL_USEC);
 }
 
 static void take_polled_objects(ObjectPoll *poll, const char *body) {

@@ -6,6 +6,7 @@
 #include "agent/node-api/session-protocol.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 
 #include <errno.h>
 
@@ -277,9 +278,8 @@ static int start_port_channel(PortChannels *channels, const PortChannelsSpec *sp
 
 static int add_channels_defer(PortChannels *channels, sd_event_source **ret,
                               sd_event_handler_t handler) {
-        int r = sd_event_add_defer(channels->event, ret, handler, channels);
-
-        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+        return event_add_disabled_defer(channels->event, ret, SD_EVENT_PRIORITY_NORMAL, handler,
+                                        channels);
 }
 
 static int start_port_channels(PortChannels *channels, const PortChannelsSpec *spec) {

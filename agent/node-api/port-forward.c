@@ -6,6 +6,7 @@
 #include "agent/node-api/websocket.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 
 #define PAIR_USEC (30 * USEC_PER_SEC) /* for the second stream of a pair */
 
@@ -394,20 +395,19 @@ static int on_forward_over(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-static int add_disabled_defer(PortForward *forward, sd_event_source **ret,
-                              sd_event_handler_t handler) {
-        int r = sd_event_add_defer(forward->event, ret, handler, forward);
-
-        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+static int add_forward_defer(PortForward *forward, sd_event_source **ret,
+                             sd_event_handler_t handler) {
+        return event_add_disabled_defer(forward->event, ret, SD_EVENT_PRIORITY_NORMAL, handler,
+                                        forward);
 }
 
 static int start_port_forward(PortForward *forward, const PortForwardSpec *spec) {
         ByteQueue *output;
-        int r = add_disabled_defer(forward, &forward->end_source, on_forward_over);
+        int r = add_forward_defer(forward, &forward->end_source, on_forward_over);
 
         if (r < 0)
                 return r;
-        r = add_disabled_defer(forward, &forward->update_source, on_forward_update);
+        r = add_forward_defer(forward, &forward->update_source, on_forward_update);
         if (r < 0)
                 return r;
         r = stream_socket_new(forward->event, spec->fd, &forward_client_handlers, forward,

@@ -7,6 +7,7 @@
 #include "common/channels.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 
 #include <sys/epoll.h>
 
@@ -310,11 +311,9 @@ static const StreamSocketHandlers session_client_handlers = { on_session_client_
                                                               on_session_client_error };
 
 static int start_session(Session *session, const ClientSessionSpec *spec) {
-        int r = sd_event_add_defer(session->event, &session->end_source, on_session_end, session);
+        int r = event_add_disabled_defer(session->event, &session->end_source,
+                                         SD_EVENT_PRIORITY_NORMAL, on_session_end, session);
 
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(session->end_source, SD_EVENT_OFF);
         if (r < 0)
                 return r;
         r = set_session_deadline(session, STREAMS_USEC);

@@ -2,6 +2,7 @@
 #include "agent/node-api/stream-socket.h"
 
 #include "common/clock.h"
+#include "common/event-source.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -139,8 +140,7 @@ static int on_stream_idle(sd_event_source *source, uint64_t usec, void *userdata
                 break_stream_socket(socket, -ETIMEDOUT);
                 return 0;
         }
-        (void) sd_event_source_set_time_relative(source, socket->idle_usec - idle_usec);
-        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        return event_timer_arm(source, socket->idle_usec - idle_usec);
 }
 
 int stream_socket_limit_idle(StreamSocket *socket, uint64_t idle_usec) {

@@ -9,6 +9,7 @@
 #include "common/child.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 #include "common/listening-port.h"
 #include "common/log.h"
 
@@ -42,8 +43,7 @@ static void watch_listener(NodeApiLauncher *launcher);
 /* ---- retries ---- */
 
 static void retry_launcher_later(NodeApiLauncher *launcher) {
-        (void) sd_event_source_set_time_relative(launcher->retry_timer, launcher->retry_usec);
-        (void) sd_event_source_set_enabled(launcher->retry_timer, SD_EVENT_ONESHOT);
+        (void) event_timer_arm(launcher->retry_timer, launcher->retry_usec);
         launcher->retry_usec = MIN(2 * launcher->retry_usec, RETRY_MAX_USEC);
 }
 
@@ -178,10 +178,8 @@ static int node_api_launcher_new(const NodeApiLauncherSpec *spec, NodeApiLaunche
         launcher->retry_usec = RETRY_FIRST_USEC;
         r = pipe2(launcher->life_fds, O_CLOEXEC) < 0 ? -errno : 0;
         if (r >= 0)
-                r = sd_event_add_time(spec->event, &launcher->retry_timer, CLOCK_MONOTONIC, 0, 0,
-                                      on_launcher_retry, launcher);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(launcher->retry_timer, SD_EVENT_OFF);
+                r = event_add_disabled_timer(spec->event, &launcher->retry_timer, CLOCK_MONOTONIC,
+                                             0, on_launcher_retry, launcher);
         if (r < 0) {
                 node_api_launcher_free(launcher);
                 return r;

@@ -16,6 +16,7 @@
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 #include "common/file.h"
 #include "common/fsync-queue.h"
 #include "common/http-client.h"
@@ -163,14 +164,9 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
         r = clock_watch_new(config->event, on_pods_clock_set, manager, &manager->clock_watch);
         if (r < 0)
                 return r;
-        r = sd_event_add_defer(config->event, &manager->step_source, step_dirty_pods, manager);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(manager->step_source, SD_EVENT_OFF);
-        if (r < 0)
-                return r;
         /* After all other events of a turn, so that ten of them cost one step. */
-        r = sd_event_source_set_priority(manager->step_source, SD_EVENT_PRIORITY_NORMAL + 10);
+        r = event_add_disabled_defer(config->event, &manager->step_source,
+                                     SD_EVENT_PRIORITY_NORMAL + 10, step_dirty_pods, manager);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(manager);

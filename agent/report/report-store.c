@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/durable-write.h"
+#include "common/event-source.h"
 #include "common/file.h"
 #include "common/log.h"
 
@@ -222,9 +223,7 @@ void report_store_wake(ReportStore *store) {
         if (enabled != SD_EVENT_OFF || store->child || !has_unsaved(store))
                 return;
         if (r >= 0)
-                r = sd_event_source_set_time_relative(store->timer, SAVE_USEC);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(store->timer, SD_EVENT_ONESHOT);
+                r = event_timer_arm(store->timer, SAVE_USEC);
         if (r < 0)
                 (void) log_error_errno(r, "Cannot set the report timer");
 }

@@ -11,6 +11,7 @@
 #include "common/child.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 #include "common/file.h"
 #include "common/log.h"
 
@@ -59,9 +60,7 @@ static void arm_report_timer(sd_event_source *timer, uint64_t usec) {
 
         if (is_report_timer_armed(timer))
                 return;
-        r = sd_event_source_set_time_relative(timer, usec);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+        r = event_timer_arm(timer, usec);
         if (r < 0)
                 (void) log_error_errno(r, "Cannot set the report timer");
 }

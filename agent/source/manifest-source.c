@@ -15,6 +15,7 @@
 #include "common/cleanup.h"
 #include "common/clock-watch.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 #include "common/failpoint.h"
 #include "common/file.h"
 #include "common/fsync-queue.h"
@@ -185,9 +186,7 @@ static void on_source_asked(const ChildResult *result, void *userdata);
 /* ---- when it is asked ---- */
 
 static int arm_source_timer(ManifestSource *source, uint64_t usec) {
-        int r = sd_event_source_set_time_relative(source->timer, usec);
-
-        return r < 0 ? r : sd_event_source_set_enabled(source->timer, SD_EVENT_ONESHOT);
+        return event_timer_arm(source->timer, usec);
 }
 
 static uint64_t random_part(uint64_t usec, uint32_t random) {
@@ -382,12 +381,9 @@ static int finish_rollback(ManifestSource *source) {
 
 static int add_source_timer(ManifestSource *source) {
         uint64_t accuracy = source->config.interval_usec / ACCURACY_PARTS;
-        int r = sd_event_add_time(source->config.event, &source->timer, CLOCK_BOOTTIME, 0, accuracy,
-                                  on_source_timer, source);
+        int r = event_add_disabled_timer(source->config.event, &source->timer, CLOCK_BOOTTIME,
+                                         accuracy, on_source_timer, source);
 
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(source->timer, SD_EVENT_OFF);
         if (r < 0)
                 return r;
         return sd_event_source_set_description(source->timer, source->config.name);

@@ -8,6 +8,8 @@ import tree
 
 FUNCTION_LINES_MAX = 80
 FILE_LINES_MAX = 800
+# The sources of agent/ itself connect the modules and decide nothing.
+WIRING_LINES_MAX = 1500
 LICENCE = "SPDX-License-" + "Identifier: Apache-2.0"
 
 
@@ -62,6 +64,9 @@ def check_lengths(root):
             if length > FUNCTION_LINES_MAX:
                 problems.append(f"{path}:{start}: {name}() has {length} lines, more than "
                                 f"{FUNCTION_LINES_MAX}")
+    wiring = sum(tree.read(root, path).count("\n") for path in tree.files(root, ".c") if os.path.dirname(path) == "agent")
+    if wiring > WIRING_LINES_MAX:
+        problems.append(f"agent/: its sources have {wiring} lines, more than {WIRING_LINES_MAX}: move what decides to a module")
     return problems
 
 

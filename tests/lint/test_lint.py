@@ -231,6 +231,13 @@ class Shape(Lint):
         self.put("common/a.c", "int a;\n" * (shape.FILE_LINES_MAX + 1))
         self.expect(shape.check_lengths(self.root), "has 801 lines")
 
+    def test_wiring_that_is_too_long(self):
+        self.put("agent/a.c", "int x;\n" * 750)
+        self.put("agent/b.c", "int x;\n" * 750)
+        self.assertEqual(shape.check_lengths(self.root), [])
+        self.put("agent/b.c", "int x;\n" * 751)
+        self.expect(shape.check_lengths(self.root), "agent/: its sources have 1501 lines")
+
 
 class Pages(Lint):
     PAGE = "# mainstay-x 7 \"\" \"Mainstay\" \"Miscellaneous\"\n\n## NAME\n\nmainstay-x - a page\n\n## TEXT\n\n"

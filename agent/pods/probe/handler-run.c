@@ -4,6 +4,7 @@
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/event-source.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -136,8 +137,7 @@ static int on_handler_timeout(sd_event_source *source, uint64_t usec, void *user
                 return 0;
         }
         run->was_extended = true;
-        (void) sd_event_source_set_time_relative(source, late);
-        (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        (void) event_timer_arm(source, late);
         return 0;
 }
 

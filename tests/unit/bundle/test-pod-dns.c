@@ -80,9 +80,10 @@ TEST(hosts_file_has_pod_addresses_and_aliases)
         ManifestObjects objects = parse_pod(
                 "web", ", subdomain: s, hostAliases: [{ip: 192.0.2.1, hostnames: [a, b.c]}, "
                        "{ip: '::9', hostnames: [d]}]");
-        cleanup_free char *own = pod_hosts(&config, objects.pods.items[0], addresses, 2, NULL);
+        cleanup_free char *own =
+                compose_hosts_file(&config, objects.pods.items[0], addresses, 2, NULL);
         cleanup_free char *node =
-                pod_hosts(&config, objects.pods.items[0], NULL, 0, "127.0.0.1\tx\n");
+                compose_hosts_file(&config, objects.pods.items[0], NULL, 0, "127.0.0.1\tx\n");
 
         EXPECT_STREQ(own, "# Kubernetes-managed hosts file.\n"
                           "127.0.0.1\tlocalhost\n"

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/event-source.h"
+
+int event_add_disabled_defer(sd_event *event, sd_event_source **ret, int64_t priority,
+                             sd_event_handler_t handler, void *userdata) {
+        int r = sd_event_add_defer(event, ret, handler, userdata);
+
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+        return r < 0 ? r : sd_event_source_set_priority(*ret, priority);
+}
+
+int event_add_disabled_timer(sd_event *event, sd_event_source **ret, clockid_t clock,
+                             uint64_t accuracy_usec, sd_event_time_handler_t handler,
+                             void *userdata) {
+        int r = sd_event_add_time(event, ret, clock, 0, accuracy_usec, handler, userdata);
+
+        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+}
+
+int event_timer_arm(sd_event_source *timer, uint64_t delay_usec) {
+        int r = sd_event_source_set_time_relative(timer, delay_usec);
+
+        return r < 0 ? r : sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+}
