@@ -7,7 +7,6 @@ import fcntl
 import glob
 import os
 import random
-import re
 import shutil
 import subprocess
 import sys
@@ -59,19 +58,12 @@ def _package():
     return package
 
 
-def find_openssl():
-    """A client of TLS, which the machines are without: the host's, with its libraries."""
-    program = shutil.which("openssl")
-    listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
-    return [program, *[word for word in listed.split() if word.startswith("/") and re.search(r"/lib(ssl|crypto)\.", word)]]
-
-
 @pytest.fixture(scope="session", name="disk")
 def _disk(package, testrun_uid):
     """The disk, the kernel and the RAM disk. The disk has the package and image archives in /opt/test."""
     with first("disk", testrun_uid) as missing:
         if missing:
-            files = [package, make_archive(CACHE, specs.IMAGE), *make_large_archives(CACHE, POWER_CUTS), *find_openssl()]
+            files = [package, make_archive(CACHE, specs.IMAGE), *make_large_archives(CACHE, POWER_CUTS)]
             if OLD_PACKAGE:
                 files.append(shutil.copy(OLD_PACKAGE, os.path.join(CACHE, "old.deb")))
             image.build(CACHE, files)
@@ -123,9 +115,9 @@ def machine_of(disk, arguments=""):
         shutil.rmtree(directory)
 
 
-def install(machine):
-    """Boots the machine and installs the package."""
-    machine.boot()
+def install(machine, *options):
+    """Boots the machine, with these options of the emulator, and installs the package."""
+    machine.boot(*options)
     machine.run("dpkg --install /opt/test/mainstay_*.deb")
     machine.run("cp /opt/test/busybox-*.tar /var/lib/mainstay/preload/")
 

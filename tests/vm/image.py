@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = """systemd systemd-sysv dbus udev kmod procps iproute2 linux-image-cloud-amd64 initramfs-tools
 runc crun containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libwslay1
 libsystemd0 libyaml-0-2 libisal2 apparmor
-selinux-policy-default""".split()
+selinux-policy-default nginx openssl""".split()
 DISK, KERNEL, RAMDISK, SIZE = "disk.ext4", "vmlinuz", "initrd.img", "3G"
 
 CHANNEL_SERVICE = """[Unit]
@@ -100,6 +100,7 @@ def configure_root(root):
     write(root, "etc/hosts", "127.0.0.1 localhost machine\n")
     write(root, "etc/systemd/journald.conf.d/test.conf", "[Journal]\nStorage=persistent\n")
     subprocess.run(["systemctl", "--quiet", f"--root={root}", "enable", "channel.service"], check=True)
+    os.unlink(os.path.join(root, "etc/systemd/system/multi-user.target.wants/nginx.service"))
     subprocess.run(["systemctl", "--quiet", f"--root={root}", "mask", "apt-daily.timer", "apt-daily-upgrade.timer",
                     "e2scrub_all.timer", "fstrim.timer", "dpkg-db-backup.timer", "getty.target",
                     "e2scrub_reap.service"], check=True)

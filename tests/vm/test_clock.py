@@ -34,8 +34,7 @@ SERVER = f"""[Unit]
 Before=mainstay.service
 [Service]
 WorkingDirectory={SITE}
-Environment=LD_LIBRARY_PATH=/opt/test
-ExecStart=/opt/test/openssl s_server -accept 127.0.0.1:8443 -cert server.crt -key server.key -HTTP -quiet
+ExecStart=openssl s_server -accept 127.0.0.1:8443 -cert server.crt -key server.key -HTTP -quiet
 ExecStartPost=bash -c 'until : </dev/tcp/127.0.0.1/8443; do sleep 0.2; done'
 Restart=always
 [Install]
