@@ -107,6 +107,7 @@ def test_a_stick_with_what_is_served(fleet):
     fleet.next("A NODE WITHOUT A NETWORK")
     fleet.server.run("sed -i 's,url: .*,url: file:///media/shops/index.json,; /caFile/d' /etc/mainstay/config.yaml")
     fleet.server.run("rm -r /srv/manifests/shops; systemctl restart mainstay")
-    fleet.server.wait("mainstay source status | grep 'file:///media/shops/index.json'", "the stick is the source", DEADLINE)
     fleet.server.wait("mainstay source status | grep 'index 4 of the fleet shops'", "the stick's index is in use", DEADLINE)
+    fleet.server.run("cd /srv/fleet && mainstay source sign manifests /media/shops --key shops.pem --fleet shops --expires 365d")
+    fleet.server.wait("mainstay source status | grep 'index 5 of the fleet shops'", "the next index of the stick is taken", DEADLINE)
     assert not {section: blocks for section, blocks in fleet.blocks.items() if blocks}, "the test runs all blocks of the page"
