@@ -109,25 +109,21 @@ static int label_tree_entry(int dir_fd, const char *name, const char *label, dev
 }
 
 static int label_tree_below(int dir_fd, const char *label, dev_t device, unsigned depth) {
-        int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = 0;
+        int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = 0, r;
         cleanup_closedir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
-        struct dirent *entry;
+        const struct dirent *entry;
 
         if (!dir) {
-                int r = -errno;
-
+                r = -errno;
                 close_fd(copy);
                 return r;
         }
-        while ((entry = readdir(dir))) {
-                int r = streq(entry->d_name, ".") || streq(entry->d_name, "..")
-                                ? 0
-                                : label_tree_entry(dir_fd, entry->d_name, label, device, depth);
-
+        while ((r = read_directory_entry(dir, &entry)) > 0) {
+                r = label_tree_entry(dir_fd, entry->d_name, label, device, depth);
                 if (r < 0 && result >= 0)
                         result = r;
         }
-        return result;
+        return result < 0 ? result : r;
 }
 
 int selinux_label_tree(const char *path, const char *label) {

@@ -139,7 +139,7 @@ static int load_rollout_history(const RolloutStore *store, int base_fd, const ch
 
 int rollout_store_load(const RolloutStore *store,
                        int (*each)(RolloutHistory *history, void *userdata), void *userdata) {
-        int fd = open_store(store), r = 0;
+        int fd = open_store(store), r;
         cleanup_closedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
         const struct dirent *entry;
 
@@ -149,8 +149,14 @@ int rollout_store_load(const RolloutStore *store,
                         (void) log_error_errno(fd, "Cannot read %s", store->path);
                 return 0;
         }
-        while (r >= 0 && (entry = readdir(dir)))
-                if (strlen(entry->d_name) == KEY_LENGTH)
-                        r = load_rollout_history(store, dirfd(dir), entry->d_name, each, userdata);
-        return r;
+        while ((r = read_directory_entry(dir, &entry)) > 0) {
+                if (strlen(entry->d_name) != KEY_LENGTH)
+                        continue;
+                r = load_rollout_history(store, dirfd(dir), entry->d_name, each, userdata);
+                if (r < 0)
+                        return r;
+        }
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot list %s", store->path);
+        return 0;
 }

@@ -260,15 +260,6 @@ static DIR *open_list(int fd) {
         return dir;
 }
 
-static const char *next_name(DIR *dir) {
-        const struct dirent *entry;
-
-        do
-                entry = readdir(dir);
-        while (entry && (streq(entry->d_name, ".") || streq(entry->d_name, "..")));
-        return entry ? entry->d_name : NULL;
-}
-
 static int compare_name(TreeComparison *comparison, int sound_fd, int fd, const char *path,
                         const char *name, unsigned depth) {
         cleanup_free char *child = NULL;
@@ -303,24 +294,28 @@ static int compare_surplus(TreeComparison *comparison, int sound_fd, int fd, con
 static int compare_directories(TreeComparison *comparison, int sound_fd, int fd, const char *path,
                                unsigned depth) {
         cleanup_closedir DIR *own = open_list(fd), *sound = open_list(sound_fd);
-        const char *name;
+        const struct dirent *entry;
         struct stat st;
-        int r = 0;
+        int r;
 
         if (depth > TAR_NAME_DEPTH_MAX)
                 return -ENAMETOOLONG;
         if (!own || !sound || fstat(sound_fd, &st) < 0)
                 return -errno;
-        while ((name = next_name(own))) {
-                r = compare_surplus(comparison, sound_fd, fd, path, name);
+        while ((r = read_directory_entry(own, &entry)) > 0) {
+                r = compare_surplus(comparison, sound_fd, fd, path, entry->d_name);
                 if (r < 0)
                         return r;
         }
-        while ((name = next_name(sound))) {
-                r = compare_name(comparison, sound_fd, fd, path, name, depth);
+        if (r < 0)
+                return r;
+        while ((r = read_directory_entry(sound, &entry)) > 0) {
+                r = compare_name(comparison, sound_fd, fd, path, entry->d_name, depth);
                 if (r < 0)
                         return r;
         }
+        if (r < 0)
+                return r;
         if (comparison->repairs)
                 (void) futimens(fd, (struct timespec[]){ st.st_atim, st.st_mtim });
         return 0;

@@ -16,6 +16,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/event-source.h"
+#include "common/file.h"
 #include "common/log.h"
 #include "common/strv.h"
 
@@ -72,7 +73,7 @@ static uint64_t image_last_used_at(const ImageStore *store, const char *digest) 
 static int foreach_image_record(const ImageStore *store,
                                 int (*each)(ImageStore *store, const char *digest, void *userdata),
                                 void *userdata) {
-        int fd = openat(store->images_fd, "records", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+        int fd = openat(store->images_fd, "records", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
         cleanup_closedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
         const struct dirent *entry;
 
@@ -80,16 +81,17 @@ static int foreach_image_record(const ImageStore *store,
                 close_fd(fd);
                 return 0; /* no image was ever unpacked */
         }
-        while ((entry = readdir(dir))) {
+        while ((r = read_directory_entry(dir, &entry)) > 0) {
                 char digest[sizeof(DIGEST_PREFIX) + 64];
 
                 (void) snprintf(digest, sizeof(digest), DIGEST_PREFIX "%.64s", entry->d_name);
-                if (image_digest_is_valid(digest) && streq(entry->d_name + 64, ".json"))
-                        r = each((ImageStore *) (uintptr_t) store, digest, userdata);
+                if (!image_digest_is_valid(digest) || !streq(entry->d_name + 64, ".json"))
+                        continue;
+                r = each((ImageStore *) (uintptr_t) store, digest, userdata);
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return r;
 }
 
 typedef struct OldestImage {

@@ -23,16 +23,18 @@ static int set_group_of_entry(int dir_fd, const char *name, gid_t group, unsigne
 static int set_group_below(int dir_fd, gid_t group, unsigned depth) {
         int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
         cleanup_closedir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
-        struct dirent *entry;
+        const struct dirent *entry;
 
         if (!dir) {
                 r = -errno;
                 close_fd(copy);
                 return r;
         }
-        while (r >= 0 && (entry = readdir(dir)))
-                if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
-                        r = set_group_of_entry(dir_fd, entry->d_name, group, depth);
+        while ((r = read_directory_entry(dir, &entry)) > 0) {
+                r = set_group_of_entry(dir_fd, entry->d_name, group, depth);
+                if (r < 0)
+                        return r;
+        }
         return r;
 }
 
