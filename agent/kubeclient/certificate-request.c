@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/durable-write.h"
+#include "common/event-source.h"
 #include "common/file.h"
 #include "common/strv.h"
 
@@ -100,10 +101,9 @@ static void schedule_csr_step(CertificateRequest *c, csr_step_t step, const Back
         c->waits_for_server = false;
         if (!c->timer)
                 return;
-        (void) sd_event_source_set_time_relative(
-                c->timer, kube_back_off_next(&c->back_off, limits, now_boottime_usec(), 0,
-                                             back_off_random()));
-        (void) sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
+        (void) event_timer_arm(c->timer,
+                               kube_back_off_next(&c->back_off, limits, now_boottime_usec(), 0,
+                                                  back_off_random()));
 }
 
 static int on_csr_step_timer(sd_event_source *source, uint64_t usec, void *userdata) {

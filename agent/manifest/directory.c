@@ -328,15 +328,9 @@ static void scan_open_directory(DirectoryScan *scan) {
 }
 
 static void arm_manifest_scan_timer(ManifestDirectory *source, uint64_t usec) {
-        int r = 0;
+        int r = usec == USEC_INFINITY ? sd_event_source_set_enabled(source->timer, SD_EVENT_OFF)
+                                      : event_timer_arm(source->timer, usec);
 
-        if (usec == USEC_INFINITY)
-                r = sd_event_source_set_enabled(source->timer, SD_EVENT_OFF);
-        else {
-                r = sd_event_source_set_time_relative(source->timer, usec);
-                if (r >= 0)
-                        r = sd_event_source_set_enabled(source->timer, SD_EVENT_ONESHOT);
-        }
         if (r < 0)
                 log_warning_errno(r, "Cannot set the timer of '%s'", source->directory);
 }

@@ -20,10 +20,6 @@ struct ObjectPoll {
 
 static int request_polled_objects(ObjectPoll *poll);
 
-static int schedule_object_poll(ObjectPoll *poll) {
-        return event_timer_arm(poll->timer, POLL_USEC);
-}
-
 static void take_polled_objects(ObjectPoll *poll, const char *body) {
         cleanup_json json_t *objects = NULL;
         int r = served_objects_parse(poll->spec.resource, body, &objects);
@@ -31,7 +27,7 @@ static void take_polled_objects(ObjectPoll *poll, const char *body) {
         set_labels(objects, poll->labels);
         json_decref(TAKE_PTR(poll->labels));
         if (r >= 0)
-                r = schedule_object_poll(poll);
+                r = event_timer_arm(poll->timer, POLL_USEC);
         poll->spec.on_objects(r < 0 ? NULL : objects, poll->spec.userdata);
 }
 

@@ -20,7 +20,7 @@ static gid_t group_of(const char *name) {
         return st.st_gid;
 }
 
-static void put(const char *name) {
+static void create_volume_file(const char *name) {
         cleanup_free char *path = path_join(test_directory(), name);
         cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
@@ -31,8 +31,8 @@ TEST(a_volume_that_cannot_be_listed_is_not_taken_for_one_whose_group_is_set)
 {
         int r = -EIO;
 
-        put("first");
-        put("second");
+        create_volume_file("first");
+        create_volume_file("second");
         for (int n = 0; r < 0 && n < 100; n++) {
                 readdir_calls_left = n;
                 readdir_has_failed = false;
