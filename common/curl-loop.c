@@ -292,6 +292,10 @@ void curl_loop_set_connections(CurlLoop *loop, unsigned max) {
         loop->curl->multi_setopt(loop->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long) max);
 }
 
+void curl_loop_set_open_connections(CurlLoop *loop, unsigned max) {
+        loop->curl->multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, (long) max);
+}
+
 int curl_loop_add(CurlLoop *loop, CURL *easy) {
         return loop->curl->multi_add_handle(loop->multi, easy) == CURLM_OK ? 0 : -EIO;
 }

@@ -32,6 +32,10 @@ void curl_loop_set_streams(CurlLoop *loop, unsigned max);
 /* Limits the connections to one host; further transfers wait. 0: no limit. */
 void curl_loop_set_connections(CurlLoop *loop, unsigned max);
 
+/* Limits the connections that are open: at the end of a transfer, with more than that, the one that
+ * was not used for the longest time is closed. 0: libcurl's own limit, four for each transfer. */
+void curl_loop_set_open_connections(CurlLoop *loop, unsigned max);
+
 /* To be called after all transfers are removed. May be called from 'on_done'. */
 CurlLoop *curl_loop_free(CurlLoop *loop);
 DEFINE_CLEANUP(CurlLoop *, curl_loop_free)

@@ -51,13 +51,18 @@ static bool is_excluded_by_pod_affinity(const DaemonSetDecision *decision) {
                (streq(decision->rule, "podAffinity") || streq(decision->rule, "podAntiAffinity"));
 }
 
-static void log_daemonset_decision(const DaemonSetSyncPass *pass, const DaemonSetState *state) {
+/* Another label value may change only the reason, of hundreds of sets at once: that is for
+ * debugging. */
+static void log_daemonset_decision(const DaemonSetSyncPass *pass, const DaemonSetState *state,
+                                   const DaemonSetDecision *last) {
         const DaemonSetDecision *decision = &state->decision;
+        bool is_same_rule = last->why && decision->verdict == last->verdict &&
+                            streq_ptr(decision->rule, last->rule);
 
-        log_info("DaemonSet '%s/%s' %s here: %s", state->set->metadata.namespace,
-                 state->set->metadata.name,
-                 decision->verdict == DAEMONSET_SHOULD_RUN ? "runs" : "does not run",
-                 decision->why);
+        (is_same_rule ? log_debug : log_info)(
+                "DaemonSet '%s/%s' %s here: %s", state->set->metadata.namespace,
+                state->set->metadata.name,
+                decision->verdict == DAEMONSET_SHOULD_RUN ? "runs" : "does not run", decision->why);
         if (is_excluded_by_pod_affinity(decision) &&
             !observed_pods_have_owner(&pass->observed, state->uid))
                 record_daemonset_event(pass, state->set, POD_EVENT_WARNING, "FailedPlacement",
@@ -68,18 +73,16 @@ static void log_daemonset_decision(const DaemonSetSyncPass *pass, const DaemonSe
 static int evaluate_daemonset(DaemonSetSyncPass *pass, DaemonSetState *state) {
         const NodePods node_pods = { pass->observed.pods, pass->observed.n };
         const Affinity *affinity = state->set->spec.template.spec.affinity;
-        DaemonSetDecision decision = { 0 };
-        bool has_changed;
+        DaemonSetDecision last = state->decision, decision = { 0 };
         int r;
 
         r = daemonset_evaluate_placement(state->set, pass->node, &node_pods, pass->now, &decision);
         if (r < 0)
                 return r;
-        has_changed = !streq_ptr(decision.why, state->decision.why);
-        daemonset_decision_done(&state->decision);
         state->decision = decision;
-        if (has_changed)
-                log_daemonset_decision(pass, state);
+        if (!streq_ptr(decision.why, last.why))
+                log_daemonset_decision(pass, state, &last);
+        daemonset_decision_done(&last);
         sync_pass_requeue_at(pass, decision.until);
         pass->has_peer_affinity =
                 pass->has_peer_affinity || decision.verdict == DAEMONSET_SHOULD_CONTINUE ||

@@ -91,6 +91,10 @@ void kube_connections_process_queue(KubeConnections *connections);
 /* Gives the request to libcurl. 0 or -EIO. */
 int kube_connections_start_request(KubeRequest *request);
 
+/* Of connections that no request uses, few are left open. To be called when the number of requests
+ * has changed. */
+void kube_connections_close_idle(const KubeConnections *connections);
+
 /* A response arrived. */
 void kube_connections_note_response(KubeConnections *connections, CURL *easy);
 

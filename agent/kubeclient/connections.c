@@ -11,6 +11,7 @@ enum {
         STREAMS_MAX = 1000,   /* on one connection; servers allow fewer */
         STREAMS_LEAST = 80,   /* that a server allows on each connection */
         CONNECTIONS_MORE = 1, /* besides those that are needed: one may take no new requests */
+        CONNECTIONS_IDLE = 2, /* of HTTP/1.1, each of which costs about 25 KiB with TLS */
 };
 
 static void on_transfer_done(CURL *easy, CURLcode code, void *userdata) {
@@ -79,6 +80,11 @@ void kube_connections_note_response(KubeConnections *connections, CURL *easy) {
 
         curl_library(NULL)->easy_getinfo(easy, CURLINFO_HTTP_VERSION, &version);
         connections->is_multiplexed = version == CURL_HTTP_VERSION_2_0;
+}
+
+void kube_connections_close_idle(const KubeConnections *connections) {
+        curl_loop_set_open_connections(connections->loop,
+                                       connections->n_requests + CONNECTIONS_IDLE);
 }
 
 /* While a connection is being made, libcurl would open a further one for each request that does not

@@ -137,6 +137,18 @@ def test_each_event_arrives_before_the_next_one_over_http_1(make_member):
     assert_each_event_arrives(make_member())
 
 
+def test_few_idle_connections_are_kept_open_over_http_1(make_member):
+    member = make_member()
+    names = [f"web{i}" for i in range(20)]
+    for name in names:
+        member.bind(name, specs.container())
+    for name in names:
+        member.wait_reported_phase(name, "Running", 60)
+    # Each answer, such as that to the renewal of the Lease, closes one.
+    wait(lambda: len(connections(member, "127.0.0.1", member.api.port)) <= watches(member) + 2,
+         lambda: f"{connections(member, '127.0.0.1', member.api.port)} for {watches(member)} watches", 120)
+
+
 def test_reset_streams_are_resumed(front, make_member):
     member = through(front.port, make_member)
     inits = run_bound_pods(member, "web")

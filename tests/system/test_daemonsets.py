@@ -374,6 +374,7 @@ def test_label_change_is_evaluated_for_many_sets(make_node):
     node.write_config(mainstay={"nodeLabels": {"role": "r7"}})
     wait_daemon(node, "idle7")
     assert len(node.pods()) == 1
+    assert node.said().count("'default/idle299' does not run here") == 1, "only the value of the label has changed"
     node.write_config(mainstay={"nodeLabels": {"role": "r8"}})
     wait_none(node, "idle7")
     wait_daemon(node, "idle8")
