@@ -13,7 +13,7 @@ enum {
         LEASE_MAX_SEC = 60,
 };
 
-const uint64_t controller_lease_poll_usec = 30 * USEC_PER_SEC,
+const uint64_t controller_lease_poll_usec = 60 * USEC_PER_SEC,
                controller_lease_first_usec = 10 * USEC_PER_SEC;
 
 static uint64_t lease_duration_usec(const json_t *spec) {

@@ -2,11 +2,12 @@
 #pragma once
 
 /* The API server's DaemonSets that this node evaluates itself, because no controller manager does.
- * The controller manager's Lease shows whether it is alive; it is read every 30 s, and sooner while
- * it is doubtful (controller-lease.h). While it is renewed, the controller binds the pods. Once it
- * is not, or does not exist, the DaemonSets are listed and watched; a pod that the controller has
- * bound stays until its template, or what places it, has changed: then it is deleted, and this node
- * makes the next one. An unreachable server, or one that refuses the Lease, changes nothing. */
+ * The controller manager's Lease shows whether it is alive; it is read every minute, and sooner
+ * while it is doubtful (controller-lease.h). While it is renewed, the controller binds the pods.
+ * Once it is not, or does not exist, the DaemonSets are listed and watched; a pod that the
+ * controller has bound stays until its template, or what places it, has changed: then it is
+ * deleted, and this node makes the next one. An unreachable server, or one that refuses the Lease,
+ * changes nothing. */
 
 #include "agent/apiserver/connection-status.h"
 #include "agent/model/config.h"

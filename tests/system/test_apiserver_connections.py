@@ -116,7 +116,7 @@ def test_no_request_is_sent_after_goaway(front, make_member):
 
 
 def assert_each_event_arrives(member):
-    """Of single events, whatever their size, nothing waits for what the server sends next: the Lease's answer, 10 s later."""
+    """Of single events, whatever their size, nothing waits for what the server sends next: the Lease's answer, seconds later."""
     member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"text": "0"}})
     member.bind("web", specs.container(volumeMounts=[specs.mount("v", "/settings")]), volumes=[
         {"name": "v", "configMap": {"name": "settings"}}])

@@ -36,8 +36,8 @@ TEST(renewed_lease_is_looked_at_twice_a_minute)
         ControllerLease lease = { 0 };
 
         EXPECT_EQ(next_look_sec(&lease, "00:00", 1, CONTROLLER_UNDECIDED), 10);
-        EXPECT_EQ(next_look_sec(&lease, "00:10", 11, CONTROLLER_ACTIVE), 30);
-        EXPECT_EQ(next_look_sec(&lease, "00:40", 41, CONTROLLER_ACTIVE), 30);
+        EXPECT_EQ(next_look_sec(&lease, "00:10", 11, CONTROLLER_ACTIVE), 60);
+        EXPECT_EQ(next_look_sec(&lease, "00:40", 41, CONTROLLER_ACTIVE), 60);
         controller_lease_done(&lease);
 }
 
@@ -48,7 +48,7 @@ TEST(old_renewal_is_looked_at_again_after_the_duration_of_the_lease)
 
         (void) next_look_sec(&lease, "00:00", 1, CONTROLLER_UNDECIDED);
         EXPECT_EQ(next_look_sec(&lease, "00:12", 31, CONTROLLER_ACTIVE), 15);
-        EXPECT_EQ(next_look_sec(&lease, "00:12", 46, CONTROLLER_ABSENT), 30);
+        EXPECT_EQ(next_look_sec(&lease, "00:12", 46, CONTROLLER_ABSENT), 60);
         controller_lease_done(&lease);
 }
 
@@ -71,8 +71,8 @@ TEST(clock_that_is_behind_only_delays)
         ControllerLease lease = { 0 };
 
         (void) next_look_sec(&lease, "50:00", 1, CONTROLLER_UNDECIDED);
-        EXPECT_EQ(next_look_sec(&lease, "50:02", 31, CONTROLLER_ACTIVE), 30);
-        EXPECT_EQ(next_look_sec(&lease, "50:02", 61, CONTROLLER_ABSENT), 30);
+        EXPECT_EQ(next_look_sec(&lease, "50:02", 31, CONTROLLER_ACTIVE), 60);
+        EXPECT_EQ(next_look_sec(&lease, "50:02", 61, CONTROLLER_ABSENT), 60);
         controller_lease_done(&lease);
 }
 
@@ -82,7 +82,7 @@ TEST(lease_that_did_not_change_yet_decides_nothing)
 
         EXPECT_EQ(next_look_sec(&lease, "00:00", 1, CONTROLLER_UNDECIDED), 10);
         EXPECT_EQ(next_look_sec(&lease, "00:00", 11, CONTROLLER_UNDECIDED), 5);
-        EXPECT_EQ(next_look_sec(&lease, "00:00", 16, CONTROLLER_ABSENT), 30);
+        EXPECT_EQ(next_look_sec(&lease, "00:00", 16, CONTROLLER_ABSENT), 60);
         EXPECT_EQ(next_look_sec(&lease, "00:20", 46, CONTROLLER_ACTIVE), 15);
         controller_lease_done(&lease);
 }
