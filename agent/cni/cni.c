@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The network attachment of one pod, and what its plugins get on stdin and in the environment. It
- * is kept in memory as the JSON of its record, so that a record that was read is used as it is. The
- * plugins are run by the shim. */
+ * is kept in memory as the JSON of its record, so that a record that was read is used as it is;
+ * packed, as its text. The plugins are run by the shim. */
 
 #include "agent/cni/cni.h"
 
@@ -34,7 +34,10 @@ static const char started_key[] = "begun"; /* of the record; its form stays */
  *   attached: ADD is complete
  *   addresses: those of the pod, when DEL has started */
 struct CniNetwork {
-        json_t *root;
+        json_t *root; /* NULL: packed */
+        char *packed; /* the text of 'root', in its place */
+        unsigned number;
+        bool is_attached;
         CniAddresses addresses;
 };
 
@@ -64,6 +67,7 @@ CniNetwork *cni_network_free(CniNetwork *network) {
         if (!network)
                 return NULL;
         json_decref(network->root);
+        free(network->packed);
         free(network);
         return NULL;
 }
@@ -76,6 +80,8 @@ static int new_network_from_root(json_t *root, CniNetwork **ret) {
                 return -ENOMEM;
         }
         network->root = root;
+        network->number = (unsigned) json_integer_value(json_object_get(root, "number"));
+        network->is_attached = json_is_true(json_object_get(root, "attached"));
         *ret = network;
         return 0;
 }
@@ -156,8 +162,28 @@ int cni_network_from_text(const char *text, CniNetwork **ret, Error *reterr) {
         return 0;
 }
 
+void cni_network_pack(CniNetwork *network) {
+        if (!network->root)
+                return;
+        network->packed = cni_network_to_text(network);
+        if (!network->packed)
+                return;
+        json_decref(network->root);
+        network->root = NULL;
+}
+
+int cni_network_unpack(CniNetwork *network) {
+        if (network->root)
+                return 0;
+        if (json_parse_text(network->packed, strlen(network->packed), 0, &network->root, NULL) < 0)
+                return -ENOMEM; /* we have made the text */
+        free(network->packed);
+        network->packed = NULL;
+        return 0;
+}
+
 unsigned cni_network_sandbox_number(const CniNetwork *network) {
-        return (unsigned) json_integer_value(json_object_get(network->root, "number"));
+        return network->number;
 }
 
 static size_t count_added_plugins(const CniNetwork *network) {
@@ -400,9 +426,11 @@ static int store_add_result(CniNetwork *network, size_t step, const char *output
         }
         if (json_object_set_new(network->root, "result", result) < 0)
                 return -ENOMEM;
-        if (network->addresses.n > 0 &&
-            json_object_set_new(network->root, "attached", json_true()) < 0)
+        if (network->addresses.n == 0)
+                return 0;
+        if (json_object_set_new(network->root, "attached", json_true()) < 0)
                 return -ENOMEM;
+        network->is_attached = true;
         return 0;
 }
 
@@ -431,7 +459,7 @@ int cni_network_process_exit(CniNetwork *network, CniCommand command, size_t ste
 }
 
 bool cni_network_is_attached(const CniNetwork *network) {
-        return json_is_true(json_object_get(network->root, "attached"));
+        return network->is_attached;
 }
 
 /* The addresses that the plugin's IPAM has allocated, if it is host-local. */
@@ -461,11 +489,16 @@ static json_t *find_pod_addresses(const CniNetwork *network) {
         return list;
 }
 
+void cni_network_set_lost(CniNetwork *network) {
+        network->is_attached = false;
+        network->addresses = (CniAddresses){ 0 };
+}
+
 void cni_network_begin_delete(CniNetwork *network) {
         if (json_array_size(get_recorded_addresses(network)) == 0)
                 (void) json_object_set_new(network->root, "addresses", find_pod_addresses(network));
         (void) json_object_set_new(network->root, "attached", json_false());
-        network->addresses = (CniAddresses){ 0 };
+        cni_network_set_lost(network);
 }
 
 const char *cni_network_address(const CniNetwork *network, size_t i) {

@@ -150,6 +150,8 @@ int network_attachment_load(NetworkAttachment *attachment) {
                 return 0;
         if (r >= 0)
                 r = cni_network_from_text(text, &attachment->network, &error);
+        if (r >= 0)
+                cni_network_pack(attachment->network);
         attachment->is_damaged = r < 0;
         if (r >= 0)
                 return 1;
@@ -227,11 +229,17 @@ static int run_cni_plugin(NetworkAttachment *attachment, CniCommand command, Err
                      : 0;
 }
 
-static void report_attachment_done(NetworkAttachment *attachment, int r, const Error *error) {
+static void become_idle(NetworkAttachment *attachment) {
         attachment->state = NETWORK_ATTACHMENT_IDLE;
         attachment->sandbox = NULL;
         attachment->pod = NULL;
         attachment->token[0] = '\0';
+        if (attachment->network)
+                cni_network_pack(attachment->network);
+}
+
+static void report_attachment_done(NetworkAttachment *attachment, int r, const Error *error) {
+        become_idle(attachment);
         attachment->done(r, error, attachment->userdata);
 }
 
@@ -397,6 +405,8 @@ static int record_network_delete(NetworkAttachment *attachment, Error *reterr) {
                 return error_prefixf(reterr, r, "cannot read the record of the pod's network");
         if (r <= 0)
                 r = assume_default_network(attachment, reterr);
+        if (r >= 0)
+                r = cni_network_unpack(attachment->network);
         if (r < 0)
                 return r;
         cni_network_begin_delete(attachment->network);
@@ -442,12 +452,14 @@ static void report_network_check(NetworkAttachment *attachment, int r, const Err
 
 static void step_cni_check(NetworkAttachment *attachment) {
         cleanup_error Error error = ERROR_NULL;
-        int r = 0;
+        int r = cni_network_unpack(attachment->network);
 
-        if (attachment->step < cni_network_n_steps(attachment->network, CNI_CHECK))
-                r = run_cni_plugin(attachment, CNI_CHECK, &error);
-        else
+        if (r >= 0 && attachment->step >= cni_network_n_steps(attachment->network, CNI_CHECK)) {
                 report_network_check(attachment, 0, NULL);
+                return;
+        }
+        if (r >= 0)
+                r = run_cni_plugin(attachment, CNI_CHECK, &error);
         if (r < 0)
                 report_network_check(attachment, r, &error);
 }
@@ -476,10 +488,7 @@ void network_attachment_check(NetworkAttachment *attachment, Sandbox *sandbox,
 }
 
 void network_attachment_interrupt(NetworkAttachment *attachment) {
-        attachment->state = NETWORK_ATTACHMENT_IDLE;
-        attachment->sandbox = NULL;
-        attachment->pod = NULL;
-        attachment->token[0] = '\0';
+        become_idle(attachment);
         attachment->failure_code = attachment->delete_failure_code = 0;
         error_done(&attachment->failure);
         error_done(&attachment->delete_failure);
@@ -488,12 +497,18 @@ void network_attachment_interrupt(NetworkAttachment *attachment) {
 void network_attachment_on_sandbox_lost(NetworkAttachment *attachment) {
         network_attachment_interrupt(attachment);
         if (attachment->network)
-                cni_network_begin_delete(attachment->network);
+                cni_network_set_lost(attachment->network);
 }
 
 int network_attachment_record_sandbox_lost(NetworkAttachment *attachment, Error *reterr) {
-        network_attachment_on_sandbox_lost(attachment);
-        return attachment->network ? store_network_record(attachment, reterr) : 0;
+        int r;
+
+        network_attachment_interrupt(attachment);
+        if (!attachment->network)
+                return 0;
+        r = record_network_delete(attachment, reterr);
+        cni_network_pack(attachment->network);
+        return r;
 }
 
 bool network_attachment_on_exec_done(NetworkAttachment *attachment, const ShimEvent *event) {

@@ -194,6 +194,30 @@ TEST(stored_attachment_is_read_back)
         expect_input(again, CNI_DEL, 2, ONE ",\"prevResult\":" RESULT "}");
 }
 
+TEST(packed_attachment_keeps_its_address_and_deletes_as_before)
+{
+        cleanup_with(cni_network_freep) CniNetwork *network = load_network(CONFIG);
+        cleanup_free char *text = NULL, *again = NULL;
+
+        cni_network_record_add_step(network, 3);
+        REQUIRE(answer(network, CNI_ADD, 2, 0, RESULT, NULL) == 0);
+        text = cni_network_to_text(network);
+        cni_network_pack(network);
+        cni_network_pack(network);
+        EXPECT(cni_network_is_attached(network));
+        EXPECT_EQ(cni_network_sandbox_number(network), 0);
+        EXPECT_STREQ(cni_network_address(network, 0), "10.1.2.3");
+        cni_network_set_lost(network);
+        EXPECT(!cni_network_is_attached(network));
+        EXPECT_STREQ(cni_network_address(network, 0), NULL);
+        REQUIRE(cni_network_unpack(network) == 0);
+        REQUIRE(cni_network_unpack(network) == 0);
+        again = cni_network_to_text(network);
+        EXPECT_STREQ(again, text);
+        cni_network_begin_delete(network);
+        expect_input(network, CNI_DEL, 2, ONE ",\"prevResult\":" RESULT "}");
+}
+
 /* Plugin "one" masquerades; 'ipam' is the configuration of its IPAM. */
 static CniNetwork *make_masquerading(const char *ipam) {
         cleanup_free char *config = NULL;
