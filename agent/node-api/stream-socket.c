@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 enum {
-        READ_MAX = 16 * 1024,
+        READ_MAX = 32 * 1024,
         READS_MAX = 4, /* of one turn of the loop, so that others have theirs */
 };
 

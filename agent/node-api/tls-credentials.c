@@ -102,8 +102,7 @@ int tls_credentials_new(const TlsMaterial *material, TlsCredentials **ret, Error
         return 0;
 }
 
-int tls_credentials_start_session(const TlsCredentials *credentials, int fd,
-                                  gnutls_session_t *ret) {
+int tls_credentials_start_session(const TlsCredentials *credentials, gnutls_session_t *ret) {
         static const char protocol[] = "http/1.1";
         const gnutls_datum_t name = datum_of_text(protocol);
         gnutls_session_t session;
@@ -118,7 +117,6 @@ int tls_credentials_start_session(const TlsCredentials *credentials, int fd,
         }
         gnutls_certificate_server_set_request(
                 session, credentials->authorities ? GNUTLS_CERT_REQUEST : GNUTLS_CERT_IGNORE);
-        gnutls_transport_set_int(session, fd);
         *ret = session;
         return 0;
 }

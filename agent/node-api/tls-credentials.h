@@ -23,9 +23,9 @@ TlsCredentials *tls_credentials_ref(TlsCredentials *credentials);
 TlsCredentials *tls_credentials_unref(TlsCredentials *credentials);
 DEFINE_CLEANUP(TlsCredentials *, tls_credentials_unref)
 
-/* The server's end of a connection on a non-blocking socket; to be freed with gnutls_deinit(). 0 or
- * -ENOMEM. */
-int tls_credentials_start_session(const TlsCredentials *credentials, int fd, gnutls_session_t *ret);
+/* The server's end of a connection that never blocks, without its transport; to be freed with
+ * gnutls_deinit(). 0 or -ENOMEM. */
+int tls_credentials_start_session(const TlsCredentials *credentials, gnutls_session_t *ret);
 
 /* The user that the client's certificate names: CN and O of its subject, where one of the
  * authorities has signed it for clients and it is valid now. 1; 0: the client has shown none;

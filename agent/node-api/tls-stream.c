@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node-api/tls-stream.h"
 
+#include "agent/node-api/byte-queue.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -11,17 +12,27 @@
 #define LINGER_USEC    (60 * USEC_PER_SEC) /* for a client to read some of the last bytes */
 
 enum {
-        RECORD_MAX = 16 * 1024, /* the longest of TLS: GnuTLS keeps no rest of one */
-        ROUNDS_MAX = 8,         /* of one turn of the loop */
+        RECORD_MAX = 16 * 1024,       /* the longest of TLS: GnuTLS keeps no rest of one */
+        PLAIN_MAX = 4 * RECORD_MAX,   /* of our own socket, encrypted and sent at once */
+        BATCH_MAX = PLAIN_MAX + 4096, /* with what encryption adds */
+        UNSENT_MAX = 256 * 1024,      /* a batch, and messages of TLS itself */
+        ROUNDS_MAX = 8,               /* of one turn of the loop */
 };
 
-/* One direction. */
-typedef struct TlsDirection {
+/* From the client: one record. */
+typedef struct TlsInward {
         char bytes[RECORD_MAX];
         size_t length, sent;
         bool has_ended;  /* no more is read */
         bool is_refused; /* the receiver is gone: what is read is dropped */
-} TlsDirection;
+} TlsInward;
+
+/* To the client. */
+typedef struct TlsOutward {
+        ByteQueue unsent; /* encrypted; while there is some, no more is read */
+        bool has_ended;   /* no more is read */
+        bool is_refused;  /* the client is gone */
+} TlsOutward;
 
 struct TlsStream {
         const TlsStreamHandlers *handlers;
@@ -33,10 +44,18 @@ struct TlsStream {
         sd_event *event;
         sd_event_source *client_source, *plain_source;
         sd_event_source *deadline; /* of the handshake, and of the end */
-        TlsDirection inward, outward;
+        TlsInward inward;
+        TlsOutward outward;
         bool is_inward_shut; /* the end of the client's bytes was passed on */
         bool is_closed;
 };
+
+/* What GnuTLS writes in one step of a stream: one send() for several records. It is empty between
+ * two steps, so all streams share it. */
+static struct {
+        char bytes[BATCH_MAX];
+        size_t length;
+} batch;
 
 static void set_io_interest(sd_event_source *source, uint32_t events) {
         /* Without interest it is off, because an error or hang-up would be reported all the time.
@@ -67,11 +86,72 @@ static int set_tls_deadline(TlsStream *stream, uint64_t usec) {
                                           0, on_tls_deadline, stream);
 }
 
+/* ---- what is encrypted ---- */
+
+static int push_piece(TlsStream *stream, const void *data, size_t length) {
+        ByteQueue *unsent = &stream->outward.unsent;
+        int r;
+
+        if (byte_queue_length(unsent) == 0 && length <= sizeof(batch.bytes) - batch.length) {
+                memcpy(batch.bytes + batch.length, data, length);
+                batch.length += length;
+                return 0;
+        }
+        r = byte_queue_append(unsent, UNSENT_MAX, batch.bytes, batch.length);
+        batch.length = 0;
+        return r < 0 ? r : byte_queue_append(unsent, UNSENT_MAX, data, length);
+}
+
+/* A vec_push function of GnuTLS. */
+static ssize_t push_records(gnutls_transport_ptr_t userdata, const giovec_t *pieces, int n) {
+        TlsStream *stream = userdata;
+        ssize_t total = 0;
+
+        for (int i = 0; i < n; i++) {
+                if (push_piece(stream, pieces[i].iov_base, pieces[i].iov_len) < 0) {
+                        gnutls_transport_set_errno(stream->session, ENOMEM);
+                        return -1;
+                }
+                total += (ssize_t) pieces[i].iov_len;
+        }
+        return total;
+}
+
+/* The bytes that the socket took; after an error none will be. */
+static size_t send_encrypted(TlsStream *stream, const char *bytes, size_t length) {
+        ssize_t n = length > 0 && !stream->outward.is_refused
+                            ? send(stream->client_fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL)
+                            : 0;
+
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
+                stream->outward.is_refused = true;
+        if (n > 0 && stream->deadline && stream->plain_fd >= 0)
+                (void) sd_event_source_set_time_relative(stream->deadline, LINGER_USEC);
+        return n > 0 ? (size_t) n : 0;
+}
+
+/* After each call of GnuTLS. True if the client got something. */
+static bool flush_to_client(TlsStream *stream) {
+        ByteQueue *unsent = &stream->outward.unsent;
+        size_t n;
+
+        if (byte_queue_length(unsent) > 0) {
+                n = send_encrypted(stream, byte_queue_bytes(unsent), byte_queue_length(unsent));
+                byte_queue_consume(unsent, n);
+                return n > 0;
+        }
+        n = send_encrypted(stream, batch.bytes, batch.length);
+        if (byte_queue_append(unsent, UNSENT_MAX, batch.bytes + n, batch.length - n) < 0)
+                stream->outward.is_refused = true;
+        batch.length = 0;
+        return n > 0;
+}
+
 /* ---- after the handshake ---- */
 
 /* Each returns true if it got further. */
 static bool read_from_client(TlsStream *stream) {
-        TlsDirection *inward = &stream->inward;
+        TlsInward *inward = &stream->inward;
         ssize_t n;
 
         if (inward->has_ended || inward->length > 0)
@@ -89,7 +169,7 @@ static bool read_from_client(TlsStream *stream) {
 }
 
 static bool write_to_plain(TlsStream *stream) {
-        TlsDirection *inward = &stream->inward;
+        TlsInward *inward = &stream->inward;
         ssize_t n;
 
         if (inward->length == 0) {
@@ -113,53 +193,53 @@ static bool write_to_plain(TlsStream *stream) {
         return true;
 }
 
+static bool encrypt_for_client(TlsStream *stream, const char *bytes, size_t length) {
+        while (length > 0) {
+                ssize_t n = gnutls_record_send(stream->session, bytes,
+                                               MIN(length, (size_t) RECORD_MAX));
+
+                if (n <= 0)
+                        return false;
+                bytes += n;
+                length -= (size_t) n;
+        }
+        return true;
+}
+
 static bool read_from_plain(TlsStream *stream) {
-        TlsDirection *outward = &stream->outward;
+        static char plain[PLAIN_MAX];
+        TlsOutward *outward = &stream->outward;
         ssize_t n;
 
-        if (outward->has_ended || outward->length > 0)
+        if (outward->has_ended || byte_queue_length(&outward->unsent) > 0)
                 return false;
-        n = recv(stream->plain_fd, outward->bytes, sizeof(outward->bytes), MSG_DONTWAIT);
+        n = recv(stream->plain_fd, plain, sizeof(plain), MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return false;
         if (n <= 0)
                 outward->has_ended = true; /* also if it was closed with something unread */
-        else
-                outward->length = (size_t) n;
-        return true;
-}
-
-static bool write_to_client(TlsStream *stream) {
-        TlsDirection *outward = &stream->outward;
-        ssize_t n;
-
-        if (outward->length == 0)
-                return false;
-        n = gnutls_record_send(stream->session, outward->bytes + outward->sent,
-                               outward->length - outward->sent);
-        if (n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED)
-                return false;
-        if (n < 0) {
+        else if (!encrypt_for_client(stream, plain, (size_t) n))
                 outward->is_refused = true;
-                return false;
-        }
-        outward->sent += (size_t) n;
-        if (outward->sent == outward->length)
-                outward->length = outward->sent = 0;
-        if (stream->deadline)
-                (void) sd_event_source_set_time_relative(stream->deadline, LINGER_USEC);
         return true;
 }
 
 static void set_stream_interests(TlsStream *stream) {
-        const TlsDirection *inward = &stream->inward, *outward = &stream->outward;
+        const TlsInward *inward = &stream->inward;
+        bool has_unsent = byte_queue_length(&stream->outward.unsent) > 0;
         bool can_read_client = !inward->has_ended && inward->length == 0;
-        bool can_read_plain = !outward->has_ended && outward->length == 0;
+        bool can_read_plain = !stream->outward.has_ended && !has_unsent;
 
         set_io_interest(stream->client_source,
-                        (can_read_client ? EPOLLIN : 0U) | (outward->length > 0 ? EPOLLOUT : 0U));
+                        (can_read_client ? EPOLLIN : 0U) | (has_unsent ? EPOLLOUT : 0U));
         set_io_interest(stream->plain_source,
                         (can_read_plain ? EPOLLIN : 0U) | (inward->length > 0 ? EPOLLOUT : 0U));
+}
+
+static bool is_stream_over(const TlsStream *stream) {
+        const TlsOutward *outward = &stream->outward;
+
+        return outward->is_refused ||
+               (outward->has_ended && byte_queue_length(&outward->unsent) == 0);
 }
 
 static void step_tls_stream(TlsStream *stream) {
@@ -170,11 +250,11 @@ static void step_tls_stream(TlsStream *stream) {
                 bool has_passed = write_to_plain(stream);
                 bool has_answer = read_from_plain(stream);
 
-                goes_on = write_to_client(stream) || has_read || has_passed || has_answer;
+                goes_on = flush_to_client(stream) || has_read || has_passed || has_answer;
         }
-        if (stream->outward.is_refused ||
-            (stream->outward.has_ended && stream->outward.length == 0)) {
+        if (is_stream_over(stream)) {
                 (void) gnutls_bye(stream->session, GNUTLS_SHUT_WR);
+                (void) flush_to_client(stream);
                 close_tls_stream(stream);
                 return;
         }
@@ -212,13 +292,16 @@ static void finish_handshake(TlsStream *stream) {
 static void continue_handshake(TlsStream *stream) {
         int code = gnutls_handshake(stream->session);
 
-        if (code == GNUTLS_E_SUCCESS)
-                finish_handshake(stream);
-        else if (gnutls_error_is_fatal(code))
+        (void) flush_to_client(stream);
+        if (stream->outward.is_refused || (code < 0 && gnutls_error_is_fatal(code)))
                 close_tls_stream(stream);
+        else if (code == GNUTLS_E_SUCCESS)
+                finish_handshake(stream);
         else
                 set_io_interest(stream->client_source,
-                                gnutls_record_get_direction(stream->session) ? EPOLLOUT : EPOLLIN);
+                                EPOLLIN | (byte_queue_length(&stream->outward.unsent) > 0
+                                                   ? (uint32_t) EPOLLOUT
+                                                   : 0U));
 }
 
 static int on_tls_client(sd_event_source *source, int fd, uint32_t events, void *userdata) {
@@ -246,9 +329,12 @@ int tls_stream_new(sd_event *event, int fd_consume, TlsCredentials *credentials,
         stream->credentials = tls_credentials_ref(credentials);
         stream->handlers = handlers;
         stream->userdata = userdata;
-        r = tls_credentials_start_session(credentials, stream->client_fd, &stream->session);
+        r = tls_credentials_start_session(credentials, &stream->session);
         if (r < 0)
                 return r;
+        gnutls_transport_set_ptr2(stream->session, (gnutls_transport_ptr_t) (intptr_t) fd_consume,
+                                  stream);
+        gnutls_transport_set_vec_push_function(stream->session, push_records);
         r = sd_event_add_io(event, &stream->client_source, stream->client_fd, EPOLLIN,
                             on_tls_client, stream);
         if (r < 0)
@@ -271,6 +357,7 @@ TlsStream *tls_stream_free(TlsStream *stream) {
         close_fd(stream->client_fd);
         if (stream->session)
                 gnutls_deinit(stream->session);
+        byte_queue_done(&stream->outward.unsent);
         tls_credentials_unref(stream->credentials);
         free(stream);
         return NULL;

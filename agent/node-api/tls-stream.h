@@ -2,8 +2,8 @@
 #pragma once
 
 /* TLS between a client's connection and a socket of our own, on which the rest of the program reads
- * and writes what was encrypted. Each direction holds one record at most: a side that does not read
- * stops the other side's reading, and nothing else. */
+ * and writes what was encrypted. Each direction holds little, one record or one batch of them: a
+ * side that does not read stops the other side's reading, and nothing else. */
 
 #include "agent/node-api/tls-credentials.h"
 
