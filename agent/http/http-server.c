@@ -42,6 +42,7 @@ struct HttpServer {
 
         sd_event_source *listen_source;      /* a client connects; off while there are too many */
         sd_event_source *accept_retry_timer; /* after descriptors have run out */
+        int spare_fd; /* closed to accept and refuse a client when descriptors have run out */
         MhdLoop mhd;
 
         bool has_api_user; /* mainstay-api's */
@@ -190,9 +191,15 @@ static void refuse_peer(int fd, const char *status, const char *text) {
         close_fd(fd);
 }
 
+static int open_spare_descriptor(void) {
+        return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static int on_accept_retry_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         HttpServer *server = userdata;
 
+        if (server->spare_fd < 0)
+                server->spare_fd = open_spare_descriptor();
         (void) sd_event_source_set_enabled(server->listen_source, SD_EVENT_ON);
         return 0;
 }
@@ -204,10 +211,27 @@ static void pause_accepting_clients(HttpServer *server) {
         (void) event_timer_arm(server->accept_retry_timer, USEC_PER_SEC);
 }
 
+/* So that a client learns why, and does not wait until there are descriptors again. */
+static int refuse_without_descriptors(HttpServer *server, int listen_fd) {
+        int fd, r;
+
+        if (server->spare_fd < 0)
+                return -EMFILE;
+        server->spare_fd = close_fd(server->spare_fd);
+        fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        r = fd < 0 ? -errno : 0;
+        if (fd >= 0)
+                refuse_peer(fd, "503 Service Unavailable", "the agent is out of descriptors\n");
+        server->spare_fd = open_spare_descriptor();
+        return r;
+}
+
 static int accept_http_client(HttpServer *server, int listen_fd) {
         int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         uid_t uid;
 
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+                return refuse_without_descriptors(server, listen_fd);
         if (fd < 0)
                 return -errno;
         uid = uid_of_peer(fd);
@@ -341,6 +365,7 @@ int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *ret
         if (!server)
                 return -ENOMEM;
         server->event = sd_event_ref(config->event);
+        server->spare_fd = open_spare_descriptor();
         server->streams = (ResponseStreams){ .event = config->event,
                                              .schedule_run = schedule_run_of_streams,
                                              .userdata = server };
@@ -389,6 +414,7 @@ HttpServer *http_server_free(HttpServer *server) {
         sd_event_source_disable_unref(server->listen_source);
         sd_event_source_disable_unref(server->accept_retry_timer);
         sd_event_unref(server->event);
+        close_fd(server->spare_fd);
         free(server->socket_path);
         free(server);
         return NULL;

@@ -4,7 +4,6 @@
 #include "agent/sandbox/systemd-client.h"
 #include "common/child.h"
 #include "common/cleanup.h"
-#include "common/log.h"
 #include "common/strv.h"
 
 #include <signal.h>
@@ -69,18 +68,21 @@ static int on_shim_reaped(sd_event_source *source, const siginfo_t *si, void *us
         return 0;
 }
 
-static void reap_shim_on_exit(sd_event *event, pid_t pid) {
+static int reap_shim_on_exit(sd_event *event, pid_t pid, Error *reterr) {
         sd_event_source *source = NULL;
         int r = sd_event_add_child(event, &source, pid, WEXITED, on_shim_reaped, NULL);
 
-        if (r < 0) {
-                (void) log_warning_errno(r, "Cannot watch shim process %d", pid);
-                return;
+        if (r < 0) { /* it has done nothing yet, and would stay a zombie when it has exited */
+                (void) kill(pid, SIGKILL);
+                while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                        ;
+                return error_setf(reterr, -r, "cannot watch the shim: %s", strerror(-r));
         }
         (void) child_source_rearm(source);
         (void) sd_event_source_set_description(source, "shim");
         (void) sd_event_source_set_floating(source, true);
         sd_event_source_unref(source);
+        return 0;
 }
 
 static char *format_shim_unit_name(const char *uid) {
@@ -118,10 +120,10 @@ int shim_launch(const SandboxConfig *config, const char *uid, const SandboxStart
                 return r;
         r = config->systemd ? start_shim_unit(config, uid, start, argv, listen_fd, reterr)
                             : spawn_detached_shim(argv, listen_fd, &pid, reterr);
+        if (r >= 0 && !config->systemd)
+                r = reap_shim_on_exit(config->event, pid, reterr);
         if (r < 0)
                 return r;
-        if (!config->systemd)
-                reap_shim_on_exit(config->event, pid);
         *ret_pid = pid;
         return 0;
 }

@@ -22,11 +22,6 @@ def starts(node):
     return (world.read(f"{node.data}/starts") or "").split()
 
 
-def cpu_ticks(pid):
-    fields = world.read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
-    return int(fields[11]) + int(fields[12])
-
-
 def test_images_that_appear_while_shims_die_are_used_by_the_next_shim(make_node, archive):
     node = make_node(archive=None, config={"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
     names = [f"p{i}" for i in range(6)]
@@ -58,9 +53,9 @@ def test_a_shim_that_does_not_start_is_reported_and_retried(make_node, tmp_path)
     assert "shim exited" in node.wait_pod(
         "bad", lambda pod: "message" in pod["status"]["containerStatuses"][0]["state"]["waiting"],
         "says why")["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
-    before = cpu_ticks(node.agent.pid)
+    before = world.cpu_ticks(node.agent.pid)
     signal.sigtimedwait([], 1)
-    assert cpu_ticks(node.agent.pid) - before < 30
+    assert world.cpu_ticks(node.agent.pid) - before < 30
     assert is_running(node.pod("good"))
     node.kill9()
     node.command = command

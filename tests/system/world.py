@@ -85,6 +85,22 @@ def handles(pid, number):
     return any(mask >> (number - 1) & 1 for mask in masks)
 
 
+def cpu_ticks(pid):
+    fields = read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def descriptors(pid):
+    """The open descriptors of a process, and what they are."""
+    found = {}
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found[int(name)] = os.readlink(f"/proc/{pid}/fd/{name}")
+        except FileNotFoundError:
+            pass
+    return found
+
+
 def kill_all(found):
     for pid in found:
         try:

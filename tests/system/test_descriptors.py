@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An agent that runs out of descriptors: what runs stays, and it continues when there are some again."""
+
+import os
+import resource
+import select
+import signal
+import socket
+
+import pytest
+import specs
+import world
+
+ENOUGH = 4096
+
+
+def limit_descriptors(pid, limit):
+    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, hard))
+
+
+def leave_descriptors(node, n):
+    """The agent can open so many more."""
+    used, limit = world.descriptors(node.agent.pid), 0
+    while n > 0 or limit in used:
+        n -= limit not in used
+        limit += 1
+    limit_descriptors(node.agent.pid, limit)
+
+
+def free_descriptors(node):
+    """Also of the shims that have inherited the limit."""
+    for pid in [node.agent.pid, *node.shims()]:
+        limit_descriptors(pid, ENOUGH)
+
+
+def starter(node, name):
+    return specs.pod(name, specs.container(script=f": > /v/{name}; {specs.IDLE}", volumeMounts=[specs.mount("v", "/v")]),
+                     volumes=[specs.host_path("v", node.data)])
+
+
+def zombies(node):
+    return [pid for pid in world.pids() if world.status(pid, "PPid") == str(node.agent.pid) and not world.is_alive(pid)]
+
+
+def live_through_shortage(node, n):
+    """A pod comes while the agent can open only so many descriptors, and starts when it can open more."""
+    name, before = f"new{n}", len(node.said())
+    leave_descriptors(node, n)
+    node.drop(starter(node, name))
+    world.wait(lambda: "Too many open files" in node.said()[before:] or os.path.exists(f"{node.data}/{name}"),
+               "it fails or runs")
+    signal.sigtimedwait([], 0.5)
+    assert node.agent.poll() is None, node.describe_agent_exit()
+    free_descriptors(node)
+    node.wait_running(name)
+    node.remove(name)
+    node.wait_gone(name)
+
+
+@pytest.mark.parametrize("counts", [(0, 2, 5), pytest.param(range(32), marks=pytest.mark.long)], ids=["few", "many"])
+def test_a_pod_that_found_no_descriptors_starts_when_there_are_some(node, counts):
+    node.launch(specs.pod("well"))
+    pid = node.init("well")
+    start = world.start_time(pid)
+    live_through_shortage(node, 100)
+    before = len(world.descriptors(node.agent.pid))
+    for n in counts:
+        live_through_shortage(node, n)
+    world.wait(lambda: len(world.descriptors(node.agent.pid)) <= before,
+               lambda: f"{before} descriptors are open: {world.descriptors(node.agent.pid)}")
+    world.wait(lambda: not zombies(node), lambda: f"no child is a zombie: {zombies(node)}")
+    assert (node.init("well"), world.start_time(pid), node.status("well")["restartCount"]) == (pid, start, 0)
+
+
+def connect(node):
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client.settimeout(20)
+    client.connect(node.socket)
+    return client
+
+
+def test_a_client_that_finds_no_descriptor_is_refused(node):
+    node.launch(specs.pod("well"))
+    pid = node.init("well")
+    leave_descriptors(node, 10)
+    held = [connect(node) for _ in range(14)]
+    answered, _, _ = select.select(held, [], [], 20)
+    answers = [client.recv(1000) for client in answered]
+    assert answers and all(b" 503 " in answer and b"out of descriptors" in answer for answer in answers), answers
+    before = world.cpu_ticks(node.agent.pid)
+    signal.sigtimedwait([], 1)
+    assert world.cpu_ticks(node.agent.pid) - before < 30
+    for client in held:
+        client.close()
+    world.wait(node.is_ready, "it answers again")
+    free_descriptors(node)
+    assert node.init("well") == pid
+    node.launch(specs.pod("new"))
