@@ -107,8 +107,10 @@ static void container_job_start(ContainerJob *job, task_main_t main, task_done_t
         job->stdout_fd = close_fd(job->stdout_fd);
         job->stderr_fd = close_fd(job->stderr_fd);
         if (r < 0) {
-                TaskResult result = { .code = r, .message = strerror(-r) };
-                done(&result, job);
+                char message[128];
+
+                (void) snprintf(message, sizeof(message), "the shim cannot fork: %s", strerror(-r));
+                done(&(TaskResult){ .code = r, .message = message }, job);
         }
 }
 
