@@ -73,16 +73,20 @@ DIR *opendir_no_symlinks(const char *path) {
 static int open_or_make_component(int dir_fd, const char *name, bool directory, mode_t mode) {
         cleanup_close int made = -EBADF;
         mode_t mask = umask(0);
-        int fd;
+        int fd, why = 0;
 
         if (directory)
-                (void) mkdirat(dir_fd, name, mode);
-        else
+                why = mkdirat(dir_fd, name, mode) < 0 ? -errno : 0;
+        else {
                 made = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                               mode);
+                why = made < 0 ? -errno : 0;
+        }
         (void) umask(mask);
         fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | (directory ? O_DIRECTORY : 0));
-        return fd < 0 ? -errno : fd;
+        if (fd < 0)
+                return errno == ENOENT && why < 0 && why != -EEXIST ? why : -errno;
+        return fd;
 }
 
 int make_path_at(int dir_fd, const char *path, bool directory, mode_t mode) {
