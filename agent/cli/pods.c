@@ -151,7 +151,7 @@ static void print_manifest(const json_t *manifest) {
 void print_manifest_errors(const char *socket) {
         cleanup_json json_t *report = NULL;
         cleanup_error Error error = ERROR_NULL;
-        const char *last_error;
+        const char *last_error, *warning;
         size_t i;
         json_t *item;
         int r;
@@ -166,6 +166,9 @@ void print_manifest_errors(const char *socket) {
         last_error = json_text(report, "error");
         if (last_error)
                 print_line(stderr, "error: %s", last_error);
+        warning = json_text(report, "warning");
+        if (warning)
+                print_line(stderr, "warning: %s", warning);
         json_array_foreach(json_object_get(report, "items"), i, item)
                 print_manifest(item);
         json_array_foreach(json_object_get(report, "archives"), i, item)

@@ -74,6 +74,7 @@ static void report_one_manifest(const ManifestProblems *problems, const Manifest
 void manifest_problems_report(ManifestProblems *problems, const ManifestDirectory *manifests,
                               char *const *warnings) {
         const char *directory_error = manifest_directory_last_error(manifests);
+        const char *directory_warning = manifest_directory_warning(manifests);
         cleanup_strv char **present = NULL;
         const Manifest *const *list;
         size_t n = manifest_directory_list(manifests, &list);
@@ -82,6 +83,9 @@ void manifest_problems_report(ManifestProblems *problems, const ManifestDirector
                 report_one_manifest(problems, list[i], &present);
         if (directory_error)
                 report_manifest_problem(problems, &present, directory_error, /* is_error= */ true);
+        if (directory_warning)
+                report_manifest_problem(problems, &present, directory_warning,
+                                        /* is_error= */ false);
         for (; warnings && *warnings; warnings++)
                 report_manifest_problem(problems, &present, *warnings, /* is_error= */ false);
         strv_free(problems->reported);

@@ -119,7 +119,8 @@ void report_manifest_status(const ManifestDirectory *sources, const char *direct
         const Manifest *const *manifests;
         size_t n = manifest_directory_list(sources, &manifests);
 
-        http_report_manifest_directory(report, directory, manifest_directory_last_error(sources));
+        http_report_manifest_directory(report, directory, manifest_directory_last_error(sources),
+                                       manifest_directory_warning(sources));
         (void) pod_manager_for_each_pod(pod_manager, collect_controlled_pod,
                                         &controlled); /* an incomplete list is better than none */
         for (size_t i = 0; i < n; i++)

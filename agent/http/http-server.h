@@ -36,9 +36,10 @@ typedef struct HttpManifestStatus {
 /* The reply to /manifests, which the agent fills in. */
 typedef struct HttpManifestReport HttpManifestReport;
 
-/* 'error' is why the directory as a whole cannot be read, or NULL. */
+/* 'error' is why the directory as a whole cannot be read, 'warning' what else is wrong with it; or
+ * NULL. */
 void http_report_manifest_directory(HttpManifestReport *report, const char *directory,
-                                    const char *error);
+                                    const char *error, const char *warning);
 void http_report_manifest(HttpManifestReport *report, const HttpManifestStatus *manifest);
 void http_report_archive_error(HttpManifestReport *report, const char *archive,
                                const char *message);

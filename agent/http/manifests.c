@@ -31,9 +31,10 @@ static json_t *strv_to_json_array(char *const *strv) {
 }
 
 void http_report_manifest_directory(HttpManifestReport *report, const char *directory,
-                                    const char *error) {
+                                    const char *error, const char *warning) {
         (void) json_object_set_new(report->root, "directory", json_string_or_null(directory));
         (void) json_object_set_new(report->root, "error", json_string_or_null(error));
+        (void) json_object_set_new(report->root, "warning", json_string_or_null(warning));
 }
 
 void http_report_manifest(HttpManifestReport *report, const HttpManifestStatus *manifest) {
@@ -65,7 +66,7 @@ enum MHD_Result http_handle_get_manifests(HttpServer *server, struct MHD_Connect
                                       .items = json_array(),
                                       .archives = json_array() };
 
-        http_report_manifest_directory(&report, NULL, NULL);
+        http_report_manifest_directory(&report, NULL, NULL, NULL);
         http_handlers_of(server)->report(http_userdata_of(server), &report);
         (void) json_object_set_new(report.root, "items", report.items);
         (void) json_object_set_new(report.root, "archives", report.archives);

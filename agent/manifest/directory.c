@@ -54,6 +54,7 @@ struct ManifestDirectory {
 
         ManifestTable table;
         char *last_error;
+        char *warning; /* others than root may write */
         unsigned generation;
         unsigned fetched_generation; /* likewise, of the manifests that were fetched */
         bool has_new_fetched;        /* since the last scan */
@@ -210,6 +211,26 @@ static int update_manifest_entry(DirectoryScan *scan, ManifestEntry *entry, cons
         return set_file_error(scan, entry, r < 0 ? error_message(&error, r) : NULL);
 }
 
+/* The kubelet does not check this either. A refusal would keep the pods of a node from starting
+ * because of a mode, so it is only said. */
+static void check_directory_writers(DirectoryScan *scan, const struct stat *st) {
+        bool is_shared = (st->st_uid != 0 && st->st_uid != geteuid()) || (st->st_mode & S_IWOTH) ||
+                         ((st->st_mode & S_IWGRP) && st->st_gid != 0);
+        char *warning = NULL;
+
+        if (is_shared &&
+            asprintf(&warning,
+                     "%s: others than root may write here (mode %04o, owner %u:%u) and so run "
+                     "anything as root",
+                     scan->source->directory, (unsigned) st->st_mode & 07777, (unsigned) st->st_uid,
+                     (unsigned) st->st_gid) < 0)
+                warning = NULL;
+        if (!streq_ptr(scan->source->warning, warning))
+                scan->has_changed = true;
+        free(scan->source->warning);
+        scan->source->warning = warning;
+}
+
 /* Conditions that end without an event in the directory. */
 static bool is_transient_error(int r) {
         return r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -EIO || r == -ESTALE;
@@ -307,6 +328,7 @@ static void scan_open_directory(DirectoryScan *scan) {
                 schedule_scan(scan, ERROR_RETRY_USEC);
                 return;
         }
+        check_directory_writers(scan, &st);
         watch_manifest_directory(scan, &st);
         if (!scan->source->inotify_source)
                 schedule_scan(scan, POLL_USEC);
@@ -576,6 +598,10 @@ const char *manifest_directory_last_error(const ManifestDirectory *source) {
         return source->last_error;
 }
 
+const char *manifest_directory_warning(const ManifestDirectory *source) {
+        return source->warning;
+}
+
 bool manifest_directory_is_resolved(const ManifestDirectory *source) {
         return !source->is_unresolved;
 }
@@ -617,6 +643,7 @@ ManifestDirectory *manifest_directory_free(ManifestDirectory *source) {
         sd_event_source_disable_unref(source->inotify_source);
         manifest_table_done(&source->table);
         free(source->last_error);
+        free(source->warning);
         free(source->node_name);
         free(source->directory);
         sd_event_unref(source->event);

@@ -117,6 +117,9 @@ int manifest_directory_check_fetched(const ManifestDirectory *source, const char
 /* NULL, or why the directory cannot be read; then the last good set stays. */
 const char *manifest_directory_last_error(const ManifestDirectory *source);
 
+/* NULL, or that others than root may write into the directory. */
+const char *manifest_directory_warning(const ManifestDirectory *source);
+
 /* False while memory did not suffice to decide which file has which name: then the files lack
  * objects that they contain. */
 bool manifest_directory_is_resolved(const ManifestDirectory *source);

@@ -90,7 +90,7 @@ static void report_manifests(void *userdata, HttpManifestReport *into) {
         char pod[] = "default/web-n1", warning[] = "web.yaml:9:5: spec.foo: unknown field";
         char *pods[] = { pod, NULL }, *warnings[] = { warning, NULL };
 
-        http_report_manifest_directory(into, "/etc/kubernetes/manifests", NULL);
+        http_report_manifest_directory(into, "/etc/kubernetes/manifests", NULL, NULL);
         http_report_manifest(
                 into,
                 &(HttpManifestStatus){ .file = "web.yaml", .pods = pods, .warnings = warnings });

@@ -3,6 +3,7 @@
 
 import copy
 import os
+import signal
 import time
 
 import pytest
@@ -220,3 +221,31 @@ def test_a_configmap_removed_during_pod_start_delays_containers_until_it_returns
     assert world.environ(node.init("web"))["WORD"] == "two"
     assert world.read(f"/proc/{node.init('web')}/root/c/word") == "two"
     assert node.status("web")["restartCount"] == 0
+
+
+def overflow_inotify(node):
+    """More changes of the directory than the kernel queues for a process that does not read."""
+    n_max = int(world.read("/proc/sys/fs/inotify/max_queued_events"))
+    names = [node.path(name) for name in ("not-a-manifest.1", "not-a-manifest.2")]
+    with open(names[0], "w", encoding="utf-8"):
+        pass
+    for i in range(n_max // 2 + 1):  # two events each
+        os.rename(names[i % 2], names[1 - i % 2])
+
+
+def test_changes_beyond_the_queue_of_inotify_are_found(node):
+    for name in ("kept", "edited", "removed"):
+        node.launch(specs.pod(name))
+    pid = node.init("kept")
+    node.agent.send_signal(signal.SIGSTOP)
+    try:
+        overflow_inotify(node)
+        node.drop(specs.pod("added"))
+        node.drop(specs.pod("edited", specs.container(env=[{"name": "NEW", "value": "yes"}])))
+        node.remove("removed")
+    finally:
+        node.agent.send_signal(signal.SIGCONT)
+    node.wait_running("added")
+    node.wait_gone("removed")
+    world.wait(lambda: world.environ(node.init("edited")).get("NEW") == "yes", "the edit is in effect")
+    assert (node.init("kept"), node.status("kept")["restartCount"]) == (pid, 0)
