@@ -217,14 +217,14 @@ static char *explain_start_failure(const ContainerJob *job, Attempt *attempt,
         if (message)
                 return message;
         if (result->timed_out)
-                n = asprintf(&message, "'%s' did not end within %llu s and was killed", program,
+                n = asprintf(&message, "'%s run' did not end within %llu s and was killed", program,
                              (unsigned long long) (job->shim->options->runtime_timeout_usec /
                                                    USEC_PER_SEC));
         else if (WIFEXITED(result->status))
-                n = asprintf(&message, "'%s' ended with status %d", program,
+                n = asprintf(&message, "'%s run' ended with status %d", program,
                              WEXITSTATUS(result->status));
         else
-                n = asprintf(&message, "'%s' was killed by signal %d (%s)", program,
+                n = asprintf(&message, "'%s run' was killed by signal %d (%s)", program,
                              WTERMSIG(result->status), strsignal(WTERMSIG(result->status)));
         return n < 0 ? NULL : message;
 }

@@ -117,19 +117,22 @@ static int spawn_runtime_quietly(char **argv, pid_t *ret_pid, Error *reterr) {
 }
 
 /* Waits for our child; kills it at the time limit. */
-static int wait_for_runtime(pid_t pid, uint64_t timeout_usec, int *ret_status, Error *reterr) {
+static int wait_for_deletion(const Runtime *runtime, pid_t pid, int *ret_status, Error *reterr) {
         cleanup_close int fd = pidfd_open(pid, 0);
         struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-        bool late = fd >= 0 && poll(&poll_fd, 1, (int) (timeout_usec / USEC_PER_MSEC)) == 0;
+        bool late =
+                fd >= 0 && poll(&poll_fd, 1, (int) (runtime->timeout_usec / USEC_PER_MSEC)) == 0;
 
         if (late)
                 (void) kill(pid, SIGKILL);
         while (waitpid(pid, ret_status, 0) < 0)
                 if (errno != EINTR)
                         return -errno;
-        return late ? error_setf(reterr, ETIMEDOUT,
-                                 "the runtime exceeded its time limit and was killed")
-                    : 0;
+        if (!late)
+                return 0;
+        return error_setf(reterr, ETIMEDOUT, "'%s delete' did not end within %llu s and was killed",
+                          runtime->program,
+                          (unsigned long long) (runtime->timeout_usec / USEC_PER_SEC));
 }
 
 int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, Error *reterr) {
@@ -160,7 +163,7 @@ int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, E
         r = spawn_runtime_quietly(argv, &pid, reterr);
         if (r < 0)
                 return r;
-        r = wait_for_runtime(pid, runtime->timeout_usec, &status, reterr);
+        r = wait_for_deletion(runtime, pid, &status, reterr);
         if (r < 0)
                 return r;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)

@@ -125,7 +125,7 @@ TEST(a_hanging_runtime_is_killed)
         id = pod_run(&pod, &spec);
         event = pod_expect(&pod, SHIM_EVENT_START_FAILED, id);
         EXPECT(event->runtime_failed);
-        EXPECT(strstr(event->message, "fake-runtime' did not end within 1 s and was killed"));
+        EXPECT(strstr(event->message, "fake-runtime run' did not end within 1 s and was killed"));
         child = container_path(&pod, &spec, "child");
         text = read_text(child);
         for (unsigned i = 0; i < 500 && kill((pid_t) strtol(text, NULL, 10), 0) >= 0; i++)

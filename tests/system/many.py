@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of tests that repeat something until a leak or a rare race shows, and what they compare."""
+
+import os
+import random
+
+import world
+
+SCALE = float(os.environ.get("MAINSTAY_SCALE", "1"))
+
+
+def scaled(figure, least=1):
+    """How often to do it: MAINSTAY_SCALE=0.1 does a tenth, for a first look."""
+    return max(least, round(figure * SCALE))
+
+
+def make_random():
+    """Prints its seed, which MAINSTAY_SEED repeats."""
+    seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
+    print(f"MAINSTAY_SEED={seed}")
+    return random.Random(seed)
+
+
+def descriptors(pid):
+    """What each descriptor of a process refers to; anonymous numbers do not count."""
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found.append(os.readlink(f"/proc/{pid}/fd/{name}").split(":[")[0])
+        except FileNotFoundError:
+            pass
+    return sorted(found)
+
+
+def start_without_quarantine(node):
+    """The address sanitizer gives back what is freed, so that memory of the programs can be compared. For a node that has not been
+    started."""
+    environment = node.environment
+
+    def without_quarantine():
+        given = environment()
+        return {**given, "ASAN_OPTIONS": f"{given['ASAN_OPTIONS']}:quarantine_size_mb=0:thread_local_quarantine_size_kb=0"}
+    node.environment = without_quarantine
+    node.start()
+    return node
+
+
+def own_kib(pid):
+    """Memory that the process has for itself, also while a fork shares it."""
+    return world.memory_kib(pid, "RssAnon")
+
+
+def files_below(*directories):
+    return sorted(os.path.join(directory, name) for top in directories for directory, below, names in os.walk(top)
+                  for name in below + names)
