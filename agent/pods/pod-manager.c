@@ -247,16 +247,15 @@ static int get_pod_entry(PodManager *manager, const Pod *pod, PodEntry **ret) {
 /* ---- what an earlier agent left ---- */
 
 static int load_pod_record(PodManager *manager, const char *uid, restored_pod_t each,
-                           void *userdata) {
+                           void *userdata, Error *reterr) {
         cleanup_with(pod_record_done) PodRecord record = { 0 };
-        cleanup_error Error error = ERROR_NULL;
         PodEntry *entry;
         int r;
 
-        r = pod_record_load(manager->context.bundle->state_dir, uid, &record, &error);
+        r = pod_record_load(manager->context.bundle->state_dir, uid, &record, reterr);
         if (r == -EBADMSG) {
                 log_set_message_id(MESSAGE_RECORD_DAMAGED);
-                log_error("%s, setting it aside", error_message(&error, r));
+                log_error("%s, setting it aside", error_message(reterr, r));
                 return pod_record_set_aside(manager->context.bundle->state_dir, uid, NULL);
         }
         if (r < 0)
@@ -294,12 +293,14 @@ int pod_manager_load_records(PodManager *manager, restored_pod_t each, void *use
         if (!dir && errno != ENOENT)
                 return error_setf(reterr, errno, "cannot read %s: %s", path, strerror(errno));
         while (dir && (r = read_directory_entry(dir, &entry)) > 0) {
+                cleanup_error Error error = ERROR_NULL;
+
                 r = entry->d_name[0] == '.'
                             ? 0
-                            : load_pod_record(manager, entry->d_name, each, userdata);
+                            : load_pod_record(manager, entry->d_name, each, userdata, &error);
                 if (r < 0 && r != -ENOMEM) {
-                        log_error("Cannot restore pod %s from its record: %s; ignoring it",
-                                  entry->d_name, strerror(-r));
+                        log_error("Cannot restore pod %s from its record: %s; leaving it as it is",
+                                  entry->d_name, error_message(&error, r));
                         r = strv_append(&manager->unread, entry->d_name);
                 }
                 if (r < 0)

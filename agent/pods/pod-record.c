@@ -85,7 +85,7 @@ static int parse_pod_record(const char *text, const char *uid, PodRecord *ret, E
         int r;
 
         if (!is_first && strncmp(text, record_header_v2, strlen(record_header_v2)) != 0)
-                return error_setf(reterr, EBADMSG, "is not a record of this version");
+                return error_setf(reterr, ENOTSUP, "was written by a later version");
         text += strlen(record_header_v2);
         r = take_record_line(&text, &json, reterr);
         if (r < 0)
@@ -102,8 +102,8 @@ static int parse_pod_record(const char *text, const char *uid, PodRecord *ret, E
         if (r < 0)
                 return r;
         r = manifest_parse_record(json, strlen(json), &record.pod, reterr);
-        if (r < 0)
-                return r == -ENOMEM ? r : -EBADMSG;
+        if (r < 0) /* its checksum matches: it is whole, but has what this version does not know */
+                return r == -ENOMEM ? r : -ENOTSUP;
         if (!streq_ptr(record.pod->metadata.uid, uid))
                 return error_setf(reterr, EBADMSG, "is of another pod");
         *ret = record;
@@ -127,8 +127,8 @@ int pod_record_load(const char *state_dir, const char *uid, PodRecord *ret, Erro
                 r = parse_pod_record(text, uid, ret, reterr);
         if (r >= 0 || r == -ENOMEM)
                 return r;
-        return error_prefixf(reterr, is_content_damage(text, r) ? -EBADMSG : r, "%s/pods/%s/record",
-                             state_dir, uid);
+        return error_prefixf(reterr, r != -ENOTSUP && is_content_damage(text, r) ? -EBADMSG : r,
+                             "%s/pods/%s/record", state_dir, uid);
 }
 
 bool pod_record_has_companions(const char *state_dir, const char *uid) {

@@ -19,8 +19,9 @@ typedef struct PodRecord {
  * be too large to be loaded; -errno. */
 int pod_record_store(const char *state_dir, const PodRecord *record, Error *reterr);
 
-/* -ENOENT: there is none; -EBADMSG: it is damaged; or another -errno, such as -EMFILE or -EIO,
- * which may pass: it can be read later, or by the next agent. The caller ends it with
+/* -ENOENT: there is none; -EBADMSG: it is damaged; -ENOTSUP: it is whole, but of a later version;
+ * or another -errno, such as -EMFILE or -EIO, which may pass: it can be read later, or by the next
+ * agent. The caller ends it with
  * pod_record_done(). */
 int pod_record_load(const char *state_dir, const char *uid, PodRecord *ret, Error *reterr);
 void pod_record_done(PodRecord *record);
