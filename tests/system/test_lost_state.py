@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state directory is removed as a whole: what runs stays, and what is needed is made again."""
+
+import os
+import shutil
+
+import pytest
+import specs
+
+
+@pytest.mark.parametrize("is_running", [True, False], ids=["running", "dead"])
+def test_pods_run_on_without_the_state_directory_and_it_is_made_again(node, archive, is_running):
+    for name in ("web", "gone"):
+        node.launch(specs.pod(name))
+    pid = node.init("web")
+    if not is_running:
+        node.kill9()
+    os.rename(node.state, f"{node.directory}/lost")
+    shutil.rmtree(f"{node.directory}/lost")
+    if is_running:
+        node.remove("gone")
+        node.wait_gone("gone")
+        node.kill9()
+    node.start()
+    node.preload(archive)
+    node.launch(specs.pod("new"))
+    if not is_running:
+        node.remove("gone")
+        node.wait_gone("gone")
+    node.restart()
+    node.wait_running("web")
+    node.wait_running("new")
+    assert node.init("web") == pid
+    assert [node.status(name)["restartCount"] for name in ("web", "new")] == [0, 0]
+    assert node.pod("web")["metadata"]["uid"] in os.listdir(f"{node.state}/pods")
