@@ -465,6 +465,7 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
         r = agent_paths_lock(&agent->paths, reterr);
         if (r < 0)
                 return r;
+        agent_paths_check_state(&agent->paths);
         r = machine_info_discover(options->node_name, systemd_is_init(), &agent->node, reterr);
         if (r < 0)
                 return r;

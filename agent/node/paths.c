@@ -4,11 +4,14 @@
 #include "common/cleanup.h"
 #include "common/dump.h"
 #include "common/file.h"
+#include "common/log.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 void agent_paths_done(AgentPaths *paths) {
@@ -153,6 +156,27 @@ int agent_paths_lock(AgentPaths *paths, Error *reterr) {
                 return error_setf(reterr, errno == EAGAIN || errno == EACCES ? EBUSY : errno,
                                   "another mainstayd uses the run directory %s", paths->run_dir);
         return 0;
+}
+
+/* Those that cannot be the upper layer of an overlayfs. */
+void agent_paths_check_state(const AgentPaths *paths) {
+        static const struct {
+                unsigned magic;
+                const char *name;
+        } unsuitable[] = {
+                { OVERLAYFS_SUPER_MAGIC, "overlayfs" }, { NFS_SUPER_MAGIC, "NFS" },
+                { CIFS_SUPER_MAGIC, "CIFS" },           { SMB2_SUPER_MAGIC, "SMB" },
+                { MSDOS_SUPER_MAGIC, "FAT" },
+        };
+        struct statfs st;
+
+        if (statfs(paths->state_dir, &st) < 0)
+                return;
+        for (size_t i = 0; i < N_ELEMENTS(unsuitable); i++)
+                if ((unsigned) st.f_type == unsuitable[i].magic)
+                        log_error("The state directory %s is on %s, where containers cannot have "
+                                  "their root file systems: none will start",
+                                  paths->state_dir, unsuitable[i].name);
 }
 
 /* ---- programs ---- */

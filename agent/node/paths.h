@@ -50,6 +50,10 @@ int agent_paths_make_directories(AgentPaths *paths, const AgentOptions *options,
  * the lock when its holder dies. */
 int agent_paths_lock(AgentPaths *paths, Error *reterr);
 
+/* Logs an error where no container's root file system can be on that of the state directory. It is
+ * no reason to end: pods that run, from before, are supervised. */
+void agent_paths_check_state(const AgentPaths *paths);
+
 /* Finds the other programs of Mainstay: beside this one in a build directory, else where they are
  * installed. 0 or -ENOMEM. */
 int agent_paths_find_programs(AgentPaths *paths);

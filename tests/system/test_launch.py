@@ -206,3 +206,15 @@ def test_the_agent_ends_where_there_is_no_cgroup_hierarchy(make_node):
                            env=node.environment(), capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode != 0
     assert "there is no cgroup hierarchy at /sys/fs/cgroup; mount one there, such as cgroup2" in ended.stderr
+
+
+def test_a_state_directory_on_overlayfs_is_an_error_in_the_log(make_node):
+    node = make_node(start=False)
+    layers = {name: f"{node.directory}/{name}" for name in ("lower", "upper", "work")}
+    for path in layers.values():
+        os.mkdir(path)
+    world.run("mount", "-t", "overlay", "-o", "lowerdir={lower},upperdir={upper},workdir={work}".format(**layers),
+              "overlay", node.state)
+    node.own_mounts.add(node.state)
+    node.start()
+    assert f"The state directory {node.state} is on overlayfs" in node.said()
