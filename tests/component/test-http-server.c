@@ -13,7 +13,8 @@ TEST(every_route_replies)
                 "/pods", "HTTP/1.1 200",
                 "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[]}\n");
         expect_answer("/manifests", "HTTP/1.1 200",
-                      "{\"directory\":\"/etc/kubernetes/manifests\",\"error\":null,\"items\":["
+                      "{\"directory\":\"/etc/kubernetes/"
+                      "manifests\",\"error\":null,\"warning\":null,\"items\":["
                       "{\"file\":\"web.yaml\",\"pods\":[\"default/"
                       "web-n1\"],\"daemonsets\":[],\"error\":null,"
                       "\"warnings\":[\"web.yaml:9:5: spec.foo: unknown field\"]},"
