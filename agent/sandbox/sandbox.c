@@ -23,6 +23,8 @@
  * second shim for the same pod fails at bind(2). The end of the connection is the only sign that
  * the shim is gone, whether it is our child or was started by an earlier agent. */
 
+#define RECONNECT_USEC USEC_PER_SEC
+
 enum {
         QUEUE_BYTES_MAX = 4 * 1024 * 1024,
         PACKETS_PER_TURN = 32,
@@ -39,6 +41,7 @@ struct Sandbox {
         char *uid;
         int fd;
         sd_event_source *io;
+        sd_event_source *reconnect_timer; /* while it cannot connect again for lack of resources */
         pid_t pid;
         bool has_greeted; /* of the shim, from its greeting */
         unsigned version; /* protocol version of the shim */
@@ -150,6 +153,7 @@ int sandbox_new(const SandboxConfig *config, const char *uid, sandbox_event_t on
 
 static void disconnect_from_shim(Sandbox *sandbox) {
         sandbox->io = sd_event_source_disable_unref(sandbox->io);
+        sandbox->reconnect_timer = sd_event_source_disable_unref(sandbox->reconnect_timer);
         sandbox->fd = close_fd(sandbox->fd);
         sandbox->pid = 0;
         sandbox->has_greeted = false;
@@ -316,22 +320,54 @@ int sandbox_connect(Sandbox *sandbox, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "cannot connect to the shim") : 1;
 }
 
-/* The connection has ended (-ECONNRESET), or an event on it was lost. A shim that still runs has
- * closed it because we were slow or a second agent connected; on a new one it reports its complete
- * state again. A shim that is exiting may still accept a connection, but sends no greeting. */
-static void reconnect_or_report_lost(Sandbox *sandbox, int reason) {
+static int on_reconnect_timer(sd_event_source *source, uint64_t usec, void *userdata);
+
+static bool can_reconnect_later(Sandbox *sandbox, int r) {
+        if (r != -EMFILE && r != -ENFILE && r != -ENOMEM && r != -EAGAIN)
+                return false;
+        return sd_event_add_time_relative(sandbox->config.event, &sandbox->reconnect_timer,
+                                          CLOCK_BOOTTIME, RECONNECT_USEC, 0, on_reconnect_timer,
+                                          sandbox) >= 0;
+}
+
+static void report_shim_lost(Sandbox *sandbox) {
         const ShimEvent event = { .type = SHIM_EVENT_LOST,
                                   .name = "",
                                   .note = "",
                                   .message = "",
                                   .output = "",
                                   .error = "" };
+
+        sandbox->on_event(sandbox, &event, sandbox->userdata);
+}
+
+/* Where resources are short it is not known whether the shim still runs. Its containers would be
+ * killed if it were reported as lost. */
+static void reconnect_to_shim(Sandbox *sandbox) {
+        int r;
+
+        sandbox->reconnect_timer = sd_event_source_disable_unref(sandbox->reconnect_timer);
+        r = sandbox_connect(sandbox, NULL);
+        if (r <= 0 && !can_reconnect_later(sandbox, r))
+                report_shim_lost(sandbox);
+}
+
+static int on_reconnect_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        reconnect_to_shim(userdata);
+        return 0;
+}
+
+/* The connection has ended (-ECONNRESET), or an event on it was lost. A shim that still runs has
+ * closed it because we were slow or a second agent connected; on a new one it reports its complete
+ * state again. A shim that is exiting may still accept a connection, but sends no greeting. */
+static void reconnect_or_report_lost(Sandbox *sandbox, int reason) {
         bool may_live = sandbox->has_greeted || reason != -ECONNRESET;
 
         disconnect_from_shim(sandbox);
-        if (may_live && sandbox_connect(sandbox, NULL) > 0)
-                return;
-        sandbox->on_event(sandbox, &event, sandbox->userdata);
+        if (may_live)
+                reconnect_to_shim(sandbox);
+        else
+                report_shim_lost(sandbox);
 }
 
 static int on_shim_socket_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {

@@ -73,6 +73,24 @@ def test_a_pod_that_found_no_descriptors_starts_when_there_are_some(node, counts
     assert (node.init("well"), world.start_time(pid), node.status("well")["restartCount"]) == (pid, start, 0)
 
 
+def test_a_shim_that_disconnects_while_there_are_no_descriptors_is_not_lost(node):
+    node.launch(specs.pod("web"))
+    pid, shim = node.init("web"), node.shim("web")
+    path = f"{node.run}/pods/{node.pod('web')['metadata']['uid']}/shim.sock"
+    leave_descriptors(node, 0)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.settimeout(60)
+        client.connect(path)  # as a second agent: the first one is disconnected until it has connected again
+        signal.sigtimedwait([], 3)
+        assert world.is_alive(pid) and world.is_alive(shim)
+        free_descriptors(node)
+        while client.recv(1 << 16):
+            pass
+    world.kill_all([pid])
+    assert node.wait_restarts("web", 1)["restartCount"] == 1
+    assert node.shim("web") == shim
+
+
 def connect(node):
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     client.settimeout(20)
