@@ -205,7 +205,7 @@ TEST(packed_attachment_keeps_its_address_and_deletes_as_before)
         cni_network_pack(network);
         cni_network_pack(network);
         EXPECT(cni_network_is_attached(network));
-        EXPECT_EQ(cni_network_sandbox_number(network), 0);
+        EXPECT_EQ(cni_network_sandbox_number(network), 7);
         EXPECT_STREQ(cni_network_address(network, 0), "10.1.2.3");
         cni_network_set_lost(network);
         EXPECT(!cni_network_is_attached(network));
