@@ -99,7 +99,7 @@ bool cni_network_is_attached(const CniNetwork *network);
  * which the first DEL may remove. */
 void cni_network_begin_delete(CniNetwork *network);
 
-/* It is no longer attached, but DEL does not start yet. It may be packed. */
+/* The sandbox was lost, and the addresses with it; DEL does not start yet. It may be packed. */
 void cni_network_set_lost(CniNetwork *network);
 
 /* The i-th address of the pod: at most one of each family, IPv4 first. NULL after the last. */

@@ -93,7 +93,7 @@ int kube_connections_start_request(KubeRequest *request);
 
 /* Of connections that no request uses, few are left open. To be called when the number of requests
  * has changed. */
-void kube_connections_close_idle(const KubeConnections *connections);
+void kube_connections_limit_idle(const KubeConnections *connections);
 
 /* A response arrived. */
 void kube_connections_note_response(KubeConnections *connections, CURL *easy);

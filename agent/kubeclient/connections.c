@@ -82,7 +82,7 @@ void kube_connections_note_response(KubeConnections *connections, CURL *easy) {
         connections->is_multiplexed = version == CURL_HTTP_VERSION_2_0;
 }
 
-void kube_connections_close_idle(const KubeConnections *connections) {
+void kube_connections_limit_idle(const KubeConnections *connections) {
         curl_loop_set_open_connections(connections->loop,
                                        connections->n_requests + CONNECTIONS_IDLE);
 }

@@ -185,7 +185,7 @@ static void unlink_kube_request(KubeRequest *request) {
                 return;
         *at = request->next;
         request->connections->n_requests--;
-        kube_connections_close_idle(request->connections);
+        kube_connections_limit_idle(request->connections);
 }
 
 static void link_kube_request(KubeRequest *request, KubeConnections *connections) {
@@ -193,7 +193,7 @@ static void link_kube_request(KubeRequest *request, KubeConnections *connections
         request->next = connections->requests;
         connections->requests = request;
         connections->n_requests++;
-        kube_connections_close_idle(connections);
+        kube_connections_limit_idle(connections);
 }
 
 /* libcurl stops to read from a connection when a stream's buffer is full. With that stream, it

@@ -23,13 +23,7 @@ def make_random():
 
 def descriptors(pid):
     """What each descriptor of a process refers to; anonymous numbers do not count."""
-    found = []
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            found.append(os.readlink(f"/proc/{pid}/fd/{name}").split(":[")[0])
-        except FileNotFoundError:
-            pass
-    return sorted(found)
+    return sorted(target.split(":[")[0] for target in world.descriptors(pid).values())
 
 
 def start_without_quarantine(node):

@@ -5,11 +5,11 @@ import calendar
 import fcntl
 import json
 import os
-import random
 import signal
 import threading
 import time
 
+import many
 import pytest
 import specs
 import world
@@ -56,12 +56,6 @@ def version_of(node, version):
 
 def wait_ready(node):
     wait(lambda: any(condition(pod, "Ready")["status"] == "True" for pod in pods_of(node, "logs")), "it serves")
-
-
-def seeded():
-    seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
-    print(f"MAINSTAY_SEED={seed}")
-    return random.Random(seed)
 
 
 def pause(chance, most):
@@ -186,7 +180,7 @@ def test_new_agent_knows_which_pod_of_a_set_was_being_stopped(node):
 
 
 def test_kills_during_updates_never_start_two_pods(node):
-    chance = seeded()
+    chance = many.make_random()
     node.drop(locked(node, "0", ALONE))
     wait_for(node, "0")
     for version in range(1, 9):
@@ -224,7 +218,7 @@ class Watcher(threading.Thread):
 
 @pytest.mark.slow
 def test_kills_during_surges_never_interrupt_the_service(node):
-    chance = seeded()
+    chance = many.make_random()
     node.drop(locked(node, "0", SERVES, **surge(1)))
     wait_for(node, "0")
     watcher = Watcher(node)
@@ -255,7 +249,7 @@ def wait_good(node):
 
 
 def test_kills_do_not_prevent_a_rollback(node):
-    chance = seeded()
+    chance = many.make_random()
     deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "4"}}}
     node.drop(locked(node, "1", ALONE, **deadline))
     wait_for(node, "1")
@@ -307,7 +301,7 @@ def test_a_confirmed_request_survives_an_agent_kill(node, order):
 
 
 def test_kills_during_orphaning_stop_no_pod(node):
-    chance = seeded()
+    chance = many.make_random()
     node.drop(locked(node, "1", ALONE))
     pod = wait_for(node, "1")
     pid = init_of(node, pod)

@@ -39,10 +39,6 @@ def starter(node, name):
                      volumes=[specs.host_path("v", node.data)])
 
 
-def zombies(node):
-    return [pid for pid in world.pids() if world.status(pid, "PPid") == str(node.agent.pid) and not world.is_alive(pid)]
-
-
 def live_through_shortage(node, n):
     """A pod comes while the agent can open only so many descriptors, and starts when it can open more."""
     name, before = f"new{n}", len(node.said())
@@ -69,7 +65,8 @@ def test_a_pod_that_found_no_descriptors_starts_when_there_are_some(node, counts
         live_through_shortage(node, n)
     world.wait(lambda: len(world.descriptors(node.agent.pid)) <= before,
                lambda: f"{before} descriptors are open: {world.descriptors(node.agent.pid)}")
-    world.wait(lambda: not zombies(node), lambda: f"no child is a zombie: {zombies(node)}")
+    world.wait(lambda: not world.zombies_of(node.agent.pid),
+               lambda: f"no child is a zombie: {world.zombies_of(node.agent.pid)}")
     assert (node.init("well"), world.start_time(pid), node.status("well")["restartCount"]) == (pid, start, 0)
 
 

@@ -3,9 +3,9 @@
 
 import datetime
 import os
-import random
 import time
 
+import many
 import pytest
 import specs
 import world
@@ -294,9 +294,7 @@ def test_a_sidecar_that_fails_its_startup_probe_restarts_and_stops_with_its_pod(
 
 
 def test_agent_kills_at_random_moments_run_each_init_container_once(node):
-    seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
-    print(f"MAINSTAY_SEED={seed}")
-    dice = random.Random(seed)
+    dice = many.make_random()
     names = [f"step{i}" for i in range(8)]
     node.drop(init_pod(node, "chain", [sidecar("side"), *[step(name, "sleep 0.3") for name in names]]))
     for _ in range(8):

@@ -172,14 +172,6 @@ def test_each_of_many_exits_while_the_agent_is_dead_is_known_exactly(node):
     print(f"{right} exits")
 
 
-def children_of(pid):
-    return [int(child) for child in (world.read(f"/proc/{pid}/task/{pid}/children") or "").split()]
-
-
-def zombies_of(pid):
-    return [child for child in children_of(pid) if (world.status(child, "State") or "").startswith("Z")]
-
-
 def is_adopted(node, shim):
     """Whether the orphan that stays is a child of the shim, or of the first process of the pod's namespace."""
     found = [pid for pid in world.pids_of_root(node.cgroup_root) if world.cmdline(pid) == ["sleep", "4712"]]
@@ -200,14 +192,14 @@ def test_many_orphans_are_reaped(make_node, where):
     wait(lambda: node.logged("parents") == ["some"], "it has orphans")
     shim = node.shim("parents")
     wait(lambda: is_adopted(node, shim), "the one that stays has its new parent")
-    wait(lambda: not zombies_of(shim), "the first are reaped")
+    wait(lambda: not world.zombies_of(shim), "the first are reaped")
     before, memory = many.descriptors(shim), many.own_kib(shim)
     with open(f"{node.data}/go", "w", encoding="utf-8"):
         pass
     wait(lambda: node.logged("parents") == ["some", "all"], "all have been orphaned", 300)
     pids = world.pids_of_root(node.cgroup_root)
-    wait(lambda: not [pid for pid in [*pids, shim, node.agent.pid] if zombies_of(pid)],
-         lambda: f"no zombie is left: {[(pid, zombies_of(pid)) for pid in pids if zombies_of(pid)]}", 5)
+    wait(lambda: not [pid for pid in [*pids, shim, node.agent.pid] if world.zombies_of(pid)],
+         lambda: f"no zombie is left: {[(pid, world.zombies_of(pid)) for pid in pids if world.zombies_of(pid)]}", 5)
     print(f"{orphans} orphans; KiB of the shim: {memory}, {many.own_kib(shim)}")
     assert many.descriptors(shim) == before
     assert many.own_kib(shim) < memory + GROWTH_KIB

@@ -101,6 +101,11 @@ def descriptors(pid):
     return found
 
 
+def zombies_of(pid):
+    children = (read(f"/proc/{pid}/task/{pid}/children") or "").split()
+    return [int(child) for child in children if (status(child, "State") or "").startswith("Z")]
+
+
 def kill_all(found):
     for pid in found:
         try:
