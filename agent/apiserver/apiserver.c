@@ -108,10 +108,10 @@ static void on_server_node_event(const PodEvent *event, void *userdata) {
         api->config.on_event(event, api->config.userdata);
 }
 
-static void relist_pods(void *userdata) {
+static void relist_objects(void *userdata) {
         ApiServerSync *api = userdata;
 
-        apiserver_pods_relist(api->pods);
+        kube_client_discard_versions(api->client);
 }
 
 /* Not before: a pod that the controller has bound to this node must be known, so that this node
@@ -246,7 +246,7 @@ static int new_node_parts(ApiServerSync *api) {
                                                                .on_external = on_external_node,
                                                                .on_node_uid = on_node_uid_changed,
                                                                .on_event = on_server_node_event,
-                                                               .on_history_lost = relist_pods,
+                                                               .on_history_lost = relist_objects,
                                                                .userdata = api },
                                       &api->node);
 

@@ -268,11 +268,6 @@ int pod_watch_start(RemotePodWatch *watch, KubeClient *client) {
                                   &watch->reflector);
 }
 
-void pod_watch_relist(RemotePodWatch *watch) {
-        if (watch->reflector)
-                kube_reflector_relist(watch->reflector, 0);
-}
-
 bool pod_watch_is_synced(const RemotePodWatch *watch) {
         return watch->reflector && !watch->is_list_doubtful &&
                kube_reflector_is_synced(watch->reflector);

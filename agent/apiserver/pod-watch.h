@@ -34,9 +34,6 @@ int pod_watch_new(const RemotePodWatchSpec *spec, RemotePodWatch **ret);
 RemotePodWatch *pod_watch_free(RemotePodWatch *watch);
 int pod_watch_start(RemotePodWatch *watch, KubeClient *client); /* 0 or -errno */
 
-/* Lists again at once. */
-void pod_watch_relist(RemotePodWatch *watch);
-
 /* A complete list was read, and it was not doubtful. */
 bool pod_watch_is_synced(const RemotePodWatch *watch);
 

@@ -473,10 +473,6 @@ void apiserver_pods_set_node_uid(ApiServerPods *pods, const char *uid) {
         pod_status_writer_set_node_uid(pods->writer, uid);
 }
 
-void apiserver_pods_relist(ApiServerPods *pods) {
-        pod_watch_relist(pods->watch);
-}
-
 char *apiserver_pods_rename_event(const ApiServerPods *pods, const char *json) {
         return adopted_pod_rename_event(&pods->table, json);
 }

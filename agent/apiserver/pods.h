@@ -44,7 +44,6 @@ void apiserver_pods_set_synced(ApiServerPods *pods);
 void apiserver_pods_set_shutting_down(ApiServerPods *pods, bool is_shutting_down);
 
 void apiserver_pods_set_node_uid(ApiServerPods *pods, const char *uid);
-void apiserver_pods_relist(ApiServerPods *pods);
 
 /* The pod of the controller of that UID that is bound to this node, or NULL. */
 const Pod *apiserver_pods_controlled_pod(const ApiServerPods *pods, const char *uid);

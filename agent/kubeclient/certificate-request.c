@@ -129,7 +129,7 @@ static void retry_csr_step_once_reached(CertificateRequest *c, const char *why, 
 }
 
 /* The owner's client reaches the server again. */
-static void on_csr_server_reached(void *userdata) {
+static void on_csr_server_reached(bool was_down, void *userdata) {
         CertificateRequest *c = userdata;
 
         if (!c->waits_for_server || !c->timer)

@@ -50,6 +50,7 @@ struct KubeClient {
         ClockWatch *clock_watch;
         bool is_reached;
         bool was_unreachable; /* since the client was created */
+        bool was_down;        /* since it was reached last, no server listened */
         uint64_t since;
         char *last_error;         /* the last one; the server may be reachable again */
         KubeBackOff back_off;     /* while it is unreachable */
@@ -129,6 +130,9 @@ KubeRequestName kube_request_name(const KubeRequest *request);
 /* The server has answered, or it has not: 'error' is copied. */
 void kube_client_mark_reachable(KubeClient *client);
 void kube_client_mark_unreachable(KubeClient *client, const char *error);
+
+/* No server listens at its address, or only a proxy in front of it. */
+void kube_client_mark_down(KubeClient *client);
 void kube_client_notify_state(KubeClient *client);
 
 /* New requests use new connections. */

@@ -81,6 +81,10 @@ void kube_client_mark_unreachable(KubeClient *client, const char *error) {
         client->is_state_changed = true;
 }
 
+void kube_client_mark_down(KubeClient *client) {
+        client->was_down = true;
+}
+
 uint64_t kube_client_claim_retry(KubeClient *client) {
         uint64_t now = now_boottime_usec();
 
@@ -111,21 +115,29 @@ void kube_client_remove_listener(KubeClient *client, KubeReconnectListener *list
 }
 
 /* A listener only sets a timer, so the client still exists after each call. */
-static void notify_listeners(KubeClient *client) {
+static void notify_listeners(KubeClient *client, bool was_down) {
         KubeReconnectListener *listener = client->listeners;
 
         for (; listener; listener = client->next_listener) {
                 client->next_listener = listener->next;
-                listener->on_reached(listener->userdata);
+                listener->on_reached(was_down, listener->userdata);
         }
+}
+
+void kube_client_discard_versions(KubeClient *client) {
+        notify_listeners(client, true);
 }
 
 void kube_client_notify_state(KubeClient *client) {
         bool is_news = client->is_state_changed, is_reached = client->is_reconnected;
 
         client->is_state_changed = client->is_reconnected = false;
-        if (is_reached)
-                notify_listeners(client);
+        if (is_reached) {
+                bool was_down = client->was_down;
+
+                client->was_down = false;
+                notify_listeners(client, was_down);
+        }
         if (is_news && client->on_state_changed)
                 client->on_state_changed(client->state_userdata);
 }
@@ -284,7 +296,7 @@ static void on_client_clock_set(void *userdata) {
         log_info("The clock was set; connecting to %s", client->server);
         kube_back_off_reset(&client->back_off);
         client->next_attempt_at = 0;
-        notify_listeners(client);
+        notify_listeners(client, false);
 }
 
 int kube_client_new(sd_event *event, const Kubeconfig *config, KubeClient **ret, Error *reterr) {

@@ -103,17 +103,22 @@ void kube_client_dump(const KubeClient *client, FILE *out);
 void kube_client_set_state_callback(KubeClient *client, void (*on_state)(void *userdata),
                                     void *userdata);
 
-/* Called each time that the server is reachable again, or may be since the clock was set. */
+/* Called each time that the server is reachable again, or may be since the clock was set.
+ * 'was_down': no server listened, so that the one that answers now may have an older state of
+ * etcd; resourceVersions from before are not to be used any longer. */
 typedef struct KubeReconnectListener KubeReconnectListener;
 struct KubeReconnectListener {
         KubeReconnectListener *next; /* owned by the client */
-        void (*on_reached)(void *userdata);
+        void (*on_reached)(bool was_down, void *userdata);
         void *userdata;
 };
 
 /* The listener is borrowed until it is removed, which is allowed from any callback. */
 void kube_client_add_listener(KubeClient *client, KubeReconnectListener *listener);
 void kube_client_remove_listener(KubeClient *client, KubeReconnectListener *listener);
+
+/* Notifies the listeners that the server has an older state, which the caller has seen. */
+void kube_client_discard_versions(KubeClient *client);
 
 /* While the server is unreachable, one caller at a time may try to connect, and the others wait for
  * its result, so that many reflectors cost one connection attempt. Returns how long to wait before

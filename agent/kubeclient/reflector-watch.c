@@ -12,8 +12,9 @@
 #include <errno.h>
 
 enum {
-        WATCH_MIN_SEC = 300, /* random for each, so that they do not all end together */
-        WATCH_MAX_SEC = 600,
+        /* What a server chooses if it is not asked; random, so that not all end together. */
+        WATCH_MIN_SEC = 1800,
+        WATCH_MAX_SEC = 3600,
         WATCH_SLACK_SEC = 30,    /* by which a watch may exceed its timeout */
         WATCH_ANSWER_SEC = 60,   /* until the response starts */
         WATCH_APART_MSEC = 1000, /* from the start of a watch to the start of the next */

@@ -75,14 +75,27 @@ static int on_reflector_timer(sd_event_source *source, uint64_t usec, void *user
         return 0;
 }
 
-/* Reflectors that wait for the server only continue within two seconds. */
-static void on_reflector_reconnect(void *userdata) {
+/* Reflectors that wait for the server only continue within two seconds. One that has an older state
+ * than ours would send no event until its versions have passed ours: only a list shows what it
+ * has. */
+static void on_reflector_reconnect(bool was_down, void *userdata) {
         KubeReflector *r = userdata;
+        uint64_t usec = back_off_random() % (2 * USEC_PER_SEC);
 
-        if (r->phase != REFLECTOR_WAITING || !r->waits_for_server)
+        if (was_down && r->phase == REFLECTOR_WATCHING) {
+                kube_reflector_relist(r, usec);
+                return;
+        }
+        if (r->phase != REFLECTOR_WAITING)
+                return;
+        if (was_down) {
+                reflector_require_relist(r);
+                r->allows_cached_list = false;
+        }
+        if (!r->waits_for_server)
                 return;
         r->waits_for_server = false;
-        reflector_schedule(r, back_off_random() % (2 * USEC_PER_SEC));
+        reflector_schedule(r, usec);
 }
 
 /* ---- the end of a request ---- */

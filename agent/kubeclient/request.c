@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <strings.h>
@@ -104,6 +105,15 @@ static char *describe_request_error(KubeRequest *request, CURLcode code) {
         return message;
 }
 
+/* A proxy in front of the server accepts a connection and closes it before the TLS handshake. */
+static bool is_server_down(const KubeRequest *request, CURLcode code) {
+        long error_number = 0;
+
+        curl_library(NULL)->easy_getinfo(request->easy, CURLINFO_OS_ERRNO, &error_number);
+        return code == CURLE_SSL_CONNECT_ERROR ||
+               (code == CURLE_COULDNT_CONNECT && error_number == ECONNREFUSED);
+}
+
 static void record_request_end(KubeRequest *request, CURLcode code, const char *error) {
         KubeConnections *connections = request->connections;
         KubeClient *client = connections->client;
@@ -113,6 +123,8 @@ static void record_request_end(KubeRequest *request, CURLcode code, const char *
         if (code == CURLE_OK || request->has_response || connections->is_failing)
                 return;
         kube_client_mark_unreachable(client, error);
+        if (is_server_down(request, code))
+                kube_client_mark_down(client);
         /* A connection that does not answer is not used again: the next request gets a new one. */
         if (code != CURLE_OPERATION_TIMEDOUT)
                 return;

@@ -170,7 +170,7 @@ static void delay_until_reachable(KubeWorkItem *item) {
 }
 
 /* All nodes of a cluster see it at the same moment. */
-static void on_queue_reconnect(void *userdata) {
+static void on_queue_reconnect(bool was_down, void *userdata) {
         KubeWorkQueue *queue = userdata;
 
         if (queue->server_retry_at == 0)
@@ -227,7 +227,7 @@ static void on_item_response(const KubeResponse *response, void *userdata) {
                 delay_until_reachable(item);
                 return;
         }
-        on_queue_reconnect(queue);
+        on_queue_reconnect(/* was_down= */ false, queue);
         if (is_retriable_response(response)) {
                 retry_item_later(item, response->retry_after_usec);
                 return;

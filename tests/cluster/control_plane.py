@@ -27,7 +27,7 @@ BRIDGE = "nodes0"
 # One of its own: else it is the lowest of its ports, changes with them, and nodes send to the old one for ten seconds.
 BRIDGE_MAC = "02:00:00:00:77:01"
 READY_SECONDS = 120
-NOT_READY_SECONDS = 25  # a node that has not renewed its Lease for so long is not ready; it does so every 10 s
+NOT_READY_SECONDS = 32  # a node that has not renewed its Lease for so long is not ready; it does so every 13 s
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CLUSTER_ROLE = os.path.join(TOP, "packaging", "cluster-role.yaml")
 

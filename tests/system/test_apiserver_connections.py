@@ -162,7 +162,8 @@ def test_reset_streams_are_resumed(front, make_member):
     assert not lists(member, since=since), lists(member, since=since)
 
 
-def test_restarted_front_causes_no_new_list(front, make_member):
+def test_restarted_front_causes_one_list(front, make_member):
+    """Behind it may be a server with an older state: none answered for some time."""
     member = through(front.port, make_member)
     inits = run_bound_pods(member, "web", "goes")
     since = time.monotonic()
@@ -174,7 +175,7 @@ def test_restarted_front_causes_no_new_list(front, make_member):
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
     inits.pop("goes")
     assert_untouched(member, inits)
-    assert not lists(member, since=since), lists(member, since=since)
+    assert len(lists(member, since=since)) <= 1, lists(member, since=since)
 
 
 def test_bad_gateway_is_reported_and_stops_no_pod(front, make_member):

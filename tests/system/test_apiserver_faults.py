@@ -107,6 +107,26 @@ def test_restored_backup_stops_no_pod_that_it_contains(make_member):
     assert_untouched(member, inits)
 
 
+def test_backup_that_has_outgrown_our_versions_is_listed(make_member):
+    """No version goes back, and a resumed watch would show no event of what the backup lacks."""
+    member = make_member()
+    inits = run_bound_pods(member, "web", "other")
+    backup = member.api.store.dump()
+    gone = run_bound_pods(member, "gone")
+    member.api.stop()
+    member.api.store.restore(backup)
+    for i in range(100):
+        member.api.create("configmaps", {"metadata": {"name": f"later-{i}"}})
+    wait(lambda: "Cannot reach the API server" in member.said(), member.said, 60)
+    since = time.monotonic()
+    member.api.start()
+    wait(lambda: not world.is_alive(gone["gone"]),
+         lambda: f"the pod that the backup lacks ends: {lists(member, since=since)}\n{member.said()[-3000:]}", 90)
+    inits.update(run_bound_pods(member, "late"))
+    assert_untouched(member, inits)
+    assert {one.kind.plural for one in member.api.asked("list") if one.at >= since} >= {"pods", "services", "nodes"}
+
+
 # A3
 
 @pytest.mark.slow
