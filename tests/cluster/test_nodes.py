@@ -2,6 +2,7 @@
 """The Node, its Lease, its events, and how it joins."""
 
 import os
+import re
 import subprocess
 import time
 
@@ -191,3 +192,38 @@ def test_the_serving_certificate_is_issued_once_approved(make_node, plane):
     wait(lambda: os.path.exists(path), lambda: f"the certificate\n{requests()}\n{node.said()}", 60)
     subprocess.run(["openssl", "verify", "-purpose", "sslserver", "-verify_ip", node.address_of_node, "-verify_hostname", node.node_name,
                     "-CAfile", plane.authority.cert, path], check=True)
+
+
+# A node that is quiet
+
+def requests_of(node):
+    """All that were sent to the server since the agent has started, and those that are watches now."""
+    dump = node.cli("debug", "dump")
+    assert dump.returncode == 0, dump.stderr
+    count = int(re.search(r"requests: (\d+) since start", dump.stdout).group(1))
+    return count, [line.strip() for line in dump.stdout.splitlines() if "watch=true" in line]
+
+
+def pss_mib(pid):
+    text = world.read(f"/proc/{pid}/smaps_rollup")
+    return int(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss:"))) / 1024
+
+
+@pytest.mark.long
+def test_quiet_node_with_110_pods_asks_and_holds_little(node):
+    """At most six requests a minute, four watches, and 6 MiB of memory. OpenShift's API server mounts one more ConfigMap
+    into each pod, which is watched."""
+    node.workload("Deployment", "web", replicas=110)
+    node.wait_pods("web", 110, 400)
+    time.sleep(90)
+    before, start, sizes = requests_of(node)[0], time.monotonic(), []
+    while time.monotonic() < start + 600:
+        sizes.append(round(pss_mib(node.agent.pid), 2))
+        time.sleep(30)
+    minutes = (time.monotonic() - start) / 60
+    after, watches = requests_of(node)
+    asked, watches = after - before, [line for line in watches if "openshift" not in line]
+    print(f"{asked} requests in {minutes:.1f} minutes, {len(watches)} watches, PSS in MiB: {sizes}")
+    assert asked <= 6 * minutes + 1
+    assert 1 <= len(watches) <= 4, watches
+    assert max(sizes) <= 6, sizes
