@@ -16,6 +16,7 @@ from world import cmdline, is_alive, start_time, wait
 # As many upgrades as a release asks for: tests/run full cluster.
 UPGRADES = int(os.environ.get("MAINSTAY_UPGRADES", "20"))
 STATIC = ("etcd", *COMPONENTS)
+NEXT_ETCD = "3.6.99-0"  # the same program, by a later tag
 
 
 @pytest.fixture(scope="session", name="releases")
@@ -29,7 +30,7 @@ def fixture_make_machine(tmp_path_factory):
     machines = []
 
     def make(name, *releases, first=None):
-        archives = [archive for release in releases for archive in release.make_images(tmp_path_factory)]
+        archives = [archive for release in releases for archive in release.make_images(tmp_path_factory, NEXT_ETCD)]
         machines.append(kubeadm.Machine(name, archives, releases[0], first=first))
         return machines[-1]
 
@@ -105,9 +106,9 @@ def members(machine):
     return sorted(one["name"] for one in json.loads(said)["members"] if not one.get("isLearner"))
 
 
-def served_certificate(machine):
-    """What its API server serves with."""
-    said = machine.inside("openssl", "s_client", "-connect", f"{machine.address}:6443", check=False)
+def served_certificate(machine, port=6443):
+    """What its API server serves with, or etcd."""
+    said = machine.inside("openssl", "s_client", "-connect", f"{machine.address}:{port}", check=False)
     return ssl.PEM_cert_to_DER_cert(said[said.index("-----BEGIN"):said.index("-----END")] + "-----END CERTIFICATE-----\n")
 
 
@@ -233,6 +234,15 @@ def upgrade_first(machine, release):
     assert {name: process_of(machine, name) for name in STATIC} == after
 
 
+def choose_etcd(machine, tag):
+    """For the next upgrade: kubeadm takes what the cluster's configuration has."""
+    found = json.loads(machine.kubectl("get", "configmap", "kubeadm-config", "-n", "kube-system", "-o", "json"))
+    cluster = yaml.safe_load(found["data"]["ClusterConfiguration"])
+    cluster["etcd"]["local"]["imageTag"] = tag
+    patch = json.dumps({"data": {"ClusterConfiguration": yaml.safe_dump(cluster)}})
+    machine.kubectl("patch", "configmap", "kubeadm-config", "-n", "kube-system", "--type=merge", "-p", patch)
+
+
 @pytest.mark.long
 def test_cluster_is_upgraded_by_a_minor_release(make_machine, releases):
     old, new = releases.older, releases.newest
@@ -261,9 +271,27 @@ def test_cluster_is_upgraded_by_a_minor_release(make_machine, releases):
 @pytest.mark.long
 @pytest.mark.parametrize("number", range((UPGRADES + 1) // 2))
 def test_single_node_is_upgraded(make_machine, releases, number):
-    """Twice: by a minor release, with an etcd of another version, and by a patch release, with the same one."""
-    machine = make_machine(f"single{number}", releases.older, releases.newest, releases.patched)
+    """Twice, by a minor and by a patch release; each time etcd is another one as well."""
+    old, new, patched = releases.older, releases.newest, releases.patched
+    machine = make_machine(f"single{number}", old, new, patched)
     initialize(machine)
     wait_pods(machine, *static_pods(machine))
-    upgrade_first(machine, releases.newest)
-    upgrade_first(machine, releases.patched)
+    upgrade_first(machine, new)
+    choose_etcd(machine, NEXT_ETCD)
+    upgrade_first(machine, patched)
+    assert images_of(machine, machine.name)["etcd"].endswith(f":{NEXT_ETCD}")
+
+
+@pytest.mark.long
+def test_etcd_that_an_upgrade_leaves_as_it_was_runs_on(make_machine, releases):
+    """kubeadm takes its manifest away and puts it back at once. Its certificate is another one, which it reads."""
+    machine = make_machine("only", releases.newest, releases.patched)
+    initialize(machine)
+    wait_pods(machine, *static_pods(machine))
+    before, certificate = process_of(machine, "etcd"), served_certificate(machine, 2379)
+    machine.use(releases.patched)
+    machine.kubeadm("upgrade", "apply", releases.patched.version, "--yes", "--config", machine.path("kubeadm.yaml"), "--v=2")
+    check_upgraded(machine, releases.patched)
+    assert process_of(machine, "etcd") == before
+    assert served_certificate(machine, 2379) != certificate
+    wait_pods(machine, *static_pods(machine))
