@@ -43,12 +43,13 @@ class Release:
     def say(self, name, *words):
         return subprocess.run([self.program(name), *words], check=True, stdout=subprocess.PIPE, text=True).stdout
 
-    def make_images(self, directories, etcd):
+    def make_images(self, directories, etcd=None):
         """One folder of archives, by the names that kubeadm gives to the images, and etcd's also by another tag; made once."""
         if self.images is None:
             directory = directories.mktemp(self.version)
             names = self.say("kubeadm", "config", "images", "list", f"--kubernetes-version={self.version}").split()
-            names.append(re.sub(":.*", f":{etcd}", next(name for name in names if "/etcd:" in name)))
+            if etcd:
+                names.append(re.sub(":.*", f":{etcd}", next(name for name in names if "/etcd:" in name)))
             self.images = [self.make_image(name, str(directory)) for name in names]
         return self.images
 

@@ -94,7 +94,7 @@ def join(machine, first, **options):
 def process_of(machine, name):
     """The PID and the start time of a component's only process."""
     found = [pid for pid in machine.processes() if os.path.basename((cmdline(pid) or [""])[0]) == name]
-    assert len(found) == 1, f"{name}: {found}"
+    assert len(found) == 1, f"{name}: {found}\n{machine.mainstay('get', 'pods', '-A')}\n{machine.said()[-6000:]}\n{machine.container_logs()}"
     return found[0], start_time(found[0])
 
 
@@ -271,7 +271,7 @@ def test_cluster_is_upgraded_by_a_minor_release(make_machine, releases):
 @pytest.mark.long
 @pytest.mark.parametrize("number", range((UPGRADES + 1) // 2))
 def test_single_node_is_upgraded(make_machine, releases, number):
-    """Twice, by a minor and by a patch release; each time etcd is another one as well."""
+    """Twice, by a minor and by a patch release; each time etcd changes as well."""
     old, new, patched = releases.older, releases.newest, releases.patched
     machine = make_machine(f"single{number}", old, new, patched)
     initialize(machine)
@@ -284,7 +284,7 @@ def test_single_node_is_upgraded(make_machine, releases, number):
 
 @pytest.mark.long
 def test_etcd_that_an_upgrade_leaves_as_it_was_runs_on(make_machine, releases):
-    """kubeadm takes its manifest away and puts it back at once. Its certificate is another one, which it reads."""
+    """kubeadm takes its manifest away and puts it back at once. Its new certificate is read all the same."""
     machine = make_machine("only", releases.newest, releases.patched)
     initialize(machine)
     wait_pods(machine, *static_pods(machine))
