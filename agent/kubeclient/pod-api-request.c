@@ -149,9 +149,9 @@ static int create_mirror_pod_request(const KubeLocalPod *local, const char *node
                                ret);
 }
 
-/* A mirror pod is immutable: it is made again when the static pod has been edited while it runs, and
- * runs as edited: 'kubeadm upgrade' takes the new hash, and that the pod is running, for a component
- * that has come up. Those of version 0.2 have its UID for a hash. */
+/* A mirror pod is immutable: it is made again when the static pod has been edited while it runs,
+ * and runs as edited: 'kubeadm upgrade' takes the new hash, and that the pod is running, for a
+ * component that has come up. Those of version 0.2 have its UID for a hash. */
 static bool is_mirror_current(const KubeLocalPod *local, const KubeObjectSummary *remote) {
         const char *hash = config_hash_of(local);
 

@@ -661,10 +661,9 @@ bool pod_container_is_outdated(const PodContainer *c) {
 }
 
 bool pod_container_awaits_edit(const PodContainer *c) {
-        unsigned started = container_machine_attempt(c->instance.machine);
+        unsigned attempt = container_machine_attempt(c->instance.machine);
+        unsigned started = pod_container_has_current_attempt(c) ? attempt : attempt - 1;
 
-        if (c->is_outdated && !pod_container_has_current_attempt(c))
-                started--;
         return c->is_outdated && started <= c->outdated_attempt;
 }
 

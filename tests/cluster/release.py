@@ -12,7 +12,7 @@ from control_plane import Missing, programs
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 PROGRAMS = (*COMPONENTS, "etcd", "etcdctl", "kubeadm", "kubectl")
 # Not built here. They run, say that they are ready, and do nothing else.
-STAND_INS = {
+SCRIPTS = {
     "kube-proxy": "exec sleep infinity",
     "coredns": "agnhost netexec --http-port=8080 --udp-port=-1 & exec agnhost netexec --http-port=8181 --udp-port=-1",
     "pause": '[ "$1" = -v ] || exec sleep infinity',  # -v prints a version and ends
@@ -57,10 +57,10 @@ class Release:
         name = re.search(r"([^/:]+):[^:]+$", image).group(1)
         archive = os.path.join(directory, re.sub("[/:]", "_", image) + ".tar")
         words = ["--program", self.program(name)]
-        if name in STAND_INS:
+        if name in SCRIPTS:
             script = os.path.join(directory, name)
             with open(script, "w", encoding="utf-8") as file:
-                file.write(f"#!/bin/sh\n{STAND_INS[name]}\n")
+                file.write(f"#!/bin/sh\n{SCRIPTS[name]}\n")
             os.chmod(script, 0o755)
             words = ["--program", f"{script}:usr/local/bin/kube-proxy"] if name == "kube-proxy" else ["--entrypoint", script]
             if name == "coredns":
