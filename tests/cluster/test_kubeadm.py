@@ -243,6 +243,16 @@ def choose_etcd(machine, tag):
     machine.kubectl("patch", "configmap", "kubeadm-config", "-n", "kube-system", "--type=merge", "-p", patch)
 
 
+def wait_rollout(machine, release):
+    """Until all pods of kube-proxy are those of the release, and CoreDNS is ready."""
+    def is_over():
+        pods = system_pods(machine)
+        proxies = [pod for name, pod in pods.items() if name.startswith("kube-proxy-")]
+        return all(pod["spec"]["containers"][0]["image"].endswith(f":{release.version}") for pod in proxies) and \
+            all(is_ready(pod) and "deletionTimestamp" not in pod["metadata"] for pod in pods.values())
+    wait(is_over, lambda: describe_pods(machine), 240)
+
+
 @pytest.mark.long
 def test_cluster_is_upgraded_by_a_minor_release(make_machine, releases):
     old, new = releases.older, releases.newest
@@ -256,9 +266,9 @@ def test_cluster_is_upgraded_by_a_minor_release(make_machine, releases):
 
     upgrade_first(first, new)
     for machine in (second, third):
-        for what in ("daemonset/kube-proxy", "deployment/coredns"):  # kubeadm changes them with the last control plane
-            first.kubectl("rollout", "status", what, "-n", "kube-system", "--timeout=3m")
         machine.use(new)
+        if machine is third:
+            wait_rollout(first, new)  # kubeadm changes them with the last control plane
         before = sorted(machine.processes())
         machine.kubeadm("upgrade", "node", "--config", machine.path("kubeadm.yaml"), "--v=2")
         if machine is third:
