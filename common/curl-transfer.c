@@ -210,8 +210,11 @@ void curl_transfer_set_tls(const CurlTransfer *transfer, const CurlTls *tls) {
         curl->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, tls->is_unverified ? 0L : 1L);
         curl->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, tls->is_unverified ? 0L : 2L);
         curl->easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
-        if (tls->authority_fd >= 0)
+        if (tls->authority_fd >= 0 || tls->is_unverified)
                 curl->easy_setopt(easy, CURLOPT_CAPATH, NULL);
+        /* Else each connection of a probe would read all authorities of the system. */
+        if (tls->is_unverified)
+                curl->easy_setopt(easy, CURLOPT_CAINFO, NULL);
         set_curl_file(easy, CURLOPT_CAINFO, tls->authority_fd);
         set_curl_file(easy, CURLOPT_SSLCERT, tls->certificate_fd);
         set_curl_file(easy, CURLOPT_SSLKEY, tls->key_fd);

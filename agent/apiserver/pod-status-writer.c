@@ -48,6 +48,7 @@ static void read_local_pod(const PodStatusWriter *writer, ApiServerPod *pod, Kub
                 ret->pod = pod_manager_find_pod(writer->spec.pod_manager, local->uid);
                 ret->status = status;
                 ret->uid = local->reported_uid;
+                ret->awaits_edit = pod_manager_awaits_edit(writer->spec.pod_manager, local->uid);
         } else if (pod->bound.rejection) {
                 ret->status = pod->bound.rejection;
                 ret->uid = pod->remote.metadata.uid;

@@ -149,8 +149,9 @@ static int create_mirror_pod_request(const KubeLocalPod *local, const char *node
                                ret);
 }
 
-/* A mirror pod is immutable: it is made again when the static pod has been edited while it runs.
- * Those of version 0.2 have its UID for a hash. */
+/* A mirror pod is immutable: it is made again when the static pod has been edited while it runs,
+ * and runs as edited: 'kubeadm upgrade' takes the new hash, and that the pod is running, for a
+ * component that has come up. Those of version 0.2 have its UID for a hash. */
 static bool is_mirror_current(const KubeLocalPod *local, const KubeObjectSummary *remote) {
         const char *hash = config_hash_of(local);
 
@@ -168,7 +169,8 @@ static int choose_mirror_pod_request(const KubeLocalPod *local, const KubeObject
 
         if (!remote)
                 return is_here ? create_mirror_pod_request(local, node_name, node_uid, ret) : 0;
-        if (!is_here || remote->is_deleting || !is_mirror_current(local, remote))
+        if (!is_here || remote->is_deleting ||
+            (!local->awaits_edit && !is_mirror_current(local, remote)))
                 return delete_pod_request(remote, ret);
         return patch_pod_status_request(local, remote, ret);
 }

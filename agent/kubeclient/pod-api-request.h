@@ -17,6 +17,7 @@ typedef struct KubeLocalPod {
         const char *uid;         /* of the API server's object, or of the static pod */
         bool is_api_pod;         /* else a mirror pod stands for it */
         bool is_outdated;        /* nothing desires the API pod any longer: it is deleted */
+        bool awaits_edit;        /* a container has not started by the edited spec of the pod */
         bool is_terminated;      /* the pod instance is gone; this is its final status */
 } KubeLocalPod;
 

@@ -12,7 +12,7 @@
 
 /* The kubelet version whose features the agent provides, for version skew checks. What follows the
  * plus is informational. */
-#define NODE_KUBELET_VERSION "v1.36.0+mainstay." MAINSTAY_VERSION
+#define NODE_KUBELET_VERSION "v1.35.0+mainstay." MAINSTAY_VERSION
 #define NODE_RUNTIME_VERSION "mainstay://" MAINSTAY_VERSION
 
 enum {

@@ -660,6 +660,13 @@ bool pod_container_is_outdated(const PodContainer *c) {
                container_machine_has_run(c->instance.machine, c->outdated_attempt);
 }
 
+bool pod_container_awaits_edit(const PodContainer *c) {
+        unsigned attempt = container_machine_attempt(c->instance.machine);
+        unsigned started = pod_container_has_current_attempt(c) ? attempt : attempt - 1;
+
+        return c->is_outdated && started <= c->outdated_attempt;
+}
+
 void pod_container_set_outdated(PodContainer *c, unsigned attempt) {
         c->is_outdated = true;
         c->outdated_attempt = attempt;

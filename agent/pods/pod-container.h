@@ -93,6 +93,8 @@ bool pod_container_has_current_attempt(const PodContainer *container);
 
 /* The running attempt started from an older spec. */
 bool pod_container_is_outdated(const PodContainer *container);
+/* The same, or no attempt by its present spec was started yet. */
+bool pod_container_awaits_edit(const PodContainer *container);
 void pod_container_set_outdated(PodContainer *container, unsigned attempt);
 
 /* ---- status ---- */

@@ -288,6 +288,13 @@ bool pod_containers_are_outdated(const PodContainers *containers) {
         return false;
 }
 
+bool pod_containers_await_edit(const PodContainers *containers) {
+        for (size_t i = 0; i < containers->n; i++)
+                if (pod_container_awaits_edit(containers->items[i]))
+                        return true;
+        return false;
+}
+
 void pod_containers_restart_outdated(PodContainers *containers) {
         for (size_t i = 0; i < containers->n; i++)
                 if (pod_container_is_outdated(containers->items[i]))

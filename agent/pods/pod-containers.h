@@ -85,6 +85,7 @@ RunningContainer *pod_containers_list_running(const PodContainers *containers, s
 
 /* One of them runs from an older spec. */
 bool pod_containers_are_outdated(const PodContainers *containers);
+bool pod_containers_await_edit(const PodContainers *containers);
 
 /* For the record: "<container> <attempt> …" of attempts that started from an older spec; with a
  * plan, as it will be after it. The caller frees it. NULL: out of memory. */

@@ -106,11 +106,23 @@ const ProcessUsage *pod_manager_container_usage(const PodManager *manager, const
         return NULL;
 }
 
-const Pod *pod_manager_find_pod(const PodManager *manager, const char *uid) {
+static const PodWorker *find_pod_worker(const PodManager *manager, const char *uid) {
         for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
-                        return pod_worker_pod(entry->worker);
+                        return entry->worker;
         return NULL;
+}
+
+const Pod *pod_manager_find_pod(const PodManager *manager, const char *uid) {
+        const PodWorker *worker = find_pod_worker(manager, uid);
+
+        return worker ? pod_worker_pod(worker) : NULL;
+}
+
+bool pod_manager_awaits_edit(const PodManager *manager, const char *uid) {
+        const PodWorker *worker = find_pod_worker(manager, uid);
+
+        return worker && pod_worker_awaits_edit(worker);
 }
 
 int pod_manager_pod_status(PodManager *manager, const char *uid, const Pod **ret_pod,

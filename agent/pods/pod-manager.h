@@ -172,6 +172,8 @@ void pod_manager_set_external_conditions(PodManager *manager, const char *uid,
 
 /* The pod of that UID, until the next step; NULL: none. */
 const Pod *pod_manager_find_pod(const PodManager *manager, const char *uid);
+/* A container that an edit restarts has not started by the edited spec. */
+bool pod_manager_awaits_edit(const PodManager *manager, const char *uid);
 
 /* The status of one pod. -ENOENT if there is none. */
 int pod_manager_pod_status(PodManager *manager, const char *uid, const Pod **ret_pod,

@@ -325,6 +325,10 @@ bool pod_worker_is_outdated(const PodWorker *worker) {
         return pod_containers_are_outdated(&worker->containers);
 }
 
+bool pod_worker_awaits_edit(const PodWorker *worker) {
+        return pod_containers_await_edit(&worker->containers);
+}
+
 /* A pod that has failed as a whole may be replaced at once: it never starts again. */
 bool pod_worker_has_terminated(PodWorker *worker) {
         return !pod_worker_should_run(worker);

@@ -34,6 +34,8 @@ bool pod_worker_is_editable(const PodWorker *worker);
 
 /* One of its containers runs from an older spec still. */
 bool pod_worker_is_outdated(const PodWorker *worker);
+/* A container that an edit restarts has not started by the edited spec. */
+bool pod_worker_awaits_edit(const PodWorker *worker);
 
 /* It has succeeded or failed, for good. */
 bool pod_worker_has_terminated(PodWorker *worker);

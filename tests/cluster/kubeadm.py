@@ -15,19 +15,19 @@ import tempfile
 import harness
 import world
 import yaml
-from control_plane import BRIDGE_MAC, programs, with_parent
+from control_plane import BRIDGE_MAC, with_parent
 from world import wait
 
-VERSION = "v1.36.2"
 TOKEN = "abcdef.0123456789abcdef"
+CERTIFICATE_KEY = 32 * "0f"
 FIRST = "10.88.0.1"
 ENDPOINT = f"{FIRST}:6443"
-ETCD = f"http://{FIRST}:2379"  # not a pod: any version will do, which kubeadm's flags for one would not
 # What is bound over the machine's own directories.
-PATHS = {"kubernetes": "/etc/kubernetes", "cni": "/etc/cni", "kubelet": "/var/lib/kubelet", "etcd": "/var/lib/etcd",
-         "state": "/var/lib/mainstay", "run": "/run/mainstay", "log": "/var/log"}
+PATHS = {"kubernetes": "/etc/kubernetes", "cni": "/etc/cni", "networks": "/var/lib/cni", "kubelet": "/var/lib/kubelet",
+         "etcd": "/var/lib/etcd", "state": "/var/lib/mainstay", "run": "/run/mainstay", "log": "/var/log"}
 CONFIGURATION = os.path.join(harness.TOP, "packaging", "kubeadm.yaml")
 DROP_IN = os.path.join(harness.TOP, "systemd", "kubelet.conf.in")
+NETWORK = os.path.join(harness.TOP, "packaging", "cni", "10-mainstay.conflist")
 # Of this machine, not of Mainstay: kernel configuration, swap, the number of CPUs.
 IGNORED = ["SystemVerification", "Swap", "NumCPU", "Mem", "Hostname"]
 
@@ -58,10 +58,12 @@ _count = itertools.count(1)
 
 
 class Machine:
-    """The first one has the control plane, and the bridge that others are linked with."""
+    """The first one has the bridge that others are linked with. 'archives' are all images that it can have: nothing
+    answers beyond the bridge. 'release' has the kubeadm and the kubectl that are installed at first."""
 
-    def __init__(self, name, archives, first=None):
+    def __init__(self, name, archives, release, first=None):
         self.name = name
+        self.release = None
         self.directory = tempfile.mkdtemp(prefix="mainstay-kubeadm-")
         os.chmod(self.directory, 0o711)
         number = next(_count)
@@ -70,7 +72,7 @@ class Machine:
         for key in PATHS:
             os.makedirs(self.path(key))
         os.makedirs(self.path("state", "preload"))
-        for archive in archives:
+        for archive in {os.path.basename(one): one for one in archives}.values():
             os.link(archive, self.path("state", "preload", os.path.basename(archive)))
         self.holder = subprocess.Popen(with_parent("unshare", "--net", "--uts", "--mount", "--propagation", "private",
                                                    "sleep", "infinity"), stdin=subprocess.DEVNULL)
@@ -82,6 +84,7 @@ class Machine:
         self.inside("ip", "link", "set", "lo", "up")
         self.connect(first, number)
         self.install()
+        self.use(release)
 
     def path(self, *names):
         return os.path.join(self.directory, *names)
@@ -103,8 +106,8 @@ class Machine:
         os.mkdir(self.path("bin"))
         for name in ("kubelet", "mainstayd"):
             os.symlink(harness.program(name), self.path("bin", name))
-        for name in ("kubeadm", "kubectl"):
-            os.symlink(os.path.join(programs(), name), self.path("bin", name))
+        os.mkdir(self.path("cni", "net.d"))
+        shutil.copy(NETWORK, self.path("cni", "net.d"))
         unit = world.read(DROP_IN)
         files = re.findall("^EnvironmentFile=-(.+)$", unit, re.M)
         command = re.findall("^ExecStart=(.+)$", unit, re.M)[-1].split("/", 1)[1].split(" ", 1)
@@ -114,6 +117,14 @@ class Machine:
         with open(self.path("bin", "systemctl"), "w", encoding="utf-8") as file:
             file.write(text)
         os.chmod(self.path("bin", "systemctl"), 0o755)
+
+    def use(self, release):
+        """As the upgrade of packages does."""
+        for name in ("kubeadm", "kubectl"):
+            if self.release:
+                os.unlink(self.path("bin", name))
+            os.symlink(release.program(name), self.path("bin", name))
+        self.release = release
 
     def words(self, *words):
         return ["nsenter", f"--target={self.holder.pid}", "--net", "--uts", "--mount", *words]
@@ -135,12 +146,6 @@ class Machine:
     def said(self):
         return world.read(self.path("agent.log")) or ""
 
-    def start_etcd(self):
-        with open(self.path("etcd.log"), "w", encoding="utf-8") as log:
-            subprocess.Popen(self.words(os.path.join(programs(), "etcd"), f"--data-dir={self.path('etcd')}", "--unsafe-no-fsync",
-                                        f"--listen-client-urls={ETCD}", f"--advertise-client-urls={ETCD}"),
-                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-
     def container_logs(self):
         """The end of each log file."""
         paths = sorted(glob.glob(self.path("log", "pods", "*", "*", "*.log")))
@@ -148,24 +153,31 @@ class Machine:
 
     # kubeadm
 
-    def write_configuration(self, **discovery):
+    def write_configuration(self, joins_control_plane=False):
         """The file that is shipped, with what is this machine's."""
         documents = list(yaml.safe_load_all(world.read(CONFIGURATION)))
+        endpoint = {"advertiseAddress": self.address, "bindPort": 6443}
         for document in documents:
+            if document["kind"] == "UpgradeConfiguration":
+                for what in ("apply", "node"):
+                    document[what]["ignorePreflightErrors"] += IGNORED
+                    document[what]["patches"] = {"directory": self.path("patches")}
+                continue
             node = document["nodeRegistration"]
             node["name"] = self.name
             node["ignorePreflightErrors"] += IGNORED
             node["kubeletExtraArgs"] = [{"name": "node-ip", "value": self.address},
                                         {"name": "node-labels", "value": "test.mainstay.dev/kubeadm=yes"}]
             document["patches"] = {"directory": self.path("patches")}
-            if document["kind"] == "JoinConfiguration":
-                document["discovery"] = discovery or {"bootstrapToken": {
-                    "apiServerEndpoint": ENDPOINT, "token": TOKEN, "unsafeSkipCAVerification": True}}
+            if document["kind"] == "InitConfiguration":
+                document.update(localAPIEndpoint=endpoint, bootstrapTokens=[{"token": TOKEN}], certificateKey=CERTIFICATE_KEY)
             else:
-                document["localAPIEndpoint"] = {"advertiseAddress": self.address, "bindPort": 6443}
-                document["bootstrapTokens"] = [{"token": TOKEN}]
+                document["discovery"] = {"bootstrapToken": {"apiServerEndpoint": ENDPOINT, "token": TOKEN,
+                                                            "unsafeSkipCAVerification": True}}
+                if joins_control_plane:
+                    document["controlPlane"] = {"localAPIEndpoint": endpoint, "certificateKey": CERTIFICATE_KEY}
         documents.append({"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration",
-                          "kubernetesVersion": VERSION, "etcd": {"external": {"endpoints": [ETCD]}}})
+                          "kubernetesVersion": self.release.version, "controlPlaneEndpoint": ENDPOINT})
         with open(self.path("kubeadm.yaml"), "w", encoding="utf-8") as file:
             yaml.safe_dump_all(documents, file)
         os.makedirs(self.path("patches"), exist_ok=True)

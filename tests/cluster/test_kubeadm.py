@@ -1,43 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kubeadm makes nodes of machines on which Mainstay is in the kubelet's place, and resets them."""
+"""kubeadm makes nodes of machines on which Mainstay is in the kubelet's place, upgrades and resets them. Nothing is
+ignored but what packaging/kubeadm.yaml does, and what this machine cannot give (kubeadm.IGNORED)."""
 
 import glob
 import json
 import os
-import subprocess
+import ssl
 
 import kubeadm
 import pytest
 import yaml
-from conftest import TOP
-from control_plane import programs
-from world import wait
+from release import COMPONENTS, Releases
+from world import cmdline, is_alive, start_time, wait
 
-COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-SKIPPED = "addon"  # the images of kube-proxy and CoreDNS are not here
+# As many upgrades as a release asks for: tests/run full cluster.
+UPGRADES = int(os.environ.get("MAINSTAY_UPGRADES", "20"))
+STATIC = ("etcd", *COMPONENTS)
+NEXT_ETCD = "3.6.99-0"  # the same program, by a later tag
 
 
-@pytest.fixture(scope="session", name="images")
-def fixture_images(tmp_path_factory):
-    """Archives with the programs of the control plane, by the names that kubeadm gives to their images."""
-    directory = tmp_path_factory.mktemp("images")
-    listed = subprocess.run([os.path.join(programs(), "kubeadm"), "config", "images", "list",
-                             f"--kubernetes-version={kubeadm.VERSION}"], check=True, stdout=subprocess.PIPE, text=True)
-    archives = []
-    for name in COMPONENTS:
-        image = next(line for line in listed.stdout.split() if f"/{name}:" in line)
-        archives.append(str(directory / f"{name}.tar"))
-        subprocess.run([os.path.join(TOP, "tests", "make-image"), image, archives[-1],
-                        "--program", os.path.join(programs(), name)], check=True)
-    return archives
+@pytest.fixture(scope="session", name="releases")
+def fixture_releases():
+    return Releases()
 
 
 @pytest.fixture(name="make_machine")
-def fixture_make_machine():
+def fixture_make_machine(tmp_path_factory):
+    """Each has the images of the releases that it is going to have, as one folder of archives."""
     machines = []
 
-    def make(*arguments, **options):
-        machines.append(kubeadm.Machine(*arguments, **options))
+    def make(name, *releases, first=None):
+        archives = [archive for release in releases for archive in release.make_images(tmp_path_factory, NEXT_ETCD)]
+        machines.append(kubeadm.Machine(name, archives, releases[0], first=first))
         return machines[-1]
 
     yield make
@@ -45,9 +39,32 @@ def fixture_make_machine():
     assert not problems, "\n".join(problems)
 
 
-def names_of_pods(machine):
+def system_pods(machine):
+    """By name."""
     pods = json.loads(machine.kubectl("get", "pods", "-n", "kube-system", "-o", "json"))["items"]
-    return {pod["metadata"]["name"] for pod in pods}
+    return {pod["metadata"]["name"]: pod for pod in pods}
+
+
+def is_ready(pod):
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", []))
+
+
+def describe_pods(machine):
+    return machine.kubectl("get", "pods", "-A", "-o", "wide") + machine.kubectl("get", "events", "-A")[-6000:]
+
+
+def wait_pods(machine, *names):
+    """Of static pods these, one of kube-proxy for each node, and CoreDNS."""
+    def are_ready():
+        pods = system_pods(machine)
+        nodes = {name.rsplit("-", 1)[1] for name in names}
+        return all(name in pods and is_ready(pods[name]) for name in names) and all(is_ready(pod) for pod in pods.values()) \
+            and len([name for name in pods if name.startswith("kube-proxy-")]) >= len(nodes)
+    wait(are_ready, lambda: describe_pods(machine), 180)
+
+
+def static_pods(*machines):
+    return [f"{name}-{machine.name}" for machine in machines for name in STATIC]
 
 
 def conditions(machine, name):
@@ -58,41 +75,235 @@ def conditions(machine, name):
 def wait_ready(control, machine):
     wait(lambda: conditions(control, machine.name).get("Ready") == "True",
          lambda: f"{machine.name} is Ready; the agent said:\n{machine.said()[-6000:]}", 120)
-    return json.loads(control.kubectl("get", "node", machine.name, "-o", "json"))
-
-
-def test_machines_are_initialized_joined_and_reset(make_machine, images):
-    first = make_machine("first", images)
-    first.start_etcd()
-    first.kubeadm("init", "--config", first.write_configuration(), f"--skip-phases={SKIPPED}", "--v=2")
-    node = wait_ready(first, first)
+    node = json.loads(control.kubectl("get", "node", machine.name, "-o", "json"))
     assert node["metadata"]["labels"]["test.mainstay.dev/kubeadm"] == "yes"
-    assert node["status"]["addresses"][0]["address"] == first.address
-    wait(lambda: names_of_pods(first) == {f"{name}-first" for name in COMPONENTS}, lambda: str(names_of_pods(first)), 60)
-    # The certificate of kubelet.conf is renewed at once, where kubeadm looks for it, and in use before and after kubeadm has
-    # found it. It may be too late for 'kubeadm init' itself: it is approved after the API server has started.
+    assert node["status"]["addresses"][0]["address"] == machine.address
+    return node
+
+
+def initialize(machine):
+    machine.kubeadm("init", "--config", machine.write_configuration(), "--upload-certs", "--v=2")
+    wait_ready(machine, machine)
+
+
+def join(machine, first, **options):
+    machine.kubeadm("join", "--config", machine.write_configuration(**options), "--v=2")
+    wait_ready(first, machine)
+
+
+def process_of(machine, name):
+    """The PID and the start time of a component's only process."""
+    found = [pid for pid in machine.processes() if os.path.basename((cmdline(pid) or [""])[0]) == name]
+    assert len(found) == 1, f"{name}: {found}\n{machine.mainstay('get', 'pods', '-A')}\n{machine.said()[-6000:]}\n{machine.container_logs()}"
+    return found[0], start_time(found[0])
+
+
+def members(machine):
+    """Of etcd: their names, without learners."""
+    pki = "/etc/kubernetes/pki/etcd/"
+    said = machine.inside(machine.release.program("etcdctl"), "--endpoints=127.0.0.1:2379",
+                          f"--cacert={pki}ca.crt", f"--cert={pki}server.crt", f"--key={pki}server.key", "member", "list", "-w", "json")
+    return sorted(one["name"] for one in json.loads(said)["members"] if not one.get("isLearner"))
+
+
+def served_certificate(machine, port=6443):
+    """What its API server serves with, or etcd."""
+    said = machine.inside("openssl", "s_client", "-connect", f"{machine.address}:{port}", check=False)
+    return ssl.PEM_cert_to_DER_cert(said[said.index("-----BEGIN"):said.index("-----END")] + "-----END CERTIFICATE-----\n")
+
+
+def answers(machine):
+    """Whether its API server is ready and says its version."""
+    said = machine.inside("kubectl", f"--server=https://{machine.address}:6443", "get", "--raw", "/version", check=False)
+    return json.loads(said)["gitVersion"] if said.startswith("{") else None
+
+
+def restart_static_pods(machine):
+    """As 'kubeadm certs renew' says: each manifest is moved away, and back when its container is gone."""
+    for name in STATIC:
+        before = process_of(machine, name)
+        path = machine.path("kubernetes", "manifests", f"{name}.yaml")
+        os.rename(path, machine.path(f"{name}.yaml"))
+        wait(lambda pid=before[0]: not is_alive(pid), f"{name} stops", 90)
+        os.rename(machine.path(f"{name}.yaml"), path)
+        wait(lambda: any(os.path.basename((cmdline(pid) or [""])[0]) == name for pid in machine.processes()), f"{name} runs", 90)
+        assert process_of(machine, name) != before
+
+
+def check_node_certificate(machine):
+    """The certificate of kubelet.conf is renewed at once, where kubeadm looks for it, and in use before and after kubeadm has
+    found it. It may be too late for 'kubeadm init' itself: it is approved after the API server has started."""
     pair = "/var/lib/kubelet/pki/kubelet-client-current.pem"
-    wait(lambda: os.path.exists(first.path("kubelet", "pki", os.path.basename(pair))),
-         lambda: f"the certificate is renewed; the agent said:\n{first.said()[-6000:]}", 120)
-    wait(lambda: "is rotated in time" in first.mainstay("debug", "dump"), lambda: first.mainstay("debug", "dump")[-6000:], 30)
-    first.kubeadm("init", "phase", "kubelet-finalize", "enable-client-cert-rotation", "--config", first.path("kubeadm.yaml"))
-    user = yaml.safe_load(first.inside("cat", "/etc/kubernetes/kubelet.conf"))["users"][0]["user"]
+    wait(lambda: os.path.exists(machine.path("kubelet", "pki", os.path.basename(pair))),
+         lambda: f"the certificate is renewed; the agent said:\n{machine.said()[-6000:]}", 120)
+    wait(lambda: "is rotated in time" in machine.mainstay("debug", "dump"), lambda: machine.mainstay("debug", "dump")[-6000:], 30)
+    machine.kubeadm("init", "phase", "kubelet-finalize", "enable-client-cert-rotation", "--config", machine.path("kubeadm.yaml"))
+    user = yaml.safe_load(machine.inside("cat", "/etc/kubernetes/kubelet.conf"))["users"][0]["user"]
     assert user == {"client-certificate": pair, "client-key": pair}
+
+
+def renew_certificates(machine):
+    """What kubeadm renews is in use after the static pods were restarted."""
+    before = served_certificate(machine)
+    machine.kubeadm("certs", "renew", "all")
+    machine.kubeadm("certs", "check-expiration")
+    restart_static_pods(machine)
+    wait(lambda: answers(machine), lambda: machine.container_logs(), 120)
+    assert served_certificate(machine) != before
+
+
+def reset(machine, control=None):
+    """A control plane that is not the last one leaves the members of etcd."""
+    machine.kubeadm("reset", "--force")
+    if control:
+        wait(lambda: machine.name not in members(control), lambda: str(members(control)), 60)
+    machine.drain()
+    assert not machine.processes()
+    assert not glob.glob(machine.path("state", "pods", "*"))
+    assert not os.listdir(machine.path("kubelet"))
+    assert not glob.glob(machine.path("kubernetes", "manifests", "*"))
+
+
+def run_life(make_machine, release):
+    """From three bare machines to three bare machines."""
+    first = make_machine("first", release)
+    initialize(first)
+    wait_pods(first, *static_pods(first))
+    check_node_certificate(first)
     assert first.said().count("Ignoring kubelet settings of ") >= 1
 
-    second = make_machine("second", [], first=first)
-    second.kubeadm("join", "--config", second.write_configuration())
-    joined = wait_ready(first, second)
-    assert joined["metadata"]["labels"]["test.mainstay.dev/kubeadm"] == "yes"
-    second.inside("test", "!", "-e", "/etc/kubernetes/bootstrap-kubelet.conf")
-    second.inside("test", "-e", pair)
+    second = make_machine("second", release, first=first)
+    join(second, first, joins_control_plane=True)
+    assert members(first) == ["first", "second"]
+    third = make_machine("third", release, first=first)
+    join(third, first)
+    third.inside("test", "!", "-e", "/etc/kubernetes/bootstrap-kubelet.conf")
+    third.inside("test", "-e", "/var/lib/kubelet/pki/kubelet-client-current.pem")
+    wait_pods(first, *static_pods(first, second))
+    assert answers(first) == answers(second) == release.version
 
-    second.kubeadm("reset", "--force")
-    second.drain()
+    renew_certificates(first)
+    wait_pods(first, *static_pods(first, second))
+
+    reset(third)
+    reset(second, control=first)
     first.kubeadm("reset", "--force")
     assert first.processes()  # pods outlive the agent
-    first.drain()
-    for machine in (first, second):
-        assert not machine.processes()
-        assert not glob.glob(machine.path("state", "pods", "*"))
-        assert not os.listdir(machine.path("kubelet"))
+    reset(first)
+
+
+def test_machines_are_initialized_joined_and_reset(make_machine, releases):
+    run_life(make_machine, releases.newest)
+
+
+@pytest.mark.long
+def test_the_same_with_the_release_before(make_machine, releases):
+    run_life(make_machine, releases.older)
+
+
+def images_of(machine, name):
+    """By component."""
+    pods = system_pods(machine)
+    return {one: pods[f"{one}-{name}"]["spec"]["containers"][0]["image"] for one in STATIC}
+
+
+def check_upgraded(machine, release):
+    """Its control plane is that of the release; mirror pods and processes agree."""
+    wait(lambda: answers(machine) == release.version, lambda: f"{answers(machine)}", 60)
+    images = images_of(machine, machine.name)
+    for name in COMPONENTS:
+        assert images[name].endswith(f":{release.version}"), images
+        process_of(machine, name)
+    tag = yaml.safe_load(machine.inside("cat", "/etc/kubernetes/manifests/etcd.yaml"))["spec"]["containers"][0]["image"]
+    assert images["etcd"] == tag
+    process_of(machine, "etcd")
+
+
+def upgrade_first(machine, release):
+    """As the package of kubeadm and then the cluster are upgraded, and the kubelet's place is restarted."""
+    machine.use(release)
+    before = {name: process_of(machine, name) for name in STATIC}
+    said = machine.kubeadm("upgrade", "apply", release.version, "--yes", "--config", machine.path("kubeadm.yaml"), "--v=2")
+    assert f"upgraded to \"{release.version}\"" in said, said
+    check_upgraded(machine, release)
+    after = {name: process_of(machine, name) for name in STATIC}
+    assert all(after[name] != before[name] for name in STATIC)
+    machine.inside("systemctl", "restart", "kubelet")
+    wait_ready(machine, machine)
+    wait_pods(machine, *static_pods(machine))
+    assert {name: process_of(machine, name) for name in STATIC} == after
+
+
+def choose_etcd(machine, tag):
+    """For the next upgrade: kubeadm takes what the cluster's configuration has."""
+    found = json.loads(machine.kubectl("get", "configmap", "kubeadm-config", "-n", "kube-system", "-o", "json"))
+    cluster = yaml.safe_load(found["data"]["ClusterConfiguration"])
+    cluster["etcd"]["local"]["imageTag"] = tag
+    patch = json.dumps({"data": {"ClusterConfiguration": yaml.safe_dump(cluster)}})
+    machine.kubectl("patch", "configmap", "kubeadm-config", "-n", "kube-system", "--type=merge", "-p", patch)
+
+
+def wait_rollout(machine, release):
+    """Until all pods of kube-proxy are those of the release, and CoreDNS is ready."""
+    def is_over():
+        pods = system_pods(machine)
+        proxies = [pod for name, pod in pods.items() if name.startswith("kube-proxy-")]
+        return all(pod["spec"]["containers"][0]["image"].endswith(f":{release.version}") for pod in proxies) and \
+            all(is_ready(pod) and "deletionTimestamp" not in pod["metadata"] for pod in pods.values())
+    wait(is_over, lambda: describe_pods(machine), 240)
+
+
+@pytest.mark.long
+def test_cluster_is_upgraded_by_a_minor_release(make_machine, releases):
+    old, new = releases.older, releases.newest
+    first = make_machine("first", old, new)
+    initialize(first)
+    second = make_machine("second", old, new, first=first)
+    join(second, first, joins_control_plane=True)
+    third = make_machine("third", old, new, first=first)
+    join(third, first)
+    wait_pods(first, *static_pods(first, second))
+
+    upgrade_first(first, new)
+    for machine in (second, third):
+        machine.use(new)
+        if machine is third:
+            wait_rollout(first, new)  # kubeadm changes them with the last control plane
+        before = sorted(machine.processes())
+        machine.kubeadm("upgrade", "node", "--config", machine.path("kubeadm.yaml"), "--v=2")
+        if machine is third:
+            assert sorted(machine.processes()) == before
+        machine.inside("systemctl", "restart", "kubelet")
+        wait_ready(first, machine)
+    check_upgraded(second, new)
+    wait_pods(first, *static_pods(first, second))
+    assert members(second) == ["first", "second"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range((UPGRADES + 1) // 2))
+def test_single_node_is_upgraded(make_machine, releases, number):
+    """Twice, by a minor and by a patch release; each time etcd changes as well."""
+    old, new, patched = releases.older, releases.newest, releases.patched
+    machine = make_machine(f"single{number}", old, new, patched)
+    initialize(machine)
+    wait_pods(machine, *static_pods(machine))
+    upgrade_first(machine, new)
+    choose_etcd(machine, NEXT_ETCD)
+    upgrade_first(machine, patched)
+    assert images_of(machine, machine.name)["etcd"].endswith(f":{NEXT_ETCD}")
+
+
+@pytest.mark.long
+def test_etcd_that_an_upgrade_leaves_as_it_was_runs_on(make_machine, releases):
+    """kubeadm takes its manifest away and puts it back at once. Its new certificate is read all the same."""
+    machine = make_machine("only", releases.newest, releases.patched)
+    initialize(machine)
+    wait_pods(machine, *static_pods(machine))
+    before, certificate = process_of(machine, "etcd"), served_certificate(machine, 2379)
+    machine.use(releases.patched)
+    machine.kubeadm("upgrade", "apply", releases.patched.version, "--yes", "--config", machine.path("kubeadm.yaml"), "--v=2")
+    check_upgraded(machine, releases.patched)
+    assert process_of(machine, "etcd") == before
+    assert served_certificate(machine, 2379) != certificate
+    wait_pods(machine, *static_pods(machine))

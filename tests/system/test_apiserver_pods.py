@@ -90,6 +90,27 @@ def test_label_of_a_manifest_reaches_the_mirror_pod_and_keeps_the_container(make
     assert member.reported(name)["metadata"]["uid"] == again["metadata"]["uid"]
 
 
+def test_mirror_pod_is_made_again_when_the_edited_container_runs(make_member):
+    """'kubeadm upgrade' takes the new mirror pod for a component that has come up."""
+    member = make_member()
+    script = "trap 'touch /data/term; until test -e /data/end; do sleep 0.1; done; exit 0' TERM; touch /data/up; sleep 100000 & wait"
+    mounts = {"volumeMounts": [specs.mount("data", "/data")]}
+    data = {"volumes": [specs.host_path("data", member.data)], "terminationGracePeriodSeconds": 60}
+    member.launch(specs.pod("own", specs.container(script=script, **mounts), **data))
+    name = f"own-{NODE_NAME}"
+    before, pid = member.wait_reported_phase(name, "Running"), member.init("own")
+    wait(lambda: os.path.exists(f"{member.data}/up"), "the trap is set")
+    member.drop(specs.pod("own", specs.container(script="exec sleep 200000", **mounts), **data))
+    wait(lambda: os.path.exists(f"{member.data}/term"), "the old container is asked to end")
+    assert member.reported(name)["metadata"]["uid"] == before["metadata"]["uid"]
+    world.run("touch", f"{member.data}/end")
+    again = member.wait_reported(name, lambda pod: pod["metadata"]["uid"] != before["metadata"]["uid"] and
+                                 pod["status"].get("phase") == "Running", "is a new mirror")
+    assert again["metadata"]["annotations"]["kubernetes.io/config.hash"] != before["metadata"]["annotations"]["kubernetes.io/config.hash"]
+    assert not world.is_alive(pid)
+    assert world.cmdline(member.init("own")) == ["sleep", "200000"]
+
+
 def test_late_response_does_not_override_the_watch(make_member):
     member = make_member()
     late = member.api.misbehave(verb="patch", plural="pods", subresource="status", delay=2, times=1,

@@ -101,6 +101,9 @@ TEST(mirror_pod_is_made_again_when_its_static_pod_was_edited)
 
         local.pod = &edited;
         old.config_hash = copy("before");
+        local.awaits_edit = true;
+        EXPECT_EQ(next_action(local, &old, "u"), KUBE_POD_NO_REQUEST);
+        local.awaits_edit = false;
         EXPECT_EQ(next_action(local, &old, "u"), KUBE_POD_DELETE);
         free(old.config_hash);
         old.config_hash = copy("now");
