@@ -10,7 +10,8 @@
 
 #include <stdint.h>
 
-/* The kubelet version whose features the agent provides, for version skew checks. What follows the
+/* The kubelet version for version skew checks: kubeadm 1.35 refuses a newer one, and servers of 1.36
+ * to 1.38 accept it. What the agent has of 1.36 is declared in 'declaredFeatures'. What follows the
  * plus is informational. */
 #define NODE_KUBELET_VERSION "v1.35.0+mainstay." MAINSTAY_VERSION
 #define NODE_RUNTIME_VERSION "mainstay://" MAINSTAY_VERSION

@@ -12,7 +12,7 @@ typedef struct ApiSettings {
         char *node_name;
         char *certificate, *key; /* PEM */
         char *client_ca;         /* clientCAFile: PEM; NULL: clients show no certificates */
-        char *version;           /* of Kubernetes, such as "v1.36.0+mainstay.1.0" */
+        char *version;           /* of Kubernetes, such as "v1.35.0+mainstay.1.0" */
         char *manifest_directory;
         char *address;           /* of the kubelet's API, by the configuration; NULL: all */
         unsigned port;           /* likewise; 0: not known */

@@ -17,7 +17,7 @@ from world import wait
 
 def test_node_status_describes_the_node(node):
     status = node.node()["status"]
-    assert status["nodeInfo"]["kubeletVersion"].startswith("v1.36.")
+    assert status["nodeInfo"]["kubeletVersion"].startswith("v1.35.")
     assert status["nodeInfo"]["operatingSystem"] == "linux"
     assert {"type": "InternalIP", "address": node.address_of_node} in status["addresses"]
     assert int(status["capacity"]["pods"]) == int(status["allocatable"]["pods"]) == 110
