@@ -5,12 +5,14 @@
 
 #include "agent/kubeclient/work-queue.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/dump.h"
 #include "common/log.h"
 
 enum {
-        POD_REQUESTS_MAX = 8, /* at a time */
-        REFUSED_PODS_MAX = 5, /* that are printed */
+        POD_REQUESTS_MAX = 8,   /* at a time */
+        REFUSED_PODS_MAX = 5,   /* that are printed */
+        REPEATS_APART_SEC = 10, /* of a status that others change; as the kubelet's */
 };
 
 struct PodStatusWriter {
@@ -73,13 +75,39 @@ static char *format_pod_path(const ApiServerPod *pod, KubePodRequestKind kind) {
         return n < 0 ? NULL : path;
 }
 
-/* A status that the server has taken is not sent again, even if the server has changed it. */
-static bool is_pod_request_allowed(const PodStatusWriter *writer, const ApiServerPod *pod,
-                                   const KubePodRequest *request) {
+static void hash_remote_status(const ApiServerPod *pod, char ret[SHA256_HEX_SIZE]) {
+        const char *status = strna(pod->remote.metadata.status);
+
+        sha256_hex(status, strlen(status), ret);
+}
+
+/* A status that the server has taken is sent again only after others have changed it there: the
+ * node controller makes all pods of a node unready that it has not heard of for a while. What the
+ * server itself makes of it, such as by a webhook, is left. 1, 0, or -EAGAIN: not so soon again. */
+static int is_status_to_be_sent(ApiServerPod *pod, const KubePodRequest *request) {
+        PodReport *report = &pod->report;
+        uint64_t now = now_boottime_usec();
+        char hash[SHA256_HEX_SIZE];
+
+        if (!streq(request->status_hash, report->reported_hash))
+                return 1;
+        hash_remote_status(pod, hash);
+        if (streq(hash, report->answer_hash))
+                return 0;
+        if (report->repeated_at > 0 && now < report->repeated_at + REPEATS_APART_SEC * USEC_PER_SEC)
+                return -EAGAIN;
+        report->repeated_at = now;
+        return 1;
+}
+
+/* 1, 0, or -errno. */
+static int is_pod_request_allowed(const PodStatusWriter *writer, ApiServerPod *pod,
+                                  const KubePodRequest *request) {
         switch (request->kind) {
         case KUBE_POD_PATCH_STATUS:
-                return !(writer->is_shutting_down && pod->local.is_api_pod) &&
-                       !streq(request->status_hash, pod->report.reported_hash);
+                if (writer->is_shutting_down && pod->local.is_api_pod)
+                        return 0;
+                return is_status_to_be_sent(pod, request);
         case KUBE_POD_DELETE:
         case KUBE_POD_RETIRE:
                 return writer->is_synced;
@@ -89,7 +117,7 @@ static bool is_pod_request_allowed(const PodStatusWriter *writer, const ApiServe
         case N_KUBE_POD_REQUESTS:
                 break;
         }
-        return false;
+        return 0;
 }
 
 static int fill_pod_request(ApiServerPod *pod, KubePodRequest *request, KubeRequestSpec *ret) {
@@ -123,7 +151,10 @@ static int build_pod_request(const char *key, KubeRequestSpec *ret, void *userda
                                   writer->node_uid, &request);
         if (r < 0)
                 return r;
-        if (is_pod_request_allowed(writer, pod, &request))
+        r = is_pod_request_allowed(writer, pod, &request);
+        if (r < 0)
+                return r;
+        if (r > 0)
                 return fill_pod_request(pod, &request, ret);
         local_pod_drop_status(&pod->local); /* reported: it need not stay in memory */
         return 0;
@@ -166,11 +197,13 @@ static KubeWorkResult on_pod_response(const char *key, const KubeResponse *respo
                 return on_remote_pod_deleted(pod);
         if (response->status < 200 || response->status > 299)
                 return on_pod_request_refused(pod, response);
-        if (kind == KUBE_POD_PATCH_STATUS)
-                memcpy(pod->report.reported_hash, pod->report.sent_hash,
-                       sizeof(pod->report.reported_hash));
         remote_pod_apply_response(&pod->remote, pod->report.watch_events, response->body,
                                   response->length);
+        if (kind == KUBE_POD_PATCH_STATUS) {
+                memcpy(pod->report.reported_hash, pod->report.sent_hash,
+                       sizeof(pod->report.reported_hash));
+                hash_remote_status(pod, pod->report.answer_hash);
+        }
         free(pod->report.refused);
         pod->report.refused = NULL;
         return KUBE_WORK_RETRY_NOW; /* the status of a new mirror pod, or a deletion, comes next */

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of the control plane stop, return, and return with an older state. Pods run."""
 
+import os
+import signal
+
 import specs
 import world
-from node import is_ready
+from node import condition, is_ready
 from world import wait
 
 
@@ -143,6 +146,27 @@ def test_scheduler_that_returns_places_what_waits(own_plane, make_own_node):
     node.place("web")
     own_plane.start("kube-scheduler")
     node.wait_api_running("web", 120)
+
+
+def test_pods_of_a_node_that_was_away_are_ready_again(own_plane, make_own_node):
+    """The node controller makes all of them unready."""
+    node = make_own_node()
+    names = ["web", f"own-{node.node_name}"]
+    node.place("web")
+    node.drop(node.static("own"))
+    for name in names:
+        node.wait_api_running(name)
+    inits = {name: node.init(name) for name in ("web", "own")}
+    os.kill(node.agent.pid, signal.SIGSTOP)
+    try:
+        for name in names:
+            node.wait_api(name, lambda pod: condition(pod, "Ready").get("status") == "False", "is made unready", 150)
+    finally:
+        os.kill(node.agent.pid, signal.SIGCONT)
+    node.wait_node_ready()
+    for name in names:
+        node.wait_api_running(name)
+    assert {name: node.init(name) for name in ("web", "own")} == inits
 
 
 # DaemonSets without their controller

@@ -3,6 +3,7 @@
 
 import os
 import signal
+import time
 
 import failing
 import pytest
@@ -21,7 +22,7 @@ def test_bound_pod_runs_and_is_reported(make_member):
     assert world.is_alive(member.init("web"))
     status = reported["status"]
     assert status["containerStatuses"][0]["ready"] is True
-    assert {one["type"]: one["status"] for one in status["conditions"]}["Ready"] == "True"
+    assert conditions(reported)["Ready"] == "True"
     assert status["containerStatuses"][0]["containerID"].startswith("mainstay://")
     assert member.pod("web")["metadata"]["uid"] == reported["metadata"]["uid"]
 
@@ -123,6 +124,66 @@ def test_late_response_does_not_override_the_watch(make_member):
                      pod["status"].get("phase") == "Running", "is a new mirror")
     assert late.struck == 1
     member.wait_running("own")
+
+
+def conditions(pod):
+    return {one["type"]: one["status"] for one in pod["status"].get("conditions", [])}
+
+
+def is_reported_ready(pod):
+    return conditions(pod).get("Ready") == "True"
+
+
+def make_unready(member, name):
+    """As the node controller does with the pods of a node that it has not heard of for a while."""
+    member.api.patch("pods", "default", name, {"status": {"conditions": [
+        {"type": "Ready", "status": "False", "lastTransitionTime": "2038-01-01T00:00:00Z"}]}}, subresource="status")
+
+
+def test_status_that_others_have_changed_is_reported_again(make_member):
+    member = make_member()
+    member.bind("web")
+    member.launch(specs.pod("own"))
+    names = ("web", f"own-{NODE_NAME}")
+    for name in names:
+        member.wait_reported(name, is_reported_ready, "is ready")
+        make_unready(member, name)
+    for name in names:
+        member.wait_reported(name, is_reported_ready, "is ready again", 30)
+
+
+def test_status_that_others_change_without_end_is_not_reported_without_end(make_member):
+    member = make_member()
+    member.bind("web")
+    member.wait_reported("web", is_reported_ready, "is ready")
+    before = len(member.api.asked("patch", "pods", "web", "status"))
+    start = time.monotonic()
+    for _ in range(40):
+        make_unready(member, "web")
+        member.wait_reported("web", lambda pod: not is_reported_ready(pod), "is not ready")
+        time.sleep(0.2)
+    sent = len(member.api.asked("patch", "pods", "web", "status", user=f"system:node:{NODE_NAME}")) - before
+    assert 1 <= sent <= 2 + (time.monotonic() - start) / 10, sent
+    member.wait_reported("web", is_reported_ready, "is ready in the end", 90)
+
+
+def test_status_that_the_server_itself_changes_is_left(make_member):
+    """A webhook, for example: it would change it each time."""
+    def webhook(request):
+        for condition in request.body["status"].get("conditions", []):
+            if condition["type"] == "Ready":
+                condition["status"] = "Unknown"
+        return True
+
+    member = make_member()
+    member.api.misbehave(verb="patch", plural="pods", subresource="status", when=webhook)
+    member.bind("web")
+    member.wait_reported_phase("web", "Running")
+    time.sleep(3)
+    before = len(member.api.asked("patch", "pods", "web", "status"))
+    time.sleep(12)
+    assert len(member.api.asked("patch", "pods", "web", "status")) <= before + 1
+    assert conditions(member.reported("web"))["Ready"] == "Unknown"
 
 
 def test_unreachable_server_stops_no_container(make_member):
