@@ -109,7 +109,7 @@ def test_mirror_pod_is_made_again_when_the_edited_container_runs(make_member):
                                  pod["status"].get("phase") == "Running", "is a new mirror")
     assert again["metadata"]["annotations"]["kubernetes.io/config.hash"] != before["metadata"]["annotations"]["kubernetes.io/config.hash"]
     assert not world.is_alive(pid)
-    assert world.cmdline(member.init("own")) == ["sleep", "200000"]
+    wait(lambda: world.cmdline(member.init("own")) == ["sleep", "200000"], "the edited container is the one that runs")
 
 
 def test_late_response_does_not_override_the_watch(make_member):

@@ -43,7 +43,7 @@ def with_options(node, *options):
 def test_version_is_that_of_kubernetes():
     done = run(program("kubelet"), "--version")
     assert done.returncode == 0
-    assert re.fullmatch(r"Kubernetes v1\.36\.\d+[-+.\w]*\n", done.stdout)
+    assert re.fullmatch(r"Kubernetes v1\.35\.\d+[-+.\w]*\n", done.stdout)
 
 
 def test_flags_start_mainstayd(tmp_path):
