@@ -10,9 +10,9 @@
 
 #include <stdint.h>
 
-/* The kubelet version for version skew checks: kubeadm 1.35 refuses a newer one, and servers of 1.36
- * to 1.38 accept it. What the agent has of 1.36 is declared in 'declaredFeatures'. What follows the
- * plus is informational. */
+/* The kubelet version for version skew checks: kubeadm 1.35 refuses a newer one, and servers
+ * of 1.36 to 1.38 accept it. What the agent has of 1.36 is declared in 'declaredFeatures'. What
+ * follows the plus is informational. */
 #define NODE_KUBELET_VERSION "v1.35.0+mainstay." MAINSTAY_VERSION
 #define NODE_RUNTIME_VERSION "mainstay://" MAINSTAY_VERSION
 
