@@ -69,19 +69,32 @@ int pod_manager_for_each_pod(PodManager *manager,
         return 0;
 }
 
+static const PodEntry *find_entry_of_pod(const PodManager *manager, const char *uid) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
+                if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
+                        return entry;
+        return NULL;
+}
+
+static PodWorker *find_pod_worker(const PodManager *manager, const char *uid) {
+        const PodEntry *entry = find_entry_of_pod(manager, uid);
+
+        return entry ? entry->worker : NULL;
+}
+
 void pod_manager_set_external_conditions(PodManager *manager, const char *uid,
                                          const StringMap *conditions) {
-        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
-                if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
-                        pod_worker_set_external_conditions(entry->worker, conditions);
+        PodWorker *worker = find_pod_worker(manager, uid);
+
+        if (worker)
+                pod_worker_set_external_conditions(worker, conditions);
 }
 
 int pod_manager_network_usage(const PodManager *manager, const char *uid,
                               NetworkInterfaceUsage *ret) {
-        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
-                if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
-                        return pod_worker_network_usage(entry->worker, ret);
-        return 0;
+        const PodWorker *worker = find_pod_worker(manager, uid);
+
+        return worker ? pod_worker_network_usage(worker, ret) : 0;
 }
 
 void pod_manager_request_usage(PodManager *manager) {
@@ -95,22 +108,10 @@ void pod_manager_request_usage(PodManager *manager) {
 
 const ProcessUsage *pod_manager_container_usage(const PodManager *manager, const char *uid,
                                                 const char *id, uint64_t *ret_taken_at) {
-        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
-                const Sandbox *sandbox;
+        const PodWorker *worker = find_pod_worker(manager, uid);
+        const Sandbox *sandbox = worker ? pod_worker_sandbox(worker) : NULL;
 
-                if (!entry->worker || !streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
-                        continue;
-                sandbox = pod_worker_sandbox(entry->worker);
-                return sandbox ? sandbox_container_usage(sandbox, id, ret_taken_at) : NULL;
-        }
-        return NULL;
-}
-
-static const PodWorker *find_pod_worker(const PodManager *manager, const char *uid) {
-        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
-                if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
-                        return entry->worker;
-        return NULL;
+        return sandbox ? sandbox_container_usage(sandbox, id, ret_taken_at) : NULL;
 }
 
 const Pod *pod_manager_find_pod(const PodManager *manager, const char *uid) {
@@ -127,25 +128,22 @@ bool pod_manager_awaits_edit(const PodManager *manager, const char *uid) {
 
 int pod_manager_pod_status(PodManager *manager, const char *uid, const Pod **ret_pod,
                            PodStatus *ret_status) {
-        for (PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
-                int r;
+        PodWorker *worker = find_pod_worker(manager, uid);
+        int r;
 
-                if (!entry->worker || !streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
-                        continue;
-                r = pod_worker_status(entry->worker, ret_status);
-                if (r < 0)
-                        return r;
-                *ret_pod = pod_worker_pod(entry->worker);
-                return 0;
-        }
-        return -ENOENT;
+        if (!worker)
+                return -ENOENT;
+        r = pod_worker_status(worker, ret_status);
+        if (r < 0)
+                return r;
+        *ret_pod = pod_worker_pod(worker);
+        return 0;
 }
 
 const PodSource *pod_manager_pod_source(const PodManager *manager, const char *uid) {
-        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
-                if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
-                        return &entry->source;
-        return NULL;
+        const PodEntry *entry = find_entry_of_pod(manager, uid);
+
+        return entry ? &entry->source : NULL;
 }
 
 char *pod_manager_print_pod(const PodManager *manager, const Pod *pod, const PodStatus *status) {

@@ -97,9 +97,7 @@ class Bench:
         for name in names:
             self.node.wait_reported_phase(name, "Running", 120)
         time.sleep(CALM_SECONDS)
-        text = world.read(f"/proc/{self.node.agent.pid}/smaps_rollup")
-        pss = int(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss:")))
-        self.figures.add(f"agent PSS with {PODS} pods of the server", pss / 1024, 8, "MiB")
+        self.figures.add(f"agent PSS with {PODS} pods of the server", world.pss_kib(self.node.agent.pid) / 1024, 8, "MiB")
         self.drop(names)
 
     def boot(self, name, joined):

@@ -4,9 +4,7 @@ the API server, beside etcd and kube-apiserver of the same manifests without an 
 MAINSTAY_KUBERNETES names the programs."""
 
 import os
-import pathlib
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -19,18 +17,6 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 ROUNDS = 3
 PROGRAMS = ("etcd", "kube-apiserver")
 PREPARED = ("certs all", "kubeconfig all", "etcd local", "control-plane all")
-
-
-class Directories:
-    """Of the archives, as pytest gives them to tests."""
-
-    def __init__(self):
-        self.top = tempfile.mkdtemp(prefix="mainstay-bench-images-")
-
-    def mktemp(self, name):
-        path = os.path.join(self.top, name)
-        os.mkdir(path)
-        return pathlib.Path(path)
 
 
 def wait_answer(machine, started):
@@ -61,7 +47,7 @@ def bare(machine):
         return wait_answer(machine, started)
     finally:
         for one in reversed(running):
-            os.kill(one.pid, signal.SIGKILL)
+            one.kill()
             one.wait()
         shutil.rmtree(machine.path("etcd", "member"))
 
@@ -86,13 +72,10 @@ def measure(_archive, _arguments, figures):
     from release import Releases  # pylint: disable=import-outside-toplevel
     if not os.environ.get("MAINSTAY_KUBERNETES"):
         return
-    directories = Directories()
-    try:
+    with tempfile.TemporaryDirectory(prefix="mainstay-bench-images-") as directory:
         release = Releases().newest
-        archives = release.make_images(directories)
+        archives = release.make_images(directory)
         rounds = [measure_once(kubeadm, release, archives) for _ in range(ROUNDS)]
-    finally:
-        shutil.rmtree(directories.top)
     ours, alone = (statistics.median(values) for values in zip(*rounds))
     figures.add("bare machine and archives -> API server answers, more than etcd and it alone", ours - alone, 3, "s",
                 ours_ms=round(ours * 1000, 1), bare_ms=round(alone * 1000, 1), samples=ROUNDS)

@@ -79,10 +79,6 @@ class Bench:
         self.node.wait_gone("warm")
         return names
 
-    def pss_kib(self, pid):
-        text = world.read(f"/proc/{pid}/smaps_rollup")
-        return int(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss:")))
-
     def ticks(self, pids):
         total = 0
         for pid in pids:
@@ -98,8 +94,8 @@ class Bench:
         before = self.ticks(pids)
         time.sleep(seconds)
         ticks = self.ticks(pids) - before
-        self.figures.add(f"agent PSS with {count} pods", self.pss_kib(self.node.agent.pid) / 1024, 6, "MiB")
-        self.figures.add(f"shim PSS, mean of {count}", statistics.mean(map(self.pss_kib, shims)), 400, "KiB")
+        self.figures.add(f"agent PSS with {count} pods", world.pss_kib(self.node.agent.pid) / 1024, 6, "MiB")
+        self.figures.add(f"shim PSS, mean of {count}", statistics.mean(map(world.pss_kib, shims)), 400, "KiB")
         self.figures.add(f"CPU of agent and shims, {count} idle pods, {seconds:g} s", ticks, 1, "ticks")
 
 

@@ -5,7 +5,6 @@ reference in one run, in turns, by the same client."""
 import contextlib
 import multiprocessing
 import os
-import re
 import shutil
 import socket
 import ssl
@@ -18,7 +17,7 @@ import bare
 import harness
 import node_api
 import specs
-from world import wait
+from world import pss_kib, wait
 
 SESSIONS, ROUNDS = 10, 5
 LINE = "0123456789" * 10
@@ -107,11 +106,6 @@ def send_file(listener, path, certificate, key):
 
 
 # Measurements
-
-def pss_kib(pid):
-    with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
-        return int(re.search(r"^Pss:\s+(\d+)", file.read(), re.M)[1])
-
 
 def memory(bench, figures):
     sessions = [bench.session("cat", streams=("stdin", "stdout")) for _ in range(SESSIONS)]

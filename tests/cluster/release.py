@@ -43,14 +43,15 @@ class Release:
     def say(self, name, *words):
         return subprocess.run([self.program(name), *words], check=True, stdout=subprocess.PIPE, text=True).stdout
 
-    def make_images(self, directories, etcd=None):
-        """One folder of archives, by the names that kubeadm gives to the images, and etcd's also by another tag; made once."""
+    def make_images(self, above, etcd=None):
+        """One folder of archives in the directory 'above', by the names that kubeadm gives to the images, and etcd's also by another tag; made once."""
         if self.images is None:
-            directory = directories.mktemp(self.version)
+            directory = os.path.join(above, self.version)
+            os.mkdir(directory)
             names = self.say("kubeadm", "config", "images", "list", f"--kubernetes-version={self.version}").split()
             if etcd:
                 names.append(re.sub(":.*", f":{etcd}", next(name for name in names if "/etcd:" in name)))
-            self.images = [self.make_image(name, str(directory)) for name in names]
+            self.images = [self.make_image(name, directory) for name in names]
         return self.images
 
     def make_image(self, image, directory):

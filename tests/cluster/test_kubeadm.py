@@ -10,6 +10,7 @@ import ssl
 import kubeadm
 import pytest
 import yaml
+from node import is_ready
 from release import COMPONENTS, Releases
 from world import cmdline, is_alive, start_time, wait
 
@@ -24,13 +25,19 @@ def fixture_releases():
     return Releases()
 
 
+@pytest.fixture(scope="session", name="images")
+def fixture_images(tmp_path_factory):
+    """The directory for them."""
+    return tmp_path_factory.mktemp("images")
+
+
 @pytest.fixture(name="make_machine")
-def fixture_make_machine(tmp_path_factory):
+def fixture_make_machine(images):
     """Each has the images of the releases that it is going to have, as one folder of archives."""
     machines = []
 
     def make(name, *releases, first=None):
-        archives = [archive for release in releases for archive in release.make_images(tmp_path_factory, NEXT_ETCD)]
+        archives = [archive for release in releases for archive in release.make_images(images, NEXT_ETCD)]
         machines.append(kubeadm.Machine(name, archives, releases[0], first=first))
         return machines[-1]
 
@@ -43,10 +50,6 @@ def system_pods(machine):
     """By name."""
     pods = json.loads(machine.kubectl("get", "pods", "-n", "kube-system", "-o", "json"))["items"]
     return {pod["metadata"]["name"]: pod for pod in pods}
-
-
-def is_ready(pod):
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", []))
 
 
 def describe_pods(machine):
@@ -91,9 +94,13 @@ def join(machine, first, **options):
     wait_ready(first, machine)
 
 
+def processes_of(machine, name):
+    return [pid for pid in machine.processes() if os.path.basename((cmdline(pid) or [""])[0]) == name]
+
+
 def process_of(machine, name):
     """The PID and the start time of a component's only process."""
-    found = [pid for pid in machine.processes() if os.path.basename((cmdline(pid) or [""])[0]) == name]
+    found = processes_of(machine, name)
     assert len(found) == 1, f"{name}: {found}\n{machine.mainstay('get', 'pods', '-A')}\n{machine.said()[-6000:]}\n{machine.container_logs()}"
     return found[0], start_time(found[0])
 
@@ -126,7 +133,7 @@ def restart_static_pods(machine):
         os.rename(path, machine.path(f"{name}.yaml"))
         wait(lambda pid=before[0]: not is_alive(pid), f"{name} stops", 90)
         os.rename(machine.path(f"{name}.yaml"), path)
-        wait(lambda: any(os.path.basename((cmdline(pid) or [""])[0]) == name for pid in machine.processes()), f"{name} runs", 90)
+        wait(lambda: processes_of(machine, name), f"{name} runs", 90)
         assert process_of(machine, name) != before
 
 

@@ -204,11 +204,6 @@ def requests_of(node):
     return count, [line.strip() for line in dump.stdout.splitlines() if "watch=true" in line]
 
 
-def pss_mib(pid):
-    text = world.read(f"/proc/{pid}/smaps_rollup")
-    return int(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss:"))) / 1024
-
-
 @pytest.mark.long
 def test_quiet_node_with_110_pods_asks_and_holds_little(node):
     """At most six requests a minute, four watches, and 6 MiB of memory. OpenShift's API server mounts one more ConfigMap
@@ -218,7 +213,7 @@ def test_quiet_node_with_110_pods_asks_and_holds_little(node):
     time.sleep(90)
     before, start, sizes = requests_of(node)[0], time.monotonic(), []
     while time.monotonic() < start + 600:
-        sizes.append(round(pss_mib(node.agent.pid), 2))
+        sizes.append(round(world.pss_kib(node.agent.pid) / 1024, 2))
         time.sleep(30)
     minutes = (time.monotonic() - start) / 60
     after, watches = requests_of(node)

@@ -72,6 +72,12 @@ def memory_kib(pid, field):
     return int((status(pid, field) or "0 kB").split()[0])
 
 
+def pss_kib(pid):
+    """Its memory, of which what it shares counts in part."""
+    text = read(f"/proc/{pid}/smaps_rollup")
+    return int(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss:")))
+
+
 def is_container_init(pid):
     """Pid 1 of a pid namespace that is not ours, once it is the program that was asked for: the runtime calls a
     container started in the moment in which its own init is about to become that."""
