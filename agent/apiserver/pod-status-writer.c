@@ -75,8 +75,8 @@ static char *format_pod_path(const ApiServerPod *pod, KubePodRequestKind kind) {
         return n < 0 ? NULL : path;
 }
 
-static void hash_remote_status(const ApiServerPod *pod, char ret[SHA256_HEX_SIZE]) {
-        const char *status = strna(pod->remote.metadata.status);
+static void hash_server_status(const KubeObjectSummary *object, char ret[SHA256_HEX_SIZE]) {
+        const char *status = strna(object->status);
 
         sha256_hex(status, strlen(status), ret);
 }
@@ -91,7 +91,7 @@ static int is_status_to_be_sent(ApiServerPod *pod, const KubePodRequest *request
 
         if (!streq(request->status_hash, report->reported_hash))
                 return 1;
-        hash_remote_status(pod, hash);
+        hash_server_status(&pod->remote.metadata, hash);
         if (streq(hash, report->answer_hash))
                 return 0;
         if (report->repeated_at > 0 && now < report->repeated_at + REPEATS_APART_SEC * USEC_PER_SEC)
@@ -181,6 +181,19 @@ static KubeWorkResult on_pod_request_refused(ApiServerPod *pod, const KubeRespon
         return KUBE_WORK_RETRY_LATER;
 }
 
+static void record_response_object(ApiServerPod *pod, const KubeResponse *response) {
+        PodReport *report = &pod->report;
+        cleanup_with(kube_object_summary_done) KubeObjectSummary object = { 0 };
+        int r = kube_object_summary_parse(response->body, response->length, &object, NULL);
+
+        if (report->request_kind == KUBE_POD_PATCH_STATUS) {
+                memcpy(report->reported_hash, report->sent_hash, sizeof(report->reported_hash));
+                hash_server_status(&object, report->answer_hash);
+        }
+        if (r >= 0)
+                remote_pod_apply_response_take(&pod->remote, report->watch_events, &object);
+}
+
 static KubeWorkResult on_pod_response(const char *key, const KubeResponse *response,
                                       void *userdata) {
         PodStatusWriter *writer = userdata;
@@ -197,13 +210,7 @@ static KubeWorkResult on_pod_response(const char *key, const KubeResponse *respo
                 return on_remote_pod_deleted(pod);
         if (response->status < 200 || response->status > 299)
                 return on_pod_request_refused(pod, response);
-        remote_pod_apply_response(&pod->remote, pod->report.watch_events, response->body,
-                                  response->length);
-        if (kind == KUBE_POD_PATCH_STATUS) {
-                memcpy(pod->report.reported_hash, pod->report.sent_hash,
-                       sizeof(pod->report.reported_hash));
-                hash_remote_status(pod, pod->report.answer_hash);
-        }
+        record_response_object(pod, response);
         free(pod->report.refused);
         pod->report.refused = NULL;
         return KUBE_WORK_RETRY_NOW; /* the status of a new mirror pod, or a deletion, comes next */

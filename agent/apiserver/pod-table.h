@@ -17,7 +17,7 @@ typedef struct PodReport {
         unsigned watch_events;               /* of the remote pod, when the request was made */
         char reported_hash[SHA256_HEX_SIZE]; /* of the last status that the server took; "": none */
         char sent_hash[SHA256_HEX_SIZE];     /* of the status in flight */
-        char answer_hash[SHA256_HEX_SIZE];   /* of the server's status after it */
+        char answer_hash[SHA256_HEX_SIZE];   /* of the status in the answer */
         uint64_t repeated_at;                /* boot time, when others had changed the status */
 } PodReport;
 

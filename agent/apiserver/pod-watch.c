@@ -65,15 +65,17 @@ static void delete_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod,
                          watch->spec.pod_manager);
 }
 
-/* Takes the metadata. 1 where a recomputation is due. */
-static int update_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod,
+/* Takes the metadata, unless it is older than what is known; a list shows what there is, also where
+ * its version is older. 1 where a recomputation is due. */
+static int update_watched_pod(const RemotePodWatch *watch, KubeWatchEvent change, ApiServerPod *pod,
                               KubeObjectSummary *metadata, const char *json, size_t length) {
         bool was_deleting = remote_pod_is_deleting(&pod->remote);
         bool is_new = !pod->remote.exists || !streq(pod->remote.metadata.uid, metadata->uid);
         const KubeObjectSummary *remote = &pod->remote.metadata;
         int r;
 
-        remote_pod_update_take(&pod->remote, metadata);
+        if (change == KUBE_LISTED || !remote_pod_is_event_outdated(&pod->remote, metadata))
+                remote_pod_update_take(&pod->remote, metadata);
         pod->remote.generation = watch->generation;
         if (is_new)
                 pod->local.deletion_grace = -1;
@@ -127,8 +129,9 @@ static int handle_pod_event(const RemotePodWatch *watch, KubeWatchEvent change, 
         pod->remote.watch_events++;
         if (change == KUBE_LISTED)
                 remote_pod_clear_deleted(&pod->remote);
-        r = change == KUBE_DELETED ? remove_watched_pod(watch, pod, &metadata)
-                                   : update_watched_pod(watch, pod, &metadata, json, length);
+        r = change == KUBE_DELETED
+                    ? remove_watched_pod(watch, pod, &metadata)
+                    : update_watched_pod(watch, change, pod, &metadata, json, length);
         watch->spec.on_changed(pod, watch->spec.userdata);
         return r;
 }

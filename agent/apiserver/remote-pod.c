@@ -3,12 +3,20 @@
 
 #include "agent/apiserver/remote-pod.h"
 
+#include "agent/kubeclient/resource-version.h"
 #include "common/cleanup.h"
 
 void remote_pod_done(RemotePod *remote) {
         kube_object_summary_done(&remote->metadata);
         free(remote->deleted_uid);
         *remote = (RemotePod){ 0 };
+}
+
+bool remote_pod_is_event_outdated(const RemotePod *remote, const KubeObjectSummary *metadata) {
+        const KubeObjectSummary *known = &remote->metadata;
+
+        return remote->exists && streq(known->uid, metadata->uid) &&
+               resource_version_compare(metadata->resource_version, known->resource_version) < 0;
 }
 
 void remote_pod_update_take(RemotePod *remote, KubeObjectSummary *metadata) {
@@ -48,16 +56,17 @@ static bool is_pod_response_outdated(const RemotePod *remote, unsigned watch_eve
         bool is_same = remote->exists && streq(remote->metadata.uid, metadata->uid);
 
         return streq_ptr(remote->deleted_uid, metadata->uid) ||
-               (is_same && watch_events != remote->watch_events);
+               (is_same && watch_events != remote->watch_events &&
+                resource_version_compare(metadata->resource_version,
+                                         remote->metadata.resource_version) <= 0);
 }
 
-void remote_pod_apply_response(RemotePod *remote, unsigned watch_events, const char *json,
-                               size_t length) {
-        cleanup_with(kube_object_summary_done) KubeObjectSummary metadata = { 0 };
-
-        if (kube_object_summary_parse(json, length, &metadata, NULL) >= 0 &&
-            !is_pod_response_outdated(remote, watch_events, &metadata))
-                remote_pod_update_take(remote, &metadata);
+void remote_pod_apply_response_take(RemotePod *remote, unsigned watch_events,
+                                    KubeObjectSummary *metadata) {
+        if (is_pod_response_outdated(remote, watch_events, metadata))
+                kube_object_summary_done(metadata);
+        else
+                remote_pod_update_take(remote, metadata);
 }
 
 const KubeObjectSummary *remote_pod_object(const RemotePod *remote) {

@@ -16,6 +16,9 @@ typedef struct RemotePod {
 
 void remote_pod_done(RemotePod *remote);
 
+/* The watch reports a state of the object from before the one that a response has shown. */
+bool remote_pod_is_event_outdated(const RemotePod *remote, const KubeObjectSummary *metadata);
+
 /* The object was listed, added or modified. Takes the metadata. */
 void remote_pod_update_take(RemotePod *remote, KubeObjectSummary *metadata);
 
@@ -31,10 +34,11 @@ int remote_pod_mark_deleted(RemotePod *remote);
 /* A list has it after all, as after a restored backup. */
 void remote_pod_clear_deleted(RemotePod *remote);
 
-/* The object in the response to a request that was sent after 'watch_events' events. It is ignored
- * where the watch has reported the object since: that is newer, or what follows will be. */
-void remote_pod_apply_response(RemotePod *remote, unsigned watch_events, const char *json,
-                               size_t length);
+/* The object in the response to a request that was sent after 'watch_events' events; takes its
+ * metadata. It is ignored where the watch has reported the object since, unless its version shows
+ * that it is newer. */
+void remote_pod_apply_response_take(RemotePod *remote, unsigned watch_events,
+                                    KubeObjectSummary *metadata);
 
 /* The object, or NULL where none exists or it is known to be deleted. */
 const KubeObjectSummary *remote_pod_object(const RemotePod *remote);

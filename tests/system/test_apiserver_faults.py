@@ -124,7 +124,8 @@ def test_backup_that_has_outgrown_our_versions_is_listed(make_member):
          lambda: f"the pod that the backup lacks ends: {lists(member, since=since)}\n{member.said()[-3000:]}", 90)
     inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
-    assert {one.kind.plural for one in member.api.asked("list") if one.at >= since} >= {"pods", "services", "nodes"}
+    wait(lambda: {one.kind.plural for one in member.api.asked("list") if one.at >= since} >= {"pods", "services", "nodes"},
+         lambda: f"all that is watched is listed: {member.api.asked('list')}")
 
 
 # A3

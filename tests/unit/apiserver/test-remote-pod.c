@@ -17,12 +17,14 @@ static void update(RemotePod *remote, const char *uid, const char *phase) {
 
 static void respond(RemotePod *remote, unsigned watch_events, const char *uid) {
         char json[128];
+        KubeObjectSummary metadata = { 0 };
         int n = snprintf(json, sizeof(json),
                          "{\"metadata\":{\"name\":\"web\",\"namespace\":\"default\",\"uid\":"
                          "\"%s\",\"resourceVersion\":\"9\"}}",
                          uid);
 
-        remote_pod_apply_response(remote, watch_events, json, (size_t) n);
+        REQUIRE(kube_object_summary_parse(json, (size_t) n, &metadata, NULL) >= 0);
+        remote_pod_apply_response_take(remote, watch_events, &metadata);
 }
 
 TEST(response_creates_the_object)
@@ -45,6 +47,47 @@ TEST(response_is_ignored_where_the_watch_has_reported_the_object_since)
         EXPECT(!remote.metadata.resource_version);
         respond(&remote, 3, "u1");
         EXPECT_STREQ(remote.metadata.resource_version, "9");
+}
+
+TEST(response_that_is_newer_than_what_the_watch_has_reported_is_taken)
+{
+        static const struct {
+                char version[8];
+                const char *expected;
+        } cases[] = { { "8", "9" }, { "10", "10" }, { "opaque", "opaque" } };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_with(remote_pod_done) RemotePod remote = { 0 };
+
+                update(&remote, "u1", NULL);
+                remote.metadata.resource_version = strdup(cases[i].version);
+                remote.watch_events = 3;
+                respond(&remote, 2, "u1");
+                EXPECT_STREQ(remote.metadata.resource_version, cases[i].expected);
+        }
+}
+
+TEST(event_of_a_state_before_that_of_a_response_is_outdated)
+{
+        static struct {
+                char uid[4], version[8];
+                bool is_outdated;
+        } cases[] = { { "u1", "8", true },
+                      { "u1", "9", false },
+                      { "u1", "10", false },
+                      { "u2", "8", false },
+                      { "u1", "opaque", false } };
+        cleanup_with(remote_pod_done) RemotePod remote = { 0 };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                KubeObjectSummary event = { .uid = cases[i].uid,
+                                            .resource_version = cases[i].version };
+
+                remote_pod_forget(&remote);
+                EXPECT(!remote_pod_is_event_outdated(&remote, &event));
+                respond(&remote, 0, "u1");
+                EXPECT_EQ(remote_pod_is_event_outdated(&remote, &event), cases[i].is_outdated);
+        }
 }
 
 TEST(response_does_not_bring_back_a_deleted_object)
