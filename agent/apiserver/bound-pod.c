@@ -16,7 +16,8 @@ static void clear_rejection(BoundPod *bound) {
 
 void bound_pod_clear(BoundPod *bound) {
         bound->preflight = preflight_free(bound->preflight);
-        bound->desired = pod_free(bound->desired);
+        bound->owned = pod_free(bound->owned);
+        bound->desired = NULL;
         bound->is_adopted_current = false;
         bound->is_outdated = false;
         clear_rejection(bound);
@@ -25,6 +26,15 @@ void bound_pod_clear(BoundPod *bound) {
 void bound_pod_done(BoundPod *bound) {
         bound_pod_clear(bound);
         bound->adopted = pod_free(bound->adopted);
+}
+
+int bound_pod_restore(BoundPod *bound, const Pod *desired) {
+        int r;
+
+        bound_pod_done(bound);
+        r = pod_copy(desired, &bound->owned);
+        bound->desired = bound->owned;
+        return r;
 }
 
 int bound_pod_update_take(BoundPod *bound, Pod **desired) {
@@ -36,9 +46,30 @@ int bound_pod_update_take(BoundPod *bound, Pod **desired) {
         if (r < 0 || (is_same && plan.effect == EDIT_NONE))
                 return r;
         bound_pod_clear(bound);
-        bound->desired = *desired;
-        *desired = NULL;
+        bound->desired = bound->owned = TAKE_PTR(*desired);
         return 1;
+}
+
+void bound_pod_borrow(BoundPod *bound, const Pod *running) {
+        cleanup_with(edit_plan_done) EditPlan plan = { 0 };
+
+        if (!bound->owned || !streq(bound->owned->metadata.uid, running->metadata.uid) ||
+            edit_plan_make(running, bound->owned, &plan) < 0 || plan.effect != EDIT_NONE)
+                return;
+        bound->preflight = preflight_free(bound->preflight);
+        bound->owned = pod_free(bound->owned);
+        bound->desired = running;
+}
+
+int bound_pod_return(BoundPod *bound, const Pod *running) {
+        int r;
+
+        if (bound->desired != running)
+                return 0;
+        bound->desired = NULL;
+        r = pod_copy(running, &bound->owned);
+        bound->desired = bound->owned;
+        return r;
 }
 
 int bound_pod_reject(BoundPod *bound, const char *message) {

@@ -9,7 +9,9 @@
 #include "agent/pods/preflight.h"
 
 typedef struct BoundPod {
-        Pod *desired;            /* the last valid spec; NULL: none */
+        const Pod *desired; /* the last valid spec: 'owned', or the pod manager's pod that
+                               runs by it; NULL: none */
+        Pod *owned;
         PodStatus *rejection;    /* why the node does not run it; NULL: it does */
         Pod *adopted;            /* the pod of this node that runs in its place, as it is to be */
         bool is_adopted_current; /* 'adopted' is as 'desired' */
@@ -22,8 +24,18 @@ void bound_pod_done(BoundPod *bound);
 /* It is no longer desired. */
 void bound_pod_clear(BoundPod *bound);
 
+/* An earlier agent ran the pod by that spec, which is copied. 0 or -ENOMEM. */
+int bound_pod_restore(BoundPod *bound, const Pod *desired);
+
 /* Takes the spec where it differs. 1: it does, or it is a new pod; 0; -ENOMEM. */
 int bound_pod_update_take(BoundPod *bound, Pod **desired);
+
+/* The pod of this node runs. Where it does so by the desired spec, that is borrowed from it: a node
+ * with hundreds of pods holds each spec once. */
+void bound_pod_borrow(BoundPod *bound, const Pod *running);
+
+/* That pod is about to be freed. Without memory for a copy the spec is forgotten: -ENOMEM. */
+int bound_pod_return(BoundPod *bound, const Pod *running);
 
 /* The node does not admit the pod: it is reported as failed, as the kubelet does. 0 or -ENOMEM. */
 int bound_pod_reject(BoundPod *bound, const char *message);

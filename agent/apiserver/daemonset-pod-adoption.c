@@ -96,7 +96,7 @@ int adopted_pod_restore(PodTable *pods, const Pod *adopted) {
                 return -ENOMEM;
         if (pod->bound.desired) /* the API pod has a record of its own: this one was stopping */
                 return 0;
-        pod->bound.desired = TAKE_PTR(adopting);
+        pod->bound.desired = pod->bound.owned = TAKE_PTR(adopting);
         pod->bound.adopted = TAKE_PTR(copy);
         pod->bound.is_adopted_current = true;
         return 0;

@@ -74,6 +74,16 @@ const PodStatus *local_pod_status(LocalPod *local, PodManager *pod_manager) {
         return local->status;
 }
 
+void local_pod_set_conditions(const LocalPod *local, const KubeObjectSummary *remote,
+                              PodManager *pod_manager) {
+        const Pod *pod = local->uid ? pod_manager_find_pod(pod_manager, local->uid) : NULL;
+        cleanup_with(string_map_done) StringMap conditions = { 0 };
+
+        if (pod && pod->spec.readiness_gates.n > 0 &&
+            kube_object_summary_conditions(remote, &conditions) >= 0)
+                pod_manager_set_external_conditions(pod_manager, local->uid, &conditions);
+}
+
 void local_pod_finish(LocalPod *local, const Pod *pod, const char *reported_uid,
                       PodManager *pod_manager) {
         clear_final_status(local);

@@ -4,6 +4,7 @@
 /* The pod instance on this node that is reported under a name: its status, computed once per
  * change, and its final status once it is gone. */
 
+#include "agent/kubeclient/object-summary.h"
 #include "agent/pods/pod-manager.h"
 
 typedef struct LocalPod {
@@ -35,6 +36,10 @@ int local_pod_set_instance(LocalPod *local, const Pod *pod, const char *reported
  * of the pod. */
 const PodStatus *local_pod_status(LocalPod *local, PodManager *pod_manager);
 void local_pod_drop_status(LocalPod *local);
+
+/* The API server has these conditions of the pod, which its readiness gates may name. */
+void local_pod_set_conditions(const LocalPod *local, const KubeObjectSummary *remote,
+                              PodManager *pod_manager);
 
 /* The instance is gone: its status is its final one. */
 void local_pod_finish(LocalPod *local, const Pod *pod, const char *reported_uid,

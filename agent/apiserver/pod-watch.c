@@ -80,8 +80,7 @@ static int update_watched_pod(const RemotePodWatch *watch, KubeWatchEvent change
         if (is_new)
                 pod->local.deletion_grace = -1;
         if (pod->local.uid)
-                pod_manager_set_external_conditions(watch->spec.pod_manager, pod->local.uid,
-                                                    &remote->conditions);
+                local_pod_set_conditions(&pod->local, remote, watch->spec.pod_manager);
         if (remote->mirror_hash)
                 return 0;
         if (remote->is_deleting)

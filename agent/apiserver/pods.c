@@ -138,8 +138,7 @@ int apiserver_pods_restore(ApiServerPods *pods, const Pod *desired) {
         if (terminated_pods_find(pods->spec.cache, pods->spec.run_dir, metadata->uid, &json))
                 return local_pod_restore_final(&pod->local, metadata->uid, json);
         pod->bound.adopted = pod_free(pod->bound.adopted); /* it was stopping */
-        pod->bound.desired = pod_free(pod->bound.desired);
-        return pod_copy(desired, &pod->bound.desired);
+        return bound_pod_restore(&pod->bound, desired);
 }
 
 /* A pod that has terminated, and of which nothing is left here, does not start again. */
@@ -177,7 +176,7 @@ static bool is_preflight_finished(ApiServerPods *pods, BoundPod *bound) {
         int r = 0;
 
         if (!bound->preflight)
-                r = pod_manager_new_preflight(pods->spec.pod_manager, bound->desired,
+                r = pod_manager_new_preflight(pods->spec.pod_manager, bound->owned,
                                               request_recompute, pods, &bound->preflight);
         return r < 0 || preflight_step(bound->preflight, NULL) != 0;
 }
@@ -426,19 +425,29 @@ static ApiServerPod *get_reported_pod(ApiServerPods *pods, const Pod *local_pod)
 static void update_local_pod(ApiServerPods *pods, ApiServerPod *pod, const Pod *local_pod) {
         const KubeObjectSummary *remote = &pod->remote.metadata;
 
+        bound_pod_borrow(&pod->bound, local_pod);
         cache_if_terminated(pods, pod, local_pod);
         if (pod->remote.exists)
-                pod_manager_set_external_conditions(pods->spec.pod_manager, pod->local.uid,
-                                                    &remote->conditions);
+                local_pod_set_conditions(&pod->local, remote, pods->spec.pod_manager);
         if (remote_pod_is_deleting(&pod->remote) && streq(remote->uid, pod->local.reported_uid))
                 local_pod_delete(&pod->local, pod->namespace, MAX(remote->grace_seconds, 1),
                                  pods->spec.pod_manager);
+}
+
+static void return_borrowed_spec(ApiServerPods *pods, const Pod *local_pod) {
+        for (ApiServerPod *pod = pods->table.first; pod; pod = pod->next)
+                if (bound_pod_return(&pod->bound, local_pod) < 0)
+                        log_error("Cannot keep the spec of pod '%s': out of memory; the API "
+                                  "server's next event of it brings it again",
+                                  pod->key);
 }
 
 void apiserver_pods_on_pod(ApiServerPods *pods, const Pod *local_pod, bool is_gone) {
         ApiServerPod *pod = get_reported_pod(pods, local_pod);
         const char *reported_uid = pod ? adopted_pod_reported_uid(pod, local_pod) : NULL;
 
+        if (is_gone)
+                return_borrowed_spec(pods, local_pod);
         if (pods->awaits_local_pod)
                 request_recompute(pods);
         if (pod && is_terminated_leftover(pod, local_pod))

@@ -19,23 +19,7 @@ void kube_object_summary_done(KubeObjectSummary *metadata) {
         free(metadata->config_hash);
         free(metadata->phase);
         free(metadata->status);
-        string_map_done(&metadata->conditions);
         *metadata = (KubeObjectSummary){ 0 };
-}
-
-static int read_conditions(const json_t *status, StringMap *ret) {
-        size_t i;
-        json_t *condition;
-
-        json_array_foreach(json_object_get(status, "conditions"), i, condition) {
-                const char *type = json_string_value(json_object_get(condition, "type"));
-                const char *value = json_string_value(json_object_get(condition, "status"));
-                int r = type && value ? string_map_set(ret, type, value) : 0;
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
 }
 
 static int read_object_status(const json_t *object, KubeObjectSummary *ret) {
@@ -44,9 +28,9 @@ static int read_object_status(const json_t *object, KubeObjectSummary *ret) {
         if (!json_is_object(status))
                 return 0;
         ret->status = json_to_text(status, JSON_COMPACT);
-        if (!ret->status || json_copy_string(status, "phase", &ret->phase) < 0)
+        if (!ret->status)
                 return -ENOMEM;
-        return read_conditions(status, &ret->conditions);
+        return json_copy_string(status, "phase", &ret->phase);
 }
 
 static int read_object_metadata(const json_t *object, KubeObjectSummary *ret) {
@@ -100,5 +84,27 @@ int kube_object_summary_parse(const char *json, size_t length, KubeObjectSummary
                 return error_setf(reterr, EBADMSG, "lacks a %s", metadata.name ? "UID" : "name");
         *ret = metadata;
         metadata = (KubeObjectSummary){ 0 };
+        return 0;
+}
+
+int kube_object_summary_conditions(const KubeObjectSummary *metadata, StringMap *ret) {
+        cleanup_json json_t *status =
+                metadata->status ? json_loads(metadata->status, 0, NULL) : NULL;
+        cleanup_with(string_map_done) StringMap conditions = { 0 };
+        size_t i;
+        json_t *condition;
+
+        if (metadata->status && !status)
+                return -ENOMEM;
+        json_array_foreach(json_object_get(status, "conditions"), i, condition) {
+                const char *type = json_string_value(json_object_get(condition, "type"));
+                const char *value = json_string_value(json_object_get(condition, "status"));
+                int r = type && value ? string_map_set(&conditions, type, value) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        *ret = conditions;
+        conditions = (StringMap){ 0 };
         return 0;
 }

@@ -18,11 +18,13 @@ typedef struct KubeObjectSummary {
         char *config_hash;     /* likewise: the hash of the manifest */
         char *phase;           /* of its status, or NULL */
         char *status;          /* the status as JSON, or NULL */
-        StringMap conditions;  /* of the status: the status of each by its type */
         int64_t generation;    /* of the spec; 0: the kind lacks one */
 } KubeObjectSummary;
 
 /* 0; -EBADMSG with a message; -ENOMEM. The caller ends it with kube_object_summary_done(). */
 int kube_object_summary_parse(const char *json, size_t length, KubeObjectSummary *ret,
                               Error *reterr);
+
+/* Its status's conditions: the status of each by its type. 0 or -ENOMEM; the caller frees it. */
+int kube_object_summary_conditions(const KubeObjectSummary *metadata, StringMap *ret);
 void kube_object_summary_done(KubeObjectSummary *metadata);

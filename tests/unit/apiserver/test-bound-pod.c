@@ -41,6 +41,24 @@ TEST(spec_is_replaced_only_where_it_differs)
         EXPECT_STREQ(bound.desired->spec.containers.items[0].image, "x:2");
 }
 
+TEST(spec_is_borrowed_from_the_pod_that_runs_by_it)
+{
+        cleanup_with(bound_pod_done) BoundPod bound = { 0 };
+        cleanup_with(pod_freep) Pod *pod = parse_pod("x:1"), *running = parse_pod("x:1"),
+                                    *older = parse_pod("x:0");
+
+        EXPECT_EQ(bound_pod_update_take(&bound, &pod), 1);
+        bound_pod_borrow(&bound, older);
+        EXPECT(bound.desired == bound.owned && bound.owned);
+        bound_pod_borrow(&bound, running);
+        EXPECT(bound.desired == running && !bound.owned);
+        EXPECT_EQ(bound_pod_return(&bound, older), 0);
+        EXPECT(bound.desired == running);
+        EXPECT_EQ(bound_pod_return(&bound, running), 0);
+        REQUIRE(bound.owned && bound.desired == bound.owned);
+        EXPECT_STREQ(bound.desired->spec.containers.items[0].image, "x:1");
+}
+
 TEST(valid_spec_replaces_a_rejection)
 {
         cleanup_with(bound_pod_done) BoundPod bound = { 0 };

@@ -33,6 +33,7 @@ TEST(object_is_identified_by_its_metadata)
 TEST(conditions_and_generation_are_read)
 {
         cleanup_with(kube_object_summary_done) KubeObjectSummary m = { 0 };
+        cleanup_with(string_map_done) StringMap conditions = { 0 };
 
         REQUIRE(read_json(
                         "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"generation\":4},\"status\":"
@@ -40,9 +41,10 @@ TEST(conditions_and_generation_are_read)
                         "{\"type\":\"Cold\"},{\"type\":\"Dry\",\"status\":\"Unknown\"}]}}",
                         &m) == 0);
         EXPECT_EQ(m.generation, 4);
-        EXPECT_EQ(m.conditions.n, 2);
-        EXPECT_STREQ(string_map_get(&m.conditions, "Warm"), "True");
-        EXPECT_STREQ(string_map_get(&m.conditions, "Dry"), "Unknown");
+        REQUIRE(kube_object_summary_conditions(&m, &conditions) == 0);
+        EXPECT_EQ(conditions.n, 2);
+        EXPECT_STREQ(string_map_get(&conditions, "Warm"), "True");
+        EXPECT_STREQ(string_map_get(&conditions, "Dry"), "Unknown");
 }
 
 TEST(deletion_has_its_grace_period)
