@@ -84,8 +84,14 @@ def wait_ready(control, machine):
     return node
 
 
-def initialize(machine):
-    machine.kubeadm("init", "--config", machine.write_configuration(), "--upload-certs", "--v=2")
+def check_ignored(machine, checks, *words):
+    """Each check that packaging/kubeadm.yaml ignores fails where it is not, and no other does."""
+    for name in checks:
+        assert machine.errors_without(name, *words) == [name]
+
+
+def initialize(machine, **options):
+    machine.kubeadm("init", "--config", machine.write_configuration(**options), "--upload-certs", "--v=2")
     wait_ready(machine, machine)
 
 
@@ -174,12 +180,16 @@ def reset(machine, control=None):
 def run_life(make_machine, release):
     """From three bare machines to three bare machines."""
     first = make_machine("first", release)
+    first.write_configuration()
+    check_ignored(first, ("CRI", "ContainerRuntimeVersion", "ImagePull"), "init", "phase", "preflight")
     initialize(first)
     wait_pods(first, *static_pods(first))
     check_node_certificate(first)
     assert first.said().count("Ignoring kubelet settings of ") >= 1
 
     second = make_machine("second", release, first=first)
+    second.write_configuration(joins_control_plane=True)
+    check_ignored(second, ("CRI", "ContainerRuntimeVersion", "ImagePull"), "join", "phase", "preflight")
     join(second, first, joins_control_plane=True)
     assert members(first) == ["first", "second"]
     third = make_machine("third", release, first=first)
@@ -206,6 +216,15 @@ def test_machines_are_initialized_joined_and_reset(make_machine, releases):
 @pytest.mark.long
 def test_the_same_with_the_release_before(make_machine, releases):
     run_life(make_machine, releases.older)
+
+
+def test_control_plane_uses_an_external_etcd(make_machine, releases):
+    machine = make_machine("alone", releases.newest)
+    initialize(machine, etcd=machine.start_etcd())
+    wait_pods(machine, *(f"{name}-{machine.name}" for name in COMPONENTS))
+    assert not processes_of(machine, "etcd")  # of a pod
+    reset(machine)
+    assert machine.etcd.poll() is None
 
 
 def images_of(machine, name):
@@ -276,6 +295,8 @@ def test_cluster_is_upgraded_by_a_minor_release(make_machine, releases):
         machine.use(new)
         if machine is third:
             wait_rollout(first, new)  # kubeadm changes them with the last control plane
+        checks = ("ContainerRuntimeVersion", "ImagePull") if machine is second else ("ContainerRuntimeVersion",)
+        check_ignored(machine, checks, "upgrade", "node", "phase", "preflight")
         before = sorted(machine.processes())
         machine.kubeadm("upgrade", "node", "--config", machine.path("kubeadm.yaml"), "--v=2")
         if machine is third:
@@ -309,6 +330,7 @@ def test_etcd_that_an_upgrade_leaves_as_it_was_runs_on(make_machine, releases):
     wait_pods(machine, *static_pods(machine))
     before, certificate = process_of(machine, "etcd"), served_certificate(machine, 2379)
     machine.use(releases.patched)
+    check_ignored(machine, ("ContainerRuntimeVersion", "ImagePull"), "upgrade", "apply", "phase", "preflight", releases.patched.version)
     machine.kubeadm("upgrade", "apply", releases.patched.version, "--yes", "--config", machine.path("kubeadm.yaml"), "--v=2")
     check_upgraded(machine, releases.patched)
     assert process_of(machine, "etcd") == before
