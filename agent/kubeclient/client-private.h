@@ -48,6 +48,8 @@ struct KubeClient {
         char *token_error;
 
         ClockWatch *clock_watch;
+        sd_event_source *memory_trim_timer; /* what a request used of the libraries is not needed
+                                               until the next one */
         bool is_reached;
         bool was_unreachable; /* since the client was created */
         bool was_down;        /* since it was reached last, no server listened */

@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/memory-trim.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -322,6 +323,9 @@ int kube_client_new(sd_event *event, const Kubeconfig *config, KubeClient **ret,
         r = clock_watch_new(event, on_client_clock_set, client, &client->clock_watch);
         if (r < 0)
                 return r;
+        r = memory_trim_timer_new(event, &client->memory_trim_timer);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(client);
         return 0;
 }
@@ -338,6 +342,7 @@ KubeClient *kube_client_free(KubeClient *client) {
         }
         if (client->connections)
                 kube_connections_drain(client->connections, true);
+        sd_event_source_disable_unref(client->memory_trim_timer);
         free_server_settings(client);
         secret_free(client->token);
         free(client->token_file);

@@ -5,6 +5,7 @@
 #include "agent/kubeclient/client-private.h"
 
 #include "common/cleanup.h"
+#include "common/memory-trim.h"
 
 enum {
         CONNECTIONS_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20, /* containers come first */
@@ -26,6 +27,10 @@ static void on_transfer_done(CURL *easy, CURLcode code, void *userdata) {
 }
 
 static void on_curl_settled(void *userdata) {
+        const KubeConnections *connections = userdata;
+
+        if (connections->client && connections->client->memory_trim_timer)
+                memory_trim_timer_schedule(connections->client->memory_trim_timer);
         kube_connections_process_queue(userdata);
 }
 

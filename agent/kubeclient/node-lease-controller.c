@@ -9,7 +9,6 @@
 #include "common/clock.h"
 #include "common/dump.h"
 #include "common/event-source.h"
-#include "common/memory-trim.h"
 
 /* One request at a time, chosen by what the server is believed to have: unknown, it is read;
  * absent, it is created; present, it is renewed. A response that contradicts the belief changes it,
@@ -118,9 +117,6 @@ static void on_lease_renewed(KubeLeaseController *controller, const KubeResponse
                             back_off_add_jitter(LEASE_PERIOD_SEC * USEC_PER_SEC,
                                                 LEASE_JITTER_PERCENT, back_off_random()));
         report_lease_error(controller, NULL, response->status);
-        /* Each renewal uses code of the libraries that stays in memory otherwise; so did the
-         * requests since the last one. */
-        memory_trim();
 }
 
 static void on_lease_response(const KubeResponse *response, void *userdata) {
