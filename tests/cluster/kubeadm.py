@@ -46,7 +46,7 @@ start() {{
 }}
 case "$1" in
     status) echo "Loaded: loaded" ;;
-    is-active) [ "$2" = kubelet ] && [ -e {pid} ] && echo active ;;
+    is-active) [ -e {pid} ] && echo active ;;
     start) start ;;
     stop) stop ;;
     restart) stop; start ;;
