@@ -229,8 +229,11 @@ static int verb_verify(Store *store, Error *reterr) {
 }
 
 static int verb_sweep(Store *store, Error *reterr) {
+        int r;
+
         store_remove_stale_work(store);
-        return 0;
+        r = store_sweep_downloads(store);
+        return r < 0 ? error_prefixf(reterr, r, "image store") : 0;
 }
 
 static const struct {

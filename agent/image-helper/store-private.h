@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What store.c and store-blob.c share. */
+/* What the files of the image store share. */
 
 #include "agent/image-helper/store.h"
 
@@ -12,3 +12,6 @@ struct Store {
         char work_name[17];
         char **staged; /* final paths of files that are in the work directory as "staged-0", … */
 };
+
+/* The part of one blob, see store_sweep_downloads(). 'hex' is the digest without its algorithm. */
+void store_sweep_partial_blob(const Store *store, const char *hex);

@@ -15,14 +15,11 @@
 #include "common/strv.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 
 enum {
         RECORD_BYTES_MAX = 2 * 1024 * 1024,
-        PATH_SIZE = 128,
-        PARTIAL_AGE_SEC = 7 * 24 * 60 * 60
+        PATH_SIZE = 128
 };
 
 #define RECORD_SUFFIX ".json"
@@ -158,18 +155,8 @@ static int sweep_blob(const Store *store, const char *name, void *userdata) {
         return unlinkat(store->fd, path, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* Downloads that were interrupted long ago, and are not in progress. */
 static int sweep_partial(const Store *store, const char *name, void *userdata) {
-        cleanup_close int fd = -EBADF;
-        char path[PATH_SIZE];
-        struct stat st;
-
-        (void) snprintf(path, sizeof(path), "partial/%.64s", name);
-        fd = openat(store->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &st) < 0 || st.st_mtime > time(NULL) - PARTIAL_AGE_SEC ||
-            flock(fd, LOCK_EX | LOCK_NB) < 0)
-                return 0;
-        (void) unlinkat(store->fd, path, 0);
+        store_sweep_partial_blob(store, name);
         return 0;
 }
 
@@ -209,6 +196,10 @@ static int remove_records(const Store *store, char *const *digests) {
         return fsync(fd) < 0 ? -errno : 0;
 }
 
+int store_sweep_downloads(const Store *store) {
+        return for_each_store_entry(store, "partial", sweep_partial, NULL);
+}
+
 static int sweep_unmarked(Store *store, const json_t *index) {
         cleanup_strv char **layers = NULL, **blobs = NULL;
         int r;
@@ -217,6 +208,9 @@ static int sweep_unmarked(Store *store, const json_t *index) {
         if (r < 0)
                 return r;
         r = for_each_store_entry(store, "layers", sweep_layer, layers);
+        if (r < 0)
+                return r;
+        r = store_sweep_downloads(store);
         if (r < 0)
                 return r;
         if (index) {
@@ -230,10 +224,7 @@ static int sweep_unmarked(Store *store, const json_t *index) {
         r = for_each_store_entry(store, "verified", sweep_verified, NULL);
         if (r < 0)
                 return r;
-        r = for_each_store_entry(store, "signatures", sweep_signatures, NULL);
-        if (r < 0)
-                return r;
-        return for_each_store_entry(store, "partial", sweep_partial, NULL);
+        return for_each_store_entry(store, "signatures", sweep_signatures, NULL);
 }
 
 int store_remove_images(Store *store, char *const *digests, Error *reterr) {

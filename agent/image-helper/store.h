@@ -61,6 +61,7 @@ typedef struct StoreBlob {
         uint64_t length; /* that we have */
         bool is_whole;   /* all of it, from before */
         bool is_private; /* a different process fetches the same blob: this file is private */
+        size_t number;   /* of the private file */
 } StoreBlob;
 
 /* Opens the blob, or its existing part; 'number' distinguishes the blobs of this process. 0 or

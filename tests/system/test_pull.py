@@ -7,7 +7,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import socket
 import ssl
 import stat
@@ -17,69 +16,12 @@ import time
 
 import harness
 import pytest
+from puller import Puller
 from registry import (CONFIG_TYPE, INDEX_TYPE, LAYER_TYPE, MANIFEST_TYPE, BadRegistry, Blobs, basic, certificate,
                       digest_of, document, tls_server)
 from world import cmdline, pids, read, wait
 
 FILES = {"etc/hello": b"hello\n"}
-
-
-class Puller:
-    """An image store for the test, and mainstay-image running on it."""
-
-    def __init__(self, directory):
-        self.directory = str(directory)
-        self.store = os.path.join(self.directory, "store")
-        self.prefix = []
-
-    def replace_etc_file(self, name, text):
-        """Replaces a file of /etc for it."""
-        path = os.path.join(self.directory, name)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(self.directory, 0o755)
-        self.prefix += ["unshare", "--mount", "sh", "-c", f'mount --bind "{path}" "/etc/{name}" && exec "$@"', "sh"]
-
-    def spawn(self, reference, **settings):
-        process = subprocess.Popen([*self.prefix, harness.program("mainstay-image"), "pull", "--store", self.store, reference],
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        settings.setdefault("certificateDirectories", [os.path.join(self.directory, "certs.d")])
-        process.stdin.write(json.dumps(settings))
-        process.stdin.close()
-        process.stdin = None
-        return process
-
-    def run(self, reference, **settings):
-        """Returns the exit status and the error message."""
-        process = self.spawn(reference, **settings)
-        _, error = process.communicate(timeout=180)
-        return process.returncode, error.strip()
-
-    def pull(self, registry, name="team/app:latest", **settings):
-        settings.setdefault("insecureRegistries", [registry.host] if registry.scheme == "http" else [])
-        return self.run(f"{registry.host}/{name}", **settings)
-
-    def trust(self, host, cert, client=None):
-        directory = os.path.join(self.directory, "certs.d", host)
-        os.makedirs(directory, exist_ok=True)
-        if cert:
-            shutil.copy(cert, os.path.join(directory, "ca.crt"))
-        if client:
-            shutil.copy(client[0], os.path.join(directory, "client.cert"))
-            shutil.copy(client[1], os.path.join(directory, "client.key"))
-
-    def content(self, path):
-        """The file in the topmost layer that has it."""
-        layers = os.path.join(self.store, "layers")
-        for layer in os.listdir(layers):
-            whole = os.path.join(layers, layer, path)
-            if os.path.exists(whole):
-                with open(whole, "rb") as file:
-                    return file.read()
-        return None
-
-    def is_empty(self):
-        return not any(os.listdir(os.path.join(self.store, name)) for name in ("layers", "records", "tmp"))
 
 
 @pytest.fixture(name="puller")
@@ -449,8 +391,10 @@ def test_a_server_without_ranges_is_read_from_the_start(puller, serve, answer):
     expect_pulled(puller, puller.pull(serve(image, behave)))
 
 
-def test_a_killed_pull_is_resumed(puller, serve):
-    image, hang = big(), threading.Event()
+def interrupt(puller, serve):
+    """An image of which a pull has most of the first layer and waits for the rest: the registry, the pull, and the first
+    byte of each request for that layer."""
+    image, ended = big(), threading.Event()
     data = image.blobs[image.layers[0]]
     starts = []
 
@@ -465,17 +409,38 @@ def test_a_killed_pull_is_resumed(puller, serve):
         handler.end_headers()
         handler.wfile.write(data[:len(data) * 99 // 100])
         handler.wfile.flush()
-        hang.wait(300)
+        ended.wait(300)
         return True
     registry = serve(image, behave)
     process = puller.spawn(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host])
     partial = os.path.join(puller.store, "partial", image.layers[0][7:])
     wait(lambda: os.path.exists(partial) and os.stat(partial).st_size >= len(data) * 98 // 100, "most of it is here")
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    hang.set()
+
+    def kill():
+        process.kill()
+        process.communicate()
+        ended.set()
+    return registry, kill, starts
+
+
+def test_a_killed_pull_is_resumed(puller, serve):
+    registry, kill, starts = interrupt(puller, serve)
+    kill()
     expect_pulled(puller, puller.pull(registry))
-    assert starts[-1] >= len(data) * 98 // 100
+    image = registry.image
+    assert starts[-1] >= len(image.blobs[image.layers[0]]) * 98 // 100
+
+
+def test_a_layer_that_a_second_pull_completes_is_kept_and_the_part_of_the_first_is_swept(puller, serve):
+    registry, kill, starts = interrupt(puller, serve)
+    image = registry.image
+    expect_pulled(puller, puller.pull(registry))
+    assert len(starts) > 1 and starts[-1] == 0  # not from where the first is
+    kill()
+    assert puller.blob(image.layers[0]) == image.blobs[image.layers[0]]
+    puller.sweep()
+    assert os.listdir(f"{puller.store}/partial") == []
+    assert puller.blob(image.layers[0]) == image.blobs[image.layers[0]]
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/autogroup"), reason="the kernel shares nothing out among sessions")
@@ -536,7 +501,7 @@ def test_concurrent_pulls_killed_at_any_moment_leave_only_complete_layers(puller
         assert result[0] == 0, result[1]
     sound = verified(puller)
     assert sound.returncode == 0, sound.stdout
-    subprocess.run([harness.program("mainstay-image"), "sweep", "--store", puller.store], check=True)
+    puller.sweep()
     assert os.listdir(f"{puller.store}/tmp") == [] and os.listdir(f"{puller.store}/partial") == []
     names = {layer for registry in registries for layer in registry.image.layers}
     assert {f"sha256:{name}" for name in os.listdir(f"{puller.store}/blobs/sha256")} >= names

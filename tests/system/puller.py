@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An image store, and pulls into it."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import harness
+
+
+class Puller:
+    """An image store for the test, and mainstay-image running on it."""
+
+    def __init__(self, directory):
+        self.directory = str(directory)
+        self.store = os.path.join(self.directory, "store")
+        self.prefix = []
+
+    def replace_etc_file(self, name, text):
+        """Replaces a file of /etc for it."""
+        path = os.path.join(self.directory, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.directory, 0o755)
+        self.prefix += ["unshare", "--mount", "sh", "-c", f'mount --bind "{path}" "/etc/{name}" && exec "$@"', "sh"]
+
+    def spawn(self, reference, **settings):
+        process = subprocess.Popen([*self.prefix, harness.program("mainstay-image"), "pull", "--store", self.store, reference],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        settings.setdefault("certificateDirectories", [os.path.join(self.directory, "certs.d")])
+        process.stdin.write(json.dumps(settings))
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    def run(self, reference, **settings):
+        """Returns the exit status and the error message."""
+        process = self.spawn(reference, **settings)
+        _, error = process.communicate(timeout=180)
+        return process.returncode, error.strip()
+
+    def pull(self, registry, name="team/app:latest", **settings):
+        settings.setdefault("insecureRegistries", [registry.host] if registry.scheme == "http" else [])
+        return self.run(f"{registry.host}/{name}", **settings)
+
+    def trust(self, host, cert, client=None):
+        directory = os.path.join(self.directory, "certs.d", host)
+        os.makedirs(directory, exist_ok=True)
+        if cert:
+            shutil.copy(cert, os.path.join(directory, "ca.crt"))
+        if client:
+            shutil.copy(client[0], os.path.join(directory, "client.cert"))
+            shutil.copy(client[1], os.path.join(directory, "client.key"))
+
+    def content(self, path):
+        """The file in the topmost layer that has it."""
+        layers = os.path.join(self.store, "layers")
+        for layer in os.listdir(layers):
+            whole = os.path.join(layers, layer, path)
+            if os.path.exists(whole):
+                with open(whole, "rb") as file:
+                    return file.read()
+        return None
+
+    def blob(self, digest):
+        with open(os.path.join(self.store, "blobs/sha256", digest.removeprefix("sha256:")), "rb") as file:
+            return file.read()
+
+    def sweep(self):
+        subprocess.run([harness.program("mainstay-image"), "sweep", "--store", self.store], check=True)
+
+    def is_empty(self):
+        return not any(os.listdir(os.path.join(self.store, name)) for name in ("layers", "records", "tmp"))
