@@ -204,6 +204,12 @@ const ArchiveMember *image_archive_find(const ImageArchive *source, const char *
         return member;
 }
 
+const ArchiveMember *image_archive_next(const ImageArchive *source, const ArchiveMember *previous) {
+        const ArchiveMember *next = previous ? previous + 1 : source->members;
+
+        return next < source->members + source->n_members ? next : NULL;
+}
+
 int image_archive_stream(const ImageArchive *source, const ArchiveMember *member, ByteStream **ret,
                          Error *reterr) {
         cleanup_with(byte_stream_freep) ByteStream *file = NULL;

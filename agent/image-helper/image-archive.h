@@ -24,6 +24,10 @@ int image_archive_open(int fd, int spool_fd, ImageArchive **ret, Error *reterr);
  * the last counts, as it would after unpacking. */
 const ArchiveMember *image_archive_find(const ImageArchive *source, const char *name);
 
+/* The member that follows 'previous' in the order of names, or the first one for NULL. NULL after
+ * the last. */
+const ArchiveMember *image_archive_next(const ImageArchive *source, const ArchiveMember *previous);
+
 /* The bytes of the member. */
 int image_archive_stream(const ImageArchive *source, const ArchiveMember *member, ByteStream **ret,
                          Error *reterr);

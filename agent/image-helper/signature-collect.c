@@ -7,6 +7,8 @@
 enum {
         SIGNATURE_MANIFEST_SIZE_MAX = 1024 * 1024,
         REFERRERS_MAX = 256, /* of one list, that are looked at */
+        REFERRER_SIZE_MAX = 64 * 1024,
+        ARCHIVED_REFERRERS_MAX = 4096, /* blobs of an archive that are looked at */
         TAG_SIZE = 96
 };
 
@@ -243,21 +245,69 @@ int signatures_collect_fetched(FetcherPool *fetchers, uint32_t endpoint, const c
 
 /* ---- archives ---- */
 
-/* An index may be that of several platforms, or a list of referrers. */
-static int add_archived_entry(SignatureCollection *collection, const json_t *item) {
+/* What refers to an image is found without a list. */
+static int add_listed_manifest(SignatureCollection *collection, const json_t *item) {
         cleanup_error Error error = ERROR_NULL;
-        cleanup_json json_t *json = NULL;
+        cleanup_json json_t *manifest = NULL;
         OciDescriptor descriptor = { 0 };
         int r;
 
-        if (oci_descriptor_parse(item, &descriptor, NULL) < 0)
+        if (oci_descriptor_parse(item, &descriptor, NULL) < 0 ||
+            !media_type_is_manifest(descriptor.media_type))
                 return 0;
-        r = read_signature_json(collection, REGISTRY_MANIFEST, descriptor.digest, &json, &error);
+        r = read_signature_json(collection, REGISTRY_MANIFEST, descriptor.digest, &manifest,
+                                &error);
         if (r < 0)
                 return record_unreadable(collection, "signatures", r, &error);
-        return media_type_is_index(descriptor.media_type)
-                       ? add_referrers(collection, json)
-                       : add_manifest_signatures(collection, json);
+        return json_object_get(manifest, "subject") ? 0
+                                                    : add_manifest_signatures(collection, manifest);
+}
+
+static int add_referrer(SignatureCollection *collection, const char *digest) {
+        cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
+        cleanup_json json_t *manifest = NULL;
+        int r = read_signature_document(collection, REGISTRY_MANIFEST, digest, REFERRER_SIZE_MAX,
+                                        &document, NULL);
+
+        if (r >= 0)
+                r = document_parse(document.text, document.length, &manifest, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        return json_object_get(manifest, "subject") ? add_manifest_signatures(collection, manifest)
+                                                    : 0;
+}
+
+static bool may_be_referrer(const ArchiveMember *member, char ret_digest[static DIGEST_SIZE]) {
+        static const char directory[] = "blobs/sha256/";
+
+        if (strncmp(member->name, directory, strlen(directory)) != 0 ||
+            member->size > REFERRER_SIZE_MAX)
+                return false;
+        (void) snprintf(ret_digest, DIGEST_SIZE, DIGEST_PREFIX "%.64s",
+                        member->name + strlen(directory));
+        return digest_is_valid(ret_digest);
+}
+
+/* "cosign save" of version 3 adds what refers to the image to the blobs, but not to index.json. */
+static int add_archived_referrers(SignatureCollection *collection) {
+        const ArchiveMember *member = NULL;
+        char digest[DIGEST_SIZE];
+        size_t n = 0;
+
+        while ((member = image_archive_next(collection->archive, member))) {
+                int r;
+
+                if (!may_be_referrer(member, digest))
+                        continue;
+                if (++n > ARCHIVED_REFERRERS_MAX) {
+                        collection->set->is_cut = true;
+                        return 0;
+                }
+                r = add_referrer(collection, digest);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 int signatures_collect_archived(const ImageArchive *archive, const char *const *digests,
@@ -276,10 +326,10 @@ int signatures_collect_archived(const ImageArchive *archive, const char *const *
             document_parse(text, length, &index, NULL) < 0)
                 return 0;
         json_array_foreach(json_object_get(index, "manifests"), i, item) {
-                int r = add_archived_entry(&collection, item);
+                int r = add_listed_manifest(&collection, item);
 
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return add_archived_referrers(&collection);
 }

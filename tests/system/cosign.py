@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signatures of images as cosign 2 and cosign 3 make and store them, made with openssl: cosign itself is not in Debian. The
-format is that of cosign's SIGNATURE_SPEC.md and BUNDLE_SPEC.md, byte by byte as cosign prints its JSON."""
+"""Signatures of images as cosign 2 and cosign 3 make and store them, made with openssl: cosign itself is not in Debian 12
+(cosign-3/ has an image that it signed). The format is that of cosign's SIGNATURE_SPEC.md and BUNDLE_SPEC.md, byte by byte as
+cosign prints its JSON."""
 
 import base64
 import hashlib
@@ -108,9 +109,10 @@ def bundle_manifest(data, subject):
 
 
 def referrers_index(manifests):
-    """The list of what refers to an image: an answer of the referrers API, or the index with the tag 'sha256-<hex>'."""
+    """The list of what refers to an image: an answer of the referrers API, or the index with the tag 'sha256-<hex>'. cosign
+    gives the type of the configuration for that of the artifact."""
     return compact({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [
-        {"mediaType": MANIFEST_TYPE, "size": len(data), "digest": digest_of(data), "artifactType": BUNDLE_TYPE}
+        {"mediaType": MANIFEST_TYPE, "size": len(data), "digest": digest_of(data), "artifactType": EMPTY_TYPE}
         for data in manifests]})
 
 
