@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 enum {
-        DELAY_USEC = 2000000,
-        ACCURACY_USEC = 500000,
+        BURST_USEC = 2000000,
+        PAUSE_USEC = 150000,
+        ACCURACY_USEC = 100000,
 };
 
 /* Read-only pages are as in the file, so nothing is lost. */
@@ -49,5 +50,9 @@ int memory_trim_timer_new(sd_event *event, sd_event_source **ret) {
 
 void memory_trim_timer_schedule(sd_event_source *timer) {
         if (sd_event_source_get_enabled(timer, NULL) == 0)
-                (void) event_timer_arm(timer, DELAY_USEC);
+                (void) event_timer_arm(timer, BURST_USEC);
+}
+
+void memory_trim_timer_restart(sd_event_source *timer) {
+        (void) event_timer_arm(timer, PAUSE_USEC);
 }

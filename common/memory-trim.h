@@ -9,7 +9,11 @@
 /* Takes about a millisecond. */
 void memory_trim(void);
 
-/* A timer that does so two seconds after it was scheduled; during a long burst it fires a
- * few times. It is off at first. 0 or -errno. */
+/* A timer that does so, off at first. 0 or -errno. */
 int memory_trim_timer_new(sd_event *event, sd_event_source **ret);
+
+/* Two seconds after the first call: in a long burst of work it fires a few times. */
 void memory_trim_timer_schedule(sd_event_source *timer);
+
+/* About 0.2 s after the last call. */
+void memory_trim_timer_restart(sd_event_source *timer);

@@ -30,7 +30,7 @@ static void on_curl_settled(void *userdata) {
         const KubeConnections *connections = userdata;
 
         if (connections->client && connections->client->memory_trim_timer)
-                memory_trim_timer_schedule(connections->client->memory_trim_timer);
+                memory_trim_timer_restart(connections->client->memory_trim_timer);
         kube_connections_process_queue(userdata);
 }
 
