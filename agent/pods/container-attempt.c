@@ -83,12 +83,14 @@ static void recover_known_end(ContainerAttempt *attempt, const ContainerInstance
                 container_machine_recover_last(machine, &known->previous, known->previous_reason);
 }
 
-/* The names of the logs have the restart count that no shim has. */
+/* The names of the logs have the restart count that no shim has. After a power cut they may be
+ * missing, or they are in memory; how a container ended is on the disk. */
 void container_attempt_recover(ContainerAttempt *attempt, const ContainerInstance *container,
                                const TerminatedContainers *terminated) {
         const PodInstance *pod = container->pod;
         const char *name = container->spec->name;
-        int last = bundle_last_logged_attempt(pod->context->bundle, pod->pod, name);
+        int last = MAX(bundle_last_logged_attempt(pod->context->bundle, pod->pod, name),
+                       terminated_containers_last_attempt(terminated, name));
         TerminatedContainer known;
 
         if (last < 0)

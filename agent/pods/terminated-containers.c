@@ -14,6 +14,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 
 static const char terminated_file_name[] = "ends"; /* on the disk; its name stays */
 
@@ -134,6 +135,21 @@ static bool parse_terminated_state(char *text, ContainerExit *ret,
         replace_character(text, NEWLINE_IN_MESSAGE, '\n');
         ret->message = text[0] ? text : NULL;
         return true;
+}
+
+int terminated_containers_last_attempt(const TerminatedContainers *terminated, const char *name) {
+        size_t length = strlen(name);
+
+        for (const char *line = terminated->text; line && line[0];) {
+                const char *end = strchrnul(line, '\n');
+                unsigned attempt;
+
+                if (strncmp(line, name, length) == 0 && line[length] == ' ' &&
+                    sscanf(line + length, " %u", &attempt) == 1 && attempt <= INT_MAX)
+                        return (int) attempt;
+                line = end + (*end == '\n');
+        }
+        return -1;
 }
 
 bool terminated_containers_find(const TerminatedContainers *terminated, const char *name,

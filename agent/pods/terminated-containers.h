@@ -44,6 +44,9 @@ void terminated_containers_store(TerminatedContainers *terminated, const PodInst
 /* Reads it; one that cannot be read is logged. 0 or -ENOMEM. */
 int terminated_containers_load(TerminatedContainers *terminated, const PodInstance *pod);
 
+/* The attempt that it knows of the container, or -1. */
+int terminated_containers_last_attempt(const TerminatedContainers *terminated, const char *name);
+
 /* Looks for one attempt; the caller ends *ret. */
 bool terminated_containers_find(const TerminatedContainers *terminated, const char *name,
                                 unsigned attempt, TerminatedContainer *ret);

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a disk may hold after a power cut: the writes of a program below a directory are recorded, and each state that they
+could have left is made again, in the way of ALICE (Pillai and others, 2014). Only what an fsync of the file or of its
+directory came after is certain to be there; of the rest any part may be."""
+
+import ast
+import os
+import re
+
+CALLS = ("openat,open,creat,write,pwrite64,writev,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,symlinkat,"
+         "link,linkat,ftruncate,truncate,fallocate,copy_file_range,sendfile,fsync,fdatasync,syncfs,sync")
+LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+)(.*)$")
+UNFINISHED = re.compile(r"^(\d+) +(.*) <unfinished \.\.\.>$")
+RESUMED = re.compile(r"^(\d+) +<\.\.\. \w+ resumed>(.*)$")
+DESCRIPTOR = re.compile(r"^(?:AT_FDCWD|\d+)<(.*)>$")
+TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def command(trace, *words):
+    """The command under a recorder that is not its parent, so that it is signalled and waited for as without."""
+    return ["strace", "-D", "-f", "-y", "-s", "10000000", "-e", f"trace={CALLS}", "-e", "signal=none", "-o", trace, *words]
+
+
+def finished_calls(trace):
+    """The calls of a trace, each where it returned: the number of the line, and the call."""
+    pending = {}
+    with open(trace, encoding="utf-8", errors="surrogateescape") as file:
+        for number, line in enumerate(file.read().split("\n")[:-1]):
+            if match := UNFINISHED.match(line):
+                pending[match.group(1)] = match.group(2)
+            elif match := RESUMED.match(line):
+                if match.group(1) in pending:
+                    yield number, f"{match.group(1)} {pending.pop(match.group(1))}{match.group(2)}"
+            else:
+                yield number, line
+
+
+def count_lines(trace):
+    with open(trace, "rb") as file:
+        return file.read().count(b"\n")
+
+
+def split(arguments):
+    """The arguments of a call; what stands in quotes or brackets is one."""
+    words, word, depth, rest = [], "", 0, arguments
+    while rest:
+        if match := TEXT.match(rest):
+            word, rest = word + match.group(0), rest[match.end():]
+            continue
+        character, rest = rest[0], rest[1:]
+        depth += (character in "[{<") - (character in "]}>")
+        if character == "," and depth == 0:
+            words.append(word.strip())
+            word = ""
+        else:
+            word += character
+    return [*words, word.strip()]
+
+
+def text(word):
+    assert not word.endswith("..."), f"the recorder cut {word[:80]}"
+    return ast.literal_eval("b" + word)
+
+
+class Directory:
+    def __init__(self):
+        self.entries = {}
+
+
+class File:
+    pass
+
+
+class Recording:
+    """Operations in their order. Each is a tuple: ("bind", directory, name, node), ("unbind", directory, name),
+    ("move", directory, name, new directory, new name, node), ("data", file, offset or None at the end, bytes),
+    ("cut", file, length). 'synced' has for each the number of operations after which it is on the disk for certain, 'lines' its
+    place in the trace."""
+
+    def __init__(self, top):
+        self.top, self.root = top, Directory()
+        self.operations, self.synced, self.lines = [], [], []
+        self.positions = {}  # of descriptors, which a write moves
+
+    # What the program did
+
+    def read(self, trace):
+        for number, line in finished_calls(trace):
+            match = LINE.match(line)
+            if match and int(match.group(4)) >= 0:
+                handle = getattr(self, "do_" + match.group(2), None)
+                if handle:
+                    handle(match.group(1), split(match.group(3)), int(match.group(4)))
+            self.lines += [number] * (len(self.operations) - len(self.lines))
+        return self
+
+    def path(self, at, word):
+        """Below the directory, in pieces; None outside of it."""
+        name = os.fsdecode(text(word))
+        if not name.startswith("/"):
+            name = os.path.join(DESCRIPTOR.match(at).group(1), name)
+        return self.pieces(name)
+
+    def pieces(self, name):
+        name = os.path.normpath(name)
+        return name[len(self.top):].strip("/").split("/") if name.startswith(self.top + "/") else None
+
+    def find(self, pieces):
+        node = self.root
+        for piece in pieces or ():
+            node = node.entries.get(piece) if isinstance(node, Directory) else None
+            if node is None:
+                return None
+        return node
+
+    def parent(self, pieces):
+        """The directory, made where it was there before the recording."""
+        node = self.root
+        for piece in pieces[:-1]:
+            node = node.entries.setdefault(piece, Directory())
+        return node, pieces[-1]
+
+    def add(self, *operation):
+        self.operations.append(operation)
+        self.synced.append(None)
+
+    def bind(self, pieces, node):
+        directory, name = self.parent(pieces)
+        directory.entries[name] = node
+        self.add("bind", directory, name, node)
+
+    def node_of(self, descriptor):
+        match = DESCRIPTOR.match(descriptor)
+        pieces = self.pieces(match.group(1).removesuffix(" (deleted)")) if match else None
+        return self.find(pieces) if pieces else None
+
+    def do_openat(self, process, words, number):
+        pieces = self.path(words[0], words[1])
+        if not pieces or "O_DIRECTORY" in words[2]:
+            return
+        node = self.find(pieces)
+        if node is None and "O_CREAT" in words[2] and "O_TMPFILE" not in words[2]:
+            node = File()
+            self.bind(pieces, node)
+        elif isinstance(node, File) and "O_TRUNC" in words[2]:
+            self.add("cut", node, 0)
+        self.positions[process, number] = None if "O_APPEND" in words[2] else 0
+
+    def do_write(self, process, words, number):
+        node = self.node_of(words[0])
+        if not isinstance(node, File):
+            return
+        key = process, int(words[0].split("<")[0])
+        position = self.positions.get(key)
+        self.add("data", node, position, text(words[1])[:number])
+        if position is not None:
+            self.positions[key] = position + number
+
+    def do_pwrite64(self, process, words, number):
+        node = self.node_of(words[0])
+        if isinstance(node, File):
+            self.add("data", node, int(words[3]), text(words[1])[:number])
+
+    def do_ftruncate(self, process, words, number):
+        node = self.node_of(words[0])
+        if isinstance(node, File):
+            self.add("cut", node, int(words[1]))
+
+    def unsupported(self, process, words, number):
+        assert not any(isinstance(self.node_of(word), File) for word in words if DESCRIPTOR.match(word)), words
+
+    do_writev = do_fallocate = do_copy_file_range = do_sendfile = unsupported
+
+    def do_mkdirat(self, process, words, number):
+        pieces = self.path(words[0], words[1])
+        if pieces:
+            self.bind(pieces, Directory())
+
+    def do_unlinkat(self, process, words, number):
+        pieces = self.path(words[0], words[1])
+        if pieces and self.find(pieces) is not None:
+            directory, name = self.parent(pieces)
+            del directory.entries[name]
+            self.add("unbind", directory, name)
+
+    def do_renameat(self, process, words, number):
+        old, new = self.path(words[0], words[1]), self.path(words[2], words[3])
+        node = self.find(old)
+        if node is None or not new:
+            return
+        directory, name = self.parent(old)
+        target, target_name = self.parent(new)
+        del directory.entries[name]
+        target.entries[target_name] = node
+        self.add("move", directory, name, target, target_name, node)
+
+    do_renameat2 = do_renameat
+
+    def do_linkat(self, process, words, number):
+        node, new = self.find(self.path(words[0], words[1])), self.path(words[2], words[3])
+        if node is not None and new:
+            self.bind(new, node)
+
+    def do_mkdir(self, process, words, number):
+        self.do_mkdirat(process, ["AT_FDCWD</>", *words], number)
+
+    def do_unlink(self, process, words, number):
+        self.do_unlinkat(process, ["AT_FDCWD</>", *words], number)
+
+    do_rmdir = do_unlink
+
+    def do_rename(self, process, words, number):
+        self.do_renameat(process, ["AT_FDCWD</>", words[0], "AT_FDCWD</>", words[1]], number)
+
+    # What was synced
+
+    def do_fsync(self, process, words, number):
+        node = self.node_of(words[0])
+        for i, operation in enumerate(self.operations):
+            if self.synced[i] is None and node is not None and (
+                    operation[1] is node or (operation[0] == "move" and operation[3] is node)):
+                self.synced[i] = len(self.operations)
+
+    do_fdatasync = do_fsync
+
+    def do_syncfs(self, process, words, number):
+        for i, when in enumerate(self.synced):
+            if when is None:
+                self.synced[i] = len(self.operations)
+
+    # What the disk may hold
+
+    def certain(self, end):
+        """Of the operations before 'end', those that are on the disk whatever it does."""
+        return {i for i in range(end) if self.synced[i] is not None and self.synced[i] <= end}
+
+    def state(self, end, chosen):
+        """The tree after a power cut at 'end' with the chosen operations that were not synced: {path: bytes, or None for a
+        directory}."""
+        there = self.certain(end) | chosen
+        entries, content = {}, {}
+        for i, operation in enumerate(self.operations[:end]):
+            if i not in there:
+                continue
+            kind, first, *words = operation
+            if kind == "bind":
+                entries.setdefault(first, {})[words[0]] = words[1]
+            elif kind == "unbind":
+                entries.setdefault(first, {}).pop(words[0], None)
+            elif kind == "move":
+                entries.setdefault(first, {}).pop(words[0], None)
+                entries.setdefault(words[1], {})[words[2]] = words[3]
+            elif kind == "cut":
+                content[first] = content.get(first, b"")[:words[0]].ljust(words[0], b"\0")
+            else:
+                data = content.get(first, b"")
+                offset = len(data) if words[0] is None else words[0]
+                content[first] = data[:offset].ljust(offset, b"\0") + words[1] + data[offset + len(words[1]):]
+        tree = {}
+
+        def walk(node, path):
+            for name, child in sorted(entries.get(node, {}).items()):
+                tree[path + name] = content.get(child, b"") if isinstance(child, File) else None
+                if isinstance(child, Directory):
+                    walk(child, f"{path}{name}/")
+        walk(self.root, "")
+        return tree
+
+    def choices(self, end, chance, samples):
+        """Sets of operations that were not synced: none, all, all but the data, only the data, and some at random."""
+        loose = [i for i in range(end) if i not in self.certain(end)]
+        data = {i for i in loose if self.operations[i][0] in ("data", "cut")}
+        yield from (set(), set(loose), set(loose) - data, data)
+        for _ in range(samples):
+            yield {i for i in loose if chance.random() < 0.5}
+
+
+def write(tree, directory):
+    """Puts a tree into a directory that is there."""
+    for path, data in tree.items():
+        target = os.path.join(directory, path)
+        if data is None:
+            os.makedirs(target, mode=0o711, exist_ok=True)
+        else:
+            os.makedirs(os.path.dirname(target), mode=0o711, exist_ok=True)
+            with open(target, "wb") as file:
+                file.write(data)
+            os.chmod(target, 0o600)
