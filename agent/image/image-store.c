@@ -15,6 +15,7 @@
 #include "common/cleanup.h"
 #include "common/event-source.h"
 #include "common/file.h"
+#include "common/log.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
@@ -107,20 +108,62 @@ void image_store_touch_record(const ImageStore *store, const char *digest) {
                 (void) utimensat(store->images_fd, path, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
+/* Removed by hand: it is made again, and with it what is needed. */
+static int reopen_images_directory(ImageStore *store) {
+        struct stat st;
+        int fd;
+
+        if (fstat(store->images_fd, &st) < 0 || st.st_nlink > 0)
+                return 0;
+        fd = open_directory_at(AT_FDCWD, store->images_path, 0700);
+        if (fd < 0)
+                return fd;
+        log_warning("'%s' was removed; images are unpacked and pulled again", store->images_path);
+        close_fd(store->images_fd);
+        store->images_fd = fd;
+        return 0;
+}
+
+static bool has_all_layers(const Image *image) {
+        strv_foreach(layer, image->layers)
+                if (access(*layer, F_OK) < 0)
+                        return false;
+        return true;
+}
+
+/* Those that need a layer which is not there any longer are dropped. */
+static Image *find_cached_image(ImageStore *store, const char *reference, const char *digest) {
+        for (size_t i = 0; i < store->n_images; i++) {
+                Image *image = store->images[i];
+
+                if (!streq(image->digest, digest) || !streq(image->reference, reference))
+                        continue;
+                if (has_all_layers(image))
+                        return image;
+                store->images[i] = store->images[--store->n_images];
+                image_unref(image);
+                return NULL;
+        }
+        return NULL;
+}
+
 int image_store_load_image(ImageStore *store, const char *reference, const char *digest,
                            Image **ret, Error *reterr) {
         cleanup_with(image_unrefp) Image *image = NULL;
+        Image *cached;
         int r;
 
         if (streq_ptr(store->gc.removing_digest, digest))
                 return -ENOENT;
         image_store_touch_record(store, digest);
-        for (size_t i = 0; i < store->n_images; i++)
-                if (streq(store->images[i]->digest, digest) &&
-                    streq(store->images[i]->reference, reference)) {
-                        *ret = image_ref(store->images[i]);
-                        return 0;
-                }
+        cached = find_cached_image(store, reference, digest);
+        if (cached) {
+                *ret = image_ref(cached);
+                return 0;
+        }
+        r = reopen_images_directory(store);
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s", store->images_path);
         r = image_record_load(store->images_fd, store->images_path, reference, digest, &image,
                               reterr);
         if (r < 0)

@@ -261,7 +261,9 @@ static int decode_quantity(Decoder *d, const Field *field, const YamlNode *node,
         char number[NUMBER_SIZE];
         int r;
 
-        if (node->kind == YAML_NODE_STRING)
+        if (node->kind == YAML_NODE_NULL && field->null_is_zero)
+                r = quantity_parse("0", at, d->reterr);
+        else if (node->kind == YAML_NODE_STRING)
                 r = parse_quantity_text(node->text, at, d->reterr);
         else if (yaml_node_number(node, number))
                 r = quantity_parse(number, at, d->reterr);
@@ -650,7 +652,7 @@ static int decode_pair(Decoder *d, const Schema *schema, const YamlNode *key, co
 
         if (!field)
                 return decode_unknown(d, schema, key, &path);
-        if (field->type == FIELD_IGNORED || value->kind == YAML_NODE_NULL)
+        if (field->type == FIELD_IGNORED || (value->kind == YAML_NODE_NULL && !field->null_is_zero))
                 return 0;
         if (field->type == FIELD_REFUSED || (field->is_api_only && d->mode == DECODE_MANIFEST))
                 return decode_refused(d, field, key, value, &path);

@@ -23,13 +23,15 @@
         "is not a kind of volume that this agent mounts; mount it on the node, and name it by " \
         "hostPath"
 
+#define ZERO .null_is_zero = true
+
 /* clang-format off */
 static const Field resource_list_fields[] = {
-        FIELD("cpu",                    QUANTITY,   ResourceList, cpu),
-        FIELD("ephemeral-storage",      QUANTITY,   ResourceList, ephemeral_storage),
-        FIELD("hugepages-1Gi",          QUANTITY,   ResourceList, huge_pages_1gi),
-        FIELD("hugepages-2Mi",          QUANTITY,   ResourceList, huge_pages_2mi),
-        FIELD("memory",                 QUANTITY,   ResourceList, memory),
+        FIELD("cpu",                    QUANTITY,   ResourceList, cpu, ZERO),
+        FIELD("ephemeral-storage",      QUANTITY,   ResourceList, ephemeral_storage, ZERO),
+        FIELD("hugepages-1Gi",          QUANTITY,   ResourceList, huge_pages_1gi, ZERO),
+        FIELD("hugepages-2Mi",          QUANTITY,   ResourceList, huge_pages_2mi, ZERO),
+        FIELD("memory",                 QUANTITY,   ResourceList, memory, ZERO),
 };
 const Schema resource_list_schema = {
         .name = "ResourceList", .size = sizeof(ResourceList),
@@ -133,7 +135,7 @@ static const Field volume_mount_fields[] = {
         FIELD("name",                   STRING,     VolumeMount, name, REQUIRED),
         FIELD("readOnly",               BOOL,       VolumeMount, read_only),
         FIELD("recursiveReadOnly",      ENUM,       VolumeMount, recursive_read_only,
-              ENUM_NAMES(recursive_read_only_names)),
+              ENUM_NAMES(recursive_read_only_names), .is_not_empty = true),
         FIELD("mountPath",              STRING,     VolumeMount, mount_path, REQUIRED,
               CHECK(check_mount_path)),
         FIELD("subPath",                STRING,     VolumeMount, sub_path,
@@ -193,7 +195,7 @@ static const Field container_fields[] = {
         FIELD("resizePolicy",           LIST,       Container, resize_policy,
               .schema = &resize_policy_schema),
         FIELD("restartPolicy",          ENUM,       Container, restart_policy,
-              ENUM_NAMES(restart_policy_names)),
+              ENUM_NAMES(restart_policy_names), .is_not_empty = true),
         FIELD("restartPolicyRules",     LIST,       Container, restart_policy_rules,
               .schema = &restart_rule_schema),
         FIELD("volumeMounts",           LIST,       Container, volume_mounts,

@@ -60,6 +60,7 @@ typedef struct Field {
                                  where it concerns other components than the node */
         bool is_secret;       /* no message may show its value */
         bool is_not_empty; /* FIELD_STRING, FIELD_ENUM: in a manifest an empty text is an error */
+        bool null_is_zero; /* FIELD_QUANTITY: as a server reads it where a map has the key */
         bool is_reference; /* FIELD_STRING: the name of an object, which an API server does not
                               check: with another name there is none */
 } Field;

@@ -33,3 +33,15 @@ def test_pods_run_on_without_the_state_directory_and_it_is_made_again(node, arch
     assert node.init("web") == pid
     assert [node.status(name)["restartCount"] for name in ("web", "new")] == [0, 0]
     assert node.pod("web")["metadata"]["uid"] in os.listdir(f"{node.state}/pods")
+
+
+@pytest.mark.parametrize("part", ["", "layers", "records"])
+def test_new_pods_have_their_image_again_when_the_image_store_was_removed(node, part):
+    node.launch(specs.pod("web"))
+    pid = node.init("web")
+    shutil.rmtree(os.path.join(node.state, "images", part))
+    node.launch(specs.pod("new"))
+    assert node.status("new")["restartCount"] == 0
+    assert node.init("web") == pid
+    node.restart()
+    node.launch(specs.pod("later"))
