@@ -40,6 +40,11 @@ int layer_view_find(const LayerView *view, const char *path, struct stat *ret);
 /* Opens what layer_view_find() finds, with O_NOFOLLOW. A descriptor or -errno. */
 int layer_view_open(const LayerView *view, const char *path, int flags);
 
+/* Opens what layer 'i' alone has at a path, without following any link. A descriptor; -ENOENT if it
+ * lacks a component; another -errno if a link or something that is not a directory is on the way,
+ * or no look-up is left. */
+int layer_view_open_in(const LayerView *view, size_t i, const char *path, int flags);
+
 /* Reads a symbolic link that layer_view_find() found in layer 'i'. 0 or -errno. */
 int layer_view_readlink(const LayerView *view, int i, const char *path, char *buffer, size_t size);
 
