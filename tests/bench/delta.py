@@ -36,8 +36,14 @@ def add_files(layout, directory, files, changed):
     subprocess.run(["rm", "-rf", tree, tar], check=True)
 
 
+def packaged_bytes(file):
+    """0 of a file that is too large to be one of several."""
+    size = os.stat(file).st_size
+    return size if size < PACKAGE_BYTES // 4 else 0
+
+
 def choose_files():
-    """The image's files, and those of one package among them: neighbours in a directory."""
+    """The image's files, and those of one package among them: neighbours in a directory or a few."""
     files, size = [], 0
     for file in pulling.host_files():
         if size >= MEGABYTES * 1_000_000:
@@ -48,7 +54,8 @@ def choose_files():
     for file in files:
         by_directory.setdefault(os.path.dirname(file), []).append(file)
     package, size = [], 0
-    for file in max(by_directory.values(), key=lambda group: sum(os.stat(file).st_size for file in group)):
+    groups = sorted(by_directory.values(), key=lambda group: -sum(map(packaged_bytes, group)))
+    for file in (file for group in groups for file in group if packaged_bytes(file)):
         if size < PACKAGE_BYTES:
             package.append(file)
             size += os.stat(file).st_size
