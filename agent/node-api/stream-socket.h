@@ -39,8 +39,8 @@ typedef struct ClientStream {
 typedef struct StreamSocketHandlers {
         void (*on_data)(const char *data, size_t length, void *userdata);
         void (*on_end)(void *userdata);     /* the peer writes no more */
-        void (*on_written)(void *userdata); /* some of a queue that was full or could not be
-                                               written, so that there may be space */
+        void (*on_written)(void *userdata); /* the loop has written some of the queue, so that
+                                               there may be space */
         void (*on_error)(int error, void *userdata); /* nothing more can be read or written; what
                                                         was not written is still in the queue */
 } StreamSocketHandlers;
@@ -49,8 +49,8 @@ typedef struct StreamSocketHandlers {
 int stream_socket_new(sd_event *event, int fd, const StreamSocketHandlers *handlers, void *userdata,
                       StreamSocket **ret);
 
-/* Of a client: what is in the queue is written by stream_socket_update(), as far as the client
- * takes it, and by the loop only where that is not all. 'early' is left to the caller. */
+/* Of a client: stream_socket_update() writes what the client takes, and the loop only the rest.
+ * on_written() comes also after a queue that was full. 'early' is left to the caller. */
 int stream_socket_new_client(sd_event *event, const ClientStream *client,
                              const StreamSocketHandlers *handlers, void *userdata,
                              StreamSocket **ret);
