@@ -23,7 +23,7 @@ struct ApiUpgrade {
         bool is_tunnel;
         ForwardedPorts ports; /* n is 0: the client opens a stream for each */
         bool is_base64;
-        bool has_taken_over; /* the connection from TLS */
+        TlsStream *tls; /* the client's, which was taken over; NULL: not yet */
         Session *session;
         PortForward *forward;
         PortChannels *channels;
@@ -47,8 +47,8 @@ void api_upgrade_free(ApiUpgrade *upgrade) {
         port_channels_free(upgrade->channels);
         if (upgrade->connection)
                 upgrade->connection->upgrade = NULL;
-        if (upgrade->has_taken_over)
-                tls_stream_end(upgrade->connection->tls);
+        if (upgrade->tls)
+                tls_stream_end(upgrade->tls);
         if (upgrade->handle) {
                 (void) MHD_upgrade_action(upgrade->handle, MHD_UPGRADE_ACTION_CLOSE);
                 api_http_schedule_run(upgrade->server);
@@ -137,7 +137,7 @@ static int take_over_client(ApiUpgrade *upgrade, int http_fd, ByteQueue *early) 
         client.fd = tls ? tls_stream_take_over(tls, http_fd, early) : -ENOTCONN;
         if (client.fd < 0)
                 return client.fd;
-        upgrade->has_taken_over = true;
+        upgrade->tls = tls;
         client.early_length = byte_queue_length(early);
         client.early = client.early_length > 0 ? byte_queue_bytes(early) : NULL;
         return start_upgrade(upgrade, &client);
