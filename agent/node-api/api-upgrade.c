@@ -23,6 +23,7 @@ struct ApiUpgrade {
         bool is_tunnel;
         ForwardedPorts ports; /* n is 0: the client opens a stream for each */
         bool is_base64;
+        TlsStream *tls; /* the client's, which was taken over; NULL: not yet */
         Session *session;
         PortForward *forward;
         PortChannels *channels;
@@ -46,6 +47,8 @@ void api_upgrade_free(ApiUpgrade *upgrade) {
         port_channels_free(upgrade->channels);
         if (upgrade->connection)
                 upgrade->connection->upgrade = NULL;
+        if (upgrade->tls)
+                tls_stream_end(upgrade->tls);
         if (upgrade->handle) {
                 (void) MHD_upgrade_action(upgrade->handle, MHD_UPGRADE_ACTION_CLOSE);
                 api_http_schedule_run(upgrade->server);
@@ -65,80 +68,94 @@ static void on_upgrade_over(void *userdata) {
 
 /* ---- after the reply ---- */
 
-/* The client's connection, with what was read of it already. */
-typedef struct UpgradedClient {
-        int fd;
-        const char *early;
-        size_t early_length;
-        uint64_t idle_usec;
-} UpgradedClient;
-
-static int start_upgraded_session(ApiUpgrade *upgrade, const UpgradedClient *client) {
+static int start_upgraded_session(ApiUpgrade *upgrade, const ClientStream *client) {
         return session_new(&(ClientSessionSpec){ .event = upgrade->server->event,
                                                  .protocol = upgrade->protocol,
                                                  .options = upgrade->options,
                                                  .agent_socket = upgrade->server->agent_socket,
                                                  .agent_path = upgrade->agent_path,
-                                                 .fd = client->fd,
-                                                 .early = client->early,
-                                                 .early_length = client->early_length,
-                                                 .idle_usec = client->idle_usec,
+                                                 .client = *client,
                                                  .on_over = on_upgrade_over,
                                                  .userdata = upgrade },
                            &upgrade->session);
 }
 
-static int start_upgraded_forward(ApiUpgrade *upgrade, const UpgradedClient *client) {
+static int start_upgraded_forward(ApiUpgrade *upgrade, const ClientStream *client) {
         return port_forward_new(&(PortForwardSpec){ .event = upgrade->server->event,
                                                     .is_tunnel = upgrade->is_tunnel,
                                                     .pod = upgrade->pod,
                                                     .agent_socket = upgrade->server->agent_socket,
                                                     .agent_path = upgrade->agent_path,
-                                                    .fd = client->fd,
-                                                    .early = client->early,
-                                                    .early_length = client->early_length,
-                                                    .idle_usec = client->idle_usec,
+                                                    .client = *client,
                                                     .on_over = on_upgrade_over,
                                                     .userdata = upgrade },
                                 &upgrade->forward);
 }
 
-static int start_upgraded_channels(ApiUpgrade *upgrade, const UpgradedClient *client) {
+static int start_upgraded_channels(ApiUpgrade *upgrade, const ClientStream *client) {
         return port_channels_new(&(PortChannelsSpec){ .event = upgrade->server->event,
                                                       .ports = upgrade->ports,
                                                       .is_base64 = upgrade->is_base64,
                                                       .pod = upgrade->pod,
                                                       .agent_socket = upgrade->server->agent_socket,
                                                       .agent_path = upgrade->agent_path,
-                                                      .fd = client->fd,
-                                                      .early = client->early,
-                                                      .early_length = client->early_length,
-                                                      .idle_usec = client->idle_usec,
+                                                      .client = *client,
                                                       .on_over = on_upgrade_over,
                                                       .userdata = upgrade },
                                  &upgrade->channels);
 }
 
-static int start_upgrade(ApiUpgrade *upgrade, const UpgradedClient *client) {
+static int start_upgrade(ApiUpgrade *upgrade, const ClientStream *client) {
         if (upgrade->protocol)
                 return start_upgraded_session(upgrade, client);
         return upgrade->ports.n > 0 ? start_upgraded_channels(upgrade, client)
                                     : start_upgraded_forward(upgrade, client);
 }
 
+static ssize_t receive_from_client(void *userdata, void *buffer, size_t size) {
+        return tls_stream_receive(userdata, buffer, size);
+}
+
+static ssize_t send_to_client(void *userdata, const void *data, size_t length) {
+        return tls_stream_send(userdata, data, length);
+}
+
+static void shut_client(void *userdata) {
+        tls_stream_shut(userdata);
+}
+
+static const StreamTransport client_transport = { receive_from_client, send_to_client,
+                                                  shut_client };
+
+/* libmicrohttpd keeps its descriptor, which leads nowhere then. */
+static int take_over_client(ApiUpgrade *upgrade, int http_fd, ByteQueue *early) {
+        TlsStream *tls = upgrade->connection->tls;
+        ClientStream client = { .transport = &client_transport,
+                                .transport_userdata = tls,
+                                .idle_usec = upgrade->server->settings.stream_idle_usec };
+
+        client.fd = tls ? tls_stream_take_over(tls, http_fd, early) : -ENOTCONN;
+        if (client.fd < 0)
+                return client.fd;
+        upgrade->tls = tls;
+        client.early_length = byte_queue_length(early);
+        client.early = client.early_length > 0 ? byte_queue_bytes(early) : NULL;
+        return start_upgrade(upgrade, &client);
+}
+
 static void on_api_upgraded(void *userdata, struct MHD_Connection *http, void *context,
                             const char *extra, size_t extra_size, MHD_socket fd,
                             struct MHD_UpgradeResponseHandle *handle) {
         ApiUpgrade *upgrade = userdata;
+        ByteQueue early = { 0 };
+        int r = byte_queue_append(&early, SIZE_MAX, extra, extra_size);
 
         upgrade->handle = handle;
         api_connection_clear_deadline(upgrade->connection);
-        if (start_upgrade(upgrade,
-                          &(UpgradedClient){
-                                  .fd = fd,
-                                  .early = extra,
-                                  .early_length = extra_size,
-                                  .idle_usec = upgrade->server->settings.stream_idle_usec }) < 0)
+        if (r >= 0)
+                r = take_over_client(upgrade, fd, &early);
+        byte_queue_done(&early);
+        if (r < 0)
                 api_upgrade_free(upgrade);
 }
 

@@ -126,9 +126,10 @@ static void close_ended_channels(PortChannels *channels) {
 
 /* After everything that may have changed a queue: which sides are read now. */
 static void update_port_channels(PortChannels *channels) {
-        bool is_client_full = stream_queue_is_full(stream_socket_queue(channels->client));
-        bool is_any_full = false;
+        bool is_client_full, is_any_full = false;
 
+        stream_socket_update(channels->client);
+        is_client_full = stream_queue_is_full(stream_socket_queue(channels->client));
         for (size_t i = 0; i < channels->n_ports; i++) {
                 PortChannel *channel = &channels->ports[i];
 
@@ -290,11 +291,8 @@ static int start_port_channels(PortChannels *channels, const PortChannelsSpec *s
         r = add_channels_defer(channels, &channels->update_source, on_channels_update);
         if (r < 0)
                 return r;
-        r = stream_socket_new(channels->event, spec->fd, &channels_client_handlers, channels,
-                              &channels->client);
-        if (r < 0)
-                return r;
-        r = stream_socket_limit_idle(channels->client, spec->idle_usec);
+        r = stream_socket_new_client(channels->event, &spec->client, &channels_client_handlers,
+                                     channels, &channels->client);
         if (r < 0)
                 return r;
         r = channel_socket_new(spec->is_base64, on_channel_data, channels,
@@ -306,8 +304,8 @@ static int start_port_channels(PortChannels *channels, const PortChannelsSpec *s
                 if (r < 0)
                         return r;
         }
-        if (spec->early_length > 0)
-                receive_channels(channels, spec->early, spec->early_length);
+        if (spec->client.early_length > 0)
+                receive_channels(channels, spec->client.early, spec->client.early_length);
         stream_socket_update(channels->client);
         return 0;
 }

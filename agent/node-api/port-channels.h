@@ -5,10 +5,7 @@
  * 1.31 use it (v4.channel.k8s.io): the ports are those of the query, the n-th of them has channel
  * 2n for its data and 2n+1 for an error, and each channel starts with its port. */
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <systemd/sd-event.h>
+#include "agent/node-api/stream-socket.h"
 
 enum {
         PORT_CHANNELS_MAX = 32, /* ports; in base64 the number of a channel is one character */
@@ -36,10 +33,7 @@ typedef struct PortChannelsSpec {
         const char *pod; /* "name_namespace", for messages */
         const char *agent_socket;
         const char *agent_path; /* of the request for a connection, up to the number of the port */
-        int fd;                 /* the client's connection: borrowed, non-blocking */
-        const char *early;      /* bytes of the client that were read already */
-        size_t early_length;
-        uint64_t idle_usec; /* of the client's connection without a byte, then it ends; 0: never */
+        ClientStream client;
         void (*on_over)(void *userdata); /* once, from the loop; frees it */
         void *userdata;
 } PortChannelsSpec;

@@ -102,6 +102,7 @@ static void update_port_forward(PortForward *forward) {
         if (flush_forward_tunnel(forward) < 0)
                 schedule_forward_end(forward);
         free_ended_pairs(forward);
+        stream_socket_update(forward->client);
         for (ForwardPair *pair = forward->pairs; pair; pair = pair->next) {
                 if (!pair->port)
                         continue;
@@ -138,9 +139,9 @@ static void on_pair_data(ForwardedPort *port, const char *data, size_t length, v
                 schedule_forward_end(pair->forward);
         if (flush_forward_tunnel(pair->forward) < 0)
                 schedule_forward_end(pair->forward);
+        stream_socket_update(pair->forward->client);
         forwarded_port_pause_reading(
                 port, stream_queue_is_full(stream_socket_queue(pair->forward->client)));
-        stream_socket_update(pair->forward->client);
 }
 
 /* A port that calls us must not be freed before it returns. */
@@ -410,11 +411,8 @@ static int start_port_forward(PortForward *forward, const PortForwardSpec *spec)
         r = add_forward_defer(forward, &forward->update_source, on_forward_update);
         if (r < 0)
                 return r;
-        r = stream_socket_new(forward->event, spec->fd, &forward_client_handlers, forward,
-                              &forward->client);
-        if (r < 0)
-                return r;
-        r = stream_socket_limit_idle(forward->client, spec->idle_usec);
+        r = stream_socket_new_client(forward->event, &spec->client, &forward_client_handlers,
+                                     forward, &forward->client);
         if (r < 0)
                 return r;
         output = stream_socket_queue(forward->client);
@@ -423,8 +421,8 @@ static int start_port_forward(PortForward *forward, const PortForwardSpec *spec)
         if (r >= 0)
                 r = spdy_new(&forward_spdy_handlers, forward,
                              spec->is_tunnel ? &forward->spdy_output : output, &forward->spdy);
-        if (r >= 0 && spec->early_length > 0)
-                receive_from_forward_client(forward, spec->early, spec->early_length);
+        if (r >= 0 && spec->client.early_length > 0)
+                receive_from_forward_client(forward, spec->client.early, spec->client.early_length);
         stream_socket_update(forward->client);
         return r;
 }

@@ -4,10 +4,7 @@
 /* Connections to ports of a pod over one connection of a client, which speaks SPDY, plain or in the
  * messages of a WebSocket. Each connection has two streams: one for its data, one for an error. */
 
-#include "common/macros.h"
-
-#include <stdint.h>
-#include <systemd/sd-event.h>
+#include "agent/node-api/stream-socket.h"
 
 typedef struct PortForward PortForward;
 
@@ -17,10 +14,7 @@ typedef struct PortForwardSpec {
         const char *pod; /* "name_namespace", for messages */
         const char *agent_socket;
         const char *agent_path; /* of the request for a connection, up to the number of the port */
-        int fd;                 /* the client's connection: borrowed, non-blocking */
-        const char *early;      /* bytes of the client that were read already */
-        size_t early_length;
-        uint64_t idle_usec; /* of the client's connection without a byte, then it ends; 0: never */
+        ClientStream client;
         void (*on_over)(void *userdata); /* once, from the loop; frees it */
         void *userdata;
 } PortForwardSpec;

@@ -3,7 +3,6 @@
 
 #include "agent/node-api/agent-request.h"
 #include "agent/node-api/session-result.h"
-#include "agent/node-api/stream-socket.h"
 #include "common/channels.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -87,11 +86,11 @@ static void finish_session(Session *session, const char *status) {
         session->is_finished = true;
         failure = session_result_failure(status);
         r = session_wire_finish(session->wire, status, failure);
+        stream_socket_pause_reading(session->client, false);
         if (r >= 0)
                 r = linger_for_client(session);
         if (r < 0)
                 schedule_session_end(session);
-        stream_socket_pause_reading(session->client, false);
 }
 
 static void fail_session(Session *session, const char *message) {
@@ -106,15 +105,15 @@ static void fail_session(Session *session, const char *message) {
 /* ---- the shim ---- */
 
 static void update_session(Session *session) {
-        bool client_is_full = stream_queue_is_full(stream_socket_queue(session->client));
         bool input_is_full =
                 session->shim ? channels_queued(session->shim) >= CHANNELS_QUEUE_MAX
                               : byte_queue_length(&session->early_input) >= STREAM_QUEUE_HIGH;
-        bool reads_shim;
+        bool client_is_full, reads_shim;
 
         stream_socket_pause_reading(session->client, input_is_full && !session->is_finished);
         if (!session->shim)
                 return;
+        client_is_full = stream_queue_is_full(stream_socket_queue(session->client));
         channels_hold(session->shim, client_is_full);
         reads_shim = !client_is_full && channels_wants_read(session->shim);
         (void) sd_event_source_set_io_events(
@@ -319,11 +318,8 @@ static int start_session(Session *session, const ClientSessionSpec *spec) {
         r = set_session_deadline(session, STREAMS_USEC);
         if (r < 0)
                 return r;
-        r = stream_socket_new(session->event, spec->fd, &session_client_handlers, session,
-                              &session->client);
-        if (r < 0)
-                return r;
-        r = stream_socket_limit_idle(session->client, spec->idle_usec);
+        r = stream_socket_new_client(session->event, &spec->client, &session_client_handlers,
+                                     session, &session->client);
         if (r < 0)
                 return r;
         r = session_wire_new(spec->protocol, &spec->options, &session_handlers_of_wire, session,
@@ -333,8 +329,8 @@ static int start_session(Session *session, const ClientSessionSpec *spec) {
         r = session_wire_start(session->wire);
         if (r < 0)
                 return r;
-        if (spec->early_length > 0)
-                receive_from_session_client(session, spec->early, spec->early_length);
+        if (spec->client.early_length > 0)
+                receive_from_session_client(session, spec->client.early, spec->client.early_length);
         stream_socket_update(session->client);
         return 0;
 }

@@ -6,9 +6,7 @@
  * and no other session. */
 
 #include "agent/node-api/session-wire.h"
-
-#include <stdint.h>
-#include <systemd/sd-event.h>
+#include "agent/node-api/stream-socket.h"
 
 typedef struct Session Session;
 
@@ -18,10 +16,7 @@ typedef struct ClientSessionSpec {
         SessionOptions options;
         const char *agent_socket;
         const char *agent_path; /* of the request for the session, with its query */
-        int fd;                 /* the client's connection: borrowed, non-blocking */
-        const char *early;      /* bytes of the client that were read already */
-        size_t early_length;
-        uint64_t idle_usec; /* of the client's connection without a byte, then it ends; 0: never */
+        ClientStream client;
         void (*on_over)(void *userdata); /* once, from the loop; frees the session */
         void *userdata;
 } ClientSessionSpec;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node-api/stream-socket.h"
 
+#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/event-source.h"
 
@@ -10,12 +11,15 @@
 #include <sys/socket.h>
 
 enum {
-        READ_MAX = 32 * 1024,
-        READS_MAX = 4, /* of one turn of the loop, so that others have theirs */
+        READ_MAX = 64 * 1024 - 64, /* with the heads of frames around it, four records of TLS */
+        READ_MORE = 32 * 1024,     /* a read of less has left nothing */
+        READS_MAX = 4,             /* of one turn of the loop, so that others have theirs */
 };
 
 struct StreamSocket {
         int fd;
+        const StreamTransport *transport; /* NULL: the descriptor is read and written itself */
+        void *transport_userdata;
         const StreamSocketHandlers *handlers;
         void *userdata;
         sd_event_source *source;
@@ -24,11 +28,36 @@ struct StreamSocket {
         ByteQueue queue;
         bool is_paused;
         bool has_peer_ended;
-        bool is_shutting; /* once the queue is empty */
+        bool is_shutting;      /* once the queue is empty */
+        bool is_write_awaited; /* by the loop, for on_written() or on_error() */
         bool is_broken;
         bool reads_to_the_end;
         int write_error; /* -errno: nothing can be written, and not all has been read */
 };
+
+static ssize_t receive_bytes(StreamSocket *socket, void *buffer, size_t size) {
+        ssize_t n;
+
+        if (socket->transport)
+                return socket->transport->receive(socket->transport_userdata, buffer, size);
+        n = recv(socket->fd, buffer, size, MSG_DONTWAIT);
+        return n < 0 ? -errno : n;
+}
+
+static ssize_t send_queue(StreamSocket *socket) {
+        const char *bytes = byte_queue_bytes(&socket->queue);
+        size_t length = byte_queue_length(&socket->queue);
+        ssize_t n;
+
+        if (socket->transport)
+                return socket->transport->send(socket->transport_userdata, bytes, length);
+        n = send(socket->fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+        return n < 0 ? -errno : n;
+}
+
+static bool is_to_wait(ssize_t result) {
+        return result == -EAGAIN || result == -EINTR;
+}
 
 static void break_stream_socket(StreamSocket *socket, int error) {
         socket->is_broken = true;
@@ -48,21 +77,42 @@ static void on_write_failed(StreamSocket *socket, int error) {
 }
 
 static void write_stream_queue(StreamSocket *socket) {
-        ssize_t n;
+        bool is_awaited = socket->is_write_awaited;
+        ssize_t n = 0;
 
-        if (socket->is_broken || byte_queue_length(&socket->queue) == 0)
+        if (socket->is_broken || (byte_queue_length(&socket->queue) == 0 && !is_awaited))
                 return;
-        n = send(socket->fd, byte_queue_bytes(&socket->queue), byte_queue_length(&socket->queue),
-                 MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        if (byte_queue_length(&socket->queue) > 0)
+                n = send_queue(socket);
+        if (is_to_wait(n))
                 return;
+        socket->is_write_awaited = false;
         if (n < 0) {
-                on_write_failed(socket, -errno);
+                on_write_failed(socket, (int) n);
                 return;
         }
         socket->active_at = now_boottime_usec();
         byte_queue_consume(&socket->queue, (size_t) n);
         socket->handlers->on_written(socket->userdata);
+}
+
+/* A producer may wait since it has seen a full queue, and errors have their handler: the loop calls
+ * both, because handlers call us. */
+static void write_client_queue(StreamSocket *socket) {
+        ssize_t n = 0;
+
+        if (!socket->transport || socket->is_write_awaited || socket->is_broken ||
+            byte_queue_length(&socket->queue) == 0)
+                return;
+        socket->is_write_awaited = stream_queue_is_full(&socket->queue);
+        while (n >= 0 && byte_queue_length(&socket->queue) > 0) {
+                n = send_queue(socket);
+                if (n < 0)
+                        socket->is_write_awaited = true;
+                else
+                        byte_queue_consume(&socket->queue, (size_t) n);
+        }
+        socket->active_at = now_boottime_usec();
 }
 
 /* True where there may be more. */
@@ -72,11 +122,11 @@ static bool read_stream_socket(StreamSocket *socket) {
 
         if (socket->is_broken || socket->is_paused || socket->has_peer_ended)
                 return false;
-        n = recv(socket->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        n = receive_bytes(socket, bytes, sizeof(bytes));
+        if (is_to_wait(n))
                 return false;
         if (n < 0) {
-                break_stream_socket(socket, -errno);
+                break_stream_socket(socket, (int) n);
         } else if (n > 0) {
                 socket->active_at = now_boottime_usec();
                 socket->handlers->on_data(bytes, (size_t) n, socket->userdata);
@@ -86,7 +136,7 @@ static bool read_stream_socket(StreamSocket *socket) {
                 socket->has_peer_ended = true;
                 socket->handlers->on_end(socket->userdata);
         }
-        return n == READ_MAX;
+        return n >= READ_MORE;
 }
 
 static int on_stream_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
@@ -116,6 +166,23 @@ int stream_socket_new(sd_event *event, int fd, const StreamSocketHandlers *handl
                 return r;
         }
         *ret = socket;
+        return 0;
+}
+
+int stream_socket_new_client(sd_event *event, const ClientStream *client,
+                             const StreamSocketHandlers *handlers, void *userdata,
+                             StreamSocket **ret) {
+        cleanup_with(stream_socket_freep) StreamSocket *socket = NULL;
+        int r = stream_socket_new(event, client->fd, handlers, userdata, &socket);
+
+        if (r < 0)
+                return r;
+        socket->transport = client->transport;
+        socket->transport_userdata = client->transport_userdata;
+        r = stream_socket_limit_idle(socket, client->idle_usec);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(socket);
         return 0;
 }
 
@@ -160,12 +227,16 @@ ByteQueue *stream_socket_queue(StreamSocket *socket) {
 
 static void arm_stream_socket(StreamSocket *socket) {
         bool reads = !socket->is_paused && !socket->has_peer_ended && !socket->is_broken;
-        bool writes = byte_queue_length(&socket->queue) > 0 && !socket->is_broken;
+        bool has_bytes = byte_queue_length(&socket->queue) > 0 && !socket->is_broken;
+        bool writes = has_bytes || (socket->is_write_awaited && !socket->is_broken);
         uint32_t events = (reads ? EPOLLIN : 0U) | (writes ? EPOLLOUT : 0U);
 
-        if (socket->is_shutting && !writes && !socket->is_broken) {
+        if (socket->is_shutting && !has_bytes && !socket->is_broken) {
                 socket->is_shutting = false;
-                (void) shutdown(socket->fd, SHUT_WR);
+                if (socket->transport)
+                        socket->transport->shut(socket->transport_userdata);
+                else
+                        (void) shutdown(socket->fd, SHUT_WR);
         }
         /* Off without interest, because a hang-up would be reported all the time. */
         (void) sd_event_source_set_io_events(socket->source, events);
@@ -175,6 +246,7 @@ static void arm_stream_socket(StreamSocket *socket) {
 void stream_socket_update(StreamSocket *socket) {
         if (socket->write_error < 0)
                 byte_queue_done(&socket->queue);
+        write_client_queue(socket);
         arm_stream_socket(socket);
 }
 

@@ -7,6 +7,7 @@
 #include "agent/node-api/byte-queue.h"
 
 #include <stdint.h>
+#include <sys/types.h>
 #include <systemd/sd-event.h>
 
 enum {
@@ -16,11 +17,30 @@ enum {
 
 typedef struct StreamSocket StreamSocket;
 
+/* What passes the bytes in the place of recv(), send() and shutdown(): TLS. Results as of these,
+ * but with -errno. After -EAGAIN send() is called with the same bytes again, and maybe more. */
+typedef struct StreamTransport {
+        ssize_t (*receive)(void *userdata, void *buffer, size_t size);
+        ssize_t (*send)(void *userdata, const void *data, size_t length);
+        void (*shut)(void *userdata); /* for writing */
+} StreamTransport;
+
+/* A client's connection, for a StreamSocket. */
+typedef struct ClientStream {
+        int fd; /* borrowed, non-blocking */
+        const StreamTransport *transport;
+        void *transport_userdata;
+        const char *early; /* what was read of it already */
+        size_t early_length;
+        uint64_t idle_usec; /* without a byte, then it ends; 0: never */
+} ClientStream;
+
 /* They may call all functions below but stream_socket_free(). */
 typedef struct StreamSocketHandlers {
         void (*on_data)(const char *data, size_t length, void *userdata);
         void (*on_end)(void *userdata);     /* the peer writes no more */
-        void (*on_written)(void *userdata); /* some of the queue, so that there may be space */
+        void (*on_written)(void *userdata); /* the loop has written some of the queue, so that
+                                               there may be space */
         void (*on_error)(int error, void *userdata); /* nothing more can be read or written; what
                                                         was not written is still in the queue */
 } StreamSocketHandlers;
@@ -28,6 +48,12 @@ typedef struct StreamSocketHandlers {
 /* The descriptor is borrowed, and non-blocking. 0 or -errno. */
 int stream_socket_new(sd_event *event, int fd, const StreamSocketHandlers *handlers, void *userdata,
                       StreamSocket **ret);
+
+/* Of a client: stream_socket_update() writes what the client takes, and the loop only the rest.
+ * on_written() comes also after a queue that was full. 'early' is left to the caller. */
+int stream_socket_new_client(sd_event *event, const ClientStream *client,
+                             const StreamSocketHandlers *handlers, void *userdata,
+                             StreamSocket **ret);
 StreamSocket *stream_socket_free(StreamSocket *socket);
 DEFINE_CLEANUP(StreamSocket *, stream_socket_free)
 

@@ -30,6 +30,7 @@ typedef struct TlsInward {
 /* To the client. */
 typedef struct TlsOutward {
         ByteQueue unsent; /* encrypted; while there is some, no more is read */
+        size_t n_sending; /* of tls_stream_send(): it is encrypted, but not all sent */
         bool has_ended;   /* no more is read */
         bool is_refused;  /* the client is gone */
 } TlsOutward;
@@ -40,7 +41,8 @@ struct TlsStream {
         TlsCredentials *credentials;
         gnutls_session_t session;
         int client_fd;
-        int plain_fd; /* our end of the socket; -EBADF until the handshake is done */
+        int plain_fd; /* our end of the socket; -EBADF until the handshake is done, and once the
+                         stream was taken over */
         sd_event *event;
         sd_event_source *client_source, *plain_source;
         sd_event_source *deadline; /* of the handshake, and of the end */
@@ -58,6 +60,8 @@ static struct {
 } batch;
 
 static void set_io_interest(sd_event_source *source, uint32_t events) {
+        if (!source)
+                return;
         /* Without interest it is off, because an error or hang-up would be reported all the time.
          */
         (void) sd_event_source_set_io_events(source, events);
@@ -125,7 +129,7 @@ static size_t send_encrypted(TlsStream *stream, const char *bytes, size_t length
 
         if (n < 0 && errno != EAGAIN && errno != EINTR)
                 stream->outward.is_refused = true;
-        if (n > 0 && stream->deadline && stream->plain_fd >= 0)
+        if (n > 0 && stream->deadline && stream->outward.has_ended)
                 (void) sd_event_source_set_time_relative(stream->deadline, LINGER_USEC);
         return n > 0 ? (size_t) n : 0;
 }
@@ -261,6 +265,97 @@ static void step_tls_stream(TlsStream *stream) {
         if (stream->outward.has_ended && !stream->deadline)
                 (void) set_tls_deadline(stream, LINGER_USEC);
         set_stream_interests(stream);
+}
+
+/* ---- taken over ---- */
+
+/* What was decrypted for the other end of our socket. */
+static int take_unread_bytes(const TlsInward *inward, int fd, ByteQueue *early) {
+        char bytes[RECORD_MAX];
+        ssize_t n;
+
+        while ((n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
+                int r = byte_queue_append(early, SIZE_MAX, bytes, (size_t) n);
+
+                if (r < 0)
+                        return r;
+        }
+        return byte_queue_append(early, SIZE_MAX, inward->bytes + inward->sent,
+                                 inward->length - inward->sent);
+}
+
+int tls_stream_take_over(TlsStream *stream, int fd, ByteQueue *early) {
+        const TlsOutward *outward = &stream->outward;
+        int r = take_unread_bytes(&stream->inward, fd, early);
+
+        if (r < 0)
+                return r;
+        while (read_from_plain(stream))
+                (void) flush_to_client(stream);
+        if (stream->inward.has_ended || outward->has_ended || outward->is_refused ||
+            byte_queue_length(&outward->unsent) > 0)
+                return -ENOTCONN;
+        stream->client_source = sd_event_source_disable_unref(stream->client_source);
+        stream->plain_source = sd_event_source_disable_unref(stream->plain_source);
+        stream->plain_fd = close_fd(stream->plain_fd);
+        return stream->client_fd;
+}
+
+ssize_t tls_stream_receive(TlsStream *stream, void *buffer, size_t size) {
+        bool *has_ended = &stream->inward.has_ended;
+        size_t length = 0;
+        ssize_t n = 0;
+
+        while (!*has_ended && size - length >= RECORD_MAX) {
+                n = gnutls_record_recv(stream->session, (char *) buffer + length, size - length);
+                if (n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED)
+                        break;
+                if (n <= 0)
+                        *has_ended = true;
+                else
+                        length += (size_t) n;
+        }
+        (void) flush_to_client(stream); /* messages of TLS itself */
+        return length > 0 || *has_ended ? (ssize_t) length : -EAGAIN;
+}
+
+ssize_t tls_stream_send(TlsStream *stream, const void *data, size_t length) {
+        TlsOutward *outward = &stream->outward;
+
+        if (outward->n_sending == 0) {
+                outward->n_sending = MIN(length, (size_t) PLAIN_MAX);
+                if (!encrypt_for_client(stream, data, outward->n_sending))
+                        outward->is_refused = true;
+        }
+        (void) flush_to_client(stream);
+        if (outward->is_refused)
+                return -EPIPE;
+        if (byte_queue_length(&outward->unsent) > 0)
+                return -EAGAIN;
+        length = outward->n_sending;
+        outward->n_sending = 0;
+        return (ssize_t) length;
+}
+
+void tls_stream_shut(TlsStream *stream) {
+        (void) gnutls_bye(stream->session, GNUTLS_SHUT_WR);
+        (void) flush_to_client(stream);
+        if (byte_queue_length(&stream->outward.unsent) == 0)
+                (void) shutdown(stream->client_fd, SHUT_WR);
+}
+
+static int on_tls_rest(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        step_tls_stream(userdata);
+        return 0;
+}
+
+void tls_stream_end(TlsStream *stream) {
+        stream->inward.has_ended = stream->is_inward_shut = stream->outward.has_ended = true;
+        if (sd_event_add_io(stream->event, &stream->client_source, stream->client_fd, EPOLLOUT,
+                            on_tls_rest, stream) < 0)
+                close_tls_stream(stream);
+        else
+                step_tls_stream(stream);
 }
 
 /* ---- the handshake ---- */

@@ -3,10 +3,13 @@
 
 /* TLS between a client's connection and a socket of our own, on which the rest of the program reads
  * and writes what was encrypted. Each direction holds little, one record or one batch of them: a
- * side that does not read stops the other side's reading, and nothing else. */
+ * side that does not read stops the other side's reading, and nothing else. Many bytes are passed
+ * without that socket, by functions, once HTTP is over. */
 
+#include "agent/node-api/byte-queue.h"
 #include "agent/node-api/tls-credentials.h"
 
+#include <sys/types.h>
 #include <systemd/sd-event.h>
 
 typedef struct TlsStream TlsStream;
@@ -25,6 +28,20 @@ int tls_stream_new(sd_event *event, int fd_consume, TlsCredentials *credentials,
                    const TlsStreamHandlers *handlers, void *userdata, TlsStream **ret);
 TlsStream *tls_stream_free(TlsStream *stream);
 DEFINE_CLEANUP(TlsStream *, tls_stream_free)
+
+/* From now on the caller waits for the client's connection, which is returned, and calls the
+ * functions below. 'fd' is that of on_open(): what was not read from it is appended to 'early'.
+ * -errno: the client has ended, or not read the replies. */
+int tls_stream_take_over(TlsStream *stream, int fd, ByteQueue *early);
+
+/* As recv() and send() of a non-blocking socket, but with -errno. After -EAGAIN the same bytes are
+ * to be sent, and maybe more. */
+ssize_t tls_stream_receive(TlsStream *stream, void *buffer, size_t size);
+ssize_t tls_stream_send(TlsStream *stream, const void *data, size_t length);
+void tls_stream_shut(TlsStream *stream); /* for writing */
+
+/* The caller waits and calls no longer. on_closed() follows, now or later. */
+void tls_stream_end(TlsStream *stream);
 
 /* The user by the client's certificate, as tls_credentials_authenticate(), against these
  * credentials: those of now, not of when the connection started. */

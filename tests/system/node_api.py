@@ -99,11 +99,11 @@ class NodeApi:
         connection.request("GET", path, headers=headers or {})
         return connection.getresponse()
 
-    def upgrade(self, path, headers, method="GET", certificate=None):
-        """A socket after status 101, and the headers of the reply; or the status and the body."""
+    def upgrade(self, path, headers, method="GET", certificate=None, early=b""):
+        """A socket after status 101, and the headers of the reply; or the status and the body. 'early' comes with the request."""
         stream = self.connect(certificate)
         lines = [f"{method} {path} HTTP/1.1", "Host: node", "Connection: Upgrade", *headers]
-        stream.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        stream.sendall(("\r\n".join(lines) + "\r\n\r\n").encode() + early)
         head = b""
         while b"\r\n\r\n" not in head:
             piece = stream.recv(1)

@@ -319,6 +319,25 @@ def test_stdin_passes_over_spdy_and_its_end_reaches_the_process(served):
     assert session.text("stdout").split()[0] == hashlib.sha256(data).hexdigest()
 
 
+class Recorder:
+    """Keeps what a client sends before there is a connection."""
+
+    sent = b""
+
+    def sendall(self, data):
+        self.sent += data
+
+
+def test_what_comes_with_the_request_reaches_the_session(served):
+    recorder, data = Recorder(), os.urandom(48 * 1024)
+    session = node_api.SpdySession(recorder, ["stdin", "stdout"])
+    session.client.send(session.ids["stdin"], data, last=True)
+    path = served.exec_path("sha256sum", input=True, output=True)
+    session.client.stream, _ = served.upgrade(path, node_api.spdy_headers("v4.channel.k8s.io"), method="POST", early=recorder.sent)
+    assert session.result()["status"] == "Success"
+    assert session.text("stdout").split()[0] == hashlib.sha256(data).hexdigest()
+
+
 def test_large_output_for_a_slow_reader_is_whole_and_stalls_no_other_client(served):
     session = served.spdy_session("sh", "-c", "head%20-c%205000000%20/dev/zero")
     session.client.until(lambda: session.client.data[session.ids["stdout"]])
