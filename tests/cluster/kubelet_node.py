@@ -5,6 +5,7 @@ processes, so that nothing of it outlives them."""
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -89,8 +90,8 @@ class KubeletNode(ApiNode):
         self.real.start()
 
     def restart(self):
-        """The kubelet; containerd and the containers run."""
-        self.real.stop()
+        """SIGKILL, and a new kubelet; containerd and the containers run."""
+        self.real.stop(signal.SIGKILL)
         self.start()
 
     # The end
