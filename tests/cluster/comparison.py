@@ -16,6 +16,7 @@ from node import condition, is_ready
 # What a workload waits for: to be started, and, where it yields this, that the agent of its node has been restarted.
 START, RESTARTED = object(), object()
 AGENTS = ("kubelet", "mainstay")  # the components of their events
+KINDS = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 STEP_SECONDS = 240
 PACE = 0.7  # seconds between two workloads: a pod that takes long to start meets its deadline before its container runs
 
@@ -133,7 +134,7 @@ class Run:
 # What workloads wait for
 
 def statuses(pod):
-    return [status for kind in ("initContainerStatuses", "containerStatuses") for status in pod["status"].get(kind, [])]
+    return [status for kind in KINDS for status in pod["status"].get(kind, [])]
 
 
 def all_ready(count):
@@ -179,7 +180,7 @@ def describe_pod(pod):
             yield f"condition {one['type']} says: {neutral(one['message'], pod)}"
     for field in status:
         yield f"pod has {field}"
-    for kind in ("initContainerStatuses", "containerStatuses"):
+    for kind in KINDS:
         for one in status.get(kind, []):
             yield from describe_container(one)
 
@@ -197,8 +198,9 @@ def describe_container(status):
 
 def describe_state(state):
     kind, fields = next(iter(state.items()), ("none", {}))
-    return " ".join(str(word) for word in (kind, fields.get("reason"), fields.get("exitCode"), fields.get("signal"))
-                    if word is not None)
+    message = fields.get("message", "").strip() if fields.get("reason") in ("Error", "Completed") else ""
+    return " ".join(str(word) for word in (kind, fields.get("reason"), fields.get("exitCode"), fields.get("signal"), message)
+                    if word not in (None, ""))
 
 
 def neutral(text, pod):
@@ -229,6 +231,16 @@ def describe_events(run, events):
             yield f"event {component(event)} {event['type']} {event['reason']} of a {about['kind']}"
     if not any(status["restartCount"] or "waiting" in status["state"] for pod in run.pods() for status in statuses(pod)):
         yield from (f"events {reason}: {counts[reason]}" for reason in ("Scheduled", "Created", "Started", "Killing"))
+
+
+def describe_node(node):
+    """The Node itself, as if it was a workload."""
+    obj = node.node()
+    facts = {f"condition {one['type']} {one['status']} {one['reason']}" for one in obj["status"]["conditions"]}
+    facts.update(f"taint {taint['key']}" for taint in obj["spec"].get("taints", []))
+    facts.update(f"label {label}" for label in obj["metadata"]["labels"])
+    return facts | {f"event {component(event)} {event['type']} {event['reason']}" for event in node.client.all(
+        "events", "default", fieldSelector=f"involvedObject.kind=Node,involvedObject.name={node.node_name}")}
 
 
 def describe(run, events):
@@ -266,7 +278,8 @@ def compare(nodes, workloads, restart):
         poll_all(runs)
     time.sleep(2)  # the last events are on their way
     events = {node: node.client.all("events", node.namespace) for node in nodes}
-    return [{run.name: describe(run, events[node]) for run in runs if run.node is node} for node in nodes]
+    return [{"node": describe_node(node), **{run.name: describe(run, events[node]) for run in runs if run.node is node}}
+            for node in nodes]
 
 
 def differences(names, facts):

@@ -2,7 +2,7 @@
 """What the comparison with the kubelet runs on both nodes: each is a generator, see comparison.Run."""
 
 import specs
-from comparison import RESTARTED, all_in, all_ready, both, deleted, has_event, waits
+from comparison import RESTARTED, all_in, all_ready, both, deleted, has_event, statuses, waits
 from specs import container, mount
 
 # A container that does not end on SIGTERM.
@@ -85,6 +85,44 @@ def fails(run):
     yield RESTARTED
 
 
+def completes_again_and_again(run):
+    run.bind(container(script="exit 0"))
+    yield waits("CrashLoopBackOff", 1)
+
+
+def says_why_it_ends(run):
+    run.bind(container(script="echo first >/dev/termination-log; exit 2"),
+             container("other", script="echo second; exit 2", terminationMessagePolicy="FallbackToLogsOnError"),
+             restartPolicy="Never")
+    yield all_in("Failed")
+
+
+def host_network(run):
+    run.bind(hostNetwork=True)
+    yield all_ready(1)
+
+
+def readiness_gate(run):
+    run.bind(readinessGates=[{"conditionType": "example.com/gate"}])
+    yield lambda run: any(status["ready"] for pod in run.pods() for status in statuses(pod))
+
+
+def image_is_changed(run):
+    run.bind()
+    yield all_ready(1)
+    run.client.patch("pods", run.node.namespace, run.name, {"spec": {"containers": [{"name": "main", "image": ABSENT}]}})
+    yield waits("ImagePullBackOff")
+
+
+def ephemeral_container(run):
+    run.bind()
+    yield all_ready(1)
+    run.client.patch("pods", run.node.namespace, run.name, {"spec": {"ephemeralContainers": [
+        container("debug", script="exit 6")]}}, "ephemeralcontainers")
+    yield lambda run: any("terminated" in status["state"] for pod in run.pods()
+                          for status in pod["status"].get("ephemeralContainerStatuses", []))
+
+
 # Jobs
 
 def job(run):
@@ -158,6 +196,21 @@ def absent_csi_driver(run):
     yield both(waits("ContainerCreating"), has_event("FailedMount"))
     yield RESTARTED
     yield waits("ContainerCreating")
+
+
+def absent_pull_secret(run):
+    run.bind(imagePullSecrets=[{"name": "absent"}])
+    yield both(all_ready(1), has_event("FailedToRetrieveImagePullSecret"))
+
+
+def absent_host_path(run):
+    run.bind(container(**data()), volumes=[specs.host_path("data", "/absent/directory", type="Directory")])
+    yield both(waits("ContainerCreating"), has_event("FailedMount"))
+
+
+def absent_seccomp_profile(run):
+    run.bind(container(securityContext={"seccompProfile": {"type": "Localhost", "localhostProfile": "absent.json"}}))
+    yield waits("CreateContainerError")
 
 
 def root_is_refused(run):
@@ -251,7 +304,7 @@ def init_fails_again_and_again(run):
 
 # Ends
 
-def deadline(run):
+def deadline_of_a_pod(run):
     run.bind(activeDeadlineSeconds=30)
     yield all_in("Failed")
     yield RESTARTED
@@ -314,7 +367,7 @@ def deletion_before_it_starts(run):
 
 def find_workloads():
     """All of this file; what takes long starts first."""
-    slow = [empty_dir_is_too_large, job_that_fails, deployment_that_crashes, deadline, deadline_of_a_stubborn_one,
+    slow = [empty_dir_is_too_large, job_that_fails, deployment_that_crashes, deadline_of_a_pod, deadline_of_a_stubborn_one,
             job_with_a_deadline, image_is_absent]
     helpers = (data, empty_dir, probe, program, find_workloads)
     return slow + [one for one in globals().values() if getattr(one, "__module__", "") == __name__ and callable(one)
