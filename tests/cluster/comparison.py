@@ -66,6 +66,7 @@ class Run:
         self.name = make.__name__.replace("_", "-")
         self.steps = make(self)
         self.awaited, self.since, self.facts, self.step = START, time.monotonic(), set(), 0
+        self.compares_pods = True  # else only their number, and events
 
     def advance(self):
         self.awaited, self.since, self.step = next(self.steps, None), time.monotonic(), self.step + 1
@@ -73,7 +74,7 @@ class Run:
     def poll(self):
         """Does what can be done now; what the pods are at the end of each step are facts."""
         while self.is_busy() and self.awaited(self):
-            for pod in self.pods():
+            for pod in self.pods() if self.compares_pods else ():
                 self.facts.update(describe_pod(pod))
             self.advance()
         assert not self.is_busy() or time.monotonic() < self.since + STEP_SECONDS, \
@@ -145,6 +146,10 @@ def all_ready(count):
 
 def all_in(phase, count=1):
     return lambda run: len(run.pods()) >= count and all(pod["status"].get("phase") == phase for pod in run.pods())
+
+
+def has_ended(run):
+    return bool(run.pods()) and all(pod["status"].get("phase") in ("Succeeded", "Failed") for pod in run.pods())
 
 
 def waits(reason, restarts=0):

@@ -14,6 +14,8 @@ from world import wait
 
 NAMES = ("mainstay", "kubelet")
 CONFIG = {"crashLoopBackOff": {"maxContainerRestartPeriod": "3s"}, "clusterDNS": ["10.96.0.10"]}
+# The kubelet looks only once a minute how much space volumes use.
+KUBELET = {"volumeStatsAggPeriod": "10s"}
 
 # (pattern of workloads, pattern of facts, the node that alone has it, why that is right)
 ON_PURPOSE = [
@@ -26,7 +28,7 @@ def fixture_nodes(shared, plane):
     try:
         nodes.append(ClusterNode(plane, archive=shared["archive"], config=CONFIG))
         try:
-            nodes.append(KubeletNode(plane, [shared["archive"]], CONFIG))
+            nodes.append(KubeletNode(plane, [shared["archive"]], {**CONFIG, **KUBELET}))
         except Missing as missing:
             pytest.fail(str(missing))
         yield nodes
