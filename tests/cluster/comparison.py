@@ -159,6 +159,10 @@ def waits(reason, restarts=0):
         for status in statuses(pod)) for pod in run.live())
 
 
+def was_restarted(count):
+    return lambda run: any(status["restartCount"] >= count for pod in run.live() for status in statuses(pod))
+
+
 def has_event(reason):
     return lambda run: bool(run.pods()) and all(run.node.events(pod["metadata"]["name"], reason) for pod in run.pods())
 

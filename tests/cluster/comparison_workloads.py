@@ -2,7 +2,7 @@
 """What the comparison with the kubelet runs on both nodes: each is a generator, see comparison.Run."""
 
 import specs
-from comparison import RESTARTED, all_in, all_ready, both, deleted, has_ended, has_event, statuses, waits
+from comparison import RESTARTED, all_in, all_ready, both, deleted, has_ended, has_event, statuses, waits, was_restarted
 from specs import container, mount
 
 # A container that does not end on SIGTERM.
@@ -39,7 +39,7 @@ def deployment(run):
 
 def deployment_that_crashes_for_a_while(run):
     run.node.workload("Deployment", run.name, container(script=CRASH_TWICE, **data()), replicas=1, template=empty_dir())
-    yield all_ready(1)
+    yield both(all_ready(1), was_restarted(2))
     yield RESTARTED
     yield all_ready(1)
 
@@ -276,8 +276,7 @@ def post_start_fails(run):
 
 def liveness_fails(run):
     run.bind(container(livenessProbe=probe("false", failureThreshold=2)))
-    yield lambda run: any(status["restartCount"] and "running" in status["state"] for pod in run.pods()
-                          for status in pod["status"].get("containerStatuses", []))
+    yield both(all_ready(1), was_restarted(1))
     run.delete()
     yield deleted
 
