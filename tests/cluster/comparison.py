@@ -144,8 +144,11 @@ def all_ready(count):
         is_ready(pod) and "deletionTimestamp" not in pod["metadata"] for pod in run.live())
 
 
-def all_in(phase, count=1):
-    return lambda run: len(run.pods()) >= count and all(pod["status"].get("phase") == phase for pod in run.pods())
+def all_in(phase):
+    """And without a sandbox, which a kubelet may remove later."""
+    return lambda run: bool(run.pods()) and all(
+        pod["status"].get("phase") == phase and condition(pod, "PodReadyToStartContainers").get("status") != "True"
+        for pod in run.pods())
 
 
 def has_ended(run):
@@ -232,13 +235,16 @@ def describe_events(run, events):
     counts = collections.Counter()
     for event in events:
         about = event["involvedObject"]
+        # A pod that the server's caches do not have yet gets no token at first.
+        if event["reason"] == "FailedMount" and '"kube-api-access-' in event["message"]:
+            continue
         if about["kind"] == "Pod" and about["name"] in pods:
             yield " ".join(word for word in ("event", component(event), event["type"], event["reason"], about.get("fieldPath"))
                            if word)
             counts[event["reason"]] += event.get("count") or 1
         elif about["kind"] != "Pod" and re.match(rf"{run.name}(-[0-9a-f]+)?$", about["name"]):
             yield f"event {component(event)} {event['type']} {event['reason']} of a {about['kind']}"
-    if not any(status["restartCount"] or "waiting" in status["state"] for pod in run.pods() for status in statuses(pod)):
+    if not any(": was restarted" in fact or ": waiting" in fact for fact in run.facts):
         yield from (f"events {reason}: {counts[reason]}" for reason in ("Scheduled", "Created", "Started", "Killing"))
 
 

@@ -18,7 +18,40 @@ CONFIG = {"crashLoopBackOff": {"maxContainerRestartPeriod": "3s"}, "clusterDNS":
 KUBELET = {"volumeStatsAggPeriod": "10s"}
 
 # (pattern of workloads, pattern of facts, the node that alone has it, why that is right)
+SAYS_WHY = "it says why"
+REJECTED = "a rejected pod has the address of its node, and conditions"
+OLD_CONTAINERD = "containerd 1.6 does not report it, later ones do"
 ON_PURPOSE = [
+    ("*", "pod has resources", "kubelet", "the pod's own resources are empty"),
+    ("*", "* has stopSignal", "mainstay", OLD_CONTAINERD),
+    ("*", "* has user", "mainstay", OLD_CONTAINERD),
+    ("*", "main has volumeMounts", "kubelet", "only a container that was made has them"),
+    ("*", "event agent Normal Stopping", "mainstay", "it says from where the deletion came"),
+    ("*", "condition PodReadyToStartContainers says: *", "mainstay", SAYS_WHY),
+    ("*", "main before: terminated Completed 0 *hook failed*", "mainstay", SAYS_WHY),
+    ("*", "main before: terminated Completed 0 *liveness probe*", "mainstay", SAYS_WHY),
+    ("*", "main: terminated Error 137 *startup probe*", "mainstay", SAYS_WHY),
+    ("post-start-fails", "main before: terminated Completed 0", "kubelet", SAYS_WHY),
+    ("liveness-fails", "main before: terminated Completed 0", "kubelet", SAYS_WHY),
+    ("startup-fails", "main: terminated Error 137", "kubelet", SAYS_WHY),
+    ("absent-program", "main: waiting RunContainerError", "mainstay", "the reason stays as long as the container waits"),
+    ("absent-program", "main: waiting CrashLoopBackOff", "kubelet", "the reason stays as long as the container waits"),
+    ("absent-program", "event agent Warning BackOff *", "kubelet", "each failed start has the event Failed"),
+    ("image-is-changed", "main: was restarted", "mainstay", "the restart counts from the end of the old container"),
+    ("deletion-before-it-starts", "main: terminated ContainerStatusUnknown 137", "kubelet", "its container never was"),
+    ("deletion-before-it-starts", "main: waiting ContainerCreating", "mainstay", "its container never was"),
+    ("deletion-before-it-starts", "condition * False PodFailed", "mainstay", "the phase is Failed"),
+    ("host-port", "event agent Warning NetworkNotReady", "mainstay",
+     "a restarted agent asks the plugins to check the network, and portmap looks for rules of IPv6 that it did not make"),
+    ("host-port", "condition * False UnknownContainerStatuses", "mainstay", REJECTED),
+    ("host-port", "condition PodReadyToStartContainers False", "mainstay", REJECTED),
+    *((workload, fact, "mainstay", REJECTED) for workload in (
+        "too-many-processors", "too-much-memory", "another-node-is-selected", "sysctl-is-not-allowed") for fact in (
+            "condition * False UnknownContainerStatuses", "condition Initialized True",
+            "condition PodReadyToStartContainers False", "condition PodScheduled True", "pod has conditions", "pod has hostIP",
+            "pod has hostIPs")),
+    ("node", "event agent Warning CgroupV1", "kubelet", "no warning is due: both versions are supported"),
+    ("node", "label feature.node.kubernetes.io/*", "mainstay", "labels of the operating system, by which a pod can choose its node"),
 ]
 
 
