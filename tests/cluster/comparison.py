@@ -144,6 +144,12 @@ def all_ready(count):
         is_ready(pod) and "deletionTimestamp" not in pod["metadata"] for pod in run.live())
 
 
+def all_run(run):
+    """Ready or not."""
+    return bool(run.live()) and all(pod["status"].get("phase") == "Running" and all(
+        "running" in status["state"] for status in statuses(pod)) for pod in run.live())
+
+
 def all_in(phase):
     """And without a sandbox, which a kubelet may remove later."""
     return lambda run: bool(run.pods()) and all(

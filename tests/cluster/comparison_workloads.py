@@ -2,7 +2,7 @@
 """What the comparison with the kubelet runs on both nodes: each is a generator, see comparison.Run."""
 
 import specs
-from comparison import RESTARTED, all_in, all_ready, both, deleted, has_ended, has_event, statuses, waits, was_restarted
+from comparison import RESTARTED, all_in, all_ready, all_run, both, deleted, has_ended, has_event, statuses, waits, was_restarted
 from node import ClusterNode
 from specs import container, mount
 
@@ -285,7 +285,7 @@ def liveness_fails(run):
 
 def readiness_fails(run):
     run.bind(container(readinessProbe=probe("false")))
-    yield has_event("Unhealthy")
+    yield both(has_event("Unhealthy"), all_run)
     yield RESTARTED
 
 
