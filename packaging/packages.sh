@@ -17,6 +17,9 @@ TEST_PACKAGES=(
     clang clang-tidy clang-format shellcheck codespell ccache python3-pytest python3-pytest-xdist python3-yaml
     python3-h2 nghttp2-proxy nginx umoci skopeo docker-registry openssl zstd strace util-linux mount iproute2 procps git mandoc
 )
+# The other node of the cluster suite.
+# shellcheck disable=SC2034
+CLUSTER_PACKAGES=(containerd)
 # What the bench measures against.
 # shellcheck disable=SC2034
 BENCH_PACKAGES=(podman catatonit containerd curl tar gzip)

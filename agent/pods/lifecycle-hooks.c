@@ -31,6 +31,9 @@ static void on_lifecycle_hook_done(HandlerResult result, const char *message, vo
                 record_pod_event(c->pod, c->spec->name, POD_EVENT_WARNING,
                                  lifecycle_hooks[hooks->kind].failure_reason, "%s", failure);
         }
+        if (failure && is_post_start) /* with the kubelet's message */
+                record_pod_event(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing",
+                                 "FailedPostStartHook");
         container_machine_on_hook_done(c->machine, failure);
         if (is_post_start)
                 hooks->on_post_start_done(hooks->userdata);

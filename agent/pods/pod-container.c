@@ -485,17 +485,16 @@ static void report_attempt_exited(PodContainer *c, unsigned attempt, const Conta
                                  pod->name, pod->namespace, pod->uid);
 }
 
-/* One call of the runtime creates and starts the container. */
+/* The kubelet reports a container as created before it calls the runtime. */
 static void record_container_event(const PodContainer *c, const ShimEvent *event) {
         const PodInstance *pod = c->instance.pod;
         const char *name = c->instance.spec->name;
 
-        if (event->attempt != container_machine_attempt(c->instance.machine))
-                return;
-        if (event->type == SHIM_EVENT_STARTED) {
+        if (event->type == SHIM_EVENT_STARTED || event->runtime_failed)
                 record_pod_event(pod, name, POD_EVENT_NORMAL, "Created", "Container created");
+        if (event->type == SHIM_EVENT_STARTED)
                 record_pod_event(pod, name, POD_EVENT_NORMAL, "Started", "Container started");
-        } else if (event->type == SHIM_EVENT_START_FAILED)
+        else if (event->type == SHIM_EVENT_START_FAILED)
                 record_pod_event(pod, name, POD_EVENT_WARNING, "Failed", "Error: %s",
                                  strna(event->message));
 }
@@ -507,7 +506,8 @@ static void process_container_event(PodContainer *c, const ShimEvent *event) {
                               .started_at = event->started_at,
                               .finished_at = event->finished_at };
 
-        record_container_event(c, event);
+        if (event->attempt == container_machine_attempt(c->instance.machine))
+                record_container_event(c, event);
         if (event->type != SHIM_EVENT_EXITED)
                 c->callbacks->restore_slices(c->userdata);
         if (event->type == SHIM_EVENT_STARTED) {

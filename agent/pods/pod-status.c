@@ -250,6 +250,28 @@ static void fill_pod_addresses(const PodStatusInput *input, ReportedPodStatus *r
         status->other_pod_ip = report_pod_address(second, reported->addresses[1], has_terminated);
 }
 
+static bool has_running_container(const PodStatus *status) {
+        const ContainerStatusList *lists[] = { &status->init_containers, &status->containers };
+
+        for (size_t l = 0; l < N_ELEMENTS(lists); l++)
+                for (size_t i = 0; i < lists[l]->n; i++)
+                        if (lists[l]->items[i].state.kind == STATE_RUNNING)
+                                return true;
+        return false;
+}
+
+/* As with the kubelet, a pod that is stopped because it failed keeps its phase as long as a
+ * container runs: controllers replace a failed pod, and the scheduler gives away its resources. */
+static void delay_failed_phase(const PodStatusInput *input, PodStatus *status) {
+        if (!input->failure->reason || !has_running_container(status))
+                return;
+        status->phase = pod_phase(&input->pod->pod->spec, status,
+                                  is_restarting_all_containers(input), false);
+        free(status->reason);
+        free(status->message);
+        status->reason = status->message = NULL;
+}
+
 int compute_pod_status(const PodStatusInput *input, ReportedPodStatus *reported, PodStatus *ret) {
         const PodSpec *spec = &input->pod->pod->spec;
         PodStatus status = {
@@ -268,6 +290,7 @@ int compute_pod_status(const PodStatusInput *input, ReportedPodStatus *reported,
         fill_pod_phase(input, &status);
         fill_pod_addresses(input, reported, &status);
         fill_pod_conditions(input, reported, &status);
+        delay_failed_phase(input, &status);
         *ret = status;
         return 0;
 }

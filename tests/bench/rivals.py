@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tarfile
 import tempfile
 import time
 
@@ -18,6 +17,7 @@ import documents
 import harness
 import specs
 import world
+from real_kubelet import RealKubelet
 
 IDLE = 30  # seconds for which the CPU time of idle pods is measured
 EDIT = 30  # seconds for which a pod must survive a broken edit
@@ -158,18 +158,6 @@ class Podman(Agent):
 
 
 KUBELET = "/var/lib/kubelet"  # where it makes a directory whatever its settings are
-LINKS = "/var/log/containers"
-CONTAINERD = """version = 2
-root = "{0}/root"
-state = "{0}/state"
-[grpc]
-address = "{0}/containerd.sock"
-[plugins."io.containerd.grpc.v1.cri"]
-sandbox_image = "localhost/pause:1"
-restrict_oom_score_adj = true
-[plugins."io.containerd.grpc.v1.cri".cni]
-conf_dir = "{0}/cni"
-"""
 
 
 class Kubelet(Agent):
@@ -177,71 +165,20 @@ class Kubelet(Agent):
 
     name = documents.KUBELET
 
-    def __init__(self, archive, kubelet):
+    def __init__(self, archive, _unused):
         super().__init__()
-        self.log = open(f"{self.directory}/log", "ab")  # pylint: disable=consider-using-with
-        self.socket = f"{self.directory}/containerd.sock"
-        with open(f"{self.directory}/containerd.toml", "w", encoding="utf-8") as file:
-            file.write(CONTAINERD.format(self.directory))
-        self.containerd = self.spawn("containerd", "--config", f"{self.directory}/containerd.toml")
-        self.wait_for_containerd()
-        self.load(archive)
-        with open(f"{self.directory}/kubelet.yaml", "w", encoding="utf-8") as file:
-            file.write(specs.text(self.configuration()))
-        self.kubelet = self.spawn(kubelet, "--config", f"{self.directory}/kubelet.yaml", "--root-dir",
-                                  f"{self.directory}/kubelet", "--cert-dir", f"{self.directory}/pki",
-                                  "--hostname-override", "rival")
-
-    def spawn(self, *words):
-        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-
-    def ctr(self, *words):
-        return run("ctr", "--address", self.socket, "--namespace", "k8s.io", *words)
-
-    def wait_for_containerd(self):
-        def answers():
-            return subprocess.run(["ctr", "--address", self.socket, "version"], check=False, capture_output=True).returncode == 0
-        world.wait(answers, lambda: world.read(f"{self.directory}/log"))
-
-    def load(self, archive):
-        """The image, and one of the same content that waits, for the sandboxes."""
-        layout = f"{self.directory}/layout"
-        self.ctr("images", "import", archive)
-        run("skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:1")
-        run("umoci", "config", "--image", f"{layout}:1", "--config.entrypoint", "sleep", "--config.cmd", "1000000")
-        with tarfile.open(f"{layout}.tar", "w") as tar:
-            tar.add(layout, arcname=".")
-        self.ctr("images", "import", "--base-name", "localhost/pause", f"{layout}.tar")
-
-    def configuration(self):
-        return {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "staticPodPath": self.manifests,
-                "containerRuntimeEndpoint": f"unix://{self.socket}", "cgroupDriver": "cgroupfs", "failSwapOn": False,
-                "failCgroupV1": False, "enableServer": False, "authentication": {"webhook": {"enabled": False}},
-                "authorization": {"mode": "AlwaysAllow"}, "podLogsDir": f"{self.directory}/logs",
-                "imageGCHighThresholdPercent": 100, "evictionHard": {"memory.available": "100Mi"},
-                "localStorageCapacityIsolation": False}
+        self.real = RealKubelet(self.directory, [archive], words=["--hostname-override", "rival"],
+                                staticPodPath=self.manifests, localStorageCapacityIsolation=False)
+        self.real.start()
 
     def processes(self):
-        shims = [pid for pid in world.pids() if "containerd-shim" in "".join(world.cmdline(pid)[:1])
-                 and self.socket in world.cmdline(pid)]
-        return [self.kubelet.pid, self.containerd.pid, *shims]
+        return [self.real.kubelet.pid, self.real.containerd.pid, *self.real.shims()]
 
     def finish(self):
-        self.kubelet.kill()
-        self.kubelet.wait()
-        for container in self.ctr("containers", "list", "--quiet").split():
-            subprocess.run(["ctr", "--address", self.socket, "--namespace", "k8s.io", "tasks", "delete", "--force", container],
-                           check=False, capture_output=True)
-        world.wait(lambda: len(self.processes()) == 2, "the shims of containerd ended")
-        self.containerd.terminate()
-        self.containerd.wait()
-        self.log.close()
+        self.real.finish()
         for line in reversed((world.read("/proc/self/mounts") or "").splitlines()):
             if line.split()[1].startswith(self.directory):
                 subprocess.run(["umount", line.split()[1]], check=False)
-        for link in glob.glob(f"{LINKS}/*"):
-            if os.readlink(link).startswith(self.directory):
-                os.unlink(link)
         remove_cgroups("kubepods")
         shutil.rmtree(KUBELET)
         shutil.rmtree(self.directory)

@@ -16,48 +16,20 @@ LABEL = "test.mainstay.dev/node"
 AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.99"
 WORKLOADS = ("cronjobs", "jobs", "deployments", "statefulsets", "daemonsets", "replicasets")
 
-class ClusterNode(network.NetworkNode):
-    """The namespace 'namespace' is made with it and removed with it. Pods of 'bind' are bound by name, what 'place'
-    and 'template' make is placed by the scheduler or a controller, by a label that only this node has."""
 
-    def __init__(self, plane, archive=None, archives=(), config=None, start=True, bootstrap=None, **settings):
+class ApiNode:
+    """A node as the API server has it, and a namespace of the same name for the objects of the test. The subclasses start
+    the agent, and give its log as said()."""
+
+    def join(self, plane):
         self.plane, self.client = plane, plane.client
         self.number = plane.next_number()
         self.node_name = self.namespace = f"n{self.number}"
-        self.settings = {"nodeLabels": {LABEL: self.node_name}, **settings}
-        super().__init__(archive, config=None, start=False)
-        for path in archives:
-            self.preload(path)
-        self.kubeconfig = os.path.join(self.directory, "kubeconfig")
-        self.settings["kubeconfig"] = self.kubeconfig
-        if bootstrap:
-            self.settings["bootstrapKubeconfig"] = os.path.join(self.directory, "bootstrap-kubeconfig")
-            kubeconfig(self.settings["bootstrapKubeconfig"], URL, plane.authority.cert, token=bootstrap)
-        else:
-            plane.make_kubeconfig(f"node-{self.node_name}", f"/O=system:nodes/CN=system:node:{self.node_name}",
-                                  self.kubeconfig)
-        self.write_config(**(config or {}))
+
+    def make_namespace(self):
         self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
         wait(lambda: self.client.get("serviceaccounts", self.namespace, "default") and
              self.client.get("configmaps", self.namespace, "kube-root-ca.crt"), "the service account of the namespace")
-        if start:
-            self.start()
-            self.wait_node_ready()
-
-    def connect(self):
-        self.address_of_node = self.plane.link(self.holder.pid, self.number)
-
-    def write_config(self, **fields):
-        mainstay = {**self.settings, **fields.pop("mainstay", {})}
-        self.ipam = os.path.join(self.directory, "ipam")
-        self.cni = os.path.join(self.directory, "cni")
-        self.plugin_directory = os.path.join(self.directory, "plugins")
-        for path in (self.cni, self.plugin_directory):
-            os.makedirs(path, exist_ok=True)
-        self.configure(network.chain(self.ipam, *self.plugins))
-        mainstay.update(cniConfDir=self.cni, cniBinDir=f"{self.plugin_directory}:/usr/lib/cni")
-        # Not the configuration of NetworkNode, which has the same fields of 'mainstay'.
-        super(network.NetworkNode, self).write_config(mainstay=mainstay, **fields)
 
     # The Node
 
@@ -170,15 +142,6 @@ class ClusterNode(network.NetworkNode):
         return wait(lambda: self.events(name, reason), lambda: f"an event {reason} of {name}; there are "
                     f"{self.describe_events(name)}\nthe agent said:\n{self.said()[-4000:]}", deadline)[0]
 
-    def output(self, name, container="main"):
-        """The lines of a container, by the pod's name at the server."""
-        status, body = self.get(f"/containerLogs/{self.namespace}/{name}/{container}")
-        assert status == 200, body
-        return body.splitlines()
-
-    def pod(self, name, namespace=None):
-        return super().pod(name, namespace or self.namespace)
-
     # The end
 
     def delete_all(self):
@@ -194,6 +157,65 @@ class ClusterNode(network.NetworkNode):
         return [pod["metadata"]["name"] for pod in self.client.all("pods", self.namespace)
                 if "kubernetes.io/config.mirror" not in pod["metadata"].get("annotations", {})]
 
+    def leave(self):
+        """The Node and the namespace go."""
+        for plural, name in (("namespaces", self.namespace), ("nodes", self.node_name)):
+            try:
+                self.client.delete(plural, None, name)
+            except (OSError, Refused):
+                pass  # the control plane may be gone
+
+
+class ClusterNode(ApiNode, network.NetworkNode):
+    """The namespace 'namespace' is made with it and removed with it. Pods of 'bind' are bound by name, what 'place'
+    and 'template' make is placed by the scheduler or a controller, by a label that only this node has."""
+
+    def __init__(self, plane, archive=None, archives=(), config=None, start=True, bootstrap=None, **settings):
+        self.join(plane)
+        self.settings = {"nodeLabels": {LABEL: self.node_name}, **settings}
+        super().__init__(archive, config=None, start=False)
+        for path in archives:
+            self.preload(path)
+        self.kubeconfig = os.path.join(self.directory, "kubeconfig")
+        self.settings["kubeconfig"] = self.kubeconfig
+        if bootstrap:
+            self.settings["bootstrapKubeconfig"] = os.path.join(self.directory, "bootstrap-kubeconfig")
+            kubeconfig(self.settings["bootstrapKubeconfig"], URL, plane.authority.cert, token=bootstrap)
+        else:
+            plane.make_kubeconfig(f"node-{self.node_name}", f"/O=system:nodes/CN=system:node:{self.node_name}",
+                                  self.kubeconfig)
+        self.write_config(**(config or {}))
+        self.make_namespace()
+        if start:
+            self.start()
+            self.wait_node_ready()
+
+    def connect(self):
+        self.address_of_node = self.plane.link(self.holder.pid, self.number)
+
+    def write_config(self, **fields):
+        mainstay = {**self.settings, **fields.pop("mainstay", {})}
+        self.ipam = os.path.join(self.directory, "ipam")
+        self.cni = os.path.join(self.directory, "cni")
+        self.plugin_directory = os.path.join(self.directory, "plugins")
+        for path in (self.cni, self.plugin_directory):
+            os.makedirs(path, exist_ok=True)
+        self.configure(network.chain(self.ipam, *self.plugins))
+        mainstay.update(cniConfDir=self.cni, cniBinDir=f"{self.plugin_directory}:/usr/lib/cni")
+        # Not the configuration of NetworkNode, which has the same fields of 'mainstay'.
+        super(network.NetworkNode, self).write_config(mainstay=mainstay, **fields)
+
+    def output(self, name, container="main"):
+        """The lines of a container, by the pod's name at the server."""
+        status, body = self.get(f"/containerLogs/{self.namespace}/{name}/{container}")
+        assert status == 200, body
+        return body.splitlines()
+
+    def pod(self, name, namespace=None):
+        return super().pod(name, namespace or self.namespace)
+
+    # The end
+
     def remove_all(self):
         if self.agent is None or self.agent.poll() is not None:
             self.start()
@@ -207,11 +229,7 @@ class ClusterNode(network.NetworkNode):
     def clean_up(self):
         super().clean_up()
         self.client.close()
-        for plural, name in (("namespaces", self.namespace), ("nodes", self.node_name)):
-            try:
-                self.client.delete(plural, None, name)
-            except (OSError, Refused):
-                pass  # the control plane may be gone
+        self.leave()
 
 
 def shown(obj):

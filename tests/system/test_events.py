@@ -58,6 +58,12 @@ def test_stopped_pod_has_a_killing_event(node):
     assert wait_event(node, "web", "Killing")["message"] == "Stopping container main"
 
 
+def test_container_whose_post_start_hook_fails_has_a_killing_event(node):
+    node.drop(specs.pod("web", specs.container(lifecycle={"postStart": {"exec": {"command": ["false"]}}})))
+    assert wait_event(node, "web", "Killing")["message"] == "FailedPostStartHook"
+    assert find_event(node, "web", "FailedPostStartHook")["type"] == "Warning"
+
+
 def test_failed_start_has_an_event_with_its_reason(node):
     missing = specs.container(command=["/no/such/program"])
     node.drop(specs.pod("typo", missing))
@@ -65,6 +71,7 @@ def test_failed_start_has_an_event_with_its_reason(node):
     assert failed["type"] == "Warning"
     assert failed["message"].startswith("Error: ")
     assert "/no/such/program" in failed["message"]
+    assert [event["reason"] for event in events(node, "typo")][:3] == ["Pulled", "Created", "Failed"]
     never = {**specs.container(), "image": "docker.io/library/absent:1", "imagePullPolicy": "Never"}
     node.drop(specs.pod("absent", never))
     assert wait_event(node, "absent", "ErrImageNeverPull")["message"] == \

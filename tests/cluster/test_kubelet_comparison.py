@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same workloads on a node with Mainstay and on one with the real kubelet and containerd, at one control plane: the
+controllers make the same pods, the pods come to the same ends, and the same events report it."""
+
+import fnmatch
+
+import pytest
+from comparison import compare, differences
+from comparison_workloads import find_workloads
+from kubelet_node import KubeletNode
+from node import ClusterNode
+from real_kubelet import Missing
+from world import wait
+
+NAMES = ("mainstay", "kubelet")
+CONFIG = {"crashLoopBackOff": {"maxContainerRestartPeriod": "3s"}, "clusterDNS": ["10.96.0.10"]}
+# The kubelet looks only once a minute how much space volumes use.
+KUBELET = {"volumeStatsAggPeriod": "10s"}
+
+# (pattern of workloads, pattern of facts, the node that alone has it, why that is right)
+SAYS_WHY = "it says why"
+REJECTED = "a rejected pod has the address of its node, and conditions"
+OLD_CONTAINERD = "containerd 1.6 does not report it, later ones do"
+ON_PURPOSE = [
+    ("*", "pod has resources", "kubelet", "the pod's own resources are empty"),
+    ("*", "* has stopSignal", "mainstay", OLD_CONTAINERD),
+    ("*", "* has user", "mainstay", OLD_CONTAINERD),
+    ("*", "main has volumeMounts", "kubelet", "only a container that was made has them"),
+    ("*", "event agent Normal Stopping", "mainstay", "it says from where the deletion came"),
+    ("*", "condition PodReadyToStartContainers says: *", "mainstay", SAYS_WHY),
+    ("*", "main before: terminated Completed 0 *hook failed*", "mainstay", SAYS_WHY),
+    ("*", "main before: terminated Completed 0 *liveness probe*", "mainstay", SAYS_WHY),
+    ("*", "main: terminated Error 137 *startup probe*", "mainstay", SAYS_WHY),
+    ("post-start-fails", "main before: terminated Completed 0", "kubelet", SAYS_WHY),
+    ("liveness-fails", "main before: terminated Completed 0", "kubelet", SAYS_WHY),
+    ("startup-fails", "main: terminated Error 137", "kubelet", SAYS_WHY),
+    ("absent-program", "main: waiting RunContainerError", "mainstay", "the reason stays as long as the container waits"),
+    ("absent-program", "main: waiting CrashLoopBackOff", "kubelet", "the reason stays as long as the container waits"),
+    ("absent-program", "event agent Warning BackOff *", "kubelet", "each failed start has the event Failed"),
+    ("image-is-changed", "main: was restarted", "mainstay", "the restart counts from the end of the old container"),
+    ("deletion-before-it-starts", "main: terminated ContainerStatusUnknown 137", "kubelet", "its container never was"),
+    ("deletion-before-it-starts", "main: waiting ContainerCreating", "mainstay", "its container never was"),
+    ("deletion-before-it-starts", "condition * False PodFailed", "mainstay", "the phase is Failed"),
+    ("host-port", "event agent Warning NetworkNotReady", "mainstay",
+     "a restarted agent asks the plugins to check the network, and portmap looks for rules of IPv6 that it did not make"),
+    ("host-port", "condition * False UnknownContainerStatuses", "mainstay", REJECTED),
+    ("host-port", "condition PodReadyToStartContainers False", "mainstay", REJECTED),
+    *((workload, fact, "mainstay", REJECTED) for workload in (
+        "too-many-processors", "too-much-memory", "another-node-is-selected", "sysctl-is-not-allowed") for fact in (
+            "condition * False UnknownContainerStatuses", "condition Initialized True",
+            "condition PodReadyToStartContainers False", "condition PodScheduled True", "pod has conditions", "pod has hostIP",
+            "pod has hostIPs")),
+    ("node", "event agent Warning CgroupV1", "kubelet", "no warning is due: both versions are supported"),
+    ("node", "label feature.node.kubernetes.io/*", "mainstay", "labels of the operating system, by which a pod can choose its node"),
+]
+
+
+@pytest.fixture(name="nodes")
+def fixture_nodes(shared, plane):
+    nodes = []
+    try:
+        nodes.append(ClusterNode(plane, archive=shared["archive"], config=CONFIG))
+        try:
+            nodes.append(KubeletNode(plane, [shared["archive"]], {**CONFIG, **KUBELET}))
+        except Missing as missing:
+            pytest.fail(str(missing))
+        yield nodes
+    finally:
+        for node in nodes:
+            node.finish()
+
+
+def restart(nodes):
+    """Each agent has renewed its Lease after that."""
+    before = [node.lease()["spec"]["renewTime"] for node in nodes]
+    for node in nodes:
+        node.restart()
+    wait(lambda: all(node.lease()["spec"]["renewTime"] != time for node, time in zip(nodes, before)),
+         "both agents renew their Leases", 90)
+    for node in nodes:
+        node.wait_node_ready()
+
+
+def test_workloads_are_as_with_the_kubelet(nodes):
+    found = differences(NAMES, compare(nodes, find_workloads(), lambda: restart(nodes)))
+    unlisted, used = [], set()
+    for workload, fact, only in found:
+        rows = [row for row in ON_PURPOSE if row[2] == only and fnmatch.fnmatchcase(workload, row[0])
+                and fnmatch.fnmatchcase(fact, row[1])]
+        used.update(row[:3] for row in rows)
+        if not rows:
+            unlisted.append(f"{only} alone: {workload}: {fact}")
+    gone = [f"no longer: {row[2]} alone: {row[0]}: {row[1]}" for row in ON_PURPOSE if row[:3] not in used]
+    assert not unlisted and not gone, "\n".join(unlisted + gone)
