@@ -226,16 +226,39 @@ static CniStep get_delete_step(const CniNetwork *network, size_t step) {
         return (CniStep){ NULL, NULL };
 }
 
+static bool has_both_address_families(const CniNetwork *network) {
+        bool has_ipv4 = false, has_ipv6 = false;
+        const json_t *address;
+        size_t i;
+
+        json_array_foreach(get_recorded_addresses(network), i, address) {
+                bool is_ipv6 = strchr(strna(json_string_value(address)), ':');
+
+                has_ipv4 |= !is_ipv6;
+                has_ipv6 |= is_ipv6;
+        }
+        return has_ipv4 && has_ipv6;
+}
+
+static bool has_bandwidth_limit(const json_t *plugin, const json_t *request) {
+        bool is_capable =
+                json_is_true(json_object_get(json_object_get(plugin, "capabilities"), "bandwidth"));
+
+        return (is_capable && json_object_get(request, "bandwidth")) ||
+               json_object_get(plugin, "ingressRate") || json_object_get(plugin, "egressRate");
+}
+
 /* The bandwidth plugin has done nothing for a pod without limits, and some versions of it crash
- * when they are to check that. */
+ * when they are to check that. portmap looks for rules of IPv4 and of IPv6 whatever the pod's
+ * addresses are, and fails where it made none. */
 static bool can_be_checked(const CniNetwork *network, const json_t *plugin) {
         const json_t *request = json_object_get(network->root, "request");
-        bool has_limit = json_is_true(json_object_get(json_object_get(plugin, "capabilities"),
-                                                      "bandwidth")) &&
-                         json_object_get(request, "bandwidth");
+        const char *type = get_json_text(plugin, "type");
 
-        return !streq(get_json_text(plugin, "type"), "bandwidth") || has_limit ||
-               json_object_get(plugin, "ingressRate") || json_object_get(plugin, "egressRate");
+        if (streq(type, "portmap"))
+                return !json_object_get(request, "portMappings") ||
+                       has_both_address_families(network);
+        return !streq(type, "bandwidth") || has_bandwidth_limit(plugin, request);
 }
 
 static CniStep get_check_step(const CniNetwork *network, size_t step) {

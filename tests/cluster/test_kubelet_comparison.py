@@ -41,8 +41,6 @@ ON_PURPOSE = [
     ("deletion-before-it-starts", "main: terminated ContainerStatusUnknown 137", "kubelet", "its container never was"),
     ("deletion-before-it-starts", "main: waiting ContainerCreating", "mainstay", "its container never was"),
     ("deletion-before-it-starts", "condition * False PodFailed", "mainstay", "the phase is Failed"),
-    ("host-port", "event agent Warning NetworkNotReady", "mainstay",
-     "a restarted agent asks the plugins to check the network, and portmap looks for rules of IPv6 that it did not make"),
     ("host-port", "condition * False UnknownContainerStatuses", "mainstay", REJECTED),
     ("host-port", "condition PodReadyToStartContainers False", "mainstay", REJECTED),
     *((workload, fact, "mainstay", REJECTED) for workload in (

@@ -53,7 +53,7 @@ static Pod pod = {
 
 /* A directory with a program for each plugin of the chain. */
 static const char *make_plugins(void) {
-        static const char *const names[] = { "one", "two", "three", "bandwidth" };
+        static const char *const names[] = { "one", "two", "three", "bandwidth", "portmap" };
 
         for (size_t i = 0; i < N_ELEMENTS(names); i++) {
                 cleanup_free char *path = NULL;
@@ -423,6 +423,30 @@ TEST(bandwidth_plugin_without_a_limit_is_not_checked)
                 network = load_network(config);
                 cni_network_record_add_step(network, 2);
                 REQUIRE(answer(network, CNI_ADD, 1, 0, RESULT, NULL) == 0);
+                EXPECT_EQ(cni_network_n_steps(network, CNI_CHECK), cases[i].n_checks);
+        }
+}
+
+/* It looks for rules of both families. */
+TEST(portmap_is_checked_for_pods_with_addresses_of_both_families)
+{
+        static const struct {
+                const char *result;
+                size_t n_checks;
+        } cases[] = {
+                { RESULT, 2 },
+                { "{\"ips\":[{\"address\":\"10.0.0.2/8\"}]}", 1 },
+                { "{\"ips\":[{\"address\":\"fd00:0::3/64\"}]}", 1 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_with(cni_network_freep) CniNetwork *network =
+                        load_network("{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":["
+                                     "{\"type\":\"one\"},{\"type\":\"portmap\","
+                                     "\"capabilities\":{\"portMappings\":true}}]}");
+
+                cni_network_record_add_step(network, 2);
+                REQUIRE(answer(network, CNI_ADD, 1, 0, cases[i].result, NULL) == 0);
                 EXPECT_EQ(cni_network_n_steps(network, CNI_CHECK), cases[i].n_checks);
         }
 }
