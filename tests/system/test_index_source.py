@@ -4,6 +4,7 @@
 import http.server
 import json
 import os
+import shutil
 import ssl
 import threading
 import time
@@ -195,6 +196,18 @@ BAD = {
                      "the signature of the index: the server answered with status 404"),
     "an empty signature": (lambda i, k: (i.write(BAD_POD), os.truncate(i.path + ".sig", 0)), "signature"),
     "no index": (lambda i, k: os.unlink(i.path), "the index: the server answered with status 404"),
+    "the signature of another index": (lambda i, k: (i.write({}), shutil.copy(i.path + ".sig", i.path + ".old"), i.write(BAD_POD),
+                                                     os.rename(i.path + ".old", i.path + ".sig")),
+                                       "is not signed by one of the known keys"),
+    "half of an index": (lambda i, k: (i.write(BAD_POD), os.truncate(i.path, 99)), "is not signed by one of the known keys"),
+    "a negative number": (lambda i, k: i.write(BAD_POD, number=-200), "number: "),
+    "a number in quotes": (lambda i, k: i.write(BAD_POD, number="200"), "number: "),
+    "an expiry that is none": (lambda i, k: i.write(BAD_POD, expires="soon"), "expires: "),
+    "files that are not a list": (lambda i, k: i.write({}, files={"a.yaml": 1}), "files: "),
+    "a file without a digest": (lambda i, k: i.write({}, files=[{"name": "a.yaml", "size": 1}]), "sha256: "),
+    "a digest that is cut": (lambda i, k: i.write({}, files=[{"name": "a.yaml", "size": 1, "sha256": "0" * 63}]), "sha256: "),
+    "a size below zero": (lambda i, k: i.write({}, files=[{"name": "a.yaml", "size": -1, "sha256": "0" * 64}]), "size: "),
+    "a name with a slash": (lambda i, k: i.write({"a/b.yaml": specs.pod("other")}), "name: must be the name of a manifest"),
 }
 
 
@@ -269,6 +282,9 @@ def _endless(handler):
 
 # What a server may do to a node besides.
 SERVERS = {
+    "204": (_reply(b"HTTP/1.1 204 Nothing"), "status 204"),
+    "a redirect to itself": (_reply(b"HTTP/1.1 302 F\r\nContent-Length: 0\r\nLocation: /index.json"), "redirect"),
+    "a word that is not HTTP": (_reply(b"SSH-2.0-OpenSSH_9.2p1"), ""),
     "500": (_reply(b"HTTP/1.1 500 Oh\r\nContent-Length: 0"), "status 500"),
     "a redirect to http": (_reply(b"HTTP/1.1 302 F\r\nContent-Length: 0\r\nLocation: http://127.0.0.1:9/index.json"), "which is not https"),
     "a redirect to a file": (_reply(b"HTTP/1.1 302 F\r\nContent-Length: 0\r\nLocation: file:///etc/shadow"), "which is not https"),
