@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A power cut between any two writes of the agent, in any order that the disk may choose: from every such state of its directory
-a new agent runs all pods, repeats no pod that was reported as ended, and removes those whose manifests are gone."""
+a new agent runs all pods, repeats no pod that was reported as ended, removes those whose manifests are gone, and goes back from
+a revision that is not ready in time."""
 
 import glob
 import os
@@ -12,20 +13,22 @@ import harness
 import pytest
 import specs
 import world
+from test_pod_rollouts import run_good, wait_version, web
 
 
 class Recorded:
-    """The writes of an agent that ran a few pods, the images that it stored, and the manifests that were there at each line of the
-    trace, with the pods whose end was synced."""
+    """The writes of an agent that ran pods, the images that it stored, and what was there at each line of the trace: the
+    manifests, and what was synced by then."""
 
-    def __init__(self, archive, directory):
+    def __init__(self, run, archive, directory):
         self.archive, self.images = archive, os.path.join(directory, "images")
         self.node, self.trace = harness.Node(archive, start=False), os.path.join(directory, "trace")
         words = self.node.command()
         self.node.command = lambda: crash_states.command(self.trace, *words)
         self.marks = []
         try:
-            self.run()
+            self.node.start()
+            run(self)
             harness.copy_tree(os.path.join(self.node.state, "images"), self.images)
             self.log = crash_states.Recording(self.node.state).read(self.trace)
         finally:
@@ -39,35 +42,16 @@ class Recorded:
                 os.kill(pid, signal.SIGKILL)
                 world.wait(lambda pid=pid: not world.is_alive(pid), "the recorder has ended")
 
-    def mark(self, *manifests, ended=False):
-        self.marks.append((crash_states.count_lines(self.trace), manifests, ended))
+    def mark(self, *manifests, synced=""):
+        self.marks.append((crash_states.count_lines(self.trace), manifests, synced))
 
-    def run(self):
-        node = self.node
-        steady, gone = specs.pod("steady"), specs.pod("gone")
-        edited = specs.script_pod("steady", f"echo new; {specs.IDLE}")
-        once = specs.script_pod("once", "exit 3", restartPolicy="Never")
-        node.start()
-        self.mark(steady)
-        node.launch(steady)
-        self.mark(steady, once)
-        node.drop(once)
-        node.wait_phase("once", "Failed")
-        world.wait(self.is_end_synced, "the end is synced")
-        self.mark(steady, once, ended=True)
-        self.mark(steady, once, gone, ended=True)
-        node.launch(gone)
-        self.mark(steady, once, ended=True)
-        node.remove("gone")
-        node.wait_gone("gone")
-        self.mark(edited, once, ended=True)
-        node.drop(edited)
-        world.wait(lambda: "new" in node.logged("steady", attempt=1), "the edited pod runs")
-
-    def is_end_synced(self):
-        calls = [call for _, call in crash_states.finished_calls(self.trace) if "fsync(" in call]
-        ends = [i for i, call in enumerate(calls) if "/ends>" in call]
-        return ends and any("/pods>" in call for call in calls[ends[-1]:])
+    def wait_synced(self, directory, file):
+        """Until the last file of that name is on the disk."""
+        def is_synced():
+            calls = [call for _, call in crash_states.finished_calls(self.trace)]
+            last = max((i for i, call in enumerate(calls) if " rename" in call and f'"{file}")' in call), default=len(calls))
+            return any("fsync(" in call and f"/{directory}>" in call for call in calls[last:])
+        world.wait(is_synced, lambda: f"{file} is synced")
 
     def facts(self, end):
         """What holds after so many operations."""
@@ -75,7 +59,7 @@ class Recorded:
         return next((row[1:] for row in reversed(self.marks) if row[0] <= line), self.marks[0][1:])
 
     def states(self, samples):
-        """Those that differ: the tree, the manifests, and whether the end is known."""
+        """Those that differ: the tree, the manifests, and what was synced."""
         chance, seen = random.Random(1), set()
         for end in range(len(self.log.operations) + 1):
             for chosen in self.log.choices(end, chance, samples):
@@ -88,46 +72,113 @@ class Recorded:
                     yield tree, *facts
 
 
-@pytest.fixture(scope="module", name="recorded")
-def fixture_recorded(archive, tmp_path_factory):
-    return Recorded(archive, str(tmp_path_factory.mktemp("recorded")))
+# What is recorded
+
+def run_pods(recorded):
+    """Pods come, end, go and are edited."""
+    node = recorded.node
+    steady, gone = specs.pod("steady"), specs.pod("gone")
+    edited = specs.script_pod("steady", f"echo new; {specs.IDLE}")
+    once = specs.script_pod("once", "exit 3", restartPolicy="Never")
+    recorded.mark(steady)
+    node.launch(steady)
+    recorded.mark(steady, once)
+    node.drop(once)
+    node.wait_phase("once", "Failed")
+    recorded.wait_synced("pods", "ends")
+    recorded.mark(steady, once, synced="end")
+    recorded.mark(steady, once, gone, synced="end")
+    node.launch(gone)
+    recorded.mark(steady, once, synced="end")
+    node.remove("gone")
+    node.wait_gone("gone")
+    recorded.mark(edited, once, synced="end")
+    node.drop(edited)
+    world.wait(lambda: "new" in node.logged("steady", attempt=1), "the edited pod runs")
 
 
-def boot(recorded, tree, manifests, ended):
-    """A machine that starts with that disk."""
+def run_rollback(recorded):
+    """An edit whose pod does not become ready in time."""
+    node, good, bad = recorded.node, web("1"), web("2", "echo bad; exit 1")
+    recorded.mark(good)
+    run_good(node, good)
+    recorded.wait_synced("rollouts", "record")
+    recorded.mark(bad, synced="good")
+    node.drop(bad)
+    wait_version(node, "1", rolled_back=True)
+    recorded.wait_synced("rollouts", "record")
+    recorded.mark(bad, synced="rollback")
+
+
+@pytest.fixture(scope="module", name="record")
+def fixture_record(archive, tmp_path_factory):
+    made = {}
+
+    def record(run):
+        if run not in made:
+            made[run] = Recorded(run, archive, str(tmp_path_factory.mktemp("recorded")))
+        return made[run]
+    return record
+
+
+# What a machine does that starts with such a disk
+
+def expect_pods(node, manifests, synced):
+    for manifest in manifests:
+        name = manifest["metadata"]["name"]
+        if name != "once":
+            node.wait_running(name)
+            words = manifest["spec"]["containers"][0]["command"]
+            assert world.cmdline(node.init(name))[:3] == words, f"{name} is of another manifest"
+            continue
+        node.wait_phase(name, "Failed")
+        assert node.status(name)["state"]["terminated"]["exitCode"] == 3
+        assert not (synced and glob.glob(f"{node.log_directory(name)}/main/*")), "a pod that had ended ran again"
+    assert len(node.pods()) == len(manifests)
+    left = {pod["metadata"]["uid"] for pod in node.pods()}
+    world.wait(lambda: set(os.listdir(f"{node.state}/pods")) <= left, "what belonged to no pod is removed")
+
+
+def expect_rollback(node, manifests, synced):
+    wait_version(node, "1", rolled_back=bool(synced))
+    text = [world.read(path) for path in glob.glob(f"{node.log}/pods/*/main/*.log")]
+    assert synced != "rollback" or not any("bad" in lines for lines in text), "it was tried again"
+
+
+def boot(recorded, expect, tree, manifests, synced):
     node = harness.Node(recorded.archive, store=recorded.images, start=False)
     try:
         crash_states.write(tree, node.state)
         for manifest in manifests:
             node.drop(manifest)
         node.start()
-        for manifest in manifests:
-            name = manifest["metadata"]["name"]
-            if name != "once":
-                node.wait_running(name)
-                words = manifest["spec"]["containers"][0]["command"]
-                assert world.cmdline(node.init(name))[:3] == words, f"{name} is of another manifest"
-                continue
-            node.wait_phase(name, "Failed")
-            assert node.status(name)["state"]["terminated"]["exitCode"] == 3
-            assert not (ended and glob.glob(f"{node.log_directory(name)}/main/*")), "a pod that had ended ran again"
-        assert len(node.pods()) == len(manifests)
-        left = {pod["metadata"]["uid"] for pod in node.pods()}
-        world.wait(lambda: set(os.listdir(f"{node.state}/pods")) <= left, "what belonged to no pod is removed")
+        expect(node, manifests, synced)
     finally:
         node.finish()
 
 
-@pytest.mark.parametrize("part", [pytest.param(i, marks=[] if i == 0 else pytest.mark.long) for i in range(8)])
-def test_pods_run_as_they_should_from_each_state_that_a_power_cut_leaves(recorded, part):
+def try_states(recorded, expect, samples, part):
     """The first part is a small one."""
-    states = list(recorded.states(6))
+    states = list(recorded.states(samples))
     print(f"{len(recorded.log.operations)} operations, {len(states)} states")
-    assert len(states) > 200
+    assert len(states) > 100
     mine = states[::len(states) // 10] if part == 0 else states[part - 1::7]
-    for i, (tree, manifests, ended) in enumerate(mine):
+    for i, (tree, manifests, synced) in enumerate(mine):
         try:
-            boot(recorded, tree, manifests, ended)
+            boot(recorded, expect, tree, manifests, synced)
         except AssertionError as error:
-            raise AssertionError(f"state {i} of {len(mine)}, with {[row['metadata']['name'] for row in manifests]}: {error}\n" +
+            raise AssertionError(f"state {i} of {len(mine)}, with {manifests}: {error}\n" +
                                  "\n".join(f"{path}: {data!r}" for path, data in tree.items())) from error
+
+
+PARTS = [pytest.param(i, marks=[] if i == 0 else pytest.mark.long) for i in range(8)]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_pods_run_as_they_should_from_each_state_that_a_power_cut_leaves(record, part):
+    try_states(record(run_pods), expect_pods, 6, part)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_power_cut_does_not_prevent_a_rollback_and_repeats_none(record, part):
+    try_states(record(run_rollback), expect_rollback, 3, part)
