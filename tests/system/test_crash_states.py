@@ -23,8 +23,10 @@ class Recorded:
     def __init__(self, run, archive, directory):
         self.archive, self.images = archive, os.path.join(directory, "images")
         self.node, self.trace = harness.Node(archive, start=False), os.path.join(directory, "trace")
-        words = self.node.command()
+        words, environment = self.node.command(), self.node.environment()
         self.node.command = lambda: crash_states.command(self.trace, *words)
+        # The search for leaks cannot be traced.
+        self.node.environment = lambda: {**environment, "ASAN_OPTIONS": environment["ASAN_OPTIONS"] + ":detect_leaks=0"}
         self.marks = []
         try:
             self.node.start()
