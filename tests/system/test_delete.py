@@ -84,8 +84,8 @@ def test_a_deletion_shortens_the_grace_period_of_a_failed_pod(node):
     node.launch(specs.pod("late", specs.container(script=DEAF), terminationGracePeriodSeconds=600,
                           activeDeadlineSeconds=15))
     init = node.init("late")
-    node.wait_phase("late", "Failed")
-    assert world.is_alive(init), "it has ten minutes"
+    wait(lambda: "has failed, stopping it: DeadlineExceeded" in node.said(), "it is being stopped")
+    assert world.is_alive(init) and node.pod("late")["status"]["phase"] == "Running", "it has ten minutes"
     assert node.cli("delete", "pod", "late", "--now").returncode == 0
     wait(lambda: not world.is_alive(init), "the shorter grace counts")
     node.wait_pod("late", lambda pod: "deletionTimestamp" not in pod["metadata"], "starts again")
