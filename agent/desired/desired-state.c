@@ -404,12 +404,19 @@ static void on_rollout_event(const PodEvent *event, void *userdata) {
         state->config.on_event(event, state->config.userdata);
 }
 
+static const char *find_image_digest(const char *reference, void *userdata) {
+        const DesiredState *state = userdata;
+
+        return state->config.image_digest_of(reference, state->config.userdata);
+}
+
 static int build_pod_rollouts(DesiredState *state) {
         return pod_rollouts_new(&(PodRolloutsConfig){ .event = state->config.event,
                                                       .state_dir = state->config.paths->state_dir,
                                                       .clock = state->config.clock,
                                                       .get_status = get_pod_status,
                                                       .is_excluded = is_rolled_back_as_a_whole,
+                                                      .image_digest_of = find_image_digest,
                                                       .on_recompute_due = on_rollout_due,
                                                       .on_event = on_rollout_event,
                                                       .userdata = state },

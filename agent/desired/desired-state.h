@@ -7,6 +7,7 @@
  * that decides that a recomputation is due. How a pod is started or stopped is decided in pods/. */
 
 #include "agent/desired/pod-sources.h"
+#include "agent/desired/rollout-images.h"
 #include "agent/eviction/eviction-manager.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/event.h"
@@ -29,6 +30,7 @@ typedef struct DesiredStateConfig {
         EvictionManager *eviction_manager;
         DaemonSetPodSource daemonsets;
         ApiServerPodSource apiserver;
+        image_digest_of_t image_digest_of;
         void (*on_event)(const PodEvent *event, void *userdata);
         void (*on_recomputed)(void *userdata);
         void (*on_source_status)(void *userdata); /* desired_state_sources() is different */
@@ -63,7 +65,7 @@ int desired_state_drain(DesiredState *state);
 /* The status of a pod may have changed, on which a rollout may depend. NULL is fine. */
 void desired_state_on_pod(DesiredState *state, const Pod *pod);
 
-/* A rollback would need the image. 'reference' is normal. */
+/* A rollback would need the image. 'reference' is normal, or a digest. */
 bool desired_state_uses_image(const DesiredState *state, const char *reference);
 
 /* True once the first scan has been acted on. */

@@ -121,9 +121,15 @@ static int parse_good_pod(PodRollout *rollout, Error *reterr) {
 }
 
 static int keep_as_good(const RolloutPass *pass, const Pod *pod, const char *hash) {
+        const PodRolloutsConfig *config = &pass->rollouts->config;
         cleanup_free char *json = pod_to_json(pod, NULL);
-        int r = json ? rollout_history_set_good(&pass->rollout->history, hash, json) : -ENOMEM;
+        cleanup_free char *images = rollout_images_format(
+                pod, &pass->status, config->image_digest_of, config->userdata);
+        int r;
 
+        if (!json || !images)
+                return -ENOMEM;
+        r = rollout_history_set_good(&pass->rollout->history, hash, json, images);
         if (r < 0)
                 return r;
         r = parse_good_pod(pass->rollout, NULL);
@@ -207,11 +213,37 @@ static char *explain_rollback(const RolloutPass *pass) {
 
 /* ---- the decision ---- */
 
+/* Decided once: a tag that is moved later restarts nothing. */
+static int pin_good_images(const RolloutPass *pass) {
+        const PodRolloutsConfig *config = &pass->rollouts->config;
+        RolloutHistory *history = &pass->rollout->history;
+        cleanup_with(pod_freep) Pod *pod = NULL;
+        cleanup_free char *json = NULL;
+        int r = 0;
+
+        if (!pass->rollout->good || !history->good_images)
+                return 0;
+        r = pod_copy(pass->rollout->good, &pod);
+        if (r >= 0)
+                r = rollout_images_pin(pod, history->good_images, config->image_digest_of,
+                                       config->userdata);
+        if (r < 0)
+                return r;
+        json = pod_to_json(pod, NULL);
+        if (!json)
+                return -ENOMEM;
+        free(history->good_pod);
+        history->good_pod = TAKE_PTR(json);
+        return parse_good_pod(pass->rollout, NULL);
+}
+
 static int roll_back_pod(const RolloutPass *pass) {
         RolloutHistory *history = &pass->rollout->history;
         cleanup_free char *reason = explain_rollback(pass);
-        int r = reason ? rollout_history_set_failed(history, reason) : -ENOMEM;
+        int r = reason ? pin_good_images(pass) : -ENOMEM;
 
+        if (r >= 0)
+                r = rollout_history_set_failed(history, reason);
         if (r < 0)
                 return r;
         rollout_store_write(pass->rollouts->store, history);
@@ -387,9 +419,10 @@ void pod_rollouts_on_pod(const PodRollouts *rollouts, const Pod *pod) {
 
 bool pod_rollouts_use_image(const PodRollouts *rollouts, const char *reference) {
         for (size_t i = 0; i < rollouts->items.n; i++) {
-                const Pod *good = rollouts->items.items[i]->good;
+                const PodRollout *rollout = rollouts->items.items[i];
 
-                if (good && pod_uses_image(good, reference))
+                if (rollout_images_contain(rollout->history.good_images, reference) ||
+                    (rollout->good && pod_uses_image(rollout->good, reference)))
                         return true;
         }
         return false;

@@ -7,6 +7,7 @@
  * rollback is made once, whatever happens to the agent and the machine. It starts and stops no pod:
  * it only replaces desired pods. The rules are in rollout-history.h. */
 
+#include "agent/desired/rollout-images.h"
 #include "agent/model/desired-pods.h"
 #include "agent/model/event.h"
 #include "agent/model/status.h"
@@ -29,6 +30,7 @@ typedef struct PodRolloutsConfig {
         int (*get_status)(const char *uid, PodStatus *ret, void *userdata);
         /* Pods of this source are without rollouts of their own. */
         bool (*is_excluded)(const PodSource *source, void *userdata);
+        image_digest_of_t image_digest_of;
         void (*on_recompute_due)(void *userdata);
         void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
@@ -48,7 +50,7 @@ int pod_rollouts_apply(PodRollouts *rollouts, DesiredPods *desired, const Actual
  * is not desired, a recomputation is requested. */
 void pod_rollouts_on_pod(const PodRollouts *rollouts, const Pod *pod);
 
-/* A rollback would need the image. 'reference' is normal. */
+/* A rollback would need the image. 'reference' is normal, or a digest. */
 bool pod_rollouts_use_image(const PodRollouts *rollouts, const char *reference);
 
 /* Prints the rollouts for `mainstay debug dump`. */

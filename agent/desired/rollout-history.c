@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text form is a line "mainstay-rollout 1" and one line for each member, in their order. */
+/* The text form is a line "mainstay-rollout 1" and one line for each member, in their order;
+ * earlier versions neither wrote nor read the last one. */
 
 #include "agent/desired/rollout-history.h"
 
@@ -19,6 +20,7 @@ void rollout_history_done(RolloutHistory *history) {
         free(history->name);
         free(history->good_pod);
         free(history->reason);
+        free(history->good_images);
         *history = (RolloutHistory){ 0 };
 }
 
@@ -46,13 +48,16 @@ bool rollout_history_set_tried(RolloutHistory *history, const char *hash, uint64
         return true;
 }
 
-int rollout_history_set_good(RolloutHistory *history, const char *hash, const char *pod) {
-        char *copy = strdup(pod);
+int rollout_history_set_good(RolloutHistory *history, const char *hash, const char *pod,
+                             const char *images) {
+        cleanup_free char *copy = strdup(pod), *images_copy = strdup(images);
 
-        if (!copy)
+        if (!copy || !images_copy)
                 return -ENOMEM;
         free(history->good_pod);
-        history->good_pod = copy;
+        history->good_pod = TAKE_PTR(copy);
+        free(history->good_images);
+        history->good_images = TAKE_PTR(images_copy);
         set_hash(history->good, hash);
         return 0;
 }
@@ -110,10 +115,10 @@ RolloutDecision rollout_decide(const RolloutInput *input, uint64_t *ret_again_at
 char *rollout_history_format(const RolloutHistory *history) {
         char *text;
 
-        return asprintf(&text, "%s\n%s\n%s\n%" PRId64 "\n%s\n%" PRIu64 "\n%s\n%s\n%s\n%s\n",
+        return asprintf(&text, "%s\n%s\n%s\n%" PRId64 "\n%s\n%" PRIu64 "\n%s\n%s\n%s\n%s\n%s\n",
                         rollout_header, history->namespace, history->name, history->number,
                         history->tried, history->since, history->good, strna(history->good_pod),
-                        history->failed, strna(history->reason)) < 0
+                        history->failed, strna(history->reason), strna(history->good_images)) < 0
                        ? NULL
                        : text;
 }
@@ -201,6 +206,8 @@ int rollout_history_parse(const char *text, RolloutHistory *ret) {
         if (r < 0)
                 return r;
         r = take_optional_line(&text, &history.reason);
+        if (r >= 0 && *text) /* of a version that knows images */
+                r = take_optional_line(&text, &history.good_images);
         if (r < 0)
                 return r;
         history.number = (int64_t) MIN(number, (uint64_t) INT64_MAX);

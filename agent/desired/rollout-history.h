@@ -22,6 +22,8 @@ typedef struct RolloutHistory {
         char *good_pod;                 /* its pod: JSON of one line; or NULL */
         char failed[ROLLOUT_HASH_SIZE]; /* the one that was rolled back; or "" */
         char *reason;                   /* why: a message of one line; or NULL */
+        char *good_images; /* the images of good_pod in the order of its containers and volumes:
+                              digests, or "-", with a blank between them; or NULL */
 } RolloutHistory;
 
 void rollout_history_done(RolloutHistory *history);
@@ -33,8 +35,9 @@ const char *rollout_hash_of(const Pod *pod);
  * rolled back earlier. True: the history has changed. */
 bool rollout_history_set_tried(RolloutHistory *history, const char *hash, uint64_t now);
 
-/* A revision is good: its pod in JSON, which is copied. 0 or -ENOMEM. */
-int rollout_history_set_good(RolloutHistory *history, const char *hash, const char *pod);
+/* A revision is good: its pod in JSON and its images, which are copied. 0 or -ENOMEM. */
+int rollout_history_set_good(RolloutHistory *history, const char *hash, const char *pod,
+                             const char *images);
 
 /* The revision in the manifest is rolled back. 0 or -ENOMEM. */
 int rollout_history_set_failed(RolloutHistory *history, const char *reason);

@@ -46,6 +46,8 @@ static bool is_image_in_use(const ImageStore *store, const char *digest) {
         for (size_t i = 0; i < store->n_images; i++)
                 if (store->images[i]->n_refs > 1 && streq(store->images[i]->digest, digest))
                         return true;
+        if (store->is_wanted && store->is_wanted(digest, store->userdata))
+                return true;
         for (size_t i = 0; store->is_wanted && i < store->image_names.n_names; i++)
                 if (streq(store->image_names.names[i].digest, digest) &&
                     store->is_wanted(store->image_names.names[i].name, store->userdata))

@@ -479,6 +479,18 @@ int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_cha
         return 0;
 }
 
+const char *image_store_find_digest(const ImageStore *store, const char *name) {
+        cleanup_free char *reference = NULL;
+        const Archive *archive;
+        const ArchivedImage *found;
+
+        if (image_reference_normalise(name, &reference, NULL) < 0)
+                return NULL;
+        found = archive_set_find(&store->preload.archives, reference, &archive);
+        return found && found->digest[0] ? found->digest
+                                         : image_names_find(&store->image_names, reference);
+}
+
 const char *image_store_preload_path(const ImageStore *store) {
         return store->preload_path;
 }

@@ -120,6 +120,10 @@ bool image_store_is_removing(const ImageStore *store);
 /* Removes all images that are unused and not in an archive. How many, or -errno. */
 int image_store_prune(ImageStore *store);
 
+/* The digest of the image that a name in a manifest means now, of an archive or unpacked: borrowed
+ * until the next turn of the loop; or NULL. */
+const char *image_store_find_digest(const ImageStore *store, const char *name);
+
 /* The directories of the archives and of the store. */
 const char *image_store_preload_path(const ImageStore *store);
 const char *image_store_path(const ImageStore *store);

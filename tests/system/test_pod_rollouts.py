@@ -194,15 +194,75 @@ def test_the_image_is_kept_and_needs_no_registry(make_node, registry):
         return pod
     run_good(node, policy(web("1", image=image(1), seconds=20)))
     # It runs, and is not ready: the old image is unused for a while, and is pruned if nothing keeps it.
-    bad = policy(web("2", image=image(2), seconds=20))
-    bad["spec"]["containers"][0]["readinessProbe"] = {"exec": {"command": ["false"]}}
-    node.drop(bad)
+    node.drop(not_ready(policy(web("2", image=image(2), seconds=20))))
     node.wait_pod("web", lambda pod: version_of(pod) == "2" and "running" in pod["status"]["containerStatuses"][0]["state"],
                   "the new revision runs")
     registry.stop()
     assert node.cli("images", "prune").returncode == 0
     pod = wait_version(node, "1", rolled_back=True)
     assert pod["spec"]["containers"][0]["image"] == image(1)
+
+
+def wait_rollback_to_the_first_image(node, bad, move):
+    """The image has /file1, and the one that has its tag later also /file2."""
+    node.drop(bad)
+    node.wait_pod("web", lambda pod: version_of(pod) == "2" and "running" in pod["status"]["containerStatuses"][0]["state"],
+                  "the new revision runs")
+    assert os.path.exists(f"/proc/{node.init('web')}/root/file2")
+    move()
+    assert node.cli("images", "prune").returncode == 0
+    pod = wait_version(node, "1", rolled_back=True)
+    root = f"/proc/{node.init('web')}/root"
+    assert os.path.exists(f"{root}/file1") and not os.path.exists(f"{root}/file2")
+    return pod
+
+
+def not_ready(pod):
+    pod["spec"]["containers"][0]["readinessProbe"] = {"exec": {"command": ["false"]}}
+    return pod
+
+
+@pytest.mark.slow
+def test_the_image_comes_back_though_its_tag_was_moved(make_node, registry):
+    node = make_node(config={"mainstay": {"insecureRegistries": [registry.host]}})
+    name = f"{registry.host}/team/web:latest"
+
+    def move_tag(tag):
+        run("skopeo", "copy", "--src-tls-verify=false", "--dest-tls-verify=false", f"docker://{registry.host}/team/web:{tag}",
+            f"docker://{name}")
+
+    def revision(version):
+        pod = web(version, image=name, seconds=20)
+        pod["spec"]["containers"][0]["imagePullPolicy"] = "Always"
+        return pod
+    move_tag(1)
+    run_good(node, revision("1"))
+    digest = node.status("web")["imageID"]
+    move_tag(2)
+    pod = wait_rollback_to_the_first_image(node, not_ready(revision("2")), registry.stop)
+    assert pod["spec"]["containers"][0]["image"] == f"{name}@{digest}"
+    pid = node.init("web")
+    node.restart()
+    wait_version(node, "1", rolled_back=True)
+    assert node.init("web") == pid
+    os.kill(pid, signal.SIGKILL)
+    node.wait_restarts("web", 1)
+    assert not os.path.exists(f"/proc/{node.init('web')}/root/file2")
+
+
+@pytest.mark.slow
+def test_the_image_comes_back_though_its_archive_was_replaced(make_node, registry, tmp_path):
+    node, name = make_node(), "example.com/team/app:latest"
+
+    def replace(tag):
+        path = f"{tmp_path}/app{tag}.tar"
+        run("skopeo", "copy", "--src-tls-verify=false", f"docker://{registry.host}/team/web:{tag}", f"docker-archive:{path}:{name}")
+        node.preload(path, "app.tar")
+    replace(1)
+    run_good(node, web("1", image=name, seconds=20))
+    replace(2)
+    wait(lambda: len(node.cli("images").stdout.split("app.tar")) > 1, "the archive is read")
+    wait_rollback_to_the_first_image(node, not_ready(web("2", image=name, seconds=20)), lambda: None)
 
 
 # ---- an agent that dies ----

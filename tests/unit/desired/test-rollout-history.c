@@ -119,7 +119,7 @@ static void make_failed(RolloutHistory *history) {
         history->namespace = strdup("default");
         history->name = strdup("web-n");
         EXPECT(rollout_history_set_tried(history, "one", 1));
-        REQUIRE(rollout_history_set_good(history, "one", "{\"kind\":\"Pod\"}") == 0);
+        REQUIRE(rollout_history_set_good(history, "one", "{\"kind\":\"Pod\"}", "sha256:12 -") == 0);
         EXPECT(rollout_history_set_tried(history, "two", 2));
         REQUIRE(rollout_history_set_failed(history, "it did not become ready") == 0);
 }
@@ -155,18 +155,22 @@ TEST(the_text_form_is_read_as_it_was_written)
         EXPECT_EQ(copy.number, 2);
 }
 
+/* The text of an earlier version lacks the last line. */
 TEST(damaged_text_is_refused_wherever_it_ends)
 {
         cleanup_with(rollout_history_done) RolloutHistory history = { 0 };
         cleanup_free char *text = NULL;
 
+        size_t earlier;
+
         make_failed(&history);
         text = rollout_history_format(&history);
         REQUIRE(text);
+        earlier = strlen(text) - strlen("sha256:12 -\n");
         for (size_t n = strlen(text); n-- > 0;) {
-                RolloutHistory copy = { 0 };
+                cleanup_with(rollout_history_done) RolloutHistory copy = { 0 };
 
                 text[n] = '\0';
-                EXPECT_EQ(rollout_history_parse(text, &copy), -EBADMSG);
+                EXPECT_EQ(rollout_history_parse(text, &copy), n == earlier ? 0 : -EBADMSG);
         }
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The images of a revision by their digests: those with which it was good are those with which it
+ * comes back, although a tag may name another image by then. */
+
+#include "agent/model/pod.h"
+#include "agent/model/status.h"
+
+/* The digest of the image that has this name now: borrowed until the next change of the image
+ * store, or NULL. */
+typedef const char *(*image_digest_of_t)(const char *reference, void *userdata);
+
+/* The digests of the pod's containers in their order, and of its volumes that are images; "-" where
+ * it is not known. Memory that the caller frees; NULL: out of memory. */
+char *rollout_images_format(const Pod *pod, const PodStatus *status, image_digest_of_t digest_of,
+                            void *userdata);
+
+/* Adds "@sha256:…" to the images of the pod whose names are other images' now. 0 or -ENOMEM. */
+int rollout_images_pin(Pod *pod, const char *images, image_digest_of_t digest_of, void *userdata);
+
+/* 'images' may be NULL. */
+bool rollout_images_contain(const char *images, const char *digest);
