@@ -273,12 +273,6 @@ static void on_desired_pods_recomputed(void *userdata) {
         memory_trim_timer_schedule(agent->memory_trim_timer);
 }
 
-static const char *find_image_digest(const char *reference, void *userdata) {
-        const Agent *agent = userdata;
-
-        return image_store_find_digest(agent->images, reference);
-}
-
 static int build_desired_state(Agent *agent) {
         DesiredStateConfig config = {
                 .event = agent->event,
@@ -295,7 +289,7 @@ static int build_desired_state(Agent *agent) {
                                 .claim_record = daemonset_controller_claim_record,
                                 .find_unready = daemonset_controller_find_unready,
                                 .userdata = agent->daemonset_controller },
-                .image_digest_of = find_image_digest,
+                .images = agent->images,
                 .on_event = agent_on_event,
                 .on_recomputed = on_desired_pods_recomputed,
                 .on_source_status = agent_report_node_change,

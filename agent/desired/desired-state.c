@@ -404,10 +404,10 @@ static void on_rollout_event(const PodEvent *event, void *userdata) {
         state->config.on_event(event, state->config.userdata);
 }
 
-static const char *find_image_digest(const char *reference, void *userdata) {
+static const char *find_present_digest(const char *reference, void *userdata) {
         const DesiredState *state = userdata;
 
-        return state->config.image_digest_of(reference, state->config.userdata);
+        return image_store_find_digest(state->config.images, reference);
 }
 
 static int build_pod_rollouts(DesiredState *state) {
@@ -416,7 +416,7 @@ static int build_pod_rollouts(DesiredState *state) {
                                                       .clock = state->config.clock,
                                                       .get_status = get_pod_status,
                                                       .is_excluded = is_rolled_back_as_a_whole,
-                                                      .image_digest_of = find_image_digest,
+                                                      .image_digest_of = find_present_digest,
                                                       .on_recompute_due = on_rollout_due,
                                                       .on_event = on_rollout_event,
                                                       .userdata = state },

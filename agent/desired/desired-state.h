@@ -7,8 +7,8 @@
  * that decides that a recomputation is due. How a pod is started or stopped is decided in pods/. */
 
 #include "agent/desired/pod-sources.h"
-#include "agent/desired/rollout-images.h"
 #include "agent/eviction/eviction-manager.h"
+#include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/event.h"
 #include "agent/model/node-status.h"
@@ -30,7 +30,7 @@ typedef struct DesiredStateConfig {
         EvictionManager *eviction_manager;
         DaemonSetPodSource daemonsets;
         ApiServerPodSource apiserver;
-        image_digest_of_t image_digest_of;
+        const ImageStore *images;
         void (*on_event)(const PodEvent *event, void *userdata);
         void (*on_recomputed)(void *userdata);
         void (*on_source_status)(void *userdata); /* desired_state_sources() is different */

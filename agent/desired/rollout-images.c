@@ -10,7 +10,7 @@
 
 #define UNKNOWN "-"
 
-static const ContainerStatus *find_container_status(const PodStatus *status, const char *name) {
+static const ContainerStatus *find_status_of(const PodStatus *status, const char *name) {
         const ContainerStatusList *lists[] = { &status->init_containers, &status->containers };
 
         for (size_t l = 0; l < N_ELEMENTS(lists); l++)
@@ -36,7 +36,7 @@ char *rollout_images_format(const Pod *pod, const PodStatus *status, image_diges
         if (!out)
                 return NULL;
         pod_foreach_container(container, spec) {
-                const ContainerStatus *found = find_container_status(status, container->name);
+                const ContainerStatus *found = find_status_of(status, container->name);
 
                 print_digest(out, found ? found->image_id : NULL);
         }
