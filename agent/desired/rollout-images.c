@@ -10,16 +10,6 @@
 
 #define UNKNOWN "-"
 
-static const ContainerStatus *find_status_of(const PodStatus *status, const char *name) {
-        const ContainerStatusList *lists[] = { &status->init_containers, &status->containers };
-
-        for (size_t l = 0; l < N_ELEMENTS(lists); l++)
-                for (size_t i = 0; i < lists[l]->n; i++)
-                        if (streq(lists[l]->items[i].name, name))
-                                return &lists[l]->items[i];
-        return NULL;
-}
-
 static void print_digest(FILE *out, const char *digest) {
         (void) fprintf(out, "%s%s", ftello(out) > 0 ? " " : "",
                        digest && digest[0] ? digest : UNKNOWN);
@@ -36,7 +26,7 @@ char *rollout_images_format(const Pod *pod, const PodStatus *status, image_diges
         if (!out)
                 return NULL;
         pod_foreach_container(container, spec) {
-                const ContainerStatus *found = find_status_of(status, container->name);
+                const ContainerStatus *found = pod_status_find_container(status, container->name);
 
                 print_digest(out, found ? found->image_id : NULL);
         }

@@ -81,6 +81,16 @@ bool pod_status_is_ready_or_done(const PodStatus *status) {
         return status->conditions[CONDITION_READY].is_true || status->phase == POD_SUCCEEDED;
 }
 
+const ContainerStatus *pod_status_find_container(const PodStatus *status, const char *name) {
+        const ContainerStatusList *lists[] = { &status->init_containers, &status->containers };
+
+        for (size_t l = 0; l < N_ELEMENTS(lists); l++)
+                for (size_t i = 0; i < lists[l]->n; i++)
+                        if (streq(lists[l]->items[i].name, name))
+                                return &lists[l]->items[i];
+        return NULL;
+}
+
 void pod_status_done(PodStatus *status) {
         for (size_t i = 0; i < N_POD_CONDITIONS; i++) {
                 free(status->conditions[i].reason);

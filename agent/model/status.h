@@ -115,4 +115,7 @@ bool pod_status_waits_for_node(const PodStatus *status);
 /* It is Ready, or has succeeded and never becomes Ready again. */
 bool pod_status_is_ready_or_done(const PodStatus *status);
 
+/* Of an init container or a main one; NULL: there is none. */
+const ContainerStatus *pod_status_find_container(const PodStatus *status, const char *name);
+
 void pod_status_done(PodStatus *status);

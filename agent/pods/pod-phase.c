@@ -19,16 +19,6 @@ typedef struct ContainerCounts {
         unsigned succeeded;
 } ContainerCounts;
 
-static const ContainerStatus *find_container_status(const PodStatus *status, const char *name) {
-        const ContainerStatusList *lists[] = { &status->init_containers, &status->containers };
-
-        for (size_t l = 0; l < N_ELEMENTS(lists); l++)
-                for (size_t i = 0; i < lists[l]->n; i++)
-                        if (streq(lists[l]->items[i].name, name))
-                                return &lists[l]->items[i];
-        return NULL;
-}
-
 /* How the container ended, if it is not running now. */
 static const ContainerState *terminated_state_of(const ContainerStatus *status) {
         if (status->state.kind == STATE_TERMINATED)
@@ -87,7 +77,7 @@ static ContainerCounts count_containers(const PodSpec *spec, const PodStatus *st
         ContainerCounts count = { 0 };
 
         pod_foreach_container(container, spec) {
-                const ContainerStatus *one = find_container_status(status, container->name);
+                const ContainerStatus *one = pod_status_find_container(status, container->name);
                 ContainerRole role = container_role(spec, container);
 
                 if (role == ROLE_EPHEMERAL)
@@ -157,7 +147,7 @@ static char *list_containers(const PodSpec *spec, const PodStatus *status, const
         (void) fprintf(out, "containers with %s status: [", what);
         pod_foreach_container(container, spec)
                 if (is_listed(container_role(spec, container),
-                              find_container_status(status, container->name)))
+                              pod_status_find_container(status, container->name)))
                         (void) fprintf(out, "%s%s", n++ > 0 ? " " : "", container->name);
         (void) fprintf(out, "]");
         if (fclose(out) != 0 || n == 0) {
