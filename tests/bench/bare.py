@@ -7,6 +7,7 @@ import select
 import shutil
 import statistics
 import subprocess
+import sys
 import tarfile
 import tempfile
 import time
@@ -116,8 +117,10 @@ class Figures:
         self.all = []
 
     def add(self, name, value, goal, unit="", **details):
+        """Also says it at once: what comes later may fail."""
         self.all.append({"name": name, "value": round(value, 2), "unit": unit, "goal": goal, "met": value <= goal,
                          **details})
+        print(f"{name}: {value:.2f} {unit}", file=sys.stderr, flush=True)
 
     def compare(self, name, ours, reference, goal):
         """The medians of two lists of seconds, as a ratio."""
