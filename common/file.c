@@ -237,6 +237,8 @@ int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data
                 return -EINVAL;
         if ((uint64_t) st.st_size > max_bytes)
                 return -EFBIG;
+        /* Where it is permitted: the time of access would be written to the disk. */
+        (void) fcntl(fd, F_SETFL, O_NONBLOCK | O_NOATIME);
         return read_stream(fd, max_bytes, ret_data, ret_length);
 }
 

@@ -21,7 +21,7 @@
 struct ApiServerSync {
         ApiServerConfig config;
         KubeClient *client; /* NULL: no kubeconfig was read yet */
-        ApiServerCache *cache;
+        ApiServerCache *cache, *run_cache;
         ConnectionStatus *connection;
         ObjectUpdates *updates;
         ReferencedObjects *objects;
@@ -196,6 +196,7 @@ static int new_object_parts(ApiServerSync *api) {
                 return r;
         r = service_account_tokens_new(&(ServiceAccountTokensSpec){ .event = config->event,
                                                                     .cache = api->cache,
+                                                                    .run_cache = api->run_cache,
                                                                     .updates = api->updates },
                                        &api->tokens);
         if (r < 0)
@@ -275,6 +276,8 @@ static int build_apiserver_parts(ApiServerSync *api) {
         const ApiServerConfig *config = &api->config;
         int r = apiserver_cache_new(config->event, config->state_dir, &api->cache);
 
+        if (r >= 0)
+                r = apiserver_cache_new(config->event, config->run_dir, &api->run_cache);
         if (r < 0)
                 return r;
         r = connection_status_new(
@@ -319,6 +322,7 @@ ApiServerSync *apiserver_free(ApiServerSync *api) {
         referenced_objects_free(api->objects);
         object_updates_free(api->updates);
         apiserver_cache_free(api->cache);
+        apiserver_cache_free(api->run_cache);
         kube_client_free(api->client);
         connection_status_free(api->connection);
         free(api);

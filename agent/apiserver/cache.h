@@ -11,6 +11,7 @@
 
 typedef struct ApiServerCache ApiServerCache;
 
+/* Of another directory likewise: <run>/cluster, which the next boot empties. 0 or -errno. */
 int apiserver_cache_new(sd_event *event, const char *state_dir, ApiServerCache **ret);
 
 /* Writes what is still queued first. */

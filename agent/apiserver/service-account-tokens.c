@@ -30,6 +30,7 @@ struct ServiceAccountToken {
         int64_t seconds;
         char *token;         /* NULL: none yet */
         uint64_t refresh_at; /* boot time; 0: a request is due or in flight */
+        bool is_on_disk;     /* one of them */
         char *last_error;    /* of the last request; NULL: it succeeded */
         uint64_t lags_since; /* boot time of the first refusal that may pass; 0: none */
 };
@@ -51,22 +52,31 @@ static void erase_text(char *text) {
         free(text);
 }
 
-static void cache_token(const ServiceAccountTokens *tokens, const ServiceAccountToken *token) {
+static void cache_token(const ServiceAccountTokens *tokens, ServiceAccountToken *token) {
         uint64_t delay = token->refresh_at - now_boottime_usec();
         char *text = token_cache_format(token->token, now_realtime_usec() + delay);
 
         if (!text)
                 return;
-        apiserver_cache_write(tokens->spec.cache, tokens_directory, token->key, text);
+        apiserver_cache_write(tokens->spec.run_cache, tokens_directory, token->key, text);
+        if (!token->is_on_disk)
+                apiserver_cache_write(tokens->spec.cache, tokens_directory, token->key, text);
+        token->is_on_disk = true;
         erase_text(text);
 }
 
 static void load_cached_token(const ServiceAccountTokens *tokens, ServiceAccountToken *token) {
-        char *text = NULL;
+        char *on_disk = NULL, *text = NULL;
         uint64_t delay = 0;
 
-        if (apiserver_cache_read(tokens->spec.cache, tokens_directory, token->key,
-                                 TOKEN_FILE_MAX_BYTES, &text) < 0)
+        token->is_on_disk = apiserver_cache_read(tokens->spec.cache, tokens_directory, token->key,
+                                                 TOKEN_FILE_MAX_BYTES, &on_disk) >= 0;
+        if (apiserver_cache_read(tokens->spec.run_cache, tokens_directory, token->key,
+                                 TOKEN_FILE_MAX_BYTES, &text) >= 0)
+                erase_text(on_disk);
+        else
+                text = on_disk;
+        if (!text)
                 return;
         if (token_cache_parse(text, now_realtime_usec(), &token->token, &delay) >= 0 && delay > 0)
                 token->refresh_at = now_boottime_usec() + delay;
@@ -178,6 +188,7 @@ void service_account_tokens_forget(ServiceAccountTokens *tokens, const char *pod
                 if (tokens->requests)
                         kube_work_queue_forget(tokens->requests, token->key);
                 apiserver_cache_write(tokens->spec.cache, tokens_directory, token->key, NULL);
+                apiserver_cache_write(tokens->spec.run_cache, tokens_directory, token->key, NULL);
                 service_account_token_free(token);
         }
 }

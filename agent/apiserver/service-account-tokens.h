@@ -2,8 +2,10 @@
 #pragma once
 
 /* Service account tokens (TokenRequest) for projected volumes: one for each pod, audience and
- * lifetime, requested when a volume needs it and refreshed at 80 % of its lifetime. A token is
- * cached on disk until its pod is gone; one that cannot be refreshed stays in use. */
+ * lifetime, requested when a volume needs it and refreshed at 80 % of its lifetime. One that cannot
+ * be refreshed stays in use. A token is kept until its pod is gone: each one below the run
+ * directory, for an agent that restarts, and the first one on disk, with which the pod starts after
+ * a boot without the server. The others are not: a quiet node writes nothing to its disk. */
 
 #include "agent/apiserver/cache.h"
 #include "agent/apiserver/object-updates.h"
@@ -18,6 +20,7 @@ typedef struct ServiceAccountTokens ServiceAccountTokens;
 typedef struct ServiceAccountTokensSpec {
         sd_event *event;
         ApiServerCache *cache;
+        ApiServerCache *run_cache; /* in memory, until the next boot */
         ObjectUpdates *updates;
 } ServiceAccountTokensSpec;
 

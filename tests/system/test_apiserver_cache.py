@@ -94,13 +94,14 @@ def test_full_disk_is_retried_and_stops_no_pod(make_member):
     with traced(member, "-e", "trace=fsync", "-e", "inject=fsync:error=ENOSPC"):
         bind(member)
         member.wait_reported_phase("web", "Running", 60)
-        wait(lambda: "Cannot write the cache of API objects" in member.said(), member.said)
+        failure = f"Cannot write the cache of API objects in {member.state}/"
+        wait(lambda: failure in member.said(), member.said)
         wait(lambda: "may not survive a power cut" in member.said(), member.said)
         pid = member.init("web")
         member.launch(specs.pod("own"))
     wait(lambda: all(os.path.exists(cached(member, name)) for name in CACHED), lambda: files_below(cached(member)), 60)
-    wait(lambda: "Wrote the cache of API objects" in member.said(), member.said)
-    assert member.said().count("Cannot write the cache of API objects") == 1
+    wait(lambda: f"Wrote the cache of API objects in {member.state}/" in member.said(), member.said)
+    assert member.said().count(failure) == 1
     assert member.init("web") == pid
 
 

@@ -13,6 +13,7 @@ import harness
 import pytest
 import specs
 from clocked import Clocked
+from member import Member
 from world import wait
 
 DAY = 24 * 3600
@@ -60,7 +61,15 @@ class FlashNode(Clocked):
             return int(file.read().split()[6]) * SECTOR
 
 
+class JoinedFlashNode(FlashNode, Member):
+    """The same, of an API server."""
 
+    def __init__(self, archive, library, api, **config):  # pylint: disable=super-init-not-called
+        self.library = library
+        self.flash = self.device = None
+        Member.__init__(self, api, archive, config, start=False)
+        self.mount()
+        self.start()
 
 
 @pytest.fixture(scope="module", name="library")
@@ -72,8 +81,8 @@ def fixture_library(tmp_path_factory):
 def fixture_make_flash(archive, library):
     nodes = []
 
-    def make(**config):
-        nodes.append(FlashNode(archive, library, **config))
+    def make(api=None, **config):
+        nodes.append(JoinedFlashNode(archive, library, api, **config) if api else FlashNode(archive, library, **config))
         return nodes[-1]
 
     yield make
@@ -111,12 +120,14 @@ def count_probes(node):
     return sum(int(count) for _, count in found)
 
 
-@pytest.mark.slow
-def test_a_quiet_day_writes_nothing(make_flash):
-    node = make_flash(maxPods=PROBED + 10)
-    probe = {"exec": {"command": ["true"]}, "periodSeconds": STEP, "timeoutSeconds": 100}
-    for i in range(PROBED):
-        node.drop(specs.pod(f"p{i}", specs.container(readinessProbe=probe)))
+PROBE = {"exec": {"command": ["true"]}, "periodSeconds": STEP, "timeoutSeconds": 100}
+
+
+def probed():
+    return specs.container(readinessProbe=PROBE)
+
+
+def expect_quiet_day(node):
     wait(lambda: len([pod for pod in node.pods() if harness.is_running(pod)]) == PROBED, "all run", 400)
     wait(lambda: count_probes(node) >= PROBED, "all are probed", 100)
     before, start = wait_settled(node), time.time()
@@ -126,6 +137,26 @@ def test_a_quiet_day_writes_nothing(make_flash):
         wait(lambda: count_probes(node) >= count + PROBED, "all are probed", 100)
     written = node.written() - before
     assert written == 0, f"{written} bytes in 24 hours:\n{changed_files(node, start)}"
+
+
+@pytest.mark.slow
+def test_a_quiet_day_writes_nothing(make_flash):
+    node = make_flash(maxPods=PROBED + 10)
+    for i in range(PROBED):
+        node.drop(specs.pod(f"p{i}", probed()))
+    expect_quiet_day(node)
+
+
+@pytest.mark.slow
+def test_a_quiet_day_of_a_node_with_a_server_writes_nothing(make_flash, api):
+    """Half of the pods are the server's, with tokens that are renewed many times in that day."""
+    node = make_flash(api, maxPods=PROBED + 10)
+    token = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}]}}
+    for i in range(PROBED // 2):
+        node.drop(specs.pod(f"p{i}", probed()))
+        node.bind(f"bound{i}", {**probed(), "volumeMounts": [specs.mount("t", "/t")]}, volumes=[token])
+    expect_quiet_day(node)
+    assert len(api.asked("create", "serviceaccounts", subresource="token")) >= 5 * (PROBED // 2)
 
 
 def wait_attempt(node, least):
