@@ -179,7 +179,9 @@ class Machine:
         with open(self.path("unignored.yaml"), "w", encoding="utf-8") as file:
             yaml.safe_dump_all(documents, file)
         said = self.inside("kubeadm", *words, "--config", self.path("unignored.yaml"), check=False, timeout=120)
-        return re.findall(r"\[ERROR (\S+)\]", said)
+        found = re.findall(r"\[ERROR (\S+)\]", said)
+        assert found, f"kubeadm {' '.join(words)} named no check without {name}: {said[-4000:]}"
+        return found
 
     def write_configuration(self, joins_control_plane=False, etcd=None):
         """The file that is shipped, with what is this machine's. 'etcd' is the URL of one that is outside of the cluster."""
