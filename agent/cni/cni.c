@@ -227,17 +227,10 @@ static CniStep get_delete_step(const CniNetwork *network, size_t step) {
 }
 
 static bool has_both_address_families(const CniNetwork *network) {
-        bool has_ipv4 = false, has_ipv6 = false;
-        const json_t *address;
-        size_t i;
+        const char *first = cni_network_address(network, 0);
+        const char *second = cni_network_address(network, 1);
 
-        json_array_foreach(get_recorded_addresses(network), i, address) {
-                bool is_ipv6 = strchr(strna(json_string_value(address)), ':');
-
-                has_ipv4 |= !is_ipv6;
-                has_ipv6 |= is_ipv6;
-        }
-        return has_ipv4 && has_ipv6;
+        return first && second && !strchr(first, ':') != !strchr(second, ':');
 }
 
 static bool has_bandwidth_limit(const json_t *plugin, const json_t *request) {
