@@ -11,7 +11,8 @@
 
 typedef struct ApiServerCache ApiServerCache;
 
-/* Of another directory likewise: <run>/cluster, which the next boot empties. 0 or -errno. */
+/* 'state_dir' may be the run directory as well: <run>/cluster, which the next boot empties. 0 or
+ * -errno. */
 int apiserver_cache_new(sd_event *event, const char *state_dir, ApiServerCache **ret);
 
 /* Writes what is still queued first. */

@@ -226,13 +226,6 @@ static CniStep get_delete_step(const CniNetwork *network, size_t step) {
         return (CniStep){ NULL, NULL };
 }
 
-static bool has_both_address_families(const CniNetwork *network) {
-        const char *first = cni_network_address(network, 0);
-        const char *second = cni_network_address(network, 1);
-
-        return first && second && !strchr(first, ':') != !strchr(second, ':');
-}
-
 static bool has_bandwidth_limit(const json_t *plugin, const json_t *request) {
         bool is_capable =
                 json_is_true(json_object_get(json_object_get(plugin, "capabilities"), "bandwidth"));
@@ -250,7 +243,7 @@ static bool can_be_checked(const CniNetwork *network, const json_t *plugin) {
 
         if (streq(type, "portmap"))
                 return !json_object_get(request, "portMappings") ||
-                       has_both_address_families(network);
+                       cni_network_address(network, 1); /* there is one of each family */
         return !streq(type, "bandwidth") || has_bandwidth_limit(plugin, request);
 }
 

@@ -217,24 +217,22 @@ static char *explain_rollback(const RolloutPass *pass) {
 static int pin_good_images(const RolloutPass *pass) {
         const PodRolloutsConfig *config = &pass->rollouts->config;
         RolloutHistory *history = &pass->rollout->history;
-        cleanup_with(pod_freep) Pod *pod = NULL;
-        cleanup_free char *json = NULL;
-        int r = 0;
+        Pod *good = pass->rollout->good;
+        char *json;
+        int r;
 
-        if (!pass->rollout->good || !history->good_images)
+        if (!good || !history->good_images)
                 return 0;
-        r = pod_copy(pass->rollout->good, &pod);
-        if (r >= 0)
-                r = rollout_images_pin(pod, history->good_images, config->image_digest_of,
-                                       config->userdata);
+        r = rollout_images_pin(good, history->good_images, config->image_digest_of,
+                               config->userdata);
         if (r < 0)
                 return r;
-        json = pod_to_json(pod, NULL);
+        json = pod_to_json(good, NULL);
         if (!json)
                 return -ENOMEM;
         free(history->good_pod);
-        history->good_pod = TAKE_PTR(json);
-        return parse_good_pod(pass->rollout, NULL);
+        history->good_pod = json;
+        return 0;
 }
 
 static int roll_back_pod(const RolloutPass *pass) {

@@ -51,10 +51,9 @@ static int read_signature_document(SignatureCollection *collection, RegistryObje
 }
 
 static int read_signature_json(SignatureCollection *collection, RegistryObjectKind kind,
-                               const char *name, json_t **ret, Error *reterr) {
+                               const char *name, size_t max_bytes, json_t **ret, Error *reterr) {
         cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
-        int r = read_signature_document(collection, kind, name, SIGNATURE_MANIFEST_SIZE_MAX,
-                                        &document, reterr);
+        int r = read_signature_document(collection, kind, name, max_bytes, &document, reterr);
 
         return r < 0 ? r : document_parse(document.text, document.length, ret, reterr);
 }
@@ -167,7 +166,8 @@ static int add_manifest_signatures(SignatureCollection *collection, const json_t
 static int add_named_manifest(SignatureCollection *collection, const char *name) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *manifest = NULL;
-        int r = read_signature_json(collection, REGISTRY_MANIFEST, name, &manifest, &error);
+        int r = read_signature_json(collection, REGISTRY_MANIFEST, name,
+                                    SIGNATURE_MANIFEST_SIZE_MAX, &manifest, &error);
 
         return r < 0 ? record_unreadable(collection, "signatures", r, &error)
                      : add_manifest_signatures(collection, manifest);
@@ -205,7 +205,8 @@ static int add_fetched_referrers(SignatureCollection *collection, const char *di
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *index = NULL;
         char tag[TAG_SIZE];
-        int r = read_signature_json(collection, REGISTRY_REFERRERS, digest, &index, NULL);
+        int r = read_signature_json(collection, REGISTRY_REFERRERS, digest,
+                                    SIGNATURE_MANIFEST_SIZE_MAX, &index, NULL);
 
         if (r >= 0 && json_is_array(json_object_get(index, "manifests")))
                 return add_referrers(collection, index);
@@ -214,7 +215,8 @@ static int add_fetched_referrers(SignatureCollection *collection, const char *di
         json_decref(index);
         index = NULL;
         (void) snprintf(tag, sizeof(tag), "sha256-%s", digest_hex(digest));
-        r = read_signature_json(collection, REGISTRY_MANIFEST, tag, &index, &error);
+        r = read_signature_json(collection, REGISTRY_MANIFEST, tag, SIGNATURE_MANIFEST_SIZE_MAX,
+                                &index, &error);
         return r < 0 ? record_unreadable(collection, "signatures", r, &error)
                      : add_referrers(collection, index);
 }
@@ -255,8 +257,8 @@ static int add_listed_manifest(SignatureCollection *collection, const json_t *it
         if (oci_descriptor_parse(item, &descriptor, NULL) < 0 ||
             !media_type_is_manifest(descriptor.media_type))
                 return 0;
-        r = read_signature_json(collection, REGISTRY_MANIFEST, descriptor.digest, &manifest,
-                                &error);
+        r = read_signature_json(collection, REGISTRY_MANIFEST, descriptor.digest,
+                                SIGNATURE_MANIFEST_SIZE_MAX, &manifest, &error);
         if (r < 0)
                 return record_unreadable(collection, "signatures", r, &error);
         return json_object_get(manifest, "subject") ? 0
@@ -264,13 +266,10 @@ static int add_listed_manifest(SignatureCollection *collection, const json_t *it
 }
 
 static int add_referrer(SignatureCollection *collection, const char *digest) {
-        cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
         cleanup_json json_t *manifest = NULL;
-        int r = read_signature_document(collection, REGISTRY_MANIFEST, digest, REFERRER_SIZE_MAX,
-                                        &document, NULL);
+        int r = read_signature_json(collection, REGISTRY_MANIFEST, digest, REFERRER_SIZE_MAX,
+                                    &manifest, NULL);
 
-        if (r >= 0)
-                r = document_parse(document.text, document.length, &manifest, NULL);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         return json_object_get(manifest, "subject") ? add_manifest_signatures(collection, manifest)

@@ -99,8 +99,23 @@ static int read_patch_varint(TarPatch *patch, uint64_t *ret, Error *reterr) {
 
 /* ---- the source ---- */
 
+enum {
+        BASE_OPEN_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY
+};
+
+/* Takes a descriptor, or an error: only a regular file is a source. */
+static int take_base_regular(int opened) {
+        cleanup_close int fd = opened;
+        struct stat st;
+
+        if (fd < 0)
+                return opened;
+        if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                return -ENOENT;
+        return TAKE_FD(fd);
+}
+
 static int open_base_regular(const LayerView *view, const char *path) {
-        cleanup_close int fd = -EBADF;
         struct stat st;
         int i = layer_view_find(view, path, &st);
 
@@ -108,12 +123,7 @@ static int open_base_regular(const LayerView *view, const char *path) {
                 return i;
         if (!S_ISREG(st.st_mode))
                 return -ENOENT;
-        fd = open_without_symlinks(view->layers[i], path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-        if (fd < 0)
-                return fd;
-        if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-                return -ENOENT;
-        return TAKE_FD(fd);
+        return take_base_regular(open_without_symlinks(view->layers[i], path, BASE_OPEN_FLAGS));
 }
 
 /* The directory's path in the tar may lead through a symbolic link of a lower layer. */
@@ -140,16 +150,11 @@ static int open_base_resolved(const LayerView *view, const char *path) {
  * the path or leads it through a link, this fails, and not with -ENOENT. A file below an opaque
  * directory is found as well, as the one that a layer hides. */
 static int open_base_directly(const LayerView *view, const char *path) {
-        cleanup_close int fd = -ENOENT;
-        struct stat st;
+        int fd = -ENOENT;
 
         for (size_t i = 0; fd == -ENOENT && i < view->n_layers; i++)
-                fd = layer_view_open_in(view, i, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-        if (fd < 0)
-                return fd;
-        if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-                return -ENOENT;
-        return TAKE_FD(fd);
+                fd = layer_view_open_in(view, i, path, BASE_OPEN_FLAGS);
+        return take_base_regular(fd);
 }
 
 /* The file that a container of the old image sees at the path; or one that a layer hides. */

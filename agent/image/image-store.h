@@ -16,7 +16,8 @@
 
 typedef struct ImageStore ImageStore;
 
-/* Whether a desired pod names the image, by its normalised reference. */
+/* Whether a desired pod names the image, by its normalised reference, or a rollback needs the image
+ * of a digest. */
 typedef bool (*image_is_wanted_t)(const char *reference, void *userdata);
 
 typedef struct ImageStoreConfig {

@@ -109,16 +109,25 @@ int terminated_containers_load(TerminatedContainers *terminated, const PodInstan
         return MIN(r, 0);
 }
 
-/* What follows "<name> <attempt> ", or NULL. */
-static char *match_terminated_line(char *line, const char *name, unsigned attempt) {
+/* The length of "<name> <attempt>" at the start of a line, or 0. */
+static size_t parse_attempt(const char *line, const char *name, unsigned *ret) {
         size_t length = strlen(name);
-        unsigned found;
         int at = 0;
 
         if (strncmp(line, name, length) != 0 || line[length] != ' ' ||
-            sscanf(line + length, " %u%n", &found, &at) < 1 || found != attempt)
+            sscanf(line + length, " %u%n", ret, &at) < 1)
+                return 0;
+        return length + (size_t) at;
+}
+
+/* What follows "<name> <attempt> ", or NULL. */
+static char *match_terminated_line(char *line, const char *name, unsigned attempt) {
+        unsigned found;
+        size_t length = parse_attempt(line, name, &found);
+
+        if (length == 0 || found != attempt)
                 return NULL;
-        line += length + (size_t) at;
+        line += length;
         return line + (*line == ' ');
 }
 
@@ -138,14 +147,11 @@ static bool parse_terminated_state(char *text, ContainerExit *ret,
 }
 
 int terminated_containers_last_attempt(const TerminatedContainers *terminated, const char *name) {
-        size_t length = strlen(name);
-
         for (const char *line = terminated->text; line && line[0];) {
                 const char *end = strchrnul(line, '\n');
                 unsigned attempt;
 
-                if (strncmp(line, name, length) == 0 && line[length] == ' ' &&
-                    sscanf(line + length, " %u", &attempt) == 1 && attempt <= INT_MAX)
+                if (parse_attempt(line, name, &attempt) > 0 && attempt <= INT_MAX)
                         return (int) attempt;
                 line = end + (*end == '\n');
         }

@@ -128,13 +128,13 @@ def ephemeral_container(run):
 
 def job(run):
     run.job(container(script="exit 0"), completions=2)
-    yield lambda run: run.job_is("Complete") and all_in("Succeeded")(run)
+    yield both(lambda run: run.job_is("Complete"), all_in("Succeeded"))
     yield RESTARTED
 
 
 def job_that_fails(run):
     run.job(container(script="exit 1"), backoffLimit=2)
-    yield lambda run: run.job_is("Failed") and all_in("Failed")(run)
+    yield both(lambda run: run.job_is("Failed"), all_in("Failed"))
     yield RESTARTED
 
 

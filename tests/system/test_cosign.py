@@ -4,13 +4,13 @@ made, and how."""
 
 import json
 import os
-import tarfile
 
 import cosign
 import pytest
 import specs
 import world
 from registry import BadRegistry, Blobs
+from test_signatures import ACCEPT, Policy, pack
 
 DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cosign-3")
 KEYS = ["payload", "bundle"]
@@ -49,14 +49,12 @@ def fixture_verdict(make_node, tmp_path, archive):
     """Runs a pod with the image as a volume, by a rule for registries and archives in OCI format. Gives the content of its file,
     or why it was refused."""
     def verdict(requirements, image=None, layout=None):
-        policy = {"default": [{"type": "reject"}], "transports": {"docker": {"": requirements}, "oci-archive": {"": requirements},
-                                                                  "docker-archive": {"": [{"type": "insecureAcceptAnything"}]}}}
-        path = tmp_path / "policy.json"
-        path.write_text(json.dumps(policy))
+        policy = Policy(str(tmp_path))
+        policy.write(docker={"": requirements}, oci_archive={"": requirements}, docker_archive={"": ACCEPT})
         server = BadRegistry(image) if image else None
         try:
             node = make_node(archive=archive, config={"mainstay": {
-                "signaturePolicyFile": str(path),
+                "signaturePolicyFile": policy.path,
                 **({"registryMirrors": [{"registry": "registry.example.com", "mirrors": [f"http://{server.host}"]}]}
                    if server else {})}})
             if layout:
@@ -77,12 +75,6 @@ def fixture_verdict(make_node, tmp_path, archive):
     return verdict
 
 
-def pack(directory, path):
-    with tarfile.open(path, "w") as tar:
-        tar.add(directory, ".")
-    return str(path)
-
-
 @pytest.mark.parametrize("key", KEYS)
 def test_an_image_that_cosign_signed_in_a_registry_is_accepted(verdict, key):
     assert verdict(rule(f"{DIRECTORY}/{key}.pub", key), signed_image()) == "hello\n"
@@ -90,7 +82,7 @@ def test_an_image_that_cosign_signed_in_a_registry_is_accepted(verdict, key):
 
 @pytest.mark.parametrize("key", KEYS)
 def test_an_archive_that_cosign_saved_has_its_signatures(verdict, tmp_path, key):
-    layout = pack(f"{DIRECTORY}/layout", tmp_path / "saved.tar")
+    layout = pack(f"{DIRECTORY}/layout", str(tmp_path / "saved.tar"))
     assert verdict(rule(f"{DIRECTORY}/{key}.pub", key), layout=layout) == "hello\n"
 
 
