@@ -181,6 +181,7 @@ def test_pods_run_as_they_should_from_each_state_that_a_power_cut_leaves(record,
     try_states(record(run_pods), expect_pods, 6, part)
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(8))
 def test_a_power_cut_does_not_prevent_a_rollback_and_repeats_none(record, part):
     try_states(record(run_rollback), expect_rollback, 3, part)
