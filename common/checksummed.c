@@ -6,6 +6,8 @@
 #include "common/hash.h"
 #include "common/log.h"
 
+#include <unistd.h>
+
 enum {
         CHECKSUM_LINE_LENGTH = SHA256_HEX_SIZE /* the hex digits and a newline */
 };
@@ -45,17 +47,40 @@ int checksummed_read_at(int dir_fd, const char *path, size_t max_bytes, char **r
         return 0;
 }
 
+/* Reads the version that was synced last, and gives it its name back. 0, -EBADMSG or -ENOMEM. */
+static int restore_synced_at(int dir_fd, const char *name, size_t max_bytes, char **ret_text) {
+        cleanup_free char *synced = NULL;
+        int r;
+
+        if (asprintf(&synced, "%s" CHECKSUMMED_SYNCED_SUFFIX, name) < 0) {
+                synced = NULL;
+                return -ENOMEM;
+        }
+        r = checksummed_read_at(dir_fd, synced, max_bytes, ret_text);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        (void) linkat(dir_fd, synced, dir_fd, name, 0);
+        return 0;
+}
+
 int checksummed_load_at(int dir_fd, const char *name, size_t max_bytes, const char *what,
                         const char *consequence, char **ret_text) {
         int r = checksummed_read_at(dir_fd, name, max_bytes, ret_text);
 
+        if (r == -EBADMSG) {
+                checksummed_set_aside_at(dir_fd, name);
+                r = restore_synced_at(dir_fd, name, max_bytes, ret_text);
+                if (r >= 0)
+                        log_warning("%s is damaged, setting it aside; using the version that was "
+                                    "synced before it",
+                                    what);
+        }
         if (r >= 0)
                 return 1;
         if (r == -ENOMEM)
                 return r;
         if (r == -EBADMSG) {
                 log_warning("%s is damaged, setting it aside; %s", what, consequence);
-                checksummed_set_aside_at(dir_fd, name);
         } else if (r != -ENOENT) {
                 log_warning("%s cannot be read: %s; %s", what, strerror(-r), consequence);
         }

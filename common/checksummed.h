@@ -15,9 +15,12 @@ char *checksummed_format(const char *text, size_t *ret_length);
  * that the caller frees; -EBADMSG if it is damaged; or an error of read_file_at(). */
 int checksummed_read_at(int dir_fd, const char *path, size_t max_bytes, char **ret_text);
 
-/* The same for a program that continues without what it cannot read. 1 with the text; 0 where the
- * file does not exist, or where it is damaged, and then set aside, or unreadable, both of which are
- * logged
+/* "<name>.synced": the version of a file that an FsyncQueue synced last. */
+#define CHECKSUMMED_SYNCED_SUFFIX ".synced"
+
+/* The same for a program that continues without what it cannot read. A damaged file is set aside;
+ * where the version that was synced last is kept, 1 with its text. 1 with the text; 0 where the
+ * file does not exist, or where it is damaged or unreadable, both of which are logged
  * ("<what> is damaged, setting it aside; <consequence>"); or -ENOMEM. */
 int checksummed_load_at(int dir_fd, const char *name, size_t max_bytes, const char *what,
                         const char *consequence, char **ret_text);

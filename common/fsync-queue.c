@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/fsync-queue.h"
 
+#include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/event-source.h"
 #include "common/forked-task.h"
@@ -9,13 +10,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 struct FsyncQueue {
         sd_event *event;
         char *base;
         const char *const *names;
+        const char *kept; /* of the names, or NULL */
         char **marked;
         sd_event_source *due_source; /* at the end of the turn */
         ForkedTask *child;
@@ -24,7 +28,7 @@ struct FsyncQueue {
 
 /* ---- the child: must not call functions that a thread could hold a lock of ---- */
 
-/* A missing file needs no sync. */
+/* A missing file does not need a sync. */
 static int fsync_path_at(int dir_fd, const char *name, int flags) {
         int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags);
         int r;
@@ -36,6 +40,35 @@ static int fsync_path_at(int dir_fd, const char *name, int flags) {
         return r;
 }
 
+static int unlink_if_exists_at(int dir_fd, const char *name) {
+        return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* Synced under its second name, so that what a rename puts there meanwhile is not taken for it. */
+static int keep_synced_at(int dir_fd, const char *name) {
+        char synced[NAME_MAX + 1], linked[NAME_MAX + 1];
+        int r;
+
+        (void) snprintf(synced, sizeof(synced), "%s" CHECKSUMMED_SYNCED_SUFFIX, name);
+        (void) snprintf(linked, sizeof(linked), "%s" CHECKSUMMED_SYNCED_SUFFIX ".new", name);
+        r = unlink_if_exists_at(dir_fd, linked);
+        if (r < 0)
+                return r;
+        if (linkat(dir_fd, name, dir_fd, linked, 0) < 0)
+                return errno == ENOENT ? unlink_if_exists_at(dir_fd, synced) : -errno;
+        r = fsync_path_at(dir_fd, linked, 0);
+        if (r >= 0 && renameat(dir_fd, linked, dir_fd, synced) < 0)
+                r = -errno;
+        /* rename(2) leaves both names where they are of the same file. */
+        (void) unlinkat(dir_fd, linked, 0);
+        return r;
+}
+
+static int fsync_name_at(const FsyncQueue *sync, int dir_fd, const char *name) {
+        return streq_ptr(name, sync->kept) ? keep_synced_at(dir_fd, name)
+                                           : fsync_path_at(dir_fd, name, 0);
+}
+
 static int fsync_marked_directory(const FsyncQueue *sync, int base_fd, const char *directory) {
         cleanup_close int fd =
                 openat(base_fd, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -43,8 +76,11 @@ static int fsync_marked_directory(const FsyncQueue *sync, int base_fd, const cha
 
         if (fd < 0)
                 return errno == ENOENT ? 0 : -errno;
+        /* The child of an agent that was killed may still be there. */
+        if (sync->kept && flock(fd, LOCK_EX) < 0)
+                return -errno;
         for (const char *const *name = sync->names; *name; name++) {
-                r = fsync_path_at(fd, *name, 0);
+                r = fsync_name_at(sync, fd, *name);
                 if (r < 0)
                         return r;
         }
@@ -122,6 +158,10 @@ int fsync_queue_new(sd_event *event, const char *base, const char *const *names,
                 return r;
         *ret = TAKE_PTR(sync);
         return 0;
+}
+
+void fsync_queue_keep_synced(FsyncQueue *sync, const char *name) {
+        sync->kept = name;
 }
 
 FsyncQueue *fsync_queue_free(FsyncQueue *sync) {

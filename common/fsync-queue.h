@@ -15,6 +15,11 @@ typedef struct FsyncQueue FsyncQueue;
  * static). 0 or -errno. */
 int fsync_queue_new(sd_event *event, const char *base, const char *const *names, FsyncQueue **ret);
 
+/* Keeps the version of this file that was synced last as "<name>.synced", a hard link: a power cut
+ * may leave neither the bytes of a new version nor the name of the old one. checksummed_load_at()
+ * reads it. 'name' is one of the names. */
+void fsync_queue_keep_synced(FsyncQueue *sync, const char *name);
+
 /* Marked files are not synced, unless their child has started. NULL is fine. */
 FsyncQueue *fsync_queue_free(FsyncQueue *sync);
 DEFINE_CLEANUP(FsyncQueue *, fsync_queue_free)

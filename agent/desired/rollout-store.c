@@ -18,7 +18,8 @@ enum {
         KEY_LENGTH = 32 /* hex digits of the hash of a name */
 };
 
-static const char *const record_names[] = { "record", NULL };
+static const char record_name[] = "record";
+static const char *const record_names[] = { record_name, NULL };
 
 struct RolloutStore {
         char *path;
@@ -37,6 +38,7 @@ int rollout_store_new(sd_event *event, const char *state_dir, RolloutStore **ret
         r = fsync_queue_new(event, store->path, record_names, &store->sync);
         if (r < 0)
                 return r;
+        fsync_queue_keep_synced(store->sync, record_name);
         *ret = TAKE_PTR(store);
         return 0;
 }
@@ -84,7 +86,7 @@ static int write_rollout_history(RolloutStore *store, const RolloutHistory *hist
         if (base_fd < 0)
                 return base_fd;
         fd = open_directory_at(base_fd, key, 0700);
-        r = fd < 0 ? fd : checksummed_write_at(fd, "record", text, 0600);
+        r = fd < 0 ? fd : checksummed_write_at(fd, record_name, text, 0600);
         if (r < 0)
                 return r;
         fsync_queue_add(store->sync, key);
@@ -119,22 +121,26 @@ static int load_rollout_history(const RolloutStore *store, int base_fd, const ch
         cleanup_close int fd =
                 openat(base_fd, key, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         RolloutHistory history = { 0 };
-        cleanup_free char *text = NULL;
-        int r = fd < 0 ? -errno : checksummed_read_at(fd, "record", ROLLOUT_BYTES_MAX, &text);
+        cleanup_free char *text = NULL, *path = NULL;
+        int r;
 
-        if (r >= 0)
-                r = rollout_history_parse(text, &history);
-        if (r == -EBADMSG) {
-                log_error("%s/%s/record is damaged, setting it aside", store->path, key);
-                checksummed_set_aside_at(fd, "record");
+        if (fd < 0)
                 return 0;
+        if (asprintf(&path, "%s/%s/%s", store->path, key, record_name) < 0) {
+                path = NULL;
+                return -ENOMEM;
         }
-        if (r < 0 && r != -ENOMEM && r != -ENOENT)
-                log_error("Cannot read %s/%s/record: %s; ignoring it", store->path, key,
-                          strerror(-r));
-        if (r < 0)
-                return r == -ENOMEM ? r : 0;
-        return each(&history, userdata);
+        r = checksummed_load_at(fd, record_name, ROLLOUT_BYTES_MAX, path,
+                                "the last ready revision is unknown", &text);
+        if (r <= 0)
+                return r;
+        r = rollout_history_parse(text, &history);
+        if (r == -EBADMSG) {
+                log_error("%s is damaged, setting it aside; the last ready revision is unknown",
+                          path);
+                checksummed_set_aside_at(fd, record_name);
+        }
+        return r < 0 ? (r == -ENOMEM ? r : 0) : each(&history, userdata);
 }
 
 int rollout_store_load(const RolloutStore *store,

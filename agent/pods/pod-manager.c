@@ -13,6 +13,7 @@
 #include "agent/pods/pod-manager-private.h"
 #include "agent/pods/pod-record.h"
 #include "agent/pods/slices.h"
+#include "agent/pods/terminated-containers.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -30,7 +31,7 @@
 /* How long pods are stepped before the loop's other sources are served. */
 #define STEP_USEC (5 * USEC_PER_MSEC)
 
-static const char *const synced_file_names[] = { "record",   "failure", "ends",
+static const char *const synced_file_names[] = { "record",   "failure", TERMINATED_FILE_NAME,
                                                  "deletion", "network", NULL };
 
 static int step_dirty_pods(sd_event_source *source, void *userdata);
@@ -109,11 +110,16 @@ static void on_pod_worker_event(const PodEvent *event, void *userdata) {
 
 static int open_state_sync(PodManager *manager) {
         cleanup_free char *pods = path_join(manager->context.bundle->state_dir, "pods");
+        int r;
 
         if (!pods)
                 return -ENOMEM;
-        return fsync_queue_new(manager->context.event, pods, synced_file_names,
-                               &manager->context.state_sync);
+        r = fsync_queue_new(manager->context.event, pods, synced_file_names,
+                            &manager->context.state_sync);
+        if (r < 0)
+                return r;
+        fsync_queue_keep_synced(manager->context.state_sync, TERMINATED_FILE_NAME);
+        return 0;
 }
 
 /* Pulls that failed for the time of a certificate may succeed now. */

@@ -16,8 +16,6 @@
 #include <inttypes.h>
 #include <limits.h>
 
-static const char terminated_file_name[] = "ends"; /* on the disk; its name stays */
-
 enum {
         TERMINATED_FILE_MAX = 256 * 1024,
         NEWLINE_IN_MESSAGE = '\x1f', /* a message must not have several lines */
@@ -76,8 +74,8 @@ static int write_terminated_file(const PodInstance *pod, const char *text) {
                 return fd;
         fsync_queue_add(pod->context->state_sync, pod->pod->metadata.uid);
         if (text[0])
-                return checksummed_write_at(fd, terminated_file_name, text, 0600);
-        return unlinkat(fd, terminated_file_name, 0) < 0 && errno != ENOENT ? -errno : 0;
+                return checksummed_write_at(fd, TERMINATED_FILE_NAME, text, 0600);
+        return unlinkat(fd, TERMINATED_FILE_NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 void terminated_containers_store(TerminatedContainers *terminated, const PodInstance *pod,
@@ -102,7 +100,7 @@ void terminated_containers_store(TerminatedContainers *terminated, const PodInst
 }
 
 int terminated_containers_load(TerminatedContainers *terminated, const PodInstance *pod) {
-        int r = pod_instance_load_file(pod, terminated_file_name, TERMINATED_FILE_MAX,
+        int r = pod_instance_load_file(pod, TERMINATED_FILE_NAME, TERMINATED_FILE_MAX,
                                        "the checkpoint of its terminated containers",
                                        "their exit codes are unknown", &terminated->text);
 

@@ -9,6 +9,8 @@
 #include "agent/pods/container/container-machine.h"
 #include "agent/pods/pod-instance.h"
 
+#define TERMINATED_FILE_NAME "ends" /* in earlier agents' directories too */
+
 enum {
         TERMINATED_REASON_SIZE = 64,
 };

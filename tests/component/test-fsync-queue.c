@@ -97,3 +97,42 @@ TEST(a_queue_that_is_freed_leaves_its_child_to_the_loop)
         run_fsync_loop_once(&world);
         fsync_world_done(&world);
 }
+
+static ino_t inode_of(const char *name) {
+        cleanup_free char *path = path_join(test_directory(), name);
+        struct stat st;
+
+        return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+TEST(the_version_that_was_synced_last_is_kept)
+{
+        cleanup_free char *directory = path_join(test_directory(), "d");
+        cleanup_close int fd = -EBADF;
+        FsyncWorld world;
+        ino_t first;
+
+        fsync_world_init(&world);
+        fsync_queue_keep_synced(world.sync, "one");
+        fd = open_directory_at(AT_FDCWD, directory, 0700);
+        REQUIRE(fd >= 0 && write_file_atomic_at(fd, "one", "1", 1, 0600) == 0 &&
+                write_file_atomic_at(fd, "two", "2", 1, 0600) == 0);
+        first = inode_of("d/one");
+        for (unsigned i = 0; i < 2; i++) { /* the second time it is the same file */
+                fsync_queue_add(world.sync, "d");
+                run_fsync_loop_once(&world);
+                EXPECT_EQ(inode_of("d/one.synced"), first);
+                EXPECT_EQ(inode_of("d/one.synced.new"), 0U);
+        }
+        EXPECT_EQ(inode_of("d/two.synced"), 0U);
+        REQUIRE(write_file_atomic_at(fd, "one", "3", 1, 0600) == 0);
+        EXPECT_EQ(inode_of("d/one.synced"), first);
+        fsync_queue_add(world.sync, "d");
+        run_fsync_loop_once(&world);
+        EXPECT_EQ(inode_of("d/one.synced"), inode_of("d/one"));
+        REQUIRE(unlinkat(fd, "one", 0) == 0);
+        fsync_queue_add(world.sync, "d");
+        run_fsync_loop_once(&world);
+        EXPECT_EQ(inode_of("d/one.synced"), 0U);
+        fsync_world_done(&world);
+}

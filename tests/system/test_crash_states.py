@@ -5,6 +5,7 @@ a revision that is not ready in time."""
 
 import glob
 import os
+import pathlib
 import random
 import signal
 
@@ -22,6 +23,8 @@ class Recorded:
 
     def __init__(self, run, archive, directory):
         self.archive, self.images = archive, os.path.join(directory, "images")
+        self.shared = os.path.join(directory, "shared")
+        os.mkdir(self.shared)
         self.node, self.trace = harness.Node(archive, start=False), os.path.join(directory, "trace")
         words, environment = self.node.command(), self.node.environment()
         self.node.command = lambda: crash_states.command(self.trace, *words)
@@ -81,20 +84,27 @@ def run_pods(recorded):
     node = recorded.node
     steady, gone = specs.pod("steady"), specs.pod("gone")
     edited = specs.script_pod("steady", f"echo new; {specs.IDLE}")
-    once = specs.script_pod("once", "exit 3", restartPolicy="Never")
+    once = specs.pod("once", specs.container(script="exit 3"),
+                     specs.container("second", "until test -e /shared/end; do sleep 0.1; done",
+                                     volumeMounts=[specs.mount("shared", "/shared")]),
+                     volumes=[specs.host_path("shared", recorded.shared)], restartPolicy="Never")
     recorded.mark(steady)
     node.launch(steady)
     recorded.mark(steady, once)
     node.drop(once)
-    node.wait_phase("once", "Failed")
+    world.wait(lambda: "terminated" in node.status("once").get("state", ()), "the first container has ended")
     recorded.wait_synced("pods", "ends")
     recorded.mark(steady, once, synced="end")
-    recorded.mark(steady, once, gone, synced="end")
+    pathlib.Path(recorded.shared, "end").touch()
+    node.wait_phase("once", "Failed")
+    recorded.wait_synced("pods", "ends")
+    recorded.mark(steady, once, synced="both")
+    recorded.mark(steady, once, gone, synced="both")
     node.launch(gone)
-    recorded.mark(steady, once, synced="end")
+    recorded.mark(steady, once, synced="both")
     node.remove("gone")
     node.wait_gone("gone")
-    recorded.mark(edited, once, synced="end")
+    recorded.mark(edited, once, synced="both")
     node.drop(edited)
     world.wait(lambda: "new" in node.logged("steady", attempt=1), "the edited pod runs")
 
@@ -135,7 +145,8 @@ def expect_pods(node, manifests, synced):
             continue
         node.wait_phase(name, "Failed")
         assert node.status(name)["state"]["terminated"]["exitCode"] == 3
-        assert not (synced and glob.glob(f"{node.log_directory(name)}/main/*")), "a pod that had ended ran again"
+        ran = {os.path.basename(os.path.dirname(path)) for path in glob.glob(f"{node.log_directory(name)}/*/*")}
+        assert not ran & {"end": {"main"}, "both": {"main", "second"}}.get(synced, set()), "a container that had ended ran again"
     assert len(node.pods()) == len(manifests)
     left = {pod["metadata"]["uid"] for pod in node.pods()}
     world.wait(lambda: set(os.listdir(f"{node.state}/pods")) <= left, "what belonged to no pod is removed")
@@ -181,7 +192,6 @@ def test_pods_run_as_they_should_from_each_state_that_a_power_cut_leaves(record,
     try_states(record(run_pods), expect_pods, 6, part)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", PARTS)
 def test_a_power_cut_does_not_prevent_a_rollback_and_repeats_none(record, part):
     try_states(record(run_rollback), expect_rollback, 3, part)

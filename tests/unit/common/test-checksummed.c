@@ -77,3 +77,22 @@ TEST(a_file_that_cannot_be_read_is_done_without)
         EXPECT_EQ(checksummed_load_at(fd, "record", KIB, "The record", "it is empty", &text), 1);
         EXPECT_STREQ(text, "1\n");
 }
+
+TEST(a_damaged_file_is_replaced_by_the_version_that_was_synced)
+{
+        static const char synced[] = "record" CHECKSUMMED_SYNCED_SUFFIX;
+        cleanup_close int fd = open_test_directory();
+        cleanup_free char *text = NULL, *again = NULL, *damaged = NULL;
+
+        REQUIRE(checksummed_write_at(fd, synced, "old", 0600) == 0);
+        EXPECT_EQ(checksummed_load_at(fd, "record", KIB, "The record", "it is empty", &text), 0);
+        REQUIRE(write_file_atomic_at(fd, "record", "", 0, 0600) == 0);
+        EXPECT_EQ(checksummed_load_at(fd, "record", KIB, "The record", "it is empty", &text), 1);
+        EXPECT_STREQ(text, "old\n");
+        EXPECT_EQ(checksummed_read_at(fd, "record", KIB, &again), 0);
+        EXPECT_EQ(faccessat(fd, "record.damaged", F_OK, 0), 0);
+        REQUIRE(write_file_atomic_at(fd, synced, "", 0, 0600) == 0);
+        REQUIRE(write_file_atomic_at(fd, "record", "", 0, 0600) == 0);
+        EXPECT_EQ(checksummed_load_at(fd, "record", KIB, "The record", "it is empty", &damaged), 0);
+        EXPECT(!damaged);
+}
