@@ -12,6 +12,7 @@
 #include "agent/model/schema.h"
 #include "agent/model/source-index.h"
 #include "agent/model/sysctl.h"
+#include "agent/model/tls-names.h"
 #include "common/clock.h"
 #include "common/ed25519.h"
 #include "common/strv.h"
@@ -467,9 +468,9 @@ static const Field config_fields[] = {
         FIELD("readOnlyPort", INT, Config, read_only_port, .min = 0, .max = UINT16_MAX),
         FIELD("tlsCertFile", STRING, Config, tls_cert_file, .check = check_host_path),
         FIELD("tlsPrivateKeyFile", STRING, Config, tls_private_key_file, .check = check_host_path),
-        REFUSED("tlsCipherSuites"),
-        REFUSED("tlsCurvePreferences"),
-        REFUSED("tlsMinVersion"),
+        FIELD("tlsCipherSuites", STRINGS, Config, tls_cipher_suites, .check = check_tls_cipher_suite),
+        FIELD("tlsCurvePreferences", INTS, Config, tls_curve_preferences, .min = 1, .max = UINT16_MAX),
+        FIELD("tlsMinVersion", STRING, Config, tls_min_version, .check = check_tls_version),
         FIELD("rotateCertificates", BOOL, Config, rotate_certificates),
         FIELD("serverTLSBootstrap", BOOL, Config, server_tls_bootstrap),
         FIELD("authentication", OBJECT, Config, authentication, .schema = &authentication_schema),

@@ -208,6 +208,9 @@ typedef struct Config {
         char *streaming_connection_idle_timeout; /* Go duration: "4h"; of sessions */
         char *tls_cert_file; /* of the kubelet's API; NULL: a self-signed certificate */
         char *tls_private_key_file;
+        char *tls_min_version;         /* of Go: "VersionTLS13"; NULL: TLS 1.2 */
+        char **tls_cipher_suites;      /* IANA names, of TLS 1.2; NULL: all that are secure */
+        IntList tls_curve_preferences; /* Go's CurveIDs; empty: all */
         AuthenticationConfig authentication;
         AuthorizationConfig authorization;
         bool rotate_certificates; /* also where the kubeconfig contains the certificate itself */

@@ -14,6 +14,9 @@ void api_settings_done(ApiSettings *settings) {
                 explicit_bzero(settings->key, strlen(settings->key));
         free(settings->key);
         free(settings->client_ca);
+        free(settings->tls_priorities);
+        free(settings->tls12_ecdsa_priorities);
+        free(settings->tls12_rsa_priorities);
         free(settings->version);
         free(settings->manifest_directory);
         free(settings->address);
@@ -39,6 +42,17 @@ static bool read_setting_flag(const json_t *object, const char *name) {
         return json_is_true(json_object_get(object, name));
 }
 
+static int copy_tls_priorities(const json_t *object, ApiSettings *settings) {
+        int r = copy_setting(object, "tlsPriorities", &settings->tls_priorities);
+
+        if (r < 0)
+                return r;
+        r = copy_setting(object, "tls12EcdsaPriorities", &settings->tls12_ecdsa_priorities);
+        if (r < 0)
+                return r;
+        return copy_setting(object, "tls12RsaPriorities", &settings->tls12_rsa_priorities);
+}
+
 int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
         cleanup_json json_t *object = json_loads(json, 0, NULL);
         cleanup_with(api_settings_done) ApiSettings settings = { 0 };
@@ -56,6 +70,9 @@ int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
         if (r < 0)
                 return r;
         r = copy_setting(object, "clientCA", &settings.client_ca);
+        if (r < 0)
+                return r;
+        r = copy_tls_priorities(object, &settings);
         if (r < 0)
                 return r;
         r = copy_setting(object, "kubernetesVersion", &settings.version);

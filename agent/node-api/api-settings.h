@@ -12,7 +12,10 @@ typedef struct ApiSettings {
         char *node_name;
         char *certificate, *key; /* PEM */
         char *client_ca;         /* clientCAFile: PEM; NULL: clients show no certificates */
-        char *version;           /* of Kubernetes, such as "v1.35.0+mainstay.1.0" */
+        /* GnuTLS's priority strings: of all connections; of those of TLS 1.2 by the certificate's
+         * key, NULL: the same, "": none */
+        char *tls_priorities, *tls12_ecdsa_priorities, *tls12_rsa_priorities;
+        char *version; /* of Kubernetes, such as "v1.35.0+mainstay.1.0" */
         char *manifest_directory;
         char *address;           /* of the kubelet's API, by the configuration; NULL: all */
         unsigned port;           /* likewise; 0: not known */

@@ -27,14 +27,20 @@ enum {
 
 static bool is_same_material(const ApiSettings *a, const ApiSettings *b) {
         return streq_ptr(a->certificate, b->certificate) && streq_ptr(a->key, b->key) &&
-               streq_ptr(a->client_ca, b->client_ca);
+               streq_ptr(a->client_ca, b->client_ca) &&
+               streq_ptr(a->tls_priorities, b->tls_priorities) &&
+               streq_ptr(a->tls12_ecdsa_priorities, b->tls12_ecdsa_priorities) &&
+               streq_ptr(a->tls12_rsa_priorities, b->tls12_rsa_priorities);
 }
 
 /* Invalid files leave the last good ones in use. */
 static int renew_credentials(NodeApi *server, const ApiSettings *settings, Error *reterr) {
         TlsMaterial material = { .certificate = settings->certificate,
                                  .key = settings->key,
-                                 .client_ca = settings->client_ca };
+                                 .client_ca = settings->client_ca,
+                                 .priorities = settings->tls_priorities,
+                                 .tls12_ecdsa_priorities = settings->tls12_ecdsa_priorities,
+                                 .tls12_rsa_priorities = settings->tls12_rsa_priorities };
         TlsCredentials *credentials;
         int r;
 

@@ -16,7 +16,8 @@ enum {
 struct TlsCredentials {
         unsigned n_refs;
         gnutls_certificate_credentials_t certificate;
-        gnutls_priority_t priority;
+        gnutls_priority_t priority, tls12_priority; /* NULL: none of the suites fits the key */
+        bool has_tls12_priority;
         gnutls_x509_trust_list_t authorities; /* NULL: none */
 };
 
@@ -32,6 +33,8 @@ TlsCredentials *tls_credentials_unref(TlsCredentials *credentials) {
                 gnutls_certificate_free_credentials(credentials->certificate);
         if (credentials->priority)
                 gnutls_priority_deinit(credentials->priority);
+        if (credentials->tls12_priority)
+                gnutls_priority_deinit(credentials->tls12_priority);
         if (credentials->authorities)
                 gnutls_x509_trust_list_deinit(credentials->authorities, 1);
         free(credentials);
@@ -78,6 +81,60 @@ static int set_client_authorities(TlsCredentials *credentials, const char *pem, 
         return 0;
 }
 
+/* ---- protocol versions and ciphers ---- */
+
+static int parse_priorities(const char *text, gnutls_priority_t *ret, Error *reterr) {
+        const char *where = NULL;
+        int code = gnutls_priority_init(ret, text, &where);
+
+        if (code >= 0)
+                return 0;
+        return code == GNUTLS_E_MEMORY_ERROR
+                       ? -ENOMEM
+                       : error_setf(reterr, EINVAL, "GnuTLS does not know '%s' of its priorities",
+                                    where ? where : text);
+}
+
+static bool has_rsa_key(const TlsCredentials *credentials) {
+        gnutls_x509_crt_t *chain = NULL;
+        unsigned n = 0;
+        int algorithm = GNUTLS_PK_UNKNOWN;
+
+        if (gnutls_certificate_get_x509_crt(credentials->certificate, 0, &chain, &n) < 0)
+                return false;
+        if (n > 0)
+                algorithm = gnutls_x509_crt_get_pk_algorithm(chain[0], NULL);
+        for (unsigned i = 0; i < n; i++)
+                gnutls_x509_crt_deinit(chain[i]);
+        gnutls_free(chain);
+        return algorithm == GNUTLS_PK_RSA || algorithm == GNUTLS_PK_RSA_PSS;
+}
+
+static int set_priorities(TlsCredentials *credentials, const TlsMaterial *material, Error *reterr) {
+        const char *tls12 = has_rsa_key(credentials) ? material->tls12_rsa_priorities
+                                                     : material->tls12_ecdsa_priorities;
+        int r = parse_priorities(material->priorities
+                                         ? material->priorities
+                                         : "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2",
+                                 &credentials->priority, reterr);
+
+        credentials->has_tls12_priority = tls12;
+        return r >= 0 && tls12 && tls12[0]
+                       ? parse_priorities(tls12, &credentials->tls12_priority, reterr)
+                       : r;
+}
+
+/* GnuTLS keeps one list of ciphers for all versions; tlsCipherSuites is of TLS 1.2 alone. */
+static int on_client_hello(gnutls_session_t session) {
+        const TlsCredentials *credentials = gnutls_session_get_ptr(session);
+
+        if (gnutls_protocol_get_version(session) != GNUTLS_TLS1_2)
+                return 0;
+        return credentials->tls12_priority
+                       ? gnutls_priority_set(session, credentials->tls12_priority)
+                       : GNUTLS_E_NO_CIPHER_SUITES;
+}
+
 int tls_credentials_new(const TlsMaterial *material, TlsCredentials **ret, Error *reterr) {
         cleanup_with(tls_credentials_unrefp) TlsCredentials *credentials =
                 calloc(1, sizeof(*credentials));
@@ -86,11 +143,12 @@ int tls_credentials_new(const TlsMaterial *material, TlsCredentials **ret, Error
         if (!credentials)
                 return -ENOMEM;
         credentials->n_refs = 1;
-        if (gnutls_certificate_allocate_credentials(&credentials->certificate) < 0 ||
-            gnutls_priority_init(&credentials->priority,
-                                 "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2", NULL) < 0)
+        if (gnutls_certificate_allocate_credentials(&credentials->certificate) < 0)
                 return -ENOMEM;
         r = set_server_certificate(credentials, material, reterr);
+        if (r < 0)
+                return r;
+        r = set_priorities(credentials, material, reterr);
         if (r < 0)
                 return r;
         if (material->client_ca) {
@@ -117,6 +175,10 @@ int tls_credentials_start_session(const TlsCredentials *credentials, gnutls_sess
         }
         gnutls_certificate_server_set_request(
                 session, credentials->authorities ? GNUTLS_CERT_REQUEST : GNUTLS_CERT_IGNORE);
+        if (credentials->has_tls12_priority) {
+                gnutls_session_set_ptr(session, (void *) (uintptr_t) credentials);
+                gnutls_handshake_set_post_client_hello_function(session, on_client_hello);
+        }
         *ret = session;
         return 0;
 }

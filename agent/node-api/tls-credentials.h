@@ -14,7 +14,10 @@ typedef struct TlsCredentials TlsCredentials;
 /* PEM. */
 typedef struct TlsMaterial {
         const char *certificate, *key;
-        const char *client_ca; /* NULL: no client is asked for a certificate */
+        const char *client_ca;  /* NULL: no client is asked for a certificate */
+        const char *priorities; /* GnuTLS's priority string; NULL: that of GnuTLS itself */
+        /* of connections of TLS 1.2, by the certificate's key; NULL: the same, "": none */
+        const char *tls12_ecdsa_priorities, *tls12_rsa_priorities;
 } TlsMaterial;
 
 /* 0 with one reference; -EINVAL with a message; -ENOMEM. */

@@ -3,6 +3,7 @@
 
 #include "agent/model/duration.h"
 #include "agent/model/node-status.h"
+#include "agent/node/tls-priorities.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -90,6 +91,9 @@ int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, 
 
         if (!settings)
                 return -ENOMEM;
+        r = tls_priorities_add_settings(config, settings, reterr);
+        if (r < 0)
+                return r;
         r = add_certificate(spec, settings, reterr);
         if (r < 0)
                 return r;

@@ -322,6 +322,13 @@ TEST(invalid_settings_are_refused_with_their_place)
                   ":1:13: apiVersion: must be kubelet.config.k8s.io/v1beta1, not the string 'v1'" },
                 { "staticPodPath: pods",
                   ":1:16: staticPodPath: must be an absolute path, not 'pods'" },
+                { "tlsCipherSuites: [TLS_RSA_WITH_AES_512]",
+                  ":1:19: tlsCipherSuites[0]: must be the IANA name of a cipher suite such as "
+                  "'TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256', not 'TLS_RSA_WITH_AES_512'" },
+                { "tlsMinVersion: '1.2'",
+                  ":1:16: tlsMinVersion: must be 'VersionTLS12' or 'VersionTLS13', not '1.2'" },
+                { "tlsCurvePreferences: [0]",
+                  ":1:23: tlsCurvePreferences[0]: must be between 1 and 65535, not 0" },
                 { "cgroupDriver: x", ":1:15: cgroupDriver: must be cgroupfs or systemd, not 'x'" },
                 { "shutdownGracePeriod: 10ms",
                   ":1:22: shutdownGracePeriod: must be either zero or 1s to 24h, not '10ms'" },
