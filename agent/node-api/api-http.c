@@ -34,10 +34,23 @@ static void on_api_http_connection(void *userdata, struct MHD_Connection *http, 
         *context = NULL;
 }
 
+/* libmicrohttpd 0.9.75 forgets a connection whose reply of HTTP/1.0 was empty: it is closed, but
+ * its descriptor is in no epoll set. All connections with a timeout of their own are looked at when
+ * it runs next. */
+static void end_http_1_0_connection(NodeApi *server, struct MHD_Connection *http) {
+        (void) MHD_set_connection_option(http, MHD_CONNECTION_OPTION_TIMEOUT,
+                                         (unsigned) (IDLE_USEC / USEC_PER_SEC));
+        api_http_schedule_run(server);
+}
+
 static void on_api_http_completed(void *userdata, struct MHD_Connection *http, void **context,
                                   enum MHD_RequestTerminationCode code) {
+        NodeApi *server = userdata;
         ApiConnection *connection = api_connection_of(http);
+        const ApiRequest *request = *context;
 
+        if (request && request->is_http_1_0)
+                end_http_1_0_connection(server, http);
         if (*context)
                 api_request_free(*context);
         *context = NULL;

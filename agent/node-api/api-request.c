@@ -112,9 +112,11 @@ enum MHD_Result api_request_handle(void *userdata, struct MHD_Connection *http, 
 
         if (!request) {
                 *context = request = api_request_new(userdata, http, url, method);
-                if (request)
-                        api_connection_set_deadline(request->connection, BODY_USEC);
-                return request ? MHD_YES : MHD_NO;
+                if (!request)
+                        return MHD_NO;
+                request->is_http_1_0 = streq(version, MHD_HTTP_VERSION_1_0);
+                api_connection_set_deadline(request->connection, BODY_USEC);
+                return MHD_YES;
         }
         if (*upload_size > 0) {
                 r = take_body_bytes(request, upload, *upload_size);

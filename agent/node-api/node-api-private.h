@@ -118,6 +118,7 @@ struct ApiRequest {
         struct MHD_Connection *http;
         char *method, *path; /* decoded */
         bool is_upgrade;
+        bool is_http_1_0;
         unsigned step;
         char *body;    /* of the Kubernetes API; NULL: there is none, or it is ignored */
         size_t n_body; /* bytes of it */

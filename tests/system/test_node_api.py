@@ -193,6 +193,17 @@ def test_a_followed_log_arrives_before_its_end(served):
     assert served.get("/healthz") == (200, "ok")
 
 
+def test_an_empty_reply_of_http_1_0_leaves_no_connection(served):
+    stream = served.api.connect(served.admin)
+    stream.sendall(f"GET /containerLogs/default/{served.pod}/main?tailLines=0 HTTP/1.0\r\n\r\n".encode())
+    reply = b""
+    while piece := stream.recv(4096):
+        reply += piece
+    stream.close()
+    assert reply.startswith(b"HTTP/1.1 200 OK\r\n") and reply.endswith(b"\r\n\r\n"), reply
+    wait(lambda: served.connections() == 0, "no connection is left")
+
+
 def test_a_connection_serves_several_requests(served):
     connection = http.client.HTTPConnection("127.0.0.1")
     connection.sock = stream = served.api.connect(served.admin)
