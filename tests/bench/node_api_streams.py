@@ -42,9 +42,9 @@ class Bench:
         stream.settimeout(300)
         return stream
 
-    def session(self, *command, streams=("stdout",)):
+    def session(self, pod, *command, streams=("stdout",)):
         words = "&".join([f"command={word}" for word in command] + ["output=1"] + (["input=1"] if "stdin" in streams else []))
-        stream, _ = self.api.upgrade(f"/exec/default/{self.pod('web')}/main?{words}", node_api.spdy_headers("v4.channel.k8s.io"),
+        stream, _ = self.api.upgrade(f"/exec/default/{pod}/main?{words}", node_api.spdy_headers("v4.channel.k8s.io"),
                                      method="POST", certificate=self.admin)
         return node_api.SpdySession(stream, streams)
 
@@ -124,7 +124,8 @@ def send_file(listener, path, certificate, key):
 # Measurements
 
 def memory(bench, figures):
-    sessions = [bench.session("cat", streams=("stdin", "stdout")) for _ in range(SESSIONS)]
+    pod = bench.pod("web")
+    sessions = [bench.session(pod, "cat", streams=("stdin", "stdout")) for _ in range(SESSIONS)]
     for session in sessions:
         session.client.until(lambda session=session: session.ids["stdin"] in session.client.replied)
         session.client.send(session.ids["stdin"], BLOCK[:32768])
@@ -140,13 +141,13 @@ def commands(bench, archive, figures, samples):
     fifo.wait_for(["warm"])
     runtime = bare.Runtime(bench.node, archive, bench.node.wait_running("warm"))
     runtime.run(fifo)
-    ours, bares = [], []
+    pod, ours, bares = bench.pod("web"), [], []
     for _ in range(samples):
         started = time.monotonic()
         subprocess.run([runtime.runtime, "--root", runtime.root, "exec", "bare1", "true"], check=True, stdin=subprocess.DEVNULL)
         bares.append(time.monotonic() - started)
         started = time.monotonic()
-        session = bench.session("true")
+        session = bench.session(pod, "true")
         assert session.result()["status"] == "Success"
         ours.append(time.monotonic() - started)
         session.client.stream.close()

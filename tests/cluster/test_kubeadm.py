@@ -330,7 +330,7 @@ def test_etcd_that_an_upgrade_leaves_as_it_was_runs_on(make_machine, releases):
     wait_pods(machine, *static_pods(machine))
     before, certificate = process_of(machine, "etcd"), served_certificate(machine, 2379)
     machine.use(releases.patched)
-    check_ignored(machine, ("ContainerRuntimeVersion", "ImagePull"), "upgrade", "apply", "phase", "preflight", releases.patched.version)
+    check_ignored(machine, ("ContainerRuntimeVersion", "ImagePull"), "upgrade", "apply", "phase", "preflight", "--yes", releases.patched.version)
     machine.kubeadm("upgrade", "apply", releases.patched.version, "--yes", "--config", machine.path("kubeadm.yaml"), "--v=2")
     check_upgraded(machine, releases.patched)
     assert process_of(machine, "etcd") == before
