@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 
 enum {
-        CHUNK_SIZE = 16 * 1024,
-        CHUNKS_PER_TURN = 8,         /* then other containers get their turn */
+        CHUNK_SIZE = 32 * 1024,
+        CHUNKS_PER_TURN = 4,         /* then other containers get their turn */
         HOLD_MAX = 16 * 1024 * 1024, /* beyond it, the writer waits for the runtime call to end */
         LAST_LINE_MAX = 4 * 1024,
         TERMINAL_DRAIN_MAX = 128 * 1024, /* more than the kernel buffers of a terminal */
