@@ -165,11 +165,11 @@ def test_a_file_edited_while_the_agent_is_dead_is_acted_on_by_the_next_one(node)
 
 
 def test_a_restarted_agent_completes_a_termination(node):
-    node.launch(specs.pod("deaf", specs.container(script="trap '' TERM; while :; do sleep 0.1; done"),
+    node.launch(specs.pod("deaf", specs.container(script="trap 'echo asked' TERM; while :; do sleep 0.1; done"),
                           terminationGracePeriodSeconds=3))
     pid = node.init("deaf")
     node.remove("deaf")
-    node.wait_pod("deaf", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
+    world.wait(lambda: "asked" in node.logged("deaf"), "the shim stops it")
     node.kill9()
     world.wait(lambda: not world.is_alive(pid), "the shim keeps the time")
     node.start()
