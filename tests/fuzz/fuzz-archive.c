@@ -10,8 +10,11 @@ static void check_listed_image(const CatalogImage *image) {
         if (image->refusal)
                 return;
         assert(digest_is_valid(image->digest) && image->settings);
-        for (size_t i = 0; i < image->settings->n_diff_ids; i++)
+        for (size_t i = 0; i < image->settings->n_diff_ids; i++) {
                 assert(image->layers[i].member && digest_is_valid(image->settings->diff_ids[i]));
+                assert(catalog_image_blob(image, i)->member);
+                assert(image->delta || !catalog_image_needs_base(image, i));
+        }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -27,8 +30,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 return 0;
         }
         assert(catalog->n_images <= CATALOG_IMAGES_MAX);
-        for (size_t i = 0; i < catalog->n_images; i++)
+        for (size_t i = 0; i < catalog->n_images; i++) {
+                assert(catalog_find(catalog, catalog->images[i].digest));
                 check_listed_image(&catalog->images[i]);
+        }
         catalog_free(catalog);
         expect_canary("", "");
         return 0;

@@ -155,6 +155,22 @@ TEST(the_text_form_is_read_as_it_was_written)
         EXPECT_EQ(copy.number, 2);
 }
 
+TEST(text_of_another_form_is_refused)
+{
+        static const char *const texts[] = {
+                "mainstay-rollout 9\nn\nweb\n1\n\n1\n\n\n\n\n",
+                "mainstay-rollout 1\nn\nweb\nx\n\n1\n\n\n\n\n",
+                "mainstay-rollout 1\nn\nweb\n\n\n1\n\n\n\n\n",
+                "mainstay-rollout 1\nn\nweb\n1\n0123456789abcdef0123456789abcdef0\n1\n\n\n\n\n",
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(texts); i++) {
+                cleanup_with(rollout_history_done) RolloutHistory copy = { 0 };
+
+                EXPECT_EQ(rollout_history_parse(texts[i], &copy), -EBADMSG);
+        }
+}
+
 /* The text of an earlier version lacks the last line. */
 TEST(damaged_text_is_refused_wherever_it_ends)
 {

@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""How much of each parser of foreign bytes the unit, component and fuzz suites run: lines of code as gcov counts them, without those
+that only report a failed allocation or pass an error on, which failed allocations and failpoints do elsewhere. A parser below the least
+is a failure. Ends with the counts.
+
+    tests/coverage.py BUILD      a build with --coverage, in which the suites have run
+"""
+
+import collections
+import fnmatch
+import json
+import os
+import re
+import subprocess
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LEAST = 95.0
+FILES_AT_ONCE = 50
+PASSES_ON = re.compile(r"-ENOMEM|^\s*return (r|fd|code|-errno|MIN\(r, 0\));$")
+
+# What is parsed: the files, with the functions where a file does more.
+PARSERS = {
+    "manifests, YAML": ["agent/manifest/yaml-tree.c", "agent/manifest/yaml-node.c", "agent/manifest/scalar.c"],
+    "manifests, fields": ["agent/manifest/decode.c", "agent/manifest/manifest.c", "agent/manifest/daemonsets.c", "agent/manifest/objects.c"],
+    "manifests, rules": ["agent/manifest/validate*.c", "agent/manifest/defaults*.c", "agent/manifest/annotations.c"],
+    "quantities": ["agent/model/quantity.c"],
+    "the configuration": ["agent/manifest/config-*.c"],
+    "kubeconfig": ["agent/manifest/kubeconfig.c"],
+    "JSON of an API server": ["agent/kubeclient/json-*.c", "agent/model/json-path.c"],
+    "references of images": ["agent/image/image-reference.c"],
+    "indexes of manifests": ["agent/model/source-index.c"],
+    "indexes, manifests and configurations of images": ["agent/image-helper/image-manifest.c", "agent/image-helper/image-config.c"],
+    "archives of images": ["agent/image-helper/catalog-docker.c", "agent/image-helper/catalog-oci.c",
+                           "agent/image-helper/catalog.c:catalog_add_take,catalog_take_config,catalog_read_config,catalog_read"],
+    "challenges of registries": ["agent/image-helper/challenge.c"],
+    "layers": ["agent/image-helper/layer-unpack.c"],
+    "deltas": ["agent/image-helper/tar-patch.c"],
+    "signatures": ["agent/image-helper/sigstore-signature.c"],
+    "passwd and group": ["agent/image-helper/image-user.c:parse_user_or_group_id,find_group_entry,add_user_group,find_user_groups,find_id,find_group,"
+                         "find_user,image_user_find"],
+    "CNI configurations and results": ["agent/cni/config.c", "agent/cni/result.c"],
+    "the runtime's state and log": ["agent/shim/runtime.c:runtime_read_pid,error_message_of_line,runtime_log_last_error_at"],
+    "mountinfo and fstab": ["agent/shim/mountinfo.c", "agent/shim/fstab.c"],
+    "the shim's protocol": ["agent/sandbox/protocol.c"],
+    "environments": ["agent/bundle/environment.c", "agent/bundle/env-file.c:skip_characters,parse_assignment,line_number_at,env_file_find"],
+    "records": ["agent/pods/attempt-checkpoint.c", "agent/pods/pod-record.c:take_record_line,parse_pod_record,pod_record_load",
+                "agent/desired/rollout-history.c:take_history_line,take_hash,take_number,take_optional_line,rollout_history_parse",
+                "common/checksummed.c:checksummed_read_at"],
+    "lines of logs": ["agent/http/log-line.c"],
+    "PEM and certificates": ["agent/kubeclient/tls-config.c"],
+    "tar of cp": ["agent/cli/tar.c:copy_file_from_tar,rename_path,is_ordinary_entry,extract_tar_entry,tar_unpack"],
+    "reports": ["agent/report/report-queue.c"],
+    "SPDY": ["agent/node-api/spdy.c", "agent/node-api/spdy-headers.c"],
+    "WebSockets": ["agent/node-api/session-wire.c", "agent/node-api/channel-socket.c", "common/channels.c", "common/websocket-*.c"],
+    "requests of the kubelet's API": ["agent/node-api/request-attributes.c", "agent/node-api/resource-path.c", "agent/node-api/url.c",
+                                      "agent/node-api/field-terms.c", "agent/node-api/label-terms.c", "agent/node-api/protobuf-body.c"],
+    "reviews": ["agent/node-api/review-objects.c"],
+    "lists and tables": ["agent/node-api/object-list.c"],
+}
+
+
+def count_lines(build):
+    """Of the tree: {file: {line: how often it ran}}, and {(file, function): its lines}."""
+    counts, functions = collections.defaultdict(collections.Counter), {}
+    data = [os.path.join(directory, name) for directory, _, names in os.walk(build) for name in names if name.endswith(".gcda")]
+    for i in range(0, len(data), FILES_AT_ONCE):
+        said = subprocess.run(["gcov", "--json-format", "--stdout", *data[i:i + FILES_AT_ONCE]], cwd=build, check=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        for document in map(json.loads, said.decode().splitlines()):
+            for file in document["files"]:
+                path = os.path.relpath(os.path.join(document["current_working_directory"], file["file"]), TOP)
+                for line in file["lines"]:
+                    counts[path][line["line_number"]] += line["count"]
+                for function in file["functions"]:
+                    functions[path, function["name"]] = range(function["start_line"], function["end_line"] + 1)
+    return counts, functions
+
+
+def lines_that_count(path, lines):
+    """Those that do more than pass an error on, or did it."""
+    with open(os.path.join(TOP, path), encoding="utf-8") as file:
+        text = file.read().split("\n")
+    return {number: count for number, count in lines.items() if count > 0 or not PASSES_ON.search(text[number - 1])}
+
+
+def find_files(pattern, counts):
+    found = sorted(path for path in counts if fnmatch.fnmatchcase(path, pattern))
+    return found or sys.exit(f"{pattern} is not a file that the suites ran")
+
+
+def find_lines(patterns, counts, functions):
+    """The lines of a parser: [(file, {line: count})]."""
+    for pattern in patterns:
+        files, _, names = pattern.partition(":")
+        for path in find_files(files, counts):
+            lines = counts[path]
+            if names:
+                inside = {number for name in names.split(",") for number in functions[path, name]}
+                lines = {number: count for number, count in lines.items() if number in inside}
+            yield path, lines_that_count(path, lines)
+
+
+def main():
+    (counts, functions), failed = count_lines(sys.argv[1]), 0
+    for name, patterns in PARSERS.items():
+        n = hit = 0
+        missing = []
+        for path, lines in find_lines(patterns, counts, functions):
+            n += len(lines)
+            hit += sum(count > 0 for count in lines.values())
+            missing += [f"{path}:{number}" for number, count in sorted(lines.items()) if count == 0]
+        is_met = 100 * hit >= LEAST * n
+        failed += not is_met
+        print(f"{'ok' if is_met else 'FAILED'} {name}: {100 * hit / n:.1f} % of {n} lines")
+        if not is_met:
+            print("    not run: " + " ".join(missing))
+    print(f"{len(PARSERS) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
