@@ -59,7 +59,8 @@ static int restore_synced_at(int dir_fd, const char *name, size_t max_bytes, cha
         r = checksummed_read_at(dir_fd, synced, max_bytes, ret_text);
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
-        (void) linkat(dir_fd, synced, dir_fd, name, 0);
+        if (linkat(dir_fd, synced, dir_fd, name, 0) < 0)
+                log_warning("Cannot restore '%s': %s", name, strerror(errno));
         return 0;
 }
 

@@ -415,7 +415,6 @@ void apiserver_node_changed(ApiServerSync *api) {
 }
 
 void apiserver_set_synced(ApiServerSync *api) {
-        node_registration_set_synced(api->node);
         apiserver_pods_set_synced(api->pods);
 }
 

@@ -16,17 +16,8 @@ struct NodeRegistration {
         KubeLeaseController *lease;
         KubeEventSink *events;
         char *uid; /* of the Node object; NULL while it does not exist */
-        bool is_synced;
         bool is_shutting_down;
 };
-
-/* Why the condition Ready of the Node is False, or NULL. The first reason is the kubelet's. The
- * scheduler does not place pods on a node that is not Ready. */
-static const char *find_node_not_ready_reason(const NodeRegistration *node) {
-        if (node->is_shutting_down)
-                return "node is shutting down";
-        return node->is_synced ? NULL : "pods of an earlier agent are still being taken over";
-}
 
 static int get_local_node(const NodeLabelsTaints **ret_local, NodeStatus *ret_status,
                           void *userdata) {
@@ -34,7 +25,10 @@ static int get_local_node(const NodeLabelsTaints **ret_local, NodeStatus *ret_st
         cleanup_free char *refused = connection_status_print_refused(node->spec.connection);
 
         *ret_local = node->spec.inputs.local;
-        return collect_node_status(&node->spec.inputs, find_node_not_ready_reason(node), refused,
+        /* The reason is the kubelet's. An agent that takes over the pods of an earlier one is
+         * Ready: a restart must not make controllers take the pods' readiness away. */
+        return collect_node_status(&node->spec.inputs,
+                                   node->is_shutting_down ? "node is shutting down" : NULL, refused,
                                    ret_status);
 }
 
@@ -151,11 +145,6 @@ int node_registration_start(NodeRegistration *node, KubeClient *client) {
 void node_registration_update(NodeRegistration *node) {
         if (node->updater)
                 node_status_updater_trigger(node->updater);
-}
-
-void node_registration_set_synced(NodeRegistration *node) {
-        node->is_synced = true;
-        node_registration_update(node);
 }
 
 void node_registration_set_shutting_down(NodeRegistration *node, bool is_shutting_down) {

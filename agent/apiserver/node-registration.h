@@ -32,8 +32,7 @@ int node_registration_new(const NodeRegistrationSpec *spec, NodeRegistration **r
 NodeRegistration *node_registration_free(NodeRegistration *node);
 int node_registration_start(NodeRegistration *node, KubeClient *client); /* 0 or -errno */
 
-/* The node is Ready once all pods of an earlier agent are known, and until it shuts down. */
-void node_registration_set_synced(NodeRegistration *node);
+/* The node is Ready until it shuts down. */
 void node_registration_set_shutting_down(NodeRegistration *node, bool is_shutting_down);
 
 /* The status may have changed: it is reported if so. */

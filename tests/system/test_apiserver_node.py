@@ -3,6 +3,7 @@
 
 import os
 import platform
+import signal
 import socket
 import time
 
@@ -138,6 +139,23 @@ def test_start_of_a_node_has_the_events_of_the_kubelet(make_member):
     member.restart()
     wait(lambda: len(node_events(member, "Starting")) == 2, lambda: f"another start: {node_events(member)}")
     assert [event["count"] for event in node_events(member, "NodeReady")] == [1], "it was ready all the time"
+
+
+def test_node_stays_ready_while_its_new_agent_takes_over(make_member):
+    member = make_member()
+    wait_ready(member)
+    member.launch(specs.pod("web"))
+    shim = member.shim("web")
+    member.kill9()
+    os.kill(shim, signal.SIGSTOP)
+    try:
+        member.start(ready=False)
+        wait(lambda: len(node_events(member, "Starting")) == 2, lambda: f"another start: {node_events(member)}")
+        wait(member.is_ready, "the agent no longer waits for the shim")
+    finally:
+        os.kill(shim, signal.SIGCONT)
+    member.wait_running("web")
+    assert is_ready(member) and not node_events(member, "NodeNotReady")
 
 
 def test_other_boot_is_an_event_of_the_node(make_member):
