@@ -58,14 +58,8 @@ def fixture_make_failing(archive):
 @pytest.fixture(scope="module", name="registry")
 def fixture_registry(archive, tmp_path_factory):
     """Has an image that is larger than the node's own by a layer."""
-    directory = tmp_path_factory.mktemp("registry")
-    layout = f"{directory}/oci"
-    subprocess.run(["skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:x"], check=True, capture_output=True)
-    (directory / "file").write_bytes(os.urandom(100_000))
-    subprocess.run(["umoci", "insert", "--image", f"{layout}:x", str(directory / "file"), "/file"], check=True,
-                   capture_output=True)
-    registry = DockerRegistry(str(directory))
-    registry.push(f"oci:{layout}:x", "team/larger:1")
+    registry = DockerRegistry(str(tmp_path_factory.mktemp("registry")))
+    registry.push_larger(archive, "team/larger:1")
     yield registry
     registry.stop()
 
