@@ -210,6 +210,8 @@ static int start_layer_worker(const ImageUnpack *unpack, LayerWorker *works, siz
 
                 close_fd(gate[0]);
                 close_fd(gate[1]);
+                close_fd(outcome[0]);
+                close_fd(outcome[1]);
                 return r;
         }
         if (works[i].pid == 0) {
@@ -353,8 +355,10 @@ int unpack_missing_layers(ImageUnpack *unpack, Error *reterr) {
                                           .outcome_fd = -EBADF };
         do {
                 r = start_layer_workers(unpack, works);
-                if (r < 0)
+                if (r < 0) {
+                        (void) error_prefixf(reterr, r, "cannot start a process for a layer");
                         break;
+                }
                 open_layer_gates(unpack, works);
                 r = wait_for_layer_worker(unpack, works, reterr);
         } while (r > 0);

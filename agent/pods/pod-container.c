@@ -477,6 +477,9 @@ static void report_attempt_exited(PodContainer *c, unsigned attempt, const Conta
         ContainerExit with_message = *end;
 
         with_message.message = message;
+        /* A container of a pod that terminates since this turn of the loop is not restarted. */
+        if (c->callbacks->must_stop(c->userdata))
+                container_machine_disable_restart(c->instance.machine);
         container_machine_on_exited(c->instance.machine, attempt, &with_message);
         if (attempt == container_machine_attempt(c->instance.machine) &&
             container_machine_is_in_back_off(c->instance.machine))
@@ -553,9 +556,6 @@ static void process_latest_replayed(PodContainer *c) {
                                                   strna(latest->message));
         else
                 container_machine_on_started(machine, latest->attempt, latest->exit.started_at);
-        /* Before its end is processed: a container of a terminating pod is not restarted. */
-        if (c->callbacks->must_stop(c->userdata))
-                container_machine_disable_restart(machine);
         if (latest->type != SHIM_EVENT_EXITED)
                 return;
         report_log_ended(c, latest->attempt);

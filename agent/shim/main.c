@@ -2,6 +2,7 @@
 /* The program mainstay-shim: the sandbox of a pod, or one of its commands (prepare, cleanup). */
 
 #include "agent/shim/disk-usage.h"
+#include "agent/shim/kernel-check.h"
 #include "agent/shim/maintenance.h"
 #include "agent/shim/shim.h"
 #include "common/cleanup.h"
@@ -47,7 +48,7 @@ static const char help[] =
         "writes their logs. The agent starts it; it outlives the agent.\n"
         "\n"
         "  sandbox   serve the pod on the socket that is the standard input\n"
-        "  prepare   make DIR a private mount, below which sandboxes mount\n"
+        "  prepare   check the kernel, make DIR a private mount, below which sandboxes mount\n"
         "  cleanup   kill all processes in the cgroups, then remove the cgroups, the contents of\n"
         "            the --empty directory, and each DIR; ends with the --agent, its parent\n"
         "  usage     print how many bytes, or inodes, each directory takes on disk\n"
@@ -76,12 +77,15 @@ static int report_shim_error(int r, Error *error) {
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* What the agent, which may be confined, starts first, or systemd does for it. */
 static int run_prepare_verb(int argc, char **argv) {
         Error error = ERROR_NULL;
+        int r;
 
         if (argc != 2 || argv[1][0] != '/')
                 return fail_shim_usage("Expected one absolute path");
-        return report_shim_error(prepare_run_directory(argv[1], &error), &error);
+        r = kernel_check_calls(&error);
+        return report_shim_error(r < 0 ? r : prepare_run_directory(argv[1], &error), &error);
 }
 
 /* The next agent cleans up itself, and then starts the pod again: what this one asked for must not

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <jansson.h>
+#include <paths.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -22,6 +23,34 @@ enum {
 
 /* Arguments are written into; they are never parsed by a shell. */
 #define WORD(text) ((char *) (uintptr_t) (text))
+
+/* A directory that lacks the program, or has one that may not be executed, is passed over. */
+static int execute_by_path(char **argv) {
+        const char *directories = getenv("PATH");
+        int r = -ENOENT;
+
+        for (const char *p = directories ? directories : _PATH_STDPATH, *end;; p = end + 1) {
+                cleanup_free char *program = NULL;
+
+                end = strchrnul(p, ':');
+                if (asprintf(&program, "%.*s/%s", (int) (end - p), p, argv[0]) < 0) {
+                        program = NULL;
+                        return -ENOMEM;
+                }
+                (void) execv(program, argv);
+                if (errno != ENOENT && errno != ENOTDIR)
+                        r = -errno;
+                if (*end == '\0' || (r != -ENOENT && r != -EACCES))
+                        return r;
+        }
+}
+
+int runtime_execute(char **argv) {
+        if (!strchr(argv[0], '/'))
+                return execute_by_path(argv);
+        (void) execv(argv[0], argv);
+        return -errno;
+}
 
 int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
                      const RuntimeStreams *streams, Error *reterr) {
@@ -48,6 +77,7 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
                 NULL,
         };
         char **argv = words;
+        int r;
 
         if (!log || !pid_file)
                 return -ENOMEM;
@@ -60,9 +90,9 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
             dup2(streams->output_fd, STDOUT_FILENO) < 0 ||
             dup2(streams->error_fd, STDERR_FILENO) < 0)
                 return -errno;
-        (void) execvp(argv[0], argv);
+        r = runtime_execute(argv);
         return error_setf(reterr, -RUNTIME_MISSING, "cannot run '%s': %s", runtime->program,
-                          strerror(errno));
+                          strerror(-r));
 }
 
 int runtime_exec_in(const Runtime *runtime, const RuntimeExec *exec, Error *reterr) {
@@ -73,15 +103,16 @@ int runtime_exec_in(const Runtime *runtime, const RuntimeExec *exec, Error *rete
         };
         size_t n = N_ELEMENTS(words), n_arguments = strv_length(exec->argv);
         char **argv = calloc(n + n_arguments + 1, sizeof(*argv));
+        int r;
 
         if (!argv)
                 return -ENOMEM;
         memcpy(argv, words, sizeof(words));
         memcpy(argv + n, exec->argv, n_arguments * sizeof(*argv));
-        (void) execvp(argv[0], argv);
+        r = runtime_execute(argv);
         free(argv);
         return error_setf(reterr, -RUNTIME_MISSING, "cannot run '%s': %s", runtime->program,
-                          strerror(errno));
+                          strerror(-r));
 }
 
 int runtime_read_pid(const char *file, pid_t *ret) {

@@ -22,6 +22,10 @@ enum {
         RUNTIME_MISSING = -ENOEXEC,
 };
 
+/* Becomes the runtime. Unlike execvp(3) it never has a shell read a program that is damaged or for
+ * another machine. Returns only on failure: -errno. */
+int runtime_execute(char **argv);
+
 /* Descriptors 0, 1 and 2 of the runtime; without a terminal they are also the container's. */
 typedef struct RuntimeStreams {
         int input_fd; /* < 0: unchanged */

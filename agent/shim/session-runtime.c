@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/session-runtime.h"
 
+#include "agent/shim/runtime.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
@@ -70,7 +71,7 @@ static _Noreturn void become_runtime(char **argv, const int fds[3]) {
         for (int i = 0; i < 3; i++)
                 if (dup2(fds[i] >= 0 ? fds[i] : null_fd, i) < 0)
                         _exit(EXIT_FAILURE);
-        (void) execvp(argv[0], argv);
+        (void) runtime_execute(argv);
         _exit(127);
 }
 

@@ -66,6 +66,7 @@ class DockerRegistry:
     def __init__(self, directory, user=None, password=None, tls=None):
         self.port = free_port()
         self.host = f"127.0.0.1:{self.port}"
+        self.directory = directory
         self.user, self.password, self.tls = user, password, tls
         config = {"version": "0.1", "log": {"level": "error", "accesslog": {"disabled": True}},
                   "storage": {"filesystem": {"rootdirectory": os.path.join(directory, "registry")}},
@@ -91,6 +92,16 @@ class DockerRegistry:
             words += ["--dest-creds", f"{self.user}:{self.password}"]
         subprocess.run(words, check=True, capture_output=True)
         return f"{self.host}/{name}"
+
+    def push_larger(self, archive, name):
+        """The image of an archive with one more layer."""
+        base = os.path.join(self.directory, "larger")
+        with open(base, "wb") as file:
+            file.write(os.urandom(100_000))
+        for words in (["skopeo", "copy", f"docker-archive:{archive}", f"oci:{base}-layout:x"],
+                      ["umoci", "insert", "--image", f"{base}-layout:x", base, "/file"]):
+            subprocess.run(words, check=True, capture_output=True)
+        return self.push(f"oci:{base}-layout:x", name)
 
     def digest(self, name):
         words = ["skopeo", "inspect", "--raw", "--tls-verify=false", f"docker://{self.host}/{name}"]

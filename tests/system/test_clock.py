@@ -2,12 +2,14 @@
 """The machine's clock is set while the agent runs: delays are unaffected."""
 
 import json
+import math
 import os
 import shutil
 import time
 
 import clocked as clocked_nodes
 import harness
+import many
 import pytest
 import registry
 import specs
@@ -211,3 +213,36 @@ def test_what_started_before_the_clock_was_set_is_not_old_for_a_later_agent(make
     node.restart()
     think(node, "think")
     assert node.pod("long")["status"]["phase"] == "Running" and node.init("long") == init
+
+
+def jump(node, chance, seconds):
+    """Sets the clock by up to ten years, forward or back, once a second."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        node.set_clock(chance.choice([-1, 1]) * chance.choice([1, HOUR, YEAR, AHEAD]))
+        node.get("/readyz")  # the agent reads the clock
+        time.sleep(1)
+
+
+@pytest.mark.parametrize("seconds", [8, pytest.param(600, marks=pytest.mark.long)])
+def test_probes_back_off_and_grace_periods_are_unaffected_by_a_clock_that_jumps_each_second(make_clocked, seconds):
+    node = make_clocked(0, {"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
+    eager = {"exec": {"command": ["sh", "-c", "echo >> /v/probes"]}, "periodSeconds": 1, "timeoutSeconds": 30, "failureThreshold": 1}
+    node.launch(specs.pod("probed", specs.container(livenessProbe=eager, volumeMounts=[specs.mount("v", "/v")]),
+                          volumes=[specs.host_path("v", node.data)]))
+    node.launch(specs.pod("deaf", specs.container(script="trap '' TERM; while :; do sleep 0.1; done"),
+                          terminationGracePeriodSeconds=seconds // 2))
+    node.drop(specs.script_pod("fails", "exit 3"))
+    node.wait_waiting("fails", "CrashLoopBackOff")
+    probed, deaf = node.init("probed"), node.init("deaf")
+    probes, restarts, start = len(world.read(f"{node.data}/probes")), node.status("fails")["restartCount"], time.monotonic()
+    node.remove("deaf")
+    jump(node, many.make_random(), seconds)
+    passed = time.monotonic() - start
+    wait(lambda: not world.is_alive(deaf), "the grace period ends by itself")
+    assert time.monotonic() - start >= seconds // 2
+    assert node.init("probed") == probed and node.status("probed")["restartCount"] == 0
+    assert 0 < len(world.read(f"{node.data}/probes")) - probes <= passed + 3, "a probe each second, at most"
+    # 10, 20, 40 … seconds
+    assert node.status("fails")["restartCount"] - restarts <= math.log2(passed / 10 + 2) + 1
+    node.set_clock(0)

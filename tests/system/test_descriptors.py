@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent that runs out of descriptors: what runs stays, and it continues when there are some again."""
+"""An agent, a shim or mainstay-api that runs out of descriptors: what runs stays, and it continues when there are some again."""
 
 import os
 import resource
@@ -19,13 +19,13 @@ def limit_descriptors(pid, limit):
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, hard))
 
 
-def leave_descriptors(node, n):
-    """The agent can open so many more."""
-    used, limit = world.descriptors(node.agent.pid), 0
+def leave_descriptors(pid, n):
+    """The process can open so many more."""
+    used, limit = world.descriptors(pid), 0
     while n > 0 or limit in used:
         n -= limit not in used
         limit += 1
-    limit_descriptors(node.agent.pid, limit)
+    limit_descriptors(pid, limit)
 
 
 def free_descriptors(node):
@@ -42,7 +42,7 @@ def starter(node, name):
 def live_through_shortage(node, n):
     """A pod comes while the agent can open only so many descriptors, and starts when it can open more."""
     name, before = f"new{n}", len(node.said())
-    leave_descriptors(node, n)
+    leave_descriptors(node.agent.pid, n)
     node.drop(starter(node, name))
     world.wait(lambda: "Too many open files" in node.said()[before:] or os.path.exists(f"{node.data}/{name}"),
                "it fails or runs")
@@ -74,7 +74,7 @@ def test_a_shim_that_disconnects_while_there_are_no_descriptors_is_not_lost(node
     node.launch(specs.pod("web"))
     pid, shim = node.init("web"), node.shim("web")
     path = f"{node.run}/pods/{node.pod('web')['metadata']['uid']}/shim.sock"
-    leave_descriptors(node, 0)
+    leave_descriptors(node.agent.pid, 0)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
         client.settimeout(60)
         client.connect(path)  # as a second agent: the first one is disconnected until it has connected again
@@ -98,7 +98,7 @@ def connect(node):
 def test_a_client_that_finds_no_descriptor_is_refused(node):
     node.launch(specs.pod("well"))
     pid = node.init("well")
-    leave_descriptors(node, 10)
+    leave_descriptors(node.agent.pid, 10)
     held = [connect(node) for _ in range(14)]
     answered, _, _ = select.select(held, [], [], 20)
     answers = [client.recv(1000) for client in answered]
@@ -112,3 +112,36 @@ def test_a_client_that_finds_no_descriptor_is_refused(node):
     free_descriptors(node)
     assert node.init("well") == pid
     node.launch(specs.pod("new"))
+
+
+COUNT = "i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done"
+
+
+def kill_beside_shortage(node, shim, n):
+    """A container dies while its shim can open only so many descriptors; it runs again when the shim can open more."""
+    restarts = node.status("web")["restartCount"]
+    leave_descriptors(shim, n)
+    world.kill_all([node.init("web")])
+    node.wait_pod("web", lambda pod: "137" in str(pod["status"]), "the exit is known")
+    node.cli("exec", "web", "--", "true")  # may fail
+    before = world.cpu_ticks(shim)
+    signal.sigtimedwait([], 1)
+    assert world.is_alive(shim) and world.cpu_ticks(shim) - before < 50
+    limit_descriptors(shim, ENOUGH)
+    assert node.wait_restarts("web", restarts + 1)["lastState"]["terminated"]["exitCode"] == 137
+    assert node.cli("exec", "web", "--", "echo", "hello").stdout == "hello\n"
+
+
+@pytest.mark.parametrize("counts", [(0, 3), pytest.param(range(24), marks=pytest.mark.long)], ids=["few", "many"])
+def test_a_shim_that_runs_out_of_descriptors_loses_no_container_and_no_output(node, counts):
+    node.launch(specs.pod("web", specs.container(), specs.container("counter", COUNT)))
+    shim, counter = node.shim("web"), node.init("web", "counter")
+    open_before = len(world.descriptors(shim))
+    for n in counts:
+        kill_beside_shortage(node, shim, n)
+    assert (node.shim("web"), node.init("web", "counter")) == (shim, counter)
+    assert node.status("web", "counter")["restartCount"] == 0
+    lines = node.logged("web", "counter")
+    assert lines == [str(i) for i in range(len(lines))]
+    world.wait(lambda: len(world.descriptors(shim)) <= open_before, lambda: f"{open_before}: {world.descriptors(shim)}")
+    assert not world.zombies_of(shim)

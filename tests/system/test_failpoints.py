@@ -4,6 +4,7 @@ notices, and nothing is left behind."""
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 
@@ -13,6 +14,7 @@ import specs
 import world
 from harness import is_running
 from registry import DockerRegistry
+from test_survival import starter, starts, wait_starts
 from world import wait
 
 # What the day of a node here does not come by.
@@ -56,14 +58,8 @@ def fixture_make_failing(archive):
 @pytest.fixture(scope="module", name="registry")
 def fixture_registry(archive, tmp_path_factory):
     """Has an image that is larger than the node's own by a layer."""
-    directory = tmp_path_factory.mktemp("registry")
-    layout = f"{directory}/oci"
-    subprocess.run(["skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:x"], check=True, capture_output=True)
-    (directory / "file").write_bytes(os.urandom(100_000))
-    subprocess.run(["umoci", "insert", "--image", f"{layout}:x", str(directory / "file"), "/file"], check=True,
-                   capture_output=True)
-    registry = DockerRegistry(str(directory))
-    registry.push(f"oci:{layout}:x", "team/larger:1")
+    registry = DockerRegistry(str(tmp_path_factory.mktemp("registry")))
+    registry.push_larger(archive, "team/larger:1")
     yield registry
     registry.stop()
 
@@ -218,3 +214,31 @@ def test_pod_gets_a_network_when_the_agent_dies_between_two_shims(make_failing):
     node.start()
     node.wait_restarts("web", 1)
     assert f"{node.address('web')}/" in node.exec("web", "/bin/ip", "address")
+
+
+def start_slowly(node):
+    """A runtime that returns long after it has started a container."""
+    path = f"{node.directory}/runtime"
+    runc = shutil.which("runc", path="/usr/sbin:/usr/bin")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'#!/bin/sh\n{runc} "$@"\nstatus=$?\ncase " $* " in\n*" run "*)\n\tuntil [ -e {node.data}/go ]; do sleep 0.02; done\nesac\n'
+                   "exit $status\n")
+    os.chmod(path, 0o755)
+    node.write_config(mainstay={"runtime": path})
+
+
+def test_a_container_of_a_removed_pod_that_ends_while_an_agent_finds_it_starting_is_not_restarted(make_failing):
+    node = make_failing(failing.FailingNode, start=False)
+    start_slowly(node)
+    node.start()
+    node.drop(starter(node, "brief", "exit 0"))
+    wait_starts(node, "brief")
+    node.kill9()
+    node.remove("brief")
+    node.arm({"mainstayd:sandbox.receive-event": "1*sleep(2000)"})
+    node.start(ready=False)
+    wait(lambda: node.hits()["mainstayd:sandbox.receive-event"] > 0, "the agent is about to read what the shim has said")
+    with open(f"{node.data}/go", "w", encoding="ascii"):
+        pass
+    node.wait_gone("brief")
+    assert starts(node) == ["brief"]

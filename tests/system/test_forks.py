@@ -3,8 +3,10 @@
 
 import signal
 
+import pytest
 import specs
 import world
+from registry import DockerRegistry
 
 
 def limit_processes(path, limit):
@@ -56,3 +58,40 @@ def test_shims_that_cannot_fork_start_containers_when_they_can(node):
     node.wait_restarts("broken", 1)
     assert identity(node, "well") == before
     assert node.status("well")["restartCount"] == 0
+
+
+@pytest.fixture(name="registry")
+def fixture_registry(archive, tmp_path):
+    registry = DockerRegistry(str(tmp_path))
+    registry.push_larger(archive, "team/larger:1")
+    yield registry
+    registry.stop()
+
+
+def without_leak_check(node):
+    """That forks, too."""
+    given = node.environment()
+    return lambda: {**given, "ASAN_OPTIONS": f"{given['ASAN_OPTIONS']}:detect_leaks=0"}
+
+
+def test_a_pull_that_cannot_fork_says_so_and_leaves_nothing_by_half(make_node, registry):
+    """mainstay-image is started, and then lacks a process to fetch with, or one to unpack a layer with."""
+    node = make_node(start=False, config={"mainstay": {"insecureRegistries": [registry.host]}})
+    node.environment = without_leak_check(node)
+    node.start()
+    node.launch(specs.pod("well"))
+    before = identity(node, "well")
+    group, image = f"{node.cgroup_root}/agent", f"{registry.host}/team/larger:1"
+    world.enter_cgroup(group, node.agent.pid)
+    failed, processes = [], 2
+    while not failed or failed[-1]:
+        limit_processes(group, processes)
+        failed.append(node.cli("images", "pull", image).stderr)
+        processes += 1
+    known = [f"error: cannot start a {what}: Resource temporarily unavailable\n" for what in ("fetcher process", "process for a layer")]
+    assert len(failed) > 1 and set(failed[:-1]) <= set(known), failed
+    limit_processes(group, "max")
+    node.launch(specs.pod("new", specs.container(image=image)))
+    assert identity(node, "well") == before
+    assert [node.status(name)["restartCount"] for name in ("well", "new")] == [0, 0]
+    assert node.cli("images", "verify").stdout == "all images are sound\n"

@@ -3,7 +3,9 @@
 
 import hashlib
 import os
+import resource
 import select
+import signal
 import socket
 import ssl
 import struct
@@ -187,3 +189,29 @@ def test_much_input_comes_back_byte_by_byte(served):
     assert pump.received.hexdigest() == sent.hexdigest()
     vanish(pump.stream)
     wait(lambda: is_released(served, "cat"), "everything is freed", 60)
+
+
+def test_an_api_that_runs_out_of_descriptors_keeps_its_sessions_and_serves_again(served):
+    process = served.api.process.pid
+    session = served.spdy_session(path=f"/exec/default/{served.node.pod('more0')['metadata']['name']}/main?command=cat&input=1&output=1",
+                                  streams=("stdin", "stdout"))
+    client, stdin, stdout = session.client, session.ids["stdin"], session.ids["stdout"]
+    client.until(lambda: stdin in client.replied, 120)
+    soft, hard = resource.prlimit(process, resource.RLIMIT_NOFILE)
+    resource.prlimit(process, resource.RLIMIT_NOFILE, (max(world.descriptors(process)) + 9, hard))
+    try:
+        waiting = [served.api.dial() for _ in range(50)]
+        wait(lambda: served.connections() > 5, "it has taken some")
+        before = world.cpu_ticks(process)
+        client.send(stdin, b"still here\n")
+        client.until(lambda: client.data[stdout] == b"still here\n", 120)
+        signal.sigtimedwait([], 1)
+        assert world.cpu_ticks(process) - before < 50, "it does not spin"
+        for one in waiting:
+            vanish(one)
+        assert served.get("/healthz")[0] == 200
+    finally:
+        resource.prlimit(process, resource.RLIMIT_NOFILE, (soft, hard))
+    assert served.api.process.poll() is None
+    vanish(client.stream)
+    wait(lambda: is_released(served, "cat"), lambda: f"everything is freed: {served.connections()} {processes(served, 'cat')}", 120)

@@ -43,8 +43,7 @@ void container_machine_recover_last(ContainerMachine *c, const ContainerExit *en
 
         c->terminated = (ContainerState){ 0 };
         container_machine_record_exit(c, end, reason, end->message);
-        container_state_done(&c->last_terminated);
-        c->last_terminated = c->terminated;
+        container_machine_keep_as_last(c, c->attempt - 1);
         c->terminated = latest;
 }
 
@@ -64,7 +63,5 @@ void container_machine_adopt_creating(ContainerMachine *c) {
 void container_machine_adopt_last(ContainerMachine *c, unsigned attempt, const ContainerExit *end) {
         container_machine_record_exit(
                 c, end, container_exit_reason(end->exit_code, end->oom_killed), end->message);
-        container_state_done(&c->last_terminated);
-        c->last_terminated = c->terminated;
-        c->terminated = (ContainerState){ 0 };
+        container_machine_keep_as_last(c, attempt);
 }

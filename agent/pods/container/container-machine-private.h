@@ -91,8 +91,13 @@ struct ContainerMachine {
         char *waiting_reason;      /* overrides the state's */
         char *waiting_message;
         ContainerState terminated;      /* the present attempt, once it ended */
-        ContainerState last_terminated; /* the one before */
+        ContainerState last_terminated; /* the latest one before that has ended */
+        unsigned last_attempt;          /* its number */
 };
+
+/* What 'terminated' has is of an attempt before the present one. If that never ran, the last state
+ * stays. */
+void container_machine_keep_as_last(ContainerMachine *c, unsigned attempt);
 
 /* The one writer of the state. */
 void container_machine_set_state(ContainerMachine *c, ContainerMachineState state);

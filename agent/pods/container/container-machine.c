@@ -53,16 +53,23 @@ static void replace_text(char **text, const char *value) {
 static void enter_idle_state(ContainerMachine *c) {
 }
 
+void container_machine_keep_as_last(ContainerMachine *c, unsigned attempt) {
+        if (c->terminated.kind != STATE_TERMINATED)
+                return;
+        container_state_done(&c->last_terminated);
+        c->last_terminated = c->terminated;
+        c->last_attempt = attempt;
+        c->terminated = (ContainerState){ 0 };
+}
+
 static void enter_pulling_state(ContainerMachine *c) {
         c->is_killed = false;
         c->has_post_started = false;
         replace_text(&c->post_start_failure, NULL);
         if (c->attempt_is_used) {
+                container_machine_keep_as_last(c, c->attempt);
                 c->attempt++;
                 c->attempt_is_used = false;
-                container_state_done(&c->last_terminated);
-                c->last_terminated = c->terminated;
-                c->terminated = (ContainerState){ 0 };
         }
         c->driver->request_images(c->userdata);
 }

@@ -65,7 +65,7 @@ int container_machine_status(const ContainerMachine *c, const char *uid, Contain
         if (c->terminated.kind == STATE_TERMINATED && ret->state.kind != STATE_TERMINATED)
                 (void) copy_terminated_state(c, &c->terminated, uid, c->attempt, &ret->last_state);
         else if (c->last_terminated.kind == STATE_TERMINATED)
-                (void) copy_terminated_state(c, &c->last_terminated, uid, c->attempt - 1,
+                (void) copy_terminated_state(c, &c->last_terminated, uid, c->last_attempt,
                                              &ret->last_state);
         ret->ready = ret->started = is_running && ret->state.kind == STATE_RUNNING;
         ret->restart_count = c->attempt;

@@ -227,6 +227,32 @@ TEST(a_start_refused_by_the_runtime_shows_its_message_and_counts_as_a_restart)
         world_done();
 }
 
+TEST(a_start_that_the_shim_refused_keeps_the_last_state)
+{
+        ContainerStatus status;
+
+        start_machine(RESTART_POLICY_ALWAYS);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
+        process_exits(0, 137);
+        for (unsigned attempt = 1; attempt <= 2; attempt++) {
+                container_machine_on_retry(world.machine, true);
+                world.processes--;
+                container_machine_on_start_failed(world.machine, attempt, false, "cannot fork");
+        }
+        container_machine_on_retry(world.machine, true);
+        container_machine_on_started(world.machine, 3, 2);
+        expect_state(STATE_RUNNING, NULL, 3);
+        REQUIRE(container_machine_status(world.machine, "u", &status) >= 0);
+        EXPECT_EQ(status.last_state.kind, STATE_TERMINATED);
+        EXPECT_EQ(status.last_state.exit_code, 137);
+        container_state_done(&status.state);
+        container_state_done(&status.last_state);
+        free(status.container_id);
+        free(status.name);
+        world_done();
+}
+
 TEST(a_failed_bundle_does_not_use_up_an_attempt)
 {
         start_machine(RESTART_POLICY_NEVER);
