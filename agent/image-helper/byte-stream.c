@@ -119,10 +119,12 @@ static la_int64_t on_archive_skip(struct archive *archive, void *userdata, la_in
 
 static int archive_error_text(struct archive *archive, const ByteStream *below, Error *reterr) {
         const char *text = archive_error_string(archive);
-        int code = archive_errno(archive) == ENOMEM ? ENOMEM : EBADMSG;
+        int code = archive_errno(archive);
 
+        if (code != ENOMEM && code != EIO)
+                code = EBADMSG;
         if (below && below->error.message)
-                return error_setf(reterr, EBADMSG, "%s", below->error.message);
+                return error_setf(reterr, code == EIO ? EIO : EBADMSG, "%s", below->error.message);
         return error_setf(reterr, code, "%s", text ? text : "cannot be read");
 }
 

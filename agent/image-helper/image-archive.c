@@ -125,8 +125,8 @@ static int next_header(struct archive *archive, struct archive_entry **ret, Erro
 
         if (r == ARCHIVE_EOF)
                 return 0;
-        if (r != ARCHIVE_OK && archive_errno(archive) == ENOMEM)
-                return -ENOMEM;
+        if (r != ARCHIVE_OK && (archive_errno(archive) == ENOMEM || archive_errno(archive) == EIO))
+                return -archive_errno(archive);
         if (r != ARCHIVE_OK)
                 return error_setf(reterr, EBADMSG, "is not a valid tar archive: %s",
                                   archive_error_string(archive));
@@ -143,7 +143,7 @@ static int read_member_table(ImageArchive *source, Error *reterr) {
         r = byte_stream_new_file(source->fd, 0, &file);
         if (r >= 0)
                 r = byte_stream_open_tar(file, &archive, NULL);
-        if (r == -ENOMEM)
+        if (r == -ENOMEM || r == -EIO)
                 return r;
         if (r < 0)
                 return error_setf(reterr, -r,

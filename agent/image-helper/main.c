@@ -300,7 +300,7 @@ static int parse_image_arguments(int argc, char **argv) {
 
 /* EX_TEMPFAIL if the machine is the cause and a retry may succeed. */
 static int exit_status_of_error(int r) {
-        static const int passing[] = { ENOMEM, ENOSPC, EDQUOT, EMFILE, ENFILE };
+        static const int passing[] = { ENOMEM, ENOSPC, EDQUOT, EMFILE, ENFILE, EIO, EROFS };
 
         for (size_t i = 0; i < N_ELEMENTS(passing); i++)
                 if (r == -passing[i])

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 void agent_paths_done(AgentPaths *paths) {
@@ -158,22 +159,38 @@ int agent_paths_lock(AgentPaths *paths, Error *reterr) {
         return 0;
 }
 
+/* As a file system in a user's process lacks them, whose files an overlayfs then refuses. */
+static bool lacks_extended_attributes(const char *path) {
+        static const char name[] = "trusted.mainstay.test";
+
+        if (setxattr(path, name, "", 0, 0) < 0)
+                return errno == EOPNOTSUPP;
+        (void) removexattr(path, name);
+        return false;
+}
+
 /* Those that cannot be the upper layer of an overlayfs. */
 void agent_paths_check_state(const AgentPaths *paths) {
         static const struct {
                 unsigned magic;
                 const char *name;
         } unsuitable[] = {
-                { OVERLAYFS_SUPER_MAGIC, "overlayfs" }, { NFS_SUPER_MAGIC, "NFS" },
-                { CIFS_SUPER_MAGIC, "CIFS" },           { SMB2_SUPER_MAGIC, "SMB" },
+                { OVERLAYFS_SUPER_MAGIC, "overlayfs" },
+                { NFS_SUPER_MAGIC, "NFS" },
+                { CIFS_SUPER_MAGIC, "CIFS" },
+                { SMB2_SUPER_MAGIC, "SMB" },
                 { MSDOS_SUPER_MAGIC, "FAT" },
+                { EXFAT_SUPER_MAGIC, "exFAT" },
+                { FUSE_SUPER_MAGIC, "FUSE without extended attributes" },
         };
         struct statfs st;
 
         if (statfs(paths->state_dir, &st) < 0)
                 return;
         for (size_t i = 0; i < N_ELEMENTS(unsuitable); i++)
-                if ((unsigned) st.f_type == unsuitable[i].magic)
+                if ((unsigned) st.f_type == unsuitable[i].magic &&
+                    (unsuitable[i].magic != FUSE_SUPER_MAGIC ||
+                     lacks_extended_attributes(paths->state_dir)))
                         log_error("The state directory %s is on %s, where containers cannot have "
                                   "their root file systems: none will start",
                                   paths->state_dir, unsuitable[i].name);

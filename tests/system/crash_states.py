@@ -5,7 +5,12 @@ directory came after is certain to be there; of the rest any part may be."""
 
 import ast
 import os
+import random
 import re
+import signal
+
+import harness
+import world
 
 CALLS = ("openat,open,creat,write,pwrite64,writev,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,symlinkat,"
          "link,linkat,ftruncate,truncate,fallocate,copy_file_range,sendfile,fsync,fdatasync,syncfs,sync")
@@ -73,7 +78,7 @@ class File:
 
 class Recording:
     """Operations in their order. Each is a tuple: ("bind", directory, name, node), ("unbind", directory, name),
-    ("move", directory, name, new directory, new name, node), ("data", file, offset or None at the end, bytes),
+    ("move", directory, name, new directory, new name, node), ("swap", directory, name, new directory, new name, node, new node), ("data", file, offset or None at the end, bytes),
     ("cut", file, length). 'synced' has for each the number of operations after which it is on the disk for certain, 'lines' its
     place in the trace."""
 
@@ -194,7 +199,18 @@ class Recording:
         target.entries[target_name] = node
         self.add("move", directory, name, target, target_name, node)
 
-    do_renameat2 = do_renameat
+    def do_renameat2(self, process, words, number):
+        if words[4] != "RENAME_EXCHANGE":
+            self.do_renameat(process, words, number)
+            return
+        old, new = self.path(words[0], words[1]), self.path(words[2], words[3])
+        if not old or not new:
+            return
+        nodes = self.find(old), self.find(new)
+        directory, name = self.parent(old)
+        target, target_name = self.parent(new)
+        directory.entries[name], target.entries[target_name] = nodes[1], nodes[0]
+        self.add("swap", directory, name, target, target_name, *nodes)
 
     def do_linkat(self, process, words, number):
         node, new = self.find(self.path(words[0], words[1])), self.path(words[2], words[3])
@@ -218,7 +234,7 @@ class Recording:
         node = self.node_of(words[0])
         for i, operation in enumerate(self.operations):
             if self.synced[i] is None and node is not None and (
-                    operation[1] is node or (operation[0] == "move" and operation[3] is node)):
+                    operation[1] is node or (operation[0] in ("move", "swap") and operation[3] is node)):
                 self.synced[i] = len(self.operations)
 
     do_fdatasync = do_fsync
@@ -249,6 +265,9 @@ class Recording:
                 entries.setdefault(first, {}).pop(words[0], None)
             elif kind == "move":
                 entries.setdefault(first, {}).pop(words[0], None)
+                entries.setdefault(words[1], {})[words[2]] = words[3]
+            elif kind == "swap":
+                entries.setdefault(first, {})[words[0]] = words[4]
                 entries.setdefault(words[1], {})[words[2]] = words[3]
             elif kind == "cut":
                 content[first] = content.get(first, b"")[:words[0]].ljust(words[0], b"\0")
@@ -286,3 +305,81 @@ def write(tree, directory):
             with open(target, "wb") as file:
                 file.write(data)
             os.chmod(target, 0o600)
+
+
+class Recorded:
+    """The writes of an agent that ran pods, the images that it stored, and what was there at each line of the trace: the
+    manifests, and what was synced by then."""
+
+    def __init__(self, run, archive, directory, make=None):
+        """Without 'make', which is given this object, it is a node like those of other tests."""
+        self.archive, self.images = archive, os.path.join(directory, "images")
+        self.shared = os.path.join(directory, "shared")
+        os.mkdir(self.shared)
+        self.node = make(self) if make else harness.Node(archive, start=False)
+        self.trace = os.path.join(directory, "trace")
+        words, environment = self.node.command(), self.node.environment()
+        self.node.command = lambda: command(self.trace, *words) if self.is_recorded else words
+        # The search for leaks cannot be traced.
+        self.node.environment = lambda: {**environment, "ASAN_OPTIONS": environment["ASAN_OPTIONS"] + ":detect_leaks=0"}
+        self.marks, self.is_recorded = [], True
+        try:
+            self.node.start()
+            run(self)
+            harness.copy_tree(os.path.join(self.node.state, "images"), self.images)
+            self.log = Recording(self.node.state).read(self.trace)
+        finally:
+            self.end_recorder()
+            self.node.finish()
+
+    def end_recorder(self):
+        """What it records continues without it."""
+        self.is_recorded = False
+        for pid in world.pids():
+            if world.cmdline(pid)[:1] == ["strace"] and self.trace in world.cmdline(pid):
+                os.kill(pid, signal.SIGKILL)
+                world.wait(lambda pid=pid: not world.is_alive(pid), "the recorder has ended")
+
+    def mark(self, *manifests, synced="", line=None):
+        """From here on, or from that line on."""
+        self.marks.append((count_lines(self.trace) if line is None else line, manifests, synced))
+
+    def wait_synced(self, directory, file):
+        """Until the last file of that name is on the disk."""
+        def is_synced():
+            calls = [call for _, call in finished_calls(self.trace)]
+            last = max((i for i, call in enumerate(calls) if re.search(rf' rename.*"{file}"(, \w+)?\) += 0$', call)),
+                       default=len(calls))
+            return any("fsync(" in call and f"/{directory}>" in call for call in calls[last:])
+        world.wait(is_synced, lambda: f"{file} is synced")
+
+    def facts(self, end):
+        """What holds after so many operations."""
+        line = self.log.lines[end - 1] if end else -1
+        return next((row[1:] for row in reversed(self.marks) if row[0] <= line), self.marks[0][1:])
+
+    def states(self, samples):
+        """Those that differ: the tree, the manifests, and what was synced."""
+        chance, seen = random.Random(1), set()
+        for end in range(len(self.log.operations) + 1):
+            for chosen in self.log.choices(end, chance, samples):
+                tree = {path: data for path, data in self.log.state(end, chosen).items()
+                        if not path.startswith(("images", "preload"))}
+                facts = self.facts(end)
+                key = repr((sorted(tree.items()), facts))
+                if key not in seen:
+                    seen.add(key)
+                    yield tree, *facts
+
+    def try_states(self, samples, part, boot, least=100, first=10):
+        """The part 0 is a small one, of some more states than 'first'; the other seven are all states."""
+        states = list(self.states(samples))
+        print(f"{len(self.log.operations)} operations, {len(states)} states")
+        assert len(states) > least
+        mine = states[::len(states) // first] if part == 0 else states[part - 1::7]
+        for i, (tree, manifests, synced) in enumerate(mine):
+            try:
+                boot(self, tree, manifests, synced)
+            except AssertionError as error:
+                raise AssertionError(f"state {i} of {len(mine)}, synced {synced}, with {str(manifests)[:4000]}: {error}\n" +
+                                     "\n".join(f"{path}: {data!r}" for path, data in tree.items())) from error

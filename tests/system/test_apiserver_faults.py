@@ -5,6 +5,7 @@ import json
 import os
 import time
 
+import many
 import pytest
 import specs
 import world
@@ -67,6 +68,32 @@ def test_closed_watches_neither_lose_nor_repeat_events(make_member):
     wait(lambda: len([one for one in member.api.asked("watch", "pods") if one.at > since]) >= 8, "many watches", 60)
     assert_untouched(member, inits)
     assert len(lists(member, since=since)) <= 1, lists(member)
+
+
+@pytest.mark.long
+def test_an_hour_of_closed_watches_neither_loses_nor_repeats_events(make_member):
+    """Pods come and go, and the label of one that stays changes, while each watch is closed after a second."""
+    member = make_member()
+    inits = run_bound_pods(member, "stays")
+    member.api.misbehave(verb="watch", watch_seconds=1)
+    member.api.drop_connections()
+    since, seconds, rounds = time.monotonic(), many.scaled(3600, 10), 0
+    note = {"volumeMounts": [specs.mount("v", "/v")]}
+    while time.monotonic() < since + seconds:
+        rounds += 1
+        name = f"pod-{rounds}"
+        member.bind(name, specs.container(script=f"echo {name} >>/v/starts; {specs.IDLE}", **note),
+                    volumes=[specs.host_path("v", member.data)])
+        member.wait_reported_phase(name, "Running")
+        member.api.patch("pods", "default", "stays", {"metadata": {"labels": {"round": str(rounds)}}})
+        wait(lambda: member.pod("stays")["metadata"].get("labels", {}).get("round") == str(rounds), "the label is known")
+        member.api.delete("pods", "default", name, 1)
+        member.wait_reported_gone(name)
+    assert world.read(f"{member.data}/starts").split() == [f"pod-{i + 1}" for i in range(rounds)]
+    assert_untouched(member, inits)
+    watches = len([one for one in member.api.asked("watch", "pods") if one.at > since])
+    print(f"{seconds} s, {watches} watches, {rounds} pods, {len(lists(member, since=since))} lists")
+    assert watches > seconds / 4 and len(lists(member, since=since)) <= 1
 
 
 # A2

@@ -6,8 +6,6 @@ a revision that is not ready in time."""
 import glob
 import os
 import pathlib
-import random
-import signal
 
 import crash_states
 import harness
@@ -15,66 +13,6 @@ import pytest
 import specs
 import world
 from test_pod_rollouts import run_good, wait_version, web
-
-
-class Recorded:
-    """The writes of an agent that ran pods, the images that it stored, and what was there at each line of the trace: the
-    manifests, and what was synced by then."""
-
-    def __init__(self, run, archive, directory):
-        self.archive, self.images = archive, os.path.join(directory, "images")
-        self.shared = os.path.join(directory, "shared")
-        os.mkdir(self.shared)
-        self.node, self.trace = harness.Node(archive, start=False), os.path.join(directory, "trace")
-        words, environment = self.node.command(), self.node.environment()
-        self.node.command = lambda: crash_states.command(self.trace, *words)
-        # The search for leaks cannot be traced.
-        self.node.environment = lambda: {**environment, "ASAN_OPTIONS": environment["ASAN_OPTIONS"] + ":detect_leaks=0"}
-        self.marks = []
-        try:
-            self.node.start()
-            run(self)
-            harness.copy_tree(os.path.join(self.node.state, "images"), self.images)
-            self.log = crash_states.Recording(self.node.state).read(self.trace)
-        finally:
-            self.end_recorder()
-            self.node.finish()
-
-    def end_recorder(self):
-        """What it records continues without it."""
-        for pid in world.pids():
-            if world.cmdline(pid)[:1] == ["strace"] and self.trace in world.cmdline(pid):
-                os.kill(pid, signal.SIGKILL)
-                world.wait(lambda pid=pid: not world.is_alive(pid), "the recorder has ended")
-
-    def mark(self, *manifests, synced=""):
-        self.marks.append((crash_states.count_lines(self.trace), manifests, synced))
-
-    def wait_synced(self, directory, file):
-        """Until the last file of that name is on the disk."""
-        def is_synced():
-            calls = [call for _, call in crash_states.finished_calls(self.trace)]
-            last = max((i for i, call in enumerate(calls) if " rename" in call and f'"{file}")' in call), default=len(calls))
-            return any("fsync(" in call and f"/{directory}>" in call for call in calls[last:])
-        world.wait(is_synced, lambda: f"{file} is synced")
-
-    def facts(self, end):
-        """What holds after so many operations."""
-        line = self.log.lines[end - 1] if end else -1
-        return next((row[1:] for row in reversed(self.marks) if row[0] <= line), self.marks[0][1:])
-
-    def states(self, samples):
-        """Those that differ: the tree, the manifests, and what was synced."""
-        chance, seen = random.Random(1), set()
-        for end in range(len(self.log.operations) + 1):
-            for chosen in self.log.choices(end, chance, samples):
-                tree = {path: data for path, data in self.log.state(end, chosen).items()
-                        if not path.startswith(("images", "preload"))}
-                facts = self.facts(end)
-                key = repr((sorted(tree.items()), facts))
-                if key not in seen:
-                    seen.add(key)
-                    yield tree, *facts
 
 
 # What is recorded
@@ -128,7 +66,7 @@ def fixture_record(archive, tmp_path_factory):
 
     def record(run):
         if run not in made:
-            made[run] = Recorded(run, archive, str(tmp_path_factory.mktemp("recorded")))
+            made[run] = crash_states.Recorded(run, archive, str(tmp_path_factory.mktemp("recorded")))
         return made[run]
     return record
 
@@ -158,30 +96,18 @@ def expect_rollback(node, manifests, synced):
     assert synced != "rollback" or not any("bad" in lines for lines in text), "it was tried again"
 
 
-def boot(recorded, expect, tree, manifests, synced):
-    node = harness.Node(recorded.archive, store=recorded.images, start=False)
-    try:
-        crash_states.write(tree, node.state)
-        for manifest in manifests:
-            node.drop(manifest)
-        node.start()
-        expect(node, manifests, synced)
-    finally:
-        node.finish()
-
-
-def try_states(recorded, expect, samples, part):
-    """The first part is a small one."""
-    states = list(recorded.states(samples))
-    print(f"{len(recorded.log.operations)} operations, {len(states)} states")
-    assert len(states) > 100
-    mine = states[::len(states) // 10] if part == 0 else states[part - 1::7]
-    for i, (tree, manifests, synced) in enumerate(mine):
+def boot(expect):
+    def boot_it(recorded, tree, manifests, synced):
+        node = harness.Node(recorded.archive, store=recorded.images, start=False)
         try:
-            boot(recorded, expect, tree, manifests, synced)
-        except AssertionError as error:
-            raise AssertionError(f"state {i} of {len(mine)}, with {manifests}: {error}\n" +
-                                 "\n".join(f"{path}: {data!r}" for path, data in tree.items())) from error
+            crash_states.write(tree, node.state)
+            for manifest in manifests:
+                node.drop(manifest)
+            node.start()
+            expect(node, manifests, synced)
+        finally:
+            node.finish()
+    return boot_it
 
 
 PARTS = [pytest.param(i, marks=[] if i == 0 else pytest.mark.long) for i in range(8)]
@@ -189,9 +115,9 @@ PARTS = [pytest.param(i, marks=[] if i == 0 else pytest.mark.long) for i in rang
 
 @pytest.mark.parametrize("part", PARTS)
 def test_pods_run_as_they_should_from_each_state_that_a_power_cut_leaves(record, part):
-    try_states(record(run_pods), expect_pods, 6, part)
+    record(run_pods).try_states(6, part, boot(expect_pods))
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_power_cut_does_not_prevent_a_rollback_and_repeats_none(record, part):
-    try_states(record(run_rollback), expect_rollback, 3, part)
+    record(run_rollback).try_states(3, part, boot(expect_rollback))

@@ -2,6 +2,7 @@
 """A manifest becomes a container, and the world sees what the manifest says."""
 
 import os
+import shutil
 import socket
 import subprocess
 
@@ -218,3 +219,27 @@ def test_a_state_directory_on_overlayfs_is_an_error_in_the_log(make_node):
     node.own_mounts.add(node.state)
     node.start()
     assert f"The state directory {node.state} is on overlayfs" in node.said()
+
+
+def test_a_state_directory_on_a_file_system_like_fat_is_an_error_in_the_log(make_node):
+    """exFAT in a process of its own (FUSE): no links, no owners, no attributes."""
+    node = make_node(start=False)
+    shutil.rmtree(node.state)
+    os.mkdir(node.state)
+    image = f"{node.directory}/exfat"
+    with open(image, "wb") as file:
+        file.truncate(64 << 20)
+    world.run("mkfs.exfat", image)
+    loop = subprocess.run(["losetup", "--find", "--show", image], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+    try:
+        # Its command line stays, and does not name the node.
+        subprocess.run(["mount.exfat-fuse", loop, "state"], cwd=node.directory, check=True, capture_output=True)
+    finally:
+        world.run("losetup", "--detach", loop)
+    node.own_mounts.add(node.state)
+    node.preload(node.archive)
+    node.start()
+    assert f"The state directory {node.state} is on FUSE without extended attributes" in node.said()
+    node.drop(specs.pod("web"))
+    node.wait_waiting("web", "ImagePullBackOff")
+    assert node.find_init("web") is None

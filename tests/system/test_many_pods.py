@@ -141,3 +141,29 @@ def test_each_of_many_containers_of_a_millisecond_has_its_exit_code(node):
         for name in firsts:
             node.wait_gone(name, 120)
     print(f"{seen} exit codes")
+
+
+@pytest.mark.long
+def test_hundreds_of_manifests_appear_and_vanish_at_once(make_node):
+    figure = many.scaled(500)
+    node = make_node(config={"maxPods": figure + 10})
+    node.launch(specs.pod("stays"))
+    init, before = node.init("stays"), remains(node)
+    staged = {f"p{i}": node.stage(specs.pod(f"p{i}", {**specs.container(), "command": ["/bin/sleep", "1000000"]},
+                                            terminationGracePeriodSeconds=0)) for i in range(figure)}
+    for name, path in staged.items():
+        os.rename(path, node.path(f"{name}.yaml"))
+
+    def states():
+        return {pod["metadata"]["name"]: (pod["status"].get("phase"), sum(status["restartCount"] for status in
+                                          pod["status"].get("containerStatuses", []))) for pod in node.pods()}
+    wanted = {f"{name}-{node.node_name}": ("Running", 0) for name in ("stays", *staged)}
+    wait(lambda: states() == wanted, lambda: f"all run: {sum(state == ('Running', 0) for state in states().values())}", 1800)
+    sleeps = [pid for pid in world.pids_of_root(node.cgroup_root) if world.cmdline(pid)[:2] == ["/bin/sleep", "1000000"]]
+    assert len(sleeps) == figure
+    print(f"{figure} pods, {world.memory_kib(node.agent.pid, 'VmRSS')} KiB")
+    for name in staged:
+        node.remove(name)
+    wait(lambda: len(node.pods()) == 1, lambda: f"they are gone: {len(node.pods())}", 1800)
+    wait_as_before(node, before)
+    assert (node.init("stays"), node.status("stays")["restartCount"]) == (init, 0)

@@ -9,6 +9,7 @@ import shutil
 import signal
 import time
 
+import many
 import pytest
 import specs
 import world
@@ -123,6 +124,42 @@ def test_failed_plugin_is_reported_and_leaves_no_address(net):
     net.configure(chain(net.ipam, PORTMAP, FIREWALL))
     net.wait_running("web")
     assert net.reserved() == [net.address("web")]
+
+
+def fail_adds(net, figure, n_pods, subnet):
+    """Pods whose network is set up by half until it has failed so often; then they run, each with an address of its own."""
+    ipam = {"type": "host-local", "dataDir": net.ipam, "ranges": [[{"subnet": subnet}]], "routes": [{"dst": "0.0.0.0/0"}]}
+    failures = os.path.join(net.plugin_directory, "failures")
+    net.configure(chain(net.ipam, FIREWALL, {"type": "refuses"}, ipam=ipam))
+    net.install_plugin("refuses", f'cat >/dev/null; [ "$CNI_COMMAND" = DEL ] && exit 0\nprintf x >>{failures}\n'
+                       'echo \'{"cniVersion":"1.0.0","code":999,"msg":"no"}\'; exit 1\n')
+    names = [f"web{i}" for i in range(n_pods)]
+    for name in names:
+        net.drop(pod(name))
+
+    def has_failed():
+        assert len(net.reserved()) <= n_pods, net.reserved()
+        return os.path.exists(failures) and os.path.getsize(failures) >= figure
+    wait(has_failed, "the plugin has failed often enough", 3600)
+    net.configure(chain(net.ipam, FIREWALL, ipam=ipam))
+    for name in names:
+        net.wait_running(name)
+    assert net.reserved() == sorted(net.address(name) for name in names)
+    for name in names:
+        net.remove(name)
+    for name in names:
+        net.wait_gone(name)
+    wait_clean(net)
+
+
+def test_addresses_of_failed_adds_are_free_again(net):
+    """There are five."""
+    fail_adds(net, 12, 3, "10.213.0.0/29")
+
+
+@pytest.mark.long
+def test_all_addresses_are_free_after_thousands_of_failed_adds(net):
+    fail_adds(net, many.scaled(10000), 20, SUBNET)
 
 
 def test_failed_delete_of_a_plugin_does_not_prevent_the_others(net):

@@ -10,6 +10,7 @@ import socket
 import ssl
 import struct
 
+import many
 import node_api
 import pytest
 import specs
@@ -215,3 +216,71 @@ def test_an_api_that_runs_out_of_descriptors_keeps_its_sessions_and_serves_again
     assert served.api.process.poll() is None
     vanish(client.stream)
     wait(lambda: is_released(served, "cat"), lambda: f"everything is freed: {served.connections()} {processes(served, 'cat')}", 120)
+
+
+def connect_all(figure, connect):
+    """Clients that say nothing; those that are refused at once are there as well."""
+    clients = []
+    for number in range(figure):
+        try:
+            clients.append(connect(number))
+        except (BlockingIOError, ConnectionResetError, ConnectionRefusedError):
+            continue
+    return clients
+
+
+def flood(served, figure):
+    """From a hundred addresses, as fast as it takes them; meanwhile another address is served, and so is the local socket when they
+    are gone."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert hard == resource.RLIM_INFINITY or hard >= figure + 1000, f"this test needs {figure + 1000} descriptors"
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, figure + 1000), hard))
+    served.get("/healthz")
+    wait(lambda: served.connections() == 0, "no connection is left")
+    pids = [served.api.process.pid, served.node.agent.pid]
+    before = [len(many.descriptors(pid)) for pid in pids]
+    init = served.node.init("web")
+    memory = [many.own_kib(pid) for pid in pids]
+
+    def connect_by_tls(number):
+        if number % 1000 == 999:
+            assert served.get("/healthz") == (200, "ok"), "others are served"
+        return socket.create_connection(("127.0.0.1", served.api.port), 60, (f"127.0.1.{number % 100 + 1}", 0))
+
+    def connect_locally(_):
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        client.setblocking(False)
+        try:
+            client.connect(served.node.socket)
+            client.send(b"GET /pods HT")
+        except OSError:
+            client.close()
+            raise
+        return client
+    clients = connect_all(figure, connect_by_tls)
+    assert len(clients) == figure
+    held = served.connections()
+    grown = many.own_kib(pids[0]) - memory[0]
+    for client in clients:
+        client.close()
+    wait(lambda: served.connections() == 0, lambda: f"no connection is left: {served.connections()}", 120)
+    assert served.get("/healthz") == (200, "ok")
+    clients = connect_all(figure, connect_locally)
+    os.kill(init, 9)
+    wait(lambda: served.node.shims() and world.pids_of_root(served.node.cgroup_root) and not world.is_alive(init), "it is dead")
+    for client in clients:
+        client.close()
+    wait(served.node.is_ready, "the local socket answers")
+    served.node.wait_restarts("web", 1)
+    wait(lambda: [len(many.descriptors(pid)) for pid in pids] <= before, lambda: f"{[many.descriptors(pid) for pid in pids]}", 60)
+    print(f"{figure} connections, {held} at once, {grown} KiB; {len(clients)} of the local socket")
+    assert held < figure and grown < 64 * 1024
+
+
+def test_a_thousand_connections_that_say_nothing_keep_no_other_client_out(served):
+    flood(served, 1000)
+
+
+@pytest.mark.long
+def test_ten_thousand_connections_that_say_nothing_keep_no_other_client_out(served):
+    flood(served, many.scaled(10000))

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A disk that is full from any write on, cannot be read at any place, or syncs for seconds: pods that run notice nothing, those
+that are removed stop, and when the disk is as it should be the node is, too."""
+
+import errno
+import os
+import shutil
+
+import pytest
+import specs
+import world
+from faulty_disk import NAMES, READS, SYNCS, WRITES, FaultyDisk
+from harness import is_running
+from world import wait
+
+WRITES_MAX = 300
+
+
+def start_on(node, *names):
+    disk = FaultyDisk(node, *names)
+    node.start()
+    return disk
+
+
+def damaged_files(node):
+    return [os.path.join(where, name) for where, _, names in os.walk(node.state) for name in names if name.endswith(".damaged")]
+
+
+# ---- no space ----
+
+class FullFrom:
+    """From the k-th write into some directories on there is no space, or no space for that write alone."""
+
+    def __init__(self, disk, k, tops, once=False, error=errno.ENOSPC):
+        self.disk, self.k, self.tops, self.once, self.error = disk, k, tuple(f"{top}/" for top in tops), once, error
+        self.n, self.is_full = 0, False
+        disk.rule = self.rule
+
+    def rule(self, call, path):
+        if not path.startswith(self.tops) or not call.needs_space(path):
+            return None
+        self.n += 1
+        self.is_full = self.is_full or self.n >= self.k
+        return -self.error if self.n == self.k or (self.is_full and not self.once) else None
+
+    def end(self):
+        self.disk.rule = lambda call, path: None
+
+
+class Full:
+    """A node with a pod that runs all the time; another one is removed, and one comes, while there is no space."""
+
+    def __init__(self, node, once=False, error=errno.ENOSPC):
+        self.node, self.once, self.error = node, once, error
+        self.disk = start_on(node, *WRITES, *NAMES, *SYNCS)
+        node.launch(specs.pod("stays"))
+        self.stays = node.init("stays")
+
+    def check(self):
+        assert self.node.init("stays") == self.stays and self.node.status("stays")["restartCount"] == 0
+        assert not damaged_files(self.node)
+
+    def try_from(self, k, tops):
+        """False where a start does not take so many writes."""
+        node, new, old = self.node, f"new{k}", f"old{k}"
+        node.launch(specs.pod(old))
+        init = node.init(old)
+        full = FullFrom(self.disk, k, tops, self.once, self.error)
+        try:
+            node.drop(specs.pod(new))
+            wait(lambda: full.is_full or is_running(node.pod(new) or {"status": {}}), "the disk is full, or the pod runs")
+            node.remove(old)
+            wait(lambda: not world.is_alive(init), "a pod is removed from a full disk")
+            if k % 2:
+                node.restart()
+            self.check()
+        finally:
+            full.end()
+        node.wait_running(new)
+        node.wait_gone(old)
+        node.remove(new)
+        node.wait_gone(new)
+        self.check()
+        return full.is_full
+
+    def try_all(self, tops, ks=range(1, WRITES_MAX)):
+        tried = 0
+        for k in ks:
+            try:
+                if not self.try_from(k, tops):
+                    break
+            except AssertionError as error:
+                raise AssertionError(f"from write {k} on: {error}\n{self.disk.failed[-3:]}") from error
+            tried += 1
+        print(f"{tried} writes, {len(self.disk.failed)} failures")
+        return tried
+
+
+def test_a_disk_that_is_full_from_any_write_on_stops_no_pod(make_node):
+    node = make_node(start=False)
+    assert Full(node).try_all((node.state, node.run, node.log), (1, 14, 33)) == 3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("which", ["state run log", "state", "run", "log", "once"])
+def test_file_systems_that_are_full_from_each_write_on_stop_no_pod(make_node, which):
+    node = make_node(start=False)
+    tops = {"state": node.state, "run": node.run, "log": node.log}
+    found = [tops[name] for name in which.split() if name in tops] or tops.values()
+    assert Full(node, which == "once").try_all(found) >= 3
+
+
+@pytest.mark.parametrize("ks, least", [((14,), 1), pytest.param(range(1, WRITES_MAX), 20, marks=pytest.mark.long)])
+def test_a_quota_that_is_used_up_from_any_write_on_stops_no_pod(make_node, ks, least):
+    """With the error of one: not every kernel has quotas."""
+    node = make_node(start=False)
+    assert Full(node, error=errno.EDQUOT).try_all([node.state], ks) >= least
+    assert "Disk quota exceeded" in node.said()
+
+
+@pytest.mark.parametrize("ks", [(1, 12), pytest.param(range(1, WRITES_MAX), marks=pytest.mark.long)])
+def test_an_image_is_unpacked_whole_after_the_disk_was_full_from_any_write_on(make_node, archive, ks):
+    node = make_node(start=False, archive=archive)
+    disk = start_on(node, *WRITES, *NAMES, *SYNCS)
+    node.launch(specs.pod("web"))
+    node.remove("web")
+    node.wait_gone("web")
+    tried = 0
+    for k in ks:
+        shutil.rmtree(f"{node.state}/images")
+        full = FullFrom(disk, k, [f"{node.state}/images"])
+        node.drop(specs.script_pod("web", f"busybox | wc -l; {specs.IDLE}"))
+        wait(lambda full=full: full.is_full or is_running(node.pod("web") or {"status": {}}), "the disk is full, or the pod runs")
+        full.end()
+        node.wait_running("web")
+        wait(lambda: node.logged("web"), "it has said something")
+        tried += full.is_full
+        node.remove("web")
+        node.wait_gone("web")
+        if not full.is_full:
+            break
+    print(f"{tried} writes")
+    assert tried >= min(2, len(ks))
+
+
+# ---- what cannot be read ----
+
+class Unreadable:
+    """What the k-th read reads cannot be read until the disk is mended."""
+
+    def __init__(self, disk, k):
+        self.disk, self.k, self.n, self.bad = disk, k, 0, None
+        disk.rule = self.rule
+
+    def rule(self, call, path):
+        if call.name not in READS and (call.makes_name() or not os.path.lexists(path)):
+            return None
+        self.n += 1
+        if self.n == self.k:
+            self.bad = path
+        return -errno.EIO if path == self.bad else None
+
+    def end(self):
+        self.disk.rule = lambda call, path: None
+
+
+def counted(node, name, script, **spec):
+    """A pod each of whose starts is a line of a file."""
+    return specs.pod(name, specs.container(script=f"echo {name} >>/v/starts; {script}", volumeMounts=[specs.mount("v", "/v")]),
+                     volumes=[specs.host_path("v", node.data)], **spec)
+
+
+def starts(node):
+    return sorted(world.read(f"{node.data}/starts").split())
+
+
+def restart_on_bad_disk(node, unreadable):
+    """Whether the agent is ready. Where it cannot read the directory of its pods or that of its images it ends, and its manager
+    starts it again."""
+    node.agent.kill()
+    node.agent.wait()
+    node.start(ready=False)
+    wait(lambda: node.agent.poll() is not None or node.is_ready(), "the agent is ready, or has ended")
+    if node.agent.poll() is None:
+        return True
+    assert node.agent.returncode == 1 and f"{unreadable.bad}: Input/output error" in node.said(), node.said()[-2000:]
+    return False
+
+
+def try_unreadable(node, disk, k, init):
+    """False where a start of the agent and of a pod does not read so often."""
+    unreadable = Unreadable(disk, k)
+    try:
+        node.drop(specs.pod(f"new{k}"))
+        if restart_on_bad_disk(node, unreadable):
+            wait(lambda: unreadable.bad or is_running(node.pod(f"new{k}") or {"status": {}}), "the disk is bad, or the pod runs")
+        assert world.is_alive(init), "a pod was stopped"
+        is_ready = restart_on_bad_disk(node, unreadable)
+    finally:
+        unreadable.end()
+    if not is_ready:
+        node.start()
+    node.wait_running(f"new{k}")
+    assert node.wait_running("stays") and node.init("stays") == init
+    assert node.wait_phase("done", "Succeeded")
+    assert starts(node) == ["done", "stays"]
+    node.remove(f"new{k}")
+    node.wait_gone(f"new{k}")
+    return bool(unreadable.bad)
+
+
+@pytest.mark.parametrize("ks", [(1, 9, 30), pytest.param(range(1, WRITES_MAX), marks=pytest.mark.long)])
+def test_what_cannot_be_read_stops_no_pod_and_starts_none_twice(make_node, ks):
+    node = make_node(start=False)
+    disk = start_on(node, *READS, "openat", "openat2")
+    node.launch(counted(node, "stays", specs.IDLE))
+    node.drop(counted(node, "done", "exit 0", restartPolicy="Never"))
+    node.wait_phase("done", "Succeeded")
+    init, tried = node.init("stays"), 0
+    for k in ks:
+        try:
+            if not try_unreadable(node, disk, k, init):
+                break
+        except AssertionError as error:
+            raise AssertionError(f"read {k}: {error}\n{disk.failed[-3:]}") from error
+        tried += 1
+    print(f"{tried} reads, {len(disk.failed)} failures")
+    assert tried >= min(20, len(ks))
+
+
+def test_an_archive_that_could_not_be_read_is_read_again(make_node, archive):
+    node = make_node(start=False, archive=archive)
+    disk = FaultyDisk(node, *READS)
+    disk.rule = lambda call, path: -errno.EIO if path.endswith("/preload/busybox.tar") else None
+    node.start()
+    wait(lambda: "Cannot use image archive 'busybox.tar'" in node.said(), node.said)
+    node.drop(specs.pod("web"))
+    node.wait_waiting("web", "ImagePullBackOff")
+    disk.rule = lambda call, path: None
+    node.wait_running("web")
+
+
+# ---- a slow disk ----
+
+def test_syncs_that_take_five_seconds_delay_no_container(make_node):
+    node = make_node(start=False)
+    disk = start_on(node, *SYNCS)
+    callers = set()
+
+    def slow(call, path):
+        callers.add(int(world.status(call.pid, "Tgid") or 0))
+        return 5
+    disk.rule = slow
+    waited = 0
+    for i in range(3):
+        node.launch(counted(node, f"pod{i}", specs.IDLE))
+        waited += disk.n_waiting
+        os.kill(node.init("pod0"), 9)
+        node.wait_restarts("pod0", i + 1)
+        waited += disk.n_waiting
+    node.remove("pod1")
+    node.wait_gone("pod1")
+    assert waited >= 3, "containers started while the disk was being waited for"
+    assert callers and node.agent.pid not in callers, "the event loop waits for the disk"
+    node.restart()
+    node.wait_running("pod2")
+    assert starts(node) == ["pod0"] * 4 + ["pod1", "pod2"]
