@@ -126,8 +126,10 @@ class Soak:
             time.sleep(self.random.random() * self.random.choice([0.05, 0.3, 1.5]))
 
     def look(self):
+        start = time.monotonic()
         self.looks.check()
         self.count("looks")
+        print(f"{time.strftime('%T')} look {self.counts['looks']}: settled in {time.monotonic() - start:.0f} s", flush=True)
         if self.counts["looks"] % LOOKS_OF_A_MEASUREMENT == 1:
             self.measure()
 
@@ -136,7 +138,7 @@ class Soak:
         self.measured.append(figures)
         if not self.may_kill_agent:
             self.calm.append(figures)
-        print(f"{time.strftime('%T')} {self.counts['looks']} looks: {figures}", flush=True)
+        print(figures, flush=True)
 
     def run(self, minutes):
         """In the second half the agent is not restarted, so that a leak shows."""
