@@ -215,6 +215,8 @@ int write_pod_object_volumes(const BundleConfig *config, const Pod *pod, bool re
                         result = error_prefixf(reterr, r,
                                                "MountVolume.SetUp failed for volume \"%s\" ",
                                                volume->name);
+                else if (r < 0 && r != -ENOENT)
+                        result = r; /* not for the lack of an object: it is worth a retry */
         }
         return result;
 }

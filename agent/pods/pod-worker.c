@@ -190,6 +190,7 @@ void pod_worker_arm_termination(PodWorker *worker, uint64_t grace_usec) {
 }
 
 static void on_resize_retry(void *userdata);
+static void on_volumes_retry(void *userdata);
 
 static int init_worker_parts(PodWorker *worker) {
         int r = pod_worker_init_sandbox(worker);
@@ -203,6 +204,9 @@ static int init_worker_parts(PodWorker *worker) {
         worker->resize = (PodResize){ .pod = &worker->instance,
                                       .on_retry = on_resize_retry,
                                       .userdata = worker };
+        worker->volumes = (PodVolumes){ .pod = &worker->instance,
+                                        .on_retry = on_volumes_retry,
+                                        .userdata = worker };
         return pod_containers_init(&worker->containers, &worker->instance, &pod_container_callbacks,
                                    worker);
 }
@@ -592,7 +596,11 @@ void pod_worker_on_images_changed(PodWorker *worker) {
 
 void pod_worker_update_volumes(PodWorker *worker) {
         if (pod_worker_should_run(worker) && pod_worker_is_set_up(worker))
-                pod_volumes_update(&worker->volumes, &worker->instance);
+                pod_volumes_update(&worker->volumes);
+}
+
+static void on_volumes_retry(void *userdata) {
+        pod_worker_update_volumes(userdata);
 }
 
 void pod_worker_on_objects_changed(PodWorker *worker) {

@@ -232,6 +232,28 @@ def test_a_pod_that_the_full_disk_does_not_let_start_is_listed(small_disk):
     assert not node.pod("late")["status"].get("message")
 
 
+def config_map(value):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"k": value}}
+
+
+def test_a_volume_that_the_full_disk_did_not_let_update_is_updated_when_there_is_space(small_disk):
+    node = small_disk
+    node.drop(config_map("old"), "settings.yaml")
+    node.launch(specs.pod("reader", specs.container(volumeMounts=[specs.mount("v", "/v")]),
+                          volumes=[{"name": "absent", "secret": {"secretName": "absent", "optional": True}},
+                                   {"name": "v", "configMap": {"name": "settings"}}]))
+    init = node.init("reader")
+    with open(f"{node.state}/filler", "wb", buffering=0) as filler, pytest.raises(OSError):
+        while True:
+            filler.write(bytes(4096))
+    node.drop(config_map("new"), "settings.yaml")
+    world.wait(lambda: "the volume stays as it was" in node.said(), "the update has failed")
+    assert world.read(f"/proc/{init}/root/v/k") == "old"
+    os.unlink(f"{node.state}/filler")
+    world.wait(lambda: world.read(f"/proc/{init}/root/v/k") == "new", "the volume is up to date")
+    assert node.init("reader") == init
+
+
 @pytest.mark.parametrize("script, resource", [
     ("dd if=/dev/zero of=/v/file bs=1M count=57 2>/dev/null", "ephemeral-storage"),
     ("i=0; while [ $i -lt 1900 ]; do i=$((i+1)); true 2>&- >/v/$i || break; done", "inodes"),

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The looks of the soak test: whether processes, control groups, files and logs are as the manifests say, and the figures that must not
+grow."""
+
+import gzip
+import json
+import os
+import re
+
+import harness
+import many
+import soak_inputs
+import soak_pods
+import world
+
+SETTLED_SECONDS = 420
+ROTATED = re.compile(r"\.log\.\d{8}-")
+MOST_DESCRIPTORS = 200
+# What a figure of a later measurement may be more than that of the first one. A container that was restarted has two logs, with a
+# link to each.
+SLACK = {"descriptors": 3, "threads": 0, "shims": 0, "descriptors of a shim": 2, "cgroups": 0, "mounts": 1, "files of state": 8,
+         "files of run": 2, "files of log": 12, "KiB of state": 1024}
+GROWTH_KIB = {"KiB of the agent": 4096, "PSS of the agent": 6144, "KiB of a shim": 2048}
+
+
+def read_log(path):
+    opened = gzip.open(path, "rt") if path.endswith(".gz") else open(path, encoding="utf-8")
+    with opened as file:
+        return file.read()
+
+
+def file_key(name):
+    """The oldest file of an attempt first; the one that is written is the last."""
+    attempt, _, rest = name.partition(".log")
+    return int(attempt), rest == "", rest
+
+
+class CounterLog:
+    """The log of a container that counts: each number follows the one before, in whichever file it is. Another attempt counts from
+    zero; its predecessor may have lost what its shim had not written when it was killed, but nothing in between."""
+
+    def __init__(self, node, name):
+        self.node, self.name, self.last = node, name, {}
+
+    def check(self):
+        directory = os.path.join(self.node.log_directory(self.name), "main")
+        attempts = {}
+        for name in sorted(os.listdir(directory), key=file_key):
+            attempts.setdefault(file_key(name)[0], []).append(read_log(os.path.join(directory, name)))
+        current = max(attempts)
+        for attempt, texts in attempts.items():
+            lines = "".join(texts).split("\n")
+            numbers = [int(line.split(" ", 3)[3]) for line in lines[:-1]]
+            if not numbers:
+                continue
+            assert numbers == list(range(numbers[0], numbers[-1] + 1)), f"{self.name}, attempt {attempt}: lines are lost or repeated"
+            before = self.last.get(attempt, -1)
+            assert numbers[0] <= before + 1 and numbers[-1] >= before, \
+                f"{self.name}, attempt {attempt}: after {before} there are {numbers[0]} to {numbers[-1]}"
+            self.last[attempt] = numbers[-1]
+        assert current >= max(self.last, default=0)
+        return sum(os.path.getsize(os.path.join(directory, name)) for name in os.listdir(directory))
+
+
+class Looks:
+    def __init__(self, soak):
+        self.soak, self.node = soak, soak.node
+        self.identity = {}
+        self.logs = [CounterLog(self.node, name) for name in ("steady-counter", "mortal-counter")]
+
+    # What is not yet as it should be
+
+    def unsettled(self):
+        """In words; nothing where everything is as it should be."""
+        found = [*self.unsettled_pods(), *self.unsettled_processes()]
+        return found or [*self.unsettled_shims(), *self.unsettled_groups()]
+
+    def expected(self):
+        soak = self.soak
+        found = {**soak.daemons.expected(), **soak.source.expected()}
+        for pod in soak.all_pods():
+            found.update(pod.expected())
+        return found
+
+    def unsettled_pods(self):
+        reported = {pod["metadata"]["name"]: pod for pod in self.node.pods()}
+        sets = [owner["name"] for pod in reported.values() for owner in pod["metadata"].get("ownerReferences", [])
+                if owner["kind"] == "DaemonSet"]
+        if sorted(sets) != sorted(self.soak.daemons.selected()):
+            yield f"there are pods of {sets}, and the DaemonSets {self.soak.daemons.selected()}"
+        named = sorted(name for name in reported if not name.startswith("daemon-"))
+        wanted = sorted(f"{name}-{self.node.node_name}" for name in
+                        [*(pod.name for pod in self.soak.all_pods()), *self.soak.source.names()])
+        if named != wanted:
+            yield f"there are the pods {named}, not {wanted}"
+            return
+        yield from (f"{name} does not run: {pod['status']}" for name, pod in reported.items()
+                    if name.startswith(("daemon-", "indexed-")) and not harness.is_running(pod))
+        starts, objects = soak_pods.count_starts(self.node), self.soak.objects.values()
+        for pod in self.soak.all_pods():
+            yield from pod.unsettled(reported[f"{pod.name}-{self.node.node_name}"], starts, objects)
+
+    def unsettled_processes(self):
+        found, expected = soak_pods.find_processes(self.node), self.expected()
+        crashing = {(pod.name, "main"): [pod.version] for pod in self.soak.all_pods() if pod.kind == "crashes"}
+        for key in {*found, *expected}:
+            if found.get(key) != expected.get(key) and (key not in crashing or found[key] != crashing[key]):
+                yield f"of {'/'.join(key)} run the versions {found.get(key)}, not {expected.get(key)}"
+
+    def unsettled_shims(self):
+        pods = {pod["metadata"]["uid"]: pod for pod in self.node.pods()}
+        owners = [next((uid for uid in pods if any(uid in word for word in world.cmdline(pid))), None) for pid in self.node.shims()]
+        if None in owners:
+            yield "there is a shim of no pod"
+        for uid, pod in pods.items():
+            count = owners.count(uid)
+            if count > 1 or count < 1 and pod["status"]["phase"] == "Running":
+                yield f"{pod['metadata']['name']} has {count} shims"
+
+    def unsettled_groups(self):
+        uids = [pod["metadata"]["uid"] for pod in self.node.pods()]
+        for path in world.cgroups_below(self.node.cgroup_root):
+            if (match := re.search("/pod([0-9a-f-]{36})", path)) and match[1] not in uids:
+                yield f"the control group {path} is of no pod"
+        for directory in (f"{self.node.state}/pods", f"{self.node.run}/pods"):
+            yield from (f"{directory}/{name} is of no pod" for name in os.listdir(directory)
+                        if re.fullmatch("[0-9a-f-]{36}", name) and name not in uids)
+
+    def wait_settled(self):
+        self.soak.settle()
+        last = []
+
+        def is_settled():
+            assert self.node.agent.poll() is None, self.node.describe_agent_exit()
+            last[:] = self.unsettled() if self.soak.is_answering() else ["the agent does not answer"]
+            return not last
+        world.wait(is_settled, lambda: "\n".join(["all is as the manifests say:", *last[:20], "the agent said:",
+                                                  self.node.said()[-6000:]]), SETTLED_SECONDS)
+
+    # What must be so at once
+
+    def look_at_steady(self):
+        found = {}
+        for name in self.soak.spared_names():
+            reported = next(pod for pod in self.node.pods() if pod["metadata"]["name"].startswith(name + "-"))
+            for status in reported["status"]["containerStatuses"]:
+                pid = self.node.init(reported["metadata"]["name"], status["name"])
+                found[name, status["name"]] = (reported["metadata"]["uid"], pid, world.start_time(pid), status["restartCount"])
+        return found
+
+    def check(self):
+        self.wait_settled()
+        now = self.look_at_steady()
+        self.identity = self.identity or now
+        assert now == self.identity, f"pods that keep their processes: {set(now.items()) ^ set(self.identity.items())}"
+        self.soak.spared = {uid for uid, *_ in now.values()}
+        starts = soak_pods.count_starts(self.node)
+        surplus = [text for pod in self.soak.all_pods() for text in pod.surplus_starts(starts)]
+        assert not surplus, "\n".join([*surplus, self.node.said()[-6000:]])
+        self.soak.counts["bytes of the counters' logs"] = sum(log.check() for log in self.logs)
+        self.check_programs()
+        self.check_secrets()
+
+    def check_programs(self):
+        pids = [self.node.agent.pid, *self.node.shims()]
+        world.wait(lambda: not any(world.zombies_of(pid) for pid in pids if world.is_alive(pid)), "there are no zombies", 30)
+        descriptors = len(many.descriptors(self.node.agent.pid))
+        assert descriptors < MOST_DESCRIPTORS, f"{descriptors} descriptors: {many.descriptors(self.node.agent.pid)}"
+        reports = self.node.sanitizer_reports()
+        assert not reports, "\n".join(reports)
+
+    def check_secrets(self):
+        secret = self.soak.objects.secret
+        said = self.node.said() + self.node.cli("get", "events").stdout + json.dumps(self.node.pods())
+        assert secret not in said, f"a secret is shown: {[line for line in said.splitlines() if secret in line][:3]}"
+        for directory, _, names in os.walk(self.node.log):
+            for name in names:
+                path = os.path.join(directory, name)
+                assert path.endswith(".gz") or secret not in (world.read(path) or ""), f"a secret is in {path}"
+
+    # Figures
+
+    def measure(self):
+        """With the pods that are always there, and nothing else."""
+        self.soak.clear()
+        self.check()
+        self.soak.archives.remove_all()
+        soak_inputs.wait_pruned(self.node)
+        last = []
+
+        def is_same():
+            last.append(self.figures())
+            return len(last) > 2 and last[-1]["files of state"] == last[-2]["files of state"] == last[-3]["files of state"]
+        world.wait(is_same, lambda: f"nothing changes any longer: {last[-3:]}", 60)
+        return last[-1]
+
+    def figures(self):
+        node, pid = self.node, self.node.agent.pid
+        uids = [uid for uid, *_ in self.identity.values()]
+        shims = [shim for shim in node.shims() if any(uid in word for uid in uids for word in world.cmdline(shim))]
+        disk = os.statvfs(node.state)
+        return {"KiB of the agent": many.own_kib(pid), "PSS of the agent": world.pss_kib(pid),
+                "descriptors": len(many.descriptors(pid)), "threads": int(world.status(pid, "Threads")),
+                "shims": len(node.shims()), "KiB of a shim": max(many.own_kib(shim) for shim in shims),
+                "descriptors of a shim": max(len(many.descriptors(shim)) for shim in shims),
+                "cgroups": len(world.cgroups_below(node.cgroup_root)),
+                "mounts": sum(node.directory in mount["at"] for mount in world.mounts(pid)),
+                "files of state": len(many.files_below(node.state)), "files of run": len(many.files_below(node.run)),
+                "files of log": sum(not ROTATED.search(path) for path in many.files_below(node.log)),
+                "KiB of state": (disk.f_blocks - disk.f_bfree) * disk.f_frsize // 1024}
+
+
+def slopes(measured, calm):
+    """Figures that have grown. Memory is compared among the measurements of one agent, of which the least count: a leak moves those."""
+    first, last = measured[0], measured[-1]
+    found = [f"{name}: {first[name]}, then {last[name]}" for name, slack in SLACK.items() if last[name] > first[name] + slack]
+    half = len(calm) // 2
+    for name, growth in GROWTH_KIB.items():
+        numbers = [figures[name] for figures in calm]
+        if half and min(numbers[half:]) > min(numbers[:half]) + growth:
+            found.append(f"{name}: {numbers}")
+    return found

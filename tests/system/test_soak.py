@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Four hours of one node on which everything happens at random: pods, images, indexes, DaemonSets and settings come and go, programs
+are killed and frozen, the clock jumps, the disk is full. At each look the world is as the manifests say, and no figure grows.
+
+MAINSTAY_SOAK_MINUTES is how long it takes, MAINSTAY_SEED repeats what a run did; both are printed at its end."""
+
+import collections
+import os
+import random
+import subprocess
+import time
+
+import clocked
+import pytest
+import soak_inputs
+import soak_pods
+from soak_faults import Clock, Configuration, Disk, Processes, Sessions
+from soak_looks import Looks, slopes
+from soak_pods import SoakPod
+
+MINUTES = float(os.environ.get("MAINSTAY_SOAK_MINUTES", "240"))
+STIRRED_SECONDS = 60  # about so long is everything disturbed before a look
+LOOKS_OF_A_MEASUREMENT = 4
+LAST_STEPS = 40  # are printed with a failure
+STEADY = {"steady-idle": {}, "steady-counter": {"kind": "counter"}, "steady-probes": {"probes": True},
+          "steady-volumes": {"objects": True, "disk": True}, "steady-sides": {"init": True, "side": True},
+          "mortal-counter": {"kind": "counter"}, "mortal-idle": {"init": True, "probes": True, "objects": True}}
+
+
+class SoakNode(clocked.Clocked):
+    """Its clock is the test's, and the file system of its state is small."""
+
+    def __init__(self, archive, library):
+        self.library = library
+        super().__init__(archive=None, start=False)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128m,nr_inodes=20000", "tmpfs", self.state], check=True)
+        self.own_mounts.add(self.state)
+        self.archive = archive
+        self.preload(archive)
+
+    def environment(self):
+        """The address sanitizer gives back what is freed, so that memory can be compared."""
+        given = super().environment()
+        return {**given, "ASAN_OPTIONS": given["ASAN_OPTIONS"] + ":quarantine_size_mb=0:thread_local_quarantine_size_kb=0"}
+
+
+class Soak:
+    """All that happens to the node, and what must come of it."""
+
+    def __init__(self, node, seed, directory):
+        self.node, self.seed, self.random = node, seed, random.Random(seed)
+        self.counts = collections.Counter()
+        self.story = collections.deque(maxlen=LAST_STEPS)
+        self.measured, self.calm = [], []
+        self.may_kill_agent = True
+        self.spared, self.names = set(), {}
+        self.steady = {name: SoakPod(node, name, **{"kind": "idle", **fields}) for name, fields in STEADY.items()}
+        self.disk, self.clock = Disk(self), Clock(self)
+        self.sessions, self.processes, self.configuration = Sessions(self), Processes(self), Configuration(self)
+        self.archives, self.registry = soak_inputs.Archives(self, directory), soak_inputs.Registry(self, node.archive)
+        self.source, self.objects = soak_inputs.Source(self, directory), soak_inputs.Objects(self)
+        self.churn, self.daemons = soak_inputs.Churn(self), soak_inputs.Daemons(self)
+        self.looks = Looks(self)
+        # What can make others wait comes first.
+        self.disturbances = [self.processes, self.disk, self.clock, self.registry, self.sessions, self.archives, self.source,
+                             self.objects, self.daemons, self.configuration, self.churn]
+
+    # What the disturbances ask of it
+
+    def count(self, what, number=1):
+        self.counts[what] += number
+
+    def some_image(self):
+        names = [None, None, self.archives.some_name(), self.registry.some_name()]
+        return self.random.choice(names)
+
+    def all_pods(self):
+        return [*self.steady.values(), *self.churn.pods.values()]
+
+    def spared_names(self):
+        """Pods that no kill and no edit restarts."""
+        return [*(name for name in self.steady if name.startswith("steady")), "daemon-steady", "indexed-steady"]
+
+    def excuse(self, words):
+        """The pod in whose directory a process worked may restart; if it is not known which one that is: each one."""
+        names = [name for uid, name in self.names.items() if any(uid in word for word in words)]
+        for pod in self.all_pods():
+            if not names or f"{pod.name}-{self.node.node_name}" in names:
+                pod.excuse()
+
+    def is_answering(self):
+        if self.node.agent.poll() is not None or not self.node.is_ready():
+            return False
+        self.names = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in self.node.pods()}
+        return True
+
+    def write_config(self, **fields):
+        mainstay = {"source": self.source.settings(), "insecureRegistries": [self.registry.server.host],
+                    "nodeLabels": {"role": self.daemons.role}}
+        self.node.write_config(**{"mainstay": mainstay, "containerLogMaxSize": "32Ki", "containerLogMaxFiles": 10,
+                                  **self.configuration.fields, **fields})
+
+    # What the test does
+
+    def settle(self):
+        for disturbance in self.disturbances:
+            getattr(disturbance, "settle", lambda: None)()
+
+    def clear(self):
+        self.churn.remove_all()
+        self.source.remove_all()
+
+    def step(self):
+        actions = [action for disturbance in self.disturbances for action in disturbance.actions()]
+        (action,) = self.random.choices([action for _, action in actions], [weight for weight, _ in actions])
+        self.story.append(f"{time.strftime('%T')} {action.__self__.__class__.__name__}.{action.__name__}")
+        action()
+        assert self.node.agent.poll() is None, self.node.describe_agent_exit()
+        doubled = {key: versions for key, versions in soak_pods.find_processes(self.node).items() if len(versions) > 1}
+        assert not doubled, f"containers run twice: {doubled}"
+
+    def stir(self, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.step()
+            time.sleep(self.random.random() * self.random.choice([0.05, 0.3, 1.5]))
+
+    def look(self):
+        start = time.monotonic()
+        self.looks.check()
+        self.count("looks")
+        print(f"{time.strftime('%T')} look {self.counts['looks']}: settled in {time.monotonic() - start:.0f} s", flush=True)
+        if self.counts["looks"] % LOOKS_OF_A_MEASUREMENT == 1:
+            self.measure()
+
+    def measure(self):
+        figures = self.looks.measure()
+        self.measured.append(figures)
+        if not self.may_kill_agent:
+            self.calm.append(figures)
+        print(figures, flush=True)
+
+    def run(self, minutes):
+        """In the second half the agent is not restarted, so that a leak shows."""
+        start = time.monotonic()
+        end = start + minutes * 60
+        self.looks.check()
+        self.stir(STIRRED_SECONDS)  # tables of a fixed size fill up
+        self.look()
+        while time.monotonic() < end:
+            if self.may_kill_agent and time.monotonic() > (start + end) / 2:
+                self.may_kill_agent = False
+                self.node.restart()
+            self.stir(STIRRED_SECONDS)
+            self.look()
+        self.measure()
+
+    def report(self):
+        print(f"MAINSTAY_SEED={self.seed} MAINSTAY_SOAK_MINUTES={MINUTES:g}: "
+              f"{', '.join(f'{count} {what}' for what, count in sorted(self.counts.items()))}")
+        if self.measured:
+            for name, number in self.measured[0].items():
+                print(f"{name}: {number} at first, {self.measured[-1][name]} at last")
+
+    def finish(self):
+        """The node without its source, which is why the pods of that one stop."""
+        try:
+            self.settle()
+            self.node.write_config()
+            self.node.restart()
+        finally:
+            self.registry.stop()
+            self.source.stop()
+
+
+@pytest.fixture(name="soak")
+def fixture_soak(archive, tmp_path):
+    seed = int(os.environ.get("MAINSTAY_SEED") or random.SystemRandom().randrange(1 << 32))
+    node = SoakNode(archive, clocked.build(tmp_path))
+    try:
+        soak = Soak(node, seed, str(tmp_path))
+        soak.settle()
+        node.start()
+        yield soak
+        soak.finish()
+    finally:
+        node.finish()
+
+
+@pytest.mark.long
+def test_node_is_as_the_manifests_say_while_everything_happens_to_it(soak):
+    try:
+        soak.run(MINUTES)
+        assert not slopes(soak.measured, soak.calm), f"figures grow: {slopes(soak.measured, soak.calm)}\n{soak.measured}"
+    except BaseException:
+        print("\n".join(["the last steps:", *soak.story]))
+        raise
+    finally:
+        soak.report()
