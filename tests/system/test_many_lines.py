@@ -201,6 +201,8 @@ def test_thousands_of_short_commands_leave_nothing(make_node):
                 return
             run_one(number)
     run_one(0)
+    wait(lambda: not [path for path in many.files_below(f"{node.run}/pods") if os.path.basename(path).startswith("exec")] and
+         not world.zombies_of(shim), "the first one has left nothing")
     before = [many.descriptors(node.agent.pid), many.descriptors(shim), many.files_below(f"{node.run}/pods", node.log)]
     workers = [threading.Thread(target=run_all) for _ in range(EXECS_AT_ONCE)]
     for worker in workers:
