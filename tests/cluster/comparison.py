@@ -239,8 +239,12 @@ def describe_events(run, events):
     that there must be one of for each thing that happened."""
     pods = {pod["metadata"]["name"] for pod in run.pods()}
     counts = collections.Counter()
+    backs_off = any(": waiting CrashLoopBackOff" in fact or ": waiting ImagePullBackOff" in fact for fact in run.facts)
     for event in events:
         about = event["involvedObject"]
+        # Of a container that is between two starts only for a moment, a busy agent may not see that it waits.
+        if event["reason"] == "BackOff" and not backs_off:
+            continue
         # A pod that the server's caches do not have yet gets no token at first.
         if event["reason"] == "FailedMount" and '"kube-api-access-' in event["message"]:
             continue
@@ -279,7 +283,7 @@ def poll_all(runs):
 
 
 def compare(nodes, workloads, restart):
-    """Gives for each node its facts by workload. 'restart' restarts the agents of all nodes."""
+    """Gives for each node its facts by workload, and the events. 'restart' restarts the agents of all nodes."""
     runs = [Run(node, pods, make) for node, pods in [(node, Pods(node.plane, node.namespace)) for node in nodes]
             for make in workloads]
     for make in workloads:
@@ -300,7 +304,12 @@ def compare(nodes, workloads, restart):
     time.sleep(2)  # the last events are on their way
     events = {node: node.client.all("events", node.namespace) for node in nodes}
     return [{"node": describe_node(node), **{run.name: describe(run, events[node]) for run in runs if run.node is node}}
-            for node in nodes]
+            for node in nodes], list(events.values())
+
+
+def print_events(workload, events):
+    return [f"{event['involvedObject']['name']}: {event.get('firstTimestamp')} to {event.get('lastTimestamp')}: {event['reason']} "
+            f"x{event.get('count')}: {event['message']}" for event in events if event["involvedObject"]["name"].startswith(workload)]
 
 
 def differences(names, facts):

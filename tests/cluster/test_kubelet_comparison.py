@@ -5,7 +5,7 @@ controllers make the same pods, the pods come to the same ends, and the same eve
 import fnmatch
 
 import pytest
-from comparison import compare, differences
+from comparison import compare, differences, print_events
 from comparison_workloads import find_workloads
 from kubelet_node import KubeletNode
 from node import ClusterNode
@@ -80,13 +80,15 @@ def restart(nodes):
 
 
 def test_workloads_are_as_with_the_kubelet(nodes):
-    found = differences(NAMES, compare(nodes, find_workloads(), lambda: restart(nodes)))
+    facts, events = compare(nodes, find_workloads(), lambda: restart(nodes))
+    found = differences(NAMES, facts)
     unlisted, used = [], set()
     for workload, fact, only in found:
         rows = [row for row in ON_PURPOSE if row[2] == only and fnmatch.fnmatchcase(workload, row[0])
                 and fnmatch.fnmatchcase(fact, row[1])]
         used.update(row[:3] for row in rows)
         if not rows:
-            unlisted.append(f"{only} alone: {workload}: {fact}")
+            unlisted.append(f"{only} alone: {workload}: {fact}\n" + "\n".join(
+                f"    events of {name}: {line}" for name, some in zip(NAMES, events) for line in print_events(workload, some)))
     gone = [f"no longer: {row[2]} alone: {row[0]}: {row[1]}" for row in ON_PURPOSE if row[:3] not in used]
     assert not unlisted and not gone, "\n".join(unlisted + gone)
