@@ -122,7 +122,7 @@ def ends_at_once(name, first):
 
 @pytest.mark.long
 def test_each_of_many_containers_of_a_millisecond_has_its_exit_code(node):
-    rounds = many.scaled(2000) // (BROOD * CLUTCH)
+    rounds = many.scaled(10000) // (BROOD * CLUTCH)
     seen = 0
     for number in range(max(1, rounds)):
         firsts = {f"brood-{number}-{i}": (number * BROOD + i) * CLUTCH for i in range(BROOD)}
