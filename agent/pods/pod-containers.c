@@ -244,6 +244,13 @@ RunningContainer *pod_containers_list_running(const PodContainers *containers, s
         return running;
 }
 
+bool pod_containers_has_creating(const PodContainers *containers) {
+        for (size_t i = 0; i < containers->n; i++)
+                if (container_machine_is_creating(pod_container_machine(containers->items[i])))
+                        return true;
+        return false;
+}
+
 /* ---- edits ---- */
 
 char *pod_containers_print_outdated(const PodContainers *containers, const EditPlan *plan) {

@@ -81,6 +81,9 @@ bool pod_containers_have_completed(PodContainers *containers, uint64_t *ret_fini
  * out of memory. */
 RunningContainer *pod_containers_list_running(const PodContainers *containers, size_t *ret_n);
 
+/* The runtime starts one of them, by the resources that it had when that was asked for. */
+bool pod_containers_has_creating(const PodContainers *containers);
+
 /* ---- edits ---- */
 
 /* One of them runs from an older spec. */

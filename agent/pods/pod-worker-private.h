@@ -72,6 +72,7 @@ struct PodWorker {
         ActiveDeadline deadline;
         StorageMonitor storage;
         PodResize resize;
+        bool resizes_started; /* a container was being created, by earlier resources perhaps */
         PodVolumes volumes;
         TerminatedContainers terminated;
         ReportedPodStatus reported;

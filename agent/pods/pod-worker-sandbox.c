@@ -403,6 +403,8 @@ static void on_pod_sandbox_event(Sandbox *sandbox, const ShimEvent *event, void 
         case SHIM_EVENT_EXITED:
                 if (c)
                         pod_container_on_event(c, event);
+                if (event->type == SHIM_EVENT_STARTED && worker->resizes_started)
+                        pod_worker_resize_cgroups(worker);
                 break;
         case SHIM_EVENT_EXEC_DONE:
                 on_pod_exec_done(worker, event);

@@ -628,6 +628,7 @@ void pod_worker_resize_cgroups(PodWorker *worker) {
 
         if (!pod_worker_should_run(worker) || !pod_worker_is_set_up(worker))
                 return;
+        worker->resizes_started = pod_containers_has_creating(&worker->containers);
         running = pod_containers_list_running(&worker->containers, &n);
         if (running)
                 pod_resize_apply(&worker->resize, running, n);

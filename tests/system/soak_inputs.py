@@ -12,7 +12,6 @@ import harness
 import index_source
 import registry
 import specs
-import world
 from soak_pods import SCRIPTS, STARTS_MOUNT, SoakPod, script, starts_volume
 
 PODS_AT_MOST = 7
@@ -353,8 +352,3 @@ class Source:
 
     def actions(self):
         return [(3, self.change), (2, self.be_bad)]
-
-
-def wait_pruned(node):
-    """Images that no pod uses any longer are gone."""
-    world.wait(lambda: node.cli("images", "prune").returncode == 0, lambda: f"images are pruned: {node.cli('images', 'prune').stderr}")

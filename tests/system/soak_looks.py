@@ -9,7 +9,6 @@ import re
 
 import harness
 import many
-import soak_inputs
 import soak_pods
 import world
 
@@ -65,7 +64,7 @@ class CounterLog:
 class Looks:
     def __init__(self, soak):
         self.soak, self.node = soak, soak.node
-        self.identity = {}
+        self.identity, self.remains = {}, []
         self.logs = [CounterLog(self.node, name) for name in ("steady-counter", "mortal-counter")]
 
     # What is not yet as it should be
@@ -122,6 +121,11 @@ class Looks:
         for path in world.cgroups_below(self.node.cgroup_root):
             if (match := re.search("/pod([0-9a-f-]{36})", path)) and match[1] not in uids:
                 yield f"the control group {path} is of no pod"
+        for pod in self.node.pods():
+            statuses = [one for kind in ("containerStatuses", "initContainerStatuses") for one in pod["status"].get(kind, [])]
+            ids = [status.get("containerID", "").removeprefix("mainstay://") for status in statuses]
+            yield from (f"the control group {path} of {pod['metadata']['name']} is of no container" for path in
+                        world.cgroups_below(self.node.cgroup_of(pod)) if os.path.basename(path) not in ids)
         for directory in (f"{self.node.state}/pods", f"{self.node.run}/pods"):
             yield from (f"{directory}/{name} is of no pod" for name in os.listdir(directory)
                         if re.fullmatch("[0-9a-f-]{36}", name) and name not in uids)
@@ -185,14 +189,29 @@ class Looks:
         self.soak.clear()
         self.check()
         self.soak.archives.remove_all()
-        soak_inputs.wait_pruned(self.node)
         last = []
 
         def is_same():
-            last.append(self.figures())
-            return len(last) > 2 and last[-1]["files of state"] == last[-2]["files of state"] == last[-3]["files of state"]
-        world.wait(is_same, lambda: f"nothing changes any longer: {last[-3:]}", 60)
+            """Images are removed one after the other; a pull whose client has gone may end late, and is pruned as well."""
+            self.node.cli("images", "prune")
+            listed = self.node.cli("images", "--no-headers").stdout.splitlines()
+            last.append(self.figures() if len(listed) == 1 else {"images": listed})
+            return len(last) > 3 and all(one.get("files of state") == last[-1].get("files of state", 0) for one in last[-4:])
+        world.wait(is_same, lambda: f"nothing changes any longer: {last[-3:]}", 120)
+        self.remains.append(self.list_remains())
         return last[-1]
+
+    def list_remains(self):
+        """What is counted, to be named where there is too much of it; a pod has its name for its UID."""
+        names = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in self.node.pods()}
+        paths = [*world.cgroups_below(self.node.cgroup_root), *self.log_files(), *many.files_below(self.node.state)]
+        return {re.sub("[0-9a-f-]{32,36}", lambda uid: names.get(uid[0], uid[0]), path) for path in paths}
+
+    def surplus(self):
+        return sorted(self.remains[-1] - self.remains[0])
+
+    def log_files(self):
+        return [path for path in many.files_below(self.node.log) if not ROTATED.search(path)]
 
     def figures(self):
         node, pid = self.node, self.node.agent.pid
@@ -206,7 +225,7 @@ class Looks:
                 "cgroups": len(world.cgroups_below(node.cgroup_root)),
                 "mounts": sum(node.directory in mount["at"] for mount in world.mounts(pid)),
                 "files of state": len(many.files_below(node.state)), "files of run": len(many.files_below(node.run)),
-                "files of log": sum(not ROTATED.search(path) for path in many.files_below(node.log)),
+                "files of log": len(self.log_files()),
                 "KiB of state": (disk.f_blocks - disk.f_bfree) * disk.f_frsize // 1024}
 
 

@@ -52,6 +52,40 @@ def pending(pod):
     return found[0]["message"] if found else ""
 
 
+def hold_runs(node):
+    """The runtime starts no container until the file is removed; gives the file, another one beside it shows that a call waits."""
+    held, path = f"{node.directory}/held", f"{node.directory}/runtime"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'#!/bin/sh\ncase " $* " in *" run "*) while [ -e {held} ]; do : >{held}.waits; sleep 0.05; done;; esac\n'
+                   'exec runc "$@"\n')
+    os.chmod(path, 0o755)
+    return held
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["same", "new"])
+def test_an_edit_of_limits_applies_to_a_container_that_is_being_created(make_node, restarts):
+    node = make_node(start=False)
+    node.write_config(mainstay={"runtime": f"{node.directory}/runtime"})
+    held = hold_runs(node)
+    node.start()
+    pod = specs.pod("web", specs.container(resources=limits("100m", "32Mi")))
+    node.launch(pod)
+    with open(held, "w", encoding="utf-8"):
+        pass
+    world.kill_all([node.init("web")])
+    world.wait(lambda: os.path.exists(f"{held}.waits"), "the next attempt is being created")
+    node.drop(edited(pod, resources=limits("200m", "48Mi")))
+    world.wait(lambda: "resources.limits.memory (32Mi -> 48Mi)" in node.said(), "the edit is applied")
+    if restarts:
+        node.restart()
+    os.unlink(held)
+    node.wait_restarts("web", 1)
+    group = node.container_cgroup("web")
+    world.wait(lambda: limits_of(group) == ("20000", str(48 << 20)), lambda: f"it has the new limits: {limits_of(group)}")
+    assert limits_of(node.pod_cgroup("web")) == ("20000", str(48 << 20))
+    assert node.status("web")["restartCount"] == 1
+
+
 def two_containers(**fields):
     return specs.pod("web", specs.container("a"), specs.container("b"), **fields)
 

@@ -191,7 +191,8 @@ def fixture_soak(archive, tmp_path):
 def test_node_is_as_the_manifests_say_while_everything_happens_to_it(soak):
     try:
         soak.run(MINUTES)
-        assert not slopes(soak.measured, soak.calm), f"figures grow: {slopes(soak.measured, soak.calm)}\n{soak.measured}"
+        grown = slopes(soak.measured, soak.calm)
+        assert not grown, "\n".join(["figures grow:", *grown, "what is new:", *soak.looks.surplus()])
     except BaseException:
         print("\n".join(["the last steps:", *soak.story]))
         raise

@@ -162,6 +162,8 @@ bool container_machine_has_any_attempt(
 uint64_t container_machine_next_delay(
         const ContainerMachine *container); /* of the crash back-off */
 bool container_machine_has_process(const ContainerMachine *container);
+bool container_machine_is_creating(
+        const ContainerMachine *container); /* the runtime starts an attempt */
 bool container_machine_is_running(const ContainerMachine *container); /* it has started */
 bool container_machine_is_up(
         const ContainerMachine *container); /* and its postStart hook is done */

@@ -12,6 +12,10 @@ bool container_machine_is_running(const ContainerMachine *c) {
         return container_machine_has_process(c) && c->started_at > 0;
 }
 
+bool container_machine_is_creating(const ContainerMachine *c) {
+        return c->state == MACHINE_CREATING;
+}
+
 bool container_machine_has_run(const ContainerMachine *c, unsigned attempt) {
         return c->attempt_is_used && c->attempt <= attempt;
 }
