@@ -357,7 +357,8 @@ def test_repeated_restarts_of_all_containers_have_back_off(node):
     node.drop(init_pod(node, "loops", [], step("main", "exit 88", **restarts_on(88, "RestartAllContainers"))))
     wait(lambda: row(node, "loops") == ["0/1", "RestartingAllContainers"], lambda: f"holds: {row(node, 'loops')}")
     # It holds for a second at most, again and again.
-    pod = node.wait_pod("loops", lambda pod: condition(pod, "AllContainersRestarting")["status"] == "True", "is restarting")
+    pod = node.wait_pod("loops", lambda pod: any(
+        (one["type"], one["status"]) == ("AllContainersRestarting", "True") for one in pod["status"]["conditions"]), "is restarting")
     assert pod["status"]["phase"] == "Running"
     count = node.status("loops")["restartCount"]
     node.restart()
