@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/container.h"
 
+#include "agent/shim/maintenance.h"
 #include "agent/shim/mountinfo.h"
 #include "agent/shim/mounts.h"
 #include "agent/shim/oom.h"
@@ -134,10 +135,10 @@ static int undo_start_main(void *userdata, Error *reterr) {
         Runtime runtime = shim_runtime(job->shim);
         int r = runtime_delete(&runtime, job->bundle, job->id, reterr), q;
 
-        /* A runtime that was interrupted may have left processes that are unknown to it. */
-        q = job->cgroup ? cgroup_kill(job->cgroup) : 0;
+        /* A runtime that was interrupted may have left processes and cgroups unknown to it. */
+        q = job->cgroup ? shim_remove_cgroup(job->cgroup) : 0;
         if (q < 0 && r >= 0)
-                r = error_setf(reterr, -q, "processes remain in cgroup %s", job->cgroup);
+                r = error_setf(reterr, -q, "the cgroup %s remains", job->cgroup);
         q = mounts_undo(job->bundle);
         if (q < 0 && r >= 0)
                 r = error_setf(reterr, -q, "mounts remain below %s", job->bundle);

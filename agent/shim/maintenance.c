@@ -64,7 +64,7 @@ int prepare_run_directory(const char *directory, Error *reterr) {
 }
 
 /* Killed processes need a moment to exit. */
-static int remove_cgroup(const char *cgroup) {
+int shim_remove_cgroup(const char *cgroup) {
         static const struct timespec moment = { .tv_nsec = 5000000 };
         int r = cgroup_kill(cgroup);
 
@@ -97,7 +97,7 @@ int remove_pod_remains(char **cgroups, const char *emptied, char *const *directo
         int r = 0;
 
         strv_foreach(cgroup, cgroups) {
-                int q = remove_cgroup(*cgroup);
+                int q = shim_remove_cgroup(*cgroup);
 
                 if (q < 0 && r >= 0)
                         r = error_setf(reterr, -q, "cannot remove the cgroup '%s': %s", *cgroup,

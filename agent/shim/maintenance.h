@@ -10,6 +10,10 @@
  * the shim's namespace. 0 or -errno. */
 int prepare_run_directory(const char *directory, Error *reterr);
 
+/* Kills all processes in the cgroup and removes it, with all below. Blocks; not for the loop. 0 if
+ * it is gone, or -errno. */
+int shim_remove_cgroup(const char *cgroup);
+
 /* Kills all processes in the cgroups, in the given order, and removes the cgroups, what is in
  * 'emptied' (or NULL), and the directories with their contents: these only when all cgroups are
  * gone. Otherwise removes as much as possible. 0 or the first -errno. */

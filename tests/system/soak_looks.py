@@ -119,7 +119,7 @@ class Looks:
     def unsettled_groups(self):
         uids = [pod["metadata"]["uid"] for pod in self.node.pods()]
         for path in world.cgroups_below(self.node.cgroup_root):
-            if (match := re.search("/pod([0-9a-f-]{36})", path)) and match[1] not in uids:
+            if (match := re.search("/pod([0-9a-f-]{32,36})", path)) and match[1] not in uids:
                 yield f"the control group {path} is of no pod"
         for pod in self.node.pods():
             statuses = [one for kind in ("containerStatuses", "initContainerStatuses") for one in pod["status"].get(kind, [])]
@@ -128,7 +128,7 @@ class Looks:
                         world.cgroups_below(self.node.cgroup_of(pod)) if os.path.basename(path) not in ids)
         for directory in (f"{self.node.state}/pods", f"{self.node.run}/pods"):
             yield from (f"{directory}/{name} is of no pod" for name in os.listdir(directory)
-                        if re.fullmatch("[0-9a-f-]{36}", name) and name not in uids)
+                        if re.fullmatch("[0-9a-f-]{32,36}", name) and name not in uids)
 
     def wait_settled(self):
         self.soak.settle()

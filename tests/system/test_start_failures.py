@@ -122,3 +122,24 @@ def test_an_invalid_working_directory_fails_only_its_pod(node):
     node.drop(specs.pod("bad", specs.container(workingDir="/etc/passwd")))
     node.wait_waiting("bad", "RunContainerError")
     node.launch(specs.pod("good"))
+
+
+def test_a_runtime_that_is_killed_early_leaves_no_control_group(make_node):
+    """It has made some of the container's groups, and has not written down that there is a container."""
+    node = make_node(start=False)
+    real, made = shutil.which("runc", path="/usr/sbin:/usr/bin"), os.path.join(node.directory, "made")
+    hierarchy = world.cgroup_directory("")
+    path = runtime_script(node, f"""
+case " $* " in *" run "*) if ! [ -e {made} ]; then
+    group=$(sed -n 's/.*"cgroupsPath" *: *"\\([^"]*\\)".*/\\1/p' $(find {node.run}/pods -name config.json))
+    mkdir {hierarchy}$group && echo {hierarchy}$group > {made}
+    kill -KILL $$
+fi;; esac
+exec {real} "$@"
+""")
+    node.write_config(mainstay={"runtime": path})
+    node.start()
+    node.launch(specs.pod("web"))
+    group = world.read(made).strip()
+    assert node.pod_cgroup("web") in group and node.container_id("web") not in group
+    assert {os.path.basename(path) for path in world.cgroups_below(node.pod_cgroup("web"))} == {node.container_id("web")}
