@@ -126,6 +126,16 @@ def test_the_last_two_logs_are_kept_however_shims_and_agents_die(node):
     assert len(os.listdir(f"{node.log}/containers")) == 2
 
 
+def test_the_last_two_logs_are_kept_while_shims_die_and_the_agent_does_not(node):
+    node.launch(specs.pod("web"))
+    for i in range(4):
+        world.kill_all([node.shim("web")])
+        node.wait_restarts("web", i + 1)
+    directory = f"{node.log_directory('web')}/main"
+    world.wait(lambda: sorted(os.listdir(directory)) == ["3.log", "4.log"], lambda: f"{os.listdir(directory)}")
+    assert len(os.listdir(f"{node.log}/containers")) == 2
+
+
 def hold_runtime(node, word, when):
     """The next call of the runtime with that verb hangs before or after its work; returns the file that reports it."""
     held, path = f"{node.directory}/{word}.{when}", f"{node.directory}/runtime"

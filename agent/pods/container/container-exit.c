@@ -168,8 +168,8 @@ void container_machine_on_sandbox_lost(ContainerMachine *c, uint64_t now) {
                 container_machine_handle_event(c, MACHINE_EVENT_SANDBOX_LOST);
                 return;
         }
-        /* What is left of the attempts went with the shim. */
-        c->oldest_remains = c->attempt + 1;
+        /* What is left of the attempts went with the shim; the logs of earlier ones are removed. */
+        c->oldest_remains = c->attempt;
         container_machine_on_unseen_exit(c, &end,
                                          "The container could not be located when its shim exited");
 }
