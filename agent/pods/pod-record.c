@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char record_header_v1[] = "mainstay-record 1\n";
 static const char record_header_v2[] = "mainstay-record 2\n";
@@ -33,6 +34,16 @@ static int open_pod_record_dir(const char *state_dir, const char *uid, bool make
                 return open_directory_at(AT_FDCWD, path, 0711);
         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
+}
+
+/* The directory of a pod that has never had a record: another one of its name has another UID. */
+static void remove_empty_record_dir(const char *state_dir, const char *uid) {
+        cleanup_free char *path = NULL;
+
+        if (asprintf(&path, "%s/pods/%s", state_dir, uid) < 0)
+                path = NULL;
+        else
+                (void) rmdir(path);
 }
 
 void pod_record_done(PodRecord *record) {
@@ -60,9 +71,11 @@ int pod_record_store(const char *state_dir, const PodRecord *record, Error *rete
                                   pod->metadata.name, POD_RECORD_MAX / (int) MIB);
         fd = open_pod_record_dir(state_dir, pod->metadata.uid, /* make= */ true);
         r = fd < 0 ? fd : checksummed_write_at(fd, "record", text, 0600);
-        if (r < 0)
+        if (r < 0) {
+                remove_empty_record_dir(state_dir, pod->metadata.uid);
                 return error_setf(reterr, -r, "cannot write the record of pod %s in %s: %s",
                                   pod->metadata.name, state_dir, strerror(-r));
+        }
         return 0;
 }
 

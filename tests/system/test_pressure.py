@@ -232,6 +232,18 @@ def test_a_pod_that_the_full_disk_does_not_let_start_is_listed(small_disk):
     assert not node.pod("late")["status"].get("message")
 
 
+def test_a_pod_that_the_full_disk_did_not_let_start_leaves_nothing(small_disk):
+    node = small_disk
+    with open(f"{node.state}/filler", "wb", buffering=0) as filler, pytest.raises(OSError):
+        while True:
+            filler.write(bytes(4096))
+    node.drop(specs.pod("late"))
+    world.wait(lambda: "cannot write the record of pod late" in node.said(), "it cannot start")
+    node.remove("late")
+    node.wait_gone("late")
+    assert not os.listdir(f"{node.state}/pods")
+
+
 def config_map(value):
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"k": value}}
 
