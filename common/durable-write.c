@@ -22,16 +22,12 @@ typedef struct DurableWriteJob {
 
 /* ---- the child: must not call functions that a thread could hold a lock of ---- */
 
-static int remove_file_if_present(int dir_fd, const char *name) {
-        return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
-}
-
 static int write_temporary_synced(int dir_fd, const DurableFile *file, const char *beside) {
         cleanup_close int fd = -EBADF;
         int r;
 
         if (!file->text)
-                return remove_file_if_present(dir_fd, file->name);
+                return unlink_if_present_at(dir_fd, file->name);
         fd = openat(dir_fd, beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
                     file->mode);
         if (fd < 0)

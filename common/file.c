@@ -425,6 +425,10 @@ static int remove_below(TreeRemoval *removal, int dir_fd, unsigned depth) {
         }
 }
 
+int unlink_if_present_at(int dir_fd, const char *path) {
+        return unlinkat(dir_fd, path, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 int remove_tree_at(int dir_fd, const char *path) {
         TreeRemoval removal = { .top_fd = -EBADF };
         cleanup_close int parent_fd = -EBADF;

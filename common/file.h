@@ -81,6 +81,10 @@ int pwrite_all(int fd, const void *data, size_t length, uint64_t position);
  * there are more. */
 int read_directory_entry(DIR *dir, const struct dirent **ret);
 
+/* As unlinkat(2) of a file; one that is missing counts as removed. May be called in a forked child.
+ * 0 or -errno. */
+int unlink_if_present_at(int dir_fd, const char *path);
+
 /* Removes 'path' (absolute, or below 'dir_fd') with its contents. Follows no link in any component,
  * and never leaves the file system of its directory: a mount inside stops it with -EXDEV. A missing
  * path counts as removed. 0 or the first -errno, after having removed as much as possible; -ELOOP

@@ -4,6 +4,7 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/event-source.h"
+#include "common/file.h"
 #include "common/forked-task.h"
 #include "common/log.h"
 #include "common/strv.h"
@@ -40,10 +41,6 @@ static int fsync_path_at(int dir_fd, const char *name, int flags) {
         return r;
 }
 
-static int unlink_if_exists_at(int dir_fd, const char *name) {
-        return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
-}
-
 /* Synced under its second name, so that what a rename puts there meanwhile is not taken for it. */
 static int keep_synced_at(int dir_fd, const char *name) {
         char synced[NAME_MAX + 1], linked[NAME_MAX + 1];
@@ -51,11 +48,11 @@ static int keep_synced_at(int dir_fd, const char *name) {
 
         (void) snprintf(synced, sizeof(synced), "%s" CHECKSUMMED_SYNCED_SUFFIX, name);
         (void) snprintf(linked, sizeof(linked), "%s" CHECKSUMMED_SYNCED_SUFFIX ".new", name);
-        r = unlink_if_exists_at(dir_fd, linked);
+        r = unlink_if_present_at(dir_fd, linked);
         if (r < 0)
                 return r;
         if (linkat(dir_fd, name, dir_fd, linked, 0) < 0)
-                return errno == ENOENT ? unlink_if_exists_at(dir_fd, synced) : -errno;
+                return errno == ENOENT ? unlink_if_present_at(dir_fd, synced) : -errno;
         r = fsync_path_at(dir_fd, linked, 0);
         if (r >= 0 && renameat(dir_fd, linked, dir_fd, synced) < 0)
                 r = -errno;

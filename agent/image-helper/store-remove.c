@@ -152,7 +152,7 @@ static int sweep_blob(const Store *store, const char *name, void *userdata) {
                 return 0;
         (void) snprintf(path, sizeof(path), "blobs/sha256/%.64s", name);
         FAIL_AT("store.sweep-blob");
-        return unlinkat(store->fd, path, 0) < 0 && errno != ENOENT ? -errno : 0;
+        return unlink_if_present_at(store->fd, path);
 }
 
 static int sweep_partial(const Store *store, const char *name, void *userdata) {
@@ -168,7 +168,7 @@ static int sweep_image_file(const Store *store, const char *directory, const cha
                 return -ENOMEM;
         if (faccessat(store->fd, record, F_OK, AT_SYMLINK_NOFOLLOW) >= 0 || errno != ENOENT)
                 return 0;
-        return unlinkat(store->fd, path, 0) < 0 && errno != ENOENT ? -errno : 0;
+        return unlink_if_present_at(store->fd, path);
 }
 
 static int sweep_signatures(const Store *store, const char *name, void *userdata) {

@@ -22,14 +22,19 @@ enum {
         POD_RECORD_MAX = 16 * 1024 * 1024
 };
 
+/* Memory that the caller frees, or NULL. */
+static char *pod_record_dir(const char *state_dir, const char *uid) {
+        char *path;
+
+        return asprintf(&path, "%s/pods/%s", state_dir, uid) < 0 ? NULL : path;
+}
+
 static int open_pod_record_dir(const char *state_dir, const char *uid, bool make) {
-        cleanup_free char *path = NULL;
+        cleanup_free char *path = pod_record_dir(state_dir, uid);
         int fd;
 
-        if (asprintf(&path, "%s/pods/%s", state_dir, uid) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         if (make)
                 return open_directory_at(AT_FDCWD, path, 0711);
         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -38,11 +43,9 @@ static int open_pod_record_dir(const char *state_dir, const char *uid, bool make
 
 /* The directory of a pod that has never had a record: another one of its name has another UID. */
 static void remove_empty_record_dir(const char *state_dir, const char *uid) {
-        cleanup_free char *path = NULL;
+        cleanup_free char *path = pod_record_dir(state_dir, uid);
 
-        if (asprintf(&path, "%s/pods/%s", state_dir, uid) < 0)
-                path = NULL;
-        else
+        if (path)
                 (void) rmdir(path);
 }
 

@@ -75,7 +75,7 @@ static int write_terminated_file(const PodInstance *pod, const char *text) {
         fsync_queue_add(pod->context->state_sync, pod->pod->metadata.uid);
         if (text[0])
                 return checksummed_write_at(fd, TERMINATED_FILE_NAME, text, 0600);
-        return unlinkat(fd, TERMINATED_FILE_NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
+        return unlink_if_present_at(fd, TERMINATED_FILE_NAME);
 }
 
 void terminated_containers_store(TerminatedContainers *terminated, const PodInstance *pod,

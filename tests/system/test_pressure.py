@@ -214,11 +214,16 @@ def writer(name, script, **spec):
                      volumes=[{"name": "v", "emptyDir": {}}], **spec)
 
 
-def test_a_pod_that_the_full_disk_does_not_let_start_is_listed(small_disk):
-    node = small_disk
+def fill(node):
+    """Until its disk is full; the file is removed to make space again."""
     with open(f"{node.state}/filler", "wb", buffering=0) as filler, pytest.raises(OSError):
         while True:
             filler.write(bytes(4096))
+
+
+def test_a_pod_that_the_full_disk_does_not_let_start_is_listed(small_disk):
+    node = small_disk
+    fill(node)
     node.drop(specs.pod("late"))
     pod = node.wait_phase("late", "Pending")
     assert "No space left on device" in pod["status"]["message"]
@@ -234,9 +239,7 @@ def test_a_pod_that_the_full_disk_does_not_let_start_is_listed(small_disk):
 
 def test_a_pod_that_the_full_disk_did_not_let_start_leaves_nothing(small_disk):
     node = small_disk
-    with open(f"{node.state}/filler", "wb", buffering=0) as filler, pytest.raises(OSError):
-        while True:
-            filler.write(bytes(4096))
+    fill(node)
     node.drop(specs.pod("late"))
     world.wait(lambda: "cannot write the record of pod late" in node.said(), "it cannot start")
     node.remove("late")
@@ -255,9 +258,7 @@ def test_a_volume_that_the_full_disk_did_not_let_update_is_updated_when_there_is
                           volumes=[{"name": "absent", "secret": {"secretName": "absent", "optional": True}},
                                    {"name": "v", "configMap": {"name": "settings"}}]))
     init = node.init("reader")
-    with open(f"{node.state}/filler", "wb", buffering=0) as filler, pytest.raises(OSError):
-        while True:
-            filler.write(bytes(4096))
+    fill(node)
     node.drop(config_map("new"), "settings.yaml")
     world.wait(lambda: "the volume stays as it was" in node.said(), "the update has failed")
     assert world.read(f"/proc/{init}/root/v/k") == "old"
