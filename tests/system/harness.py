@@ -296,7 +296,7 @@ class Node:
             return None
         inits = [pid for pid in world.cgroup_pids(self.cgroup_of(pod, container)) if world.is_container_init(pid)]
         assert len(inits) <= 1, f"{name} has more than one first process: {inits}"
-        return inits[0] if inits else None
+        return world.Process(inits[0]) if inits else None
 
     def init(self, name, container="main"):
         return wait(lambda: self.find_init(name, container), f"{name}/{container} has a process")
@@ -306,7 +306,7 @@ class Node:
         uid = self.pod(name)["metadata"]["uid"]
         found = [pid for pid in self.shims() if any(uid in word for word in world.cmdline(pid))]
         assert len(found) == 1, f"shims of {name}: {found}"
-        return found[0]
+        return world.Process(found[0])
 
     def shim_processes(self):
         """Shims, their sessions, and what they forked that has not executed yet."""
@@ -384,6 +384,18 @@ class Node:
 
     def leftovers(self):
         return list(self.find_leftovers())
+
+    def drain(self):
+        """Drains the node, whose agent has ended; gives what the draining agent said. No pod leaves a thing behind from then on;
+        a program of the agent that was killed may end later."""
+        done = subprocess.run([*self.command(), "--drain"], env=self.environment(), timeout=120, check=False,
+                              stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 0, done.stderr
+        left = [what for what in self.leftovers() if "mainstay-image" not in what]
+        assert not left, left
+        left = self.wait_no_leftovers()
+        assert not left, left
+        return done.stderr
 
     def find_leftovers(self):
         """What is there that should have gone with the last pod; what is looked up at little cost comes first."""

@@ -56,16 +56,27 @@ def status(pid, field):
     return match.group(1) if match else None
 
 
-def is_alive(pid):
-    """A zombie has ended."""
-    state = status(pid, "State")
-    return state is not None and not state.startswith(("Z", "X"))
-
-
 def start_time(pid):
     """With the pid it is a process's identity."""
     text = read(f"/proc/{pid}/stat")
     return int(text.rsplit(")", 1)[1].split()[19]) if text else None
+
+
+class Process(int):
+    """A pid that remembers which process it was: the suite uses each of the machine's numbers again within a minute."""
+
+    def __new__(cls, pid):
+        process = super().__new__(cls, pid)
+        process.started = start_time(pid)
+        return process
+
+
+def is_alive(pid):
+    """A zombie has ended, and so has a process whose pid another one has by now."""
+    state = status(pid, "State")
+    if isinstance(pid, Process) and start_time(pid) != pid.started:
+        return False
+    return state is not None and not state.startswith(("Z", "X"))
 
 
 def memory_kib(pid, field):
@@ -190,7 +201,7 @@ def remove_cgroups(path):
 
 def pids_of_root(path):
     """Processes that are in the group or below, in any hierarchy."""
-    return [pid for pid in pids() if re.search(rf":{re.escape(path)}(/|$)", read(f"/proc/{pid}/cgroup") or "", re.M)]
+    return [Process(pid) for pid in pids() if re.search(rf":{re.escape(path)}(/|$)", read(f"/proc/{pid}/cgroup") or "", re.M)]
 
 
 # Mounts
