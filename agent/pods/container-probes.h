@@ -49,8 +49,10 @@ struct ContainerProbes {
 /* To be called when anything about the container may have changed. */
 void container_probes_step(ContainerProbes *probes);
 
-/* A restarted agent found the attempt, with the results in its checkpoint. */
-void container_probes_adopt(ContainerProbes *probes, bool has_started, bool is_ready);
+/* A restarted agent found the attempt, with the results in its checkpoint. One that is being killed
+ * ends by the shim's clock: its failure is neither looked for nor reported again. */
+void container_probes_adopt(ContainerProbes *probes, bool has_started, bool is_ready,
+                            bool is_killed);
 
 /* The container's spec was 'former': a changed probe starts over, an unchanged one continues. */
 void container_probes_on_spec_changed(ContainerProbes *probes, const Container *former);

@@ -94,6 +94,16 @@ def test_a_kill_of_an_earlier_agent_counts_as_a_failure(node):
     node.wait_running("web")
 
 
+def test_a_kill_of_an_earlier_agent_is_not_repeated(node):
+    node.launch(specs.pod("web", specs.container(script="trap '' TERM; while :; do sleep 0.1; done", startupProbe={
+        "exec": {"command": ["false"]}, **FAST, "failureThreshold": 1, "terminationGracePeriodSeconds": 6}), restartPolicy="Never"))
+    world.wait(lambda: "Killing" in node.cli("get", "events").stdout, "its startup probe has failed")
+    node.restart()
+    node.wait_phase("web", "Failed")
+    assert node.status("web")["state"]["terminated"]["exitCode"] == 137
+    assert not re.search("Killing|Unhealthy", node.cli("get", "events").stdout), "the agent that was restarted kills it once more"
+
+
 def test_other_probes_wait_for_the_startup_probe(node):
     node.launch(probed(node, "slow", probes={
         "startupProbe": {**exists("started"), "failureThreshold": 1000},
