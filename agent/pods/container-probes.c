@@ -365,13 +365,12 @@ void container_probes_on_spec_changed(ContainerProbes *probes, const Container *
         }
 }
 
-void container_probes_adopt(ContainerProbes *probes, bool has_started, bool is_ready,
-                            bool is_killed) {
+void container_probes_adopt(ContainerProbes *probes, const AttemptCheckpoint *checkpoint) {
         reset_probe_results(probes);
         probes->is_adopted = true;
-        probes->has_started = probes->has_started || has_started;
-        probes->is_ready = probes->is_ready || is_ready;
-        probes->has_failed = is_killed;
+        probes->has_started = probes->has_started || checkpoint->has_started;
+        probes->is_ready = probes->is_ready || checkpoint->is_ready;
+        probes->has_failed = checkpoint->is_killed;
 }
 
 bool container_probes_on_exec_done(ContainerProbes *probes, const ShimEvent *event) {

@@ -7,6 +7,7 @@
  * probes that should run and stops the others. Without probes there is no timer. */
 
 #include "agent/model/probe-sample.h"
+#include "agent/pods/attempt-checkpoint.h"
 #include "agent/pods/container-instance.h"
 #include "agent/pods/probe/probe-threshold.h"
 
@@ -51,8 +52,7 @@ void container_probes_step(ContainerProbes *probes);
 
 /* A restarted agent found the attempt, with the results in its checkpoint. One that is being killed
  * ends by the shim's clock: its failure is neither looked for nor reported again. */
-void container_probes_adopt(ContainerProbes *probes, bool has_started, bool is_ready,
-                            bool is_killed);
+void container_probes_adopt(ContainerProbes *probes, const AttemptCheckpoint *checkpoint);
 
 /* The container's spec was 'former': a changed probe starts over, an unchanged one continues. */
 void container_probes_on_spec_changed(ContainerProbes *probes, const Container *former);

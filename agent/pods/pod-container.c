@@ -576,8 +576,7 @@ static void adopt_container_attempt(PodContainer *c) {
                 container_machine_adopt_post_started(machine);
         if (checkpoint.is_killed)
                 container_machine_adopt_killed(machine);
-        container_probes_adopt(&c->probes, checkpoint.has_started, checkpoint.is_ready,
-                               checkpoint.is_killed);
+        container_probes_adopt(&c->probes, &checkpoint);
         if (replayed->previous.type == SHIM_EVENT_EXITED && replayed->previous.is_known)
                 container_machine_adopt_last(machine, replayed->previous.attempt,
                                              &replayed->previous.exit);
