@@ -47,8 +47,14 @@ static int print_groups(FILE *out, const Config *config, Error *reterr) {
         const IntList *curves = &config->tls_curve_preferences;
         size_t n = 0;
 
-        if (curves->n == 0)
+        /* Go's order: the key share that nearly all clients send is for X25519, and another group
+         * would cost them a second ClientHello. */
+        if (curves->n == 0) {
+                (void) fputs(":-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1"
+                             ":+GROUP-SECP521R1",
+                             out);
                 return 0;
+        }
         (void) fputs(":-GROUP-ALL", out);
         for (size_t i = 0; i < curves->n; i++) {
                 const char *group = tls_group_find(curves->items[i]);

@@ -60,12 +60,15 @@ class NodeApi:
 
     def connect(self, certificate=None):
         """A connection after its handshake; 'certificate' is a path, with the key beside it."""
+        return self.client_context(certificate).wrap_socket(self.dial())
+
+    def client_context(self, certificate):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         if certificate:
             context.load_cert_chain(certificate, certificate.replace(".crt", ".key"))
-        return context.wrap_socket(self.dial())
+        return context
 
     def dial(self):
         """A connection before its handshake."""

@@ -95,6 +95,22 @@ def test_without_a_suite_for_the_key_only_tls_1_3_remains(archive, tmp_path):
         assert handshake(api, TLS13)
 
 
+def exchange_keys(api, *words):
+    """What openssl says of a handshake: its messages, and the key of the server."""
+    return subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{api.port}", "-msg", *words], check=True, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+
+
+def test_the_key_share_that_clients_send_is_taken_without_a_retry(archive, tmp_path):
+    with serve(archive, str(tmp_path)) as api:
+        assert handshake(api, TLS13)  # it listens
+        for version in ("-tls1_3", "-tls1_2"):
+            said = exchange_keys(api, version)
+            assert said.count("ClientHello") == 1 and "Server Temp Key: X25519" in said, said
+        assert "ECDH, prime256v1" in exchange_keys(api, "-groups", "P-256")
+        assert "ECDH, secp521r1" in exchange_keys(api, "-groups", "P-521")
+
+
 def test_the_least_version_and_the_curves_are_those_of_the_configuration(archive, tmp_path):
     with serve(archive, str(tmp_path), tlsMinVersion="VersionTLS13", tlsCurvePreferences=[24, 4588]) as api:
         assert handshake(api, TLS12) is None
