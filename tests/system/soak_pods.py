@@ -123,6 +123,11 @@ class SoakPod:
         self.excuses += 1
         self.kills += 1
 
+    def excuse_from_start(self):
+        """The disk is full: a start may fail, which one that is not repeated cannot make up for."""
+        if self.kind == "completes":
+            self.excuse()
+
     # Edits
 
     def change_command(self):
