@@ -63,7 +63,7 @@ class Churn:
         chance = self.soak.random
         self.number += 1
         kind = chance.choice(["idle", "idle", "deaf", "counter", "completes", "completes", "crashes"])
-        names = ("init", "side", "probes", "objects", "disk")
+        names = ("init", "side", "probes", "objects", "disk", "network")
         pod = SoakPod(self.soak.node, f"p{self.number}", kind, **{name: chance.random() < 0.3 for name in names})
         pod.duration = chance.uniform(0, 3)
         pod.image = self.soak.some_image()
