@@ -132,18 +132,20 @@ class Looks:
             yield from (f"{directory}/{name} is of no pod" for name in os.listdir(directory)
                         if re.fullmatch("[0-9a-f-]{32,36}", name) and name not in uids)
 
-    def addresses(self):
-        """Of the pods with a network of their own that must have it now."""
-        names = {f"{pod.name}-{self.node.node_name}" for pod in self.soak.all_pods() if pod.features["network"] and pod.kind != "completes"}
-        return sorted(pod["status"].get("podIP", "none") for pod in self.node.pods() if pod["metadata"]["name"] in names)
+    def addresses(self, has_completed=False):
+        """Of the pods with a network of their own."""
+        names = {f"{pod.name}-{self.node.node_name}" for pod in self.soak.all_pods()
+                 if pod.features["network"] and (pod.kind == "completes") == has_completed}
+        return {pod["status"].get("podIP", "none") for pod in self.node.pods() if pod["metadata"]["name"] in names}
 
     def unsettled_networks(self):
-        addresses, reserved, interfaces = self.addresses(), self.node.reserved(), self.node.veths()
-        if reserved != addresses:
+        """A pod that has completed holds its address as long as its sandbox."""
+        addresses, reserved, interfaces = self.addresses(), set(self.node.reserved()), self.node.veths()
+        if not addresses <= reserved <= addresses | self.addresses(True):
             yield f"the addresses {reserved} are reserved, and pods have {addresses}"
-        if len(interfaces) != len(addresses):
-            yield f"there are the interfaces {interfaces} for the addresses {addresses}"
-        known = {*addresses, network.GATEWAY, network.SUBNET.split("/", maxsplit=1)[0]}
+        if len(interfaces) != len(reserved):
+            yield f"there are the interfaces {interfaces} for the addresses {reserved}"
+        known = {*reserved, network.GATEWAY, network.SUBNET.split("/", maxsplit=1)[0]}
         yield from (f"a rule is of no pod: {rule}" for rule in self.node.rules()
                     if not known.issuperset(re.findall(r"10\.213\.0\.\d+", rule)))
 
