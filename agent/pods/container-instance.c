@@ -45,6 +45,26 @@ HandlerTarget container_instance_handler_target(const ContainerInstance *c,
 
 /* ---- logs ---- */
 
+/* An attempt that runs or has ended had a log file. */
+static bool has_lost_log(const ContainerInstance *c) {
+        return container_machine_is_running(c->machine) ||
+               container_machine_terminated_state(c->machine);
+}
+
+/* In the kubelet's words. */
+static int refuse_lost_log(const ContainerInstance *c, Error *reterr) {
+        cleanup_free char *log_dir = pod_log_dir(c->pod->context->bundle, c->pod->pod);
+        cleanup_free char *path = NULL;
+
+        if (!log_dir || asprintf(&path, "%s/%s/%u.log", log_dir, c->spec->name,
+                                 container_machine_attempt(c->machine)) < 0)
+                return -ENOMEM;
+        return error_setf(reterr, ENOENT,
+                          "failed to try resolving symlinks in path \"%s\": lstat %s: no such file "
+                          "or directory",
+                          path, path);
+}
+
 /* The kubelet's rule: while no container runs, the attempt that ended last is both the latest and
  * the previous one. */
 static int choose_log_attempt(const ContainerInstance *c, bool previous, unsigned *ret_attempt,
@@ -52,6 +72,8 @@ static int choose_log_attempt(const ContainerInstance *c, bool previous, unsigne
         const char *pod = c->pod->pod->metadata.name, *container = c->spec->name;
         int last = bundle_last_logged_attempt(c->pod->context->bundle, c->pod->pod, container);
 
+        if (last < 0 && !previous && has_lost_log(c))
+                return refuse_lost_log(c, reterr);
         if (last < 0 && !previous)
                 return error_setf(reterr, EAGAIN,
                                   "container \"%s\" in pod \"%s\" is waiting to start: %s",

@@ -217,16 +217,11 @@ static char *explain_start_failure(const ContainerJob *job, Attempt *attempt,
                 message = container_output_last_line(attempt->output);
         if (message)
                 return message;
-        if (result->timed_out)
-                n = asprintf(&message, "'%s run' did not end within %llu s and was killed", program,
-                             (unsigned long long) (job->shim->options->runtime_timeout_usec /
-                                                   USEC_PER_SEC));
-        else if (WIFEXITED(result->status))
-                n = asprintf(&message, "'%s run' ended with status %d", program,
-                             WEXITSTATUS(result->status));
-        else
-                n = asprintf(&message, "'%s run' was killed by signal %d (%s)", program,
-                             WTERMSIG(result->status), strsignal(WTERMSIG(result->status)));
+        if (!result->timed_out)
+                return runtime_describe_end(program, "run", result->status);
+        n = asprintf(
+                &message, "'%s run' did not end within %llu s and was killed", program,
+                (unsigned long long) (job->shim->options->runtime_timeout_usec / USEC_PER_SEC));
         return n < 0 ? NULL : message;
 }
 

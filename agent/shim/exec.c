@@ -237,10 +237,11 @@ static void finish_unstarted_program(Program *program, const TaskResult *result)
                 return;
         }
         message = runtime_log_last_error_at(program->log);
-        if (result->message[0])
-                finish_program(program, result->message, result->status);
-        else
-                finish_program(program, message ? message : "the runtime failed", result->status);
+        if (!message)
+                message = runtime_describe_end(program->shim->options->runtime, "exec",
+                                               result->status);
+        finish_program(program, result->message[0] ? result->message : strna(message),
+                       result->status);
 }
 
 /* The runtime has ended; the program that it started continues, or has ended already. */

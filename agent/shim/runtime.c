@@ -200,8 +200,9 @@ int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, E
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
                 return 0;
         message = runtime_log_last_error(bundle);
-        return error_setf(reterr, EIO, "cannot delete the container: %s",
-                          message ? message : "the runtime failed");
+        if (!message)
+                message = runtime_describe_end(runtime->program, "delete", status);
+        return error_setf(reterr, EIO, "cannot delete the container: %s", strna(message));
 }
 
 /* {"level":"error","msg":"…","time":"…"}; NULL for any other line. */
@@ -245,4 +246,28 @@ char *runtime_log_last_error_at(const char *path) {
                 n = newline ? newline - tail : 0;
         }
         return NULL;
+}
+
+char *runtime_describe_end(const char *program, const char *verb, int status) {
+        char *text;
+        int n;
+
+        if (WIFEXITED(status))
+                n = asprintf(&text, "'%s %s' ended with status %d", program, verb,
+                             WEXITSTATUS(status));
+        else
+                n = asprintf(&text, "'%s %s' was killed by signal %d (%s)", program, verb,
+                             WTERMSIG(status), strsignal(WTERMSIG(status)));
+        return n < 0 ? NULL : text;
+}
+
+void runtime_log_missing(const Runtime *runtime, const char *bundle, int error) {
+        cleanup_free char *path = path_join(bundle, "runtime.log");
+        json_t *line =
+                json_pack("{ssso}", "level", "error", "msg",
+                          json_sprintf("cannot run '%s': %s", runtime->program, strerror(error)));
+
+        if (path && line)
+                (void) json_dump_file(line, path, JSON_COMPACT);
+        json_decref(line);
 }

@@ -60,3 +60,11 @@ int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, E
  * NULL. */
 char *runtime_log_last_error(const char *bundle);
 char *runtime_log_last_error_at(const char *path);
+
+/* How a call of the runtime ended that failed without a word, in memory that the caller frees, or
+ * NULL. */
+char *runtime_describe_end(const char *program, const char *verb, int status);
+
+/* Writes into <bundle>/runtime.log that the program cannot be run, as the runtime writes what it
+ * cannot do. */
+void runtime_log_missing(const Runtime *runtime, const char *bundle, int error);

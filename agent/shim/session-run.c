@@ -353,8 +353,10 @@ static void on_session_runtime_exit(ExecSession *s, int status) {
                 return;
         }
         message = runtime_log_last_error(s->spec->directory);
+        if (!message)
+                message = runtime_describe_end(s->spec->runtime.program, "exec", status);
         s->has_ended = true;
-        send_session_status(s, message ? message : "the runtime failed");
+        send_session_status(s, strna(message));
 }
 
 static void reap_session_children(ExecSession *s) {

@@ -62,7 +62,7 @@ static int make_exec_arguments(const SessionSpec *spec, const char *terminal, ch
         return 0;
 }
 
-static _Noreturn void become_runtime(char **argv, const int fds[3]) {
+static _Noreturn void become_runtime(const SessionSpec *spec, char **argv, const int fds[3]) {
         sigset_t none;
         int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -71,7 +71,7 @@ static _Noreturn void become_runtime(char **argv, const int fds[3]) {
         for (int i = 0; i < 3; i++)
                 if (dup2(fds[i] >= 0 ? fds[i] : null_fd, i) < 0)
                         _exit(EXIT_FAILURE);
-        (void) runtime_execute(argv);
+        runtime_log_missing(&spec->runtime, spec->directory, -runtime_execute(argv));
         _exit(127);
 }
 
@@ -87,7 +87,7 @@ int session_start_runtime(const SessionSpec *spec, const char *terminal, const i
         if (pid < 0)
                 return -errno;
         if (pid == 0)
-                become_runtime(argv, fds);
+                become_runtime(spec, argv, fds);
         *ret_pid = pid;
         return 0;
 }

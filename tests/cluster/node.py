@@ -194,16 +194,7 @@ class ClusterNode(ApiNode, network.NetworkNode):
         self.address_of_node = self.plane.link(self.holder.pid, self.number)
 
     def write_config(self, **fields):
-        mainstay = {**self.settings, **fields.pop("mainstay", {})}
-        self.ipam = os.path.join(self.directory, "ipam")
-        self.cni = os.path.join(self.directory, "cni")
-        self.plugin_directory = os.path.join(self.directory, "plugins")
-        for path in (self.cni, self.plugin_directory):
-            os.makedirs(path, exist_ok=True)
-        self.configure(network.chain(self.ipam, *self.plugins))
-        mainstay.update(cniConfDir=self.cni, cniBinDir=f"{self.plugin_directory}:/usr/lib/cni")
-        # Not the configuration of NetworkNode, which has the same fields of 'mainstay'.
-        super(network.NetworkNode, self).write_config(mainstay=mainstay, **fields)
+        super().write_config(**{**fields, "mainstay": {**self.settings, **fields.get("mainstay", {})}})
 
     def output(self, name, container="main"):
         """The lines of a container, by the pod's name at the server."""

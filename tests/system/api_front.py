@@ -3,7 +3,6 @@
 server; and a cable, on which packets get lost. The former shows its own certificate, so its clients authenticate by a
 token. It sends TLS records of full size, as a Go server does after the first 128 KiB."""
 
-import ctypes
 import os
 import re
 import signal
@@ -11,11 +10,10 @@ import socket
 import subprocess
 import threading
 
+import network
 import world
 from api_faults import Relay
 from world import wait
-
-CLONE_NEWNET = 0x40000000
 
 
 def free_port():
@@ -119,8 +117,7 @@ class Wire(Relay):
         made = []
 
         def listen_in_namespace():
-            with open(self.space, "rb") as space:
-                assert ctypes.CDLL(None, use_errno=True).setns(space.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+            network.enter(self.space)
             made.append(socket.create_server((self.host, 0), backlog=100))
         thread = threading.Thread(target=listen_in_namespace)
         thread.start()

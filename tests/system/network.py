@@ -2,6 +2,8 @@
 """A node in a network namespace of its own, so that bridges, addresses and packet filters of its pods are separate from
 the machine's and vanish with it."""
 
+import contextlib
+import ctypes
 import json
 import os
 import re
@@ -27,6 +29,25 @@ def chain(ipam_directory, *more, **bridge):
         *more]}
 
 
+CLONE_NEWNET = 0x40000000
+
+
+def enter(space):
+    """Takes the calling thread into a network namespace, and what it starts from now on."""
+    with open(space, "rb") as file:
+        assert ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+
+
+@contextlib.contextmanager
+def entered(space):
+    with open("/proc/thread-self/ns/net", "rb") as own:
+        enter(space)
+        try:
+            yield
+        finally:
+            enter(f"/proc/self/fd/{own.fileno()}")
+
+
 PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
 FIREWALL = {"type": "firewall"}
 
@@ -36,8 +57,8 @@ class NetworkNode(harness.Node):
 
     def __init__(self, archive, config=None, plugins=(PORTMAP, FIREWALL), start=True):  # None: no configuration
         self.holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
-        wait(lambda: os.readlink(f"/proc/{self.holder.pid}/ns/net") != os.readlink("/proc/self/ns/net"),
-             "a network namespace of the test's own")
+        self.space = f"/proc/{self.holder.pid}/ns/net"
+        wait(lambda: os.readlink(self.space) != os.readlink("/proc/self/ns/net"), "a network namespace of the test's own")
         self.connect()
         self.plugins = plugins
         super().__init__(archive, config, start)
@@ -58,11 +79,13 @@ class NetworkNode(harness.Node):
         if self.plugins is not None:
             self.configure(chain(self.ipam, *self.plugins))
         mainstay = {"cniConfDir": self.cni, "cniBinDir": f"{self.plugin_directory}:/usr/lib/cni"}
-        super().write_config(**{"mainstay": mainstay, **fields})
+        super().write_config(**{**fields, "mainstay": {**mainstay, **fields.get("mainstay", {})}})
 
     def configure(self, document, name="10-test.conflist"):
-        with open(os.path.join(self.cni, name), "w", encoding="utf-8") as file:
+        path = os.path.join(self.cni, name)
+        with open(path + ".new", "w", encoding="utf-8") as file:
             json.dump(document, file)
+        os.rename(path + ".new", path)
 
     def install_plugin(self, name, script):
         path = os.path.join(self.plugin_directory, name)
@@ -71,7 +94,7 @@ class NetworkNode(harness.Node):
         os.chmod(path, 0o755)
 
     def inside(self, *words):
-        return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", *words]
+        return ["nsenter", f"--net={self.space}", *words]
 
     def run_inside(self, *words, check=True):
         return subprocess.run(self.inside(*words), check=check, text=True, stdout=subprocess.PIPE,

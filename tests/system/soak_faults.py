@@ -253,6 +253,8 @@ class Disk:
         if self.is_full:
             return self.settle()
         self.is_full = True
+        for pod in self.soak.all_pods():
+            pod.excuse_from_start()
         os.makedirs(self.path, exist_ok=True)
         by_bytes = self.soak.random.random() < 0.6
         self.soak.count("full disks" if by_bytes else "disks without inodes")

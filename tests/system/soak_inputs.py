@@ -63,13 +63,13 @@ class Churn:
         chance = self.soak.random
         self.number += 1
         kind = chance.choice(["idle", "idle", "deaf", "counter", "completes", "completes", "crashes"])
-        names = ("init", "side", "probes", "objects", "disk")
+        names = ("init", "side", "probes", "objects", "disk", "network")
         pod = SoakPod(self.soak.node, f"p{self.number}", kind, **{name: chance.random() < 0.3 for name in names})
         pod.duration = chance.uniform(0, 3)
         pod.image = self.soak.some_image()
         self.pods[pod.name] = pod
         self.soak.count("pods")
-        return pod.write()
+        return self.write(pod)
 
     def some_pod(self):
         return self.pods[self.soak.random.choice(sorted(self.pods))] if self.pods else None
@@ -83,6 +83,11 @@ class Churn:
         change()
         pod.edits += 1
         self.soak.count("edits of pods")
+        self.write(pod)
+
+    def write(self, pod):
+        if self.soak.disk.is_full:
+            pod.excuse_from_start()
         pod.write()
 
     def remove(self):

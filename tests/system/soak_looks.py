@@ -9,6 +9,7 @@ import re
 
 import harness
 import many
+import network
 import soak_pods
 import world
 
@@ -18,7 +19,8 @@ MOST_DESCRIPTORS = 200
 # What a figure of a later measurement may be more than that of the first one. A container that was restarted has two logs, with a
 # link to each.
 SLACK = {"descriptors": 3, "threads": 0, "shims": 0, "descriptors of a shim": 2, "cgroups": 0, "mounts": 1, "files of state": 8,
-         "files of run": 2, "files of log": 12, "KiB of state": 1024}
+         "files of run": 2, "files of log": 12, "KiB of state": 1024,
+         "addresses": 0, "interfaces": 0, "rules": 0, "chains": 0}
 GROWTH_KIB = {"KiB of the agent": 4096, "PSS of the agent": 6144, "KiB of a shim": 2048}
 
 
@@ -72,7 +74,7 @@ class Looks:
     def unsettled(self):
         """In words; nothing where everything is as it should be."""
         found = [*self.unsettled_pods(), *self.unsettled_processes()]
-        return found or [*self.unsettled_shims(), *self.unsettled_groups()]
+        return found or [*self.unsettled_shims(), *self.unsettled_groups(), *self.unsettled_networks()]
 
     def expected(self):
         soak = self.soak
@@ -130,6 +132,23 @@ class Looks:
             yield from (f"{directory}/{name} is of no pod" for name in os.listdir(directory)
                         if re.fullmatch("[0-9a-f-]{32,36}", name) and name not in uids)
 
+    def addresses(self, has_completed=False):
+        """Of the pods with a network of their own."""
+        names = {f"{pod.name}-{self.node.node_name}" for pod in self.soak.all_pods()
+                 if pod.features["network"] and (pod.kind == "completes") == has_completed}
+        return {pod["status"].get("podIP", "none") for pod in self.node.pods() if pod["metadata"]["name"] in names}
+
+    def unsettled_networks(self):
+        """A pod that has completed holds its address as long as its sandbox."""
+        addresses, reserved, interfaces = self.addresses(), set(self.node.reserved()), self.node.veths()
+        if not addresses <= reserved <= addresses | self.addresses(True):
+            yield f"the addresses {reserved} are reserved, and pods have {addresses}"
+        if len(interfaces) != len(reserved):
+            yield f"there are the interfaces {interfaces} for the addresses {reserved}"
+        known = {*reserved, network.GATEWAY, network.SUBNET.split("/", maxsplit=1)[0]}
+        yield from (f"a rule is of no pod: {rule}" for rule in self.node.rules()
+                    if not known.issuperset(re.findall(r"10\.213\.0\.\d+", rule)))
+
     def wait_settled(self):
         self.soak.settle()
         last = []
@@ -149,7 +168,8 @@ class Looks:
             reported = next(pod for pod in self.node.pods() if pod["metadata"]["name"].startswith(name + "-"))
             for status in reported["status"]["containerStatuses"]:
                 pid = self.node.init(reported["metadata"]["name"], status["name"])
-                found[name, status["name"]] = (reported["metadata"]["uid"], pid, world.start_time(pid), status["restartCount"])
+                found[name, status["name"]] = (reported["metadata"]["uid"], pid, world.start_time(pid), status["restartCount"],
+                                              reported["status"]["podIP"])
         return found
 
     def check(self):
@@ -164,6 +184,12 @@ class Looks:
         self.soak.counts["bytes of the counters' logs"] = sum(log.check() for log in self.logs)
         self.check_programs()
         self.check_secrets()
+        self.check_addresses()
+
+    def check_addresses(self):
+        for address in self.addresses():
+            said = self.node.run_inside("busybox", "ping", "-c", "1", "-W", "20", address, check=False)
+            assert " 0% packet loss" in said, f"{address} does not answer: {said}"
 
     def check_programs(self):
         pids = [self.node.agent.pid, *self.node.shims()]
@@ -225,7 +251,8 @@ class Looks:
                 "cgroups": len(world.cgroups_below(node.cgroup_root)),
                 "mounts": sum(node.directory in mount["at"] for mount in world.mounts(pid)),
                 "files of state": len(many.files_below(node.state)), "files of run": len(many.files_below(node.run)),
-                "files of log": len(self.log_files()),
+                "files of log": len(self.log_files()), "addresses": len(node.reserved()), "interfaces": len(node.veths()),
+                "rules": len(node.rules()), "chains": len(node.chains()),
                 "KiB of state": (disk.f_blocks - disk.f_bfree) * disk.f_frsize // 1024}
 
 

@@ -2,6 +2,7 @@
 """The pods of the soak test: what each manifest says, and what must run because of it. A word of each container's command line is
 a mark with the pod, the container and the version of the manifest, so that a process shows which manifest it is of."""
 
+import itertools
 import os
 import re
 
@@ -49,6 +50,7 @@ def starts_volume(node):
     return {"name": "starts", "hostPath": {"path": node.data}}
 
 
+PORTS = itertools.count(20000)
 STARTS_MOUNT = specs.mount("starts", "/starts")
 
 
@@ -61,7 +63,9 @@ class SoakPod:
         self.version = self.sandbox = self.label = self.edits = 0
         self.excuses = self.kills = 0  # of the version, and of all versions
         self.memory, self.image, self.duration = "64Mi", None, 0.5
-        self.features = {"init": False, "side": False, "probes": False, "objects": False, "disk": False, **features}
+        self.features = {"init": False, "side": False, "probes": False, "objects": False, "disk": False, "network": False,
+                         **features}
+        self.port = next(PORTS)
 
     def is_running(self):
         return self.kind in SCRIPTS
@@ -81,6 +85,8 @@ class SoakPod:
                   "resources": {"requests": {"memory": "8Mi"}, "limits": {"memory": self.memory}}}
         if self.image:
             fields["image"] = self.image
+        if self.features["network"]:
+            fields["ports"] = [{"containerPort": 80, "hostPort": self.port}]
         if self.features["probes"]:
             # A program that is killed, or a machine that is slow, must not fail a probe so often.
             probe = {"exec": {"command": ["/bin/true"]}, "periodSeconds": 2, "timeoutSeconds": 60, "failureThreshold": 30}
@@ -108,7 +114,7 @@ class SoakPod:
 
     def manifest(self):
         init = self.others()
-        return specs.pod(self.name, self.main(), volumes=self.volumes(),
+        return specs.pod(self.name, self.main(), volumes=self.volumes(), hostNetwork=not self.features["network"],
                          restartPolicy="Never" if self.kind == "completes" else "Always",
                          metadata={"labels": {"label": str(self.label)}}, **({"initContainers": init} if init else {}))
 
@@ -122,6 +128,11 @@ class SoakPod:
         """Its container, or what runs it, was killed."""
         self.excuses += 1
         self.kills += 1
+
+    def excuse_from_start(self):
+        """The disk is full: a start may fail, which one that is not repeated cannot make up for."""
+        if self.kind == "completes":
+            self.excuse()
 
     # Edits
 
@@ -141,7 +152,7 @@ class SoakPod:
 
     def change_feature(self, chance):
         """The pod is replaced."""
-        name = chance.choice(["init", "side", "objects", "disk"])
+        name = chance.choice(["init", "side", "objects", "disk", "network"])
         self.features[name] = not self.features[name]
         self.sandbox += 1
         self.change_command()

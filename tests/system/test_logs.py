@@ -146,6 +146,18 @@ def test_logs_of_a_pod_with_two_containers_takes_a_name(node):
     assert answer.returncode != 0 and "absent" in answer.stderr
 
 
+@pytest.mark.parametrize("script", [specs.IDLE, "exit 0", "exit 3"])
+def test_logs_of_a_container_whose_file_was_lost_names_the_file(node, script):
+    node.drop(specs.script_pod("lost", script, restartPolicy="Never"))
+    ended = "running" if script == specs.IDLE else "terminated"
+    node.wait_pod("lost", lambda pod: ended in node.status("lost").get("state", {}), f"is {ended}")
+    path = f"{node.log_directory('lost')}/main/0.log"
+    os.unlink(path)
+    answer = node.cli("logs", "lost")
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr == f'error: failed to try resolving symlinks in path "{path}": lstat {path}: no such file or directory\n'
+
+
 def test_logs_of_an_unknown_pod_is_an_error(node):
     answer = node.cli("logs", "absent")
     assert answer.returncode == 1

@@ -11,6 +11,7 @@ import subprocess
 import time
 
 import clocked
+import network
 import pytest
 import soak_inputs
 import soak_pods
@@ -24,11 +25,12 @@ LOOKS_OF_A_MEASUREMENT = 4
 LAST_STEPS = 40  # are printed with a failure
 STEADY = {"steady-idle": {}, "steady-counter": {"kind": "counter"}, "steady-probes": {"probes": True},
           "steady-volumes": {"objects": True, "disk": True}, "steady-sides": {"init": True, "side": True},
+          "steady-network": {"network": True}, "mortal-network": {"network": True, "side": True},
           "mortal-counter": {"kind": "counter"}, "mortal-idle": {"init": True, "probes": True, "objects": True}}
 
 
-class SoakNode(clocked.Clocked):
-    """Its clock is the test's, and the file system of its state is small."""
+class SoakNode(clocked.Clocked, network.NetworkNode):
+    """Its clock is the test's, its network is a namespace, and the file system of its state is small."""
 
     def __init__(self, archive, library):
         self.library = library
@@ -186,11 +188,12 @@ def fixture_soak(archive, tmp_path):
     seed = int(os.environ.get("MAINSTAY_SEED") or random.SystemRandom().randrange(1 << 32))
     node = SoakNode(archive, clocked.build(tmp_path))
     try:
-        soak = Soak(node, seed, str(tmp_path))
-        soak.settle()
-        node.start()
-        yield soak
-        soak.finish()
+        with network.entered(node.space):  # as are the servers
+            soak = Soak(node, seed, str(tmp_path))
+            soak.settle()
+            node.start()
+            yield soak
+            soak.finish()
     finally:
         node.finish()
 
