@@ -11,9 +11,10 @@
 #include <sys/socket.h>
 
 enum {
-        READ_MAX = 64 * 1024 - 64, /* with the heads of frames around it, four records of TLS */
-        READ_MORE = 32 * 1024,     /* a read of less has left nothing */
-        READS_MAX = 4,             /* of one turn of the loop, so that others have theirs */
+        READ_MAX =
+                63 * 1024, /* with frames and TLS around it one packet of the loopback interface */
+        READ_MORE = 32 * 1024, /* a read of less has left nothing */
+        READS_MAX = 4,         /* of one turn of the loop, so that others have theirs */
 };
 
 struct StreamSocket {

@@ -128,7 +128,8 @@ static void set_container_started(ContainerProbes *probes) {
         pod_instance_mark_dirty(c->pod);
 }
 
-/* The kubelet's message, and the probe's output. */
+/* The kubelet's message, and the probe's output. The probe does not run again: the pod is stepped
+ * only when the loop has nothing else to do, and a second failure would be a second kill. */
 static void kill_for_failed_probe(ProbeWorker *p, const char *output) {
         const ContainerInstance *c = p->probes->container;
         RestartPolicy policy = c->spec->restart_policy != RESTART_POLICY_UNSET
@@ -147,6 +148,7 @@ static void kill_for_failed_probe(ProbeWorker *p, const char *output) {
                          probe_kind_names[probe_worker_kind(p)], outlook);
         p->probes->callbacks->kill(&probe_worker_spec(p)->termination_grace_period_seconds,
                                    strna(message), p->probes->userdata);
+        stop_probe_worker(p);
         pod_instance_mark_dirty(c->pod);
 }
 

@@ -22,6 +22,7 @@ LINE = "0123456789" * 10
 # Ends when it is asked to.
 SCRIPT = f"trap 'exit 0' TERM; {bare.SCRIPT.replace('exec sleep 100000', 'sleep 100000 & wait')}"
 MIB = 1 << 20
+MISSING = 0.25  # seconds for which the agent waits for a file that may come back
 
 
 def cpu_ms(pids):
@@ -79,9 +80,12 @@ class Bench:
         started = time.monotonic()
         for name in names:
             os.unlink(self.node.path(f"{name}.yaml"))
-        wait(lambda: not self.node.pods(), "all pods are gone", 600)
-        took = time.monotonic() - started
-        self.figures.compare(f"{len(names)} pods: stop, over as many runc run in a row", [took], [len(names) * self.bare_run],
+        while self.node.pods():
+            assert time.monotonic() < started + 600, "the pods are not gone"
+            time.sleep(max(0.002, (time.monotonic() - started) / 50))
+        took = time.monotonic() - started - MISSING
+        self.figures.compare(f"{len(names)} pods: stop, {MISSING * 1000:g} ms after their files went, over as many runc run in a row",
+                                  [took], [len(names) * self.bare_run],
                                   2.0 if len(names) == 1 else 1.5)
 
     # With the pods of one kubelet

@@ -104,6 +104,17 @@ def test_a_kill_of_an_earlier_agent_is_not_repeated(node):
     assert not re.search("Killing|Unhealthy", node.cli("get", "events").stdout), "the agent that was restarted kills it once more"
 
 
+def test_a_probe_that_has_killed_its_container_does_not_run_again(node):
+    """Its next run is due when it fails, as it takes longer than its period."""
+    node.launch(specs.pod("web", specs.container(
+        script="trap '' TERM; while :; do sleep 0.1; done", volumeMounts=[specs.mount("v", "/v")], livenessProbe={
+            "exec": {"command": ["sh", "-c", "echo run >> /v/runs; sleep 2; false"]}, "periodSeconds": 1, "timeoutSeconds": 30,
+            "failureThreshold": 1, "terminationGracePeriodSeconds": 3}),
+        volumes=[specs.host_path("v", node.data)], restartPolicy="Never"))
+    node.wait_phase("web", "Failed")
+    assert world.read(os.path.join(node.data, "runs")).split() == ["run"]
+
+
 def test_other_probes_wait_for_the_startup_probe(node):
     node.launch(probed(node, "slow", probes={
         "startupProbe": {**exists("started"), "failureThreshold": 1000},
