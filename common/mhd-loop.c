@@ -57,7 +57,10 @@ int mhd_loop_start(MhdLoop *loop, sd_event *event, struct MHD_Daemon *mhd_take) 
         r = sd_event_add_io(event, &loop->readable, fd, EPOLLIN, on_mhd_readable, loop);
         if (r < 0)
                 return r;
-        r = event_add_disabled_defer(event, &loop->deferred_run, SD_EVENT_PRIORITY_NORMAL,
+        r = sd_event_source_set_priority(loop->readable, loop->priority);
+        if (r < 0)
+                return r;
+        r = event_add_disabled_defer(event, &loop->deferred_run, loop->priority,
                                      on_mhd_deferred_run, loop);
         if (r < 0)
                 return r;

@@ -15,7 +15,9 @@ typedef struct MhdLoop {
         sd_event_source *deferred_run; /* libmicrohttpd or the server has more to do */
         sd_event_source *idle_timer;   /* only of a daemon with MHD_OPTION_CONNECTION_TIMEOUT */
 
-        void (*on_deferred_run)(void *userdata); /* before a scheduled run; or NULL */
+        /* Set by the caller before the start, or 0: */
+        int64_t priority;                        /* of its sources */
+        void (*on_deferred_run)(void *userdata); /* before a scheduled run */
         void *userdata;
 } MhdLoop;
 

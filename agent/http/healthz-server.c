@@ -2,6 +2,7 @@
 #include "agent/http/healthz-server.h"
 
 #include "agent/http/http-reply.h"
+#include "agent/http/http-server.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/mhd-loop.h"
@@ -100,6 +101,7 @@ static int healthz_server_new(sd_event *event, const char *address, uint16_t por
         if (fd < 0)
                 return error_prefixf(reterr, fd, "cannot serve /healthz at %s port %u", address,
                                      port);
+        server->mhd.priority = HTTP_PRIORITY;
         r = mhd_loop_start(&server->mhd, event, start_healthz_daemon(server, fd));
         if (!server->mhd.mhd)
                 (void) close(fd);

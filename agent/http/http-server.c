@@ -351,7 +351,7 @@ static int add_http_event_sources(HttpServer *server, int listen_fd_consume) {
                 return r;
         (void) sd_event_source_set_io_fd_own(server->listen_source, true);
         TAKE_FD(listen_fd);
-        return 0;
+        return sd_event_source_set_priority(server->listen_source, HTTP_PRIORITY);
 }
 
 static void schedule_run_of_streams(void *userdata) {
@@ -380,6 +380,7 @@ int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *ret
 
         server->mhd.on_deferred_run = continue_http_server;
         server->mhd.userdata = server;
+        server->mhd.priority = HTTP_PRIORITY;
         r = mhd_loop_start(&server->mhd, server->event, start_http_daemon(server));
         if (r < 0)
                 return error_prefixf(reterr, r, "cannot start libmicrohttpd");

@@ -609,6 +609,33 @@ TEST(half_requests_of_a_user_delay_no_other)
         stop_http_server();
 }
 
+static int count_step(sd_event_source *source, void *userdata) {
+        ++*(unsigned *) userdata;
+        return 0;
+}
+
+/* Pods are stepped at this priority (pod-manager.c, directory.c). */
+TEST(requests_wait_while_pods_are_stepped)
+{
+        cleanup_with(sd_event_source_disable_unrefp) sd_event_source *steps = NULL;
+        unsigned n_steps = 0;
+        HttpTestClient client;
+
+        start_http_server();
+        client = client_open();
+        client_ask(&client, "/healthz");
+        REQUIRE(sd_event_add_defer(event, &steps, count_step, &n_steps) >= 0);
+        REQUIRE(sd_event_source_set_priority(steps, SD_EVENT_PRIORITY_NORMAL + 10) >= 0);
+        REQUIRE(sd_event_source_set_enabled(steps, SD_EVENT_ON) >= 0);
+        for (unsigned i = 0; i < 100; i++)
+                EXPECT(sd_event_run(event, 0) > 0);
+        EXPECT_EQ(n_steps, 100U);
+        steps = sd_event_source_disable_unref(steps);
+        EXPECT(client_wait(&client, "200 OK"));
+        client_close(&client);
+        stop_http_server();
+}
+
 TEST(socket_is_for_root_and_its_group)
 {
         struct stat st;
