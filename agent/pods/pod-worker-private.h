@@ -76,8 +76,9 @@ struct PodWorker {
         PodVolumes volumes;
         TerminatedContainers terminated;
         ReportedPodStatus reported;
-        char *last_error; /* why the sandbox is not ready, for the status */
-        char *edit_error; /* why the edited pod cannot start */
+        char *last_error;     /* why the sandbox is not ready, for the status */
+        bool is_only_awaited; /* what is missing is on its way: that is not logged as an error */
+        char *edit_error;     /* why the edited pod cannot start */
         bool is_selinux_warned;
 };
 

@@ -49,10 +49,11 @@ static void record_worker_error(const PodWorker *worker, const char *message) {
 void pod_worker_set_last_error(PodWorker *worker, const char *message) {
         if (message)
                 record_worker_error(worker, message);
-        if (streq_ptr(worker->last_error, message))
+        if (streq_ptr(worker->last_error, message) && !worker->is_only_awaited)
                 return;
         free(worker->last_error);
         worker->last_error = message ? strdup(message) : NULL;
+        worker->is_only_awaited = false;
         if (message) {
                 log_set_message_id(MESSAGE_POD_ERROR);
                 log_warning("Pod '%s': %s", worker->instance.description, message);
@@ -65,6 +66,7 @@ void pod_worker_set_awaited(PodWorker *worker, const char *message) {
                 return;
         free(worker->last_error);
         worker->last_error = strdup(message);
+        worker->is_only_awaited = true;
         log_debug("Pod '%s' waits: %s", worker->instance.description, message);
         pod_instance_mark_dirty(&worker->instance);
 }

@@ -75,7 +75,7 @@ def test_pod_waits_until_an_optional_object_is_known(make_member):
     member.bind("strict", specs.container(volumeMounts=[specs.mount("l", "/later")]),
                 volumes=[{"name": "l", "configMap": {"name": "missing"}}])
     member.wait_pod("web", lambda pod: True, "is there")
-    wait(lambda: 'missing' in member.complaints(), "it says what is missing")
+    wait(lambda: 'missing' in member.complaints(), lambda: f"it says what is missing: {member.complaints()[-6000:]}")
     assert member.reported("web")["status"].get("phase") != "Running"
     member.api.create("configmaps", {"metadata": {"name": "later"}, "data": {"word": "hello"}})
     member.api.faults.remove(fault)
