@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes of a client whose messages have channels are handled the same way in one piece and byte
- * by byte; what was passed on of a text that is not UTF-8 may differ. The first byte chooses
- * whether messages are base64. */
+ * by byte, unless one of them is a violation: wslay checks whether a text or the reason of a close
+ * frame is UTF-8 by the pieces that arrive. The first byte chooses whether messages are base64. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -51,6 +51,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 return 0;
         sum = run_fuzzed_channels(data, size, SIZE_MAX, &whole);
         pieces_sum = run_fuzzed_channels(data, size, 1, &pieces);
-        assert(whole == pieces && (whole < 0 || sum == pieces_sum));
+        assert(whole < 0 || pieces < 0 || (whole == pieces && sum == pieces_sum));
         return 0;
 }

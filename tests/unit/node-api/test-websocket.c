@@ -126,6 +126,24 @@ TEST(close_frame_is_answered_and_ends_sending)
         EXPECT(output_is(&world, "", 0));
 }
 
+TEST(what_follows_a_close_frame_is_ignored)
+{
+        static const size_t pieces[] = { 1, SIZE_MAX };
+
+        for (size_t i = 0; i < N_ELEMENTS(pieces); i++) {
+                cleanup_world SocketWorld world;
+
+                world_init(&world);
+                websocket_client_frame(&world.client, WEBSOCKET_FIN | WEBSOCKET_CLOSE, "\x03\xe8",
+                                       2);
+                websocket_client_frame(&world.client, WEBSOCKET_FIN | WEBSOCKET_BINARY, "late", 4);
+                REQUIRE(byte_queue_append(&world.client, SIZE_MAX, "\x82\1x\x82\1x", 6) >= 0);
+                EXPECT_EQ(deliver_in_pieces(&world, pieces[i]), 0);
+                EXPECT(websocket_is_gone(world.socket));
+                EXPECT_STREQ(world.events, "");
+        }
+}
+
 TEST(normal_close_has_code_1000)
 {
         cleanup_world SocketWorld world;
