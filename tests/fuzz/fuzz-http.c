@@ -34,6 +34,7 @@ typedef struct Bytes {
 static Bytes unread; /* of the input */
 static unsigned settings_flags;
 static unsigned n_agent_requests;
+static bool has_reviewed; /* so the caches may hold a result */
 
 /* Up to the next separator. */
 static Bytes take_piece(void) {
@@ -239,6 +240,7 @@ int agent_request_start(sd_event *event, const AgentRequestSpec *spec, agent_rep
         request->on_reply = on_reply;
         request->userdata = userdata;
         request->is_of_settings = strcmp(spec->path, "/nodeapi/settings") == 0;
+        has_reviewed = has_reviewed || strstr(spec->path, "review");
         assert(sd_event_add_defer(event, &request->source, on_agent_replies, request) >= 0);
         n_agent_requests++;
         *ret = request;
@@ -294,26 +296,55 @@ static int lowest_free_descriptor(void) {
         return fd;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+/* A server for each combination of settings, which costs more to make than an input to run. */
+static NodeApi *server_of_settings(unsigned flags) {
+        static NodeApi *servers[SETTING_ALONE + SETTING_ANONYMOUS + SETTING_REVIEWS + 1];
         NodeApiConfig config = { .agent_socket = "/nonexistent" };
-        int lowest = lowest_free_descriptor();
+
+        if (servers[flags])
+                return servers[flags];
+        assert(sd_event_new(&config.event) >= 0);
+        config.listen_fd_consume = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        assert(node_api_new(&config, &servers[flags], NULL) >= 0);
+        sd_event_unref(config.event);
+        run_until_idle(servers[flags]->event);
+        assert(servers[flags]->credentials);
+        return servers[flags];
+}
+
+static void free_user(void *value) {
+        api_user_done(value);
+        free(value);
+}
+
+/* What it keeps from one client for the next one: no input depends on those before. */
+static void forget_clients(NodeApi *server) {
+        if (has_reviewed) {
+                review_cache_free(server->tokens);
+                review_cache_free(server->accesses);
+                assert(review_cache_new(free_user, &server->tokens) >= 0);
+                assert(review_cache_new(free, &server->accesses) >= 0);
+        }
+        has_reviewed = false;
+        for (size_t i = 0; i < N_ELEMENTS(server->versions); i++)
+                server->versions[i] = object_versions_free(server->versions[i]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         NodeApi *server;
+        int lowest;
 
         if (size == 0)
                 return 0;
         log_set_level(LOG_EMERG);
         settings_flags = data[0];
+        server =
+                server_of_settings(data[0] & (SETTING_ALONE | SETTING_ANONYMOUS | SETTING_REVIEWS));
+        lowest = lowest_free_descriptor();
         unread = (Bytes){ data + 1, size - 1 };
-        assert(sd_event_new(&config.event) >= 0);
-        config.listen_fd_consume = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        assert(node_api_new(&config, &server, NULL) >= 0);
-        run_until_idle(config.event);
-        assert(server->credentials);
         run_client(server, take_piece());
-        assert(server->n_connections == 0);
-        node_api_free(server);
-        sd_event_unref(config.event);
-        assert(n_agent_requests == 0);
+        assert(server->n_connections == 0 && n_agent_requests == 0);
+        forget_clients(server);
         assert(lowest_free_descriptor() == lowest);
         return 0;
 }
