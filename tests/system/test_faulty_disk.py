@@ -3,6 +3,7 @@
 that are removed stop, and when the disk is as it should be the node is, too."""
 
 import errno
+import gzip
 import os
 import shutil
 
@@ -14,6 +15,7 @@ from harness import is_running
 from world import wait
 
 WRITES_MAX = 300
+TMPFILE = 0o20000000
 
 
 def start_on(node, *names):
@@ -238,6 +240,24 @@ def test_an_archive_that_could_not_be_read_is_read_again(make_node, archive):
     node.wait_waiting("web", "ImagePullBackOff")
     disk.rule = lambda call, path: None
     node.wait_running("web")
+
+
+def test_an_archive_is_read_again_whose_store_was_removed_meanwhile(make_node, archive):
+    node = make_node(start=False, archive=None)
+    disk, removed = FaultyDisk(node, "openat"), []
+
+    def remove(call, path):
+        """When it is about to be decompressed there."""
+        if path == f"{node.state}/images/tmp" and call.arguments[2] & TMPFILE and not removed:
+            removed.append(path)
+            shutil.rmtree(f"{node.state}/images")
+    disk.rule = remove
+    with open(archive, "rb") as plain, gzip.open(f"{node.staging}/busybox.tar.gz", "wb") as packed:
+        packed.write(plain.read())
+    node.preload(f"{node.staging}/busybox.tar.gz")
+    node.start()
+    wait(lambda: removed and "Cannot use image archive 'busybox.tar.gz'" in node.said(), node.said)
+    node.launch(specs.pod("web"))
 
 
 # ---- a slow disk ----
