@@ -46,7 +46,7 @@ class FullFrom:
         return -self.error if self.n == self.k or (self.is_full and not self.once) else None
 
     def end(self):
-        self.disk.rule = lambda call, path: None
+        self.disk.mend()
 
 
 class Full:
@@ -163,7 +163,7 @@ class Unreadable:
         return -errno.EIO if path == self.bad else None
 
     def end(self):
-        self.disk.rule = lambda call, path: None
+        self.disk.mend()
 
 
 def counted(node, name, script, **spec):
@@ -238,7 +238,7 @@ def test_an_archive_that_could_not_be_read_is_read_again(make_node, archive):
     wait(lambda: "Cannot use image archive 'busybox.tar'" in node.said(), node.said)
     node.drop(specs.pod("web"))
     node.wait_waiting("web", "ImagePullBackOff")
-    disk.rule = lambda call, path: None
+    disk.mend()
     node.wait_running("web")
 
 
@@ -274,10 +274,10 @@ def test_syncs_that_take_five_seconds_delay_no_container(make_node):
     waited = 0
     for i in range(3):
         node.launch(counted(node, f"pod{i}", specs.IDLE))
-        waited += disk.n_waiting
+        waited += len(disk.waiting)
         os.kill(node.init("pod0"), 9)
         node.wait_restarts("pod0", i + 1)
-        waited += disk.n_waiting
+        waited += len(disk.waiting)
     node.remove("pod1")
     node.wait_gone("pod1")
     assert waited >= 3, "containers started while the disk was being waited for"
