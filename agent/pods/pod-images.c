@@ -16,8 +16,8 @@ void pod_list_images(const Pod *pod, ImageSet *ret) {
                         image_set_add(ret, spec->volumes.items[i].image->reference);
 }
 
-void pod_manager_list_images(const PodManager *s, ImageSet *ret) {
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+void pod_manager_list_images(const PodManager *manager, ImageSet *ret) {
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
                 if (entry->worker)
                         pod_list_images(pod_worker_pod(entry->worker), ret);
 }
