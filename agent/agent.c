@@ -336,12 +336,14 @@ static int build_node_shutdown_manager(Agent *agent) {
 }
 
 /* While there is no pod manager it is not known which pods there are. */
-static bool is_image_used_by_pods(const char *reference, void *userdata) {
+static void list_wanted_images(ImageSet *ret, void *userdata) {
         const Agent *agent = userdata;
 
-        return !agent->pod_manager || !agent->desired ||
-               pod_manager_uses_image(agent->pod_manager, reference) ||
-               desired_state_uses_image(agent->desired, reference);
+        ret->is_everything = !agent->pod_manager || !agent->desired;
+        if (ret->is_everything)
+                return;
+        pod_manager_list_images(agent->pod_manager, ret);
+        desired_state_list_images(agent->desired, ret);
 }
 
 static int open_image_store(Agent *agent, Error *reterr) {
@@ -351,7 +353,7 @@ static int open_image_store(Agent *agent, Error *reterr) {
                                      .state_dir = agent->paths.state_dir,
                                      .config = &agent->config.mainstay,
                                      .node_config = &agent->config,
-                                     .is_wanted = is_image_used_by_pods,
+                                     .list_wanted = list_wanted_images,
                                      .gc_high_percent = agent->config.image_gc_high_percent,
                                      .gc_low_percent = agent->config.image_gc_low_percent,
                                      .gc_min_age_usec = agent->config.image_gc_min_age_usec,

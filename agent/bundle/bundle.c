@@ -425,6 +425,15 @@ static int link_container_log(const BundleConfig *config, const Pod *pod,
                      : 0;
 }
 
+/* A creation that failed has the same number, and may have mounted the overlay. The kernel marks
+ * one that was 'volatile', and does not mount it again; nothing has been written into this one. */
+static int forget_volatile_overlay(const char *work, Error *reterr) {
+        cleanup_free char *mark = path_join(work, "work/incompat");
+        int r = mark ? remove_tree_at(AT_FDCWD, mark) : -ENOMEM;
+
+        return r < 0 ? error_prefixf(reterr, r, "%s", strna(mark)) : 0;
+}
+
 static int make_container_directories(const BundleConfig *config, const Pod *pod,
                                       const Container *container, unsigned attempt,
                                       const Bundle *bundle, Error *reterr) {
@@ -444,6 +453,9 @@ static int make_container_directories(const BundleConfig *config, const Pod *pod
         if (r < 0)
                 return r;
         r = make_bundle_directory(work, 0700, reterr);
+        if (r < 0)
+                return r;
+        r = forget_volatile_overlay(work, reterr);
         if (r < 0)
                 return r;
         return make_log_directory(log_dir, reterr);

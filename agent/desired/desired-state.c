@@ -266,9 +266,9 @@ void desired_state_on_pod(DesiredState *state, const Pod *pod) {
         index_rollout_on_pod(fetched_manifests_rollout(state->fetched));
 }
 
-bool desired_state_uses_image(const DesiredState *state, const char *reference) {
-        return pod_rollouts_use_image(state->rollouts, reference) ||
-               index_rollout_uses_image(fetched_manifests_rollout(state->fetched), reference);
+void desired_state_list_images(const DesiredState *state, ImageSet *ret) {
+        pod_rollouts_list_images(state->rollouts, ret);
+        index_rollout_list_images(fetched_manifests_rollout(state->fetched), ret);
 }
 
 bool desired_state_is_computed(const DesiredState *state) {

@@ -65,8 +65,8 @@ int desired_state_drain(DesiredState *state);
 /* The status of a pod may have changed, on which a rollout may depend. NULL is fine. */
 void desired_state_on_pod(DesiredState *state, const Pod *pod);
 
-/* A rollback would need the image. 'reference' is normal, or a digest. */
-bool desired_state_uses_image(const DesiredState *state, const char *reference);
+/* Adds the images that a rollback would need. */
+void desired_state_list_images(const DesiredState *state, ImageSet *ret);
 
 /* True once the first scan has been acted on. */
 bool desired_state_is_computed(const DesiredState *state);

@@ -85,18 +85,15 @@ void index_rollout_begin(IndexRollout *rollout) {
                 read_previous_index(rollout);
 }
 
-bool index_rollout_uses_image(const IndexRollout *rollout, const char *reference) {
+void index_rollout_list_images(const IndexRollout *rollout, ImageSet *ret) {
         for (size_t i = 0; rollout && i < rollout->previous.n; i++) {
                 const ManifestObjects *objects = &rollout->previous.items[i];
 
                 for (size_t j = 0; j < objects->pods.n; j++)
-                        if (pod_uses_image(objects->pods.items[j], reference))
-                                return true;
+                        pod_list_images(objects->pods.items[j], ret);
                 for (size_t j = 0; j < objects->daemonsets.n; j++)
-                        if (pod_uses_image(&objects->daemonsets.items[j]->spec.template, reference))
-                                return true;
+                        pod_list_images(&objects->daemonsets.items[j]->spec.template, ret);
         }
-        return false;
 }
 
 /* ---- what it wants ---- */

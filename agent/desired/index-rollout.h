@@ -6,6 +6,7 @@
  * source/; here it is decided, by the rules of rollout-history.h. */
 
 #include "agent/desired/pod-sources.h"
+#include "agent/image/image-set.h"
 #include "agent/model/status.h"
 #include "agent/source/manifest-source.h"
 #include "common/clock.h"
@@ -42,5 +43,5 @@ void index_rollout_act(IndexRollout *rollout);
 /* The status of a pod may have changed. */
 void index_rollout_on_pod(const IndexRollout *rollout);
 
-/* A rollback would need the image. 'reference' is normal. */
-bool index_rollout_uses_image(const IndexRollout *rollout, const char *reference);
+/* Adds the images that a rollback would need. */
+void index_rollout_list_images(const IndexRollout *rollout, ImageSet *ret);

@@ -415,15 +415,14 @@ void pod_rollouts_on_pod(const PodRollouts *rollouts, const Pod *pod) {
                 rollouts->config.on_recompute_due(rollouts->config.userdata);
 }
 
-bool pod_rollouts_use_image(const PodRollouts *rollouts, const char *reference) {
+void pod_rollouts_list_images(const PodRollouts *rollouts, ImageSet *ret) {
         for (size_t i = 0; i < rollouts->items.n; i++) {
                 const PodRollout *rollout = rollouts->items.items[i];
 
-                if (rollout_images_contain(rollout->history.good_images, reference) ||
-                    (rollout->good && pod_uses_image(rollout->good, reference)))
-                        return true;
+                rollout_images_list(rollout->history.good_images, ret);
+                if (rollout->good)
+                        pod_list_images(rollout->good, ret);
         }
-        return false;
 }
 
 /* ---- construction ---- */

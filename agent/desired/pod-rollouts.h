@@ -50,8 +50,8 @@ int pod_rollouts_apply(PodRollouts *rollouts, DesiredPods *desired, const Actual
  * is not desired, a recomputation is requested. */
 void pod_rollouts_on_pod(const PodRollouts *rollouts, const Pod *pod);
 
-/* A rollback would need the image. 'reference' is normal, or a digest. */
-bool pod_rollouts_use_image(const PodRollouts *rollouts, const char *reference);
+/* Adds the images that a rollback would need. */
+void pod_rollouts_list_images(const PodRollouts *rollouts, ImageSet *ret);
 
 /* Prints the rollouts for `mainstay debug dump`. */
 void pod_rollouts_dump(const PodRollouts *rollouts, FILE *out);

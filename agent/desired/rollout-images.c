@@ -74,6 +74,15 @@ int rollout_images_pin(Pod *pod, const char *images, image_digest_of_t digest_of
         return r;
 }
 
-bool rollout_images_contain(const char *images, const char *digest) {
-        return images && digest[0] && strstr(images, digest);
+void rollout_images_list(const char *images, ImageSet *ret) {
+        for (size_t length; images && images[0]; images += length + (images[length] == ' ')) {
+                cleanup_free char *digest = NULL;
+
+                length = strcspn(images, " ");
+                digest = strndup(images, length);
+                if (digest)
+                        image_set_add(ret, digest);
+                else
+                        ret->is_everything = true;
+        }
 }

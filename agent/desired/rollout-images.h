@@ -4,6 +4,7 @@
 /* The images of a revision by their digests: those with which it was good are those with which it
  * comes back, although a tag may name another image by then. */
 
+#include "agent/image/image-set.h"
 #include "agent/model/pod.h"
 #include "agent/model/status.h"
 
@@ -19,5 +20,5 @@ char *rollout_images_format(const Pod *pod, const PodStatus *status, image_diges
 /* Adds "@sha256:…" to the images of the pod whose names are other images' now. 0 or -ENOMEM. */
 int rollout_images_pin(Pod *pod, const char *images, image_digest_of_t digest_of, void *userdata);
 
-/* 'images' may be NULL. */
-bool rollout_images_contain(const char *images, const char *digest);
+/* Adds the digests. 'images' may be NULL. */
+void rollout_images_list(const char *images, ImageSet *ret);

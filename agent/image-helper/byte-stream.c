@@ -117,15 +117,19 @@ static la_int64_t on_archive_skip(struct archive *archive, void *userdata, la_in
         return request;
 }
 
-static int archive_error_text(struct archive *archive, const ByteStream *below, Error *reterr) {
-        const char *text = archive_error_string(archive);
+int archive_reader_error(struct archive *archive) {
         int code = archive_errno(archive);
 
-        if (code != ENOMEM && code != EIO)
-                code = EBADMSG;
+        return code == ENOMEM || code == EIO ? -code : -EBADMSG;
+}
+
+static int archive_error_text(struct archive *archive, const ByteStream *below, Error *reterr) {
+        const char *text = archive_error_string(archive);
+
         if (below && below->error.message)
-                return error_setf(reterr, code == EIO ? EIO : EBADMSG, "%s", below->error.message);
-        return error_setf(reterr, code, "%s", text ? text : "cannot be read");
+                text = below->error.message;
+        return error_setf(reterr, -archive_reader_error(archive), "%s",
+                          text ? text : "cannot be read");
 }
 
 /* A filter for which libarchive would run a program counts as missing. */

@@ -125,12 +125,13 @@ static int next_header(struct archive *archive, struct archive_entry **ret, Erro
 
         if (r == ARCHIVE_EOF)
                 return 0;
-        if (r != ARCHIVE_OK && (archive_errno(archive) == ENOMEM || archive_errno(archive) == EIO))
-                return -archive_errno(archive);
-        if (r != ARCHIVE_OK)
-                return error_setf(reterr, EBADMSG, "is not a valid tar archive: %s",
-                                  archive_error_string(archive));
-        return 1;
+        if (r == ARCHIVE_OK)
+                return 1;
+        r = archive_reader_error(archive);
+        if (r != -EBADMSG)
+                return r;
+        return error_setf(reterr, EBADMSG, "is not a valid tar archive: %s",
+                          archive_error_string(archive));
 }
 
 static int read_member_table(ImageArchive *source, Error *reterr) {
@@ -143,11 +144,11 @@ static int read_member_table(ImageArchive *source, Error *reterr) {
         r = byte_stream_new_file(source->fd, 0, &file);
         if (r >= 0)
                 r = byte_stream_open_tar(file, &archive, NULL);
-        if (r == -ENOMEM || r == -EIO)
-                return r;
-        if (r < 0)
-                return error_setf(reterr, -r,
+        if (r == -EBADMSG)
+                return error_setf(reterr, EBADMSG,
                                   "is neither a tar archive nor one compressed with gzip or zstd");
+        if (r < 0)
+                return r;
         while ((r = next_header(archive, &entry, reterr)) > 0) {
                 r = add_member(source, archive, entry, reterr);
                 if (r < 0)

@@ -371,7 +371,9 @@ static int run_image_verb(int argc, char **argv) {
         r = store_open(arg_store, &store, &error);
         if (r >= 0)
                 r = verbs[i].run(store, &error);
-        return report_outcome(r, &error);
+        n = report_outcome(r, &error);
+        /* The next one creates another store. */
+        return r < 0 && store_is_removed(store) ? EX_TEMPFAIL : n;
 }
 
 int main(int argc, char **argv) {

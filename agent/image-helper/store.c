@@ -75,6 +75,13 @@ int store_tmp_fd(Store *store) {
         return store->tmp_fd;
 }
 
+bool store_is_removed(const Store *store) {
+        struct stat whole, tmp;
+
+        return store && fstat(store->fd, &whole) >= 0 && fstat(store->tmp_fd, &tmp) >= 0 &&
+               (whole.st_nlink == 0 || tmp.st_nlink == 0);
+}
+
 static int make_work_directory(Store *store) {
         uint64_t number;
         int fd;

@@ -32,6 +32,9 @@ int store_fd(const Store *store);
 int store_tmp_fd(Store *store);
 int store_work_fd(Store *store, Error *reterr);
 
+/* It, or a part of it, was removed since it was opened. */
+bool store_is_removed(const Store *store);
+
 /* Removes what dead processes left in tmp/. */
 void store_remove_stale_work(Store *store);
 

@@ -42,23 +42,25 @@ static bool is_image_archived(const ImageStore *store, const char *digest, const
         return false;
 }
 
-static bool is_image_in_use(const ImageStore *store, const char *digest) {
+/* The digests of the images that containers use and pods name; and those names. */
+static ImageSet list_used_images(const ImageStore *store) {
+        ImageSet used = IMAGE_SET_NULL;
+
+        if (store->list_wanted)
+                store->list_wanted(&used, store->userdata);
         for (size_t i = 0; i < store->n_images; i++)
-                if (store->images[i]->n_refs > 1 && streq(store->images[i]->digest, digest))
-                        return true;
-        if (store->is_wanted && store->is_wanted(digest, store->userdata))
-                return true;
-        for (size_t i = 0; store->is_wanted && i < store->image_names.n_names; i++)
-                if (streq(store->image_names.names[i].digest, digest) &&
-                    store->is_wanted(store->image_names.names[i].name, store->userdata))
-                        return true;
-        return false;
+                if (store->images[i]->n_refs > 1)
+                        image_set_add(&used, store->images[i]->digest);
+        for (size_t i = 0; i < store->image_names.n_names; i++)
+                if (image_set_contains(&used, store->image_names.names[i].name))
+                        image_set_add(&used, store->image_names.names[i].digest);
+        return used;
 }
 
-static bool is_image_removable(const ImageStore *store, const char *digest) {
+static bool is_image_removable(const ImageStore *store, const ImageSet *used, const char *digest) {
         const char *file;
 
-        return !is_image_in_use(store, digest) && !is_image_archived(store, digest, &file);
+        return !image_set_contains(used, digest) && !is_image_archived(store, digest, &file);
 }
 
 static uint64_t image_last_used_at(const ImageStore *store, const char *digest) {
@@ -97,6 +99,7 @@ static int foreach_image_record(const ImageStore *store,
 }
 
 typedef struct OldestImage {
+        ImageSet used;
         char digest[sizeof(DIGEST_PREFIX) + 64];
         uint64_t last_used_at, before;
 } OldestImage;
@@ -105,7 +108,8 @@ static int find_oldest_image(ImageStore *store, const char *digest, void *userda
         OldestImage *oldest = userdata;
         uint64_t at = image_last_used_at(store, digest);
 
-        if (at > oldest->before || at >= oldest->last_used_at || !is_image_removable(store, digest))
+        if (at > oldest->before || at >= oldest->last_used_at ||
+            !is_image_removable(store, &oldest->used, digest))
                 return 0;
         oldest->last_used_at = at;
         (void) snprintf(oldest->digest, sizeof(oldest->digest), "%s", digest);
@@ -118,7 +122,7 @@ typedef struct AgedImages {
         uint64_t now;
         char digest[sizeof(DIGEST_PREFIX) + 64]; /* one that is too old */
         uint64_t next_usec;                      /* until the next one is */
-        char **used;
+        ImageSet used;
 } AgedImages;
 
 /* An image that is no longer in use was used until now: the end of a pod is a reason to look. */
@@ -126,11 +130,11 @@ static int check_image_age(ImageStore *store, const char *digest, void *userdata
         AgedImages *aged = userdata;
         uint64_t age;
 
-        if (is_image_in_use(store, digest))
-                return strv_append(&aged->used, digest);
-        if (strv_contains(store->gc.used, digest))
+        if (image_set_contains(&aged->used, digest))
+                return 0;
+        if (image_set_contains(&store->gc.used, digest))
                 image_store_touch_record(store, digest);
-        if (!is_image_removable(store, digest))
+        if (!is_image_removable(store, &aged->used, digest))
                 return 0;
         age = aged->now - MIN(aged->now, image_last_used_at(store, digest));
         if (age < store->gc.max_age_usec)
@@ -170,8 +174,9 @@ static char *take_aged_image(ImageStore *store) {
 
         if (!is_image_age_due(store))
                 return NULL;
+        aged.used = list_used_images(store);
         (void) foreach_image_record(store, check_image_age, &aged);
-        strv_free(store->gc.used);
+        image_set_done(&store->gc.used);
         store->gc.used = aged.used;
         if (aged.digest[0])
                 return strdup(aged.digest);
@@ -257,12 +262,15 @@ static int start_image_removal(ImageStore *store, const char *digest) {
 
 /* The digest of the next manual removal that is still permitted; memory, or NULL. */
 static char *take_queued_removal(ImageStore *store) {
-        while (strv_length(store->gc.removal_queue) > 0) {
-                size_t n = strv_length(store->gc.removal_queue);
-                char *digest = store->gc.removal_queue[n - 1];
+        size_t n = strv_length(store->gc.removal_queue);
+        cleanup_with(image_set_done) ImageSet used = IMAGE_SET_NULL;
 
-                store->gc.removal_queue[n - 1] = NULL;
-                if (is_image_removable(store, digest))
+        if (n > 0)
+                used = list_used_images(store);
+        while (n-- > 0) {
+                char *digest = TAKE_PTR(store->gc.removal_queue[n]);
+
+                if (is_image_removable(store, &used, digest))
                         return digest;
                 free(digest);
         }
@@ -279,8 +287,11 @@ static char *take_image_above_threshold(ImageStore *store) {
         store->gc.is_due = false;
         store->gc.is_freeing_space = is_disk_fuller_than(
                 store, store->gc.is_freeing_space ? store->gc.low_percent : store->gc.high_percent);
-        if (store->gc.is_freeing_space)
+        if (store->gc.is_freeing_space) {
+                oldest.used = list_used_images(store);
                 (void) foreach_image_record(store, find_oldest_image, &oldest);
+                image_set_done(&oldest.used);
+        }
         if (!oldest.digest[0])
                 store->gc.is_freeing_space = false;
         return oldest.digest[0] ? strdup(oldest.digest) : NULL;
@@ -326,13 +337,14 @@ void image_gc_done(ImageStore *store) {
         child_free(store->gc.child);
         free(store->gc.removing_digest);
         strv_free(store->gc.removal_queue);
-        strv_free(store->gc.used);
+        image_set_done(&store->gc.used);
         sd_event_source_disable_unref(store->gc.age_timer);
 }
 
 /* ---- manual removal ---- */
 
 typedef struct ImageListing {
+        ImageSet used;
         void (*each)(const ImageInfo *info, void *userdata);
         void *userdata;
 } ImageListing;
@@ -348,7 +360,7 @@ static int list_stored_image(ImageStore *store, const char *digest, void *userda
                         return -ENOMEM;
         info.names = names;
         info.size_bytes = image_record_size(store->images_fd, digest);
-        info.is_in_use = is_image_in_use(store, digest);
+        info.is_in_use = image_set_contains(&listing->used, digest);
         (void) is_image_archived(store, digest, &info.archive);
         listing->each(&info, listing->userdata);
         return 0;
@@ -376,9 +388,10 @@ static void list_archived_images(const ImageStore *store, const ImageListing *li
 
 int image_store_foreach(ImageStore *store, void (*each)(const ImageInfo *info, void *userdata),
                         void *userdata) {
-        ImageListing listing = { each, userdata };
+        ImageListing listing = { list_used_images(store), each, userdata };
         int r = foreach_image_record(store, list_stored_image, &listing);
 
+        image_set_done(&listing.used);
         if (r < 0)
                 return r;
         list_archived_images(store, &listing);
@@ -387,6 +400,7 @@ int image_store_foreach(ImageStore *store, void (*each)(const ImageInfo *info, v
 
 int image_store_remove(ImageStore *store, const char *name, Error *reterr) {
         cleanup_free char *normal = NULL;
+        cleanup_with(image_set_done) ImageSet used = list_used_images(store);
         const char *digest = image_digest_is_valid(name) ? name : NULL, *file;
         int r;
 
@@ -401,31 +415,35 @@ int image_store_remove(ImageStore *store, const char *name, Error *reterr) {
         if (is_image_archived(store, digest, &file))
                 return error_setf(reterr, EBUSY, "image '%s' is in the archive '%s/%s'", name,
                                   store->preload_path, file);
-        if (is_image_in_use(store, digest))
+        if (image_set_contains(&used, digest))
                 return error_setf(reterr, EBUSY, "image '%s' is used by a pod", name);
         r = strv_append(&store->gc.removal_queue, digest);
         return r < 0 ? r : image_store_schedule_work(store);
 }
 
-static int queue_image_removal(ImageStore *store, const char *digest, void *userdata) {
-        unsigned *n = userdata;
+typedef struct ImagePruning {
+        ImageSet used;
+        int n; /* images that are removed */
+} ImagePruning;
 
-        if (!is_image_removable(store, digest))
+static int queue_image_removal(ImageStore *store, const char *digest, void *userdata) {
+        ImagePruning *pruning = userdata;
+
+        if (!is_image_removable(store, &pruning->used, digest))
                 return 0;
-        (*n)++;
+        pruning->n++;
         return strv_append(&store->gc.removal_queue, digest);
 }
 
 int image_store_prune(ImageStore *store) {
-        unsigned n = 0;
-        int r = foreach_image_record(store, queue_image_removal, &n);
+        ImagePruning pruning = { .used = list_used_images(store) };
+        int r = foreach_image_record(store, queue_image_removal, &pruning);
 
+        image_set_done(&pruning.used);
         if (r < 0)
                 return r;
         r = image_store_schedule_work(store);
-        if (r < 0)
-                return r;
-        return (int) n;
+        return r < 0 ? r : pruning.n;
 }
 
 bool image_store_is_removing(const ImageStore *store) {

@@ -76,7 +76,7 @@ typedef struct ImageGc {
         uint64_t min_age_usec; /* imageMinimumGCAge */
         uint64_t max_age_usec; /* imageMaximumGCAge; 0: none */
         uint64_t started_at;   /* boot time: images count as used until then */
-        char **used;           /* digests that the last look at the ages found in use */
+        ImageSet used;         /* that the last look at the ages found in use */
         bool is_age_due;       /* the ages of the images are to be looked at */
         sd_event_source *age_timer;
 } ImageGc;
@@ -84,7 +84,7 @@ typedef struct ImageGc {
 struct ImageStore {
         sd_event *event;
         image_store_changed_t on_changed;
-        image_is_wanted_t is_wanted;
+        image_list_wanted_t list_wanted;
         void *userdata;
         const MainstayConfig *config; /* NULL: defaults. Borrowed. */
         const Config *node_config;    /* likewise */

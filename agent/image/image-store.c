@@ -453,7 +453,7 @@ int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_cha
         store->images_fd = -EBADF;
         store->event = sd_event_ref(config->event);
         store->on_changed = on_changed;
-        store->is_wanted = config->is_wanted;
+        store->list_wanted = config->list_wanted;
         store->userdata = userdata;
         store->config = config->config;
         store->node_config = config->node_config;

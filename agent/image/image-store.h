@@ -6,6 +6,7 @@
  * collects unused images. Untrusted bytes are not parsed here. */
 
 #include "agent/image/image-reference.h"
+#include "agent/image/image-set.h"
 #include "agent/model/config.h"
 #include "agent/model/image.h"
 #include "agent/model/pod.h"
@@ -16,9 +17,8 @@
 
 typedef struct ImageStore ImageStore;
 
-/* Whether a desired pod names the image, by its normalised reference, or a rollback needs the image
- * of a digest. */
-typedef bool (*image_is_wanted_t)(const char *reference, void *userdata);
+/* Adds the images that pods name, and those that a rollback needs. */
+typedef void (*image_list_wanted_t)(ImageSet *ret, void *userdata);
 
 typedef struct ImageStoreConfig {
         sd_event *event;
@@ -26,11 +26,11 @@ typedef struct ImageStoreConfig {
         const char *state_dir;   /* <state-dir>: images/ and preload/ are created below it */
         const MainstayConfig
                 *config; /* registries; NULL: defaults. Borrowed, and outlives the store */
-        const Config *node_config;   /* imagePullCredentialsVerificationPolicy; likewise */
-        image_is_wanted_t is_wanted; /* NULL: never called */
-        unsigned gc_high_percent;    /* disk usage above which images are removed … */
-        unsigned gc_low_percent;     /* … until it is below this. 0: never */
-        uint64_t gc_min_age_usec;    /* since an image was last used */
+        const Config *node_config;       /* imagePullCredentialsVerificationPolicy; likewise */
+        image_list_wanted_t list_wanted; /* NULL: there are none */
+        unsigned gc_high_percent;        /* disk usage above which images are removed … */
+        unsigned gc_low_percent;         /* … until it is below this. 0: never */
+        uint64_t gc_min_age_usec;        /* since an image was last used */
         uint64_t gc_max_age_usec; /* after which it is removed, however full the disk; 0: never */
 } ImageStoreConfig;
 

@@ -3,7 +3,8 @@
 
 /* Which images a pod uses, so that image garbage collection keeps them. */
 
+#include "agent/image/image-set.h"
 #include "agent/model/pod.h"
 
-/* Whether the pod names the image, in a container or a volume. 'reference' is normal. */
-bool pod_uses_image(const Pod *pod, const char *reference);
+/* Adds the images that the pod names, in containers and volumes. */
+void pod_list_images(const Pod *pod, ImageSet *ret);

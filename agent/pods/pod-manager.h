@@ -191,9 +191,8 @@ int pod_manager_find_log(PodManager *manager, const char *namespace, const char 
                          const char *container, bool previous, char **ret_directory,
                          unsigned *ret_attempt, bool *ret_is_live, Error *reterr);
 
-/* Whether a pod that is there names the image, in a container or a volume. 'reference' is normal.
- */
-bool pod_manager_uses_image(const PodManager *manager, const char *reference);
+/* Adds the images that the pods that are there name. */
+void pod_manager_list_images(const PodManager *manager, ImageSet *ret);
 
 /* True once all shims that an earlier agent left have replayed what they know. */
 bool pod_manager_is_synced(const PodManager *manager);

@@ -101,6 +101,11 @@ int container_log_open(const char *path, LogLimits limits, ContainerLog **ret, E
         return 0;
 }
 
+void container_log_remove_empty(const ContainerLog *log) {
+        if (log->fd >= 0 && log->size == 0)
+                (void) unlinkat(log->dir_fd, log->name, 0);
+}
+
 void container_log_set_limits(ContainerLog *log, LogLimits limits) {
         log->limits = limits;
 }

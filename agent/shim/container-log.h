@@ -49,6 +49,9 @@ void container_log_set_journal_take(ContainerLog *log, JournalLog *journal);
 /* Sets new limits, from the next line on. */
 void container_log_set_limits(ContainerLog *log, LogLimits limits);
 
+/* Removes the file of a container that has written nothing. */
+void container_log_remove_empty(const ContainerLog *log);
+
 ContainerLog *container_log_free(ContainerLog *log);
 DEFINE_CLEANUP(ContainerLog *, container_log_free)
 

@@ -318,3 +318,9 @@ ContainerOutput *container_output_free(ContainerOutput *output) {
         free(output);
         return NULL;
 }
+
+ContainerOutput *container_output_discard(ContainerOutput *output) {
+        if (output)
+                container_log_remove_empty(output->log);
+        return container_output_free(output);
+}

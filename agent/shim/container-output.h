@@ -60,3 +60,6 @@ void container_output_set_journal_take(ContainerOutput *output, JournalLog *jour
 void container_output_set_limits(ContainerOutput *output, LogLimits limits);
 
 ContainerOutput *container_output_free(ContainerOutput *output);
+
+/* The same for a container that was not created: it leaves no log. */
+ContainerOutput *container_output_discard(ContainerOutput *output);

@@ -163,7 +163,8 @@ static void fail_container_start(Shim *shim, Attempt *attempt, bool runtime_fail
 
         attempt->runtime_failed = runtime_failed;
         attempt->message = strdup(message);
-        attempt->output = container_output_free(attempt->output);
+        attempt->output = runtime_failed ? container_output_free(attempt->output)
+                                         : container_output_discard(attempt->output);
         if (container_job_new(shim, attempt, &job) < 0) {
                 attempt->state = ATTEMPT_FAILED;
                 send_attempt_event(shim, attempt, SHIM_EVENT_START_FAILED);

@@ -21,6 +21,8 @@ typedef struct ImageStoreWorld {
         char *state_dir;
         char *preload;
         unsigned n_changes;
+        const char *wanted; /* by a pod */
+        unsigned n_lists;
 } ImageStoreWorld;
 
 /* The result of one request. */
@@ -36,6 +38,13 @@ static void on_changed(void *userdata) {
         ImageStoreWorld *world = userdata;
 
         world->n_changes++;
+}
+
+static void list_wanted(ImageSet *ret, void *userdata) {
+        ImageStoreWorld *world = userdata;
+
+        world->n_lists++;
+        image_set_add(ret, world->wanted);
 }
 
 static void on_ready(int r, Image *image, const Error *error, void *userdata) {
@@ -70,6 +79,7 @@ static void open_store(ImageStoreWorld *world, const char *helper) {
         REQUIRE(sd_event_new(&world->event) >= 0);
         REQUIRE(image_store_new(&(ImageStoreConfig){ .event = world->event,
                                                      .helper_path = helper,
+                                                     .list_wanted = list_wanted,
                                                      .state_dir = world->state_dir },
                                 on_changed, world, &world->store, &error) >= 0);
 }
@@ -480,6 +490,49 @@ TEST(files_of_a_killed_helper_are_swept_at_once)
         EXPECT(strstr(answer.message, "signal 9"));
         LOOP_UNTIL(&world, access(left, F_OK) < 0);
         answer_done(&answer);
+        world_done(&world);
+}
+
+static void unpack_and_remove_archive(ImageStoreWorld *world, const char *name) {
+        ImageAnswer answer = { 0 };
+        unsigned n_changes = world->n_changes;
+
+        drop_archive(world, "app.tar", name, name, NULL);
+        LOOP_UNTIL(world, world->n_changes > n_changes);
+        request_image_and_wait(world, name, &answer);
+        answer_done(&answer);
+        n_changes = world->n_changes;
+        remove_archive(world, "app.tar");
+        LOOP_UNTIL(world, world->n_changes > n_changes);
+}
+
+static void count_image(const ImageInfo *info, void *userdata) {
+        unsigned *counts = userdata;
+
+        counts[info->is_in_use]++;
+}
+
+TEST(what_pods_want_is_asked_once_for_all_images)
+{
+        ImageStoreWorld world = { .wanted = "app:2" };
+        unsigned counts[2] = { 0 };
+
+        open_store(&world, helper_path());
+        unpack_and_remove_archive(&world, "app:1");
+        unpack_and_remove_archive(&world, "app:2");
+        unpack_and_remove_archive(&world, "app:3");
+        world.n_lists = 0;
+        EXPECT_EQ(image_store_foreach(world.store, count_image, counts), 0);
+        EXPECT_EQ(counts[true], 1U);
+        EXPECT_EQ(counts[false], 2U);
+        EXPECT_EQ(world.n_lists, 1U);
+        EXPECT_EQ(image_store_prune(world.store), 2);
+        EXPECT_EQ(world.n_lists, 2U);
+        LOOP_UNTIL(&world, !image_store_is_removing(world.store));
+        counts[true] = counts[false] = 0;
+        EXPECT_EQ(image_store_foreach(world.store, count_image, counts), 0);
+        EXPECT_EQ(counts[true], 1U);
+        EXPECT_EQ(counts[false], 0U);
         world_done(&world);
 }
 

@@ -108,7 +108,7 @@ class FaultyDisk:
     def __init__(self, node, *names):
         self.node, self.rule = node, lambda call, path: None
         self.failed = []  # calls and their paths
-        self.n_waiting = 0
+        self.waiting = {}  # the descriptors of the filters of calls that wait
         self.tops = tuple(f"{path}/" for path in (node.state, node.run, node.log))
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.address = os.path.join(node.directory, "faults")
@@ -145,8 +145,8 @@ class FaultyDisk:
         path = call.path
         verdict = self.rule(call, path) if path.startswith(self.tops) else None
         if verdict is not None and verdict > 0:
-            self.n_waiting += 1
-            timer = threading.Timer(verdict, self.answer_late, (fd, call))
+            self.waiting[call] = fd
+            timer = threading.Timer(verdict, self.answer_late, (call,))
             timer.daemon = True
             timer.start()
         else:
@@ -154,9 +154,16 @@ class FaultyDisk:
                 self.failed.append((call.name, path))
             self.answer(fd, call, verdict or 0)
 
-    def answer_late(self, fd, call):
-        self.n_waiting -= 1
-        self.answer(fd, call, 0)
+    def answer_late(self, call):
+        fd = self.waiting.pop(call, None)
+        if fd is not None:
+            self.answer(fd, call, 0)
+
+    def mend(self):
+        """From now on all goes well, also what waits."""
+        self.rule = lambda call, path: None
+        for call in list(self.waiting):
+            self.answer_late(call)
 
     @staticmethod
     def answer(fd, call, error):

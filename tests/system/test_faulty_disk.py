@@ -3,6 +3,7 @@
 that are removed stop, and when the disk is as it should be the node is, too."""
 
 import errno
+import gzip
 import os
 import shutil
 
@@ -14,6 +15,7 @@ from harness import is_running
 from world import wait
 
 WRITES_MAX = 300
+TMPFILE = 0o20000000
 
 
 def start_on(node, *names):
@@ -44,7 +46,7 @@ class FullFrom:
         return -self.error if self.n == self.k or (self.is_full and not self.once) else None
 
     def end(self):
-        self.disk.rule = lambda call, path: None
+        self.disk.mend()
 
 
 class Full:
@@ -161,7 +163,7 @@ class Unreadable:
         return -errno.EIO if path == self.bad else None
 
     def end(self):
-        self.disk.rule = lambda call, path: None
+        self.disk.mend()
 
 
 def counted(node, name, script, **spec):
@@ -236,8 +238,26 @@ def test_an_archive_that_could_not_be_read_is_read_again(make_node, archive):
     wait(lambda: "Cannot use image archive 'busybox.tar'" in node.said(), node.said)
     node.drop(specs.pod("web"))
     node.wait_waiting("web", "ImagePullBackOff")
-    disk.rule = lambda call, path: None
+    disk.mend()
     node.wait_running("web")
+
+
+def test_an_archive_is_read_again_whose_store_was_removed_meanwhile(make_node, archive):
+    node = make_node(start=False, archive=None)
+    disk, removed = FaultyDisk(node, "openat"), []
+
+    def remove(call, path):
+        """When it is about to be decompressed there."""
+        if path == f"{node.state}/images/tmp" and call.arguments[2] & TMPFILE and not removed:
+            removed.append(path)
+            shutil.rmtree(f"{node.state}/images")
+    disk.rule = remove
+    with open(archive, "rb") as plain, gzip.open(f"{node.staging}/busybox.tar.gz", "wb") as packed:
+        packed.write(plain.read())
+    node.preload(f"{node.staging}/busybox.tar.gz")
+    node.start()
+    wait(lambda: removed and "Cannot use image archive 'busybox.tar.gz'" in node.said(), node.said)
+    node.launch(specs.pod("web"))
 
 
 # ---- a slow disk ----
@@ -254,10 +274,10 @@ def test_syncs_that_take_five_seconds_delay_no_container(make_node):
     waited = 0
     for i in range(3):
         node.launch(counted(node, f"pod{i}", specs.IDLE))
-        waited += disk.n_waiting
+        waited += len(disk.waiting)
         os.kill(node.init("pod0"), 9)
         node.wait_restarts("pod0", i + 1)
-        waited += disk.n_waiting
+        waited += len(disk.waiting)
     node.remove("pod1")
     node.wait_gone("pod1")
     assert waited >= 3, "containers started while the disk was being waited for"

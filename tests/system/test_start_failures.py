@@ -3,6 +3,7 @@
 retried."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -68,6 +69,32 @@ def test_a_missing_command_is_reported_and_retried(node):
     ended = world.wait(lambda: node.status("typo")["lastState"].get("terminated") or
                        node.status("typo")["state"].get("terminated"), "the failed attempt is reported")
     assert (ended["reason"], ended["exitCode"]) == ("StartError", 128)
+
+
+def start_errors(node):
+    return int(re.search(r"(\d+) start errors", node.cli("debug", "dump").stdout)[1])
+
+
+def test_a_start_that_the_runtime_was_not_asked_for_does_not_count_as_a_restart(node):
+    """As for the kubelet, which counts the containers that were created."""
+    place = os.path.join(node.data, "place")
+    with open(place, "w", encoding="utf-8") as file:
+        file.write("a file")
+    node.drop(specs.pod("web", specs.container(script=f"echo started; {specs.IDLE}",
+                                               volumeMounts=[specs.mount("data", "/data", subPath="place/below")]),
+                        volumes=[specs.host_path("data", node.data)]))
+    node.wait_waiting("web", "CreateContainerError")
+    world.wait(lambda: start_errors(node) >= 3, "it is tried again")
+    assert node.status("web")["restartCount"] == 0 and "containerID" not in node.status("web")
+    said = node.cli("logs", "web")
+    assert (said.returncode, said.stdout) == (1, "") and "is waiting to start: CreateContainerError" in said.stderr, said
+    node.restart()
+    node.wait_waiting("web", "CreateContainerError")
+    os.unlink(place)
+    os.makedirs(f"{place}/below")
+    node.wait_running("web")
+    assert node.status("web")["restartCount"] == 0
+    assert node.cli("logs", "web").stdout == "started\n"
 
 
 def test_a_missing_command_with_policy_never_fails_the_pod(node):

@@ -69,10 +69,12 @@ void container_machine_start_failed(ContainerMachine *c, bool by_runtime, const 
 
 void container_machine_on_start_failed(ContainerMachine *c, unsigned attempt, bool by_runtime,
                                        const char *message) {
-        if (attempt == c->attempt && machine_states[c->state].may_fail_to_start)
-                container_machine_start_failed(
-                        c, by_runtime, by_runtime ? "RunContainerError" : "CreateContainerError",
-                        message);
+        if (attempt != c->attempt || !machine_states[c->state].may_fail_to_start)
+                return;
+        /* Else no container was created, and the next try has this number again. */
+        c->attempt_is_used = by_runtime;
+        container_machine_start_failed(
+                c, by_runtime, by_runtime ? "RunContainerError" : "CreateContainerError", message);
 }
 
 /* The kubelet's message. */

@@ -11,6 +11,7 @@
 #include "agent/cni/result.h"
 #include "agent/daemonset/rules/rules.h"
 #include "agent/image/image-reference.h"
+#include "agent/image/image-set.h"
 #include "agent/image/signature-policy.h"
 #include "agent/kubeclient/object-summary.h"
 #include "agent/manifest/kubeconfig.h"
@@ -424,6 +425,21 @@ TEST(indexes_references_policies_and_variables_are_parsed)
                 "[{\"type\":\"insecureAcceptAnything\"}]}}}",
                 1);
 }
+
+/* An image too much is not removed; one too few would be. */
+static int fill_image_set(const char *reference, char **ret) {
+        cleanup_with(image_set_done) ImageSet set = IMAGE_SET_NULL;
+        bool is_there;
+
+        image_set_add(&set, "app:1");
+        image_set_add(&set, reference);
+        is_there = image_set_contains(&set, "docker.io/library/app:1") &&
+                   image_set_contains(&set, "docker.io/library/busybox:1");
+        return take_allocated_text(strdup(is_there ? "whole" : "incomplete"), ret);
+}
+
+TEST(a_set_of_images_lacks_none)
+{ expect_survives_failed_allocations("a set of images", fill_image_set, "busybox:1", 1); }
 
 /* ---- the protocol of the shim ---- */
 

@@ -227,7 +227,7 @@ TEST(a_start_refused_by_the_runtime_shows_its_message_and_counts_as_a_restart)
         world_done();
 }
 
-TEST(a_start_that_the_shim_refused_keeps_the_last_state)
+TEST(a_start_that_the_shim_refused_keeps_the_last_state_and_uses_up_no_attempt)
 {
         ContainerStatus status;
 
@@ -235,14 +235,15 @@ TEST(a_start_that_the_shim_refused_keeps_the_last_state)
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 0, 1);
         process_exits(0, 137);
-        for (unsigned attempt = 1; attempt <= 2; attempt++) {
+        for (unsigned i = 0; i < 2; i++) {
                 container_machine_on_retry(world.machine, true);
                 world.processes--;
-                container_machine_on_start_failed(world.machine, attempt, false, "cannot fork");
+                container_machine_on_start_failed(world.machine, 1, false, "cannot fork");
+                expect_state(STATE_WAITING, "CreateContainerError", 1);
         }
         container_machine_on_retry(world.machine, true);
-        container_machine_on_started(world.machine, 3, 2);
-        expect_state(STATE_RUNNING, NULL, 3);
+        container_machine_on_started(world.machine, 1, 2);
+        expect_state(STATE_RUNNING, NULL, 1);
         REQUIRE(container_machine_status(world.machine, "u", &status) >= 0);
         EXPECT_EQ(status.last_state.kind, STATE_TERMINATED);
         EXPECT_EQ(status.last_state.exit_code, 137);
