@@ -14,7 +14,7 @@ BUILD_PACKAGES=(
 RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static python3 libcurl3-gnutls)
 # shellcheck disable=SC2034
 TEST_PACKAGES=(
-    clang clang-tidy clang-format shellcheck codespell ccache python3-pytest python3-pytest-xdist python3-yaml
+    clang clang-tidy clang-format cppcheck shellcheck codespell ccache python3-pytest python3-pytest-xdist python3-yaml
     python3-h2 nghttp2-proxy nginx umoci skopeo docker-registry openssl zstd strace util-linux mount iproute2 procps git mandoc
     vim-tiny nano rsync exfat-fuse exfatprogs
 )

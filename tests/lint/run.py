@@ -40,6 +40,7 @@ def checks(build, configured, with_analyzer):
         ("words are spelled right", lambda: tools.check_spelling(TOP)),
         ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
         ("the code is clang-tidy-clean", lambda: tools.check_tidy(TOP, configured, with_analyzer)),
+        *([("cppcheck finds nothing", lambda: tools.check_cppcheck(TOP, configured))] if with_analyzer else []),
     ]
 
 

@@ -386,6 +386,13 @@ class Tools(Lint):
         self.assertEqual(self.tidy(text, with_analyzer=False), "")
         self.assertIn("clang-analyzer-core.NullDereference", self.tidy(text))
 
+    def test_what_cppcheck_finds(self):
+        text = "int f(int i);\nint f(int i) {\n        int a[2] = { 1, 2 };\n        return a[i > 3 ? i : 2];\n}\n"
+        for wanted, source in (("arrayIndexOutOfBounds", text), ("", text.replace("a[i > 3 ? i : 2]", "a[i > 3 ? 0 : 1]"))):
+            self.tidy(source)
+            self.assertIn(wanted, "\n".join(tools.check_cppcheck(self.root, os.path.join(self.root, "build"))))
+        self.assertEqual(tools.check_cppcheck(self.root, os.path.join(self.root, "build")), [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -156,3 +156,16 @@ def check_tidy(root, build, with_analyzer=True):
         results = list(pool.map(lambda job: _tidy_one(root, build, *job, with_analyzer), due))
     _remove_old_stamps()
     return [line for lines in results for line in lines]
+
+
+def check_cppcheck(root, build):
+    """Another analyzer's opinion of the sources of compile_commands.json. What it knows of macros and what is right nevertheless is
+    in the files beside this one."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    result = subprocess.run(
+        ["cppcheck", f"--project={build}/compile_commands.json", f"-j{os.cpu_count()}", "--quiet", "--library=posix", "--library=gnu",
+         f"--library={here}/cppcheck.cfg", f"--suppressions-list={here}/cppcheck-suppressions.txt", "--suppress=*:/usr/*",
+         "--enable=warning,performance,portability", "--template={file}:{line}: {message} [{id}]",
+         *[f"--file-filter={root}/{folder}/*" for folder in ("agent", "common")]],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return sorted(set(result.stdout.splitlines()))
