@@ -120,8 +120,7 @@ int channels_read(Channels *channels) {
         if (r < 0)
                 return r;
         /* The peer has sent its close frame; later bytes are not messages. */
-        if (!wslay_event_want_read(channels->context) &&
-            !wslay_event_get_close_received(channels->context))
+        if (!wslay_event_want_read(channels->context) && !channels_is_closed_by_peer(channels))
                 return -EPROTO;
         return r;
 }
@@ -179,7 +178,11 @@ bool channels_wants_read(const Channels *channels) {
                wslay_event_get_queued_msg_count(channels->context) < MESSAGES_MAX;
 }
 
+bool channels_is_closed_by_peer(const Channels *channels) {
+        return wslay_event_get_close_received(channels->context);
+}
+
 bool channels_is_over(const Channels *channels) {
-        return wslay_event_get_close_received(channels->context) &&
+        return channels_is_closed_by_peer(channels) &&
                (channels->has_write_failed || wslay_event_get_close_sent(channels->context));
 }

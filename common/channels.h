@@ -58,5 +58,8 @@ bool channels_wants_write(const Channels *channels);
 /* False while the peer has not read our replies: nothing is read then. */
 bool channels_wants_read(const Channels *channels);
 
+/* The peer has sent its close frame: channels_read() finds nothing more, and reads nothing. */
+bool channels_is_closed_by_peer(const Channels *channels);
+
 /* Both sides have sent their close frames, or the peer has and is gone. */
 bool channels_is_over(const Channels *channels);

@@ -57,6 +57,8 @@ static int on_run_shim(sd_event_source *source, int fd, uint32_t events, void *u
         /* A write fails where the shim has exited. What it sent before is still to be read. */
         if (r >= 0)
                 (void) channels_write(run->shim);
+        if (r >= 0 && !run->status && channels_is_closed_by_peer(run->shim))
+                r = -ECONNRESET;
         if (r < 0 && run->error == 0)
                 run->error = r;
         (void) sd_event_source_set_io_events(

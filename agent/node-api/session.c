@@ -157,7 +157,7 @@ static int on_session_shim(sd_event_source *source, int fd, uint32_t events, voi
         /* A write fails where the shim has exited. What it sent before is still to be read. */
         if (r >= 0)
                 (void) channels_write(session->shim);
-        if (r < 0 || session->is_finished) {
+        if (r < 0 || session->is_finished || channels_is_closed_by_peer(session->shim)) {
                 disconnect_session_shim(session);
                 fail_session(session, "the connection to the container was closed");
         }
