@@ -11,8 +11,7 @@
 #include <sys/socket.h>
 
 enum {
-        READ_MAX =
-                63 * 1024, /* with frames and TLS around it one packet of the loopback interface */
+        READ_MAX = 63 * 1024,  /* with TLS around it one packet of the loopback interface */
         READ_MORE = 32 * 1024, /* a read of less has left nothing */
         READS_MAX = 4,         /* of one turn of the loop, so that others have theirs */
 };
