@@ -156,6 +156,8 @@ def _test_source(folder, file):
     """The file of a test as tests/FAULTS.md names it, and what its definition looks like there."""
     if folder in ("system", "vm", "cluster"):
         return os.path.join("tests", folder, f"test_{file}.py"), "def test_{}("
+    if folder == "bench":
+        return os.path.join("tests", folder, f"{file}.py"), "def {}("
     return os.path.join("tests", folder, f"test-{file}.c"), "TEST({})"
 
 

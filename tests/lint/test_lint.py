@@ -299,7 +299,8 @@ class Pages(Lint):
         self.put("tests/system/test_a.py", "def test_b(node):\n    pass\n")
         self.put("tests/unit/m/test-a.c", "TEST(b) {\n}\n")
         self.put("tests/fuzz/fuzz-a.c", "\n")
-        self.put("tests/FAULTS.md", "| id | x |\n| P1 | x | `system/a::b`, `unit/m/a::b` | 1 |\n| P2 | x | `fuzz/a` | 1 |\n"
+        self.put("tests/bench/a.py", "def b():\n    pass\n")
+        self.put("tests/FAULTS.md", "| id | x |\n| P1 | x | `system/a::b`, `unit/m/a::b`, `bench/a::b` | 1 |\n| P2 | x | `fuzz/a` | 1 |\n"
                  "| P3 | x | *open* | 0 |\n")
         self.assertEqual(list(pages.check_faults(self.root)), [])
         for row, problem in (("`system/a::c`", "there is no test c in tests/system/test_a.py"),
