@@ -174,8 +174,9 @@ bool channels_wants_write(const Channels *channels) {
 }
 
 bool channels_wants_read(const Channels *channels) {
-        return channels->has_write_failed ||
-               wslay_event_get_queued_msg_count(channels->context) < MESSAGES_MAX;
+        return !channels_is_closed_by_peer(channels) &&
+               (channels->has_write_failed ||
+                wslay_event_get_queued_msg_count(channels->context) < MESSAGES_MAX);
 }
 
 bool channels_is_closed_by_peer(const Channels *channels) {

@@ -55,7 +55,8 @@ void channels_close(Channels *channels);
 size_t channels_queued(const Channels *channels); /* bytes of messages */
 bool channels_wants_write(const Channels *channels);
 
-/* False while the peer has not read our replies: nothing is read then. */
+/* False while the peer has not read our replies, and once it has sent its close frame: nothing is
+ * read then, and what it still sends would be reported all the time. */
 bool channels_wants_read(const Channels *channels);
 
 /* The peer has sent its close frame: channels_read() finds nothing more, and reads nothing. */

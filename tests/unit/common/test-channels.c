@@ -121,6 +121,24 @@ TEST(both_ends_close_the_connection)
         close_channel_pair(&ends);
 }
 
+TEST(what_follows_a_close_frame_is_not_waited_for)
+{
+        ChannelPair ends;
+
+        open_channel_pair(&ends);
+        channels_close(ends.client);
+        EXPECT_EQ(channels_write(ends.client), 0);
+        REQUIRE(send(ends.fds[0], "more", 4, 0) == 4);
+        EXPECT(channels_wants_read(ends.server));
+        EXPECT_EQ(channels_read(ends.server), 0);
+        EXPECT(!channels_wants_read(ends.server));
+        EXPECT(channels_wants_write(ends.server) && !channels_is_over(ends.server));
+        EXPECT_EQ(channels_write(ends.server), 0);
+        EXPECT(!channels_wants_read(ends.server) && !channels_wants_write(ends.server));
+        EXPECT(channels_is_over(ends.server));
+        close_channel_pair(&ends);
+}
+
 TEST(a_closed_peer_and_invalid_frames_give_different_errors)
 {
         static const char nonsense[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
