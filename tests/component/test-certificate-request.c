@@ -210,8 +210,8 @@ TEST(request_is_sent_over_the_connection_of_its_owner)
 
 TEST(expiring_certificate_is_rotated_with_itself)
 {
-        uint64_t now = now_realtime_usec();
         KubeClientState before, after;
+        uint64_t now;
         Node node;
 
         node_init(&node);
@@ -230,6 +230,7 @@ TEST(expiring_certificate_is_rotated_with_itself)
                   0);
         EXPECT_STREQ(node.last_error, NULL);
         /* As if it had been issued long ago. */
+        now = now_realtime_usec();
         EXPECT_EQ(certificate_manager_set_certificate(node.manager, &node.world.config,
                                                       now - 97 * USEC_PER_SEC,
                                                       now + 3 * USEC_PER_SEC),
@@ -251,7 +252,7 @@ TEST(expiring_certificate_is_rotated_with_itself)
 
 TEST(expiry_of_a_foreign_certificate_is_only_reported)
 {
-        uint64_t now = now_realtime_usec();
+        uint64_t now;
         Node node;
 
         node_init(&node);
@@ -260,6 +261,7 @@ TEST(expiry_of_a_foreign_certificate_is_only_reported)
                                                                    .on_error = on_error,
                                                                    .userdata = &node },
                                         &node.manager) >= 0);
+        now = now_realtime_usec();
         EXPECT_EQ(certificate_manager_set_certificate(node.manager, &node.world.config,
                                                       now - 98 * USEC_PER_SEC,
                                                       now + 2 * USEC_PER_SEC),
