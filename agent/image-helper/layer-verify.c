@@ -92,9 +92,14 @@ static void remove_unpacked_layers(const ImageUnpack *unpack) {
 
 /* Missing layers are published; the others are compared. */
 static int compare_layers(LayerVerification *check, ImageUnpack *unpack, Error *reterr) {
-        for (size_t i = 0; i < unpack->n; i++) {
-                int r;
+        int r = 0;
 
+        /* A repair moves what was unpacked. */
+        if (check->repairs)
+                r = store_sync(unpack->store, unpack->made, unpack->n, reterr);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < unpack->n; i++) {
                 if (!unpack->made[i])
                         continue;
                 r = compare_layer(check, unpack, i, reterr);

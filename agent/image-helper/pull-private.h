@@ -21,6 +21,7 @@ typedef struct PulledDocument {
 typedef struct LayerDownload {
         bool is_wanted; /* its layer is missing */
         bool is_requested, is_complete;
+        bool is_unpacked; /* and its digest is right */
         uint32_t attempt; /* that requested it */
         StoreBlob file;
         int wakeup_write_fd; /* the fetcher's end of the wake-up pipe */

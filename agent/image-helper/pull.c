@@ -302,16 +302,21 @@ static void on_layer_finished(void *userdata, size_t i, int r) {
         bool is_whole = blob->is_complete && downloaded_bytes(blob) == layer->size;
 
         pull->has_failed_deltas |= is_fault_of_delta(pull, i, r);
+        blob->is_unpacked = r >= 0;
         if (r < 0 && r != -ENOSPC && r != -EDQUOT && r != -ENOMEM && is_whole)
                 store_discard_blob(pull->store, layer->digest, &blob->file);
 }
 
-/* The store keeps layers, but no delta. */
+/* The store keeps layers, but no delta. Of a layer that a different pull has published meanwhile
+ * the blob may be incomplete. */
 static int keep_layer_blob(RegistryPull *pull, size_t i, Error *reterr) {
         const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
+        const LayerDownload *blob = &pull->blobs[i];
 
         if (layer == &pull->image.layers[i])
-                return store_commit_blob(pull->store, layer->digest, &pull->blobs[i].file, reterr);
+                return blob->is_unpacked
+                               ? store_commit_blob(pull->store, layer->digest, &blob->file, reterr)
+                               : 0;
         store_discard_blob(pull->store, layer->digest, &pull->blobs[i].file);
         return 0;
 }

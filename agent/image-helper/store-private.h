@@ -15,3 +15,6 @@ struct Store {
 
 /* The part of one blob, see store_sweep_downloads(). 'hex' is the digest without its algorithm. */
 void store_sweep_partial_blob(const Store *store, const char *hex);
+
+/* A rename is durable when its directory is synced. */
+int store_sync_directory(const Store *store, const char *name);

@@ -140,9 +140,30 @@ static int sweep_layer(const Store *store, const char *name, void *userdata) {
         (void) snprintf(from, sizeof(from), "layers/%.64s", name);
         (void) snprintf(to, sizeof(to), "tmp/%s/%.64s", store->work_name, name);
         FAIL_AT("store.sweep-layer");
-        if (renameat(store->fd, from, store->fd, to) < 0)
-                return errno == ENOENT ? 0 : -errno;
-        return remove_tree_at(store->fd, to);
+        return renameat(store->fd, from, store->fd, to) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static int discard_swept_layer(const Store *store, const char *name, void *userdata) {
+        char path[PATH_SIZE];
+
+        (void) snprintf(path, sizeof(path), "tmp/%s/%.64s", store->work_name, name);
+        return remove_tree_at(store->fd, path);
+}
+
+/* Nothing is removed from a layer before its new name is durable: after a power cut it would be
+ * taken for a whole one. */
+static int sweep_layers(const Store *store, char **marks) {
+        char work[PATH_SIZE];
+        int r;
+
+        r = for_each_store_entry(store, "layers", sweep_layer, marks);
+        if (r < 0)
+                return r;
+        r = store_sync_directory(store, "layers");
+        if (r < 0)
+                return r;
+        (void) snprintf(work, sizeof(work), "tmp/%s", store->work_name);
+        return for_each_store_entry(store, work, discard_swept_layer, NULL);
 }
 
 static int sweep_blob(const Store *store, const char *name, void *userdata) {
@@ -207,7 +228,7 @@ static int sweep_unmarked(Store *store, const json_t *index) {
         r = for_each_store_entry(store, "records", mark_record, &layers);
         if (r < 0)
                 return r;
-        r = for_each_store_entry(store, "layers", sweep_layer, layers);
+        r = sweep_layers(store, layers);
         if (r < 0)
                 return r;
         r = store_sweep_downloads(store);

@@ -236,44 +236,52 @@ static int sync_filesystem(const Store *store, const char *const *chain_ids, siz
         return sync_staged(store);
 }
 
-/* A rename is durable when its directory is synced. */
-static int sync_store_directory(const Store *store, const char *name) {
+int store_sync_directory(const Store *store, const char *name) {
         cleanup_close int fd = openat(store->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
         return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-static int publish_layers_and_blobs(Store *store, int layers_fd, const char *const *chain_ids,
-                                    size_t n) {
-        size_t n_staged = strv_length(store->staged);
-        int r;
+int store_sync(const Store *store, const char *const *chain_ids, size_t n, Error *reterr) {
+        int r = sync_filesystem(store, chain_ids, n);
 
-        for (size_t i = 0; i < n; i++) {
-                r = chain_ids[i] ? publish_layer(store, layers_fd, i, chain_ids[i]) : 0;
-                if (r < 0)
-                        return r;
-        }
-        /* The last staged file is the record, which follows when all else is durable. */
+        FAIL_AT("store.synced");
+        return r < 0 ? error_prefixf(reterr, r, "image store: cannot sync") : 0;
+}
+
+/* The last staged file is the record, which follows when all else is durable. */
+static int publish_blobs(const Store *store) {
+        size_t n_staged = strv_length(store->staged);
+
         for (size_t i = 0; i + 1 < n_staged; i++) {
-                r = publish_staged(store, i);
+                int r = publish_staged(store, i);
+
                 if (r < 0)
                         return r;
         }
-        r = n_staged > 0 ? sync_store_directory(store, "blobs/sha256") : 0;
-        if (r < 0)
-                return r;
+        return store_sync_directory(store, "blobs/sha256");
+}
+
+static int publish_layers(const Store *store, const char *const *chain_ids, size_t n) {
+        cleanup_close int layers_fd =
+                openat(store->fd, "layers", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (layers_fd < 0)
+                return -errno;
+        for (size_t i = 0; i < n; i++) {
+                int r = chain_ids[i] ? publish_layer(store, layers_fd, i, chain_ids[i]) : 0;
+
+                if (r < 0)
+                        return r;
+        }
         return fsync(layers_fd) < 0 ? -errno : 0;
 }
 
-int store_publish(Store *store, const char *const *chain_ids, size_t n, Error *reterr) {
-        cleanup_close int layers_fd =
-                openat(store->fd, "layers", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int r = layers_fd < 0 ? -errno : sync_filesystem(store, chain_ids, n);
+int store_publish(const Store *store, const char *const *chain_ids, size_t n, Error *reterr) {
+        int r = publish_blobs(store);
 
-        FAIL_AT("store.synced");
-        if (r < 0)
-                return error_prefixf(reterr, r, "image store: cannot sync");
-        r = publish_layers_and_blobs(store, layers_fd, chain_ids, n);
+        if (r >= 0)
+                r = publish_layers(store, chain_ids, n);
         return r < 0 ? error_prefixf(reterr, r, "image store: layers") : 0;
 }
 
@@ -282,6 +290,8 @@ int store_publish_record(Store *store, Error *reterr) {
         int r = n_staged > 0 ? publish_staged(store, n_staged - 1) : 0;
 
         store->staged = strv_free(store->staged);
+        if (r >= 0)
+                r = store_sync_directory(store, "records");
         return r < 0 ? error_prefixf(reterr, r, "image store: records") : 0;
 }
 
@@ -372,10 +382,19 @@ static int lock_index(const Store *store, Error *reterr) {
         return TAKE_FD(lock);
 }
 
+/* It is durable before what follows: the record of an image that it names, or the removal of blobs
+ * of one that it no longer names. */
 static int write_store_index(Store *store, const json_t *index, Error *reterr) {
         cleanup_free char *text = json_to_text(index, JSON_COMPACT);
+        int r;
 
-        return text ? write_store_file(store, "index.json", text, strlen(text), reterr) : -ENOMEM;
+        if (!text)
+                return -ENOMEM;
+        r = write_store_file(store, "index.json", text, strlen(text), reterr);
+        if (r < 0)
+                return r;
+        r = store_sync_directory(store, ".");
+        return r < 0 ? error_prefixf(reterr, r, "image store: index.json") : 0;
 }
 
 int store_tag_image(Store *store, const StoreEntry *entry, Error *reterr) {

@@ -47,12 +47,16 @@ int store_stage_blob(Store *store, const char *digest, const void *data, size_t 
                      Error *reterr);
 int store_stage_record(Store *store, const char *digest, const char *text, Error *reterr);
 
-/* Publishes finished layers, which are in the work directory as "0", "1", …, then the staged blobs:
- * syncs first (the file system if there are layers, else those files), renames, and syncs the
- * renames. chain_ids[i] NULL: no layer. If the target exists already, it is kept. */
-int store_publish(Store *store, const char *const *chain_ids, size_t n, Error *reterr);
+/* Before anything is published: syncs the file system if there are layers to publish, else the
+ * staged files. chain_ids[i] NULL: no layer. */
+int store_sync(const Store *store, const char *const *chain_ids, size_t n, Error *reterr);
 
-/* Publishes the record that was staged last. To be called last: a record implies all the rest. */
+/* Publishes the staged blobs, then finished layers, which are in the work directory as "0", "1", …:
+ * renames, and syncs the renames. If the target exists already, it is kept. */
+int store_publish(const Store *store, const char *const *chain_ids, size_t n, Error *reterr);
+
+/* Publishes the record that was staged last, durably. To be called last: a record implies all the
+ * rest. */
 int store_publish_record(Store *store, Error *reterr);
 
 /* Writes a file with a checksum at once, whole and synced. 0 or -errno. */

@@ -112,12 +112,19 @@ static bool same_attributes(int one, int other) {
         return true;
 }
 
+static bool same_time(const struct stat *a, const struct stat *b) {
+        return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* A whiteout has the time at which it was made. */
 static bool same_metadata(const ComparedPair *pair) {
         const struct stat *a = &pair->sound, *b = &pair->here;
 
-        return a->st_mode == b->st_mode && a->st_uid == b->st_uid && a->st_gid == b->st_gid &&
-               (S_ISDIR(a->st_mode) || (a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-                                        a->st_mtim.tv_nsec == b->st_mtim.tv_nsec));
+        if (a->st_mode != b->st_mode || a->st_uid != b->st_uid || a->st_gid != b->st_gid)
+                return false;
+        if (S_ISCHR(a->st_mode))
+                return a->st_rdev == b->st_rdev;
+        return S_ISDIR(a->st_mode) || same_time(a, b);
 }
 
 /* NULL if it is correct. */

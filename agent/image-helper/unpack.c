@@ -106,11 +106,15 @@ static int run_image_unpack(ImageUnpack *unpack, char *const *names, Error *rete
         r = stage_record(unpack, reterr);
         if (r < 0)
                 return r;
-        r = store_publish(unpack->store, unpack->made, unpack->n, reterr);
+        r = store_sync(unpack->store, unpack->made, unpack->n, reterr);
         if (r < 0)
                 return r;
+        /* Before the layers: of one that is present no blob is pulled. */
         if (unpack->feed)
                 r = unpack->feed->on_unpacked(unpack->feed->userdata, reterr);
+        if (r < 0)
+                return r;
+        r = store_publish(unpack->store, unpack->made, unpack->n, reterr);
         if (r < 0)
                 return r;
         r = tag_unpacked_image(unpack, names, reterr);

@@ -16,7 +16,8 @@ typedef struct LayerDownloadFeed {
         int (*on_tick)(void *userdata, Error *reterr); /* called a few times a second; or -errno */
         /* Layer 'i' is complete and verified, or failed: 'r'. */
         void (*on_layer)(void *userdata, size_t i, int r);
-        /* All layers are complete and have been synced with everything written. */
+        /* All layers are complete and have been synced with everything written; they are not
+         * published yet. */
         int (*on_unpacked)(void *userdata, Error *reterr);
         void *userdata;
 } LayerDownloadFeed;

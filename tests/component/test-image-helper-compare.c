@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 /* A directory with two files of one second, so that the copies are equal. */
 static int make_tree(int top_fd, const char *name) {
@@ -46,4 +47,30 @@ TEST(a_tree_that_cannot_be_listed_is_not_taken_for_a_sound_one)
                 tree_comparison_done(&comparison);
         }
         EXPECT_EQ(r, 0);
+}
+
+static void make_device(int dir_fd, const char *name, dev_t number, time_t time) {
+        const struct timespec times[2] = { { .tv_sec = time }, { .tv_sec = time } };
+
+        REQUIRE(mknodat(dir_fd, name, S_IFCHR, number) == 0);
+        REQUIRE(utimensat(dir_fd, name, times, 0) == 0);
+}
+
+TEST(whiteouts_are_equal_whenever_they_were_made)
+{
+        cleanup_close int top = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        cleanup_close int sound = make_tree(top, "sound"), here = make_tree(top, "here");
+        static TreeComparison comparison;
+
+        make_device(sound, "hidden", 0, 1);
+        make_device(here, "hidden", 0, 2);
+        EXPECT_EQ(compare_trees(&comparison, sound, here), 0);
+        EXPECT_EQ(comparison.n_faults, 0U);
+        tree_comparison_done(&comparison);
+
+        make_device(sound, "other", 0, 1);
+        make_device(here, "other", makedev(1, 3), 1);
+        EXPECT_EQ(compare_trees(&comparison, sound, here), 0);
+        EXPECT_EQ(comparison.n_faults, 1U);
+        tree_comparison_done(&comparison);
 }

@@ -4,16 +4,20 @@ could have left is made again, in the way of ALICE (Pillai and others, 2014). On
 directory came after is certain to be there; of the rest any part may be."""
 
 import ast
+import collections
 import os
 import random
 import re
 import signal
+import stat
 
 import harness
 import world
 
 CALLS = ("openat,open,creat,write,pwrite64,writev,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,symlinkat,"
          "link,linkat,ftruncate,truncate,fallocate,copy_file_range,sendfile,fsync,fdatasync,syncfs,sync")
+# What the layers of an image have besides.
+ATTRIBUTE_CALLS = "mknodat,mknod,fchmod,fchmodat,chmod,fchown,fchownat,chown,lchown,utimensat,fsetxattr,setxattr,lsetxattr,fremovexattr"
 LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+)(.*)$")
 UNFINISHED = re.compile(r"^(\d+) +(.*) <unfinished \.\.\.>$")
 RESUMED = re.compile(r"^(\d+) +<\.\.\. \w+ resumed>(.*)$")
@@ -21,9 +25,9 @@ DESCRIPTOR = re.compile(r"^(?:AT_FDCWD|\d+)<(.*)>$")
 TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
-def command(trace, *words):
+def command(trace, *words, calls=CALLS):
     """The command under a recorder that is not its parent, so that it is signalled and waited for as without."""
-    return ["strace", "-D", "-f", "-y", "-s", "10000000", "-e", f"trace={CALLS}", "-e", "signal=none", "-o", trace, *words]
+    return ["strace", "-D", "-f", "-y", "-s", "10000000", "-e", f"trace={calls}", "-e", "signal=none", "-o", trace, *words]
 
 
 def finished_calls(trace):
@@ -72,14 +76,42 @@ class Directory:
         self.entries = {}
 
 
+# A file that is not a regular one: ("link", its target), or ("node", (type and mode, device)).
+Special = collections.namedtuple("Special", "kind what")
+
+
 class File:
-    pass
+    def __init__(self, special=None):
+        self.special = special
+
+
+class Tree(dict):
+    """What lies below a directory, parents first: {path: bytes, a Special, or None for a directory}. Of a file with several
+    names all but the first are in 'links', with the first; 'attributes' has {path: {"owner", "mode", "times", or an extended
+    attribute's name: value}} of those that were set."""
+
+    def __init__(self):
+        super().__init__()
+        self.links, self.attributes = {}, {}
+
+    def only(self, is_kept):
+        kept = Tree()
+        for path in filter(is_kept, self):
+            kept[path] = self[path]
+            for own, mine in ((kept.links, self.links), (kept.attributes, self.attributes)):
+                if path in mine:
+                    own[path] = mine[path]
+        return kept
+
+    def key(self):
+        """The same for trees that are the same."""
+        return hash(tuple(self.items())), repr(self.links), repr(self.attributes)
 
 
 class Recording:
     """Operations in their order. Each is a tuple: ("bind", directory, name, node), ("unbind", directory, name),
     ("move", directory, name, new directory, new name, node), ("swap", directory, name, new directory, new name, node, new node), ("data", file, offset or None at the end, bytes),
-    ("cut", file, length). 'synced' has for each the number of operations after which it is on the disk for certain, 'lines' its
+    ("cut", file, length), ("attribute", node, name, value, or None where it was removed). 'synced' has for each the number of operations after which it is on the disk for certain, 'lines' its
     place in the trace."""
 
     def __init__(self, top):
@@ -176,6 +208,55 @@ class Recording:
 
     do_writev = do_fallocate = do_copy_file_range = do_sendfile = unsupported
 
+    def unsupported_path(self, process, words, number):
+        paths = [self.path("AT_FDCWD</>", word) for word in words if TEXT.fullmatch(word) and text(word).startswith(b"/")]
+        assert not any(paths), words
+
+    do_chmod = do_chown = do_lchown = do_setxattr = do_lsetxattr = do_mknod = unsupported_path
+
+    def do_symlinkat(self, process, words, number):
+        pieces = self.path(words[1], words[2])
+        if pieces:
+            self.bind(pieces, File(Special("link", text(words[0]))))
+
+    def do_mknodat(self, process, words, number):
+        pieces = self.path(words[0], words[1])
+        if pieces:
+            kind, _, mode = words[2].partition("|")
+            device = [int(word, 0) for word in re.findall(r"0x[0-9a-f]+|\d+", ",".join(words[3:]))]
+            self.bind(pieces, File(Special("node", (getattr(stat, kind) | int(mode or "0", 8), os.makedev(*device or (0, 0))))))
+
+    def set_attribute(self, at, word, name, value):
+        """Of a descriptor, or of a name in its directory."""
+        pieces = self.path(at, word) if word and TEXT.fullmatch(word) else None
+        node = self.find(pieces) if pieces else self.node_of(at)
+        if node is not None:
+            self.add("attribute", node, name, value)
+
+    def do_fchmod(self, process, words, number):
+        self.set_attribute(words[0], None, "mode", int(words[1], 8))
+
+    def do_fchmodat(self, process, words, number):
+        self.set_attribute(words[0], words[1], "mode", int(words[2], 8))
+
+    def do_fchown(self, process, words, number):
+        self.set_attribute(words[0], None, "owner", (int(words[1]), int(words[2])))
+
+    def do_fchownat(self, process, words, number):
+        self.set_attribute(words[0], words[1], "owner", (int(words[2]), int(words[3])))
+
+    def do_utimensat(self, process, words, number):
+        times = re.findall(r"tv_sec=(-?\d+), tv_nsec=(\d+)", words[2])
+        if len(times) == 2:  # otherwise it is the time of the call
+            self.set_attribute(words[0], words[1], "times", tuple(int(s) * 10**9 + int(ns) for s, ns in times))
+
+    def do_fsetxattr(self, process, words, number):
+        # The recorder leaves out a last zero.
+        self.set_attribute(words[0], None, os.fsdecode(text(words[1])), text(words[2]).ljust(int(words[3]), b"\0"))
+
+    def do_fremovexattr(self, process, words, number):
+        self.set_attribute(words[0], None, os.fsdecode(text(words[1])), None)
+
     def do_mkdirat(self, process, words, number):
         pieces = self.path(words[0], words[1])
         if pieces:
@@ -217,6 +298,9 @@ class Recording:
         if node is not None and new:
             self.bind(new, node)
 
+    def do_link(self, process, words, number):
+        self.do_linkat(process, ["AT_FDCWD</>", words[0], "AT_FDCWD</>", words[1]], number)
+
     def do_mkdir(self, process, words, number):
         self.do_mkdirat(process, ["AT_FDCWD</>", *words], number)
 
@@ -251,10 +335,9 @@ class Recording:
         return {i for i in range(end) if self.synced[i] is not None and self.synced[i] <= end}
 
     def state(self, end, chosen):
-        """The tree after a power cut at 'end' with the chosen operations that were not synced: {path: bytes, or None for a
-        directory}."""
+        """The tree after a power cut at 'end' with the chosen operations that were not synced."""
         there = self.certain(end) | chosen
-        entries, content = {}, {}
+        entries, content, attributes = {}, {}, {}
         for i, operation in enumerate(self.operations[:end]):
             if i not in there:
                 continue
@@ -269,19 +352,26 @@ class Recording:
             elif kind == "swap":
                 entries.setdefault(first, {})[words[0]] = words[4]
                 entries.setdefault(words[1], {})[words[2]] = words[3]
+            elif kind == "attribute":
+                attributes.setdefault(first, {})[words[0]] = words[1]
             elif kind == "cut":
                 content[first] = content.get(first, b"")[:words[0]].ljust(words[0], b"\0")
             else:
                 data = content.get(first, b"")
                 offset = len(data) if words[0] is None else words[0]
                 content[first] = data[:offset].ljust(offset, b"\0") + words[1] + data[offset + len(words[1]):]
-        tree = {}
+        tree, names = Tree(), {}
 
         def walk(node, path):
             for name, child in sorted(entries.get(node, {}).items()):
-                tree[path + name] = content.get(child, b"") if isinstance(child, File) else None
+                whole = path + name
+                tree[whole] = child.special or content.get(child, b"") if isinstance(child, File) else None
+                if child in attributes:
+                    tree.attributes[whole] = attributes[child]
+                if names.setdefault(child, whole) != whole:
+                    tree.links[whole] = names[child]
                 if isinstance(child, Directory):
-                    walk(child, f"{path}{name}/")
+                    walk(child, f"{whole}/")
         walk(self.root, "")
         return tree
 
@@ -294,22 +384,48 @@ class Recording:
             yield {i for i in loose if chance.random() < 0.5}
 
 
+def write_entry(tree, path, directory):
+    data, target = tree[path], os.path.join(directory, path)
+    os.makedirs(target if data is None else os.path.dirname(target), mode=0o711, exist_ok=True)
+    if path in tree.links:
+        os.link(os.path.join(directory, tree.links[path]), target, follow_symlinks=False)
+    elif isinstance(data, Special) and data.kind == "link":
+        os.symlink(data.what, os.fsencode(target))
+    elif isinstance(data, Special):
+        os.mknod(target, *data.what)
+        os.chmod(target, stat.S_IMODE(data.what[0]))
+    elif data is not None:
+        with open(target, "wb") as file:
+            file.write(data)
+        os.chmod(target, 0o600)
+
+
+def write_attributes(attributes, target):
+    """In an order in which none undoes another: a new owner takes some away, and each changes a time."""
+    if "owner" in attributes:
+        os.chown(target, *attributes["owner"], follow_symlinks=False)
+    if "mode" in attributes:
+        os.chmod(target, attributes["mode"])
+    for name, value in attributes.items():
+        if "." in name and value is not None:
+            os.setxattr(target, name, value, follow_symlinks=False)
+    if "times" in attributes:
+        os.utime(target, ns=attributes["times"], follow_symlinks=False)
+
+
 def write(tree, directory):
     """Puts a tree into a directory that is there."""
-    for path, data in tree.items():
-        target = os.path.join(directory, path)
-        if data is None:
-            os.makedirs(target, mode=0o711, exist_ok=True)
-        else:
-            os.makedirs(os.path.dirname(target), mode=0o711, exist_ok=True)
-            with open(target, "wb") as file:
-                file.write(data)
-            os.chmod(target, 0o600)
+    for path in tree:
+        write_entry(tree, path, directory)
+    for path in reversed(tree):
+        write_attributes(tree.attributes.get(path, {}), os.path.join(directory, path))
 
 
 class Recorded:
     """The writes of an agent that ran pods, the images that it stored, and what was there at each line of the trace: the
     manifests, and what was synced by then."""
+
+    calls = CALLS
 
     def __init__(self, run, archive, directory, make=None):
         """Without 'make', which is given this object, it is a node like those of other tests."""
@@ -319,7 +435,7 @@ class Recorded:
         self.node = make(self) if make else harness.Node(archive, start=False)
         self.trace = os.path.join(directory, "trace")
         words, environment = self.node.command(), self.node.environment()
-        self.node.command = lambda: command(self.trace, *words) if self.is_recorded else words
+        self.node.command = lambda: command(self.trace, *words, calls=self.calls) if self.is_recorded else words
         # The search for leaks cannot be traced.
         self.node.environment = lambda: {**environment, "ASAN_OPTIONS": environment["ASAN_OPTIONS"] + ":detect_leaks=0"}
         self.marks, self.is_recorded = [], True
@@ -358,18 +474,23 @@ class Recorded:
         line = self.log.lines[end - 1] if end else -1
         return next((row[1:] for row in reversed(self.marks) if row[0] <= line), self.marks[0][1:])
 
+    def is_kept(self, path):
+        """Whether the path belongs to what is tried; the images, which are stored, do not."""
+        return not path.startswith(("images", "preload"))
+
+    def tree(self, end, chosen):
+        return self.log.state(end, chosen).only(self.is_kept)
+
     def states(self, samples):
-        """Those that differ: the tree, the manifests, and what was synced."""
+        """Those that differ: the arguments of tree(), the manifests, and what was synced."""
         chance, seen = random.Random(1), set()
         for end in range(len(self.log.operations) + 1):
             for chosen in self.log.choices(end, chance, samples):
-                tree = {path: data for path, data in self.log.state(end, chosen).items()
-                        if not path.startswith(("images", "preload"))}
                 facts = self.facts(end)
-                key = repr((sorted(tree.items()), facts))
+                key = self.tree(end, chosen).key(), repr(facts)
                 if key not in seen:
                     seen.add(key)
-                    yield tree, *facts
+                    yield (end, chosen), *facts
 
     def try_states(self, samples, part, boot, least=100, first=10):
         """The part 0 is a small one, of some more states than 'first'; the other seven are all states."""
@@ -377,9 +498,11 @@ class Recorded:
         print(f"{len(self.log.operations)} operations, {len(states)} states")
         assert len(states) > least
         mine = states[::len(states) // first] if part == 0 else states[part - 1::7]
-        for i, (tree, manifests, synced) in enumerate(mine):
+        for i, (place, manifests, synced) in enumerate(mine):
+            tree = self.tree(*place)
             try:
                 boot(self, tree, manifests, synced)
             except AssertionError as error:
-                raise AssertionError(f"state {i} of {len(mine)}, synced {synced}, with {str(manifests)[:4000]}: {error}\n" +
-                                     "\n".join(f"{path}: {data!r}" for path, data in tree.items())) from error
+                raise AssertionError(
+                    f"state {i} of {len(mine)}, after {place[0]} operations, synced {synced}, with {str(manifests)[:4000]}: "
+                    f"{error}\n" + "\n".join(f"{path}: {str(data)[:4000]}" for path, data in tree.items())) from error

@@ -2,10 +2,12 @@
 """The looks of the soak test: whether processes, control groups, files and logs are as the manifests say, and the figures that must not
 grow."""
 
+import collections
 import gzip
 import json
 import os
 import re
+import subprocess
 
 import harness
 import many
@@ -189,7 +191,16 @@ class Looks:
     def check_addresses(self):
         for address in self.addresses():
             said = self.node.run_inside("busybox", "ping", "-c", "1", "-W", "20", address, check=False)
-            assert " 0% packet loss" in said, f"{address} does not answer: {said}"
+            assert " 0% packet loss" in said, "\n".join([f"{address} does not answer: {said}", *self.describe_network(address)])
+
+    def describe_network(self, address):
+        pod = next(pod for pod in self.node.pods() if pod["status"].get("podIP") == address)
+        name = pod["metadata"]["name"]
+        yield f"{name}: {pod['status']}"
+        inside = ["nsenter", f"--net=/proc/{self.node.shim(name)}/ns/net", "busybox", "ip", "address", "show"]
+        yield subprocess.run(inside, check=False, capture_output=True, text=True).stdout
+        yield self.node.run_inside("busybox", "ip", "neigh", "show")
+        yield from (line for line in self.node.said().splitlines()[-400:] if name in line)
 
     def check_programs(self):
         pids = [self.node.agent.pid, *self.node.shims()]
@@ -230,7 +241,9 @@ class Looks:
     def list_remains(self):
         """What is counted, to be named where there is too much of it; a pod has its name for its UID."""
         names = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in self.node.pods()}
-        paths = [*world.cgroups_below(self.node.cgroup_root), *self.log_files(), *many.files_below(self.node.state)]
+        descriptors = collections.Counter(re.sub("[0-9]+", "N", path) for path in many.descriptors(self.node.agent.pid))
+        paths = [*(f"descriptor {number} of {path}" for path, count in descriptors.items() for number in range(count)),
+                 *world.cgroups_below(self.node.cgroup_root), *self.log_files(), *many.files_below(self.node.state)]
         return {re.sub("[0-9a-f-]{32,36}", lambda uid: names.get(uid[0], uid[0]), path) for path in paths}
 
     def surplus(self):

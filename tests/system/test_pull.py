@@ -2,11 +2,13 @@
 """mainstay-image against misbehaving registries: what is refused, what is retried, and which credentials are never
 sent."""
 
+import glob
 import gzip
 import json
 import os
 import random
 import shutil
+import signal
 import socket
 import ssl
 import stat
@@ -506,6 +508,38 @@ def test_concurrent_pulls_killed_at_any_moment_leave_only_complete_layers(puller
     names = {layer for registry in registries for layer in registry.image.layers}
     assert {f"sha256:{name}" for name in os.listdir(f"{puller.store}/blobs/sha256")} >= names
     assert len(os.listdir(f"{puller.store}/records")) == 2
+
+
+def test_a_layer_that_another_pull_has_published_meanwhile_keeps_its_whole_blob(puller, serve, tmp_path):
+    """The second pull stops when it has made a file of its own for the blob, which it never gets."""
+    image, asked, hang, end = big(), threading.Event(), threading.Event(), threading.Event()
+
+    def behave(handler):
+        if image.layers[0] in handler.path:
+            event = end if asked.is_set() else hang
+            asked.set()
+            event.wait(300)
+        return False
+    registry = serve(image, behave)
+
+    def spawn():
+        return puller.spawn(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host])
+    first = spawn()
+    assert asked.wait(60)
+    trace = str(tmp_path / "trace")
+    puller.prefix = ["env", "ASAN_OPTIONS=detect_leaks=0", "strace", "-D", "-o", trace, "-e", "trace=pipe2",
+                     "-e", "inject=pipe2:signal=SIGSTOP:when=1"]
+    second = spawn()
+    wait(lambda: "stopped by SIGSTOP" in (read(trace) or ""), "the second pull has stopped")
+    assert glob.glob(f"{puller.store}/tmp/*/blob-0"), "it waits without a file of its own"
+    hang.set()
+    _, error = first.communicate(timeout=60)
+    assert first.returncode == 0, error
+    os.kill(second.pid, signal.SIGCONT)
+    _, error = second.communicate(timeout=60)
+    end.set()
+    expect_pulled(puller, (second.returncode, error))
+    assert puller.blob(image.layers[0]) == image.blobs[image.layers[0]]
 
 
 # R5: invalid responses
