@@ -37,8 +37,9 @@ int review_cache_new(review_value_free_t free_value, ReviewCache **ret) {
 }
 
 static void clear_review_entry(const ReviewCache *cache, ReviewEntry *entry) {
-        if (entry->value)
-                cache->free_value(entry->value);
+        if (!entry->value)
+                return;
+        cache->free_value(entry->value);
         *entry = (ReviewEntry){ 0 };
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes of a client, and any replies of the agent, leave mainstay-api without a connection, a
  * request or a descriptor when the client is gone. The first byte chooses settings and user; the
- * client's bytes and the agent's replies are separated by 0xff 0xfe. TLS and the agent are replaced
- * by what is below: the linker takes these functions instead of the library's. */
+ * client's bytes and the agent's replies are separated by 0xff 0xfe, and what the client sends to
+ * an idle session. TLS and the agent are replaced by what is below: the linker takes these
+ * functions instead of the library's. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -102,11 +103,14 @@ TlsStream *tls_stream_free(TlsStream *stream) {
         return NULL;
 }
 
-static void drain(int fd) {
+/* True if there was something. */
+static bool drain(int fd) {
         char buffer[4096];
+        bool is_any = false;
 
         while (fd >= 0 && recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT) > 0)
-                ;
+                is_any = true;
+        return is_any;
 }
 
 int tls_stream_take_over(TlsStream *stream, int fd, ByteQueue *early) {
@@ -116,7 +120,6 @@ int tls_stream_take_over(TlsStream *stream, int fd, ByteQueue *early) {
         while ((n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT)) > 0)
                 assert(byte_queue_append(early, SIZE_MAX, buffer, (size_t) n) >= 0);
         make_pair(&stream->session_fd, &stream->far_fd);
-        (void) shutdown(stream->far_fd, SHUT_WR);
         return stream->session_fd;
 }
 
@@ -170,7 +173,7 @@ struct AgentRequest {
         AgentRequestKind kind;
         agent_reply_t on_reply;
         void *userdata;
-        bool is_of_settings;
+        bool is_of_settings, is_review;
 };
 
 AgentRequest *agent_request_cancel(AgentRequest *request) {
@@ -202,7 +205,7 @@ static AgentReply settings_reply(char text[512]) {
 
 /* The first byte of a reply chooses its status. */
 static int on_agent_replies(sd_event_source *source, void *userdata) {
-        static const unsigned statuses[] = { 200, 404, 500, 503 };
+        static const unsigned statuses[] = { 200, 404, 500, 503, 426 };
         AgentRequest *request = userdata;
         char settings[512], *body = NULL;
         AgentReply reply = { .error = -ECONNREFUSED, .fd = -EBADF };
@@ -220,6 +223,7 @@ static int on_agent_replies(sd_event_source *source, void *userdata) {
                                       .body = body,
                                       .length = strlen(body),
                                       .fd = -EBADF };
+                has_reviewed |= request->is_review && reply.status == 200 && strchr(body, '{');
                 if (reply.status == 200 && request->kind != AGENT_COLLECT)
                         reply.fd = make_ended_connection(rest);
                 if (reply.status == 200 && request->kind == AGENT_WEBSOCKET)
@@ -240,7 +244,7 @@ int agent_request_start(sd_event *event, const AgentRequestSpec *spec, agent_rep
         request->on_reply = on_reply;
         request->userdata = userdata;
         request->is_of_settings = strcmp(spec->path, "/nodeapi/settings") == 0;
-        has_reviewed = has_reviewed || strstr(spec->path, "review");
+        request->is_review = strstr(spec->path, "review");
         assert(sd_event_add_defer(event, &request->source, on_agent_replies, request) >= 0);
         n_agent_requests++;
         *ret = request;
@@ -249,16 +253,34 @@ int agent_request_start(sd_event *event, const AgentRequestSpec *spec, agent_rep
 
 /* ---- the client ---- */
 
+static bool drain_client(void) {
+        if (!only_stream)
+                return false;
+        return drain(only_stream->client_fd) | drain(only_stream->far_fd);
+}
+
 /* Until nothing can happen but that time passes. */
 static void run_until_idle(sd_event *event) {
-        while (sd_event_get_state(event) != SD_EVENT_FINISHED && sd_event_run(event, 0) > 0) {
-                if (!only_stream)
-                        continue;
-                drain(only_stream->client_fd);
-                drain(only_stream->far_fd);
-                if (only_stream->has_ended)
-                        only_stream->handlers->on_closed(only_stream, only_stream->userdata);
+        do {
+                while (sd_event_run(event, 0) > 0)
+                        if (only_stream && only_stream->has_ended)
+                                only_stream->handlers->on_closed(only_stream,
+                                                                 only_stream->userdata);
+        } while (drain_client());
+}
+
+/* The client sends what is left of its bytes, and ends. */
+static void end_session(NodeApi *server) {
+        Bytes bytes = take_piece();
+
+        if (bytes.size > 0) {
+                (void) send(only_stream->far_fd, bytes.data, bytes.size, MSG_NOSIGNAL);
+                run_until_idle(server->event);
         }
+        if (!only_stream)
+                return;
+        (void) shutdown(only_stream->far_fd, SHUT_WR);
+        run_until_idle(server->event);
 }
 
 static void run_client(NodeApi *server, Bytes bytes) {
@@ -276,20 +298,22 @@ static void run_client(NodeApi *server, Bytes bytes) {
                         break;
                 sent += (size_t) n;
         }
-        run_until_idle(server->event);
+        if (only_stream && only_stream->far_fd >= 0)
+                end_session(server);
         if (only_stream) {
                 (void) shutdown(only_stream->client_fd, SHUT_RDWR);
                 if (only_stream->far_fd >= 0)
                         (void) shutdown(only_stream->far_fd, SHUT_RDWR);
                 run_until_idle(server->event);
         }
-        if (only_stream)
+        if (only_stream) {
                 only_stream->handlers->on_closed(only_stream, only_stream->userdata);
-        run_until_idle(server->event);
+                run_until_idle(server->event);
+        }
 }
 
 static int lowest_free_descriptor(void) {
-        int fd = eventfd(0, EFD_CLOEXEC);
+        int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
 
         assert(fd >= 0);
         close(fd);
@@ -345,6 +369,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         run_client(server, take_piece());
         assert(server->n_connections == 0 && n_agent_requests == 0);
         forget_clients(server);
-        assert(lowest_free_descriptor() == lowest);
+        assert(fcntl(lowest, F_GETFD) < 0);
         return 0;
 }
