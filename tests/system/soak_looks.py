@@ -189,9 +189,11 @@ class Looks:
         self.check_addresses()
 
     def check_addresses(self):
+        """The node may have the hardware address of an earlier pod for a few seconds: the plugin does not announce the new one."""
         for address in self.addresses():
-            said = self.node.run_inside("busybox", "ping", "-c", "1", "-W", "20", address, check=False)
-            assert " 0% packet loss" in said, "\n".join([f"{address} does not answer: {said}", *self.describe_network(address)])
+            ping = ["busybox", "ping", "-c", "1", "-W", "1", address]
+            world.wait(lambda ping=ping: " 0% packet loss" in self.node.run_inside(*ping, check=False),
+                       lambda address=address: "\n".join([f"{address} answers", *self.describe_network(address)]))
 
     def describe_network(self, address):
         pod = next(pod for pod in self.node.pods() if pod["status"].get("podIP") == address)
