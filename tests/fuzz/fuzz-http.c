@@ -254,9 +254,9 @@ int agent_request_start(sd_event *event, const AgentRequestSpec *spec, agent_rep
 /* ---- the client ---- */
 
 static bool drain_client(void) {
-        if (!only_stream)
-                return false;
-        return drain(only_stream->client_fd) | drain(only_stream->far_fd);
+        bool is_any = only_stream && drain(only_stream->client_fd);
+
+        return (only_stream && drain(only_stream->far_fd)) || is_any;
 }
 
 /* Until nothing can happen but that time passes. */
