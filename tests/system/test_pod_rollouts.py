@@ -203,16 +203,22 @@ def test_the_image_is_kept_and_needs_no_registry(make_node, registry):
     assert pod["spec"]["containers"][0]["image"] == image(1)
 
 
+def images_files(node):
+    """Which of the files the container's image has. For a moment the pod is the one that was rolled back to, and its container the
+    one that still stops."""
+    root = f"/proc/{node.find_init('web')}/root"
+    return [os.path.exists(f"{root}/file{number}") for number in (1, 2)]
+
+
 def wait_rollback_to_the_first_image(node, bad, move):
     """The image has /file1, and the one that has its tag later also /file2."""
     node.drop(bad)
-    wait(lambda: node.pod("web") and version_of(node.pod("web")) == "2" and
-         os.path.exists(f"/proc/{node.find_init('web')}/root/file2"), "the new revision runs")
+    wait(lambda: node.pod("web") and version_of(node.pod("web")) == "2" and images_files(node) == [True, True],
+         "the new revision runs")
     move()
     assert node.cli("images", "prune").returncode == 0
     pod = wait_version(node, "1", rolled_back=True)
-    root = f"/proc/{node.init('web')}/root"
-    assert os.path.exists(f"{root}/file1") and not os.path.exists(f"{root}/file2")
+    wait(lambda: images_files(node) == [True, False], lambda: f"the first image is back, not {images_files(node)}")
     return pod
 
 
