@@ -89,7 +89,7 @@ def check_memory(looks):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("has_network, figure", [(False, 10000), (True, 1000)], ids=["node", "own"])
+@pytest.mark.parametrize("has_network, figure", [(False, 10_000), (True, 10_000)], ids=["node", "own"])
 def test_many_pods_leave_the_node_as_it_was(make_any_node, has_network, figure):
     node = make_any_node(has_network)
     with open(f"{node.data}/canary", "w", encoding="utf-8") as file:
