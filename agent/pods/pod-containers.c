@@ -66,11 +66,27 @@ PodProgress pod_containers_progress(PodContainers *containers) {
         return pod_progress_of(containers->order, containers->n);
 }
 
+/* The longest delay of the containers that ask for a restart of all; false where none does. */
+static bool find_restart_all_delay(const PodContainers *containers, uint64_t *ret_delay_usec) {
+        uint64_t delay, longest = 0;
+        bool found = false;
+
+        for (size_t i = 0; i < containers->n; i++)
+                if (container_machine_wants_restart_all(pod_container_machine(containers->items[i]),
+                                                        &delay)) {
+                        longest = MAX(longest, delay);
+                        found = true;
+                }
+        *ret_delay_usec = longest;
+        return found;
+}
+
 bool pod_containers_should_run(PodContainers *containers) {
         PodProgress progress = pod_containers_progress(containers);
+        uint64_t delay;
 
         return containers->restart_all != RESTART_ALL_NONE || progress == PROGRESS_INITIALIZING ||
-               progress == PROGRESS_RUNNING;
+               progress == PROGRESS_RUNNING || find_restart_all_delay(containers, &delay);
 }
 
 bool pod_containers_allow_start(PodContainers *containers, const PodContainer *container) {
@@ -140,21 +156,6 @@ static void wait_restart_all_back_off(PodContainers *containers, uint64_t delay_
                           containers->pod->description, strerror(-r));
         else
                 containers->restart_all = RESTART_ALL_BACK_OFF;
-}
-
-/* The longest delay of the containers that ask for a restart of all; false where none does. */
-static bool find_restart_all_delay(const PodContainers *containers, uint64_t *ret_delay_usec) {
-        uint64_t delay, longest = 0;
-        bool found = false;
-
-        for (size_t i = 0; i < containers->n; i++)
-                if (container_machine_wants_restart_all(pod_container_machine(containers->items[i]),
-                                                        &delay)) {
-                        longest = MAX(longest, delay);
-                        found = true;
-                }
-        *ret_delay_usec = longest;
-        return found;
 }
 
 void pod_containers_step_restart_all(PodContainers *containers, bool is_terminating) {

@@ -118,11 +118,11 @@ static bool has_pod_network(const PodWorker *worker) {
                network_attachment_is_known(worker->instance.attachment);
 }
 
-/* A pod of an API server that has completed never runs again: it releases its addresses, its
- * volumes and its sandbox, as with the kubelet. One of a file runs again after an edit. */
+/* A pod that has completed releases its addresses, its volumes and its sandbox, as with the
+ * kubelet. One of a file that is edited gets new ones. */
 static bool has_completed_for_good(PodWorker *worker) {
-        return pod_is_of_api(worker->instance.pod) && !pod_worker_is_terminating(worker) &&
-               !pod_worker_should_run(worker) && pod_containers_are_finished(&worker->containers);
+        return !pod_worker_is_terminating(worker) && !pod_worker_should_run(worker) &&
+               pod_containers_are_finished(&worker->containers);
 }
 
 /* The shim was started only to detach the network of a lost one. */
@@ -645,8 +645,10 @@ static int connect_or_start_sandbox(PodWorker *worker, Error *reterr) {
         worker->sandbox.is_new = r == 0;
         if (r != 0)
                 return r;
+        /* There is no shim. What is known of the containers' ends is reported from now on;
+         * what an earlier one of this pod may have left is cleaned up first. */
+        pod_worker_recover_containers(worker);
         should_run = pod_worker_should_run(worker);
-        /* There is no shim. What an earlier one of this pod may have left is cleaned up first. */
         if (worker->sandbox.needs_cleanup || (!pod->is_desired && !has_pod_network(worker))) {
                 pod->sandbox = sandbox_free(pod->sandbox);
                 step_pod_cleanup(worker);

@@ -297,6 +297,16 @@ def test_completed_pod_lets_its_shim_go_and_keeps_its_log_and_its_status(make_me
     member.wait_reported_gone("job")
 
 
+def test_pod_whose_containers_all_wait_for_their_restart_has_not_completed(make_member):
+    member = make_member()
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [88]}}
+    member.bind("loops", specs.container(script="exit 88", restartPolicy="Never", restartPolicyRules=[rule]))
+    member.wait_pod("loops", lambda pod: pod["status"].get("containerStatuses", [{}])[0].get("restartCount", 0) >= 3, "restarts")
+    assert member.wait_reported_phase("loops", "Running")["status"]["containerStatuses"][0]["restartCount"] >= 1
+    member.api.delete("pods", "default", "loops")
+    member.wait_reported_gone("loops")
+
+
 class FailingMember(failing.Failing, Member):
     pass
 

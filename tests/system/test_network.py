@@ -209,6 +209,32 @@ def test_failed_pod_releases_its_address_though_its_shim_was_lost(net):
     wait(lambda: not net.shims(), "no shim is left, and no sandbox teardown")
 
 
+def job(script, ports=()):
+    return specs.pod("job", specs.container(script=script, ports=list(ports), volumeMounts=[specs.mount("v", "/v")]), hostNetwork=False,
+                     restartPolicy="Never", volumes=[{"name": "v", "emptyDir": {}}])
+
+
+def test_completed_pod_of_a_file_releases_address_port_and_volumes_and_runs_again_after_an_edit(net):
+    ports = [{"containerPort": 8080, "hostPort": 18086}]
+    net.drop(job("echo x > /v/x", ports))
+    uid = net.wait_phase("job", "Succeeded")["metadata"]["uid"]
+    wait(lambda: not net.reserved(), "its address is released")
+    wait(lambda: not net.shims(), "no shim is left")
+    wait(lambda: not os.path.exists(os.path.join(net.state, "pods", uid, "volumes")), "its volumes are removed")
+    net.launch(listener("next", "mine now", ports=ports))
+    wait(lambda: net.fetch(NODE_ADDRESS, 18086) == "mine now\n", "the port leads to the other pod")
+    net.restart()
+    assert net.wait_phase("job", "Succeeded")["metadata"]["uid"] == uid
+    net.drop(job("ls /v; ls /sys/class/net"))
+    wait(lambda: net.logged("job") == ["eth0", "lo"], lambda: f"it has run again: {net.logged('job')}")
+    assert net.wait_phase("job", "Succeeded")["metadata"]["uid"] != uid
+    wait(lambda: len(net.shims()) == 1, "only the other pod's shim is left")
+    for name in "next", "job":
+        net.remove(name)
+        net.wait_gone(name)
+    wait_clean(net)
+
+
 def test_completed_pod_holds_no_address_after_the_node_was_down(net):
     net.drop(pod("done", script="exit 0", restartPolicy="OnFailure"))
     net.wait_phase("done", "Succeeded")
