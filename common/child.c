@@ -2,6 +2,7 @@
 #include "common/child.h"
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/failpoint.h"
 
 #include <fcntl.h>
@@ -225,7 +226,7 @@ static int watch_child(sd_event *event, Child *child, uint64_t timeout_usec) {
         if (r < 0)
                 return r;
         if (timeout_usec > 0)
-                return sd_event_add_time_relative(event, &child->timeout_source, CLOCK_BOOTTIME,
+                return sd_event_add_time_relative(event, &child->timeout_source, CLOCK_AWAKE,
                                                   timeout_usec, 0, on_child_timeout, child);
         return 0;
 }

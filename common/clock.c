@@ -20,6 +20,10 @@ uint64_t now_boottime_usec(void) {
         return now_usec(CLOCK_BOOTTIME);
 }
 
+uint64_t now_awake_usec(void) {
+        return now_usec(CLOCK_AWAKE);
+}
+
 SteadyClock steady_clock_start(void) {
         return (SteadyClock){ .offset = now_realtime_usec() - now_boottime_usec() };
 }

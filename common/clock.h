@@ -2,12 +2,14 @@
 #pragma once
 
 /* Times in microseconds: 'realtime' since 1970 for display, 'boottime' for every decision, so that
- * setting the clock does not move a back-off. */
+ * setting the clock does not move a back-off. 'awake' stands still while the machine sleeps: by it
+ * is measured how long a process gets for something, such as an answer to a probe or its end. */
 
 #include "common/macros.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #define USEC_PER_SEC  UINT64_C(1000000)
 #define USEC_PER_MSEC UINT64_C(1000)
@@ -15,6 +17,10 @@
 
 uint64_t now_realtime_usec(void);
 uint64_t now_boottime_usec(void);
+uint64_t now_awake_usec(void);
+
+/* Its clock for timers. */
+#define CLOCK_AWAKE CLOCK_MONOTONIC
 
 /* The steady clock: realtime at the start of the process, advancing like boottime. For periods that
  * start at a time stored on disk, and must neither end nor restart when the clock of the machine is

@@ -27,7 +27,7 @@ struct PodEvictor {
         ResourceShortage shortage;   /* … for this */
         bool has_found_none;         /* the last measurement found no pod to evict */
         char *evicting_uid;          /* the pod that was evicted last; waited for … */
-        uint64_t evicting_until;     /* … until this boot time */
+        uint64_t evicting_until;     /* … until this awake time */
         uint64_t counts[N_EVICTION_SIGNALS];
 };
 
@@ -88,7 +88,7 @@ static bool evict_candidate(PodEvictor *evictor, const EvictionCandidate *candid
                 return false;
         free(evictor->evicting_uid);
         evictor->evicting_uid = TAKE_PTR(uid);
-        evictor->evicting_until = now_boottime_usec() + grace_usec + EVICTION_TIMEOUT_USEC;
+        evictor->evicting_until = now_awake_usec() + grace_usec + EVICTION_TIMEOUT_USEC;
         evictor->counts[shortage->signal]++;
         return true;
 }
@@ -245,7 +245,7 @@ bool pod_evictor_is_busy(const PodEvictor *evictor) {
 
         if (evictor->measure_child)
                 return true;
-        return evictor->evicting_uid && now_boottime_usec() < evictor->evicting_until &&
+        return evictor->evicting_uid && now_awake_usec() < evictor->evicting_until &&
                config->callbacks->is_stopping(evictor->evicting_uid, config->userdata);
 }
 

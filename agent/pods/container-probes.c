@@ -64,7 +64,7 @@ static int on_probe_timer(sd_event_source *source, uint64_t usec, void *userdata
 
         if (!probe_worker_spec(p)) /* an edit has just removed the probe */
                 return 0;
-        advance_probe_time(p, now_boottime_usec());
+        advance_probe_time(p, now_awake_usec());
         arm_probe_timer(p);
         if (p->handler_run)
                 p->is_due = true;
@@ -82,7 +82,7 @@ static void arm_probe_timer(ProbeWorker *p) {
                 if (r >= 0)
                         r = sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
         } else
-                r = sd_event_add_time(c->pod->context->event, &p->timer, CLOCK_BOOTTIME, p->next_at,
+                r = sd_event_add_time(c->pod->context->event, &p->timer, CLOCK_AWAKE, p->next_at,
                                       PROBE_ACCURACY_USEC, on_probe_timer, p);
         if (r < 0)
                 (void) log_error_errno(
@@ -270,7 +270,7 @@ static uint64_t random_delay_below(uint64_t limit) {
  * delay, so that a restarted agent does not run all probes at once. */
 static void start_probe_worker(ProbeWorker *p) {
         const ContainerInstance *c = p->probes->container;
-        uint64_t now = now_boottime_usec(), age = container_machine_running_usec(c->machine), delay;
+        uint64_t now = now_awake_usec(), age = container_machine_running_usec(c->machine), delay;
 
         p->is_running = true;
         p->period_usec = probe_period_usec(probe_worker_spec(p));

@@ -28,7 +28,7 @@ static uint64_t container_remaining_grace_usec(const ContainerStopper *stopper,
                 return stop->pod_grace_usec;
         grace = (uint64_t) MAX(period->value, 1) * USEC_PER_SEC;
         if (stopper->pre_stop_started_at > 0)
-                passed = now_boottime_usec() - stopper->pre_stop_started_at;
+                passed = now_awake_usec() - stopper->pre_stop_started_at;
         return passed < grace ? grace - passed : 0;
 }
 
@@ -69,7 +69,7 @@ static void schedule_container_stop(const ContainerStopper *stopper, const Conta
 uint64_t container_stop_begin_pre_stop(ContainerStopper *stopper, const ContainerStop *stop) {
         uint64_t grace = container_remaining_grace_usec(stopper, stop);
 
-        stopper->pre_stop_started_at = now_boottime_usec();
+        stopper->pre_stop_started_at = now_awake_usec();
         schedule_container_stop(stopper, stop, grace);
         return grace;
 }

@@ -17,7 +17,7 @@ typedef struct ContainerStop {
 
 typedef struct ContainerStopper {
         const ContainerInstance *container;
-        uint64_t pre_stop_started_at; /* boot time; 0: the attempt's preStop hook was not run */
+        uint64_t pre_stop_started_at; /* awake time; 0: the attempt's preStop hook was not run */
         OptionalInt kill_grace;       /* seconds, of a kill that a restart may follow */
 } ContainerStopper;
 

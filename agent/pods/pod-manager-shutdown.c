@@ -6,6 +6,7 @@
 
 #include "agent/pods/pod-manager-private.h"
 #include "agent/pods/shutdown-stages.h"
+#include "common/clock.h"
 #include "common/log.h"
 
 static bool is_in_shutdown_stage(const PodManager *manager, const PodEntry *entry) {
@@ -38,7 +39,7 @@ static int on_shutdown_stage_timeout(sd_event_source *source, uint64_t usec, voi
 static void stop_shutdown_step(PodManager *manager) {
         uint64_t period = manager->stages[manager->stage].period_usec / manager->n_steps;
         int r = sd_event_add_time_relative(manager->context.event, &manager->stage_timer,
-                                           CLOCK_BOOTTIME, period, 0, on_shutdown_stage_timeout,
+                                           CLOCK_AWAKE, period, 0, on_shutdown_stage_timeout,
                                            manager);
 
         if (r < 0)

@@ -31,8 +31,7 @@ uint64_t pod_grace_period_usec(const PodTermination *termination, const PodSpec 
 }
 
 static uint64_t termination_age_usec(const PodTermination *termination) {
-        return termination->stopping_since > 0 ? now_boottime_usec() - termination->stopping_since
-                                               : 0;
+        return termination->stopping_since > 0 ? now_awake_usec() - termination->stopping_since : 0;
 }
 
 uint64_t pod_remaining_grace_usec(const PodTermination *termination, uint64_t grace_usec) {

@@ -12,7 +12,7 @@ typedef struct PodTermination {
         bool has_grace; /* a deletion request has given: */
         int64_t grace_seconds;
         uint64_t deletion_time;  /* realtime end of the grace period; 0: not being terminated */
-        uint64_t stopping_since; /* boot time; 0: the containers are not being stopped */
+        uint64_t stopping_since; /* awake time; 0: the containers are not being stopped */
 } PodTermination;
 
 /* The pod's grace period; 'limit_usec' is that of its failure, 0: none. */

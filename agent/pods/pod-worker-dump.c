@@ -53,9 +53,9 @@ static void dump_pod_termination(const PodWorker *worker, FILE *out) {
                 dump_line(out, 2, "deletion request: grace period %" PRId64 "s",
                           termination->grace_seconds);
         if (termination->stopping_since > 0)
-                dump_line(out, 2, "containers are being stopped for: %s",
-                          dump_format_duration(text,
-                                               now_boottime_usec() - termination->stopping_since));
+                dump_line(
+                        out, 2, "containers are being stopped for: %s",
+                        dump_format_duration(text, now_awake_usec() - termination->stopping_since));
         dump_timer(out, 2, "the shim of the terminating pod must exit", worker->termination_timer);
 }
 

@@ -83,9 +83,9 @@ static int on_sandbox_state_timer(sd_event_source *source, uint64_t usec, void *
         return 0;
 }
 
-static void arm_sandbox_state_timer(PodWorker *worker, uint64_t usec) {
+static void arm_sandbox_state_timer(PodWorker *worker, clockid_t clock, uint64_t usec) {
         int r = sd_event_add_time_relative(worker->instance.context->event, &worker->sandbox.timer,
-                                           CLOCK_BOOTTIME, usec, 0, on_sandbox_state_timer, worker);
+                                           clock, usec, 0, on_sandbox_state_timer, worker);
 
         if (r < 0)
                 (void) log_error_errno(r, "Cannot arm the sandbox timer of pod '%s'",
@@ -100,7 +100,7 @@ static void retry_sandbox_later(PodWorker *worker, PodWorkerState state) {
                 back_off_next_delay(sandbox->retry_delay_usec, &sandbox_back_off);
         sandbox->retry_state = state;
         pod_worker_set_state(worker, WORKER_RETRY_WAIT);
-        arm_sandbox_state_timer(worker, sandbox->retry_delay_usec);
+        arm_sandbox_state_timer(worker, CLOCK_BOOTTIME, sandbox->retry_delay_usec);
 }
 
 void pod_worker_retry_now(PodWorker *worker) {
@@ -707,7 +707,7 @@ static void step_without_sandbox(PodWorker *worker) {
                 retry_sandbox_later(worker, WORKER_NO_SANDBOX);
         } else if (r > 0) {
                 pod_worker_set_state(worker, WORKER_SYNCING);
-                arm_sandbox_state_timer(worker, SHIM_ANSWER_USEC);
+                arm_sandbox_state_timer(worker, CLOCK_AWAKE, SHIM_ANSWER_USEC);
         }
 }
 

@@ -184,7 +184,7 @@ void pod_worker_arm_termination(PodWorker *worker, uint64_t grace_usec) {
 
         worker->termination_timer = sd_event_source_disable_unref(worker->termination_timer);
         r = sd_event_add_time_relative(worker->instance.context->event, &worker->termination_timer,
-                                       CLOCK_BOOTTIME, grace_usec + SHIM_TEARDOWN_USEC, 0,
+                                       CLOCK_AWAKE, grace_usec + SHIM_TEARDOWN_USEC, 0,
                                        on_termination_timeout, worker);
         if (r < 0)
                 (void) log_error_errno(r, "Cannot arm the termination timer of pod '%s'",
@@ -517,7 +517,7 @@ static void shorten_container_graces(PodWorker *worker) {
         uint64_t end = now_realtime_usec() + pod_worker_grace_period(worker);
 
         termination->deletion_time = MIN(termination->deletion_time, end);
-        termination->stopping_since = now_boottime_usec();
+        termination->stopping_since = now_awake_usec();
         for (size_t i = 0; i < worker->containers.n; i++)
                 pod_container_shorten_grace(worker->containers.items[i]);
 }
@@ -543,7 +543,7 @@ void pod_worker_sync_containers(PodWorker *worker) {
         if (!input.must_end && pod_worker_should_run(worker))
                 termination->stopping_since = 0;
         else if (termination->stopping_since == 0)
-                termination->stopping_since = now_boottime_usec();
+                termination->stopping_since = now_awake_usec();
         input.is_late = is_restarting_all(worker) ||
                         pod_is_beyond_grace(termination, pod_worker_grace_period(worker));
         pod_containers_sync(&worker->containers, &input);

@@ -36,8 +36,8 @@ struct Attempt {
         uint64_t started_at;
         uint64_t finished_at;
         int stop_signal;    /* 0: no stop was requested */
-        uint64_t signal_at; /* boottime when stop_signal is due; USEC_INFINITY: it was sent */
-        uint64_t kill_at;   /* boottime; USEC_INFINITY: no SIGKILL is due */
+        uint64_t signal_at; /* awake time when stop_signal is due; USEC_INFINITY: it was sent */
+        uint64_t kill_at;   /* awake time; USEC_INFINITY: no SIGKILL is due */
         /* Freed once it is deleted: */
         char *bundle;
         char *events_file;

@@ -418,7 +418,7 @@ void container_run(Shim *shim, const ShimRequest *request) {
                 return;
         }
         container_job_start(job, run_container_main, on_run_task_done,
-                            now_boottime_usec() + shim->options->runtime_timeout_usec);
+                            now_awake_usec() + shim->options->runtime_timeout_usec);
 }
 
 /* --- stop --------------------------------------------------------------------------------- */
@@ -468,7 +468,7 @@ static uint64_t deadline_after(uint64_t now, uint64_t usec) {
 
 void container_schedule_stop(Shim *shim, const ShimRequest *request) {
         Attempt *attempt = attempt_find(&shim->attempts, request->id);
-        uint64_t now = now_boottime_usec(), signal_at = deadline_after(now, request->delay_usec);
+        uint64_t now = now_awake_usec(), signal_at = deadline_after(now, request->delay_usec);
 
         if (!attempt || (attempt->state != ATTEMPT_RUNNING && attempt->state != ATTEMPT_STARTING))
                 return;
@@ -490,11 +490,11 @@ void container_set_checkpoint(Shim *shim, const ShimRequest *request) {
                 attempt_set_checkpoint(attempt, request->note);
 }
 
-void containers_send_due_signals(Shim *shim, uint64_t now_boottime) {
+void containers_send_due_signals(Shim *shim, uint64_t now_awake) {
         for (Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next) {
-                if (attempt->signal_at <= now_boottime)
+                if (attempt->signal_at <= now_awake)
                         send_stop_signal(attempt);
-                if (attempt->state == ATTEMPT_RUNNING && attempt->kill_at <= now_boottime)
+                if (attempt->state == ATTEMPT_RUNNING && attempt->kill_at <= now_awake)
                         kill_container(shim, attempt);
         }
 }

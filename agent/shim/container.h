@@ -23,7 +23,7 @@ void container_delete(Shim *shim, const ShimRequest *request);
 void container_exited(Shim *shim, Attempt *attempt, int status);
 
 /* Does what is due by now: sends the signal after its delay, SIGKILL after the grace period. */
-void containers_send_due_signals(Shim *shim, uint64_t now_boottime);
+void containers_send_due_signals(Shim *shim, uint64_t now_awake);
 uint64_t containers_next_deadline(const Shim *shim);
 
 /* One step of the pod's termination: kills what runs, deletes what has ended. True when nothing is

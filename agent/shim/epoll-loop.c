@@ -27,7 +27,7 @@ static int timeout_ms(uint64_t deadline) {
 
         if (deadline == USEC_INFINITY)
                 return -1;
-        now = now_boottime_usec();
+        now = now_awake_usec();
         wait_usec = deadline > now ? deadline - now : 0;
         /* Rounded up: waking early would make the loop spin until the time has come. */
         return (int) MIN(wait_usec / USEC_PER_MSEC + (wait_usec > 0), (uint64_t) INT_MAX);

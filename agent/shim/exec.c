@@ -48,7 +48,7 @@ struct Program {
         char *pid_file;
         char *log;         /* of the runtime */
         pid_t pid;         /* set once the runtime has left it to us */
-        uint64_t deadline; /* boottime; USEC_INFINITY: none, or it was killed */
+        uint64_t deadline; /* awake time; USEC_INFINITY: none, or it was killed */
         bool timed_out;
         ProgramCapture output;
         ProgramCapture error;
@@ -288,9 +288,9 @@ uint64_t programs_next_deadline(const ProgramList *list) {
         return deadline;
 }
 
-void programs_kill_timed_out(ProgramList *list, uint64_t now_boottime) {
+void programs_kill_timed_out(ProgramList *list, uint64_t now_awake) {
         for (Program *program = list->first; program; program = program->next)
-                if (program->pid > 0 && program->deadline <= now_boottime)
+                if (program->pid > 0 && program->deadline <= now_awake)
                         kill_container_program(program);
 }
 
@@ -372,7 +372,7 @@ static void start_program(Program *program) {
         program->has_started = true;
         program->deadline =
                 program->timeout_usec > 0
-                        ? now_boottime_usec() + MIN(program->timeout_usec, USEC_INFINITY / 2)
+                        ? now_awake_usec() + MIN(program->timeout_usec, USEC_INFINITY / 2)
                         : USEC_INFINITY;
         spec.deadline = program->deadline;
         if (r >= 0 && !program->container)

@@ -28,7 +28,7 @@ bool programs_are_starting(const ProgramList *list);
 
 /* Kills programs in containers whose timeout has passed; the others are tasks with deadlines. */
 uint64_t programs_next_deadline(const ProgramList *list);
-void programs_kill_timed_out(ProgramList *list, uint64_t now_boottime);
+void programs_kill_timed_out(ProgramList *list, uint64_t now_awake);
 
 /* Drops programs that have not started. */
 void programs_drop_waiting(ProgramList *list);

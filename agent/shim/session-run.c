@@ -102,7 +102,7 @@ static void extend_session_deadline(ExecSession *s) {
                 patience = queued > 0 ? CLIENT_STALL_USEC : CLIENT_CLOSE_USEC;
         else if (queued >= CHANNELS_QUEUE_MAX)
                 patience = CLIENT_STALL_USEC;
-        s->deadline = now_boottime_usec() + patience;
+        s->deadline = now_awake_usec() + patience;
 }
 
 static void kill_session_command(const ExecSession *s) {
@@ -117,7 +117,7 @@ static void abandon_session(ExecSession *s) {
         if (s->is_abandoned)
                 return;
         s->is_abandoned = true;
-        s->deadline = now_boottime_usec() + CLIENT_STALL_USEC;
+        s->deadline = now_awake_usec() + CLIENT_STALL_USEC;
         epoll_source_remove(s->epoll_fd, &s->socket); /* it would be reported again and again */
         if (s->spec->attaches)
                 s->has_ended = true; /* the container continues to run */
@@ -542,7 +542,7 @@ static void start_session_command(ExecSession *s) {
 }
 
 static bool is_session_over(const ExecSession *s) {
-        if (now_boottime_usec() >= s->deadline && (s->is_abandoned || s->has_sent_status))
+        if (now_awake_usec() >= s->deadline && (s->is_abandoned || s->has_sent_status))
                 return true;
         return s->is_abandoned ? s->has_ended : s->has_sent_status && channels_is_over(s->channels);
 }
@@ -554,7 +554,7 @@ static int run_session_loop(ExecSession *s) {
                 bool is_silent = s->output.source.fd < 0 && s->error.source.fd < 0;
 
                 if (s->has_ended && !s->has_sent_status &&
-                    (is_silent || now_boottime_usec() >= s->deadline))
+                    (is_silent || now_awake_usec() >= s->deadline))
                         send_session_status(s, s->is_dropped ? "the client did not read the output "
                                                                "fast enough"
                                                              : NULL);

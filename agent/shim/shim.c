@@ -138,7 +138,7 @@ static void start_teardown(Shim *shim) {
                 return;
         shim->tearing_down = true;
         programs_drop_waiting(&shim->programs);
-        tasks_limit_deadline(&shim->tasks, now_boottime_usec() + TEARDOWN_RUNTIME_USEC);
+        tasks_limit_deadline(&shim->tasks, now_awake_usec() + TEARDOWN_RUNTIME_USEC);
 }
 
 static void on_agent_request(AgentConnection *connection, const ShimRequest *request) {
@@ -311,7 +311,7 @@ static int run_shim_loop_once(Shim *shim) {
         deadline = MIN(deadline, programs_next_deadline(&shim->programs));
         r = epoll_loop_run_once(shim->epoll_fd, deadline);
         if (deadline != USEC_INFINITY) {
-                uint64_t now = now_boottime_usec();
+                uint64_t now = now_awake_usec();
 
                 containers_send_due_signals(shim, now);
                 tasks_expire(&shim->tasks, now);

@@ -140,9 +140,9 @@ uint64_t tasks_next_deadline(const TaskList *tasks) {
         return deadline;
 }
 
-void tasks_expire(TaskList *tasks, uint64_t now_boottime) {
+void tasks_expire(TaskList *tasks, uint64_t now_awake) {
         for (Task *task = tasks->first; task; task = task->next)
-                if (!task->timed_out && task->deadline <= now_boottime) {
+                if (!task->timed_out && task->deadline <= now_awake) {
                         task->timed_out = true;
                         /* The process group too: a runtime has children. The task is not reaped
                          * yet, so both IDs are still its own. */

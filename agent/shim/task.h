@@ -30,7 +30,7 @@ typedef struct TaskSpec {
         task_main_t main;
         task_done_t done;
         void *userdata;
-        uint64_t deadline; /* boottime; USEC_INFINITY: none. The process group is killed then */
+        uint64_t deadline; /* awake time; USEC_INFINITY: none. The process group is killed then */
 } TaskSpec;
 
 typedef struct TaskList {
@@ -47,7 +47,7 @@ bool task_reap(TaskList *tasks, pid_t pid, int status);
 void tasks_limit_deadline(TaskList *tasks, uint64_t deadline);
 
 uint64_t tasks_next_deadline(const TaskList *tasks);
-void tasks_expire(TaskList *tasks, uint64_t now_boottime);
+void tasks_expire(TaskList *tasks, uint64_t now_awake);
 
 /* Everything went well. */
 bool task_succeeded(const TaskResult *result);

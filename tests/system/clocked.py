@@ -40,10 +40,15 @@ class Clocked(harness.Node):
         self.write_clock(seconds, seconds)
         self.get("/readyz")  # a request makes the agent read the clock
 
-    def write_clock(self, realtime, others):
+    def sleep(self, seconds):
+        """So long the machine has slept: all clocks but the monotonic one have gone on, and no process has run."""
+        self.write_clock(seconds, 0, seconds)
+        self.get("/readyz")
+
+    def write_clock(self, realtime, others, slept=0):
         path = os.path.join(self.directory, "clock")
         with open(path + ".new", "w", encoding="utf-8") as file:
-            file.write(f"{realtime} {others}\n")
+            file.write(f"{realtime} {others} {slept}\n")
         os.rename(path + ".new", path)
 
 

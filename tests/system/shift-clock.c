@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded into an agent: its clocks are off by the seconds that stand in a file, so that a test
  * can set the clock of an agent without setting that of the machine, and can let hours pass. First
- * stands by how much realtime is off, then by how much all the other clocks are. */
+ * stands by how much realtime is off, then by how much all the other clocks are, then for how long
+ * the machine has slept: so much more is boottime off, and monotonic time is not. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +17,14 @@
 #include <unistd.h>
 
 typedef struct Offsets {
-        long long realtime, others;
+        long long realtime, others, slept;
 } Offsets;
+
+enum {
+        DESCRIPTORS_MAX = 4096
+};
+
+static bool counts_sleep[DESCRIPTORS_MAX]; /* a timer by boottime */
 
 static Offsets read_offsets(void) {
         const char *path = getenv("MAINSTAY_TEST_CLOCK");
@@ -33,8 +41,15 @@ static Offsets read_offsets(void) {
                 return offsets;
         text[n] = '\0';
         offsets.realtime = strtoll(text, &end, 10);
-        offsets.others = strtoll(end, NULL, 10);
+        offsets.others = strtoll(end, &end, 10);
+        offsets.slept = strtoll(end, NULL, 10);
         return offsets;
+}
+
+static long long offset_of(bool is_boottime) {
+        Offsets offsets = read_offsets();
+
+        return offsets.others + (is_boottime ? offsets.slept : 0);
 }
 
 int clock_gettime(clockid_t clock, struct timespec *ts) {
@@ -43,7 +58,7 @@ int clock_gettime(clockid_t clock, struct timespec *ts) {
         if (r == 0 && clock == CLOCK_REALTIME)
                 ts->tv_sec += read_offsets().realtime;
         else if (r == 0 && clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID)
-                ts->tv_sec += read_offsets().others;
+                ts->tv_sec += offset_of(clock == CLOCK_BOOTTIME);
         return r;
 }
 
@@ -79,9 +94,18 @@ static int arm_cancelled_timer(int fd) {
         return close(watch);
 }
 
+int timerfd_create(clockid_t clock, int flags) {
+        int fd = (int) syscall(SYS_timerfd_create, clock, flags);
+
+        if (fd >= 0 && fd < DESCRIPTORS_MAX)
+                counts_sleep[fd] = clock == CLOCK_BOOTTIME;
+        return fd;
+}
+
 /* No other timer counts by realtime. */
 int timerfd_settime(int fd, int flags, const struct itimerspec *value, struct itimerspec *old) {
-        long long others = flags & TFD_TIMER_ABSTIME ? read_offsets().others : 0;
+        bool is_boottime = fd >= 0 && fd < DESCRIPTORS_MAX && counts_sleep[fd];
+        long long others = flags & TFD_TIMER_ABSTIME ? offset_of(is_boottime) : 0;
         struct itimerspec shifted = *value;
 
         if (flags & TFD_TIMER_CANCEL_ON_SET)

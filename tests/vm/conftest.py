@@ -21,7 +21,8 @@ import image  # noqa: E402  pylint: disable=wrong-import-position
 from machine import Machine  # noqa: E402  pylint: disable=wrong-import-position
 import specs  # noqa: E402  pylint: disable=wrong-import-position
 
-POWER_CUTS = 10
+POWER_CUTS = int(os.environ.get("MAINSTAY_POWER_CUTS", "10"))
+LARGE_IMAGES = 10
 PACKAGE = os.environ.get("MAINSTAY_PACKAGE", os.path.join(TOP, "build-deb"))
 # The package that test_upgrade.py upgrades from. It is built from an earlier commit, which not every clone has.
 OLD_PACKAGE = os.environ.get("MAINSTAY_OLD_PACKAGE")
@@ -63,7 +64,7 @@ def _disk(package, testrun_uid):
     """The disk, the kernel and the RAM disk. The disk has the package and image archives in /opt/test."""
     with first("disk", testrun_uid) as missing:
         if missing:
-            files = [package, make_archive(CACHE, specs.IMAGE), *make_large_archives(CACHE, POWER_CUTS)]
+            files = [package, make_archive(CACHE, specs.IMAGE), *make_large_archives(CACHE, LARGE_IMAGES)]
             if OLD_PACKAGE:
                 files.append(shutil.copy(OLD_PACKAGE, os.path.join(CACHE, "old.deb")))
             image.build(CACHE, files)

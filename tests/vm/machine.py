@@ -19,7 +19,7 @@ class Machine:
 
     def __init__(self, directory, disk, kernel, ramdisk, memory="1G", arguments=""):
         self.directory, self.kernel, self.ramdisk, self.memory = directory, kernel, ramdisk, memory
-        self.arguments = arguments
+        self.arguments, self.environment = arguments, {}
         self.disk, self.console = self.path("disk.qcow2"), self.path("console")
         self.process = self.channel = None
         self.count, self.rest = 0, b""
@@ -49,7 +49,7 @@ class Machine:
         for name in "channel", "monitor":
             if os.path.exists(self.path(name)):
                 os.unlink(self.path(name))
-        self.process = subprocess.Popen([*self.command(), *options], stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen([*self.command(), *options], stdin=subprocess.DEVNULL, env={**os.environ, **self.environment})
         end = time.monotonic() + BOOT_DEADLINE
         self.channel = self.connect("channel", end)
         self.run("true", deadline=end - time.monotonic())
@@ -64,6 +64,29 @@ class Machine:
                 connection.close()
                 assert self.process.poll() is None and time.monotonic() < end, self.console_tail()
                 time.sleep(0.05)
+
+    def command_monitor(self, command):
+        """Gives a command to the emulator; returns its answer."""
+        with self.connect("monitor", time.monotonic() + COMMAND_DEADLINE) as monitor:
+            monitor.settimeout(COMMAND_DEADLINE)
+            monitor.sendall(f"{command}\n".encode())
+            answer = b""
+            while answer.count(b"(qemu) ") < 2:
+                chunk = monitor.recv(65536)
+                assert chunk, f"the emulator ended at '{command}'"
+                answer += chunk
+            return answer.decode(errors="replace")
+
+    def sleep(self, pass_time):
+        """Suspends to RAM (ACPI S3), calls 'pass_time' while the machine sleeps, and wakes it."""
+        self.run("setsid bash -c 'sleep 1; echo mem >/sys/power/state' >/dev/null 2>&1 </dev/null &")
+        end = time.monotonic() + COMMAND_DEADLINE
+        while "suspended" not in self.command_monitor("info status"):
+            assert time.monotonic() < end, "the machine does not sleep:\n" + self.run("dmesg | tail -n 30")
+            time.sleep(0.2)
+        pass_time()
+        self.command_monitor("system_wakeup")
+        self.run("true")
 
     def suspend(self):
         """Saves the memory to the disk and terminates the machine."""

@@ -5,7 +5,7 @@ import random
 
 import pytest
 import specs
-from conftest import POWER_CUTS
+from conftest import LARGE_IMAGES, POWER_CUTS
 
 MANIFESTS = "/etc/kubernetes/manifests"
 PODS = 6
@@ -54,14 +54,23 @@ def digests(machine):
                 "tar -xOf $file $layer | tar -xO bin/busybox | sha256sum; done >/opt/test/digests; sync")
 
 
+def forget_image(machine, large):
+    """It is unpacked again when its archive is there again."""
+    machine.run(f"rm -f /var/lib/mainstay/preload/large{large}-1.tar")
+    machine.wait(f"list=$(mainstay images) || exit 1; ! grep -w large{large} <<<\"$list\" || "
+                 f"{{ mainstay images rm docker.io/library/large{large}:1; false; }}", "an image of an earlier cut is removed")
+
+
 @pytest.mark.usefixtures("digests")
 @pytest.mark.parametrize("cut", [0, *(pytest.param(cut, marks=pytest.mark.long) for cut in range(1, POWER_CUTS))])
 def test_all_desired_pods_run_after_a_power_cut(machine, cut):
+    large = cut % LARGE_IMAGES
     machine.write("/opt/test/template", template(specs.IMAGE))
     machine.write("/opt/test/churn", CHURN)
-    machine.write(f"{MANIFESTS}/large.yaml.new", template(f"docker.io/library/large{cut}:1").replace("NAME", "large"))
+    machine.write(f"{MANIFESTS}/large.yaml.new", template(f"docker.io/library/large{large}:1").replace("NAME", "large"))
+    forget_image(machine, large)
     machine.run(f"RANDOM={cut} setsid bash /opt/test/churn >/dev/null 2>&1 </dev/null & "
-                f"cp /opt/test/large{cut}-1.tar /var/lib/mainstay/preload/; sync; "
+                f"cp /opt/test/large{large}-1.tar /var/lib/mainstay/preload/; sync; "
                 f"mv {MANIFESTS}/large.yaml.new {MANIFESTS}/large.yaml; sleep {random.Random(cut).uniform(0, 3):.2f}")
     machine.cut_power()
     machine.boot()

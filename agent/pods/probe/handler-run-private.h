@@ -20,7 +20,7 @@ struct HandlerRun {
         handler_done_t done;
         void *userdata;
         char *address;
-        uint64_t began_at; /* boottime */
+        uint64_t began_at; /* awake time */
         sd_event_source *timer;
         bool was_extended; /* because the agent itself was late */
         sd_event_source *deferred;

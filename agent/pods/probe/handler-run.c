@@ -130,7 +130,7 @@ static void finish_timed_out_handler(HandlerRun *run) {
 
 static int on_handler_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         HandlerRun *run = userdata;
-        uint64_t now = now_boottime_usec(), late = now > usec ? now - usec : 0;
+        uint64_t now = now_awake_usec(), late = now > usec ? now - usec : 0;
 
         if (late <= LATE_USEC || run->was_extended) {
                 finish_timed_out_handler(run);
@@ -161,7 +161,7 @@ static int arm_handler_timer(HandlerRun *run) {
 
         if (usec == 0 && !run->spec.handler->sleep)
                 return 0;
-        r = sd_event_add_time(run->target.event, &run->timer, CLOCK_BOOTTIME, run->began_at + usec,
+        r = sd_event_add_time(run->target.event, &run->timer, CLOCK_AWAKE, run->began_at + usec,
                               HANDLER_TIMER_ACCURACY_USEC, on_handler_timeout, run);
         return r < 0 ? r : sd_event_source_set_priority(run->timer, HANDLER_TIMER_PRIORITY);
 }
@@ -195,7 +195,7 @@ int handler_run_start(const HandlerTarget *target, const HandlerRunSpec *spec, h
                 .done = done,
                 .userdata = userdata,
                 .address = strdup(target->address),
-                .began_at = now_boottime_usec(),
+                .began_at = now_awake_usec(),
                 .fd = -EBADF,
         };
         r = run->address ? schema_copy(&any_handler_schema, &run->handler, spec->handler) : -ENOMEM;

@@ -38,7 +38,7 @@ TEST(a_container_that_waited_for_others_has_the_rest_of_the_grace_period_or_two_
 
         EXPECT_EQ(pod_remaining_grace_usec(&termination, grace), grace);
         EXPECT(!pod_is_beyond_grace(&termination, grace));
-        termination.stopping_since = now_boottime_usec() - 10 * USEC_PER_SEC;
+        termination.stopping_since = now_awake_usec() - 10 * USEC_PER_SEC;
         rest = pod_remaining_grace_usec(&termination, grace);
         EXPECT(rest <= 20 * USEC_PER_SEC && rest > 10 * USEC_PER_SEC);
         EXPECT(!pod_is_beyond_grace(&termination, grace));

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine sleeps for hours, by the clocks of an agent and its shims. What waits for a process does not count the sleep,
+during which no process ran; what waits for a time does. vm/test_sleep.py is the same of a machine that does sleep."""
+
+import http.server
+import os
+import threading
+
+import clocked as clocked_nodes
+import harness
+import pytest
+import specs
+import world
+from test_clock import ClockNode
+from world import wait
+
+HOUR = 3600
+LIMIT = 1000  # longer than a test, shorter than a sleep
+HOLD = "echo held >>/v/{name}; until [ -e /v/go ]; do sleep 0.05; done; "
+STOP = "trap '{hold}echo ended >>/v/{name}; exit 0' TERM; while :; do sleep 0.05; done"
+
+
+class Held(http.server.BaseHTTPRequestHandler):
+    """Answers when it may."""
+
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def do_GET(self):  # pylint: disable=invalid-name
+        self.asked.set()
+        self.may_answer.wait()
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_arguments):  # pylint: disable=arguments-differ
+        pass
+
+
+@pytest.fixture(name="port")
+def fixture_port():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Held) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        Held.may_answer.set()
+        server.shutdown()
+
+
+@pytest.fixture(name="node")
+def fixture_node(archive, tmp_path):
+    node = ClockNode(archive, clocked_nodes.build(tmp_path))
+    yield node
+    node.finish()
+
+
+def shell(script):
+    return {"exec": {"command": ["/bin/sh", "-c", script]}}
+
+
+def probe(handler, **fields):
+    return {**handler, "periodSeconds": 1, "timeoutSeconds": LIMIT, "failureThreshold": 1, **fields}
+
+
+def pod(node, name, script=specs.IDLE, spec=(), **fields):
+    return specs.pod(name, specs.container(script=script, volumeMounts=[specs.mount("v", "/v")], **fields),
+                     volumes=[specs.host_path("v", node.data)], **dict(spec))
+
+
+def wait_line(node, name, line):
+    wait(lambda: line in (world.read(f"{node.data}/{name}") or "").split(), f"{name} says '{line}'")
+
+
+def touch(path):
+    with open(path, "w", encoding="ascii"):
+        pass
+
+
+def identities(node, names):
+    return {name: (node.init(name), node.status(name)["restartCount"], node.status(name)["containerID"]) for name in names}
+
+
+def test_hours_of_sleep_fail_no_probe_and_shorten_no_grace_period(node, port):
+    grace = {"terminationGracePeriodSeconds": LIMIT}
+    node.launch(pod(node, "exec", livenessProbe=probe(shell(HOLD.format(name="exec")))))
+    node.launch(pod(node, "http", livenessProbe=probe({"httpGet": {"host": "127.0.0.1", "port": port}})))
+    node.launch(pod(node, "delayed", livenessProbe=probe(shell("test -e /v/grown"), initialDelaySeconds=LIMIT)))
+    node.launch(pod(node, "expires", spec={"activeDeadlineSeconds": 2 * HOUR}))
+    node.launch(pod(node, "stopped", STOP.format(name="stopped", hold=HOLD.format(name="stopped")), grace))
+    node.launch(pod(node, "hooked", spec=grace, lifecycle={"preStop": shell(HOLD.format(name="hooked") + "echo ended >>/v/hooked")}))
+    stays = identities(node, ("exec", "http", "delayed"))
+    ends = {name: node.init(name) for name in ("stopped", "hooked")}
+    for name in ends:
+        node.remove(name)
+    for name in ("exec", *ends):
+        wait_line(node, name, "held")
+    assert Held.asked.wait(60)
+
+    node.sleep(6 * HOUR)
+    node.wait_pod("expires", lambda one: one["status"].get("reason") == "DeadlineExceeded", "its time has passed")
+    node.launch(specs.pod("later"))  # it is started after what was due at once
+    assert harness.is_running(node.pod("later"))
+    assert identities(node, stays) == stays
+    assert all(world.is_alive(pid) for pid in ends.values()), "a grace period has been cut short"
+
+    touch(f"{node.data}/grown")
+    touch(f"{node.data}/go")
+    Held.may_answer.set()
+    for name in ends:
+        wait_line(node, name, "ended")
+        node.wait_gone(name)
+    assert identities(node, stays) == stays
+    assert "Unhealthy" not in node.cli("get", "events").stdout
+    assert "in time" not in node.said() and os.path.exists(f"{node.data}/hooked")

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine that sleeps for hours (suspend to RAM) while probes, commands, hooks and grace periods are under way. What waits
+for a process does not count the sleep, during which no process ran; what waits for a time does."""
+
+import json
+import os
+import subprocess
+
+from conftest import machine_of
+from pods import MANIFESTS, SCRIPT, get, process, wait_running, write
+import pytest
+import specs
+
+pytestmark = pytest.mark.long
+
+NOTES = "/var/tmp/notes"
+HOURS = 3600
+# Longer than an emulated machine on a busy host takes, shorter than the sleep.
+LIMIT = 1500
+# Holds while the test wants it to; a line for each time says that it does.
+HOLD = "if [ -e /notes/hold ]; then echo held >>/notes/{name}; while [ -e /notes/hold ]; do sleep 0.2; done; fi"
+PAGE = ("mkdir -p /tmp/www/cgi-bin && {{ echo '#!/bin/sh'; echo '{hold}'; echo 'echo; echo well'; }} >/tmp/www/cgi-bin/page && "
+        "chmod +x /tmp/www/cgi-bin/page && exec httpd -f -p 18090 -h /tmp/www").format(hold=HOLD.format(name="http"))
+STOP = "trap 'echo stopping >>/notes/{name}; while [ -e /notes/hold ]; do sleep 0.2; done; echo ended >>/notes/{name}; exit 0' TERM; " \
+       "while :; do sleep 0.2; done"
+LASTING = ["stays", "exec", "http", "delayed", "limited"]
+
+
+def shell(script):
+    return {"exec": {"command": ["/bin/sh", "-c", script]}}
+
+
+def probe(handler, **fields):
+    return {**handler, "periodSeconds": 1, "timeoutSeconds": LIMIT, "failureThreshold": 1, **fields}
+
+
+def noted(name, script=SCRIPT, **fields):
+    """A pod that shares a directory with the test."""
+    spec = {key: fields.pop(key) for key in ("terminationGracePeriodSeconds", "activeDeadlineSeconds") if key in fields}
+    return specs.pod(name, {**specs.container(script=script, **fields), "volumeMounts": [specs.mount("notes", "/notes")]},
+                     volumes=[specs.host_path("notes", NOTES, type="DirectoryOrCreate")], **spec)
+
+
+def documents():
+    yield noted("stays")
+    yield noted("exec", livenessProbe=probe(shell(HOLD.format(name="exec"))), readinessProbe=probe(shell("true")))
+    yield noted("http", PAGE, livenessProbe=probe({"httpGet": {"path": "/cgi-bin/page", "port": 18090}}))
+    yield noted("limited", activeDeadlineSeconds=100 * HOURS)
+    yield noted("expires", activeDeadlineSeconds=2 * HOURS)
+    yield noted("stopped", STOP.format(name="stopped"), terminationGracePeriodSeconds=LIMIT)
+    yield noted("hooked", terminationGracePeriodSeconds=LIMIT, lifecycle={"preStop": shell(
+        HOLD.format(name="hooked") + "; echo ended >>/notes/hooked")})
+    yield specs.script_pod("crash", "exit 1")
+
+
+def container(machine, name):
+    (status,) = get(machine, name)["status"]["containerStatuses"]
+    return status
+
+
+def identities(machine, names):
+    """What a restart would change."""
+    return {name: (container(machine, name)["containerID"], container(machine, name)["restartCount"], process(machine, name))
+            for name in names}
+
+
+def wait_line(machine, name, line, count=1):
+    machine.wait(f"[ $(grep -cx {line} {NOTES}/{name}) -ge {count} ]", f"{name} says '{line}'")
+
+
+@pytest.fixture(scope="module", name="clock")
+def _clock(tmp_path_factory):
+    """Sets how many seconds the real-time clock of the machine is ahead; its library and its file."""
+    directory = tmp_path_factory.mktemp("clock")
+    library, file = str(directory / "shift-rtc.so"), str(directory / "seconds")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shift-rtc.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, source], check=True)
+    return library, file
+
+
+def let_pass(clock, seconds):
+    _, file = clock
+    with open(file, "w", encoding="utf-8") as out:
+        out.write(str(seconds))
+
+
+@pytest.fixture(scope="module", name="machine")
+def _machine(disk, installed, clock):
+    with machine_of(disk) as machine:
+        let_pass(clock, 0)
+        machine.environment = dict(zip(("LD_PRELOAD", "MAINSTAY_TEST_RTC"), clock))
+        machine.resume(installed)
+        yield machine
+
+
+@pytest.fixture(scope="module", name="before")
+def _before(machine, clock):
+    """What was there before the machine slept for six hours, in which everything was under way. It is awake again."""
+    for document in documents():
+        write(machine, document)
+    for document in documents():
+        if document["metadata"]["name"] != "crash":
+            wait_running(machine, document["metadata"]["name"])
+    machine.wait("mainstay get pod crash-machine -o json | grep -q 'back-off 1m20s'", "the container that crashes waits long")
+    write(machine, noted("delayed", livenessProbe=probe(shell("test -e /notes/grown"), initialDelaySeconds=LIMIT)))
+    wait_running(machine, "delayed")
+    machine.run(f"touch {NOTES}/hold; systemd-run --quiet --unit=session bash -c 'mainstay exec stays-machine -- "
+                f"sh -c \"{HOLD.format(name='session')}; echo finished\" >{NOTES}/finished'; "
+                f"rm {MANIFESTS}/stopped.yaml {MANIFESTS}/hooked.yaml")
+    for name, line in ("exec", "held"), ("http", "held"), ("session", "held"), ("hooked", "held"), ("stopped", "stopping"):
+        wait_line(machine, name, line)
+    found = {"pods": identities(machine, LASTING), "agent": machine.run("systemctl show -P MainPID mainstay"),
+             "restarts": container(machine, "crash")["restartCount"], "uptime": float(machine.run("cat /proc/uptime").split()[0]),
+             "shims": machine.run("pgrep -x mainstay-shim | sort")}
+    machine.sleep(lambda: let_pass(clock, 6 * HOURS))
+    # Whatever is due at once has been done when this one runs.
+    write(machine, noted("later"))
+    wait_running(machine, "later")
+    return found
+
+
+def test_the_machine_has_slept_for_hours(machine, before):
+    assert float(machine.run("cat /proc/uptime").split()[0]) - before["uptime"] > 6 * HOURS
+
+
+def test_no_container_was_restarted_and_no_probe_has_failed(machine, before):
+    assert identities(machine, LASTING) == before["pods"]
+    assert machine.run("systemctl show -P MainPID mainstay") == before["agent"]
+    events = machine.run("mainstay get events --no-headers")
+    assert "Unhealthy" not in events, events
+
+
+def test_what_was_under_way_ends_as_if_there_had_been_no_sleep(machine, before):
+    assert machine.run(f"ls {NOTES}").split().count("hold") == 1 and "ended" not in machine.run(f"cat {NOTES}/stopped {NOTES}/hooked")
+    shims = machine.run("pgrep -x mainstay-shim | sort").split()
+    assert set(before["shims"].split()) - set(shims) <= {""}, "a shim was killed"
+    machine.run(f"rm {NOTES}/hold; touch {NOTES}/grown")
+    for name in "stopped", "hooked":
+        wait_line(machine, name, "ended")
+        machine.wait(f"! mainstay get pods | grep -E '^{name}-machine '", f"pod {name} is removed")
+    machine.wait(f"grep -x finished {NOTES}/finished", "the session ends with its output")
+    log = machine.run("journalctl -u mainstay --no-pager -o cat")
+    assert "in time" not in log, log
+
+
+def test_probes_continue_and_fail_where_they_should(machine, before):
+    machine.run(f"touch {NOTES}/hold")
+    for name in "exec", "http":
+        wait_line(machine, name, "held", 2)
+    machine.run(f"rm {NOTES}/hold")
+    assert identities(machine, LASTING) == before["pods"]
+    write(machine, noted("fails", livenessProbe=probe(shell("false"))))
+    machine.wait("mainstay get events --no-headers | grep Unhealthy | grep -q fails", "a probe that fails is known")
+
+
+def test_times_have_passed(machine, before):
+    """The time until which a pod may run, and back-offs."""
+    machine.wait("mainstay get pod expires-machine -o json | grep -q DeadlineExceeded", "activeDeadlineSeconds have passed")
+    assert get(machine, "limited")["status"]["phase"] == "Running"
+    machine.wait(f"mainstay get pod crash-machine -o json | grep -q '\"restartCount\": *{before['restarts'] + 1}'",
+                 "what crashed is started once more")
+
+
+def test_the_node_is_as_it_was_after_many_short_sleeps(machine, clock, before):
+    for i in range(1, 6):
+        machine.sleep(lambda count=i: let_pass(clock, (6 + count) * HOURS))
+        for name in LASTING:
+            wait_running(machine, name)
+    assert identities(machine, LASTING) == before["pods"]
+    (node,) = json.loads(machine.run("mainstay get nodes -o json"))["items"]
+    assert [one["status"] for one in node["status"]["conditions"] if one["type"] == "Ready"] == ["True"]
+    machine.run(f"rm {MANIFESTS}/later.yaml")
+    machine.wait("! mainstay get pods | grep -q '^later-machine '", "a pod is removed")
