@@ -12,6 +12,7 @@ import pytest
 import specs
 import world
 from test_clock import ClockNode
+from test_slow_agent import Answers
 from world import wait
 
 HOUR = 3600
@@ -20,20 +21,15 @@ HOLD = "echo held >>/v/{name}; until [ -e /v/go ]; do sleep 0.05; done; "
 STOP = "trap '{hold}echo ended >>/v/{name}; exit 0' TERM; while :; do sleep 0.05; done"
 
 
-class Held(http.server.BaseHTTPRequestHandler):
+class Held(Answers):
     """Answers when it may."""
 
     asked, may_answer = threading.Event(), threading.Event()
 
-    def do_GET(self):  # pylint: disable=invalid-name
+    def do_GET(self):
         self.asked.set()
         self.may_answer.wait()
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_arguments):  # pylint: disable=arguments-differ
-        pass
+        super().do_GET()
 
 
 @pytest.fixture(name="port")

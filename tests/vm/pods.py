@@ -68,3 +68,14 @@ def values(machine, directory, *files):
 def configure(machine, text=""):
     machine.write("/etc/mainstay/config.yaml", "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n" + text)
     machine.run("systemctl restart mainstay")
+
+
+def container(machine, name):
+    (status,) = get(machine, name)["status"]["containerStatuses"]
+    return status
+
+
+def identities(machine, names):
+    """What a restart would change."""
+    return {name: (container(machine, name)["containerID"], container(machine, name)["restartCount"], process(machine, name))
+            for name in names}

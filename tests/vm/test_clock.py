@@ -9,7 +9,7 @@ import tarfile
 import time
 
 from index_source import Index, Key
-from pods import MANIFESTS, SCRIPT, get, process, wait_running, write
+from pods import MANIFESTS, SCRIPT, container, get, identities, wait_running, write
 import pytest
 import registry
 import specs
@@ -69,17 +69,6 @@ def year(machine):
 
 def set_clock(machine, seconds):
     machine.run(f"date -s @{int(seconds)}")
-
-
-def container(machine, name):
-    (status,) = get(machine, name)["status"]["containerStatuses"]
-    return status
-
-
-def identities(machine, names):
-    """What a restart would change."""
-    return {name: (container(machine, name)["containerID"], container(machine, name)["restartCount"], process(machine, name))
-            for name in names}
 
 
 def back_off(machine):

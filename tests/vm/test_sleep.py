@@ -7,7 +7,7 @@ import os
 import subprocess
 
 from conftest import machine_of
-from pods import MANIFESTS, SCRIPT, get, process, wait_running, write
+from pods import MANIFESTS, SCRIPT, container, get, identities, wait_running, write
 import pytest
 import specs
 
@@ -51,17 +51,6 @@ def documents():
     yield noted("hooked", terminationGracePeriodSeconds=LIMIT, lifecycle={"preStop": shell(
         HOLD.format(name="hooked") + "; echo ended >>/notes/hooked")})
     yield specs.script_pod("crash", "exit 1")
-
-
-def container(machine, name):
-    (status,) = get(machine, name)["status"]["containerStatuses"]
-    return status
-
-
-def identities(machine, names):
-    """What a restart would change."""
-    return {name: (container(machine, name)["containerID"], container(machine, name)["restartCount"], process(machine, name))
-            for name in names}
 
 
 def wait_line(machine, name, line, count=1):
