@@ -645,7 +645,7 @@ static int connect_or_start_sandbox(PodWorker *worker, Error *reterr) {
         worker->sandbox.is_new = r == 0;
         if (r != 0)
                 return r;
-        /* There is no shim. What is known of the containers' ends is reported from now on;
+        /* The pod lacks a shim. What is known of the containers' ends is reported from now on;
          * what an earlier one of this pod may have left is cleaned up first. */
         pod_worker_recover_containers(worker);
         should_run = pod_worker_should_run(worker);
