@@ -64,8 +64,8 @@ static int restore_synced_at(int dir_fd, const char *name, size_t max_bytes, cha
         return 0;
 }
 
-int checksummed_load_at(int dir_fd, const char *name, size_t max_bytes, const char *what,
-                        const char *consequence, char **ret_text) {
+int checksummed_try_load_at(int dir_fd, const char *name, size_t max_bytes, const char *what,
+                            const char *consequence, char **ret_text) {
         int r = checksummed_read_at(dir_fd, name, max_bytes, ret_text);
 
         if (r == -EBADMSG) {
@@ -78,13 +78,20 @@ int checksummed_load_at(int dir_fd, const char *name, size_t max_bytes, const ch
         }
         if (r >= 0)
                 return 1;
-        if (r == -ENOMEM)
-                return r;
-        if (r == -EBADMSG) {
+        if (r == -EBADMSG)
                 log_warning("%s is damaged, setting it aside; %s", what, consequence);
-        } else if (r != -ENOENT) {
+        else if (is_file_damage(r))
                 log_warning("%s cannot be read: %s; %s", what, strerror(-r), consequence);
-        }
+        return is_file_damage(r) || r == -ENOENT ? 0 : r;
+}
+
+int checksummed_load_at(int dir_fd, const char *name, size_t max_bytes, const char *what,
+                        const char *consequence, char **ret_text) {
+        int r = checksummed_try_load_at(dir_fd, name, max_bytes, what, consequence, ret_text);
+
+        if (r >= 0 || r == -ENOMEM)
+                return r;
+        log_warning("%s cannot be read: %s; %s", what, strerror(-r), consequence);
         return 0;
 }
 

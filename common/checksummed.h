@@ -18,10 +18,15 @@ int checksummed_read_at(int dir_fd, const char *path, size_t max_bytes, char **r
 /* "<name>.synced": the version of a file that an FsyncQueue synced last. */
 #define CHECKSUMMED_SYNCED_SUFFIX ".synced"
 
-/* The same for a program that continues without what it cannot read. A damaged file is set aside;
- * where the version that was synced last is kept, 1 with its text. 1 with the text; 0 where the
- * file does not exist, or where it is damaged or unreadable, both of which are logged
- * ("<what> is damaged, setting it aside; <consequence>"); or -ENOMEM. */
+/* The same for a program that continues without what is damaged. A damaged file is set aside; where
+ * the version that was synced last is kept, 1 with its text. 1 with the text; 0 where the file does
+ * not exist, or where it is damaged or no file, which is logged ("<what> is damaged, setting it
+ * aside; <consequence>"); -errno where it cannot be read, now perhaps. */
+int checksummed_try_load_at(int dir_fd, const char *name, size_t max_bytes, const char *what,
+                            const char *consequence, char **ret_text);
+
+/* The same for a program that continues without what it cannot read, too: that is logged, and gives
+ * 0. Otherwise 1, 0 or -ENOMEM. */
 int checksummed_load_at(int dir_fd, const char *name, size_t max_bytes, const char *what,
                         const char *consequence, char **ret_text);
 

@@ -23,7 +23,7 @@ int pod_failure_set(PodFailure *failure, const char *reason, const char *message
 /* Writes the file; an error is logged. */
 void pod_failure_store(const PodFailure *failure, const PodInstance *pod);
 
-/* Reads it; one that cannot be read is logged. 0 or -ENOMEM. */
+/* Reads it; a damaged one is logged. 0, or -errno where it cannot be read. */
 int pod_failure_load(PodFailure *failure, const PodInstance *pod);
 
 /* The pod has not failed. */

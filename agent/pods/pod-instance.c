@@ -63,12 +63,12 @@ int pod_instance_load_file(const PodInstance *instance, const char *name, size_t
         cleanup_free char *whole = NULL;
 
         if (fd < 0)
-                return fd == -ENOMEM ? fd : 0;
+                return fd == -ENOENT ? 0 : fd;
         if (asprintf(&whole, "Pod '%s': %s", instance->description, what) < 0) {
                 whole = NULL;
                 return -ENOMEM;
         }
-        return checksummed_load_at(fd, name, max_bytes, whole, consequence, ret_text);
+        return checksummed_try_load_at(fd, name, max_bytes, whole, consequence, ret_text);
 }
 
 const char *pod_instance_address(const PodInstance *instance) {

@@ -33,8 +33,8 @@ LogSubject pod_instance_log_subject(const PodInstance *instance, const char *con
 /* The pod's state directory, for its checksummed files. A descriptor or -errno. */
 int pod_instance_open_state_dir(const PodInstance *instance);
 
-/* Loads a checksummed file of it, see checksummed_load_at(); "Pod '<name>': <what> is damaged, …".
- * Without that directory there is no file. */
+/* Loads a checksummed file of it, see checksummed_try_load_at(); "Pod '<name>': <what> is damaged,
+ * …". Without that directory there is no file. */
 int pod_instance_load_file(const PodInstance *instance, const char *name, size_t max_bytes,
                            const char *what, const char *consequence, char **ret_text);
 

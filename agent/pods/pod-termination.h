@@ -31,5 +31,5 @@ bool pod_is_beyond_grace(const PodTermination *termination, uint64_t grace_usec)
 void pod_termination_request(PodTermination *termination, const PodInstance *pod,
                              int64_t grace_seconds);
 
-/* 1: an earlier agent had a deletion request; 0; or -ENOMEM. */
+/* 1: an earlier agent had a deletion request; 0; or -errno where it cannot be read. */
 int pod_termination_load(PodTermination *termination, const PodInstance *pod);

@@ -75,6 +75,7 @@ struct PodWorker {
         bool resizes_started; /* a container was being created, by earlier resources perhaps */
         PodVolumes volumes;
         TerminatedContainers terminated;
+        bool has_unread_checkpoints; /* an earlier agent's: they are read again, not replaced */
         ReportedPodStatus reported;
         char *last_error;     /* why the sandbox is not ready, for the status */
         bool is_only_awaited; /* what is missing is on its way: that is not logged as an error */
@@ -113,6 +114,10 @@ void pod_worker_resize_cgroups(PodWorker *worker);
 
 /* Where the pod's systemd slice was stopped, has it created again. */
 void pod_worker_restore_slices(PodWorker *worker);
+
+/* Reads what an earlier agent has left of failure, deletion and terminated containers. What cannot
+ * be read is read again by the next call. 0 or -errno. */
+int pod_worker_load_checkpoints(PodWorker *worker, Error *reterr);
 
 /* Of containers that no shim knows: what logs and checkpoints say of them. */
 void pod_worker_recover_containers(PodWorker *worker);

@@ -339,10 +339,23 @@ static void resume_sandbox(PodWorker *worker, bool is_ready, bool has_run) {
         }
 }
 
+/* The shim knows the containers: they are supervised, whatever is still unread. */
+static void do_without_unread_checkpoints(PodWorker *worker) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = pod_worker_load_checkpoints(worker, &error);
+
+        if (r < 0)
+                log_warning("Pod '%s': %s; continuing with what its shim knows",
+                            worker->instance.description, error_message(&error, r));
+        worker->has_unread_checkpoints = false;
+}
+
 static void on_sandbox_synced(PodWorker *worker, bool is_ready) {
         bool is_found = worker->sandbox.state == WORKER_SYNCING, has_run = false;
 
         worker->sandbox.needs_cleanup = false;
+        if (worker->has_unread_checkpoints)
+                do_without_unread_checkpoints(worker);
         pod_worker_update_volumes(worker); /* objects may have changed while no agent ran */
         for (size_t i = 0; i < worker->containers.n; i++) {
                 PodContainer *container = worker->containers.items[i];
@@ -645,6 +658,11 @@ static int connect_or_start_sandbox(PodWorker *worker, Error *reterr) {
         worker->sandbox.is_new = r == 0;
         if (r != 0)
                 return r;
+        if (worker->has_unread_checkpoints && pod->is_desired) {
+                r = pod_worker_load_checkpoints(worker, reterr);
+                if (r < 0)
+                        return r;
+        }
         /* The pod lacks a shim. What is known of the containers' ends is reported from now on;
          * what an earlier one of this pod may have left is cleaned up first. */
         pod_worker_recover_containers(worker);

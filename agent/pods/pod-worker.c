@@ -219,14 +219,16 @@ static bool keeps_terminated_containers(const PodWorker *worker) {
                (pod_worker_has_failed(worker) && !worker->failure.is_until_reboot);
 }
 
-static int load_worker_state(PodWorker *worker) {
-        int r = pod_failure_load(&worker->failure, &worker->instance);
+static int load_checkpoints(PodWorker *worker) {
+        int r = 0;
 
+        if (!pod_worker_has_failed(worker))
+                r = pod_failure_load(&worker->failure, &worker->instance);
         if (r < 0)
                 return r;
         if (pod_worker_has_failed(worker))
                 pod_worker_arm_termination(worker, pod_worker_grace_period(worker));
-        if (keeps_terminated_containers(worker))
+        if (keeps_terminated_containers(worker) && !worker->terminated.text)
                 r = terminated_containers_load(&worker->terminated, &worker->instance);
         if (r < 0)
                 return r;
@@ -234,6 +236,16 @@ static int load_worker_state(PodWorker *worker) {
         if (r > 0)
                 pod_worker_terminate(worker, NULL);
         return r;
+}
+
+int pod_worker_load_checkpoints(PodWorker *worker, Error *reterr) {
+        int r = load_checkpoints(worker);
+
+        worker->has_unread_checkpoints = r < 0;
+        if (r >= 0)
+                return 0;
+        return error_setf(reterr, -r, "cannot read the checkpoints of an earlier agent: %s",
+                          strerror(-r));
 }
 
 int pod_worker_new_take(PodContext *context, Pod *pod, bool was_recorded, void *owner,
@@ -249,8 +261,8 @@ int pod_worker_new_take(PodContext *context, Pod *pod, bool was_recorded, void *
         /* Without a record of the pod, too, its processes may be left. */
         worker->sandbox.needs_cleanup =
                 was_recorded || pod_has_cgroup_record(context->bundle, pod->metadata.uid);
-        if (r >= 0 && was_recorded)
-                r = load_worker_state(worker);
+        if (r >= 0 && was_recorded && pod_worker_load_checkpoints(worker, NULL) == -ENOMEM)
+                r = -ENOMEM;
         if (r < 0) {
                 worker->instance.pod = NULL; /* still the caller's */
                 pod_worker_free(worker);
@@ -559,7 +571,8 @@ void pod_worker_store_terminated_containers(PodWorker *worker) {
         cleanup_free TerminatedContainer *terminated = NULL;
         size_t n = 0;
 
-        if (!pod_worker_is_editable(worker) || !keeps_terminated_containers(worker))
+        if (!pod_worker_is_editable(worker) || !keeps_terminated_containers(worker) ||
+            worker->has_unread_checkpoints)
                 return;
         terminated = calloc(containers->n + 1, sizeof(*terminated));
         for (size_t i = 0; terminated && i < containers->n; i++)

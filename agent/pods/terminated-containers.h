@@ -43,7 +43,7 @@ bool pod_may_complete(const PodSpec *spec);
 void terminated_containers_store(TerminatedContainers *terminated, const PodInstance *pod,
                                  const TerminatedContainer *containers, size_t n);
 
-/* Reads it; one that cannot be read is logged. 0 or -ENOMEM. */
+/* Reads it; a damaged one is logged. 0, or -errno where it cannot be read. */
 int terminated_containers_load(TerminatedContainers *terminated, const PodInstance *pod);
 
 /* The attempt that it knows of the container, or -1. */

@@ -230,6 +230,30 @@ def test_what_cannot_be_read_stops_no_pod_and_starts_none_twice(make_node, ks):
     assert tried >= min(20, len(ks))
 
 
+@pytest.mark.parametrize("name, spec, phase", [
+    ("ends", {"restartPolicy": "Never"}, "Succeeded"),
+    ("failure", {"activeDeadlineSeconds": 1}, "Failed"),
+])
+def test_a_pod_that_has_ended_is_what_it_was_when_its_checkpoints_can_be_read_again(make_node, name, spec, phase):
+    node = make_node(start=False)
+    disk = start_on(node, *READS, "openat")
+    node.drop(counted(node, "done", "exit 0" if phase == "Succeeded" else specs.IDLE, **spec))
+    pod = node.wait_phase("done", phase)
+    path = f"{node.state}/pods/{pod['metadata']['uid']}/{name}"
+    wait(lambda: os.path.exists(path), "it is written")
+    node.agent.kill()
+    node.agent.wait()
+    disk.rule = lambda call, at: -errno.EIO if at == path else None
+    node.start()
+    wait(lambda: "cannot read the checkpoints of an earlier agent: Input/output error" in node.said(), node.said)
+    assert "phase" not in node.pod("done")["status"] or node.pod("done")["status"]["phase"] == "Pending"
+    disk.mend()
+    again = node.wait_phase("done", phase)
+    ends = [[status["state"] for status in status_of["status"]["containerStatuses"]] for status_of in (pod, again)]
+    assert ends[0] == ends[1]
+    assert starts(node) == ["done"]
+
+
 def test_an_archive_that_could_not_be_read_is_read_again(make_node, archive):
     node = make_node(start=False, archive=archive)
     disk = FaultyDisk(node, *READS)

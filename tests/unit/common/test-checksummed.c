@@ -73,9 +73,25 @@ TEST(a_file_that_cannot_be_read_is_done_without)
                   0);
         EXPECT_EQ(faccessat(fd, "unreadable", F_OK, 0), 0);
         EXPECT(!text);
+        EXPECT_EQ(checksummed_load_at(-1, "record", KIB, "The record", "it is empty", &text), 0);
         REQUIRE(checksummed_write_at(fd, "record", "1", 0600) == 0);
         EXPECT_EQ(checksummed_load_at(fd, "record", KIB, "The record", "it is empty", &text), 1);
         EXPECT_STREQ(text, "1\n");
+}
+
+TEST(a_file_that_cannot_be_read_now_is_not_taken_for_a_damaged_one)
+{
+        cleanup_close int fd = open_test_directory();
+        cleanup_free char *text = NULL;
+
+        EXPECT_EQ(checksummed_try_load_at(-1, "record", KIB, "The record", "it is empty", &text),
+                  -EBADF);
+        REQUIRE(mkdirat(fd, "directory", 0700) == 0);
+        EXPECT_EQ(checksummed_try_load_at(fd, "directory", KIB, "The record", "it is empty", &text),
+                  0);
+        EXPECT_EQ(checksummed_try_load_at(fd, "missing", KIB, "The record", "it is empty", &text),
+                  0);
+        EXPECT(!text);
 }
 
 TEST(a_damaged_file_is_replaced_by_the_version_that_was_synced)
