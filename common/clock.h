@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #define USEC_PER_SEC  UINT64_C(1000000)
 #define USEC_PER_MSEC UINT64_C(1000)
@@ -43,6 +44,12 @@ uint64_t steady_stamp_convert(SteadyStamp *stamp, const SteadyClock *clock, uint
 /* Whether the clock can be right: it is not older than this program. A machine without a battery
  * for its clock starts in 1970, or where it was switched off. */
 bool clock_is_set(uint64_t realtime_usec);
+
+/* As gmtime_r and timegm, of which a time zone with leap seconds (TZ=right/UTC) changes what they
+ * give; what is written and exchanged does not depend on it. A second 60 is the first one of the
+ * next minute. */
+void utc_from_seconds(uint64_t seconds, struct tm *ret);
+int64_t utc_to_seconds(const struct tm *tm);
 
 enum {
         RFC3339_SIZE = sizeof("2026-01-02T03:04:05.123456789Z")
