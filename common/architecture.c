@@ -10,9 +10,20 @@ static const struct {
         const char *name;
         unsigned variant;
 } machines[] = {
-        { "x86_64", "amd64", 1 }, { "aarch64", "arm64", 8 },   { "armv7l", "arm", 7 },
-        { "armv6l", "arm", 6 },   { "armv5tel", "arm", 5 },    { "i686", "386", 0 },
-        { "i586", "386", 0 },     { "mips64", "mips64le", 0 }, { "loongarch64", "loong64", 0 },
+#if defined(__i386__) || defined(__arm__) /* below a kernel of 64 bits as well */
+        { "x86_64", "386", 0 },
+        { "aarch64", "arm", 7 },
+#else
+        { "x86_64", "amd64", 1 },
+        { "aarch64", "arm64", 8 },
+#endif
+        { "armv7l", "arm", 7 },
+        { "armv6l", "arm", 6 },
+        { "armv5tel", "arm", 5 },
+        { "i686", "386", 0 },
+        { "i586", "386", 0 },
+        { "mips64", "mips64le", 0 },
+        { "loongarch64", "loong64", 0 },
 };
 
 /* N_ELEMENTS(machines) for a machine without an entry; its name in the kernel is in

@@ -58,12 +58,42 @@ bool clock_is_set(uint64_t realtime_usec) {
         return realtime_usec >= BUILT_USEC;
 }
 
+#define DAY_SECONDS 86400
+#define DAYS_OF_400 146097 /* years of the Gregorian calendar */
+#define DAYS_BEFORE_1970                                                        \
+        719468 /* since 0000-03-01: years that start in March end with February \
+                */
+
+void utc_from_seconds(uint64_t seconds, struct tm *ret) {
+        uint64_t days = seconds / DAY_SECONDS + DAYS_BEFORE_1970;
+        unsigned rest = (unsigned) (seconds % DAY_SECONDS), day = (unsigned) (days % DAYS_OF_400);
+        unsigned year = (day - day / 1460 + day / 36524 - day / (DAYS_OF_400 - 1)) / 365, month;
+
+        day -= 365 * year + year / 4 - year / 100;
+        month = (5 * day + 2) / 153;
+        *ret = (struct tm){
+                .tm_year = (int) (days / DAYS_OF_400 * 400 + year) - 1900 + (month >= 10),
+                .tm_mon = (int) (month + 2) % 12,
+                .tm_mday = (int) (day - (153 * month + 2) / 5 + 1),
+                .tm_hour = (int) (rest / 3600),
+                .tm_min = (int) (rest / 60 % 60),
+                .tm_sec = (int) (rest % 60),
+                .tm_wday = (int) ((days + 3) % 7),
+        };
+}
+
+int64_t utc_to_seconds(const struct tm *tm) {
+        int64_t year = tm->tm_year + INT64_C(1900) - (tm->tm_mon < 2);
+        int64_t days = 365 * year + year / 4 - year / 100 + year / 400 - DAYS_BEFORE_1970;
+
+        days += (153 * ((tm->tm_mon + 10) % 12) + 2) / 5 + tm->tm_mday - 1;
+        return days * DAY_SECONDS + tm->tm_hour * 3600 + tm->tm_min * 60 + tm->tm_sec;
+}
+
 static size_t format_seconds(char buffer[RFC3339_SIZE], uint64_t realtime_usec) {
-        time_t seconds = (time_t) (realtime_usec / USEC_PER_SEC);
         struct tm tm;
 
-        if (!gmtime_r(&seconds, &tm))
-                tm = (struct tm){ .tm_year = 70, .tm_mday = 1 };
+        utc_from_seconds(realtime_usec / USEC_PER_SEC, &tm);
         return strftime(buffer, RFC3339_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
 }
 
@@ -106,11 +136,10 @@ static uint64_t parse_second_fraction(const char **p) {
 int parse_rfc3339(const char *text, uint64_t *ret_realtime_usec) {
         struct tm tm = { 0 };
         const char *p = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-        long offset_sec = 0;
+        int64_t offset_sec = 0, seconds;
         uint64_t usec;
-        time_t seconds;
 
-        if (!p)
+        if (!p || tm.tm_sec > 60) /* strptime takes 61, which no clock shows */
                 return -EINVAL;
         usec = parse_second_fraction(&p);
         if (*p == '+' || *p == '-') {
@@ -119,10 +148,10 @@ int parse_rfc3339(const char *text, uint64_t *ret_realtime_usec) {
 
                 if (sscanf(p + 1, "%2u:%2u%n", &hours, &minutes, &n) != 2 || n != 5 || p[6] != '\0')
                         return -EINVAL;
-                offset_sec = (long) (hours * 3600 + minutes * 60) * (*p == '-' ? -1 : 1);
+                offset_sec = (int64_t) (hours * 3600 + minutes * 60) * (*p == '-' ? -1 : 1);
         } else if (!streq(p, "Z"))
                 return -EINVAL;
-        seconds = timegm(&tm) - offset_sec;
+        seconds = utc_to_seconds(&tm) - offset_sec;
         if (seconds < 0)
                 return -EINVAL;
         *ret_realtime_usec = (uint64_t) seconds * USEC_PER_SEC + usec;

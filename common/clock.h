@@ -50,6 +50,12 @@ uint64_t steady_stamp_convert(SteadyStamp *stamp, const SteadyClock *clock, uint
  * for its clock starts in 1970, or where it was switched off. */
 bool clock_is_set(uint64_t realtime_usec);
 
+/* As gmtime_r and timegm, of which a time zone with leap seconds (TZ=right/UTC) changes what they
+ * give; what is written and exchanged does not depend on it. A second 60 is the first one of the
+ * next minute. */
+void utc_from_seconds(uint64_t seconds, struct tm *ret);
+int64_t utc_to_seconds(const struct tm *tm);
+
 enum {
         RFC3339_SIZE = sizeof("2026-01-02T03:04:05.123456789Z")
 };

@@ -116,11 +116,10 @@ static int hash_volume_payload(const VolumePayload *payload, char ret_hex[SHA256
 /* Named like the kubelet's directories, plus a hash by which a set of files is recognized. */
 static void format_timestamped_dir_name(char name[DIR_NAME_SIZE], const char *hash) {
         uint64_t now = now_realtime_usec();
-        time_t seconds = (time_t) (now / USEC_PER_SEC);
         char stamp[sizeof("2026_01_02_03_04_05")];
         struct tm tm;
 
-        (void) gmtime_r(&seconds, &tm);
+        utc_from_seconds(now / USEC_PER_SEC, &tm);
         (void) strftime(stamp, sizeof(stamp), "%Y_%m_%d_%H_%M_%S", &tm);
         (void) snprintf(name, DIR_NAME_SIZE, "..%s.%06u-%.*s", stamp,
                         (unsigned) (now % USEC_PER_SEC), HASH_DIGITS, hash);

@@ -115,7 +115,8 @@ int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memor
         request += memory_share(spec);
         if (memory_capacity <= 0 || request >= memory_capacity)
                 return 3;
-        adjust = 1000 - (int64_t) (1000 * (__int128) request / memory_capacity);
+        adjust = 1000 - (request <= INT64_MAX / 1000 ? 1000 * request / memory_capacity
+                                                     : request / (memory_capacity / 1000));
         return (int) MAX(3, MIN(adjust, 999));
 }
 

@@ -63,11 +63,11 @@ static void take_media_type(TransportResponse *reply, const char *value) {
 }
 
 /* 0: it is not a date as of RFC 9110, 5.6.7. */
-static time_t parse_http_date(const char *value) {
+static int64_t parse_http_date(const char *value) {
         struct tm tm = { 0 };
         const char *end = strptime(value, "%a, %d %b %Y %H:%M:%S GMT", &tm);
 
-        return end && !*end ? timegm(&tm) : 0;
+        return end && !*end ? utc_to_seconds(&tm) : 0;
 }
 
 static int take_header(TransportExchange *exchange, const char *name, const char *value) {

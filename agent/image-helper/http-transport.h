@@ -45,7 +45,7 @@ typedef struct TransportResponse {
         long status; /* 0: there was no response */
         char media_type[TRANSPORT_MEDIA_TYPE_SIZE];
         char etag[TRANSPORT_ETAG_SIZE]; /* "": none, or too long a one */
-        time_t date, last_modified;     /* 0: unknown */
+        int64_t date, last_modified;    /* 0: unknown */
         bool has_end;                   /* its length or its last chunk shows whether it is whole */
         Challenge challenge;
         char *location;

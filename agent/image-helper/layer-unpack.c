@@ -10,6 +10,7 @@
 
 #include "agent/image-helper/layer-unpack.h"
 
+#include "agent/image-helper/entry-time.h"
 #include "agent/image-helper/file-metadata.h"
 #include "agent/image-helper/layer-tree.h"
 #include "agent/image-helper/tar-name.h"
@@ -85,7 +86,7 @@ static int read_entry_metadata(struct archive_entry *entry, FileMetadata *ret, E
         };
         if (archive_entry_mtime_is_set(entry))
                 ret->times[0] = ret->times[1] =
-                        (struct timespec){ .tv_sec = archive_entry_mtime(entry),
+                        (struct timespec){ .tv_sec = archive_entry_read_mtime(entry),
                                            .tv_nsec = archive_entry_mtime_nsec(entry) };
         return 0;
 }

@@ -19,6 +19,7 @@ static const char *const unpacker_calls[] = {
         "access", "faccessat", "faccessat2", "mkdir", "mkdirat", "rmdir", "unlink", "unlinkat", "rename",
         "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "readlink", "readlinkat", "mknod",
         "mknodat", "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "fchownat", "lchown",
+        "chown32", "fchown32", "lchown32",
         "utimensat", "utimensat_time64", "ftruncate", "ftruncate64", "fallocate", "fadvise64", "getdents",
         "getdents64", "dup", "dup2", "dup3", "fcntl", "fcntl64", "flock", "fsync", "fdatasync", "syncfs",
         "sync_file_range", "setxattr", "lsetxattr", "fsetxattr", "getxattr", "lgetxattr", "fgetxattr",
@@ -47,8 +48,8 @@ static const char *const fetcher_refusals[] = {
         "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "reboot", "swapon",
         "swapoff", "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd",
         "open_by_handle_at", "name_to_handle_at", "personality", "acct", "quotactl", "syslog",
-        "settimeofday", "clock_settime", "adjtimex", "sethostname", "setdomainname", "mknod", "mknodat",
-        "lookup_dcookie", "nfsservctl", "vhangup", "iopl", "ioperm", "pidfd_getfd",
+        "settimeofday", "stime", "clock_settime", "clock_settime64", "adjtimex", "sethostname", "setdomainname", "mknod", "mknodat",
+        "lookup_dcookie", "modify_ldt", "vm86", "vm86old", "nfsservctl", "vhangup", "iopl", "ioperm", "pidfd_getfd",
 };
 /* clang-format on */
 

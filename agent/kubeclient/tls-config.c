@@ -3,6 +3,7 @@
 
 #include "agent/kubeclient/tls-config.h"
 
+#include "common/certificate-time.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -155,23 +156,23 @@ static int check_key_pair(const Kubeconfig *config, const TlsPems *pems, Error *
                                 source_path(config, key_path), reterr);
 }
 
-static uint64_t read_certificate_time(time_t time) {
-        return time > 0 ? (uint64_t) time * USEC_PER_SEC : 0;
+static uint64_t certificate_time_usec(int64_t seconds) {
+        return seconds > 0 ? (uint64_t) seconds * USEC_PER_SEC : 0;
 }
 
 static void read_certificate_validity(const char *text, uint64_t *ret_not_before,
                                       uint64_t *ret_not_after) {
         gnutls_datum_t pem = { (unsigned char *) (uintptr_t) text, (unsigned) strlen(text) };
         gnutls_x509_crt_t certificate = NULL;
+        CertificateTimes times;
 
         *ret_not_before = *ret_not_after = 0;
         if (gnutls_x509_crt_init(&certificate) < 0)
                 return;
-        if (gnutls_x509_crt_import(certificate, &pem, GNUTLS_X509_FMT_PEM) >= 0) {
-                *ret_not_before =
-                        read_certificate_time(gnutls_x509_crt_get_activation_time(certificate));
-                *ret_not_after =
-                        read_certificate_time(gnutls_x509_crt_get_expiration_time(certificate));
+        if (gnutls_x509_crt_import(certificate, &pem, GNUTLS_X509_FMT_PEM) >= 0 &&
+            certificate_read_times(certificate, &times) >= 0) {
+                *ret_not_before = certificate_time_usec(times.not_before);
+                *ret_not_after = certificate_time_usec(times.not_after);
         }
         gnutls_x509_crt_deinit(certificate);
 }

@@ -7,19 +7,23 @@
 #include <ctype.h>
 #include <inttypes.h>
 
-/* Numbers are whole nano-units, the precision of Kubernetes, in 128 bits. The largest is 2^63-1
- * units, 9.2e27 nano-units; larger numbers saturate, and finer ones are rounded up (away from
- * zero). */
-typedef __int128 Nano;
+#define NANO_PER_UNIT  1000000000U
+#define NANO_PER_MILLI 1000000U
+#define NANO_MAX       ((Nano){ .units = INT64_MAX })
 
-#define NANO_PER_UNIT  ((Nano) 1000000000)
-#define NANO_PER_MILLI ((Nano) 1000000)
-#define NANO_MAX       ((Nano) INT64_MAX * NANO_PER_UNIT)
+/* A number with nine decimals, the precision of Kubernetes, for which a machine of 32 bits lacks a
+ * type. The largest is 2^63-1; larger numbers saturate, and finer ones are rounded up (away from
+ * zero). */
+typedef struct Nano {
+        uint64_t units;
+        uint32_t nano; /* below NANO_PER_UNIT */
+} Nano;
 
 enum {
         UNIT_DIGITS_MAX = 19,  /* of 2^63-1 */
         EXPONENT_MAX = 100000, /* beyond which the result is certain */
-        CANONICAL_SIZE = 48,
+        DIGITS_SIZE = 32,      /* 19 and nine decimals */
+        CANONICAL_SIZE = 64,   /* and a sign and an exponent */
 };
 
 /* The suffix family of a number; the canonical form keeps it. */
@@ -119,95 +123,117 @@ static unsigned digit_at(const ParsedQuantity *parsed, size_t i) {
         return (unsigned) (*digit - '0');
 }
 
-/* Whole nano-units of digits × 10^exponent; rounds up. */
-static Nano decimal_to_nano(const ParsedQuantity *parsed) {
-        long n_digits = (long) (parsed->n_integer + parsed->n_fraction);
-        long n_whole = (long) parsed->n_integer + parsed->exponent + 9;
-        bool is_started = false;
-        Nano value = 0;
+static Nano round_and_saturate(Nano value, bool is_inexact) {
+        value.nano += is_inexact;
+        if (value.nano == NANO_PER_UNIT)
+                value = (Nano){ .units = value.units + 1 };
+        return value.units >= INT64_MAX ? NANO_MAX : value;
+}
 
-        for (long i = 0; i < MAX(n_digits, n_whole); i++) {
+/* Digits × 10^exponent. */
+static Nano decimal_to_nano(const ParsedQuantity *parsed) {
+        static const uint32_t tens[] = { 100000000, 10000000, 1000000, 100000, 10000,
+                                         1000,      100,      10,      1 };
+        long n_digits = (long) (parsed->n_integer + parsed->n_fraction);
+        long n_units = (long) parsed->n_integer + parsed->exponent;
+        bool is_started = false;
+        Nano value = { 0 };
+
+        for (long i = 0; i < MAX(n_digits, n_units); i++) {
                 unsigned digit = i < n_digits ? digit_at(parsed, (size_t) i) : 0;
 
                 is_started = is_started || digit > 0;
                 if (i >= n_digits && !is_started)
-                        return 0;
-                if (i >= n_whole && digit > 0)
-                        return MIN(value + 1, NANO_MAX);
-                if (i < n_whole)
-                        value = value * 10 + digit;
-                if (value > NANO_MAX)
-                        return NANO_MAX;
+                        break;
+                if (i < n_units) {
+                        if (value.units > ((uint64_t) INT64_MAX - digit) / 10)
+                                return NANO_MAX;
+                        value.units = value.units * 10 + digit;
+                } else if (i - n_units < (long) N_ELEMENTS(tens))
+                        value.nano += digit * tens[i - n_units];
+                else if (digit > 0)
+                        return round_and_saturate(value, true);
         }
-        return value;
+        return round_and_saturate(value, false);
 }
 
 /* The same for digits × 2^exponent. The fraction is summed from its last digit, so that only the
  * final rounding loses precision. */
 static Nano binary_to_nano(const ParsedQuantity *parsed) {
-        Nano unit = NANO_PER_UNIT << parsed->exponent;
-        Nano whole = 0, part = 0;
+        uint64_t unit = UINT64_C(1) << parsed->exponent, whole = 0;
         bool is_inexact = false;
+        Nano part = { 0 };
 
         if (parsed->n_integer > UNIT_DIGITS_MAX)
                 return NANO_MAX;
         for (size_t i = 0; i < parsed->n_integer; i++)
                 whole = whole * 10 + digit_at(parsed, i);
-        if (whole > NANO_MAX / unit)
+        if (whole > INT64_MAX / unit)
                 return NANO_MAX;
         for (size_t i = parsed->n_fraction; i > 0; i--) {
-                part += unit * digit_at(parsed, parsed->n_integer + i - 1);
-                is_inexact = is_inexact || part % 10 != 0;
-                part /= 10;
+                uint64_t sum = part.units + unit * digit_at(parsed, parsed->n_integer + i - 1);
+                uint64_t rest = sum % 10 * NANO_PER_UNIT + part.nano;
+
+                is_inexact = is_inexact || rest % 10 != 0;
+                part = (Nano){ sum / 10, (uint32_t) (rest / 10) };
         }
-        return MIN(whole * unit + part + is_inexact, NANO_MAX);
+        part.units += whole * unit;
+        return round_and_saturate(part, is_inexact);
 }
 
-static size_t format_number(char *buffer, bool is_negative, Nano value) {
-        char reversed[CANONICAL_SIZE];
-        size_t n = 0, length = 0;
+/* In units of the largest power of 'base' that divides the number. Returns the exponent. */
+static int format_digits(char digits[DIGITS_SIZE], Nano value, uint64_t base, int step,
+                         int exponent_max) {
+        int exponent = 0, decimals = 9;
 
-        do
-                reversed[n++] = (char) ('0' + (int) (value % 10));
-        while ((value /= 10) > 0);
-        if (is_negative)
-                buffer[length++] = '-';
-        while (n > 0)
-                buffer[length++] = reversed[--n];
-        buffer[length] = '\0';
-        return length;
+        if (value.nano == 0) {
+                for (; value.units % base == 0 && exponent < exponent_max; exponent += step)
+                        value.units /= base;
+                (void) snprintf(digits, DIGITS_SIZE, "%" PRIu64, value.units);
+                return exponent;
+        }
+        for (; value.nano % 1000 == 0; decimals -= 3)
+                value.nano /= 1000;
+        if (value.units > 0)
+                (void) snprintf(digits, DIGITS_SIZE, "%" PRIu64 "%0*" PRIu32, value.units, decimals,
+                                value.nano);
+        else
+                (void) snprintf(digits, DIGITS_SIZE, "%" PRIu32, value.nano);
+        return -decimals;
 }
 
 /* Without a fraction, with the largest suffix of the family. A binary number that is small or not
  * whole is written in the decimal family, as Kubernetes does. */
-static void format_canonical(char buffer[CANONICAL_SIZE], const ParsedQuantity *parsed, Nano nano) {
-        bool is_binary = parsed->family == FAMILY_BINARY && nano % NANO_PER_UNIT == 0 &&
-                         nano >= 1024 * NANO_PER_UNIT;
-        int exponent = is_binary ? 0 : -9, step = is_binary ? 10 : 3;
-        int exponent_max = is_binary ? 60 : 18;
-        Nano base = is_binary ? 1024 : 1000, value = is_binary ? nano / NANO_PER_UNIT : nano;
-        size_t length;
+static void format_canonical(char buffer[CANONICAL_SIZE], const ParsedQuantity *parsed,
+                             Nano value) {
+        bool is_binary = parsed->family == FAMILY_BINARY && value.nano == 0 && value.units >= 1024;
+        const char *sign = parsed->is_negative ? "-" : "";
+        char digits[DIGITS_SIZE];
+        int exponent;
 
-        if (nano == 0) {
+        if (value.units == 0 && value.nano == 0) {
                 memcpy(buffer, "0", sizeof("0"));
                 return;
         }
-        while (value % base == 0 && exponent < exponent_max) {
-                value /= base;
-                exponent += step;
-        }
-        length = format_number(buffer, parsed->is_negative, value);
+        exponent = is_binary ? format_digits(digits, value, 1024, 10, 60)
+                             : format_digits(digits, value, 1000, 3, 18);
         if (parsed->family == FAMILY_EXPONENT && exponent != 0)
-                (void) snprintf(buffer + length, CANONICAL_SIZE - length, "e%d", exponent);
+                (void) snprintf(buffer, CANONICAL_SIZE, "%s%se%d", sign, digits, exponent);
         else
-                (void) snprintf(buffer + length, CANONICAL_SIZE - length, "%s",
+                (void) snprintf(buffer, CANONICAL_SIZE, "%s%s%s", sign, digits,
                                 suffix_name(is_binary ? FAMILY_BINARY : FAMILY_DECIMAL, exponent));
 }
 
-static int64_t round_nano_up(Nano nano, Nano per, bool is_negative) {
-        Nano value = MIN((nano + per - 1) / per, (Nano) INT64_MAX);
+static int64_t with_sign(uint64_t value, bool is_negative) {
+        int64_t saturated = (int64_t) MIN(value, (uint64_t) INT64_MAX);
 
-        return (int64_t) (is_negative ? -value : value);
+        return is_negative ? -saturated : saturated;
+}
+
+static uint64_t round_up_to_milli(Nano value) {
+        if (value.units > INT64_MAX / 1000)
+                return INT64_MAX;
+        return value.units * 1000 + (value.nano + NANO_PER_MILLI - 1) / NANO_PER_MILLI;
 }
 
 int quantity_parse(const char *text, Quantity *ret, Error *reterr) {
@@ -228,8 +254,8 @@ int quantity_parse(const char *text, Quantity *ret, Error *reterr) {
                 return -ENOMEM;
         *ret = (Quantity){
                 .text = copy,
-                .value = round_nano_up(nano, NANO_PER_UNIT, parsed.is_negative),
-                .milli = round_nano_up(nano, NANO_PER_MILLI, parsed.is_negative),
+                .value = with_sign(nano.units + (nano.nano > 0), parsed.is_negative),
+                .milli = with_sign(round_up_to_milli(nano), parsed.is_negative),
         };
         return 0;
 }

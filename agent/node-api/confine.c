@@ -6,6 +6,7 @@
 
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/net.h>
 #include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -66,7 +67,7 @@ static const char *const api_calls[] = {
         /* sockets and descriptors */
         "accept4", "accept", "connect", "getsockopt", "setsockopt", "getsockname", "getpeername", "shutdown",
         "recv", "recvfrom", "recvmsg", "send", "sendto", "sendmsg", "read", "readv", "write", "writev",
-        "close", "fcntl", "fcntl64", "ioctl", "fstat", "fstat64", "statx", "newfstatat", "fstatat64", "lseek",
+        "close", "fcntl", "fcntl64", "ioctl", "fstat", "fstat64", "statx", "newfstatat", "fstatat64", "lseek", "_llseek",
         /* the loop */
         "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "eventfd2", "pipe2",
         "timerfd_create", "timerfd_settime", "timerfd_settime64", "signalfd4", "poll", "ppoll",
@@ -96,10 +97,31 @@ static int add_local_sockets(scmp_filter_ctx filter) {
                                         SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
 }
 
+#ifdef SYS_socketcall
+/* i386: the arguments of socketcall(2) are in memory, which a filter cannot read, and libseccomp
+ * lets all of them pass. What remains is socket(2). */
+static int forbid_multiplexed_sockets(Error *reterr) {
+        cleanup_with(seccomp_releasep) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+        if (!filter)
+                return -ENOMEM;
+        return seccomp_load_filter(filter,
+                                   seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SYS_socketcall,
+                                                    1, SCMP_A0(SCMP_CMP_EQ, SYS_SOCKET)),
+                                   reterr);
+}
+#else
+static int forbid_multiplexed_sockets(Error *reterr) {
+        return 0;
+}
+#endif
+
 int confine_api_system_calls(Error *reterr) {
         cleanup_with(seccomp_releasep) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-        int r;
+        int r = forbid_multiplexed_sockets(reterr);
 
+        if (r < 0)
+                return r;
         if (!filter)
                 return -ENOMEM;
         r = seccomp_add_calls(filter, SCMP_ACT_ALLOW, api_calls, N_ELEMENTS(api_calls));

@@ -225,12 +225,10 @@ static int run_api(sd_event *event, int listen_fd_consume, bool by_systemd, Erro
         r = watch_launcher(event, server);
         if (r < 0)
                 return r;
-        r = confine_api_system_calls(reterr);
-        if (r < 0)
-                return r;
         if (!arg_activated)
-                (void) sd_notify(0, "READY=1");
-        return sd_event_loop(event);
+                (void) sd_notify(0, "READY=1"); /* by a socket that is not allowed later */
+        r = confine_api_system_calls(reterr);
+        return r < 0 ? r : sd_event_loop(event);
 }
 
 int main(int argc, char **argv) {

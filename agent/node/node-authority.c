@@ -3,12 +3,12 @@
 
 #include "agent/kubeclient/private-key.h"
 #include "agent/kubeclient/tls-config.h"
+#include "common/certificate-time.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
 #include <gnutls/crypto.h>
 #include <gnutls/x509.h>
-#include <time.h>
 
 enum {
         DAY_SEC = 24 * 3600,
@@ -67,9 +67,20 @@ static int set_subject(gnutls_x509_crt_t certificate, const char *name, const ch
 }
 
 /* From a day ago, for clocks that differ. Where the clock is not set, it is valid at all times. */
-static int set_serial_and_times(gnutls_x509_crt_t certificate, uint64_t now_usec, unsigned days) {
-        time_t now = (time_t) (now_usec / USEC_PER_SEC);
-        bool is_set = clock_is_set(now_usec);
+static CertificateTimes valid_for_days(uint64_t now_usec, unsigned days) {
+        int64_t now = (int64_t) (now_usec / USEC_PER_SEC);
+
+        if (!clock_is_set(now_usec))
+                return (CertificateTimes){ 0, CERTIFICATE_NEVER_EXPIRES };
+        return (CertificateTimes){ now - DAY_SEC, now + (int64_t) days * DAY_SEC };
+}
+
+/* From 1970: it may be made while the clock is ahead. */
+static CertificateTimes authority_times(uint64_t now_usec) {
+        return (CertificateTimes){ 0, valid_for_days(now_usec, AUTHORITY_VALID_DAYS).not_after };
+}
+
+static int set_serial_and_times(gnutls_x509_crt_t certificate, const CertificateTimes *times) {
         unsigned char serial[16];
         int code = gnutls_rnd(GNUTLS_RND_NONCE, serial, sizeof(serial));
 
@@ -77,20 +88,13 @@ static int set_serial_and_times(gnutls_x509_crt_t certificate, uint64_t now_usec
                 return code;
         serial[0] &= 0x7f; /* a positive number */
         code = gnutls_x509_crt_set_serial(certificate, serial, sizeof(serial));
-        if (code < 0)
-                return code;
-        code = gnutls_x509_crt_set_activation_time(certificate, is_set ? now - DAY_SEC : 0);
-        if (code < 0)
-                return code;
-        return gnutls_x509_crt_set_expiration_time(
-                certificate, is_set ? now + (time_t) days * DAY_SEC
-                                    : (time_t) GNUTLS_X509_NO_WELL_DEFINED_EXPIRATION);
+        return code < 0 ? code : certificate_set_times(certificate, times);
 }
 
-static int set_version_and_times(gnutls_x509_crt_t certificate, uint64_t now_usec, unsigned days) {
+static int set_version_and_times(gnutls_x509_crt_t certificate, const CertificateTimes *times) {
         unsigned char id[32];
         size_t id_size = sizeof(id);
-        int code = set_serial_and_times(certificate, now_usec, days);
+        int code = set_serial_and_times(certificate, times);
 
         if (code < 0)
                 return code;
@@ -108,8 +112,8 @@ static int sign_certified_key(const CertifiedKey *pair) {
                                      GNUTLS_DIG_SHA256, 0);
 }
 
-/* An authority is valid from 1970: it may be made while the clock is ahead. */
 static int sign_authority(CertifiedKey *pair, const char *node_name, uint64_t now_usec) {
+        const CertificateTimes times = authority_times(now_usec);
         int code = gnutls_x509_crt_set_key(pair->certificate, pair->key);
 
         if (code < 0)
@@ -117,10 +121,7 @@ static int sign_authority(CertifiedKey *pair, const char *node_name, uint64_t no
         code = set_subject(pair->certificate, node_name, "mainstay");
         if (code < 0)
                 return code;
-        code = set_version_and_times(pair->certificate, now_usec, AUTHORITY_VALID_DAYS);
-        if (code < 0)
-                return code;
-        code = gnutls_x509_crt_set_activation_time(pair->certificate, 0);
+        code = set_version_and_times(pair->certificate, &times);
         if (code < 0)
                 return code;
         code = gnutls_x509_crt_set_basic_constraints(pair->certificate, 1, 0);
@@ -135,14 +136,26 @@ static int sign_authority(CertifiedKey *pair, const char *node_name, uint64_t no
 /* The same key and name: what it has issued stays valid, and so do kubeconfigs that have the
  * certificate from before, if its time has come by a clock that was wrong. */
 static int renew_authority(CertifiedKey *pair, uint64_t now_usec) {
-        int code = set_serial_and_times(pair->certificate, now_usec, AUTHORITY_VALID_DAYS);
+        CertifiedKey renewed = { .key = pair->key };
+        char name[256];
+        size_t size = sizeof(name);
+        int code = gnutls_x509_crt_get_dn_by_oid(pair->certificate, GNUTLS_OID_X520_COMMON_NAME, 0,
+                                                 0, name, &size);
 
         if (code < 0)
                 return code;
-        code = gnutls_x509_crt_set_activation_time(pair->certificate, 0);
+        /* GnuTLS cannot replace a time before 2050 by a later one, which is of another type. */
+        code = gnutls_x509_crt_init(&renewed.certificate);
         if (code < 0)
                 return code;
-        return sign_certified_key(pair);
+        code = sign_authority(&renewed, name, now_usec);
+        if (code < 0) {
+                gnutls_x509_crt_deinit(renewed.certificate);
+                return code;
+        }
+        gnutls_x509_crt_deinit(pair->certificate);
+        pair->certificate = renewed.certificate;
+        return 0;
 }
 
 static int add_alternative_names(gnutls_x509_crt_t certificate, const NodeCertificateSpec *spec) {
@@ -166,6 +179,7 @@ static int add_alternative_names(gnutls_x509_crt_t certificate, const NodeCertif
 
 static int sign_certificate(const CertifiedKey *issuer, CertifiedKey *pair,
                             const NodeCertificateSpec *spec, uint64_t now_usec) {
+        const CertificateTimes times = valid_for_days(now_usec, spec->valid_days);
         int code = gnutls_x509_crt_set_key(pair->certificate, pair->key);
 
         if (code < 0)
@@ -173,7 +187,7 @@ static int sign_certificate(const CertifiedKey *issuer, CertifiedKey *pair,
         code = set_subject(pair->certificate, spec->common_name, spec->organization);
         if (code < 0)
                 return code;
-        code = set_version_and_times(pair->certificate, now_usec, spec->valid_days);
+        code = set_version_and_times(pair->certificate, &times);
         if (code < 0)
                 return code;
         code = gnutls_x509_crt_set_basic_constraints(pair->certificate, 0, -1);
@@ -252,6 +266,7 @@ int node_authority_new(const char *node_name, uint64_t now_usec, NodeAuthority *
 
 int node_authority_parse(const char *pem, uint64_t now_usec, NodeAuthority **ret, Error *reterr) {
         cleanup_with(node_authority_freep) NodeAuthority *authority = calloc(1, sizeof(*authority));
+        CertificateTimes times;
         bool has_expired;
         int code, r;
 
@@ -261,8 +276,8 @@ int node_authority_parse(const char *pem, uint64_t now_usec, NodeAuthority **ret
         if (code < 0)
                 return error_setf(reterr, EINVAL, "it is not a certificate and its key: %s",
                                   gnutls_strerror(code));
-        has_expired = gnutls_x509_crt_get_expiration_time(authority->pair.certificate) <
-                      (time_t) (now_usec / USEC_PER_SEC);
+        has_expired = certificate_read_times(authority->pair.certificate, &times) < 0 ||
+                      times.not_after < (int64_t) (now_usec / USEC_PER_SEC);
         code = has_expired ? renew_authority(&authority->pair, now_usec) : 0;
         if (code < 0)
                 return fail_authority(code, "cannot renew the certificate", reterr);

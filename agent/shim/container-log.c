@@ -148,13 +148,11 @@ static void remove_oldest_rotated_logs(ContainerLog *log, size_t keep) {
 static int rename_full_log(ContainerLog *log, uint64_t realtime_usec) {
         uint64_t second = MAX(realtime_usec / USEC_PER_SEC, log->rotated_second);
         unsigned first = second == log->rotated_second ? log->rotated_number + 1 : 0;
-        time_t time = (time_t) second;
         char stamp[STAMP_SIZE];
         struct tm tm;
         size_t n;
 
-        if (!gmtime_r(&time, &tm))
-                return -EOVERFLOW;
+        utc_from_seconds(second, &tm);
         n = strftime(stamp, sizeof(stamp), ".%Y%m%d-%H%M%S", &tm);
         for (unsigned i = first; i < ROTATIONS_PER_SECOND_MAX; i++) {
                 cleanup_free char *name = NULL;

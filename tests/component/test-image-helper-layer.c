@@ -144,6 +144,27 @@ static void expect_canary(void) {
         EXPECT(count_directory_entries(test_directory()) <= 3 + LAYERS_MAX);
 }
 
+TEST(files_of_a_layer_may_be_from_after_2038)
+{
+        Stack stack = { 0 };
+        struct stat st;
+
+        EXPECT_EQ(unpack_test_layer(
+                          &stack,
+                          (TarEntry[]){ { .name = "a", .data = "a", .mtime = 2524608000 },
+                                        { .name = "b", .data = "b", .pax = "mtime=4102444800.25" },
+                                        { 0 } },
+                          NULL),
+                  0);
+        REQUIRE(stack.n == 1);
+        REQUIRE(fstatat(stack.fds[0], "a", &st, 0) >= 0);
+        EXPECT_EQ(st.st_mtim.tv_sec, INT64_C(2524608000)); /* 2050 */
+        REQUIRE(fstatat(stack.fds[0], "b", &st, 0) >= 0);
+        EXPECT_EQ(st.st_mtim.tv_sec, INT64_C(4102444800)); /* 2100 */
+        EXPECT_EQ(st.st_mtim.tv_nsec, 250000000);
+        stack_done(&stack);
+}
+
 TEST(a_layer_is_unpacked_as_its_tar_says)
 {
         Stack stack = { 0 };

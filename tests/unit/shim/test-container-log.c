@@ -206,6 +206,22 @@ TEST(rotated_files_have_unique_names_and_the_oldest_are_removed)
         log_fixture_done(&f);
 }
 
+TEST(lines_and_rotated_files_have_times_after_2038)
+{
+        const uint64_t later = UINT64_C(2524607999999999);
+        cleanup_free char *rotated = path_join(test_directory(), "0.log.20500101-000000");
+        cleanup_free char *text = NULL;
+        LogFixture f;
+
+        log_fixture_init(&f, (LogLimits){ HEAD + 11, 3 });
+        container_log_write(f.log, &f.out, "0000000001\n", 11, later);
+        container_log_write(f.log, &f.out, "0000000002\n", 11, later + 2);
+        expect_contents(&f, "2050-01-01T00:00:00.000001000Z stdout F 0000000002\n");
+        log_fixture_done(&f);
+        text = read_test_log(rotated);
+        EXPECT_STREQ(text, "2049-12-31T23:59:59.999999000Z stdout F 0000000001\n");
+}
+
 TEST(many_lines_at_once_never_exceed_the_limit)
 {
         enum {
