@@ -192,7 +192,8 @@ void agent_paths_check_state(const AgentPaths *paths) {
                     (unsuitable[i].magic != FUSE_SUPER_MAGIC ||
                      lacks_extended_attributes(paths->state_dir)))
                         log_error("The state directory %s is on %s, where containers cannot have "
-                                  "their root file systems: none will start",
+                                  "their root file systems: none will start. Mount ext4 or XFS "
+                                  "there, or name another directory with --state-dir",
                                   paths->state_dir, unsuitable[i].name);
 }
 

@@ -16,7 +16,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = """systemd systemd-sysv dbus udev kmod procps iproute2 linux-image-cloud-amd64 initramfs-tools
 runc crun containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libwslay1
 libsystemd0 libyaml-0-2 libisal2 apparmor
-selinux-policy-default nginx openssl""".split()
+selinux-policy-default nginx openssl dosfstools nfs-kernel-server""".split()
+# What the test of foreign file systems starts itself.
+SERVERS = """rpcbind.service rpcbind.socket nfs-server.service nfs-mountd.service nfs-idmapd.service nfsdcld.service nfs-blkmap.service
+nfs-client.target rpc-statd.service rpc-statd-notify.service proc-fs-nfsd.mount""".split()
 DISK, KERNEL, RAMDISK, SIZE = "disk.ext4", "vmlinuz", "initrd.img", "3G"
 
 CHANNEL_SERVICE = """[Unit]
@@ -103,7 +106,7 @@ def configure_root(root):
     os.unlink(os.path.join(root, "etc/systemd/system/multi-user.target.wants/nginx.service"))
     subprocess.run(["systemctl", "--quiet", f"--root={root}", "mask", "apt-daily.timer", "apt-daily-upgrade.timer",
                     "e2scrub_all.timer", "fstrim.timer", "dpkg-db-backup.timer", "getty.target",
-                    "e2scrub_reap.service"], check=True)
+                    "e2scrub_reap.service", *SERVERS], check=True)
     subprocess.run(["chroot", root, "passwd", "--quiet", "--delete", "root"], check=True)
 
 

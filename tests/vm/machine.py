@@ -33,7 +33,7 @@ class Machine:
                 "-kernel", self.kernel, "-initrd", self.ramdisk,
                 # On a busy host the emulated timer may tick too late for the kernel's check of it.
                 "-append", "root=/dev/vda rw console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable mitigations=off "
-                "net.ifnames=0 " + self.arguments,
+                "net.ifnames=0 systemd.default_device_timeout_sec=600 " + self.arguments,
                 # A power cut kills the machine only: the host keeps all that the machine has written.
                 "-drive", f"file={self.disk},if=virtio,format=qcow2,cache=unsafe",
                 "-serial", f"file:{self.console}", "-monitor", f"unix:{self.path('monitor')},server=on,wait=off",

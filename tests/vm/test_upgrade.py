@@ -178,9 +178,10 @@ SHIMS = """for uid in $(ls /run/mainstay/pods); do
     echo $uid $pid $(cut -d ' ' -f 22 /proc/$pid/stat 2>/dev/null) $(stat -Lc %i /proc/$pid/ns/net 2>/dev/null)
 done"""
 
-# Names and inodes. Records of the agent's are replaced when they are written, which is not forbidden.
+# Names and inodes. Records of the agent's are replaced when they are written, which is not forbidden. Version 0.1.0 does not
+# write down which ends it has synced.
 FILES = """cd /var/lib/mainstay/pods && find . -mindepth 2 -type d -printf '%P %i\\n'
-find . -type f -printf '%P\\n'; cd /var/log/pods && find . -type f -printf '%P %i\\n'"""
+find . -type f ! -name ends.synced -printf '%P\\n'; cd /var/log/pods && find . -type f -printf '%P %i\\n'"""
 
 Process = collections.namedtuple("Process", "start pid network")
 
@@ -283,7 +284,7 @@ def assert_logs_are_whole(machine):
 
 def start_watch(machine):
     """Follows all pods; a stream that ends with its agent is opened again at once."""
-    machine.run("rm -f /var/tmp/pods; systemd-run --quiet --unit=watch-pods bash -c "
+    machine.run("systemctl stop watch-pods 2>/dev/null; rm -f /var/tmp/pods; systemd-run --quiet --unit=watch-pods bash -c "
                 "'while :; do mainstay get pods -A -w --no-headers; sleep 0.02; done >/var/tmp/pods 2>/dev/null'")
 
 
