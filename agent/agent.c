@@ -534,7 +534,7 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
 
         if (r >= 0)
                 r = pod_manager_load_records(agent->pod_manager, desired_state_restore_pod,
-                                             agent->desired, reterr);
+                                             agent->desired, drain, reterr);
         restore_eviction_conditions(agent);
         if (r < 0)
                 return r;

@@ -286,37 +286,41 @@ static int load_pod_record(PodManager *manager, const char *uid, restored_pod_t 
         return 0;
 }
 
+static void load_pod_record_or_leave(PodManager *manager, const char *uid, restored_pod_t each,
+                                     void *userdata) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = load_pod_record(manager, uid, each, userdata, &error);
+
+        if (r >= 0)
+                return;
+        log_error("Cannot restore pod %s from its record: %s; leaving it as it is", uid,
+                  error_message(&error, r));
+        if (strv_append(&manager->unread, uid) < 0)
+                manager->has_swept_orphans = true;
+        pod_manager_schedule_step(manager); /* drops an entry that is left empty */
+}
+
+/* What cannot be read must not keep the agent from what it can read. */
 int pod_manager_load_records(PodManager *manager, restored_pod_t each, void *userdata,
-                             Error *reterr) {
+                             bool must_be_all, Error *reterr) {
         cleanup_free char *path = path_join(manager->context.bundle->state_dir, "pods");
-        cleanup_closedir DIR *dir = NULL;
+        cleanup_closedir DIR *dir = path ? opendir(path) : NULL;
         const struct dirent *entry;
         int r = 0;
 
-        if (!path)
-                return -ENOMEM;
-        dir = opendir(path);
-        if (!dir && errno != ENOENT)
-                return error_setf(reterr, errno, "cannot read %s: %s", path, strerror(errno));
-        while (dir && (r = read_directory_entry(dir, &entry)) > 0) {
-                cleanup_error Error error = ERROR_NULL;
-
-                r = entry->d_name[0] == '.'
-                            ? 0
-                            : load_pod_record(manager, entry->d_name, each, userdata, &error);
-                if (r < 0 && r != -ENOMEM) {
-                        log_error("Cannot restore pod %s from its record: %s; leaving it as it is",
-                                  entry->d_name, error_message(&error, r));
-                        r = strv_append(&manager->unread, entry->d_name);
-                }
-                if (r < 0)
-                        return r;
-        }
-        if (r < 0) {
-                log_error("Cannot list all of %s: %s; removing nothing that other pods have left",
-                          path, strerror(-r));
-                manager->has_swept_orphans = true;
-        }
+        if (!dir && (!path || errno != ENOENT))
+                r = path ? -errno : -ENOMEM;
+        while (dir && (r = read_directory_entry(dir, &entry)) > 0)
+                if (entry->d_name[0] != '.')
+                        load_pod_record_or_leave(manager, entry->d_name, each, userdata);
+        if (r >= 0)
+                return 0;
+        if (must_be_all)
+                return error_prefixf(reterr, r, "cannot list all pods in %s",
+                                     manager->context.bundle->state_dir);
+        log_error("Cannot list all pods in %s: %s; removing nothing that other pods have left",
+                  manager->context.bundle->state_dir, strerror(-r));
+        manager->has_swept_orphans = true;
         return 0;
 }
 

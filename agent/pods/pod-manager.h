@@ -65,10 +65,11 @@ DEFINE_CLEANUP(PodManager *, pod_manager_free)
 typedef int (*restored_pod_t)(const PodSource *source, const Pod *pod, void *userdata);
 
 /* Before the desired state is computed first: takes over the pods of an earlier agent by their
- * records. Damaged ones are set aside and named in the log. 0, or what 'each' gave where that is
- * -ENOMEM. */
+ * records. Damaged ones are set aside, unreadable ones are left as they are; both are named in the
+ * log, and so is a directory that cannot be listed. 0; where all must be listed, -errno if that
+ * fails. */
 int pod_manager_load_records(PodManager *manager, restored_pod_t each, void *userdata,
-                             Error *reterr);
+                             bool must_be_all, Error *reterr);
 
 /* ---- the desired state: what diff_desired_pods() compares, and what it asks for ---- */
 

@@ -6,6 +6,7 @@ import errno
 import gzip
 import os
 import shutil
+import subprocess
 
 import pytest
 import specs
@@ -177,8 +178,7 @@ def starts(node):
 
 
 def restart_on_bad_disk(node, unreadable):
-    """Whether the agent is ready. Where it cannot read the directory of its pods or that of its images it ends, and its manager
-    starts it again."""
+    """Whether the agent is ready. Where it cannot read the directory of its images it ends, and its manager starts it again."""
     node.agent.kill()
     node.agent.wait()
     node.start(ready=False)
@@ -252,6 +252,31 @@ def test_a_pod_that_has_ended_is_what_it_was_when_its_checkpoints_can_be_read_ag
     ends = [[status["state"] for status in status_of["status"]["containerStatuses"]] for status_of in (pod, again)]
     assert ends[0] == ends[1]
     assert starts(node) == ["done"]
+@pytest.mark.parametrize("name", ["openat", "getdents64"])
+def test_an_agent_that_cannot_list_its_pods_says_so_and_supervises_those_of_the_manifests(make_node, name):
+    node = make_node(start=False)
+    disk = start_on(node, *READS, "openat")
+    node.launch(counted(node, "stays", specs.IDLE))
+    node.launch(counted(node, "goes", specs.IDLE))
+    init = node.init("stays")
+    node.agent.kill()
+    node.agent.wait()
+    node.remove("goes")
+    disk.rule = lambda call, path: -errno.EIO if path == f"{node.state}/pods" and call.name == name else None
+    drained = subprocess.run([*node.command(), "--drain"], env=node.environment(), timeout=120, check=False, text=True,
+                             stderr=subprocess.PIPE)
+    assert drained.returncode == 1 and f"Cannot list all pods in {node.state}: Input/output error" in drained.stderr
+    assert world.is_alive(init), "a drain that does not know all pods stops none"
+    node.start()
+    assert f"Cannot list all pods in {node.state}: Input/output error" in node.said()
+    assert node.wait_running("stays") and node.init("stays") == init
+    disk.mend()
+    world.kill_all([init])
+    node.wait_restarts("stays", 1)
+    assert starts(node) == ["goes", "stays", "stays"]
+    node.restart()
+    wait(lambda: len(os.listdir(f"{node.state}/pods")) == 1, "the removed pod is cleaned up by an agent that can list")
+    node.wait_running("stays")
 
 
 def test_an_archive_that_could_not_be_read_is_read_again(make_node, archive):
