@@ -246,7 +246,8 @@ class Looks:
         names = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in self.node.pods()}
         descriptors = collections.Counter(re.sub("[0-9]+", "N", path) for path in many.descriptors(self.node.agent.pid))
         paths = [*(f"descriptor {number} of {path}" for path, count in descriptors.items() for number in range(count)),
-                 *world.cgroups_below(self.node.cgroup_root), *self.log_files(), *many.files_below(self.node.state)]
+                 *world.cgroups_below(self.node.cgroup_root), *self.log_files(), *many.files_below(self.node.state),
+                 *many.files_below(self.node.run)]
         return {re.sub("[0-9a-f-]{32,36}", lambda uid: names.get(uid[0], uid[0]), path) for path in paths}
 
     def surplus(self):
