@@ -32,6 +32,23 @@ uint64_t steady_now_usec(const SteadyClock *clock) {
         return now_boottime_usec() + clock->offset;
 }
 
+static uint64_t slept_usec(void) {
+        uint64_t awake = now_awake_usec(), boottime = now_boottime_usec();
+
+        return boottime > awake ? boottime - awake : 0;
+}
+
+AwakeSince awake_since_start(const SteadyClock *clock) {
+        return (AwakeSince){ .usec = steady_now_usec(clock), .slept = slept_usec() };
+}
+
+/* The two clocks are read one after the other: less than a second is no sleep. */
+uint64_t awake_since_usec(AwakeSince *awake, const SteadyClock *clock) {
+        if (slept_usec() > awake->slept + USEC_PER_SEC)
+                *awake = awake_since_start(clock);
+        return awake->usec;
+}
+
 uint64_t steady_from_realtime_usec(const SteadyClock *clock, uint64_t realtime_usec) {
         uint64_t now = now_realtime_usec(), steady = steady_now_usec(clock);
         uint64_t age = now > realtime_usec ? now - realtime_usec : 0;

@@ -32,6 +32,17 @@ typedef struct SteadyClock {
 SteadyClock steady_clock_start(void);
 uint64_t steady_now_usec(const SteadyClock *clock);
 
+/* Since when the machine has been awake, as far as it was asked, by the steady clock: since the
+ * start of the process at first. For deadlines whose time passes while the machine sleeps, and no
+ * process can meet them. */
+typedef struct AwakeSince {
+        uint64_t usec;
+        uint64_t slept; /* until then, since the boot */
+} AwakeSince;
+
+AwakeSince awake_since_start(const SteadyClock *clock);
+uint64_t awake_since_usec(AwakeSince *awake, const SteadyClock *clock);
+
 /* Converts a realtime stamp taken just before to the steady clock. A stamp in the future counts as
  * now. */
 uint64_t steady_from_realtime_usec(const SteadyClock *clock, uint64_t realtime_usec);

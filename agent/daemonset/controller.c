@@ -82,7 +82,7 @@ int daemonset_controller_new(const DaemonSetControllerConfig *config, DaemonSetC
                 .schedule_sync = on_pass_requested,
                 .sync_userdata = controller,
                 .orphans = orphan_pods_new(),
-                .started_at = steady_now_usec(config->clock),
+                .awake = awake_since_start(config->clock),
         };
         if (!controller->pass.orphans)
                 return -ENOMEM;
@@ -120,7 +120,7 @@ static int restore_daemonset(const char *uid, DaemonSetHistory *history, DaemonS
                 daemonset_free(set);
                 return -ENOMEM;
         }
-        daemonset_state_restore_take(state, history, set, controller->pass.started_at);
+        daemonset_state_restore_take(state, history, set, controller->pass.awake.usec);
         return 0;
 }
 

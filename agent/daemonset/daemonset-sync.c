@@ -306,7 +306,7 @@ static int check_rollout_deadline(DaemonSetSyncPass *pass, DaemonSetState *state
                 .verdict = state->decision.verdict,
                 .is_available = state->plan.is_available,
                 .ready_since = state->plan.ready_since,
-                .agent_started_at = pass->started_at,
+                .awake_since = awake_since_usec(&pass->awake, pass->clock),
                 .now = pass->now,
         };
         uint64_t again_at;

@@ -25,7 +25,7 @@ typedef struct DaemonSetSyncPass {
         void *sync_userdata;
 
         OrphanPods *orphans; /* owned */
-        uint64_t started_at; /* when the agent started; of the steady clock, as 'now' */
+        AwakeSince awake;
 
         /* Of the present pass. */
         unsigned generation;

@@ -16,7 +16,7 @@
 struct IndexRollout {
         IndexRolloutConfig config;
         sd_event_source *timer;
-        uint64_t started_at;
+        AwakeSince awake;
         LIST_OF(ManifestObjects) previous; /* of the index before, whose images are kept */
         RolloutDecision decision;
         char *reason; /* of the decision to go back */
@@ -177,7 +177,7 @@ static void decide_index(IndexRollout *rollout, const IndexReadiness *readiness,
                 .is_ready = !readiness->unready,
                 /* What the index did not change was ready before. */
                 .ready_since = MAX(ready_since, since),
-                .agent_started_at = rollout->started_at,
+                .awake_since = awake_since_usec(&rollout->awake, clock),
                 .now = steady_now_usec(clock),
         };
         uint64_t again_at = 0;
@@ -260,7 +260,7 @@ int index_rollout_new(const IndexRolloutConfig *config, IndexRollout **ret) {
         if (!rollout)
                 return -ENOMEM;
         rollout->config = *config;
-        rollout->started_at = steady_now_usec(config->clock);
+        rollout->awake = awake_since_start(config->clock);
         r = event_add_disabled_timer(config->event, &rollout->timer, CLOCK_BOOTTIME, 0,
                                      on_index_timer, rollout);
         if (r < 0)

@@ -32,7 +32,8 @@ struct PodRollouts {
         RolloutStore *store;
         LIST_OF(PodRollout *) items;
         sd_event_source *timer;
-        uint64_t started_at, again_at;
+        AwakeSince awake;
+        uint64_t again_at;
 };
 
 /* A pod whose rollout is followed, in one recomputation. */
@@ -272,7 +273,7 @@ static int judge_rollout(const RolloutPass *pass) {
                                                                      rollouts->config.clock,
                                                                      ready->last_transition)
                                               : 0,
-                .agent_started_at = rollouts->started_at,
+                .awake_since = awake_since_usec(&rollouts->awake, rollouts->config.clock),
                 .now = pass->now,
         };
         uint64_t again_at = 0;
@@ -446,7 +447,7 @@ static int restore_rollout_take(RolloutHistory *history, void *userdata) {
                 return -ENOMEM;
         }
         rollout->history = *history;
-        rollout->history.since = MIN(history->since, rollouts->started_at);
+        rollout->history.since = MIN(history->since, rollouts->awake.usec);
         r = parse_good_pod(rollout, &error);
         if (r < 0)
                 log_error("Cannot parse the last ready revision of pod '%s/%s': %s",
@@ -461,7 +462,7 @@ int pod_rollouts_new(const PodRolloutsConfig *config, PodRollouts **ret) {
         if (!rollouts)
                 return -ENOMEM;
         rollouts->config = *config;
-        rollouts->started_at = steady_now_usec(config->clock);
+        rollouts->awake = awake_since_start(config->clock);
         r = rollout_store_new(config->event, config->state_dir, &rollouts->store);
         if (r < 0)
                 return r;

@@ -106,7 +106,7 @@ RolloutDecision rollout_decide(const RolloutInput *input, uint64_t *ret_again_at
         }
         if (!history->good[0])
                 return ROLLOUT_CONTINUES; /* there is nothing to return to */
-        end = MAX(history->since + deadline, input->agent_started_at + deadline / 2);
+        end = MAX(history->since + deadline, input->awake_since + deadline / 2);
         return decide_rollout_at(input, end, ROLLOUT_GOES_BACK, ret_again_at);
 }
 

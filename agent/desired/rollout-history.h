@@ -49,9 +49,9 @@ bool rollout_history_is_settled(const RolloutHistory *history);
 typedef struct RolloutInput {
         const RolloutHistory *history;
         uint64_t deadline_usec;
-        bool is_ready;             /* the pod is of the revision in the manifest, and Ready, */
-        uint64_t ready_since;      /* since then; 0 where it has succeeded */
-        uint64_t agent_started_at; /* of the clock of 'now' and of the history */
+        bool is_ready;        /* the pod is of the revision in the manifest, and Ready, */
+        uint64_t ready_since; /* since then; 0 where it has succeeded */
+        uint64_t awake_since; /* agent and machine; by the clock of 'now' and of the history */
         uint64_t now;
 } RolloutInput;
 
@@ -63,7 +63,7 @@ typedef enum RolloutDecision {
 
 /* What follows for the revision in the manifest. One that is Ready must stay so for a while, since
  * a pod that crashes at once is also ready for a moment. One that an agent finds under way at its
- * start gets half of the deadline again, because the machine may have been off. '*ret_again_at' is
+ * start, or after the machine has slept, gets half of the deadline again. '*ret_again_at' is
  * the time when that changes by itself, or 0. */
 RolloutDecision rollout_decide(const RolloutInput *input, uint64_t *ret_again_at);
 

@@ -106,3 +106,42 @@ def test_hours_of_sleep_fail_no_probe_and_shorten_no_grace_period(node, port):
     assert identities(node, stays) == stays
     assert "Unhealthy" not in node.cli("get", "events").stdout
     assert "in time" not in node.said() and os.path.exists(f"{node.data}/hooked")
+
+
+DEADLINE = {"mainstay.dev/progress-deadline-seconds": "600"}
+BROKEN = {"readinessProbe": {"exec": {"command": ["false"]}}}
+
+
+def revised(kind, version):
+    """A DaemonSet or a pod, the second version of which does not become ready."""
+    container = {**specs.container(), "env": [{"name": "VERSION", "value": version}], **(BROKEN if version == "2" else {})}
+    manifest = specs.daemonset("logs", container) if kind == "DaemonSet" else specs.pod("logs", container)
+    manifest["metadata"]["annotations"] = DEADLINE
+    return manifest
+
+
+def version_of(node):
+    found = [pod for pod in node.pods() if pod["metadata"]["name"].startswith("logs-")]
+    return found[0]["spec"]["containers"][0]["env"][0]["value"] if len(found) == 1 else None
+
+
+def is_started(node):
+    return all("running" in status["state"] for pod in node.pods() for status in pod["status"].get("containerStatuses", []))
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Pod"])
+def test_the_progress_deadline_of_a_rollout_does_not_pass_in_hours_of_sleep(node, kind):
+    node.drop(revised(kind, "1"))
+    wait(lambda: version_of(node) == "1" and all(map(harness.is_running, node.pods())), "the first one runs")
+    node.let_pass(400)  # it has been ready for long enough to be returned to
+    node.launch(specs.pod("proven"))
+    node.drop(revised(kind, "2"))
+    wait(lambda: version_of(node) == "2" and is_started(node), "the second one has started")
+
+    node.write_clock(400 + 6 * HOUR, 400, 6 * HOUR)
+    node.get("/readyz")
+    node.launch(specs.pod("later"))
+    assert version_of(node) == "2" and "olled back" not in node.said()
+    node.write_clock(701 + 6 * HOUR, 701, 6 * HOUR)
+    node.get("/readyz")
+    wait(lambda: version_of(node) == "1" and "olled back" in node.said(), "half of its deadline has passed after that")

@@ -7,7 +7,7 @@ import os
 import subprocess
 
 from conftest import machine_of
-from pods import MANIFESTS, SCRIPT, container, get, identities, wait_running, write
+from pods import MANIFESTS, SCRIPT, container, get, identities, process, wait_running, write
 import pytest
 import specs
 

@@ -29,8 +29,7 @@ bool daemonset_is_revision_proven(const DaemonSetRollout *rollout, uint64_t *ret
 bool daemonset_should_roll_back(const DaemonSetRollout *rollout, uint64_t *ret_again_at) {
         const DaemonSetHistory *history = rollout->history;
         uint64_t deadline = daemonset_progress_deadline_usec(rollout->set);
-        uint64_t end =
-                MAX(history->rollout_since + deadline, rollout->agent_started_at + deadline / 2);
+        uint64_t end = MAX(history->rollout_since + deadline, rollout->awake_since + deadline / 2);
         const char *desired = daemonset_history_desired(history);
 
         *ret_again_at = 0;

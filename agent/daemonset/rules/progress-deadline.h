@@ -12,9 +12,9 @@ typedef struct DaemonSetRollout {
         const DaemonSet *set;
         const DaemonSetHistory *history;
         DaemonSetVerdict verdict;
-        bool is_available;         /* the desired revision is */
-        uint64_t ready_since;      /* its pod is */
-        uint64_t agent_started_at; /* of the clock of 'now' and of the history */
+        bool is_available;    /* the desired revision is */
+        uint64_t ready_since; /* its pod is */
+        uint64_t awake_since; /* agent and machine; by the clock of 'now' and of the history */
         uint64_t now;
 } DaemonSetRollout;
 
@@ -27,6 +27,6 @@ uint64_t daemonset_progress_deadline_usec(const DaemonSet *set);
 bool daemonset_is_revision_proven(const DaemonSetRollout *rollout, uint64_t *ret_again_at);
 
 /* The desired revision has missed its deadline, and there is a good one to return to. A rollout
- * that an agent finds under way at its start gets half of the deadline again, because the machine
- * may have been off. */
+ * that an agent finds under way at its start, or after the machine has slept, gets half of the
+ * deadline again. */
 bool daemonset_should_roll_back(const DaemonSetRollout *rollout, uint64_t *ret_again_at);

@@ -52,10 +52,10 @@ TEST(a_revision_that_a_new_agent_finds_gets_half_of_its_deadline_again)
 {
         RolloutInput input = input_of(&two_revisions);
 
-        input.agent_started_at = (SINCE + 500) * SEC;
+        input.awake_since = (SINCE + 500) * SEC;
         EXPECT_STREQ(decide(input, SINCE + 501), "continues until 1530");
         EXPECT_STREQ(decide(input, SINCE + 530), "back");
-        input.agent_started_at = (SINCE + 10) * SEC;
+        input.awake_since = (SINCE + 10) * SEC;
         EXPECT_STREQ(decide(input, SINCE + 50), "continues until 1060");
 }
 

@@ -33,7 +33,7 @@ TEST(rollout_is_rolled_back_at_its_deadline)
         expect_roll_back(rollout, 129 * S, false, 130 * S);
         expect_roll_back(rollout, 130 * S, true, 0);
 
-        rollout.agent_started_at = 200 * S; /* half of the deadline again */
+        rollout.awake_since = 200 * S; /* half of the deadline again */
         expect_roll_back(rollout, 214 * S, false, 215 * S);
         expect_roll_back(rollout, 215 * S, true, 0);
 
