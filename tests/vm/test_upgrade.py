@@ -215,22 +215,26 @@ def container_state(scopes, status):
 
 
 def snapshot(machine):
-    """What no upgrade may change: a dictionary of pods, of containers, of shims and of files."""
+    """What no upgrade may change: a dictionary of pods, of containers, of shims and of files. A pod that has ended releases its
+    sandbox, which version 0.1.0 keeps."""
     pods, scopes = list_pods(machine), processes(machine)
+    ended = {pod["metadata"]["uid"] for pod in pods.values() if pod["status"]["phase"] in ("Succeeded", "Failed")}
     crashing = next((pod["metadata"]["uid"] for name, pod in pods.items() if name.endswith(CRASHING)), "none")
     state = {}
     for name, pod in pods.items():
         status = pod["status"]
         # Version 0.1.0 does not record when a pod of a DaemonSet started, and reports its own start.
         started = None if "ownerReferences" in pod["metadata"] else status["startTime"]
-        address = None if pod["spec"].get("hostNetwork") else status["podIP"]
+        address = None if pod["spec"].get("hostNetwork") or pod["metadata"]["uid"] in ended else status["podIP"]
         state[name] = pod["metadata"]["uid"], status["phase"], address, started
         for container in status.get("initContainerStatuses", []) + status["containerStatuses"]:
             if not name.endswith(CRASHING):
                 state[f"{name}/{container['name']}"] = container_state(scopes, container)
     for line in machine.run(SHIMS, DEADLINE).splitlines():
-        state[f"shim of {line.split()[0]}"] = tuple(line.split()[1:])
-    state["files"] = {line for line in machine.run(FILES, DEADLINE).splitlines() if crashing not in line}
+        if line.split()[0] not in ended:
+            state[f"shim of {line.split()[0]}"] = tuple(line.split()[1:])
+    state["files"] = {line for line in machine.run(FILES, DEADLINE).splitlines() if crashing not in line
+                      and line.split("/")[0].split()[0] not in ended}
     return state
 
 
