@@ -143,7 +143,7 @@ static Program *program_free(Program *program) {
         program_capture_done(&program->error);
         close_fd(program->input_fd);
         if (program->pid_file)
-                (void) unlink(program->pid_file);
+                runtime_remove_pid_file(program->pid_file);
         if (program->log)
                 (void) unlink(program->log);
         free(program->pid_file);

@@ -132,6 +132,17 @@ int runtime_read_pid(const char *file, pid_t *ret) {
         return 0;
 }
 
+void runtime_remove_pid_file(const char *file) {
+        cleanup_free char *temporary = NULL;
+        const char *slash = strrchr(file, '/');
+
+        (void) unlink(file);
+        if (slash && asprintf(&temporary, "%.*s.%s", (int) (slash + 1 - file), file, slash + 1) < 0)
+                temporary = NULL;
+        if (temporary)
+                (void) unlink(temporary);
+}
+
 static int spawn_runtime_quietly(char **argv, pid_t *ret_pid, Error *reterr) {
         posix_spawn_file_actions_t actions;
         int r;

@@ -53,6 +53,9 @@ int runtime_exec_in(const Runtime *runtime, const RuntimeExec *exec, Error *rete
 /* The PID in a pid file of the runtime. 0 or -errno. */
 int runtime_read_pid(const char *file, pid_t *ret);
 
+/* Also the one that a killed runc has left: it writes ".<name>", which it renames. */
+void runtime_remove_pid_file(const char *file);
+
 /* "delete --force", if the container is known to the runtime. 0, or -errno and why. */
 int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, Error *reterr);
 

@@ -114,6 +114,27 @@ def runtime_script(node, text):
     return path
 
 
+def test_a_runtime_that_is_killed_while_it_starts_a_probe_leaves_no_file(make_node):
+    """runc writes the number of the process into a file with a dot before its name, which it renames then."""
+    node = make_node(start=False)
+    killed = os.path.join(node.directory, "killed")
+    real = shutil.which("runc", path="/usr/sbin:/usr/bin")
+    path = runtime_script(node, f"""
+case " $* " in *" exec "*) if ! [ -e {killed} ]; then
+    file=$(echo "$*" | sed 's/.*--pid-file \\([^ ]*\\).*/\\1/')
+    echo 1 > "$(dirname "$file")/.$(basename "$file")" && echo "$file" > {killed}
+    kill -KILL $$
+fi;; esac
+exec {real} "$@"
+""")
+    node.write_config(mainstay={"runtime": path})
+    node.start()
+    node.launch(specs.pod("web", specs.container(readinessProbe={"exec": {"command": ["true"]}, "periodSeconds": 1})))
+    world.wait(lambda: world.read(killed), "it is killed")
+    file = world.read(killed).strip()
+    world.wait(lambda: not [name for name in os.listdir(os.path.dirname(file)) if "exec-" in name], "no file of a command is left")
+
+
 def test_a_missing_runtime_is_reported_and_retried(make_node):
     node = make_node(start=False)
     path = os.path.join(node.directory, "runtime")

@@ -2,7 +2,6 @@
 """A machine that sleeps for hours (suspend to RAM) while probes, commands, hooks and grace periods are under way. What waits
 for a process does not count the sleep, during which no process ran; what waits for a time does."""
 
-import json
 import os
 import subprocess
 
@@ -48,7 +47,7 @@ def documents():
     yield noted("limited", activeDeadlineSeconds=100 * HOURS)
     yield noted("expires", activeDeadlineSeconds=2 * HOURS)
     yield noted("stopped", STOP.format(name="stopped"), terminationGracePeriodSeconds=LIMIT)
-    yield noted("hooked", terminationGracePeriodSeconds=LIMIT, lifecycle={"preStop": shell(
+    yield noted("hooked", specs.IDLE, terminationGracePeriodSeconds=LIMIT, lifecycle={"preStop": shell(
         HOLD.format(name="hooked") + "; echo ended >>/notes/hooked")})
     yield specs.script_pod("crash", "exit 1")
 
@@ -147,15 +146,3 @@ def test_times_have_passed(machine, before):
     machine.wait("mainstay get pod expires-machine -o json | grep -q DeadlineExceeded", "activeDeadlineSeconds have passed")
     assert get(machine, "limited")["status"]["phase"] == "Running"
     assert container(machine, "crash")["restartCount"] > before["restarts"], "what crashed is started again"
-
-
-def test_the_node_is_as_it_was_after_many_short_sleeps(machine, clock, before):
-    for i in range(1, 6):
-        machine.sleep(lambda count=i: let_pass(clock, (6 + count) * HOURS))
-        for name in LASTING:
-            wait_running(machine, name)
-    assert identities(machine, LASTING) == before["pods"]
-    (node,) = json.loads(machine.run("mainstay get nodes -o json"))["items"]
-    assert [one["status"] for one in node["status"]["conditions"] if one["type"] == "Ready"] == ["True"]
-    machine.run(f"rm {MANIFESTS}/later.yaml")
-    machine.wait("! mainstay get pods | grep -q '^later-machine '", "a pod is removed")
