@@ -210,7 +210,9 @@ def container_state(scopes, status):
     identity = status.get("containerID", "/").rsplit("/", 1)[1]
     scope = [found for name, found in scopes.items() if identity and identity in name]
     assert len(scope) == (kind == "running"), f"{status['name']} of {identity} is {kind}, with scopes {scope}"
-    return (identity, status["restartCount"], status["ready"], status["imageID"], kind, state.get("startedAt"),
+    # Version 0.1.0 does not record the image of a container that has ended.
+    image = None if kind == "terminated" else status["imageID"]
+    return (identity, status["restartCount"], status["ready"], image, kind, state.get("startedAt"),
             state.get("finishedAt"), state.get("exitCode"), *scope)
 
 
