@@ -213,7 +213,8 @@ TEST(an_agent_that_reconnects_gets_the_complete_state)
 TEST(a_stop_continues_without_an_agent)
 {
         TestContainer spec = { .name = "deaf",
-                               .script = "trap '' TERM; while true; do sleep 0.01; done" };
+                               .script = "trap '' TERM; echo >/data/deaf; "
+                                         "while true; do sleep 0.01; done" };
         cleanup_free char *id = NULL;
         PodWorld world;
         TestPod pod;
@@ -222,6 +223,7 @@ TEST(a_stop_continues_without_an_agent)
         pod_up(&pod, &world, "orphan");
         id = pod_run(&pod, &spec);
         (void) pod_expect(&pod, SHIM_EVENT_STARTED, id);
+        pod_wait_file(&pod, "deaf");
         EXPECT_EQ(sandbox_stop_container(pod.sandbox, id, SIGTERM, 200 * USEC_PER_MSEC), 0);
         pod_disconnect(&pod);
         pod_reconnect(&pod);

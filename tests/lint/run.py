@@ -11,6 +11,7 @@ import sys
 import unittest
 
 import calls
+import gcc_analyzer
 import layers
 import names
 import pages
@@ -40,7 +41,8 @@ def checks(build, configured, with_analyzer):
         ("words are spelled right", lambda: tools.check_spelling(TOP)),
         ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
         ("the code is clang-tidy-clean", lambda: tools.check_tidy(TOP, configured, with_analyzer)),
-        *([("cppcheck finds nothing", lambda: tools.check_cppcheck(TOP, configured))] if with_analyzer else []),
+        *([("cppcheck finds nothing", lambda: tools.check_cppcheck(TOP, configured)),
+           ("gcc's analyzer finds nothing", lambda: gcc_analyzer.check(TOP, configured))] if with_analyzer else []),
     ]
 
 

@@ -9,6 +9,7 @@ import unittest
 import unittest.mock
 
 import calls
+import gcc_analyzer
 import layers
 import names
 import pages
@@ -393,6 +394,30 @@ class Tools(Lint):
             self.tidy(source)
             self.assertIn(wanted, "\n".join(tools.check_cppcheck(self.root, os.path.join(self.root, "build"))))
         self.assertEqual(tools.check_cppcheck(self.root, os.path.join(self.root, "build")), [])
+
+    def analyze(self, text, suppressions=""):
+        """What gcc finds in common/a.c."""
+        self.tidy(text)
+        return gcc_analyzer.check(self.root, os.path.join(self.root, "build"), self.put("build/suppressions.txt", suppressions))
+
+    def test_what_gcc_finds(self):
+        text = "#include <stdlib.h>\nint f(int i);\nint f(int i) {\n        char *a = malloc(10);\n" \
+               "        if (i)\n                return 1;\n        free(a);\n        return 0;\n}\n"
+        row = "malloc-leak common/a.c:f\n"
+        self.expect(self.analyze(text), "common/a.c:6: f(): leak of 'a'", "[malloc-leak]")
+        self.assertEqual(self.analyze(text, "// A reason.\n" + row), [])
+        self.expect(self.analyze(text, "// A reason.\n\n// Another.\n" + row + row), "line 5 is there twice")
+        self.assertIn("line 1 is without a reason", "\n".join(self.analyze(text, row)))
+        self.expect(self.analyze(text, "// A reason.\n" + row + "malloc-leak f\n"), "line 3 is not")
+        self.expect(self.analyze(text.replace("return 1", "i = 0"), "// A reason.\n" + row), "gcc does not find", "common/a.c:f")
+        self.assertTrue(self.analyze('#include "missing.h"\n'))
+
+    def test_what_gcc_finds_in_a_header_belongs_to_the_source(self):
+        self.put("common/a.h", "#include <stdlib.h>\nstatic inline void g(char **p) {\n        free(*p);\n}\n")
+        text = '#include "common/a.h"\nint f(void);\nint f(void) {\n        char *a = malloc(10);\n        g(&a);\n        g(&a);\n' \
+               "        return 0;\n}\n"
+        self.expect(self.analyze(text), "common/a.h:3: g(): double-", "[double-free]")
+        self.assertEqual(self.analyze(text, "// A reason.\ndouble-free common/a.c:g\n"), [])
 
 
 if __name__ == "__main__":
