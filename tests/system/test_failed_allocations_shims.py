@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An allocation of a shim fails: what runs continues, and what was to be done is done when it is repeated."""
+
+import failing
+import pytest
+import specs
+import world
+
+SPREAD = 6
+PARTS = 12
+
+
+@pytest.fixture(name="make_starved")
+def fixture_make_starved(archive):
+    nodes = []
+
+    def make():
+        nodes.append(failing.FailingNetworkNode(archive, plugins=()))
+        return nodes[-1]
+    yield make
+    for node in nodes:
+        node.arm({})
+        node.finish()
+
+
+def busy_pod(name):
+    """Of many kinds of containers, with output, a probe that executes a command, and volumes."""
+    probe = {"exec": {"command": ["echo", "well"]}, "periodSeconds": 1}
+    main = {**specs.container("main", f"echo started; {specs.IDLE}", volumeMounts=[specs.mount("v", "/v")]),
+            "readinessProbe": probe}
+    return specs.pod(name, main, initContainers=[specs.container("first", "echo first"),
+                                                 {**specs.container("side", specs.IDLE), "restartPolicy": "Always"}],
+                     hostNetwork=False, terminationGracePeriodSeconds=1,
+                     volumes=[{"name": "v", "emptyDir": {}}])
+
+
+def execute(node, name):
+    """It gives its output, or says why it does not."""
+    done = node.cli("exec", name, "-c", "main", "--", "echo", "hello")
+    assert (done.returncode, done.stdout) == (0, "hello\n") or done.returncode and done.stderr.strip(), done
+    return done
+
+
+def live(node, name):
+    """A container is started, looked at, lost, started again and removed."""
+    node.drop(busy_pod(name))
+    node.wait_running(name, 120)
+    pid, shim, restarts = node.init(name), node.shim(name), node.status(name)["restartCount"]
+    execute(node, name)
+    execute(node, name)
+    assert (node.init(name), node.shim(name)) == (pid, shim), "what runs continues"
+    world.kill_all([pid])
+    after = node.wait_restarts(name, restarts + 1, deadline=120)
+    assert after["lastState"]["terminated"]["exitCode"] in (137, 128), after
+    assert node.shim(name) == shim
+    node.remove(name)
+    node.wait_gone(name, 120)
+
+
+def count(node):
+    """The allocations of shims from the start of a pod to its removal."""
+    node.arm({"mainstay-shim:alloc": "off"})
+    live(node, "counted")
+    return node.hits()["mainstay-shim:alloc"]
+
+
+def check_passes(node, choose):
+    node.launch(specs.pod("other"))
+    before = node.init("other"), node.shim("other")
+    for n in choose(count(node)):
+        node.arm({"mainstay-shim:alloc": f"{n}*off->1*return(ENOMEM)"})
+        live(node, f"passing-{n}")
+        node.arm({})
+        assert (node.init("other"), node.shim("other"), node.status("other")["restartCount"]) == (*before, 0), n
+    assert node.agent.poll() is None
+
+
+def test_a_shim_survives_a_failed_allocation(make_starved):
+    check_passes(make_starved(), lambda n: range(n // 2 // SPREAD, n, n // SPREAD))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_shim_survives_each_failed_allocation(make_starved, part):
+    check_passes(make_starved(), lambda n: range(part, n, PARTS))
