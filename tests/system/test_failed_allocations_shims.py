@@ -75,6 +75,29 @@ def check_passes(node, choose):
     assert node.agent.poll() is None
 
 
+def live_simply(node, name):
+    node.drop(specs.pod(name, terminationGracePeriodSeconds=1))
+    node.wait_running(name)
+    node.remove(name)
+    node.wait_gone(name)
+
+
+@pytest.mark.parametrize("point", ["shim.encode-event", "shim.decode-request"])
+def test_what_a_shim_finds_no_memory_for_is_said_again(make_starved, point):
+    node = make_starved()
+    node.launch(specs.pod("other"))
+    before = node.init("other"), node.shim("other")
+    for n in range(8):
+        node.arm({f"mainstay-shim:{point}": f"{n}*off->1*return(ENOMEM)"})
+        live_simply(node, f"passing-{n}")
+        hits = node.hits()[f"mainstay-shim:{point}"]
+        node.arm({})
+        assert (node.init("other"), node.shim("other"), node.status("other")["restartCount"]) == (*before, 0), n
+        if hits <= n:
+            break
+    assert n >= 3, "a pod has a setup, a start, an exit, a deletion"
+
+
 def test_a_shim_survives_a_failed_allocation(make_starved):
     check_passes(make_starved(), lambda n: range(n // 2 // SPREAD, n, n // SPREAD))
 
