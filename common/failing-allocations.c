@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For mainstayd and for tests. LeakSanitizer knows by the caller what the dynamic linker has
+/* For programs and for tests. LeakSanitizer knows by the caller what the dynamic linker has
  * allocated. So that it sees this caller, the functions must jump to the sanitizer's, as they do
  * with optimization; otherwise it reads all debug information at each exit. */
 
@@ -38,6 +38,9 @@ bool failpoint_allocation_has_failed(void) {
         return failing_allocation > 0 && passed_allocations >= failing_allocation;
 }
 
+/* Of a program that does not continue without memory. */
+__attribute__((weak)) void end_for_lack_of_memory(void);
+
 PLAIN static bool is_failing_allocation(void) {
         if (failing_allocation > 0 &&
             __atomic_add_fetch(&passed_allocations, 1, __ATOMIC_SEQ_CST) == failing_allocation)
@@ -48,6 +51,8 @@ PLAIN static bool is_failing_allocation(void) {
 PLAIN static bool allocation_fails(void) {
         if (!is_failing_allocation() || failpoint_hold_failure())
                 return false;
+        if (end_for_lack_of_memory)
+                end_for_lack_of_memory();
         errno = ENOMEM;
         return true;
 }

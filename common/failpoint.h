@@ -18,9 +18,9 @@
  *     return(EIO)    the operation fails with this error (EIO, ENOSPC, EROFS, ENOMEM, EAGAIN)
  *     sleep(MS)      the process waits
  *
- * The failpoint "alloc" is every allocation of mainstayd and of its libraries: malloc(),
- * calloc(), realloc() and strdup(). Whatever error its term returns, the allocation fails with
- * ENOMEM.
+ * The failpoint "alloc" is every allocation of mainstayd, mainstay-shim or mainstay-image and of
+ * their libraries: malloc(), calloc(), realloc() and strdup(). Whatever error its term returns, the
+ * allocation fails with ENOMEM.
  */
 
 #ifdef MAINSTAY_FAILPOINTS

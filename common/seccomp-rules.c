@@ -16,8 +16,17 @@ int seccomp_add_calls(scmp_filter_ctx filter, uint32_t action, const char *const
         return 0;
 }
 
+/* libseccomp (2.5.4) leaves out the rules that it finds no memory for, and reports success. */
+static int load_whole_filter(scmp_filter_ctx filter) {
+        int r;
+
+        errno = 0;
+        r = seccomp_load(filter);
+        return r >= 0 && errno == ENOMEM ? -ENOMEM : r;
+}
+
 int seccomp_load_filter(scmp_filter_ctx filter, int r, Error *reterr) {
         if (r >= 0)
-                r = seccomp_load(filter);
+                r = load_whole_filter(filter);
         return r < 0 ? error_prefixf(reterr, r, "cannot install the system call filter") : 0;
 }

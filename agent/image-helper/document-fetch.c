@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image-helper/document-fetch.h"
 
+#include "agent/image-helper/parent-check.h"
 #include "common/cleanup.h"
 
 #include <poll.h>
@@ -36,6 +37,9 @@ int fetcher_pool_check(FetcherPool *fetchers, Error *reterr) {
                 if (waitpid(fetchers->pids[i], &status, WNOHANG) <= 0)
                         continue;
                 fetchers->pids[i] = fetchers->pids[--fetchers->n];
+                if (parent_check_error_of_status(status) == -ENOMEM)
+                        return error_setf(reterr, ENOMEM, "the fetcher process: %s",
+                                          strerror(ENOMEM));
                 return error_setf(reterr, EIO, "the fetcher process was killed by signal %d",
                                   WIFSIGNALED(status) ? WTERMSIG(status) : 0);
         }

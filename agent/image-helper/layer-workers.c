@@ -268,7 +268,10 @@ static int take_layer_outcome(ImageUnpack *unpack, LayerWorker *works, size_t i,
         works[i].outcome_fd = close_fd(works[i].outcome_fd);
         works[i].state = LAYER_WORKER_DONE;
         (void) waitpid(works[i].pid, &status, 0);
-        if (n != sizeof(outcome))
+        if (n != sizeof(outcome) && parent_check_error_of_status(status) == -ENOMEM)
+                outcome.r = error_setf(reterr, ENOMEM, "layer '%s': %s", layer_name(unpack, i),
+                                       strerror(ENOMEM));
+        else if (n != sizeof(outcome))
                 outcome.r = error_setf(reterr, EIO,
                                        "layer '%s': the unpacking process was killed by signal %d",
                                        layer_name(unpack, i), WTERMSIG(status));

@@ -1,21 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image-helper/parent-check.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 static pid_t own_parent;
+static bool is_child;
 
 pid_t parent_check_fork(void) {
         pid_t parent = getpid(), pid = fork();
 
         if (pid != 0)
                 return pid;
+        is_child = true;
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         parent_check_set_parent(parent);
         parent_check_exit_if_orphaned(); /* before it was to be killed */
         return 0;
+}
+
+bool parent_check_is_child(void) {
+        return is_child;
+}
+
+int parent_check_error_of_status(int status) {
+        return WIFEXITED(status) && WEXITSTATUS(status) == EX_TEMPFAIL ? -ENOMEM : -EIO;
 }
 
 void parent_check_set_parent(pid_t parent) {

@@ -5,11 +5,18 @@
  * another user if the parent lacks CAP_KILL. So such a process checks its parent itself, at least
  * once a second. */
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* fork(2), and in the child: it is killed when its parent ends, and remembers it for
  * parent_check_exit_if_orphaned(). */
 pid_t parent_check_fork(void);
+
+/* Whether this process was forked so. */
+bool parent_check_is_child(void);
+
+/* Of the status of such a child: -ENOMEM if it has ended for lack of memory, -EIO else. */
+int parent_check_error_of_status(int status);
 
 /* Remembers the current parent. */
 void parent_check_set_parent(pid_t parent);

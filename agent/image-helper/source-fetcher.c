@@ -12,6 +12,7 @@
 #include <stdalign.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 enum {
         SOURCE_REDIRECTS_MAX = 5,
@@ -220,13 +221,15 @@ int copy_authorities(const char *path, int *ret_fd, Error *reterr) {
 }
 
 static int fork_source_fetcher(SourceTransport *transport, const int *close_in_fetcher,
-                               const int sockets[2]) {
+                               const int sockets[2], pid_t *ret_pid) {
         pid_t pid = parent_check_fork();
 
         if (pid < 0)
                 return -errno;
-        if (pid > 0)
+        if (pid > 0) {
+                *ret_pid = pid;
                 return 0;
+        }
         close_fd(sockets[0]);
         for (; *close_in_fetcher >= 0; close_in_fetcher++)
                 close_fd(*close_in_fetcher);
@@ -251,7 +254,7 @@ int source_fetcher_start(const SourceSettings *settings, const int *close_in_fet
                                          .key_fd = -EBADF };
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
                 return -errno;
-        r = fork_source_fetcher(&transport, close_in_fetcher, sockets);
+        r = fork_source_fetcher(&transport, close_in_fetcher, sockets, &ret->pid);
         close_fd(sockets[1]);
         if (r < 0) {
                 close_fd(sockets[0]);
@@ -278,7 +281,19 @@ static int send_source_request(const SourceFetcher *fetcher, const SourceRequest
         return sendmsg(fetcher->fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-int source_fetcher_get(const SourceFetcher *fetcher, const SourceRequest *request, int fd,
+/* It has closed its socket. */
+static int explain_end_of_fetcher(SourceFetcher *fetcher, Error *reterr) {
+        int status = 0;
+        pid_t pid = fetcher->pid;
+
+        fetcher->pid = 0;
+        if (pid > 0 && waitpid(pid, &status, 0) == pid &&
+            parent_check_error_of_status(status) == -ENOMEM)
+                return error_setf(reterr, ENOMEM, "the process that fetches: %s", strerror(ENOMEM));
+        return error_setf(reterr, EPIPE, "the process that fetches ended");
+}
+
+int source_fetcher_get(SourceFetcher *fetcher, const SourceRequest *request, int fd,
                        SourceReply *ret, Error *reterr) {
         struct iovec iov = { .iov_base = ret, .iov_len = sizeof(*ret) };
         struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -291,7 +306,7 @@ int source_fetcher_get(const SourceFetcher *fetcher, const SourceRequest *reques
                 n = recvmsg(fetcher->fd, &message, 0);
         while (n < 0 && errno == EINTR);
         if (n != (ssize_t) sizeof(*ret))
-                return error_setf(reterr, EPIPE, "the process that fetches ended");
+                return explain_end_of_fetcher(fetcher, reterr);
         ret->message[sizeof(ret->message) - 1] = '\0';
         ret->etag[sizeof(ret->etag) - 1] = '\0';
         return ret->r < 0 ? error_setf(reterr, -ret->r, "%s", ret->message) : 0;

@@ -14,6 +14,7 @@ enum {
 
 typedef struct SourceFetcher {
         int fd; /* for requests and replies; negative: none was started */
+        pid_t pid;
 } SourceFetcher;
 
 typedef struct SourceRequest {
@@ -41,7 +42,7 @@ int source_fetcher_start(const SourceSettings *settings, const int *close_in_fet
 
 /* Makes a request and waits for its end; bytes are written to 'fd' from 'request->from' on. 0 or
  * -errno, as 'ret->r'. */
-int source_fetcher_get(const SourceFetcher *fetcher, const SourceRequest *request, int fd,
+int source_fetcher_get(SourceFetcher *fetcher, const SourceRequest *request, int fd,
                        SourceReply *ret, Error *reterr);
 
 /* Copies the authorities of a file, where there is one, for a process that cannot read it: a memory

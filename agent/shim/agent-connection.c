@@ -2,12 +2,15 @@
 #include "agent/shim/agent-connection.h"
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/failpoint.h"
 #include "common/log.h"
 #include "common/packet.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
+
+#define SHORTAGE_USEC (100 * USEC_PER_MSEC)
 
 enum {
         PACKETS_PER_TURN = 16,
@@ -21,6 +24,22 @@ static void close_agent_peer(AgentConnection *connection) {
                 (void) shutdown(connection->peer.fd, SHUT_RDWR);
         connection->peer.fd = close_fd(connection->peer.fd);
         packet_queue_clear(&connection->queue);
+}
+
+/* The next agent, which is the same one, waits: else both would be busy with one another until
+ * there is memory. */
+void agent_connection_interrupt(AgentConnection *connection, const char *what) {
+        log_warning("%s: %s; the agent connects again", what, strerror(ENOMEM));
+        close_agent_peer(connection);
+        if (epoll_source_change(connection->epoll_fd, &connection->listener, 0) >= 0)
+                connection->accept_at = now_boottime_usec() + SHORTAGE_USEC;
+}
+
+void agent_connection_continue(AgentConnection *connection, uint64_t now_boottime) {
+        if (connection->accept_at > now_boottime)
+                return;
+        connection->accept_at = USEC_INFINITY;
+        (void) epoll_source_change(connection->epoll_fd, &connection->listener, EPOLLIN);
 }
 
 /* Writes the queue as far as the socket accepts it. */
@@ -41,6 +60,16 @@ static void flush_packet_queue(AgentConnection *connection) {
                                    connection->queue.first ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
+static int encode_event(const ShimEvent *event, char **ret, size_t *ret_length) {
+        FAIL_AT("shim.encode-event");
+        return shim_event_encode(event, ret, ret_length);
+}
+
+static int decode_request(const char *data, size_t length, ShimRequest *ret, Error *reterr) {
+        FAIL_AT("shim.decode-request");
+        return shim_request_decode(data, length, ret, reterr);
+}
+
 void agent_connection_send(AgentConnection *connection, const ShimEvent *event) {
         cleanup_free char *data = NULL;
         size_t length = 0;
@@ -49,7 +78,11 @@ void agent_connection_send(AgentConnection *connection, const ShimEvent *event) 
         if (connection->peer.fd < 0)
                 return;
         DIE_AT("shim.send-event");
-        r = shim_event_encode(event, &data, &length);
+        r = encode_event(event, &data, &length);
+        if (r == -ENOMEM) {
+                agent_connection_interrupt(connection, "Cannot send an event to the agent");
+                return;
+        }
         if (r < 0) {
                 (void) log_warning_errno(r, "Cannot send an event to the agent");
                 return;
@@ -69,22 +102,27 @@ void agent_connection_send(AgentConnection *connection, const ShimEvent *event) 
         flush_packet_queue(connection);
 }
 
-void agent_connection_greet(AgentConnection *connection, const ShimEvent *event, int fd) {
-        cleanup_free char *data = NULL;
-        size_t length = 0;
+void agent_connection_greet(AgentConnection *connection, int fd) {
+        int r = packet_send(connection->peer.fd, connection->greeting, connection->greeting_length,
+                            fd);
 
-        if (connection->queue.first || shim_event_encode(event, &data, &length) < 0 ||
-            packet_send(connection->peer.fd, data, length, fd) < 0)
-                agent_connection_send(connection, event);
+        if (r < 0) {
+                (void) log_warning_errno(r, "Cannot greet the agent");
+                close_agent_peer(connection);
+        }
 }
 
 static void handle_request_packet(AgentConnection *connection, const char *data, size_t length) {
         cleanup_shim_request ShimRequest request = { 0 };
         cleanup_error Error error = ERROR_NULL;
-        int r = shim_request_decode(data, length, &request, &error);
+        int r = decode_request(data, length, &request, &error);
 
         if (r >= 0) {
                 connection->on_request(connection, &request);
+                return;
+        }
+        if (r == -ENOMEM) {
+                agent_connection_interrupt(connection, "Cannot read a request of the agent");
                 return;
         }
         if (r != -ENOTSUP) /* the agent gets an error event; there is nothing to repair here */
@@ -93,7 +131,8 @@ static void handle_request_packet(AgentConnection *connection, const char *data,
                                                         .message = error_message(&error, r) });
 }
 
-/* Reads one packet. 1; 0 when none is waiting; -errno when the peer has closed the connection. */
+/* Reads one packet. 1; 0 when none is waiting, or the connection was closed by us; -errno when the
+ * peer has closed it. */
 static int receive_request_packet(AgentConnection *connection) {
         int fd = connection->peer.fd;
         cleanup_free char *data = NULL;
@@ -104,7 +143,10 @@ static int receive_request_packet(AgentConnection *connection) {
                 return errno == EAGAIN || errno == EINTR ? 0 : -errno;
         if (length == 0)
                 return -ECONNRESET;
-        data = length <= SHIM_PROTOCOL_PACKET_MAX ? malloc((size_t) length) : NULL;
+        if (length <= SHIM_PROTOCOL_PACKET_MAX && !(data = malloc((size_t) length))) {
+                agent_connection_interrupt(connection, "Cannot receive a request of the agent");
+                return 0;
+        }
         n = packet_receive(fd, data, data ? (size_t) length : 0, &connection->received_fd);
         if (n < 0)
                 return (int) n;
@@ -167,8 +209,16 @@ static void on_agent_connecting(EpollSource *source, uint32_t events) {
         connection->on_connected(connection);
 }
 
-int agent_connection_init(AgentConnection *connection, int epoll_fd, int listen_fd) {
+int agent_connection_init(AgentConnection *connection, int epoll_fd, int listen_fd,
+                          const ShimEvent *greeting) {
+        int r = shim_event_encode(greeting, &connection->greeting, &connection->greeting_length);
+
+        if (r < 0) {
+                close_fd(listen_fd);
+                return r;
+        }
         connection->epoll_fd = epoll_fd;
+        connection->accept_at = USEC_INFINITY;
         connection->listener = (EpollSource){ .fd = listen_fd, .on_ready = on_agent_connecting };
         connection->peer = (EpollSource){ .fd = -EBADF, .on_ready = on_agent_peer_ready };
         if (fcntl(listen_fd, F_SETFL, O_NONBLOCK) < 0)
@@ -180,4 +230,5 @@ void agent_connection_done(AgentConnection *connection) {
         close_agent_peer(connection);
         epoll_source_remove(connection->epoll_fd, &connection->listener);
         connection->listener.fd = close_fd(connection->listener.fd);
+        free(TAKE_PTR(connection->greeting));
 }

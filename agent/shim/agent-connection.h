@@ -16,6 +16,9 @@ struct AgentConnection {
         EpollSource peer;
         PacketQueue queue;
         int received_fd; /* sent with the request being handled; the handler may take it */
+        char *greeting;  /* the first event for each agent: it needs no memory */
+        size_t greeting_length;
+        uint64_t accept_at; /* boottime, after a shortage; USEC_INFINITY: agents are accepted */
         /* Called for each request. */
         void (*on_request)(AgentConnection *connection, const ShimRequest *request);
         /* Called when an agent has connected: report the complete state. */
@@ -26,13 +29,24 @@ enum {
         QUEUE_BYTES_MAX = 512 * 1024,
 };
 
-/* Listens on 'listen_fd' and owns it from now on. 0 or -errno. */
-int agent_connection_init(AgentConnection *connection, int epoll_fd, int listen_fd);
+/* Listens on 'listen_fd' and owns it from now on. 'greeting' is the first event for each agent. 0
+ * or -errno. */
+int agent_connection_init(AgentConnection *connection, int epoll_fd, int listen_fd,
+                          const ShimEvent *greeting);
 
-/* Sends an event to the agent, if one is connected. */
+/* Sends an event to the agent, if one is connected. Where there is no memory for it, the connection
+ * is closed: an event that is lost would be waited for. The agent connects again, and what it
+ * missed is reported again. */
 void agent_connection_send(AgentConnection *connection, const ShimEvent *event);
 
-/* The first event for a new agent, with a descriptor (< 0: none). */
-void agent_connection_greet(AgentConnection *connection, const ShimEvent *event, int fd);
+/* Closes the connection for lack of memory, so that the agent connects again and requests what is
+ * not done. */
+void agent_connection_interrupt(AgentConnection *connection, const char *what);
+
+/* Sends the greeting, with a descriptor (< 0: none). */
+void agent_connection_greet(AgentConnection *connection, int fd);
+
+/* Accepts agents again once 'accept_at' has come. */
+void agent_connection_continue(AgentConnection *connection, uint64_t now_boottime);
 
 void agent_connection_done(AgentConnection *connection);

@@ -190,11 +190,7 @@ static void on_agent_connected(AgentConnection *connection) {
                                                ? -EBADF
                                                : open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 
-        agent_connection_greet(connection,
-                               &(ShimEvent){ .type = SHIM_EVENT_HELLO,
-                                             .version = SHIM_PROTOCOL_VERSION,
-                                             .pid = getpid() },
-                               network_fd);
+        agent_connection_greet(connection, network_fd);
         for (const Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next) {
                 ShimEvent event = attempt_last_event(attempt);
 
@@ -286,7 +282,12 @@ static int shim_init(Shim *shim, const ShimOptions *options, int listen_fd) {
         if (shim->epoll_fd < 0)
                 return -errno;
         r = watch_shim_signals(shim);
-        return r < 0 ? r : agent_connection_init(&shim->connection, shim->epoll_fd, listen_fd);
+        if (r < 0)
+                return r;
+        return agent_connection_init(&shim->connection, shim->epoll_fd, listen_fd,
+                                     &(ShimEvent){ .type = SHIM_EVENT_HELLO,
+                                                   .version = SHIM_PROTOCOL_VERSION,
+                                                   .pid = getpid() });
 }
 
 static void shim_done(Shim *shim) {
@@ -309,6 +310,7 @@ static int run_shim_loop_once(Shim *shim) {
         int r;
 
         deadline = MIN(deadline, programs_next_deadline(&shim->programs));
+        deadline = MIN(deadline, shim->connection.accept_at);
         r = epoll_loop_run_once(shim->epoll_fd, deadline);
         if (deadline != USEC_INFINITY) {
                 uint64_t now = now_awake_usec();
@@ -316,6 +318,7 @@ static int run_shim_loop_once(Shim *shim) {
                 containers_send_due_signals(shim, now);
                 tasks_expire(&shim->tasks, now);
                 programs_kill_timed_out(&shim->programs, now);
+                agent_connection_continue(&shim->connection, now);
         }
         return r;
 }

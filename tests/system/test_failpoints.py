@@ -20,6 +20,10 @@ from world import wait
 # What the day of a node here does not come by.
 ELSEWHERE = {
     "mainstayd:alloc": "test_failed_allocations.py",
+    "mainstay-shim:alloc": "test_failed_allocations_shims.py",
+    "mainstay-shim:shim.encode-event": "test_failed_allocations_shims.py",
+    "mainstay-shim:shim.decode-request": "test_failed_allocations_shims.py",
+    "mainstay-image:alloc": "test_failed_allocations_images.py",
     "mainstayd:durable.": "what comes from an API server is synced",
     "mainstayd:cgroup.kill": "shims kill",
     "mainstayd:cgroup.remove": "shims remove",

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run by system/test_failed_allocations_images.py: with the allocator of mainstay-image as it is
+ * shipped, without a sanitizer and failpoints, an allocation that its argument names fails. Status
+ * 0: it was survived. */
+
+#include "agent/image-helper/parent-check.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile size_t large = PTRDIFF_MAX / 2, half = PTRDIFF_MAX / 4;
+static volatile int width = 1 << 30;
+static void *volatile memory;
+
+static void fail_malloc(void) {
+        memory = malloc(large);
+}
+
+static void fail_calloc(void) {
+        memory = calloc(half, 2);
+}
+
+static void fail_overflowing_calloc(void) {
+        memory = calloc(large, 8);
+}
+
+static void fail_realloc(void) {
+        memory = realloc(malloc(10), large);
+}
+
+static void fail_reallocarray(void) {
+        memory = reallocarray(NULL, half, 2);
+}
+
+static void fail_aligned_alloc(void) {
+        memory = aligned_alloc(64, large);
+}
+
+static void fail_posix_memalign(void) {
+        void *aligned = NULL;
+
+        (void) posix_memalign(&aligned, 64, large);
+        memory = aligned;
+}
+
+/* The library's own. */
+static void fail_asprintf(void) {
+        char *text = NULL;
+
+        (void) !asprintf(&text, "%*s", width, "");
+        memory = text;
+}
+
+/* Gives its status. */
+static void fail_in_child(void) {
+        int status = 0;
+        pid_t pid = parent_check_fork();
+
+        if (pid == 0) {
+                fail_malloc();
+                _exit(EXIT_SUCCESS);
+        }
+        if (pid > 0 && waitpid(pid, &status, 0) == pid)
+                exit(WEXITSTATUS(status));
+}
+
+/* Nothing fails here. */
+static void survive(void) {
+        char *text = strdup("a text");
+        void *aligned = NULL;
+
+        text = realloc(text, 1000);
+        if (strcmp(text, "a text") != 0 || !calloc(3, 5) || malloc(0) == text ||
+            posix_memalign(&aligned, 256, 100) != 0 || (uintptr_t) aligned % 256 != 0 ||
+            (uintptr_t) aligned_alloc(4096, 8192) % 4096 != 0)
+                abort();
+        memory = calloc(0, large);
+        memory = realloc(text, 0);
+        free(aligned);
+}
+
+static const struct {
+        const char *name;
+        void (*run)(void);
+} cases[] = {
+        { "malloc", fail_malloc },
+        { "calloc", fail_calloc },
+        { "overflow", fail_overflowing_calloc },
+        { "realloc", fail_realloc },
+        { "reallocarray", fail_reallocarray },
+        { "aligned_alloc", fail_aligned_alloc },
+        { "posix_memalign", fail_posix_memalign },
+        { "asprintf", fail_asprintf },
+        { "child", fail_in_child },
+        { "survive", survive },
+};
+
+int main(int argc, char **argv) {
+        static const struct rlimit limit = { 256 << 20, 256 << 20 };
+
+        if (setrlimit(RLIMIT_AS, &limit) < 0)
+                return EXIT_FAILURE;
+        for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++)
+                if (strcmp(argv[1], cases[i].name) == 0) {
+                        cases[i].run();
+                        return EXIT_SUCCESS;
+                }
+        return EXIT_FAILURE;
+}

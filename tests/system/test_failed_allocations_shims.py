@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An allocation of a shim fails: what runs continues, and what was to be done is done when it is repeated."""
+
+import failing
+import pytest
+import specs
+import world
+
+PASSES = [60, 180, 300, 480, 600, 780]
+
+
+@pytest.fixture(name="make_starved")
+def fixture_make_starved(archive):
+    nodes = []
+
+    def make():
+        nodes.append(failing.FailingNetworkNode(archive, plugins=()))
+        return nodes[-1]
+    yield make
+    for node in nodes:
+        node.arm({})
+        node.finish()
+
+
+def busy_pod(name):
+    """Of many kinds of containers, with output, a probe that executes a command, and volumes."""
+    probe = {"exec": {"command": ["echo", "well"]}, "periodSeconds": 1}
+    main = {**specs.container("main", f"echo started; {specs.IDLE}", volumeMounts=[specs.mount("v", "/v")]),
+            "readinessProbe": probe}
+    return specs.pod(name, main, initContainers=[specs.container("first", "echo first"),
+                                                 {**specs.container("side", specs.IDLE), "restartPolicy": "Always"}],
+                     hostNetwork=False, terminationGracePeriodSeconds=1,
+                     volumes=[{"name": "v", "emptyDir": {}}])
+
+
+def execute(node, name):
+    """It gives its output, or says why it does not."""
+    done = node.cli("exec", name, "-c", "main", "--", "echo", "hello")
+    assert (done.returncode, done.stdout) == (0, "hello\n") or done.returncode and done.stderr.strip(), done
+    return done
+
+
+def live(node, name):
+    """A container is started, looked at, lost, started again and removed."""
+    node.drop(busy_pod(name))
+    node.wait_running(name, 120)
+    pid, shim, restarts = node.init(name), node.shim(name), node.status(name)["restartCount"]
+    execute(node, name)
+    execute(node, name)
+    assert (node.init(name), node.shim(name)) == (pid, shim), "what runs continues"
+    world.kill_all([pid])
+    after = node.wait_restarts(name, restarts + 1, deadline=120)
+    assert after["lastState"]["terminated"]["exitCode"] in (137, 128), after
+    assert node.shim(name) == shim
+    node.remove(name)
+    node.wait_gone(name, 120)
+
+
+def check_passes(node, passes):
+    node.launch(specs.pod("other"))
+    before = node.init("other"), node.shim("other")
+    for n in passes:
+        node.arm({"mainstay-shim:alloc": f"{n}*off->1*return(ENOMEM)"})
+        live(node, f"passing-{n}")
+        node.arm({})
+        assert (node.init("other"), node.shim("other"), node.status("other")["restartCount"]) == (*before, 0), n
+    assert node.agent.poll() is None
+
+
+def live_simply(node, name):
+    node.drop(specs.pod(name, terminationGracePeriodSeconds=1))
+    node.wait_running(name)
+    node.remove(name)
+    node.wait_gone(name)
+
+
+@pytest.mark.parametrize("point", ["shim.encode-event", "shim.decode-request"])
+def test_what_a_shim_finds_no_memory_for_is_said_again(make_starved, point):
+    node = make_starved()
+    node.launch(specs.pod("other"))
+    before = node.init("other"), node.shim("other")
+    for n in range(8):
+        node.arm({f"mainstay-shim:{point}": f"{n}*off->1*return(ENOMEM)"})
+        live_simply(node, f"passing-{n}")
+        hits = node.hits()[f"mainstay-shim:{point}"]
+        node.arm({})
+        assert (node.init("other"), node.shim("other"), node.status("other")["restartCount"]) == (*before, 0), n
+        if hits <= n:
+            break
+    assert n >= 3, "a pod has a setup, a start, an exit, a deletion"
+
+
+def test_a_shim_survives_a_failed_allocation(make_starved):
+    check_passes(make_starved(), PASSES)
