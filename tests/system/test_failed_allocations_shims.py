@@ -90,5 +90,6 @@ def test_what_a_shim_finds_no_memory_for_is_said_again(make_starved, point):
     assert n >= 3, "a pod has a setup, a start, an exit, a deletion"
 
 
+@pytest.mark.long
 def test_a_shim_survives_a_failed_allocation(make_starved):
     check_passes(make_starved(), PASSES)
