@@ -300,6 +300,8 @@ int source_fetcher_get(SourceFetcher *fetcher, const SourceRequest *request, int
         int r = send_source_request(fetcher, request, fd);
         ssize_t n;
 
+        if (r == -EPIPE || r == -ECONNRESET)
+                return explain_end_of_fetcher(fetcher, reterr);
         if (r < 0)
                 return r;
         do
