@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node whose programs fail or die at named places (common/failpoint.h), and what keeps its agent running."""
 
+import http.client
 import json
 import os
 import struct
@@ -67,7 +68,7 @@ class Failing:
         self.revive()
         try:
             return super().get(path)
-        except (OSError, AssertionError):
+        except (OSError, AssertionError, http.client.HTTPException):
             self.revive()
             return 503, ""
 
