@@ -32,11 +32,11 @@ void agent_connection_interrupt(AgentConnection *connection, const char *what) {
         log_warning("%s: %s; the agent connects again", what, strerror(ENOMEM));
         close_agent_peer(connection);
         if (epoll_source_change(connection->epoll_fd, &connection->listener, 0) >= 0)
-                connection->accept_at = now_boottime_usec() + SHORTAGE_USEC;
+                connection->accept_at = now_awake_usec() + SHORTAGE_USEC;
 }
 
-void agent_connection_continue(AgentConnection *connection, uint64_t now_boottime) {
-        if (connection->accept_at > now_boottime)
+void agent_connection_continue(AgentConnection *connection, uint64_t now_awake) {
+        if (connection->accept_at > now_awake)
                 return;
         connection->accept_at = USEC_INFINITY;
         (void) epoll_source_change(connection->epoll_fd, &connection->listener, EPOLLIN);
