@@ -18,7 +18,8 @@ struct AgentConnection {
         int received_fd; /* sent with the request being handled; the handler may take it */
         char *greeting;  /* the first event for each agent: it needs no memory */
         size_t greeting_length;
-        uint64_t accept_at; /* by CLOCK_AWAKE, after a shortage; USEC_INFINITY: agents are accepted */
+        uint64_t accept_at; /* by CLOCK_AWAKE, after a shortage; USEC_INFINITY: agents are accepted
+                             */
         /* Called for each request. */
         void (*on_request)(AgentConnection *connection, const ShimRequest *request);
         /* Called when an agent has connected: report the complete state. */
