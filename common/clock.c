@@ -104,7 +104,8 @@ int64_t utc_to_seconds(const struct tm *tm) {
         int64_t days = 365 * year + year / 4 - year / 100 + year / 400 - DAYS_BEFORE_1970;
 
         days += (153 * ((tm->tm_mon + 10) % 12) + 2) / 5 + tm->tm_mday - 1;
-        return days * DAY_SECONDS + tm->tm_hour * 3600 + tm->tm_min * 60 + tm->tm_sec;
+        return days * DAY_SECONDS + tm->tm_hour * INT64_C(3600) + tm->tm_min * INT64_C(60) +
+               tm->tm_sec;
 }
 
 static size_t format_seconds(char buffer[RFC3339_SIZE], uint64_t realtime_usec) {

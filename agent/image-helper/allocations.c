@@ -33,6 +33,9 @@ void end_for_lack_of_memory(void) {
 
 #if defined(__GLIBC__) && !defined(MAINSTAY_FAILPOINTS) && !HAS_SANITIZER
 
+/* The names are those of the C library.
+ * NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming,
+ *             readability-inconsistent-declaration-parameter-name) */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *old, size_t size);
@@ -72,5 +75,7 @@ void *aligned_alloc(size_t alignment, size_t size)
         __attribute__((alias("allocate_aligned_or_end")));
 int posix_memalign(void **ret, size_t alignment, size_t size)
         __attribute__((alias("set_aligned_or_end")));
+/* NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming,
+ *           readability-inconsistent-declaration-parameter-name) */
 
 #endif

@@ -115,6 +115,10 @@ class NetworkNode(harness.Node):
             return []
         return sorted(name for name in os.listdir(directory) if not name.startswith("l"))  # "lock", "last_reserved_ip.0"
 
+    def reservations(self):
+        """What stands in their files: the container that has each, and its interface."""
+        return {name: world.read(os.path.join(self.ipam, "testnet", name)) for name in self.reserved()}
+
     def veths(self):
         links = self.run_inside("busybox", "ip", "link", "show")
         return [line.split()[1].split("@")[0] for line in links.splitlines() if " veth" in line]
@@ -131,7 +135,7 @@ class NetworkNode(harness.Node):
         return [line for line in lines.splitlines() if re.match("-N CNI-(DN-|SN-)?[0-9a-f]{16,}$", line)]
 
     def network_leftovers(self):
-        return [f"address {address}" for address in self.reserved()] + \
+        return [f"address {address}: {text!r}" for address, text in self.reservations().items()] + \
                [f"interface {name}" for name in self.veths()] + \
                [f"rule {rule}" for rule in self.rules() + self.chains()]
 

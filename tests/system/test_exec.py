@@ -36,6 +36,12 @@ def sleepers(node, marker):
     return [pid for pid in world.pids_of_root(node.cgroup_root) if marker in world.cmdline(pid) and world.is_alive(pid)]
 
 
+def runtimes(node):
+    """Processes of the runtime that start a command of this node's."""
+    words = {pid: world.cmdline(pid) for pid in world.pids()}
+    return [pid for pid, found in words.items() if "exec" in found and "--root" in found and any(word.startswith(f"{node.run}/") for word in found)]
+
+
 @pytest.mark.parametrize("code", [0, 3, 255])
 def test_the_exit_code_is_passed_on(busy, code):
     answer = busy.cli("exec", "web", "-c", "side", "--", "sh", "-c", f"echo out; echo err >&2; exit {code}")
@@ -228,7 +234,7 @@ def test_the_command_is_killed_when_its_client_disappears(busy, options):
 def test_the_end_of_the_container_is_reported_to_the_session(node):
     node.launch(specs.pod("web"))
     with spawn(node, "web", "--", "sleep", "2000") as session:
-        wait(lambda: sleepers(node, "2000"), "the command runs")
+        wait(lambda: sleepers(node, "2000") and not runtimes(node), "the command runs, and the runtime has seen that")
         node.remove("web")
         assert session.wait(60) == 137
 

@@ -458,7 +458,8 @@ def test_kills_at_any_time_leave_nothing(net):
         net.drop(web)
     for name in ("one", "two"):
         net.wait_running(name, 90)
-    wait(lambda: net.reserved() == sorted(net.address(name) for name in ("one", "two")), "only the addresses of the pods are allocated")
+    wait(lambda: net.reserved() == sorted(net.address(name) for name in ("one", "two")),
+         lambda: f"only the addresses of the pods are allocated: {net.reservations()}; the agent said:\n{net.said()[-8000:]}")
     wait(lambda: len(net.veths()) == 2 and len(net.chains()) == 4,
          lambda: f"the networks of two pods are set up: {net.network_leftovers()}; the agent said:\n{net.said()[-8000:]}")
     for name in ("one", "two"):
