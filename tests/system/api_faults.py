@@ -93,6 +93,7 @@ class Relay:
         self.listener = self.listen()
         self.port = self.listener.getsockname()[1]
         self.pairs, self.lock = [], threading.Lock()
+        self.used = set()  # clients of which something was forwarded
         self.n_accepted = 0
         self.stopping = False
         threading.Thread(target=self.accept, daemon=True).start()
@@ -130,6 +131,7 @@ class Relay:
             one.close()
         with self.lock:
             self.pairs.remove((client, server))
+            self.used.discard(client)
 
     def copy(self, client, server):
         while not self.stopping:
@@ -140,6 +142,7 @@ class Relay:
             if self.frozen.is_set() or client in self.stranded:
                 continue
             for source in ready:
+                self.used.add(client)
                 data = source.recv(65536)
                 if not data:
                     return
@@ -157,10 +160,11 @@ class Relay:
         with self.lock:
             self.stranded.update(client for client, _ in self.pairs)
 
-    def cut(self):
-        """Ends all connections, each with a reset."""
+    def cut(self, only_used=False):
+        """Ends all connections, each with a reset. One that ends before its handshake is what a client sees of a server that is
+        down: 'only_used' leaves those that came while nothing was forwarded."""
         with self.lock:
-            pairs = list(self.pairs)
+            pairs = [pair for pair in self.pairs if not only_used or pair[0] in self.used]
         for pair in pairs:
             for one in pair:
                 try:

@@ -73,7 +73,7 @@ def test_long_partition_restarts_nothing_and_status_converges(relay, make_clocke
     if is_compacted:
         member.api.store.compact()
     since, asked = time.monotonic(), len(member.api.requests)
-    relay.cut()
+    relay.cut(only_used=True)
     relay.thaw()
     member.wait_reported_gone("goes", 60)
     member.wait_reported_phase("late", "Running", 60)
