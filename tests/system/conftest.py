@@ -100,6 +100,20 @@ def fixture_make_node(with_image):
         node.finish()
 
 
+@pytest.fixture(name="make_failing")
+def fixture_make_failing(archive):
+    """Nodes of a class of failing.py; nothing fails when they are finished, and each must leave nothing behind."""
+    nodes = []
+
+    def make(kind, **options):
+        nodes.append(kind(archive, **options))
+        return nodes[-1]
+    yield make
+    for node in nodes:
+        node.arm({})
+        node.finish()
+
+
 @pytest.fixture(name="node")
 def fixture_node(make_node):
     return make_node()

@@ -165,22 +165,9 @@ def run_shipped(name):
                           capture_output=True)
 
 
-@pytest.fixture(name="make_starved")
-def fixture_make_starved(archive):
-    nodes = []
-
-    def make():
-        nodes.append(failing.FailingNode(archive, start=False))
-        return nodes[-1]
-    yield make
-    for node in nodes:
-        node.arm({})
-        node.finish()
-
-
 @pytest.mark.parametrize("n", [60, 150])
-def test_an_image_is_imported_when_there_is_memory_again(make_starved, n):
-    node = make_starved()
+def test_an_image_is_imported_when_there_is_memory_again(make_failing, n):
+    node = make_failing(failing.FailingNode, start=False)
     node.arm({"mainstay-image:alloc": f"{n}*off->1*return(ENOMEM)"})
     node.start()
     node.launch(specs.pod("web"))

@@ -9,19 +9,6 @@ import world
 PASSES = [60, 180, 300, 480, 600, 780]
 
 
-@pytest.fixture(name="make_starved")
-def fixture_make_starved(archive):
-    nodes = []
-
-    def make():
-        nodes.append(failing.FailingNetworkNode(archive, plugins=()))
-        return nodes[-1]
-    yield make
-    for node in nodes:
-        node.arm({})
-        node.finish()
-
-
 def busy_pod(name):
     """Of many kinds of containers, with output, a probe that executes a command, and volumes."""
     probe = {"exec": {"command": ["echo", "well"]}, "periodSeconds": 1}
@@ -75,8 +62,8 @@ def live_simply(node, name):
 
 
 @pytest.mark.parametrize("point", ["shim.encode-event", "shim.decode-request"])
-def test_what_a_shim_finds_no_memory_for_is_said_again(make_starved, point):
-    node = make_starved()
+def test_what_a_shim_finds_no_memory_for_is_said_again(make_failing, point):
+    node = make_failing(failing.FailingNetworkNode, plugins=())
     node.launch(specs.pod("other"))
     before = node.init("other"), node.shim("other")
     for n in range(8):
@@ -91,5 +78,5 @@ def test_what_a_shim_finds_no_memory_for_is_said_again(make_starved, point):
 
 
 @pytest.mark.long
-def test_a_shim_survives_a_failed_allocation(make_starved):
-    check_passes(make_starved(), PASSES)
+def test_a_shim_survives_a_failed_allocation(make_failing):
+    check_passes(make_failing(failing.FailingNetworkNode, plugins=()), PASSES)

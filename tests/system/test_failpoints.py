@@ -46,19 +46,6 @@ IMAGE_POINTS = [name for name in POINTS if name.startswith("mainstay-image:")]
 POD_POINTS = [name for name in POINTS if name not in IMAGE_POINTS]
 
 
-@pytest.fixture(name="make_failing")
-def fixture_make_failing(archive):
-    nodes = []
-
-    def make(kind, **options):
-        nodes.append(kind(archive, **options))
-        return nodes[-1]
-    yield make
-    for node in nodes:
-        node.arm({})
-        node.finish()
-
-
 @pytest.fixture(scope="module", name="registry")
 def fixture_registry(archive, tmp_path_factory):
     """Has an image that is larger than the node's own by a layer."""

@@ -526,24 +526,11 @@ def test_pods_of_such_an_index_are_not_rolled_back_one_by_one(make_sourced, make
     assert "Rolled back: revision" not in node.said() and not os.path.exists(f"{node.state}/rollouts")
 
 
-@pytest.fixture(name="make_failing")
-def fixture_make_failing(archive):
-    nodes = []
-
-    def make(config):
-        nodes.append(failing.FailingNode(archive, config=config))
-        return nodes[-1]
-    yield make
-    for node in nodes:
-        node.arm({})
-        node.finish()
-
-
 @pytest.mark.parametrize("point", ["source.rollback", "source.noted", "source.rolled-back"])
 def test_an_agent_that_dies_rolls_the_index_back_once(make_failing, make_sourced, make_nginx, index, keys, point):
     nginx = make_nginx()
     config = {"mainstay": {"source": settings(nginx.url(), keys[:1], caFile=nginx.certificate)}}
-    node = make_sourced(nginx.url(), node=make_failing(config), caFile=nginx.certificate)
+    node = make_sourced(nginx.url(), node=make_failing(failing.FailingNode, config=config), caFile=nginx.certificate)
     run_first(node, index)
     node.arm({f"mainstayd:{point}": "1*panic"})
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "2"), "new.yaml": specs.pod("new")}, **DEADLINE)
