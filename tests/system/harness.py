@@ -218,8 +218,14 @@ class Node:
         def find_pod():
             pod = self.pod(name)
             return pod if pod and predicate(pod) else None
-        return wait(find_pod, lambda: f"{name}: {what}; it is:\n{json.dumps(self.pod(name), indent=1)}\n"
-                                  f"the agent said:\n{self.said()[-4000:]}", deadline)
+        return wait(find_pod, lambda: self.describe_pod(name, what), deadline)
+
+    def describe_pod(self, name, what):
+        """The status first: a long text may be cut where it is shown."""
+        pod = self.pod(name) or {}
+        dump = self.get("/debug/dump")[1]
+        return (f"{name}: {what}; its status is:\n{json.dumps(pod.get('status'))}\nthe agent said:\n{self.said()[-4000:]}\n"
+                f"the agent's state is:\n{dump[-8000:]}\nthe pod is:\n{json.dumps(pod)}")
 
     def wait_running(self, name, deadline=60.0):
         return self.wait_pod(name, is_running, "is running", deadline)
