@@ -129,12 +129,13 @@ int shim_launch(const SandboxConfig *config, const char *uid, const SandboxStart
 }
 
 int shim_append_cgroup_options(const SandboxConfig *config, const char *uid, char ***argv) {
-        int r = config->shim_cgroup ? strv_appendf(argv, "--cgroup=%s/%s", config->shim_cgroup, uid)
-                                    : 0;
+        int r = config->shim_cgroup
+                        ? strv_appendf(argv, "--shim-cgroup=%s/%s", config->shim_cgroup, uid)
+                        : 0;
 
         if (r < 0 || !config->systemd)
                 return r;
-        return strv_appendf(argv, "--cgroup=/%s/mainstay-pod-%s.service", shim_slice, uid);
+        return strv_appendf(argv, "--shim-cgroup=/%s/mainstay-pod-%s.service", shim_slice, uid);
 }
 
 const char *shim_group_of_all(const SandboxConfig *config) {

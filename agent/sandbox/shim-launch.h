@@ -14,8 +14,8 @@
 int shim_launch(const SandboxConfig *config, const char *uid, const SandboxStartOptions *start,
                 int listen_fd, pid_t *ret_pid, Error *reterr);
 
-/* Appends "--cgroup=…" for each cgroup that a shim of the pod may run in, whichever agent started
- * it. */
+/* Appends "--shim-cgroup=…" for each cgroup that a shim of the pod may run in, whichever agent
+ * started it. */
 int shim_append_cgroup_options(const SandboxConfig *config, const char *uid, char ***argv);
 
 /* The cgroup below which all shims are, as the agent starts them now. Borrowed; NULL: they stay in

@@ -262,7 +262,7 @@ static int append_service_properties(sd_bus_message *message, const TransientSer
                 message, "(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)", "Description",
                 "s", service->description, "Slice", "s", service->slice, "Before", "as", 1,
                 "mainstay.service", "CollectMode", "s", "inactive-or-failed", "IgnoreOnIsolate",
-                "b", true, "KillMode", "s", "mixed", "Delegate", "b", true, "TasksMax", "t",
+                "b", true, "KillMode", "s", "process", "Delegate", "b", true, "TasksMax", "t",
                 UINT64_MAX, "LimitNOFILE", "t", UINT64_C(1048576), "OOMScoreAdjust", "i", -998,
                 "StandardInputFileDescriptor", "h", service->input_fd, "StandardOutput", "s",
                 "journal", "StandardError", "s", "journal", "SyslogIdentifier", "s",

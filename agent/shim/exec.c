@@ -366,6 +366,7 @@ static void start_program(Program *program) {
                 .main = program->container ? exec_in_container_main : exec_program_main,
                 .done = program->container ? on_exec_runtime_done : on_program_task_done,
                 .userdata = program,
+                .outlives_shim = !program->container, /* see wait_for_plugins() */
         };
         int r = program_capture_open(&program->output, program->shim->epoll_fd);
 

@@ -30,6 +30,7 @@ enum {
         OPTION_RUN_DIR,
         OPTION_RUNTIME,
         OPTION_CGROUP,
+        OPTION_SHIM_CGROUP,
         OPTION_EMPTY,
         OPTION_AGENT,
         OPTION_HOST_NETWORK,
@@ -41,7 +42,8 @@ enum {
 static const char help[] =
         "Usage: mainstay-shim sandbox --pod UID --run-dir DIR [OPTION]... <LISTENING-SOCKET\n"
         "       mainstay-shim prepare DIR\n"
-        "       mainstay-shim cleanup [--agent PID] [--cgroup PATH]... [--empty DIR] [DIR]...\n"
+        "       mainstay-shim cleanup [--agent PID] [--shim-cgroup PATH]... [--cgroup PATH]...\n"
+        "                             [--empty DIR] [DIR]...\n"
         "       mainstay-shim usage [--inodes|--bytes-and-inodes] [DIR]...\n"
         "\n"
         "Runs the sandbox of one pod: holds its namespaces and mounts, runs its containers,\n"
@@ -50,7 +52,8 @@ static const char help[] =
         "  sandbox   serve the pod on the socket that is the standard input\n"
         "  prepare   check the kernel, make DIR a private mount, below which sandboxes mount\n"
         "  cleanup   kill all processes in the cgroups, then remove the cgroups, the contents of\n"
-        "            the --empty directory, and each DIR; ends with the --agent, its parent\n"
+        "            the --empty directory, and each DIR; ends with the --agent, its parent; a\n"
+        "            network plugin that a dead shim left in its cgroup has two seconds to end\n"
         "  usage     print how many bytes, or inodes, each directory takes on disk\n"
         "\n"
         "Options of sandbox:\n"
@@ -104,22 +107,24 @@ static int die_with_agent(const char *pid) {
         return EXIT_FAILURE;
 }
 
-static int set_cleanup_path(int option, const char *path, char ***cgroups,
-                            const char **ret_emptied) {
+static int set_cleanup_path(int option, const char *path, PodRemains *remains) {
+        char ***cgroups = option == OPTION_SHIM_CGROUP ? &remains->shim_cgroups : &remains->cgroups;
+
         if (path[0] != '/' || path[1] == '\0')
                 return fail_shim_usage("Expected absolute paths other than the root");
         if (option == OPTION_EMPTY)
-                *ret_emptied = path;
+                remains->emptied = path;
         else if (strv_append(cgroups, path) < 0)
                 return EXIT_FAILURE;
         return 0;
 }
 
 /* 0; the exit status when the command line is wrong. */
-static int parse_cleanup_options(int argc, char **argv, char ***cgroups, const char **ret_emptied) {
+static int parse_cleanup_options(int argc, char **argv, PodRemains *remains) {
         static const struct option options[] = {
                 { "agent", required_argument, NULL, OPTION_AGENT },
                 { "cgroup", required_argument, NULL, OPTION_CGROUP },
+                { "shim-cgroup", required_argument, NULL, OPTION_SHIM_CGROUP },
                 { "empty", required_argument, NULL, OPTION_EMPTY },
                 { 0 },
         };
@@ -128,29 +133,30 @@ static int parse_cleanup_options(int argc, char **argv, char ***cgroups, const c
         while (r == 0 && (option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {
                 if (option == OPTION_AGENT)
                         r = die_with_agent(optarg);
-                else if (option == OPTION_CGROUP || option == OPTION_EMPTY)
-                        r = set_cleanup_path(option, optarg, cgroups, ret_emptied);
+                else if (option != '?')
+                        r = set_cleanup_path(option, optarg, remains);
                 else
                         return EXIT_USAGE;
         }
         if (r != 0)
                 return r;
-        for (char **directory = argv + optind; *directory; directory++)
+        remains->directories = argv + optind;
+        for (char *const *directory = remains->directories; *directory; directory++)
                 if ((*directory)[0] != '/')
                         return fail_shim_usage("Expected absolute paths");
         return 0;
 }
 
 static int run_cleanup_verb(int argc, char **argv) {
-        cleanup_strv char **cgroups = NULL;
-        const char *emptied = NULL;
+        PodRemains remains = { 0 };
         Error error = ERROR_NULL;
-        int r = parse_cleanup_options(argc, argv, &cgroups, &emptied);
+        int r = parse_cleanup_options(argc, argv, &remains);
 
-        if (r != 0)
-                return r;
-        return report_shim_error(remove_pod_remains(cgroups, emptied, argv + optind, &error),
-                                 &error);
+        if (r == 0)
+                r = report_shim_error(remove_pod_remains(&remains, &error), &error);
+        strv_free(remains.shim_cgroups);
+        strv_free(remains.cgroups);
+        return r;
 }
 
 static void print_usage_line(const char *option, const char *path) {

@@ -5,6 +5,7 @@
 #include "agent/shim/mounts.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/file.h"
 #include "common/strv.h"
 
@@ -12,6 +13,10 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <time.h>
+
+#define PLUGINS_END_USEC (2 * USEC_PER_SEC)
+
+static const struct timespec moment = { .tv_nsec = 5000000 };
 
 /* 1: 'path' (without links) is a mount point, and '*ret_shared' its propagation; 0: it is not
  * one. */
@@ -65,7 +70,6 @@ int prepare_run_directory(const char *directory, Error *reterr) {
 
 /* Killed processes need a moment to exit. */
 int shim_remove_cgroup(const char *cgroup) {
-        static const struct timespec moment = { .tv_nsec = 5000000 };
         int r = cgroup_kill(cgroup);
 
         if (r < 0)
@@ -92,8 +96,18 @@ static int remove_directory(const char *directory, bool is_kept, Error *reterr) 
         return 0;
 }
 
-int remove_pod_remains(char **cgroups, const char *emptied, char *const *directories,
-                       Error *reterr) {
+/* A network plugin is not killed with its shim: one that is cut short may leave what no later run
+ * finds, as an address that host-local has reserved and not yet noted the owner of. The other
+ * processes of a shim die with it. */
+static void wait_for_plugins(char **shim_cgroups) {
+        uint64_t deadline = now_awake_usec() + PLUGINS_END_USEC;
+
+        strv_foreach(cgroup, shim_cgroups)
+                while (cgroup_has_processes(*cgroup) && now_awake_usec() < deadline)
+                        (void) nanosleep(&moment, NULL);
+}
+
+static int remove_cgroups(char **cgroups, Error *reterr) {
         int r = 0;
 
         strv_foreach(cgroup, cgroups) {
@@ -103,14 +117,24 @@ int remove_pod_remains(char **cgroups, const char *emptied, char *const *directo
                         r = error_setf(reterr, -q, "cannot remove the cgroup '%s': %s", *cgroup,
                                        strerror(-q));
         }
+        return r;
+}
+
+int remove_pod_remains(const PodRemains *remains, Error *reterr) {
+        int r, q;
+
+        wait_for_plugins(remains->shim_cgroups);
+        r = remove_cgroups(remains->shim_cgroups, reterr);
+        q = remove_cgroups(remains->cgroups, r >= 0 ? reterr : NULL);
+        if (r >= 0)
+                r = q;
         /* They show the next agent that processes may be left: they are removed last. */
         if (r < 0)
                 return r;
-        if (emptied)
-                r = remove_directory(emptied, /* is_kept= */ true, reterr);
-        for (; *directories; directories++) {
-                int q = remove_directory(*directories, /* is_kept= */ false,
-                                         r >= 0 ? reterr : NULL);
+        if (remains->emptied)
+                r = remove_directory(remains->emptied, /* is_kept= */ true, reterr);
+        for (char *const *directory = remains->directories; *directory; directory++) {
+                q = remove_directory(*directory, /* is_kept= */ false, r >= 0 ? reterr : NULL);
 
                 if (r >= 0)
                         r = q;

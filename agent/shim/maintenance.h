@@ -14,8 +14,14 @@ int prepare_run_directory(const char *directory, Error *reterr);
  * it is gone, or -errno. */
 int shim_remove_cgroup(const char *cgroup);
 
-/* Kills all processes in the cgroups, in the given order, and removes the cgroups, what is in
- * 'emptied' (or NULL), and the directories with their contents: these only when all cgroups are
- * gone. Otherwise removes as much as possible. 0 or the first -errno. */
-int remove_pod_remains(char **cgroups, const char *emptied, char *const *directories,
-                       Error *reterr);
+typedef struct PodRemains {
+        char **shim_cgroups; /* where a network plugin of a dead shim may still run: it may end */
+        char **cgroups;
+        const char *emptied; /* a directory whose contents are removed; NULL: none */
+        char *const *directories;
+} PodRemains;
+
+/* Kills all processes in the cgroups, in the given order, those of shims first, and removes the
+ * cgroups, the contents of 'emptied', and the directories: these only when all cgroups are gone.
+ * Otherwise removes as much as possible. Blocks. 0 or the first -errno. */
+int remove_pod_remains(const PodRemains *remains, Error *reterr);

@@ -41,7 +41,7 @@ const char *task_explanation(const TaskResult *result) {
 }
 
 /* A child starts with the signals and limits that the shim itself was started with. */
-static void reset_task_process(pid_t shim) {
+static void reset_task_process(const TaskSpec *spec, pid_t shim) {
         sigset_t none;
 
         for (int i = 1; i < NSIG; i++)
@@ -49,7 +49,8 @@ static void reset_task_process(pid_t shim) {
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
         (void) setpgid(0, 0);
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (!spec->outlives_shim)
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != shim)
                 _exit(EXIT_FAILURE);
         (void) close_range(3, UINT_MAX, CLOSE_RANGE_CLOEXEC);
@@ -63,7 +64,7 @@ static _Noreturn void run_task_child(const TaskSpec *spec, int report_fd, pid_t 
         TaskReport report = { 0 };
         int r;
 
-        reset_task_process(shim);
+        reset_task_process(spec, shim);
         r = spec->main(spec->userdata, &error);
         report.code = r;
         if (r < 0 || error.message)

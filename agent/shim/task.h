@@ -3,7 +3,7 @@
 
 /* A task: a process forked from the shim for work that may take long: mounting, calling the
  * runtime, removing trees. It shares the shim's mount namespace, so its mounts stay. It dies with
- * the shim. */
+ * the shim, unless its specification says otherwise. */
 
 #include "common/error.h"
 
@@ -31,6 +31,7 @@ typedef struct TaskSpec {
         task_done_t done;
         void *userdata;
         uint64_t deadline; /* awake time; USEC_INFINITY: none. The process group is killed then */
+        bool outlives_shim;
 } TaskSpec;
 
 typedef struct TaskList {

@@ -434,6 +434,17 @@ def test_kill_during_a_plugin_run_leaves_nothing_and_repeats_nothing(net, plugin
         wait_clean(net)
 
 
+def test_a_plugin_that_runs_when_its_shim_is_killed_ends_before_the_next_one_starts(net):
+    log = os.path.join(net.plugin_directory, "runs")
+    run_once_in_bridge_plugin(net, f"if [ $CNI_COMMAND = ADD ]; then echo first >>{log}; sleep 0.5; echo end >>{log}; exit 1; fi; "
+                                   f"else echo next >>{log}")
+    net.drop(pod("web"))
+    wait(lambda: os.path.exists(log), "the plugin runs")
+    world.kill_all([net.shim("web")])
+    net.wait_running("web")
+    assert world.read(log).split()[:3] == ["first", "end", "next"]
+
+
 def test_kills_at_any_time_leave_nothing(net):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
     print(f"MAINSTAY_SEED={seed}")
