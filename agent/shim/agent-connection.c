@@ -16,12 +16,23 @@ enum {
         PACKETS_PER_TURN = 16,
 };
 
+/* No more can arrive. */
+static void drop_unread_requests(int fd) {
+        char byte;
+
+        while (recv(fd, &byte, 1, MSG_DONTWAIT) > 0)
+                ;
+}
+
 static void close_agent_peer(AgentConnection *connection) {
         epoll_source_remove(connection->epoll_fd, &connection->peer);
         /* A task may hold a copy of the descriptor; the agent must see the end of the connection
-         * now. */
-        if (connection->peer.fd >= 0)
+         * now. It would see a reset instead of the events before it where requests are unread, and
+         * take a shim whose greeting it misses for one that exits. */
+        if (connection->peer.fd >= 0) {
                 (void) shutdown(connection->peer.fd, SHUT_RDWR);
+                drop_unread_requests(connection->peer.fd);
+        }
         connection->peer.fd = close_fd(connection->peer.fd);
         packet_queue_clear(&connection->queue);
 }

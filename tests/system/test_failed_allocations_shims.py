@@ -77,6 +77,19 @@ def test_what_a_shim_finds_no_memory_for_is_said_again(make_failing, point):
     assert n >= 3, "a pod has a setup, a start, an exit, a deletion"
 
 
+def test_a_shim_that_finds_no_memory_for_its_state_is_not_taken_for_one_that_exits(make_failing):
+    node = make_failing(failing.FailingNetworkNode, plugins=())
+    node.launch(specs.pod("web"))
+    before = node.init("web"), node.shim("web")
+    for n in range(2):  # the container, and the end of the state
+        node.arm({"mainstay-shim:shim.encode-event": f"{n}*off->1*return(ENOMEM)"})
+        node.restart()
+        world.wait(lambda n=n: node.hits()["mainstay-shim:shim.encode-event"] > n, "the shim was to report its state")
+        node.arm({})
+        node.wait_running("web")
+        assert (node.init("web"), node.shim("web"), node.status("web")["restartCount"]) == (*before, 0), n
+
+
 @pytest.mark.long
 def test_a_shim_survives_a_failed_allocation(make_failing):
     check_passes(make_failing(failing.FailingNetworkNode, plugins=()), PASSES)
