@@ -6,7 +6,7 @@ import pytest
 import specs
 import world
 
-PASSES = [60, 180, 300, 480, 600, 780]
+PASSES = [60, 180, 300, 480, 600, 780, 872]
 
 
 def busy_pod(name):
