@@ -146,7 +146,7 @@ def test_few_idle_connections_are_kept_open_over_http_1(make_member):
         member.wait_reported_phase(name, "Running", 60)
     # Each answer, such as that to the renewal of the Lease, closes one, if there are more than two besides its own.
     wait(lambda: len(connections(member, "127.0.0.1", member.api.port)) <= watches(member) + 3,
-         lambda: f"{connections(member, '127.0.0.1', member.api.port)} for {watches(member)} watches", 120)
+         lambda: f"{connections(member, '127.0.0.1', member.api.port)} for {watches(member)} watches", 400)
 
 
 def test_reset_streams_are_resumed(front, make_member):
