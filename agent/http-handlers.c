@@ -128,14 +128,14 @@ static int agent_act_on_daemonset(void *userdata, const char *namespace, const c
 
 static int agent_exec(void *userdata, const char *namespace, const char *pod, const char *container,
                       const HttpExecOptions *exec, int socket_fd, Error *reterr) {
-        Agent *agent = userdata;
-
-        return pod_manager_open_session(agent->pod_manager, namespace, pod, container,
+        return pod_manager_open_session(((Agent *) userdata)->pod_manager, namespace, pod,
+                                        container,
                                         &(SandboxSession){ .argv = exec->argv,
                                                            .has_input = exec->has_input,
                                                            .has_output = exec->has_output,
                                                            .has_error = exec->has_error,
-                                                           .has_terminal = exec->has_terminal },
+                                                           .has_terminal = exec->has_terminal,
+                                                           .is_held = exec->is_held },
                                         socket_fd, reterr);
 }
 

@@ -14,6 +14,7 @@ enum {
         CHANNEL_ERROR = 2,
         CHANNEL_STATUS = 3,  /* a v1.Status as JSON, the last message of a session */
         CHANNEL_RESIZE = 4,  /* {"Width":80,"Height":24} */
+        CHANNEL_START = 254, /* without data: a session that was held starts its command */
         CHANNEL_CLOSE = 255, /* its data is the channel that has ended */
 
         CHANNELS_MESSAGE_MAX = 256 * 1024, /* that we accept */

@@ -3,7 +3,8 @@
 /* /exec/<namespace>/<pod>/<container>?command=…&input=1&output=1&error=1&tty=1, and /attach/…
  * without a command, as the kubelet has them: the connection is upgraded to a WebSocket, and the
  * agent gives its descriptor to the shim that runs the command or holds the container's streams.
- * Errors are reported before the upgrade. */
+ * With held=1 the command waits for a message of the client: see CHANNEL_START. Errors are reported
+ * before the upgrade. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-connection.h"
@@ -64,6 +65,7 @@ static int parse_exec_request(ExecUpgrade *upgrade, struct MHD_Connection *http,
                 .has_output = http_query_flag(http, "output") || http_query_flag(http, "stdout"),
                 .has_error = http_query_flag(http, "error") || http_query_flag(http, "stderr"),
                 .has_terminal = http_query_flag(http, "tty"),
+                .is_held = http_query_flag(http, "held"),
         };
         if (!upgrade->attaches && (n < 0 || strv_length(upgrade->command) == 0))
                 return error_setf(reterr, EINVAL, "you must specify at least one command");

@@ -55,6 +55,7 @@ void http_report_archive_error(HttpManifestReport *report, const char *archive,
 typedef struct HttpExecOptions {
         char *const *argv;
         bool has_input, has_output, has_error, has_terminal;
+        bool is_held; /* the command starts with the client's message of CHANNEL_START */
 } HttpExecOptions;
 
 /* What mainstay-api asks the API server through the agent. */

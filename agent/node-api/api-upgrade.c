@@ -18,6 +18,7 @@ struct ApiUpgrade {
         struct MHD_UpgradeResponseHandle *handle;
         char *agent_path;
         const SessionProtocol *protocol; /* NULL: ports are forwarded */
+        int shim_fd;                     /* of a session whose command is held */
         SessionOptions options;
         char *pod; /* "name_namespace" */
         bool is_tunnel;
@@ -53,6 +54,7 @@ void api_upgrade_free(ApiUpgrade *upgrade) {
                 (void) MHD_upgrade_action(upgrade->handle, MHD_UPGRADE_ACTION_CLOSE);
                 api_http_schedule_run(upgrade->server);
         }
+        close_fd(upgrade->shim_fd);
         free(upgrade->agent_path);
         free(upgrade->pod);
         free(upgrade);
@@ -74,6 +76,7 @@ static int start_upgraded_session(ApiUpgrade *upgrade, const ClientStream *clien
                                                  .options = upgrade->options,
                                                  .agent_socket = upgrade->server->agent_socket,
                                                  .agent_path = upgrade->agent_path,
+                                                 .shim_fd = TAKE_FD(upgrade->shim_fd),
                                                  .client = *client,
                                                  .on_over = on_upgrade_over,
                                                  .userdata = upgrade },
@@ -248,6 +251,7 @@ static ApiUpgrade *api_upgrade_new(const ApiRequest *request, const char *agent_
         if (!upgrade)
                 return NULL;
         upgrade->server = request->server;
+        upgrade->shim_fd = -EBADF;
         upgrade->agent_path = strdup(agent_path);
         if (upgrade->agent_path)
                 return upgrade;
@@ -278,6 +282,7 @@ static ApiStepResult upgrade_session(ApiRequest *request, const SessionOptions *
         if (!upgrade)
                 return API_STEP_ABORT;
         upgrade->protocol = protocol;
+        upgrade->shim_fd = TAKE_FD(request->reply_fd);
         upgrade->options = *options;
         return is_websocket ? upgrade_to_websocket(request, upgrade, protocol->name)
                             : upgrade_to_spdy(request, upgrade, protocol->name);
@@ -335,7 +340,8 @@ static enum MHD_Result write_command_argument(void *userdata, enum MHD_ValueKind
 }
 
 static char *format_session_path(const ApiRequest *request, const char *verb,
-                                 const UpgradePath *path, const SessionOptions *options) {
+                                 const UpgradePath *path, const SessionOptions *options,
+                                 bool is_held) {
         const char *names[] = { path->namespace, path->pod, path->container };
         char *text = NULL;
         size_t size;
@@ -349,19 +355,21 @@ static char *format_session_path(const ApiRequest *request, const char *verb,
         (void) MHD_get_connection_values(request->http, MHD_GET_ARGUMENT_KIND,
                                          write_command_argument, out);
         url_write_argument(out, "uid", path->uid);
-        fprintf(out, "input=%d&output=%d&error=%d&tty=%d", options->has_input, options->has_output,
-                options->has_error, options->has_terminal);
+        fprintf(out, "input=%d&output=%d&error=%d&tty=%d&held=%d", options->has_input,
+                options->has_output, options->has_error, options->has_terminal, is_held);
         return memstream_finish(out, &text);
 }
 
-/* The agent checks a request that is not an upgrade, and wants one: 426. */
+/* The agent checks a request that is not an upgrade, and wants one: 426. A command is requested
+ * with an upgrade, and held by the shim, which is ready for it when the client is. */
 static ApiStepResult reply_session_refused(ApiRequest *request) {
         if (request->reply_error >= 0 && request->reply_status == MHD_HTTP_BAD_REQUEST)
                 return api_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, request->reply_body);
         return api_reply_agent_error(request);
 }
 
-static ApiStepResult handle_session(ApiRequest *request, const char *verb, const char *rest) {
+static ApiStepResult handle_session(ApiRequest *request, const char *verb, const char *rest,
+                                    bool is_held) {
         cleanup_with(upgrade_path_done) UpgradePath path = { 0 };
         SessionOptions options = read_session_options(request);
         cleanup_free char *agent_path = NULL;
@@ -371,23 +379,27 @@ static ApiStepResult handle_session(ApiRequest *request, const char *verb, const
         if (!options.has_input && !options.has_output && !options.has_error)
                 return api_reply_text(request, MHD_HTTP_BAD_REQUEST,
                                       "you must specify at least 1 of stdin, stdout, stderr");
-        agent_path = format_session_path(request, verb, &path, &options);
+        agent_path = format_session_path(request, verb, &path, &options, is_held);
         if (!agent_path)
                 return API_STEP_ABORT;
         if (!request->has_reply)
                 return api_request_ask_agent(
-                        request, &(AgentRequestSpec){ .kind = AGENT_COLLECT, .path = agent_path });
-        if (request->reply_error < 0 || request->reply_status != MHD_HTTP_UPGRADE_REQUIRED)
+                        request,
+                        &(AgentRequestSpec){ .kind = is_held ? AGENT_WEBSOCKET : AGENT_COLLECT,
+                                             .path = agent_path });
+        if (request->reply_error < 0 ||
+            request->reply_status !=
+                    (is_held ? MHD_HTTP_SWITCHING_PROTOCOLS : MHD_HTTP_UPGRADE_REQUIRED))
                 return reply_session_refused(request);
         return upgrade_session(request, &options, agent_path);
 }
 
 ApiStepResult api_handle_exec(ApiRequest *request, const char *rest) {
-        return handle_session(request, "/exec", rest);
+        return handle_session(request, "/exec", rest, /* is_held= */ true);
 }
 
 ApiStepResult api_handle_attach(ApiRequest *request, const char *rest) {
-        return handle_session(request, "/attach", rest);
+        return handle_session(request, "/attach", rest, /* is_held= */ false);
 }
 
 /* ---- port-forward ---- */

@@ -28,6 +28,7 @@ struct Session {
         bool is_input_over;
 
         int shim_fd;
+        bool is_held; /* the shim holds the command until the client's streams are open */
         Channels *shim;
         sd_event_source *shim_source;
 
@@ -185,7 +186,10 @@ static int send_shim_input_end(Session *session) {
 
 /* What came before. */
 static int send_early_input(Session *session) {
-        int r = send_shim_size(session);
+        int r = session->is_held ? channels_send(session->shim, CHANNEL_START, "", 0) : 0;
+
+        if (r >= 0)
+                r = send_shim_size(session);
 
         if (r >= 0 && byte_queue_length(&session->early_input) > 0)
                 r = channels_send(session->shim, CHANNEL_INPUT,
@@ -226,20 +230,27 @@ static void on_session_reply(const AgentReply *reply, void *userdata) {
 
 /* ---- the client ---- */
 
-static void on_wire_ready(void *userdata) {
-        Session *session = userdata;
+static int ask_for_shim(Session *session) {
         AgentRequestSpec spec = { .socket_path = session->agent_socket,
                                   .kind = AGENT_WEBSOCKET,
                                   .path = session->agent_path,
                                   .waits_for_agent = true };
+
+        return agent_request_start(session->event, &spec, on_session_reply, session,
+                                   &session->request);
+}
+
+static void on_wire_ready(void *userdata) {
+        Session *session = userdata;
         int r;
 
         session->is_ready = true;
         session->deadline = sd_event_source_disable_unref(session->deadline);
-        r = agent_request_start(session->event, &spec, on_session_reply, session,
-                                &session->request);
+        r = session->is_held ? connect_session_shim(session, session->shim_fd)
+                             : ask_for_shim(session);
         if (r < 0)
                 fail_session(session, strerror(-r));
+        update_session(session);
 }
 
 static void on_wire_input(const char *data, size_t length, void *userdata) {
@@ -339,13 +350,16 @@ int session_new(const ClientSessionSpec *spec, Session **ret) {
         cleanup_with(session_freep) Session *session = calloc(1, sizeof(*session));
         int r;
 
-        if (!session)
+        if (!session) {
+                close_fd(spec->shim_fd);
                 return -ENOMEM;
+        }
         session->event = sd_event_ref(spec->event);
         session->options = spec->options;
         session->on_over = spec->on_over;
         session->userdata = spec->userdata;
-        session->shim_fd = -EBADF;
+        session->shim_fd = spec->shim_fd;
+        session->is_held = spec->shim_fd >= 0;
         session->agent_socket = strdup(spec->agent_socket);
         session->agent_path = strdup(spec->agent_path);
         if (!session->agent_socket || !session->agent_path)

@@ -2,8 +2,8 @@
 #pragma once
 
 /* One exec or attach session: a client's connection, and the shim's, which runs the command. The
- * shim is asked for when the client's streams are open. A side that does not read stops the other,
- * and no other session. */
+ * shim is asked for when the client's streams are open, or holds the command until then. A side
+ * that does not read stops the other, and no other session. */
 
 #include "agent/node-api/session-wire.h"
 #include "agent/node-api/stream-socket.h"
@@ -16,6 +16,8 @@ typedef struct ClientSessionSpec {
         SessionOptions options;
         const char *agent_socket;
         const char *agent_path; /* of the request for the session, with its query */
+        int shim_fd; /* the shim's, which holds the command; the session's from now on. -EBADF: the
+                        agent is asked for one */
         ClientStream client;
         void (*on_over)(void *userdata); /* once, from the loop; frees the session */
         void *userdata;

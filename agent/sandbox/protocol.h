@@ -69,6 +69,7 @@ typedef struct ShimRequest {
         bool has_output;    /* of a session: the client wants the standard output */
         bool has_error;     /* likewise */
         bool has_terminal;  /* config.json, or the session's client, requests a terminal */
+        bool is_held;       /* a session's command waits for CHANNEL_START */
         bool is_input_once; /* the end of the first client's input ends the container's */
         const char *target; /* ID of a running container whose PID namespace is bound to
                                <bundle>/pid-namespace; NULL: none */

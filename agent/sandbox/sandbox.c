@@ -497,7 +497,8 @@ int sandbox_open_session(Sandbox *sandbox, const SandboxSession *session, int so
                                                    .has_input = session->has_input,
                                                    .has_output = session->has_output,
                                                    .has_error = session->has_error,
-                                                   .has_terminal = session->has_terminal },
+                                                   .has_terminal = session->has_terminal,
+                                                   .is_held = session->is_held },
                                    socket_fd);
 }
 

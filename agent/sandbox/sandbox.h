@@ -120,6 +120,8 @@ typedef struct SandboxSession {
         const char *container; /* ID of a running container */
         char *const *argv;     /* argv[0] is looked up in the container's PATH */
         bool has_input, has_output, has_error, has_terminal;
+        bool is_held; /* the command starts with the client's message of CHANNEL_START; with a shim
+                         from before an upgrade at once */
 } SandboxSession;
 
 /* Exec session: runs a command in a container for the client of a socket, which speaks WebSocket

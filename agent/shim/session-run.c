@@ -66,6 +66,7 @@ struct ExecSession {
         bool is_input_over;
         struct winsize size; /* as received before the terminal existed */
 
+        bool has_started;  /* the command was requested of the runtime, or refused */
         pid_t runtime_pid; /* 0: it has ended */
         pid_t pid;         /* of the command, once the runtime has ended */
         bool has_ended;
@@ -119,7 +120,7 @@ static void abandon_session(ExecSession *s) {
         s->is_abandoned = true;
         s->deadline = now_awake_usec() + CLIENT_STALL_USEC;
         epoll_source_remove(s->epoll_fd, &s->socket); /* it would be reported again and again */
-        if (s->spec->attaches)
+        if (s->spec->attaches || !s->has_started)
                 s->has_ended = true; /* the container continues to run */
         kill_session_command(s);
 }
@@ -246,6 +247,8 @@ static void resize_session_terminal(ExecSession *s, const char *data, size_t len
                 (void) ioctl(fd, TIOCSWINSZ, &s->size);
 }
 
+static void start_session_command(ExecSession *s);
+
 static void on_session_message(unsigned char channel, const char *data, size_t length,
                                void *userdata) {
         ExecSession *s = userdata;
@@ -256,6 +259,10 @@ static void on_session_message(unsigned char channel, const char *data, size_t l
                 break;
         case CHANNEL_RESIZE:
                 resize_session_terminal(s, data, length);
+                break;
+        case CHANNEL_START:
+                if (!s->has_started)
+                        start_session_command(s);
                 break;
         case CHANNEL_CLOSE:
                 if (length == 1 && data[0] == CHANNEL_INPUT) {
@@ -529,6 +536,7 @@ static int start_accepted_session(ExecSession *s) {
 static void start_session_command(ExecSession *s) {
         int r;
 
+        s->has_started = true;
         if (s->spec->refusal) {
                 s->has_ended = true;
                 send_session_status(s, s->spec->refusal);
@@ -591,6 +599,7 @@ int session_run(const SessionSpec *spec) {
 
         if (r < 0)
                 return r;
-        start_session_command(&s);
+        if (!spec->is_held)
+                start_session_command(&s);
         return run_session_loop(&s);
 }

@@ -21,6 +21,7 @@ typedef struct SessionSpec {
         bool has_output;
         bool has_error;
         bool has_terminal; /* standard error is part of it */
+        bool is_held;      /* the command waits for the client's message of CHANNEL_START */
         bool attaches;     /* to the container itself: no command is run, and the streams are: */
         AttachmentStreams streams;
 } SessionSpec;

@@ -114,6 +114,7 @@ static ExecSessionTask *exec_session_task_new(Shim *shim, const ShimRequest *req
                 .has_output = request->has_output,
                 .has_error = request->has_error,
                 .has_terminal = request->has_terminal,
+                .is_held = request->is_held,
         };
         if (!session->spec.attaches &&
             asprintf(&session->spec.directory, "%s/exec%u", shim->pod_dir, ++serial) < 0)

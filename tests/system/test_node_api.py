@@ -377,6 +377,47 @@ def test_the_client_that_disconnects_ends_its_command(served):
     wait(lambda: not sleepers(served, "4711"), "the command has ended")
 
 
+def session_processes(served):
+    """Children of the pod's shim that have not executed another program."""
+    shim = int(served.node.shim(served.pod))
+    return [pid for pid in served.node.shim_processes() if int(world.status(pid, "PPid") or 0) == shim]
+
+
+def open_error_alone(served, seconds, pod=None):
+    """A client that wants the output of a command, and has not opened the stream for it."""
+    path = served.exec_path("sleep", seconds, output=True).replace(served.pod, pod or served.pod)
+    stream, _ = served.upgrade(path, node_api.spdy_headers("v4.channel.k8s.io"), method="POST")
+    return node_api.SpdySession(stream, [])
+
+
+def test_a_command_starts_when_its_client_has_opened_all_streams(served):
+    session = open_error_alone(served, "4718")
+    assert served.spdy_session("echo", "hello").result()["status"] == "Success"
+    assert not sleepers(served, "4718")
+    session.ids["stdout"] = session.client.open(streamtype="stdout")
+    wait(lambda: sleepers(served, "4718"), "the command runs")
+    session.client.stream.close()
+    wait(lambda: not sleepers(served, "4718"), "the command has ended")
+
+
+def test_a_client_that_disconnects_before_its_streams_are_open_leaves_no_process(served):
+    wait(lambda: not session_processes(served), "all sessions of before have ended")
+    session = open_error_alone(served, "4719")
+    wait(lambda: session_processes(served), "the shim holds the command")
+    session.client.stream.close()
+    wait(lambda: not session_processes(served), "the shim has dropped the command")
+    assert not sleepers(served, "4719")
+
+
+def test_a_pod_is_deleted_though_a_client_has_not_opened_its_streams(served):
+    served.node.launch(specs.pod("leaving", specs.container(script=specs.IDLE)))
+    session = open_error_alone(served, "4720", served.node.pod("leaving")["metadata"]["name"])
+    served.node.remove("leaving")
+    served.node.wait_gone("leaving")
+    session.ids["stdout"] = session.client.open(streamtype="stdout")
+    session.client.until(lambda: session.client.is_over or session.ids["error"] in session.client.ended)
+
+
 def test_a_session_without_a_byte_ends_after_the_idle_timeout(archive):
     served = World(archive, streamingConnectionIdleTimeout="5s")
     busy = served.spdy_session("sh", "-c", "while%20sleep%200.1;%20do%20echo;%20done")
@@ -671,7 +712,8 @@ class Impostor:
 
 
 class LateReplies(Impostor):
-    """Passes the agent's replies on, those of sessions once they are over and in one piece."""
+    """Passes the agent's replies on, those of sessions once they are over and in one piece. Commands are not held, as by a shim from before an
+    upgrade of Mainstay."""
 
     def serve(self):
         while not self.is_over:
@@ -679,7 +721,7 @@ class LateReplies(Impostor):
             with stream, socket.socket(socket.AF_UNIX) as agent:
                 request, reply = stream.recv(65536), b""
                 agent.connect(self.moved)
-                agent.sendall(request)
+                agent.sendall(request.replace(b"&held=1", b""))
                 while request and not (request.startswith(b"GET /exec/") and b'"status"' in reply):
                     piece = agent.recv(65536)
                     if not piece:

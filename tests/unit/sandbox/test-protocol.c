@@ -36,6 +36,11 @@ TEST(a_request_is_decoded_as_it_was_encoded)
                   .has_output = true,
                   .has_error = true,
                   .is_input_once = true },
+                { .type = SHIM_REQUEST_SESSION,
+                  .id = "0123",
+                  .arguments = { directories, 2 },
+                  .has_output = true,
+                  .is_held = true },
                 { .type = SHIM_REQUEST_STOP, .id = "x", .signal = 15, .grace_usec = 30000000 },
                 { .type = SHIM_REQUEST_DELETE, .id = "x", .directories = { directories, 3 } },
                 { .type = SHIM_REQUEST_TEARDOWN },
@@ -74,6 +79,7 @@ TEST(a_request_is_decoded_as_it_was_encoded)
                 EXPECT_EQ(got.has_terminal, sent->has_terminal);
                 EXPECT_EQ(got.has_output, sent->has_output);
                 EXPECT_EQ(got.is_input_once, sent->is_input_once);
+                EXPECT_EQ(got.is_held, sent->is_held);
                 EXPECT_STREQ(got.target, sent->target);
                 EXPECT_EQ(got.signal, sent->signal);
                 EXPECT_EQ(got.grace_usec, sent->grace_usec);
