@@ -14,14 +14,16 @@ README = os.path.join(TOP, "README.md")
 KUBELET, PODMAN = "kubelet and containerd", "podman kube play"
 
 
-def replace(path, start, end, new):
-    """Replaces what stands from the text 'start' up to the text 'end', or to the end of the file."""
+def read(path):
     with open(path, encoding="utf-8") as file:
-        text = file.read()
+        return file.read()
+
+
+def replace(text, start, end, new):
+    """The text with 'new' in the place of what stands from 'start' up to 'end', or to the end of the text."""
     first = text.index(start)
     last = text.find(end, first)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text[:first] + new + (text[last:] if last >= 0 else ""))
+    return text[:first] + new + (text[last:] if last >= 0 else "")
 
 
 def find_commit():
@@ -29,7 +31,7 @@ def find_commit():
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.strip() or "unknown"
 
 
-def write_figures(document, path=FIGURES):
+def format_figures(text, document):
     machine = document["machine"]
     lines = ["## Latest run", "",
              f"Measured on {datetime.date.today().isoformat()} at commit {find_commit()}: {machine['cores']} cores, "
@@ -41,7 +43,7 @@ def write_figures(document, path=FIGURES):
         measured = f"{figure['value']:g} {figure['unit']}".strip()
         name, goal = figure["name"].replace("|", "\\|"), f"≤ {figure['goal']:g} {figure['unit']}".strip()
         lines.append(f"| {name} | {goal} | {measured}{'' if figure['met'] else ', **not met**'} | {detail} |")
-    replace(path, "## Latest run\n", "\n## ", "\n".join(lines) + "\n")
+    return replace(text, "## Latest run\n", "\n## ", "\n".join(lines) + "\n")
 
 
 def span(milliseconds):
@@ -104,17 +106,13 @@ def find_kubelet():
     return os.path.join(os.environ.get("MAINSTAY_KUBERNETES", ""), "bin", "kubelet")
 
 
-def write_readme(document, path=README):
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
+def format_readme(text, document):
     cells = Cells(document).all()
     for name, measured in cells.items():
         row = re.compile(rf"^\| {re.escape(name)} \|[^|]*\|[^|]*\|[^|]*\|", re.M)
         text, count = row.subn(lambda _, name=name, measured=measured: f"| {name} | {' | '.join(measured)} |", text)
         if count != 1:
             raise SystemExit(f"bench: README.md has {count} rows '{name}'")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
     machine = document["machine"]
     bare = next(figure["bare_ms"] for figure in document["figures"] if "bare_ms" in figure)
     place = (f"Measured in one run of [tests/bench/run](tests/bench/FIGURES.md) on {datetime.date.today().isoformat()}: kubelet "
@@ -122,4 +120,12 @@ def write_readme(document, path=README):
              f"{version('podman', '--version')}, {runtime_version(machine)} (a bare `runc run` takes {span(bare)}), "
              f"{machine['cores']} cores of {machine['cpu']}, Linux {machine['kernel']}, {machine['system']}, "
              f"cgroup {machine['cgroup']}. Memory is PSS of agents and shims; a tick is {1000 // machine['ticks_per_second']} ms.")
-    replace(path, "Measured in one run of ", "\n\n", textwrap.fill(place, 120, break_long_words=False, break_on_hyphens=False))
+    return replace(text, "Measured in one run of ", "\n\n", textwrap.fill(place, 120, break_long_words=False, break_on_hyphens=False))
+
+
+def write(document):
+    """Neither document is changed where the run lacks a figure that the other one needs."""
+    texts = {FIGURES: format_figures(read(FIGURES), document), README: format_readme(read(README), document)}
+    for path, text in texts.items():
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
