@@ -22,6 +22,13 @@ typedef void (*forked_task_done_t)(int r, void *userdata);
 int forked_task_start(sd_event *event, forked_task_run_t run, int fd, const void *work,
                       forked_task_done_t done, void *userdata, ForkedTask **ret);
 
+/* Likewise, with the writing end of a pipe as 'fd'. Its reading end, O_CLOEXEC and O_NONBLOCK,
+ * which the caller closes; or -errno. */
+int forked_task_start_piped(sd_event *event, forked_task_run_t run, const void *work,
+                            forked_task_done_t done, void *userdata, ForkedTask **ret);
+
+void forked_task_signal(const ForkedTask *forked, int number);
+
 /* Waits for the child and frees it, without calling back, at the end of a program. What 'done'
  * would be given. */
 int forked_task_wait(ForkedTask *forked);

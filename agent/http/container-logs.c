@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* /containerLogs/<namespace>/<pod>/<container> with the kubelet's parameters: the log of a
- * container. A stream that follows sleeps until inotify reports a write or rename in the
+ * container. A client that asks for a descriptor gets that of a process (log-process.h); to others
+ * it is streamed. A stream that follows sleeps until inotify reports a write or rename in the
  * container's directory. Reading the files is in log-reader.c. */
 
 #include "agent/http/handlers.h"
@@ -96,13 +97,14 @@ static int parse_log_options(struct MHD_Connection *http, LogOptions *ret, Error
         return 0;
 }
 
-static int open_container_log(HttpServer *server, struct MHD_Connection *http,
-                              const char *const names[3], HttpLogStream *log, Error *reterr) {
+/* 'ret->directory' is the caller's. */
+static int find_container_log(HttpServer *server, struct MHD_Connection *http,
+                              const char *const names[3], LogProcessSpec *ret, char **ret_directory,
+                              Error *reterr) {
         HttpContainerLog found = { 0 };
-        LogOptions options;
         int r;
 
-        r = parse_log_options(http, &options, reterr);
+        r = parse_log_options(http, &ret->options, reterr);
         if (r < 0)
                 return r;
         r = http_handlers_of(server)->find_log(http_userdata_of(server), names[0], names[1],
@@ -110,21 +112,69 @@ static int open_container_log(HttpServer *server, struct MHD_Connection *http,
                                                reterr);
         if (r < 0)
                 return r;
-        log->directory = found.directory;
-        log->attempt = found.attempt;
-        r = log_reader_new(found.directory, found.attempt, found.is_live, &options, &log->reader,
-                           reterr);
+        ret->directory = *ret_directory = found.directory;
+        ret->attempt = found.attempt;
+        ret->is_live = found.is_live;
+        return 0;
+}
+
+static int open_log_stream(HttpServer *server, const LogProcessSpec *spec, HttpLogStream *log,
+                           Error *reterr) {
+        int r;
+
+        log->attempt = spec->attempt;
+        log->directory = strdup(spec->directory);
+        if (!log->directory)
+                return -ENOMEM;
+        r = log_reader_new(spec->directory, spec->attempt, spec->is_live, &spec->options,
+                           &log->reader, reterr);
         if (r < 0)
                 return r;
-        return options.follow && found.is_live ? watch_log_directory(server, log, reterr) : 0;
+        return spec->options.follow && spec->is_live ? watch_log_directory(server, log, reterr) : 0;
+}
+
+static enum MHD_Result reply_log_error(struct MHD_Connection *http, const Error *error, int r) {
+        unsigned status = r == -EBUSY ? MHD_HTTP_SERVICE_UNAVAILABLE : http_status_of_error(r);
+
+        return http_reply_error(http, status, "%s", error_message(error, r));
+}
+
+static enum MHD_Result reply_log_descriptor(HttpServer *server, struct MHD_Connection *http,
+                                            const LogProcessSpec *spec) {
+        cleanup_error Error error = ERROR_NULL;
+        enum MHD_Result result;
+        int r;
+
+        if (!http_require_api_peer(server, http, &result))
+                return result;
+        r = log_process_start(http_log_processes_of(server), spec, &error);
+        return r < 0 ? reply_log_error(http, &error, r)
+                     : http_reply_descriptor(server, http, r, log_stream_kind.content_type);
+}
+
+static enum MHD_Result reply_log_stream(HttpServer *server, struct MHD_Connection *http,
+                                        const LogProcessSpec *spec) {
+        cleanup_error Error error = ERROR_NULL;
+        HttpLogStream *log = calloc(1, sizeof(*log));
+        int r;
+
+        if (!log)
+                return MHD_NO;
+        r = open_log_stream(server, spec, log, &error);
+        if (r < 0) {
+                log_stream_free(log);
+                return reply_log_error(http, &error, r);
+        }
+        return response_stream_start(http_streams_of(server), http, &log_stream_kind, log,
+                                     &log->stream);
 }
 
 enum MHD_Result http_handle_container_logs(HttpServer *server, struct MHD_Connection *http,
                                            const char *rest) {
         cleanup_error Error error = ERROR_NULL;
-        cleanup_free char *path = strdup(rest);
+        cleanup_free char *path = strdup(rest), *directory = NULL;
+        LogProcessSpec spec;
         const char *names[3];
-        HttpLogStream *log;
         int r;
 
         if (!path)
@@ -133,23 +183,18 @@ enum MHD_Result http_handle_container_logs(HttpServer *server, struct MHD_Connec
                 return http_reply_error(
                         http, MHD_HTTP_NOT_FOUND,
                         "the path must be /containerLogs/<namespace>/<pod>/<container>");
-        log = calloc(1, sizeof(*log));
-        if (!log)
-                return MHD_NO;
-        r = open_container_log(server, http, names, log, &error);
-        if (r < 0) {
-                log_stream_free(log);
-                return http_reply_error(http, http_status_of_error(r), "%s",
-                                        error_message(&error, r));
-        }
-        return response_stream_start(http_streams_of(server), http, &log_stream_kind, log,
-                                     &log->stream);
+        r = find_container_log(server, http, names, &spec, &directory, &error);
+        if (r < 0)
+                return reply_log_error(http, &error, r);
+        return http_wants_descriptor(http) ? reply_log_descriptor(server, http, &spec)
+                                           : reply_log_stream(server, http, &spec);
 }
 
 void http_server_notify_log_end(HttpServer *server, const char *directory, unsigned attempt) {
         const ResponseStreams *streams = http_streams_of(server);
         ResponseStream *stream = NULL;
 
+        log_processes_notify_end(http_log_processes_of(server), directory, attempt);
         while ((stream = response_stream_next(streams, &log_stream_kind, stream))) {
                 HttpLogStream *log = response_stream_source(stream);
 

@@ -5,6 +5,7 @@
  * of the path after the route's. */
 
 #include "agent/http/http-reply.h"
+#include "agent/http/log-process.h"
 #include "agent/http/response-stream.h"
 
 typedef struct HttpServer HttpServer;
@@ -16,6 +17,7 @@ void *http_userdata_of(const HttpServer *server);
 
 sd_event *http_event_of(const HttpServer *server);
 ResponseStreams *http_streams_of(HttpServer *server);
+LogProcesses *http_log_processes_of(HttpServer *server);
 
 /* True if the client is root, the agent's user or that of mainstay-api; otherwise the reply is
  * 403. */

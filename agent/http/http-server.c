@@ -52,6 +52,7 @@ struct HttpServer {
 
         ClientLimits clients;
         ResponseStreams streams;
+        LogProcesses log_processes;
 };
 
 const HttpServerHandlers *http_handlers_of(const HttpServer *server) {
@@ -68,6 +69,10 @@ sd_event *http_event_of(const HttpServer *server) {
 
 ResponseStreams *http_streams_of(HttpServer *server) {
         return &server->streams;
+}
+
+LogProcesses *http_log_processes_of(HttpServer *server) {
+        return &server->log_processes;
 }
 
 void http_server_schedule_run(HttpServer *server) {
@@ -369,6 +374,7 @@ int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *ret
         server->streams = (ResponseStreams){ .event = config->event,
                                              .schedule_run = schedule_run_of_streams,
                                              .userdata = server };
+        server->log_processes.event = config->event;
         server->handlers = config->handlers;
         server->lets_api_user_write = config->lets_api_user_write;
         server->userdata = config->userdata;
@@ -410,6 +416,7 @@ HttpServer *http_server_free(HttpServer *server) {
                 response_streams_abort_all(&server->streams);
         mhd_loop_stop(&server->mhd);
         client_limits_done(&server->clients);
+        log_processes_done(&server->log_processes);
         if (server->socket_path)
                 remove_http_socket(server);
         sd_event_source_disable_unref(server->listen_source);
@@ -428,5 +435,6 @@ void http_server_dump(const HttpServer *server, FILE *out) {
                   CLIENTS_MAX, server->clients.n_waiting);
         dump_line(out, 1, "unbounded streams: %u of %u", server->streams.n_unbounded,
                   UNBOUNDED_STREAMS_MAX + UNBOUNDED_STREAMS_OF_ROOT);
+        dump_line(out, 1, "log processes: %u of %d", server->log_processes.n, LOG_PROCESSES_MAX);
         dump_timer(out, 1, "clients are accepted again", server->accept_retry_timer);
 }

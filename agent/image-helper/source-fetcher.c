@@ -289,8 +289,8 @@ static int explain_end_of_fetcher(SourceFetcher *fetcher, Error *reterr) {
         fetcher->pid = 0;
         if (pid > 0 && waitpid(pid, &status, 0) == pid &&
             parent_check_error_of_status(status) == -ENOMEM)
-                return error_setf(reterr, ENOMEM, "the process that fetches: %s", strerror(ENOMEM));
-        return error_setf(reterr, EPIPE, "the process that fetches ended");
+                return error_setf(reterr, ENOMEM, "the fetcher process: %s", strerror(ENOMEM));
+        return error_setf(reterr, EPIPE, "the fetcher process ended");
 }
 
 int source_fetcher_get(SourceFetcher *fetcher, const SourceRequest *request, int fd,

@@ -99,7 +99,7 @@ static ApiStepResult ask_for_log(ApiRequest *request, const char *const names[3]
                                               ? "{\"message\": \"Unable to decode query.\"}"
                                               : "{\"message\": \"Invalid request.\"}");
         return api_request_ask_agent(request,
-                                     &(AgentRequestSpec){ .kind = AGENT_STREAM, .path = path });
+                                     &(AgentRequestSpec){ .kind = AGENT_DESCRIPTOR, .path = path });
 }
 
 ApiStepResult api_handle_container_logs(ApiRequest *request, const char *rest) {
@@ -107,7 +107,7 @@ ApiStepResult api_handle_container_logs(ApiRequest *request, const char *rest) {
         const char *names[3];
 
         if (request->has_reply)
-                return request->reply_fd >= 0 ? api_reply_agent_stream(request)
+                return request->reply_fd >= 0 ? api_reply_descriptor(request)
                                               : api_reply_agent_error(request);
         if (!path)
                 return API_STEP_ABORT;

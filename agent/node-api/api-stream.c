@@ -92,6 +92,11 @@ static AgentStream *agent_stream_new(ApiRequest *request) {
         return NULL;
 }
 
+ApiStepResult api_reply_descriptor(ApiRequest *request) {
+        request->reply_length = 0; /* the byte that came with it */
+        return api_reply_agent_stream(request);
+}
+
 ApiStepResult api_reply_agent_stream(ApiRequest *request) {
         AgentStream *stream = agent_stream_new(request);
         struct MHD_Response *response;

@@ -273,10 +273,8 @@ static ApiStepResult redirect_to_directory(ApiRequest *request) {
 }
 
 static ApiStepResult reply_system_log(ApiRequest *request) {
-        if (request->reply_fd >= 0) {
-                request->reply_length = 0; /* the byte that came with the descriptor */
-                return api_reply_agent_stream(request);
-        }
+        if (request->reply_fd >= 0)
+                return api_reply_descriptor(request);
         if (request->reply_error >= 0 && request->reply_status == MHD_HTTP_MOVED_PERMANENTLY)
                 return redirect_to_directory(request);
         if (request->reply_error >= 0 && request->reply_status == MHD_HTTP_NOT_FOUND)

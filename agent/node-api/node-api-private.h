@@ -234,6 +234,9 @@ void api_upgrade_free(ApiUpgrade *upgrade);
 /* Passes on what the agent sends on the request's descriptor, as a reply with status 200. */
 ApiStepResult api_reply_agent_stream(ApiRequest *request);
 
+/* The same with a descriptor that the agent has passed. */
+ApiStepResult api_reply_descriptor(ApiRequest *request);
+
 /* ---- api-run.c ---- */
 
 ApiStepResult api_handle_run(ApiRequest *request, const char *rest);

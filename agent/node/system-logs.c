@@ -435,38 +435,15 @@ static QuerySlot *find_free_slot(SystemLogs *logs) {
         return NULL;
 }
 
-/* Only our end does not block. */
-static int make_query_pipe(int fds[2]) {
-        int flags;
-
-        if (pipe2(fds, O_CLOEXEC) < 0)
-                return -errno;
-        flags = fcntl(fds[0], F_GETFL);
-        if (flags >= 0 && fcntl(fds[0], F_SETFL, flags | O_NONBLOCK) >= 0)
-                return 0;
-        close_fd(fds[0]);
-        close_fd(fds[1]);
-        return -EIO;
-}
-
 static int start_log_query(SystemLogs *logs, const SystemLogQuery *query, Error *reterr) {
         QueryWork work = { *query, logs->config.directory };
         QuerySlot *slot = find_free_slot(logs);
-        int fds[2], r;
 
         if (!slot)
                 return error_setf(reterr, EAGAIN, "%d queries are running; try again later",
                                   QUERIES_MAX);
-        r = make_query_pipe(fds);
-        if (r < 0)
-                return r;
-        r = forked_task_start(logs->config.event, run_log_query, fds[1], &work, on_query_done, slot,
-                              &slot->task);
-        close_fd(fds[1]);
-        if (r >= 0)
-                return fds[0];
-        close_fd(fds[0]);
-        return r;
+        return forked_task_start_piped(logs->config.event, run_log_query, &work, on_query_done,
+                                       slot, &slot->task);
 }
 
 int system_logs_open(SystemLogs *logs, const char *path, const SystemLogQuery *query,

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs over mainstay-api: each is read by a process of its own, so that its bytes do not pass the agent's loop."""
+
+import os
+import signal
+
+import pytest
+import specs
+import test_node_api
+import world
+from world import wait
+
+pytestmark = pytest.mark.xdist_group("node_api")
+
+LINE, LINES = "0123456789" * 10, 300000  # more than sockets and pipes hold
+LOG_PROCESSES_MAX = 64
+
+
+@pytest.fixture(scope="module", name="served")
+def fixture_served(archive):
+    found = test_node_api.World(archive, containerLogMaxSize="1Gi")
+    found.node.launch(specs.pod("writer", specs.container(script=f"yes {LINE} | head -n {LINES}; " + specs.IDLE)))
+    log = os.path.join(found.node.log_directory("writer"), "main", "0.log")
+    wait(lambda: os.path.getsize(log) > LINES * (len(LINE) + 40), "the log is written")
+    yield found
+    found.finish()
+
+
+class Log:
+    """A log that is being read."""
+
+    def __init__(self, served, pod="writer", query="", container="main"):
+        self.stream = served.api.connect(served.admin)
+        self.stream.settimeout(60)
+        name = served.node.pod(pod)["metadata"]["name"]
+        self.stream.sendall(f"GET /containerLogs/default/{name}/{container}?{query} HTTP/1.0\r\n\r\n".encode())
+        self.rest = b""
+        head = self.take(lambda: self.rest.find(b"\r\n\r\n") + 4 if b"\r\n\r\n" in self.rest else 0)
+        self.status = int(head.split()[1])
+
+    def take(self, length):
+        """Reads until length() is not 0, and gives that much."""
+        while not length():
+            piece = self.stream.recv(65536)
+            assert piece, self.rest
+            self.rest += piece
+        taken, self.rest = self.rest[:length()], self.rest[length():]
+        return taken
+
+    def line(self):
+        return self.take(lambda: self.rest.find(b"\n") + 1).decode()
+
+    def all(self):
+        while piece := self.stream.recv(1 << 20):
+            self.rest += piece
+        return self.rest
+
+    def close(self):
+        self.stream.close()
+
+
+def log_processes(served):
+    return [pid for pid in world.pids() if world.status(pid, "Name") == "log-reader" and served.node.is_ours(pid)]
+
+
+def test_a_log_is_read_while_the_agent_does_not_run(served):
+    log = Log(served)
+    wait(lambda: log_processes(served), "a process reads the log")
+    os.kill(served.node.agent.pid, signal.SIGSTOP)
+    try:
+        assert log.all() == f"{LINE}\n".encode() * LINES
+    finally:
+        os.kill(served.node.agent.pid, signal.SIGCONT)
+    wait(lambda: not log_processes(served), "the process has ended")
+
+
+def test_a_followed_log_ends_with_its_container(served):
+    served.node.launch(specs.pod("short", specs.container(script="trap 'echo last; exit 0' USR1; echo first; " + specs.IDLE),
+                                 restartPolicy="Never"))
+    log = Log(served, "short", "follow=1")
+    assert log.line() == "first\n"
+    os.kill(served.node.init("short"), signal.SIGUSR1)
+    assert log.all() == b"last\n"
+
+
+def test_the_process_ends_with_a_client_that_follows(served):
+    log = Log(served, query="follow=1&tailLines=1")
+    assert log.line() == LINE + "\n"
+    assert log_processes(served)
+    log.close()
+    wait(lambda: not log_processes(served), "the process has ended")
+
+
+def test_the_process_ends_with_a_client_that_does_not_read(served):
+    log = Log(served)
+    wait(lambda: log_processes(served), "a process reads the log")
+    log.close()
+    wait(lambda: not log_processes(served), "the process has ended")
+
+
+def test_a_followed_log_ends_with_the_agent(served):
+    log = Log(served, query="follow=1&tailLines=1")
+    assert log.line() == LINE + "\n"
+    wait(lambda: log_processes(served), "a process reads the log")
+    served.node.kill9()
+    assert log.all() == b""
+    wait(lambda: not log_processes(served), "the process has ended")
+    served.node.start()
+
+
+def test_the_process_lacks_the_descriptors_of_the_agent(served):
+    """Neither its lock nor its sockets: another agent could not start, or a client would wait for it."""
+    log = Log(served, query="follow=1&tailLines=1")
+    log.line()
+    pid = wait(lambda: log_processes(served), "a process reads the log")[0]
+    found = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd") if int(fd) > 2]
+    directory = os.path.join(served.node.log_directory("writer"), "main")
+    assert sorted(target.split(":")[0] for target in found) == [directory, f"{directory}/0.log", "anon_inode", "anon_inode", "pipe"], found
+    log.close()
+
+
+def test_too_many_clients_are_refused(served):
+    logs = [Log(served, query="follow=1&tailLines=1") for _ in range(LOG_PROCESSES_MAX)]
+    assert [log.line() for log in logs] == [LINE + "\n"] * LOG_PROCESSES_MAX
+    refused = Log(served)
+    assert (refused.status, refused.all()) == (503, b"too many clients read logs (at most 64)")
+    assert len(log_processes(served)) == LOG_PROCESSES_MAX
+    for log in logs:
+        log.close()
+    wait(lambda: not log_processes(served), "the processes have ended")
+    assert len(Log(served).all()) == (len(LINE) + 1) * LINES
+
+
+def test_a_log_that_cannot_be_read_is_an_error(served):
+    name = served.node.pod("writer")["metadata"]["name"]
+    for path, said in (("none", f'container none is not valid for pod {name}'),
+                       ("main?previous=true", f'previous terminated container "main" in pod "{name}" not found')):
+        assert served.get(f"/containerLogs/default/{name}/{path}") == (404, said)
