@@ -8,6 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/log.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -58,15 +59,16 @@ static int open_end_signal(const LogWork *work) {
 /* Before the first byte is read, so that no write is missed. */
 static int watch_log_files(const LogReader *reader) {
         char path[sizeof("/proc/self/fd/2147483647")];
-        int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), r;
 
         (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", log_reader_dir_fd(reader));
         if (fd >= 0 && inotify_add_watch(fd, path,
                                          IN_MODIFY | IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO |
                                                  IN_DELETE | IN_ONLYDIR) >= 0)
                 return fd;
+        r = -errno;
         close_fd(fd);
-        return -EIO;
+        return r;
 }
 
 static void drain_descriptor(int fd) {
@@ -155,6 +157,9 @@ static void log_process_free(LogProcess *process) {
 static void on_log_process_end(int r, void *userdata) {
         LogProcess *process = userdata;
 
+        if (r < 0 && r != -EPIPE)
+                (void) log_warning_errno(r, "%s/%u.log: a client does not get the rest of it",
+                                         process->directory, process->attempt);
         process->task = NULL;
         log_process_free(process);
 }

@@ -98,6 +98,15 @@ def test_the_process_ends_with_a_client_that_does_not_read(served):
     wait(lambda: not log_processes(served), "the process has ended")
 
 
+def test_a_process_that_is_killed_is_in_the_agents_log(served):
+    log = Log(served, query="follow=1&tailLines=1")
+    assert log.line() == LINE + "\n"
+    os.kill(wait(lambda: log_processes(served), "a process reads the log")[0], signal.SIGKILL)
+    assert log.all() == b""
+    directory = os.path.join(served.node.log_directory("writer"), "main")
+    wait(lambda: f"{directory}/0.log: a client does not get the rest of it: " in served.node.said(), served.node.said)
+
+
 def test_a_followed_log_ends_with_the_agent(served):
     log = Log(served, query="follow=1&tailLines=1")
     assert log.line() == LINE + "\n"
