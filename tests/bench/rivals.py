@@ -232,7 +232,8 @@ def others():
     kubelet = documents.find_kubelet()
     if shutil.which("podman"):
         yield Podman, None
-    if os.access(kubelet, os.X_OK) and shutil.which("containerd") and not os.path.exists(KUBELET):
+    is_node = os.path.isdir(KUBELET) and os.listdir(KUBELET)
+    if os.access(kubelet, os.X_OK) and shutil.which("containerd") and not is_node:
         yield Kubelet, kubelet
 
 
