@@ -193,8 +193,7 @@ static json_t *service_to_json(const Service *service) {
                          "ports", ports);
 }
 
-static int on_service_store_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        ApiServerServices *services = userdata;
+static void store_services(const ApiServerServices *services) {
         cleanup_json json_t *list = json_array();
         cleanup_free char *text = NULL;
 
@@ -207,22 +206,25 @@ static int on_service_store_timer(sd_event_source *source, uint64_t usec, void *
         else
                 log_error("Cannot cache the services: out of memory; pods that start while the API "
                           "server is unreachable may lack variables of new ones");
+}
+
+static int on_service_store_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        ApiServerServices *services = userdata;
+
+        services->store_timer = sd_event_source_disable_unref(services->store_timer);
+        store_services(services);
         return 0;
 }
 
-/* One write for services that change together. */
+/* One write for services that change together, however long they change. */
 static void schedule_service_store(ApiServerServices *services) {
         int r;
 
-        if (!services->store_timer)
-                r = sd_event_add_time_relative(services->spec.event, &services->store_timer,
-                                               CLOCK_BOOTTIME, SERVICES_STORE_DELAY_USEC, 0,
-                                               on_service_store_timer, services);
-        else
-                r = sd_event_source_set_time_relative(services->store_timer,
-                                                      SERVICES_STORE_DELAY_USEC);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(services->store_timer, SD_EVENT_ONESHOT);
+        if (services->store_timer)
+                return;
+        r = sd_event_add_time_relative(services->spec.event, &services->store_timer, CLOCK_BOOTTIME,
+                                       SERVICES_STORE_DELAY_USEC, 0, on_service_store_timer,
+                                       services);
         if (r < 0)
                 (void) log_error_errno(r, "Cannot arm the timer that stores the services");
 }
@@ -248,11 +250,16 @@ static void load_cached_services(ApiServerServices *services) {
 
 /* ---- the watch ---- */
 
+/* The first pods start with the first list. It is stored at once: after a power cut they need it
+ * again. */
 static void on_services_changed(ApiServerServices *services) {
-        schedule_service_store(services);
-        if (!services->is_known)
-                object_updates_schedule(services->spec.updates, NULL);
+        if (services->is_known) {
+                schedule_service_store(services);
+                return;
+        }
+        store_services(services);
         services->is_known = true;
+        object_updates_schedule(services->spec.updates, NULL);
 }
 
 static void on_service_object(KubeWatchEvent change, const char *json, size_t length,

@@ -221,3 +221,16 @@ def test_patched_image_restarts_one_container_and_labels_none(make_member):
     member.api.patch("pods", "default", "web", {"spec": {"containers": [{"name": "side", "image": specs.IMAGE}]}})
     wait(lambda: member.find_init("web", "side") not in (None, side), "it runs again", 60)
     assert member.init("web") == main
+
+
+def test_services_are_kept_while_they_change_all_the_time(make_member):
+    member = make_member()
+    api, kept = member.api, os.path.join(member.state, "cluster", "services")
+    api.create("services", {"metadata": {"name": "db"}, "spec": {"clusterIP": "10.0.0.7", "ports": [{"port": 5432}]}})
+    wait(lambda: "10.0.0.7" in (world.read(kept) or ""), "the services are kept")
+
+    def change():
+        api.patch("services", "default", "db", {"spec": {"ports": [{"port": 1000 + time.monotonic_ns() % 60000}]}})
+        return '"new"' in world.read(kept)
+    api.create("services", {"metadata": {"name": "new"}, "spec": {"clusterIP": "10.0.0.8", "ports": [{"port": 80}]}})
+    wait(change, "the new one is kept, though the other one changes")

@@ -199,7 +199,8 @@ def run_cluster(recorded):
     change((), bind_web, node)
     node.wait_reported_phase("web", "Running")
     uid = node.reported("web")["metadata"]["uid"]
-    for where, name in (("objects", "secret_default_login"), ("objects", "configmap_default_settings"), (uid, "record")):
+    for where, name in (("objects", "secret_default_login"), ("objects", "configmap_default_settings"), ("cluster", "services"),
+                        (uid, "record")):
         recorded.wait_synced(where, name)
     recorded.mark(api.store.dump(), synced=("web",))
     change(("web",), lambda: node.bind(

@@ -19,11 +19,13 @@ LOG_PROCESSES_MAX = 64
 @pytest.fixture(scope="module", name="served")
 def fixture_served(archive):
     found = test_node_api.World(archive, containerLogMaxSize="1Gi")
-    found.node.launch(specs.pod("writer", specs.container(script=f"yes {LINE} | head -n {LINES}; " + specs.IDLE)))
-    log = os.path.join(found.node.log_directory("writer"), "main", "0.log")
-    wait(lambda: os.path.getsize(log) > LINES * (len(LINE) + 40), "the log is written")
-    yield found
-    found.finish()
+    try:
+        found.node.launch(specs.pod("writer", specs.container(script=f"yes {LINE} | head -n {LINES}; " + specs.IDLE)))
+        log = os.path.join(found.node.log_directory("writer"), "main", "0.log")
+        wait(lambda: os.path.getsize(log) > LINES * (len(LINE) + 40), "the log is written")
+        yield found
+    finally:
+        found.finish()
 
 
 class Log:
