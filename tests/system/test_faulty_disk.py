@@ -232,13 +232,14 @@ def test_what_cannot_be_read_stops_no_pod_and_starts_none_twice(make_node, ks):
 
 @pytest.mark.parametrize("name, spec, phase", [
     ("ends", {"restartPolicy": "Never"}, "Succeeded"),
-    ("failure", {"activeDeadlineSeconds": 1}, "Failed"),
+    ("failure", {"activeDeadlineSeconds": 4}, "Failed"),
 ])
 def test_a_pod_that_has_ended_is_what_it_was_when_its_checkpoints_can_be_read_again(make_node, name, spec, phase):
     node = make_node(start=False)
     disk = start_on(node, *READS, "openat")
     node.drop(counted(node, "done", "exit 0" if phase == "Succeeded" else specs.IDLE, **spec))
-    pod = node.wait_phase("done", phase)
+    pod = node.wait_pod("done", lambda found: found["status"]["phase"] == phase and "terminated" in
+                        found["status"]["containerStatuses"][0]["state"], "has ended")
     path = f"{node.state}/pods/{pod['metadata']['uid']}/{name}"
     wait(lambda: os.path.exists(path), "it is written")
     node.agent.kill()

@@ -766,6 +766,7 @@ def test_fetchers_are_unprivileged_and_unpackers_lack_the_network(puller, serve)
         def status(pid, field):
             with open(f"/proc/{pid}/status", encoding="utf-8") as file:
                 return next(line.split()[1] for line in file if line.startswith(field + ":"))
+        wait(lambda: all(status(pid, "Seccomp") == "2" for pid in children), "those that do not ask are confined, too")
         for pid in children:
             assert status(pid, "Uid") != "0" and status(pid, "Gid") != "0"
             assert int(status(pid, "CapEff"), 16) == int(status(pid, "CapPrm"), 16) == 0
