@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/event-source.h"
 #include "common/json-text.h"
 #include "common/log.h"
 #include "common/strv.h"
@@ -211,7 +212,6 @@ static void store_services(const ApiServerServices *services) {
 static int on_service_store_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         ApiServerServices *services = userdata;
 
-        services->store_timer = sd_event_source_disable_unref(services->store_timer);
         store_services(services);
         return 0;
 }
@@ -220,11 +220,9 @@ static int on_service_store_timer(sd_event_source *source, uint64_t usec, void *
 static void schedule_service_store(ApiServerServices *services) {
         int r;
 
-        if (services->store_timer)
+        if (sd_event_source_get_enabled(services->store_timer, NULL) > 0)
                 return;
-        r = sd_event_add_time_relative(services->spec.event, &services->store_timer, CLOCK_BOOTTIME,
-                                       SERVICES_STORE_DELAY_USEC, 0, on_service_store_timer,
-                                       services);
+        r = event_timer_arm(services->store_timer, SERVICES_STORE_DELAY_USEC);
         if (r < 0)
                 (void) log_error_errno(r, "Cannot arm the timer that stores the services");
 }
@@ -301,10 +299,17 @@ static void on_service_watch_error(const char *error, unsigned status, void *use
 
 int apiserver_services_new(const ApiServerServicesSpec *spec, ApiServerServices **ret) {
         ApiServerServices *services = calloc(1, sizeof(*services));
+        int r;
 
         if (!services)
                 return -ENOMEM;
         services->spec = *spec;
+        r = event_add_disabled_timer(spec->event, &services->store_timer, CLOCK_BOOTTIME, 0,
+                                     on_service_store_timer, services);
+        if (r < 0) {
+                apiserver_services_free(services);
+                return r;
+        }
         load_cached_services(services);
         *ret = services;
         return 0;

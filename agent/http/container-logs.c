@@ -50,10 +50,9 @@ static int on_log_written(sd_event_source *source, const struct inotify_event *e
 
 /* Before the first byte is read, so that no write is missed. */
 static int watch_log_directory(HttpServer *server, HttpLogStream *log, Error *reterr) {
-        int r = sd_event_add_inotify_fd(
-                http_event_of(server), &log->log_watch, log_reader_dir_fd(log->reader),
-                IN_MODIFY | IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR,
-                on_log_written, log);
+        int r = sd_event_add_inotify_fd(http_event_of(server), &log->log_watch,
+                                        log_reader_dir_fd(log->reader), LOG_READER_EVENTS,
+                                        on_log_written, log);
 
         return r < 0 ? error_prefixf(reterr, r, "cannot follow %s", log->directory) : 0;
 }

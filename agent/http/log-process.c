@@ -62,9 +62,7 @@ static int watch_log_files(const LogReader *reader) {
         int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), r;
 
         (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", log_reader_dir_fd(reader));
-        if (fd >= 0 && inotify_add_watch(fd, path,
-                                         IN_MODIFY | IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO |
-                                                 IN_DELETE | IN_ONLYDIR) >= 0)
+        if (fd >= 0 && inotify_add_watch(fd, path, LOG_READER_EVENTS) >= 0)
                 return fd;
         r = -errno;
         close_fd(fd);

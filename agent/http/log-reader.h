@@ -40,5 +40,7 @@ ssize_t log_reader_read(LogReader *reader, char *buffer, size_t size);
 /* Nothing is written from now on: the rest is read, then the log ends. */
 void log_reader_set_ended(LogReader *reader);
 
-/* The directory, for a watch on it; borrowed. */
+/* The directory, borrowed, and the events of inotify(7) in it after which there may be more. */
+#define LOG_READER_EVENTS \
+        (IN_MODIFY | IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR)
 int log_reader_dir_fd(const LogReader *reader);
