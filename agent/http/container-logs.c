@@ -98,7 +98,7 @@ static int parse_log_options(struct MHD_Connection *http, LogOptions *ret, Error
 
 /* 'ret->directory' is the caller's. */
 static int find_container_log(HttpServer *server, struct MHD_Connection *http,
-                              const char *const names[3], LogProcessSpec *ret, char **ret_directory,
+                              const char *const names[3], LogSpec *ret, char **ret_directory,
                               Error *reterr) {
         HttpContainerLog found = { 0 };
         int r;
@@ -117,7 +117,7 @@ static int find_container_log(HttpServer *server, struct MHD_Connection *http,
         return 0;
 }
 
-static int open_log_stream(HttpServer *server, const LogProcessSpec *spec, HttpLogStream *log,
+static int open_log_stream(HttpServer *server, const LogSpec *spec, HttpLogStream *log,
                            Error *reterr) {
         int r;
 
@@ -125,8 +125,7 @@ static int open_log_stream(HttpServer *server, const LogProcessSpec *spec, HttpL
         log->directory = strdup(spec->directory);
         if (!log->directory)
                 return -ENOMEM;
-        r = log_reader_new(spec->directory, spec->attempt, spec->is_live, &spec->options,
-                           &log->reader, reterr);
+        r = log_reader_new(spec, &log->reader, reterr);
         if (r < 0)
                 return r;
         return spec->options.follow && spec->is_live ? watch_log_directory(server, log, reterr) : 0;
@@ -139,7 +138,7 @@ static enum MHD_Result reply_log_error(struct MHD_Connection *http, const Error 
 }
 
 static enum MHD_Result reply_log_descriptor(HttpServer *server, struct MHD_Connection *http,
-                                            const LogProcessSpec *spec) {
+                                            const LogSpec *spec) {
         cleanup_error Error error = ERROR_NULL;
         enum MHD_Result result;
         int r;
@@ -152,7 +151,7 @@ static enum MHD_Result reply_log_descriptor(HttpServer *server, struct MHD_Conne
 }
 
 static enum MHD_Result reply_log_stream(HttpServer *server, struct MHD_Connection *http,
-                                        const LogProcessSpec *spec) {
+                                        const LogSpec *spec) {
         cleanup_error Error error = ERROR_NULL;
         HttpLogStream *log = calloc(1, sizeof(*log));
         int r;
@@ -172,7 +171,7 @@ enum MHD_Result http_handle_container_logs(HttpServer *server, struct MHD_Connec
                                            const char *rest) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_free char *path = strdup(rest), *directory = NULL;
-        LogProcessSpec spec;
+        LogSpec spec;
         const char *names[3];
         int r;
 

@@ -33,7 +33,7 @@ struct LogProcess {
 /* ---- in the process ---- */
 
 typedef struct LogWork {
-        LogProcessSpec spec;
+        LogSpec spec;
         pid_t agent;
 } LogWork;
 
@@ -114,7 +114,7 @@ static int copy_log(LogReader *reader, const LogWatch *watch, int client_fd) {
 
 static int run_log_process(int fd, const void *userdata) {
         const LogWork *work = userdata;
-        const LogProcessSpec *spec = &work->spec;
+        const LogSpec *spec = &work->spec;
         cleanup_with(log_reader_freep) LogReader *reader = NULL;
         LogWatch watch = { -EBADF, open_end_signal(work) };
         int r;
@@ -123,8 +123,7 @@ static int run_log_process(int fd, const void *userdata) {
         (void) fcntl(fd, F_SETPIPE_SZ, PIPE_SIZE);
         if (watch.ended_fd < 0)
                 return -errno;
-        r = log_reader_new(spec->directory, spec->attempt, spec->is_live, &spec->options, &reader,
-                           NULL);
+        r = log_reader_new(spec, &reader, NULL);
         if (r < 0)
                 return r;
         if (spec->options.follow && spec->is_live) {
@@ -162,7 +161,7 @@ static void on_log_process_end(int r, void *userdata) {
         log_process_free(process);
 }
 
-static LogProcess *log_process_new(LogProcesses *processes, const LogProcessSpec *spec) {
+static LogProcess *log_process_new(LogProcesses *processes, const LogSpec *spec) {
         LogProcess *process = calloc(1, sizeof(*process));
         char *directory = strdup(spec->directory);
 
@@ -183,14 +182,13 @@ static LogProcess *log_process_new(LogProcesses *processes, const LogProcessSpec
 }
 
 /* The errors are those of the request; the process cannot report them. */
-static int check_log(const LogProcessSpec *spec, Error *reterr) {
+static int check_log(const LogSpec *spec, Error *reterr) {
         cleanup_with(log_reader_freep) LogReader *reader = NULL;
 
-        return log_reader_new(spec->directory, spec->attempt, spec->is_live, &spec->options,
-                              &reader, reterr);
+        return log_reader_new(spec, &reader, reterr);
 }
 
-int log_process_start(LogProcesses *processes, const LogProcessSpec *spec, Error *reterr) {
+int log_process_start(LogProcesses *processes, const LogSpec *spec, Error *reterr) {
         const LogWork work = { *spec, getpid() };
         LogProcess *process;
         int r;

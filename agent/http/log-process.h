@@ -20,16 +20,9 @@ typedef struct LogProcesses {
         unsigned n;
 } LogProcesses;
 
-typedef struct LogProcessSpec {
-        const char *directory; /* the container's, absolute */
-        unsigned attempt;
-        bool is_live; /* the attempt still runs */
-        LogOptions options;
-} LogProcessSpec;
-
 /* Starts one. A descriptor to read the log from, O_CLOEXEC and O_NONBLOCK, which the caller closes;
  * or what log_reader_new() returns; -EBUSY: LOG_PROCESSES_MAX run. */
-int log_process_start(LogProcesses *processes, const LogProcessSpec *spec, Error *reterr);
+int log_process_start(LogProcesses *processes, const LogSpec *spec, Error *reterr);
 
 /* The attempt has ended: clients that follow its log get the rest, and then the end. */
 void log_processes_notify_end(const LogProcesses *processes, const char *directory,

@@ -65,28 +65,27 @@ static int start_log_reader(LogReader *reader) {
         return r == 0 && !reader->is_live ? -ENOENT : 0;
 }
 
-int log_reader_new(const char *directory, unsigned attempt, bool is_live, const LogOptions *options,
-                   LogReader **ret, Error *reterr) {
+int log_reader_new(const LogSpec *spec, LogReader **ret, Error *reterr) {
         cleanup_with(log_reader_freep) LogReader *reader = calloc(1, sizeof(*reader));
         int r;
 
         if (!reader)
                 return -ENOMEM;
-        reader->options = *options;
-        reader->attempt = attempt;
-        reader->is_live = is_live;
+        reader->options = spec->options;
+        reader->attempt = spec->attempt;
+        reader->is_live = spec->is_live;
         reader->fd = -EBADF;
-        reader->bytes_left = options->limit_bytes;
-        reader->joiner.with_times = options->timestamps;
-        reader->is_since_past = options->since_usec == 0;
-        reader->dir_fd = open_log_directory(directory, reterr);
+        reader->bytes_left = spec->options.limit_bytes;
+        reader->joiner.with_times = spec->options.timestamps;
+        reader->is_since_past = spec->options.since_usec == 0;
+        reader->dir_fd = open_log_directory(spec->directory, reterr);
         if (reader->dir_fd < 0)
                 return reader->dir_fd;
-        reader->last_inode = log_files_current(reader->dir_fd, attempt);
+        reader->last_inode = log_files_current(reader->dir_fd, spec->attempt);
 
         r = start_log_reader(reader);
         if (r < 0)
-                return error_prefixf(reterr, r, "%s/%u.log", directory, attempt);
+                return error_prefixf(reterr, r, "%s/%u.log", spec->directory, spec->attempt);
         *ret = TAKE_PTR(reader);
         return 0;
 }

@@ -20,13 +20,19 @@ typedef struct LogOptions {
 
 #define LOG_OPTIONS_ALL ((LogOptions){ .tail_lines = -1, .limit_bytes = -1 })
 
+typedef struct LogSpec {
+        const char *directory; /* the container's, absolute; neither of its last two components may
+                                  be a link */
+        unsigned attempt;
+        bool is_live; /* the attempt still runs, so more may be written */
+        LogOptions options;
+} LogSpec;
+
 typedef struct LogReader LogReader;
 
-/* 'directory' is the container's, absolute; neither of its last two components may be a link.
- * 'is_live': the attempt still runs, so more may be written. -ENOENT if there is no file and the
- * attempt does not run; otherwise another -errno, with a message. */
-int log_reader_new(const char *directory, unsigned attempt, bool is_live, const LogOptions *options,
-                   LogReader **ret, Error *reterr);
+/* -ENOENT if there is no file and the attempt does not run; otherwise another -errno, with a
+ * message. */
+int log_reader_new(const LogSpec *spec, LogReader **ret, Error *reterr);
 LogReader *log_reader_free(LogReader *reader);
 DEFINE_CLEANUP(LogReader *, log_reader_free)
 

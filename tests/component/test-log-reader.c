@@ -49,7 +49,9 @@ static void rotate(const char *to) {
 static LogReader *open_reader(LogOptions options, bool is_live) {
         cleanup_error Error error = ERROR_NULL;
         LogReader *reader = NULL;
-        int r = log_reader_new(directory, 0, is_live, &options, &reader, &error);
+        int r = log_reader_new(
+                &(LogSpec){ .directory = directory, .is_live = is_live, .options = options },
+                &reader, &error);
 
         if (r < 0)
                 printf("%s\n", error_message(&error, r));
@@ -330,8 +332,8 @@ TEST(truncated_file_is_read_from_its_start)
 
 static int try_to_open(void) {
         LogReader *reader = NULL;
-        LogOptions options = LOG_OPTIONS_ALL;
-        int r = log_reader_new(directory, 0, false, &options, &reader, NULL);
+        int r = log_reader_new(&(LogSpec){ .directory = directory, .options = LOG_OPTIONS_ALL },
+                               &reader, NULL);
 
         log_reader_free(reader);
         return r;
