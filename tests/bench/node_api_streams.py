@@ -20,7 +20,7 @@ import node_api
 import specs
 from world import pss_kib, wait
 
-SESSIONS, ROUNDS = 10, 5
+SESSIONS, ROUNDS, COMMANDS = 10, 5, 100
 LINE = "0123456789" * 10
 MIB = 1 << 20
 BLOCK = b"x" * 65536
@@ -243,7 +243,7 @@ def measure(archive, arguments, figures):
     try:
         bench.node.launch(specs.pod("web"))
         memory(bench, figures)
-        commands(bench, archive, figures, arguments.samples)
+        commands(bench, archive, figures, max(arguments.samples, COMMANDS))
         count = arguments.megabytes * MIB
         ports(bench, figures, count)
         logs(bench, figures, count)
