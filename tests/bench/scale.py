@@ -56,9 +56,12 @@ class Bench:
         for source, target in staged:
             os.rename(source, target)
         took = self.fifo.wait_for(names, 600) - started
-        self.figures.compare(f"{len(names)} pods: start, over as many runc run in a row", [took], [len(names) * self.bare_run],
-                                  2.0 if len(names) == 1 else 1.5)
         self.wait_all(names)
+        return took
+
+    def compare(self, what, names, times):
+        self.figures.compare(f"{len(names)} pods: {what}, over as many runc run in a row", times, [len(names) * self.bare_run],
+                             2.0 if len(names) == 1 else 1.5)
 
     def wait_all(self, names):
         wait(lambda: sum(pod["status"]["phase"] == "Running" for pod in self.node.pods()) == len(names), "all pods run", 300)
@@ -83,10 +86,7 @@ class Bench:
         while self.node.pods():
             assert time.monotonic() < started + 600, "the pods are not gone"
             time.sleep(max(0.002, (time.monotonic() - started) / 50))
-        took = time.monotonic() - started - MISSING
-        self.figures.compare(f"{len(names)} pods: stop, {MISSING * 1000:g} ms after their files went, over as many runc run in a row",
-                                  [took], [len(names) * self.bare_run],
-                                  2.0 if len(names) == 1 else 1.5)
+        return time.monotonic() - started - MISSING
 
     # With the pods of one kubelet
 
@@ -168,13 +168,19 @@ def measure(archive, arguments, figures):
         bench = Bench(archive, figures, arguments.idle)
         for count in COUNTS:
             names = [f"scale{i}" for i in range(count)]
-            bench.start(names)
+            starts, stops = [], []
+            for _ in range(SAMPLES // count):  # few pods are started and stopped several times, as one is soon delayed
+                starts.append(bench.start(names))
+                stops.append(bench.stop(names))
+            starts.append(bench.start(names))
+            bench.compare("start", names, starts)
             bench.steady(count)
             if count == KUBELET_MAX:
                 bench.take_over(names)
                 bench.lists(count)
                 bench.edits(names[0], count)
-            bench.stop(names)
+            stops.append(bench.stop(names))
+            bench.compare(f"stop, {MISSING * 1000:g} ms after their files went", names, stops)
         bench.logs(arguments.megabytes)
     finally:
         if bench:
