@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/failpoint.h"
+#include "common/pipe.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -159,17 +160,16 @@ static int spawn_with_pipes(Child *child, char *const *argv, int input_fd, Error
         cleanup_close int output_write = -EBADF, error_write = -EBADF;
         int pipes[2], r;
 
-        if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) < 0)
-                return -errno;
-        child->output_fd = pipes[0];
-        output_write = pipes[1];
-        if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) < 0)
-                return -errno;
-        child->error_fd = pipes[0];
-        error_write = pipes[1];
-        /* Only our ends are non-blocking: a helper does not expect EAGAIN. */
-        (void) fcntl(output_write, F_SETFL, 0);
-        (void) fcntl(error_write, F_SETFL, 0);
+        r = pipe_open(PIPE_READ_END, pipes);
+        if (r < 0)
+                return r;
+        child->output_fd = pipes[PIPE_READ_END];
+        output_write = pipes[PIPE_WRITE_END];
+        r = pipe_open(PIPE_READ_END, pipes);
+        if (r < 0)
+                return r;
+        child->error_fd = pipes[PIPE_READ_END];
+        error_write = pipes[PIPE_WRITE_END];
 
         (void) sigemptyset(&none);
         (void) sigfillset(&defaults);

@@ -3,9 +3,9 @@
 
 #include "common/child.h"
 #include "common/cleanup.h"
+#include "common/pipe.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -72,26 +72,11 @@ int forked_task_start(sd_event *event, forked_task_run_t run, int fd, const void
         return 0;
 }
 
-/* Only our end does not block. */
-static int make_task_pipe(int fds[2]) {
-        int flags, r;
-
-        if (pipe2(fds, O_CLOEXEC) < 0)
-                return -errno;
-        flags = fcntl(fds[0], F_GETFL);
-        if (flags >= 0 && fcntl(fds[0], F_SETFL, flags | O_NONBLOCK) >= 0)
-                return 0;
-        r = -errno;
-        close_fd(fds[0]);
-        close_fd(fds[1]);
-        return r;
-}
-
 int forked_task_start_piped(sd_event *event, forked_task_run_t run, const void *work,
                             forked_task_done_t done, void *userdata, ForkedTask **ret) {
         int fds[2], r;
 
-        r = make_task_pipe(fds);
+        r = pipe_open(PIPE_READ_END, fds);
         if (r < 0)
                 return r;
         r = forked_task_start(event, run, fds[1], work, done, userdata, ret);

@@ -17,8 +17,8 @@
 #include "agent/image-helper/unpack.h"
 #include "common/clock.h"
 #include "common/json-text.h"
+#include "common/pipe.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 enum {
@@ -364,11 +364,12 @@ static int open_layer_download(RegistryPull *pull, size_t i, Error *reterr) {
         blob->is_complete = blob->file.length == layer->size;
         if (blob->is_complete)
                 return 0;
-        if (pipe2(pipes, O_CLOEXEC) < 0)
-                return -errno;
-        blob->wakeup_read_fd = pipes[0];
-        blob->wakeup_write_fd = pipes[1];
-        return fcntl(blob->wakeup_write_fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+        r = pipe_open(PIPE_WRITE_END, pipes);
+        if (r < 0)
+                return r;
+        blob->wakeup_read_fd = pipes[PIPE_READ_END];
+        blob->wakeup_write_fd = pipes[PIPE_WRITE_END];
+        return 0;
 }
 
 static int open_layer_downloads(RegistryPull *pull, const bool *missing, Error *reterr) {

@@ -6,8 +6,8 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/pipe.h"
 
-#include <fcntl.h>
 #include <getopt.h>
 #include <netdb.h>
 #include <signal.h>
@@ -155,11 +155,9 @@ static int take_activated_listener(Error *reterr) {
 
 /* Clients are accepted until there is none left; systemd's sockets would wait for the next one. */
 static int take_unit_listener(void) {
-        int flags = fcntl(SD_LISTEN_FDS_START, F_GETFL);
+        int r = fd_set_nonblocking(SD_LISTEN_FDS_START);
 
-        if (flags < 0 || fcntl(SD_LISTEN_FDS_START, F_SETFL, flags | O_NONBLOCK) < 0)
-                return -errno;
-        return SD_LISTEN_FDS_START;
+        return r < 0 ? r : SD_LISTEN_FDS_START;
 }
 
 /* The socket that systemd or mainstayd has passed, or one of our own. */

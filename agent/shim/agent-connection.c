@@ -6,8 +6,8 @@
 #include "common/failpoint.h"
 #include "common/log.h"
 #include "common/packet.h"
+#include "common/pipe.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 
 #define SHORTAGE_USEC (100 * USEC_PER_MSEC)
@@ -232,9 +232,8 @@ int agent_connection_init(AgentConnection *connection, int epoll_fd, int listen_
         connection->accept_at = USEC_INFINITY;
         connection->listener = (EpollSource){ .fd = listen_fd, .on_ready = on_agent_connecting };
         connection->peer = (EpollSource){ .fd = -EBADF, .on_ready = on_agent_peer_ready };
-        if (fcntl(listen_fd, F_SETFL, O_NONBLOCK) < 0)
-                return -errno;
-        return epoll_source_add(epoll_fd, &connection->listener, EPOLLIN);
+        r = fd_set_nonblocking(listen_fd);
+        return r < 0 ? r : epoll_source_add(epoll_fd, &connection->listener, EPOLLIN);
 }
 
 void agent_connection_done(AgentConnection *connection) {

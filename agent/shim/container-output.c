@@ -6,6 +6,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/pipe.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -106,13 +107,12 @@ static void on_output_readable(EpollSource *source, uint32_t events) {
 static int open_output_stream(ContainerOutput *output, OutputStream *stream, int *ret_write_fd) {
         int pipes[2], r;
 
-        if (pipe2(pipes, O_CLOEXEC) < 0)
-                return -errno;
-        stream->source.fd = pipes[0];
-        *ret_write_fd = pipes[1];
-        /* Our end only: a container does not expect EAGAIN. */
-        r = fcntl(pipes[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
-        return r < 0 ? r : epoll_source_add(output->epoll_fd, &stream->source, EPOLLIN);
+        r = pipe_open(PIPE_READ_END, pipes);
+        if (r < 0)
+                return r;
+        stream->source.fd = pipes[PIPE_READ_END];
+        *ret_write_fd = pipes[PIPE_WRITE_END];
+        return epoll_source_add(output->epoll_fd, &stream->source, EPOLLIN);
 }
 
 int container_output_new(int epoll_fd, const char *log_path, LogLimits limits,
@@ -163,15 +163,15 @@ int container_output_expect_terminal(ContainerOutput *output, const char *path, 
 }
 
 int container_output_open_input(ContainerOutput *output) {
-        int pipes[2];
+        int pipes[2], r;
 
-        if (pipe2(pipes, O_CLOEXEC) < 0)
-                return -errno;
-        /* Our end only, as above: the process of a session does not wait for the container. */
-        (void) fcntl(pipes[1], F_SETFL, O_NONBLOCK);
+        /* The process of a session does not wait for the container. */
+        r = pipe_open(PIPE_WRITE_END, pipes);
+        if (r < 0)
+                return r;
         close_fd(output->input_fd);
-        output->input_fd = pipes[1];
-        return pipes[0];
+        output->input_fd = pipes[PIPE_WRITE_END];
+        return pipes[PIPE_READ_END];
 }
 
 int container_output_attach(ContainerOutput *output, const ContainerAttach *attach,

@@ -6,6 +6,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/pipe.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
@@ -92,15 +93,14 @@ static void on_program_pipe_readable(EpollSource *source, uint32_t events) {
 }
 
 static int program_capture_open(ProgramCapture *capture, int epoll_fd) {
-        int pipes[2];
+        int pipes[2], r;
 
-        if (pipe2(pipes, O_CLOEXEC) < 0)
-                return -errno;
+        r = pipe_open(PIPE_READ_END, pipes);
+        if (r < 0)
+                return r;
         capture->epoll_fd = epoll_fd;
-        capture->source.fd = pipes[0];
-        capture->write_fd = pipes[1];
-        if (fcntl(pipes[0], F_SETFL, O_NONBLOCK) < 0)
-                return -errno;
+        capture->source.fd = pipes[PIPE_READ_END];
+        capture->write_fd = pipes[PIPE_WRITE_END];
         return epoll_source_add(epoll_fd, &capture->source, EPOLLIN);
 }
 

@@ -19,6 +19,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/pipe.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -426,19 +427,20 @@ static int open_session_pipes(ExecSession *s, int ret_fds[3]) {
         int r = 0;
 
         for (int i = 0; i < 3 && r >= 0; i++) {
+                const PipeEnd own = i == 0 ? PIPE_WRITE_END : PIPE_READ_END;
                 int pipes[2];
 
-                if (pipe2(pipes, O_CLOEXEC) < 0)
-                        return -errno;
-                ret_fds[i] = pipes[i == 0 ? 0 : 1];
-                (void) fcntl(pipes[i == 0 ? 1 : 0], F_SETFL, O_NONBLOCK);
+                r = pipe_open(own, pipes);
+                if (r < 0)
+                        return r;
+                ret_fds[i] = pipes[!own];
                 if (i > 0) {
                         outlets[i]->is_muted = !wanted[i];
-                        open_session_output(outlets[i], pipes[0]);
+                        open_session_output(outlets[i], pipes[own]);
                 } else if (wanted[i])
-                        r = open_session_input(s, pipes[1]);
+                        r = open_session_input(s, pipes[own]);
                 else
-                        close_fd(pipes[1]);
+                        close_fd(pipes[own]);
         }
         return r;
 }
@@ -509,10 +511,11 @@ static int watch_session_sigchld(ExecSession *s) {
 }
 
 static int open_exec_session(ExecSession *s) {
-        int fd = s->spec->socket_fd, flags = fcntl(fd, F_GETFL), r;
+        int fd = s->spec->socket_fd, r;
 
-        if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-                return -errno;
+        r = fd_set_nonblocking(fd);
+        if (r < 0)
+                return r;
         s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         if (s->epoll_fd < 0)
                 return -errno;

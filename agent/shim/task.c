@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/pipe.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -77,16 +78,17 @@ static _Noreturn void run_task_child(const TaskSpec *spec, int report_fd, pid_t 
 
 int task_start(TaskList *tasks, const TaskSpec *spec) {
         cleanup_free Task *task = calloc(1, sizeof(*task));
-        int pipes[2];
+        int pipes[2], r;
         pid_t shim = getpid();
 
         if (!task)
                 return -ENOMEM;
-        if (pipe2(pipes, O_CLOEXEC) < 0)
-                return -errno;
+        r = pipe_open(PIPE_READ_END, pipes);
+        if (r < 0)
+                return r;
         task->pid = fork();
         if (task->pid < 0) {
-                int r = -errno;
+                r = -errno;
                 close_fd(pipes[0]);
                 close_fd(pipes[1]);
                 return r;
@@ -96,7 +98,6 @@ int task_start(TaskList *tasks, const TaskSpec *spec) {
 
         (void) setpgid(task->pid, task->pid); /* on both sides, whichever runs first */
         close_fd(pipes[1]);
-        (void) fcntl(pipes[0], F_SETFL, O_NONBLOCK);
         task->report_fd = pipes[0];
         task->deadline = spec->deadline;
         task->done = spec->done;

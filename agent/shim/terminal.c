@@ -4,8 +4,8 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/packet.h"
+#include "common/pipe.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -49,17 +49,15 @@ static int receive_master(int peer_fd) {
                 .msg_control = &control,
                 .msg_controllen = sizeof(control),
         };
-        int fd, flags;
+        int fd, r;
 
         if (recvmsg(peer_fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) < 0)
                 return -errno;
         fd = message_take_fd(&message);
         if (fd < 0)
                 return -EBADMSG;
-        flags = fcntl(fd, F_GETFL);
-        if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
-                int r = -errno;
-
+        r = fd_set_nonblocking(fd);
+        if (r < 0) {
                 close_fd(fd);
                 return r;
         }
