@@ -12,7 +12,7 @@ static bool blocks(int fd) {
 }
 
 static int lowest_free_fd(void) {
-        int fd = dup(STDERR_FILENO);
+        int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
 
         (void) close(fd);
         return fd;
