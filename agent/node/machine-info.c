@@ -141,12 +141,17 @@ static uint64_t read_missing_capabilities(void) {
         return missing;
 }
 
-/* In a child, since a seccomp filter may kill the process that tries. */
+/* In a child: whatever confines this process may kill the one that tries. A filter of system calls
+ * does, as systemd's for native architectures, and each start would then leave a killed mainstayd
+ * in the audit log. */
 static bool probe_x32_support(void) {
 #if defined(__x86_64__) && defined(__X32_SYSCALL_BIT)
-        pid_t pid = fork();
         int status = -1;
+        pid_t pid;
 
+        if (prctl(PR_GET_SECCOMP) != 0)
+                return false;
+        pid = fork();
         if (pid == 0)
                 _exit(syscall(__X32_SYSCALL_BIT | SYS_getppid) > 0 ? EXIT_SUCCESS : EXIT_FAILURE);
         while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)

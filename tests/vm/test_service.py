@@ -23,6 +23,11 @@ def test_installed_package_runs_pods_without_further_configuration(machine):
     assert len(processes(machine).splitlines()) == 1
 
 
+def test_the_unit_s_filter_of_system_calls_kills_no_process_of_the_agent(machine):
+    machine.run("systemctl restart mainstay")
+    assert machine.ask("journalctl --sync; journalctl -b --no-pager -o cat | grep 'SECCOMP.*mainstay'")[0] != 0
+
+
 def test_limits_are_set_in_cgroup_v2(machine):
     launch(machine, "limited", resources={"limits": {"cpu": "200m", "memory": "64Mi"}})
     assert values(machine, scope(machine, "limited"), "memory.max", "cpu.max") == {"memory.max": str(64 << 20),
