@@ -504,10 +504,10 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
 
 static int on_drain_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Agent *agent = userdata;
+        int r = pod_manager_drained(agent->pod_manager);
 
-        if (pod_manager_is_empty(agent->pod_manager) &&
-            (!agent->systemd || systemd_client_is_idle(agent->systemd)))
-                return sd_event_exit(agent->event, 0);
+        if (r < 0 || (r > 0 && (!agent->systemd || systemd_client_is_idle(agent->systemd))))
+                return sd_event_exit(agent->event, r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
         if (desired_state_drain(agent->desired) < 0)
                 log_error("Cannot stop all pods yet: out of memory");
         return event_timer_arm(source, DRAIN_POLL_USEC);

@@ -191,9 +191,7 @@ int main(int argc, char **argv) {
         if (r >= 0)
                 return r;
         r = agent_run(&options, &error);
-        if (r < 0) {
+        if (r < 0)
                 log_error_message(&error, r);
-                return EXIT_FAILURE;
-        }
-        return EXIT_SUCCESS;
+        return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -379,15 +379,16 @@ static int remove_entry(TreeRemoval *removal, int dir_fd, const char *name, unsi
         FAIL_AT("tree.remove-entry");
         if (unlinkat(dir_fd, name, 0) >= 0 || errno == ENOENT)
                 return 0;
-        if (errno != EISDIR && errno != EPERM)
-                return -errno;
+        r = -errno;
+        if (r != -EISDIR && r != -EPERM)
+                return r;
         if (depth >= REMOVE_DEPTH_MAX)
                 return move_subtree_up(removal, dir_fd, name);
 
         fd = open_resolving(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
                             RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
         if (fd < 0)
-                return fd;
+                return fd == -ENOTDIR ? r : fd; /* a file that is immutable */
         r = depth == 0 ? remove_below_top(removal, fd) : remove_below(removal, fd, depth + 1);
         if (unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT && r >= 0)
                 r = -errno;

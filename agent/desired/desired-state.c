@@ -333,10 +333,15 @@ int desired_state_start(DesiredState *state, Error *reterr) {
         return r < 0 ? r : fetched_manifests_start(state->fetched);
 }
 
-/* Those that nothing which is left is after, in 'steps' 0. */
+/* Those that nothing which is left is after, in 'steps' 0. 'steps' leaves out those that have
+ * stopped and only cannot be removed: no pod waits for them. */
 static int give_drain_reasons(ActualPods *actual, const size_t *steps) {
+        size_t next = 0;
+
         for (size_t i = 0; i < actual->n; i++) {
-                if (steps[i] > 0 && actual->items[i].pod)
+                size_t step = actual->items[i].removal_fails ? 0 : steps[next++];
+
+                if (step > 0 && actual->items[i].pod)
                         continue;
                 actual->items[i].stop_reason = strdup("draining the node");
                 if (!actual->items[i].stop_reason)
@@ -348,14 +353,18 @@ static int give_drain_reasons(ActualPods *actual, const size_t *steps) {
 static int choose_drained_pods(ActualPods *actual) {
         cleanup_free const Pod **pods = calloc(actual->n + 1, sizeof(*pods));
         cleanup_free size_t *steps = calloc(actual->n + 1, sizeof(*steps));
-        size_t n_steps;
+        size_t n_steps, n = 0;
         int r;
 
         if (!pods || !steps)
                 return -ENOMEM;
-        for (size_t i = 0; i < actual->n; i++)
-                pods[i] = actual->items[i].pod ? actual->items[i].pod : actual->items[i].successor;
-        r = pod_order_stop_steps(pods, actual->n, steps, &n_steps);
+        for (size_t i = 0; i < actual->n; i++) {
+                const ActualPod *one = &actual->items[i];
+
+                if (!one->removal_fails)
+                        pods[n++] = one->pod ? one->pod : one->successor;
+        }
+        r = pod_order_stop_steps(pods, n, steps, &n_steps);
         return r < 0 ? r : give_drain_reasons(actual, steps);
 }
 

@@ -48,6 +48,7 @@ typedef struct ActualPod {
         const Pod *pod;                    /* that has a worker, or NULL */
         const PodSource *source;           /* its */
         bool is_terminating;               /* it is being stopped already */
+        bool removal_fails;                /* it has stopped, and cannot be removed */
         bool is_outdated;                  /* containers of it run from an older spec still */
         const Pod *successor;              /* that follows it, or that is about to start; or NULL */
         const PodSource *successor_source; /* of 'successor' */

@@ -352,6 +352,8 @@ int pod_manager_list(const PodManager *manager, ActualPods *ret) {
                                 .source = &entry->source,
                                 .is_terminating =
                                         entry->worker && !pod_worker_is_desired(entry->worker),
+                                .removal_fails = entry->worker &&
+                                                 pod_worker_removal_error(entry->worker) != NULL,
                                 .is_outdated =
                                         entry->worker && pod_worker_is_outdated(entry->worker),
                                 .successor = entry->next,
@@ -748,14 +750,6 @@ bool pod_manager_is_synced(const PodManager *manager) {
                 if (entry->worker && !pod_worker_is_synced(entry->worker))
                         return false;
         return true;
-}
-
-void pod_manager_set_draining(PodManager *manager) {
-        manager->context.is_draining = true;
-}
-
-bool pod_manager_is_empty(const PodManager *manager) {
-        return !manager->entries && orphaned_pods_is_empty(manager->orphans);
 }
 
 PodManagerCounts pod_manager_counts(const PodManager *manager) {

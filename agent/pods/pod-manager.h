@@ -251,8 +251,10 @@ bool pod_manager_has_active_pods(const PodManager *manager);
 /* No pod starts from now on: all are about to be stopped, one after another. */
 void pod_manager_set_draining(PodManager *manager);
 
-/* True once no pod is left, and no cleanup is under way. */
-bool pod_manager_is_empty(const PodManager *manager);
+/* How far draining is: 1 once no pod is left, and no cleanup is under way; 0 before; -EBUSY, with a
+ * line in the log for each, when all pods that are left have stopped, and what they left cannot be
+ * removed. */
+int pod_manager_drained(const PodManager *manager);
 
 PodManagerCounts pod_manager_counts(const PodManager *manager);
 

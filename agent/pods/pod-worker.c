@@ -25,6 +25,9 @@
 /* The kubelet's grace period for a container that is stopped for a restart of all. */
 #define RESTART_ALL_GRACE_USEC (2 * USEC_PER_SEC)
 
+/* The removal of a pod that comes so far in its back-off has failed five times. */
+#define REMOVAL_FAILS_USEC (16 * USEC_PER_SEC)
+
 /* ---- errors ---- */
 
 /* An event each time: users see that the agent keeps trying. */
@@ -354,6 +357,13 @@ bool pod_worker_has_terminated(PodWorker *worker) {
 
 bool pod_worker_has_processes(const PodWorker *worker) {
         return pod_containers_have_processes(&worker->containers);
+}
+
+const char *pod_worker_removal_error(const PodWorker *worker) {
+        bool fails = !worker->instance.is_desired && !pod_worker_has_processes(worker) &&
+                     worker->sandbox.retry_delay_usec >= REMOVAL_FAILS_USEC;
+
+        return fails ? worker->last_error : NULL;
 }
 
 bool pod_worker_has_started(const PodWorker *worker) {

@@ -46,6 +46,10 @@ bool pod_worker_has_failed(const PodWorker *worker);
 /* One of its containers runs, is being created or being stopped. */
 bool pod_worker_has_processes(const PodWorker *worker);
 
+/* Why what the stopped pod left cannot be removed, after several attempts; else NULL. Valid until
+ * the worker runs again. */
+const char *pod_worker_removal_error(const PodWorker *worker);
+
 /* One of its containers has run, or was tried. */
 bool pod_worker_has_started(const PodWorker *worker);
 

@@ -394,14 +394,17 @@ class Node:
     def drain(self):
         """Drains the node, whose agent has ended; gives what the draining agent said. No pod leaves a thing behind from then on;
         a program of the agent that was killed may end later."""
-        done = subprocess.run([*self.command(), "--drain"], env=self.environment(), timeout=120, check=False,
-                              stderr=subprocess.PIPE, text=True)
+        done = self.run_drain()
         assert done.returncode == 0, done.stderr
         left = [what for what in self.leftovers() if "mainstay-image" not in what]
         assert not left, left
         left = self.wait_no_leftovers()
         assert not left, left
         return done.stderr
+
+    def run_drain(self):
+        return subprocess.run([*self.command(), "--drain"], env=self.environment(), timeout=120, check=False,
+                              stderr=subprocess.PIPE, text=True)
 
     def find_leftovers(self):
         """What is there that should have gone with the last pod; what is looked up at little cost comes first."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """mainstay.dev/after: pods start after others are ready, and are stopped before them."""
 
+import glob
 import os
 import subprocess
 
@@ -142,6 +143,26 @@ def test_draining_stops_pods_before_those_that_they_are_after(node):
     node.start()
     for name in ("db", "cache", "web"):
         node.wait_running(name)
+
+
+def test_draining_ends_where_a_pod_cannot_be_removed_and_stops_those_that_it_is_after(node):
+    node.launch(specs.pod("db"))
+    node.launch(after("db", "web", specs.container(volumeMounts=[specs.mount("v", "/v")]), volumes=[{"name": "v", "emptyDir": {}}]))
+    pids = [node.init(name) for name in ("db", "web")]
+    (volume,) = glob.glob(f"{node.state}/pods/{node.pod('web')['metadata']['uid']}/volumes/*/v")
+    fixed = os.path.join(volume, "fixed")
+    with open(fixed, "w", encoding="utf-8"):
+        pass
+    subprocess.run(["chattr", "+i", fixed], check=True)
+    node.kill9()
+    done = node.run_drain()
+    subprocess.run(["chattr", "-i", fixed], check=True)
+    assert done.returncode == 1, done.stderr
+    assert not [pid for pid in pids if is_alive(pid)]
+    said = [line for line in done.stderr.splitlines() if "has stopped" in line]
+    assert len(said) == 1 and "Pod 'default/web-node1' has stopped, and what it left stays until an agent runs again: " in said[0], done.stderr
+    assert said[0].endswith("volumes': Operation not permitted"), said
+    node.drain()
 
 
 def test_draining_does_not_start_a_pod_that_waits(node):
