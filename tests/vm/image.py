@@ -16,10 +16,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = """systemd systemd-sysv dbus udev kmod procps iproute2 linux-image-cloud-amd64 initramfs-tools
 runc crun containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libwslay1
 libsystemd0 libyaml-0-2 libisal2 apparmor
-selinux-policy-default nginx openssl dosfstools nfs-kernel-server""".split()
+selinux-policy-default nginx openssl dosfstools nfs-kernel-server samba""".split()
 # What the test of foreign file systems starts itself.
 SERVERS = """rpcbind.service rpcbind.socket nfs-server.service nfs-mountd.service nfs-idmapd.service nfsdcld.service nfs-blkmap.service
-nfs-client.target rpc-statd.service rpc-statd-notify.service proc-fs-nfsd.mount""".split()
+nfs-client.target rpc-statd.service rpc-statd-notify.service proc-fs-nfsd.mount smbd.service nmbd.service samba-ad-dc.service""".split()
 DISK, KERNEL, RAMDISK, SIZE = "disk.ext4", "vmlinuz", "initrd.img", "3G"
 
 CHANNEL_SERVICE = """[Unit]

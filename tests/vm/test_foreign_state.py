@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A state directory on NFS and FAT, as the kernel has them: no container can have its root file system there. The agent says
+"""A state directory on NFS, SMB and FAT, as the kernel has them: no container can have its root file system there. The agent says
 so at its start, with the place, the reason and what to do, and runs the pods when the directory is on another file system."""
 
 from pods import MANIFESTS, SCRIPT, wait_running, write
@@ -28,7 +28,27 @@ mkfs.vfat /var/tmp/fat >/dev/null
 modprobe -a loop vfat
 mount -t vfat -o loop /var/tmp/fat {STATE}
 """
-
+SMB = f"""set -e
+mkdir -p /srv/share
+cat >/etc/samba/smb.conf <<END
+[global]
+interfaces = lo
+bind interfaces only = yes
+map to guest = Bad User
+guest account = root
+delete readonly = yes
+[share]
+path = /srv/share
+read only = no
+guest ok = yes
+END
+pidof smbd >/dev/null || smbd -D
+modprobe cifs
+for try in $(seq 100); do
+    mount -i -t cifs -o ip=127.0.0.1,sec=none //127.0.0.1/share {STATE} && break
+    sleep 0.1
+done
+"""
 
 WAITS = "mainstay get pods | grep -E '^web-machine +0/1 +(ErrImagePull|ImagePullBackOff|CreateContainerError|RunContainerError) '"
 
@@ -37,8 +57,10 @@ def journal(machine, cursor):
     return machine.run(f"journalctl --sync; journalctl -u mainstay --after-cursor='{cursor}' --no-pager -o cat")
 
 
-@pytest.mark.parametrize("mount, kind, name", [(FAT, "vfat", "FAT"), (NFS, "nfs4", "NFS")], ids=["fat", "nfs"])
-def test_the_agent_says_that_no_container_starts_there_and_what_to_do(machine, mount, kind, name):
+# Only SMB keeps what an image has.
+@pytest.mark.parametrize("mount, kind, name, fails", [(FAT, "vfat", "FAT", "Cannot unpack image"), (NFS, "nfs4", "NFS", "Cannot unpack image"),
+                                                      (SMB, "cifs", "SMB", "cannot mount overlay on")], ids=["fat", "nfs", "smb"])
+def test_the_agent_says_that_no_container_starts_there_and_what_to_do(machine, mount, kind, name, fails):
     machine.run("systemctl stop mainstay && mainstayd --drain")
     cursor = machine.run("journalctl -n 0 --show-cursor | sed -n 's/^-- cursor: //p'").strip()
     machine.run(mount)
@@ -49,8 +71,8 @@ def test_the_agent_says_that_no_container_starts_there_and_what_to_do(machine, m
     assert (f"The state directory {STATE} is on {name}, where containers cannot have their root file systems: none will start. "
             "Mount ext4 or XFS there, or name another directory with --state-dir") in journal(machine, cursor)
     machine.wait(WAITS, "the pod is reported as waiting")
-    machine.wait(f"journalctl -u mainstay --after-cursor='{cursor}' --no-pager -o cat | grep 'Cannot unpack image'",
-                 "the image could not be unpacked")
+    machine.wait(f"journalctl -u mainstay --after-cursor='{cursor}' --no-pager -o cat | grep '{fails}'",
+                 "the container could not be made")
     assert machine.ask("pgrep -f 'sleep 10000[0]'")[0] != 0
     machine.run("systemctl is-active mainstay && systemctl show -P NRestarts mainstay | grep -x 0")
 
