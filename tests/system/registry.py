@@ -16,6 +16,7 @@ import threading
 import time
 import warnings
 
+import specs
 from world import wait
 
 with warnings.catch_warnings():
@@ -130,10 +131,9 @@ class Blobs:
 
     def __init__(self, layers, architecture=None):
         self.blobs = {}
-        machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
         tars = [self.tar(files) for files in layers]
         packed = [gzip.compress(tar, 1, mtime=0) for tar in tars]
-        config = document({"os": "linux", "architecture": architecture or machine, "config": {"Cmd": ["/bin/sh"]},
+        config = document({"os": "linux", "architecture": architecture or specs.ARCHITECTURE, "config": {"Cmd": ["/bin/sh"]},
                            "rootfs": {"type": "layers", "diff_ids": [digest_of(tar) for tar in tars]}})
         self.layers = [self.add(data) for data in packed]
         self.manifest = document({

@@ -52,23 +52,16 @@ static long long offset_of(bool is_boottime) {
         return offsets.others + (is_boottime ? offsets.slept : 0);
 }
 
-int clock_gettime(clockid_t clock, struct timespec *ts) {
-        int r = (int) syscall(SYS_clock_gettime, clock, ts);
-
-        if (r == 0 && clock == CLOCK_REALTIME)
-                ts->tv_sec += read_offsets().realtime;
-        else if (r == 0 && clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID)
-                ts->tv_sec += offset_of(clock == CLOCK_BOOTTIME);
-        return r;
-}
-
-time_t time(time_t *ret) {
-        struct timespec ts = { 0 };
-
-        (void) clock_gettime(CLOCK_REALTIME, &ts);
-        if (ret)
-                *ret = ts.tv_sec;
-        return ts.tv_sec;
+static long long shift_of(clockid_t clock) {
+        switch (clock) {
+        case CLOCK_REALTIME:
+                return read_offsets().realtime;
+        case CLOCK_PROCESS_CPUTIME_ID:
+        case CLOCK_THREAD_CPUTIME_ID:
+                return 0;
+        default:
+                return offset_of(clock == CLOCK_BOOTTIME);
+        }
 }
 
 /* A timer that is cancelled when the clock is set becomes a watch of the directory of the file: it
@@ -103,17 +96,54 @@ int timerfd_create(clockid_t clock, int flags) {
 }
 
 /* No other timer counts by realtime. */
-int timerfd_settime(int fd, int flags, const struct itimerspec *value, struct itimerspec *old) {
-        bool is_boottime = fd >= 0 && fd < DESCRIPTORS_MAX && counts_sleep[fd];
-        long long others = flags & TFD_TIMER_ABSTIME ? offset_of(is_boottime) : 0;
-        struct itimerspec shifted = *value;
-
-        if (flags & TFD_TIMER_CANCEL_ON_SET)
-                return arm_cancelled_timer(fd);
-        if (others != 0 && shifted.it_value.tv_sec > 0) {
-                shifted.it_value.tv_sec -= others;
-                if (shifted.it_value.tv_sec <= 0)
-                        shifted.it_value = (struct timespec){ .tv_nsec = 1 };
+#define DEFINE_CLOCKS(gettime, get_time, settime, seconds_t, timespec_t, itimer_t, sys_gettime, \
+                      sys_settime)                                                              \
+        int gettime(clockid_t clock, timespec_t *ts) {                                          \
+                int r = (int) syscall(sys_gettime, clock, ts);                                  \
+                                                                                                \
+                if (r == 0)                                                                     \
+                        ts->tv_sec += (seconds_t) shift_of(clock);                              \
+                return r;                                                                       \
+        }                                                                                       \
+                                                                                                \
+        seconds_t get_time(seconds_t *ret) {                                                    \
+                timespec_t ts = { 0 };                                                          \
+                                                                                                \
+                (void) gettime(CLOCK_REALTIME, &ts);                                            \
+                if (ret)                                                                        \
+                        *ret = ts.tv_sec;                                                       \
+                return ts.tv_sec;                                                               \
+        }                                                                                       \
+                                                                                                \
+        int settime(int fd, int flags, const itimer_t *value, itimer_t *old) {                  \
+                bool is_boottime = fd >= 0 && fd < DESCRIPTORS_MAX && counts_sleep[fd];         \
+                long long others = flags & TFD_TIMER_ABSTIME ? offset_of(is_boottime) : 0;      \
+                itimer_t shifted = *value;                                                      \
+                                                                                                \
+                if (flags & TFD_TIMER_CANCEL_ON_SET)                                            \
+                        return arm_cancelled_timer(fd);                                         \
+                if (others != 0 && shifted.it_value.tv_sec > 0) {                               \
+                        shifted.it_value.tv_sec -= (seconds_t) others;                          \
+                        if (shifted.it_value.tv_sec <= 0)                                       \
+                                shifted.it_value = (timespec_t){ .tv_nsec = 1 };                \
+                }                                                                               \
+                return (int) syscall(sys_settime, fd, flags, &shifted, old);                    \
         }
-        return (int) syscall(SYS_timerfd_settime, fd, flags, &shifted, old);
-}
+
+DEFINE_CLOCKS(clock_gettime, time, timerfd_settime, time_t, struct timespec, struct itimerspec,
+              SYS_clock_gettime, SYS_timerfd_settime)
+
+#ifdef SYS_clock_gettime64
+/* On a machine of 32 bits the agent has times of 64, unlike the libraries, and calls these. */
+typedef struct Timespec64 {
+        long long tv_sec;
+        long tv_nsec, padding;
+} Timespec64;
+
+typedef struct Timer64 {
+        Timespec64 it_interval, it_value;
+} Timer64;
+
+DEFINE_CLOCKS(__clock_gettime64, __time64, __timerfd_settime64, long long, Timespec64, Timer64,
+              SYS_clock_gettime64, SYS_timerfd_settime64)
+#endif

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manifests, built of a few words."""
 
+import os
 import re
 
 import yaml
 
 IMAGE = "docker.io/library/busybox:1"
+# As images and Nodes name the one of this machine; in a root directory of 32 bits, the one that programs have there.
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}.get(os.uname().machine, os.uname().machine)
 
 # Runs until SIGTERM and then exits at once: a shell that is PID 1 ignores SIGTERM without a trap.
 IDLE = "trap 'exit 0' TERM; sleep 100000 & wait"

@@ -14,6 +14,7 @@ import tarfile
 
 import harness
 import pytest
+import specs
 
 CONTENT = b"what the file holds\n"
 PACK = {"none": lambda data: data,
@@ -48,7 +49,7 @@ class Image:
         self.form, self.packing = form, packing
         layer = small_layer()
         self.blob = PACK[packing](layer)
-        self.config = json.dumps({"architecture": "amd64", "os": "linux", "config": {"Cmd": ["x"]},
+        self.config = json.dumps({"architecture": specs.ARCHITECTURE, "os": "linux", "config": {"Cmd": ["x"]},
                                   "rootfs": {"type": "layers", "diff_ids": ["sha256:" + digest(layer)]}}).encode()
         kind = "application/vnd.oci.image."
         self.manifest = json.dumps({

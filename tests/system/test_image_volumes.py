@@ -5,14 +5,11 @@ import hashlib
 import io
 import json
 import os
-import platform
 import tarfile
 
 import pytest
 import specs
 import world
-
-ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 
 
 def tar(files):
@@ -28,7 +25,7 @@ def tar(files):
 def image(path, name, *layers):
     """An archive as "docker save" writes it, of layers that are {name: bytes}."""
     blobs = [tar(layer) for layer in layers]
-    config = json.dumps({"architecture": ARCHITECTURE, "os": "linux", "config": {},
+    config = json.dumps({"architecture": specs.ARCHITECTURE, "os": "linux", "config": {},
                          "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(b).hexdigest()}"
                                                                    for b in blobs]}}).encode()
     manifest = [{"Config": "config.json", "RepoTags": [name],
