@@ -103,12 +103,12 @@ def wait_settled(node):
 
 
 def changed_files(node, since):
-    """What was written since then: paths and sizes."""
+    """What was written since then, or read for the first time, which is written too: paths and sizes."""
     found = {}
     for directory, _, files in os.walk(node.flash):
         for path in [directory] + [os.path.join(directory, file) for file in files]:
             status = os.lstat(path)
-            if max(status.st_mtime, status.st_ctime) > since:
+            if max(status.st_mtime, status.st_ctime, 0 if path == directory else status.st_atime) > since:  # this reads directories itself
                 found[os.path.relpath(path, node.flash)] = status.st_size
     return found
 
