@@ -159,8 +159,8 @@ def test_draining_ends_where_a_pod_cannot_be_removed_and_stops_those_that_it_is_
     subprocess.run(["chattr", "-i", fixed], check=True)
     assert done.returncode == 1, done.stderr
     assert not [pid for pid in pids if is_alive(pid)]
-    said = [line for line in done.stderr.splitlines() if "has stopped" in line]
-    assert len(said) == 1 and "Pod 'default/web-node1' has stopped, and what it left stays until an agent runs again: " in said[0], done.stderr
+    said = [line for line in done.stderr.splitlines() if "Cannot remove what pod" in line]
+    assert len(said) == 1 and "Cannot remove what pod 'default/web-node1' left, which the next agent tries again: " in said[0], done.stderr
     assert said[0].endswith("volumes': Operation not permitted"), said
     node.drain()
 
