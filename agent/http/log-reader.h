@@ -30,7 +30,7 @@ typedef struct LogSpec {
 
 typedef struct LogReader LogReader;
 
-/* -ENOENT if there is no file and the attempt does not run; otherwise another -errno, with a
+/* -ENOENT if the file is missing and the attempt does not run; otherwise another -errno, with a
  * message. */
 int log_reader_new(const LogSpec *spec, LogReader **ret, Error *reterr);
 LogReader *log_reader_free(LogReader *reader);

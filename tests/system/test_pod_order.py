@@ -154,9 +154,11 @@ def test_draining_ends_where_a_pod_cannot_be_removed_and_stops_those_that_it_is_
     with open(fixed, "w", encoding="utf-8"):
         pass
     subprocess.run(["chattr", "+i", fixed], check=True)
-    node.kill9()
-    done = node.run_drain()
-    subprocess.run(["chattr", "-i", fixed], check=True)
+    try:
+        node.kill9()
+        done = node.run_drain()
+    finally:
+        subprocess.run(["chattr", "-i", fixed], check=True)
     assert done.returncode == 1, done.stderr
     assert not [pid for pid in pids if is_alive(pid)]
     said = [line for line in done.stderr.splitlines() if "Cannot remove what pod" in line]

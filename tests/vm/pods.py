@@ -28,6 +28,10 @@ def end(machine, name):
     machine.wait(f"! mainstay get pods | grep -E '^{name}-machine '", f"pod {name} is removed")
 
 
+def drain(machine):
+    machine.run("systemctl stop mainstay && mainstayd --drain")
+
+
 def get(machine, name):
     return json.loads(machine.run(f"mainstay get pod {name}-machine -o json"))
 

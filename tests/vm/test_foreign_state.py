@@ -2,7 +2,7 @@
 """A state directory on NFS, SMB and FAT, as the kernel has them: no container can have its root file system there. The agent says
 so at its start, with the place, the reason and what to do, and runs the pods when the directory is on another file system."""
 
-from pods import MANIFESTS, SCRIPT, wait_running, write
+from pods import SCRIPT, drain, end, wait_running, write
 import pytest
 import specs
 
@@ -61,7 +61,7 @@ def journal(machine, cursor):
 @pytest.mark.parametrize("mount, kind, name, fails", [(FAT, "vfat", "FAT", "Cannot unpack image"), (NFS, "nfs4", "NFS", "Cannot unpack image"),
                                                       (SMB, "cifs", "SMB", "cannot mount overlay on")], ids=["fat", "nfs", "smb"])
 def test_the_agent_says_that_no_container_starts_there_and_what_to_do(machine, mount, kind, name, fails):
-    machine.run("systemctl stop mainstay && mainstayd --drain")
+    drain(machine)
     cursor = machine.run("journalctl -n 0 --show-cursor | sed -n 's/^-- cursor: //p'").strip()
     machine.run(mount)
     assert machine.run(f"findmnt -n -o FSTYPE {STATE}").strip() == kind
@@ -76,7 +76,7 @@ def test_the_agent_says_that_no_container_starts_there_and_what_to_do(machine, m
     assert machine.ask("pgrep -f 'sleep 10000[0]'")[0] != 0
     machine.run("systemctl is-active mainstay && systemctl show -P NRestarts mainstay | grep -x 0")
 
-    machine.run(f"systemctl stop mainstay && mainstayd --drain && umount {STATE} && systemctl start mainstay")
+    drain(machine)
+    machine.run(f"umount {STATE} && systemctl start mainstay")
     wait_running(machine, "web")
-    machine.run(f"rm {MANIFESTS}/web.yaml")
-    machine.wait("! mainstay get pods | grep -q '^web-machine '", "the pod is removed")
+    end(machine, "web")

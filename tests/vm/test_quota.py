@@ -2,7 +2,7 @@
 """A state directory whose quota, one of the kernel for a project, is used up: first blocks, then inodes. What runs stays, no file
 is damaged, and what could not be done is done when there is space. Nothing is evicted: thresholds would come first."""
 
-from pods import MANIFESTS, SCRIPT, configure, get, process, wait_running, write
+from pods import SCRIPT, configure, drain, end, get, process, wait_running, write
 import pytest
 import specs
 
@@ -32,10 +32,6 @@ syscall(179, $set, $device, $project, $new) == 0 or die "set: $!";
 
 def limit(machine, blocks="none", inodes="none"):
     machine.run(f"sync -f {STATE}; perl /opt/test/limit {blocks} {inodes}")
-
-
-def drain(machine):
-    machine.run("systemctl stop mainstay && mainstayd --drain")
 
 
 @pytest.fixture(scope="module", name="limited")
@@ -79,27 +75,28 @@ def said(machine):
     return machine.run("journalctl --sync; journalctl -u mainstay --no-pager -o cat")
 
 
+def wait_restart(machine, restarts, what, otherwise="0"):
+    """The container of the broken pod was started more often, or what else its status may be."""
+    machine.wait("mainstay get pod broken-machine -o json | perl -0777 -ne "
+                 f"'/\"restartCount\": *(\\d+)/ or exit 1; exit !($1 > {restarts} || {otherwise})'", what)
+
+
 def live_through(machine, before, number, **left):
     """A pod comes, a container ends and the agent is killed while so much is left; all run when there is more."""
     name, logged = f"new{number}", len(said(machine))
     restarts = get(machine, "broken")["status"]["containerStatuses"][0]["restartCount"]
-    machine.run("journalctl -u mainstay -n 0 --show-cursor -q >/dev/null; rm -f /var/tmp/filler")
     limit(machine, **left)
     write(machine, specs.script_pod(name, SCRIPT))
     machine.run(f"kill -9 {process(machine, 'broken')}; systemctl kill -s KILL mainstay")
     machine.wait(f"mainstay get pods | grep -E '^{name}-machine '", "the new pod is listed")
-    machine.wait("mainstay get pod broken-machine -o json | perl -0777 -ne "
-                 f"'/\"restartCount\": *(\\d+)/ or exit 1; exit !($1 > {restarts} || /\"waiting\"/ || /\"terminated\"/)'",
-                 "its end is known")
+    wait_restart(machine, restarts, "its end is known", '/"waiting"/ || /"terminated"/')
     assert identities(machine) == before
     was_full = "Disk quota exceeded" in said(machine)[logged:]
     limit(machine)
     for pod in name, "broken":
         wait_running(machine, pod)
-    machine.wait("mainstay get pod broken-machine -o json | perl -0777 -ne "
-                 f"'/\"restartCount\": *(\\d+)/ or exit 1; exit !($1 > {restarts})'", "what ended was started again")
-    machine.run(f"rm {MANIFESTS}/{name}.yaml")
-    machine.wait(f"! mainstay get pods | grep -E '^{name}-machine '", "the new pod is removed")
+    wait_restart(machine, restarts, "what ended was started again")
+    end(machine, name)
     return was_full
 
 
