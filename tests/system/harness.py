@@ -302,7 +302,7 @@ class Node:
             return None
         inits = [pid for pid in world.cgroup_pids(self.cgroup_of(pod, container)) if world.is_container_init(pid)]
         assert len(inits) <= 1, f"{name} has more than one first process: {inits}"
-        return world.Process(inits[0]) if inits else None
+        return inits[0] if inits else None
 
     def init(self, name, container="main"):
         return wait(lambda: self.find_init(name, container), f"{name}/{container} has a process")
@@ -312,11 +312,11 @@ class Node:
         uid = self.pod(name)["metadata"]["uid"]
         found = [pid for pid in self.shims() if any(uid in word for word in world.cmdline(pid))]
         assert len(found) == 1, f"shims of {name}: {found}"
-        return world.Process(found[0])
+        return found[0]
 
     def shim_processes(self):
         """Shims, their sessions, and what they forked that has not executed yet."""
-        words = {pid: world.cmdline(pid) for pid in world.pids() if self.is_ours(pid)}
+        words = {world.Process(pid): world.cmdline(pid) for pid in world.pids() if self.is_ours(pid)}
         return {pid for pid, line in words.items() if line and "mainstay-shim" in line[0] and line[1] != "prepare"}
 
     def shims(self):

@@ -292,7 +292,8 @@ def test_completed_pod_lets_its_shim_go_and_keeps_its_log_and_its_status(make_me
         assert member.status("job") == before
         member.restart()
         member.wait_pod("job", lambda pod: pod["status"].get("phase") == "Succeeded", "has succeeded")
-    assert not member.shims() and member.reported("job")["status"]["containerStatuses"][0]["user"] == before["user"]
+    wait(lambda: not member.shims(), lambda: f"what a new agent cleans up with has ended: {member.shims()}")
+    assert member.reported("job")["status"]["containerStatuses"][0]["user"] == before["user"]
     member.api.delete("pods", "default", "job")
     member.wait_reported_gone("job")
 

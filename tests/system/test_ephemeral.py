@@ -36,7 +36,7 @@ def start_debugger(node, name, *words, container="dbg", script=specs.IDLE):
 
 def process(node, name, container):
     """The first process of a container that has a target: it is not the first of its PID namespace."""
-    return wait(lambda: min(world.cgroup_pids(node.container_cgroup(name, container)), default=None), f"{container} has a process")
+    return wait(lambda: world.oldest_process(node.container_cgroup(name, container)), f"{container} has a process")
 
 
 def main_identity(node, name):

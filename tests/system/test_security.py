@@ -239,8 +239,7 @@ def namespace(pid, kind):
 
 def container_process(node, name, container="main"):
     """The first process of a container without a PID namespace of its own: the oldest of its cgroup."""
-    return world.wait(lambda: min(world.cgroup_pids(node.container_cgroup(name, container)), default=None),
-                      f"{name} has a process")
+    return world.wait(lambda: world.oldest_process(node.container_cgroup(name, container)), f"{name} has a process")
 
 
 def test_the_hosts_pid_and_ipc_namespaces_can_be_shared(shared_node):

@@ -164,8 +164,14 @@ def cgroup_pids(path):
     """All processes in the group and below."""
     found = []
     for directory, _, _ in os.walk(cgroup_directory(path)):
-        found += [int(pid) for pid in (read(f"{directory}/cgroup.procs") or "").split()]
+        found += [Process(pid) for pid in (read(f"{directory}/cgroup.procs") or "").split()]
     return found
+
+
+def oldest_process(path):
+    """Of the group and below; None where it is empty. Not the lowest pid: numbers start again."""
+    found = [pid for pid in cgroup_pids(path) if pid.started is not None]
+    return min(found, key=lambda pid: (pid.started, pid), default=None)
 
 
 def enter_cgroup(path, pid):
