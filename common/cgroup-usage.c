@@ -62,10 +62,11 @@ static int read_cgroup_text(const char *path, const char *controller, const char
         return name ? read_usage_file(name, max_bytes, ret) : -ENOMEM;
 }
 
-/* The kernel lacks that number for the root of version 2. */
-static int read_memory_of_machine(uint64_t *ret) {
+/* The kernel lacks these numbers for the root of version 2: the first one always, the other one
+ * without the memory controller. */
+static int read_memory_of_machine(uint64_t *ret, uint64_t *ret_inactive) {
         cleanup_free char *text = NULL;
-        uint64_t total_kib = 0, free_kib = 0;
+        uint64_t total_kib = 0, free_kib = 0, inactive_kib = 0;
         int r = read_usage_file("/proc/meminfo", FILE_MAX, &text);
 
         if (r < 0)
@@ -76,20 +77,37 @@ static int read_memory_of_machine(uint64_t *ret) {
         r = parse_cgroup_number(text, "MemFree:", &free_kib);
         if (r < 0)
                 return r;
+        r = parse_cgroup_number(text, "Inactive(file):", &inactive_kib);
+        if (r < 0)
+                return r;
         *ret = (total_kib - MIN(free_kib, total_kib)) * KIB;
+        *ret_inactive = inactive_kib * KIB;
         return 0;
 }
 
-static int read_memory_usage(const char *path, uint64_t *ret) {
+static int read_memory_usage(const char *path, CgroupTexts *ret_texts, uint64_t *ret,
+                             uint64_t *ret_inactive) {
         cleanup_free char *text = NULL;
-        bool is_v1 = cgroup_version() == 1;
+        bool is_v1 = cgroup_version() == 1, is_machine = !is_v1 && streq(path, "/");
         int r;
 
-        if (!is_v1 && streq(path, "/"))
-                return read_memory_of_machine(ret);
-        r = read_cgroup_text(path, "memory", is_v1 ? "memory.usage_in_bytes" : "memory.current",
-                             FILE_MAX, &text);
-        return r < 0 ? r : parse_cgroup_number(text, "", ret);
+        if (is_machine)
+                r = read_memory_of_machine(ret, ret_inactive);
+        else
+                r = read_cgroup_text(path, "memory",
+                                     is_v1 ? "memory.usage_in_bytes" : "memory.current", FILE_MAX,
+                                     &text);
+        if (r >= 0 && !is_machine)
+                r = parse_cgroup_number(text, "", ret);
+        if (r < 0)
+                return r;
+        r = read_cgroup_text(path, "memory", "memory.stat", FILE_MAX, &ret_texts->memory);
+        if (is_machine && r == -ENOENT)
+                return 0;
+        return r < 0 ? r
+                     : parse_cgroup_number(ret_texts->memory,
+                                           is_v1 ? "total_inactive_file " : "inactive_file ",
+                                           ret_inactive);
 }
 
 static int read_cpu_usage(const char *path, char **ret_text, uint64_t *ret_nsec) {
@@ -111,21 +129,14 @@ static int read_cpu_usage(const char *path, char **ret_text, uint64_t *ret_nsec)
 static int read_cgroup_usage(const char *path, CgroupTexts *ret_texts, uint64_t *ret_memory,
                              CgroupUsage *ret) {
         CgroupUsage usage = { .taken_at = now_realtime_usec() };
-        bool is_v1 = cgroup_version() == 1;
         uint64_t inactive = 0;
         int r = read_cpu_usage(path, &ret_texts->cpu, &usage.cpu_nsec);
 
         if (r < 0)
                 return r;
-        r = read_memory_usage(path, ret_memory);
-        if (r < 0)
-                return r;
-        r = read_cgroup_text(path, "memory", "memory.stat", FILE_MAX, &ret_texts->memory);
-        if (r < 0)
-                return r;
-        r = parse_cgroup_number(ret_texts->memory,
-                                is_v1 ? "total_inactive_file " : "inactive_file ", &inactive);
-        if (r < 0)
+        r = read_memory_usage(path, ret_texts, ret_memory, &inactive);
+        usage.lacks_memory = r == -ENOENT && !cgroup_has_controller("memory");
+        if (r < 0 && !usage.lacks_memory)
                 return r;
         usage.working_set_bytes = *ret_memory - MIN(*ret_memory, inactive);
         *ret = usage;

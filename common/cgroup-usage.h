@@ -9,6 +9,7 @@ typedef struct CgroupUsage {
         uint64_t taken_at;          /* realtime, microseconds */
         uint64_t cpu_nsec;          /* since the cgroup was created, including those below it */
         uint64_t working_set_bytes; /* memory without inactive files */
+        bool lacks_memory;          /* it is not known: the memory controller is missing */
 } CgroupUsage;
 
 /* 'path' is absolute in every hierarchy, as in cgroup.h; "/" is the node. 0, -ENOENT if the cgroup

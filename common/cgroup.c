@@ -67,6 +67,29 @@ static int list_hierarchies(char ***ret) {
         return 0;
 }
 
+bool cgroup_has_controller(const char *controller) {
+        cleanup_free char *path = NULL, *text = NULL;
+        cleanup_close int fd = -EBADF;
+        size_t length = strlen(controller);
+
+        if (cgroup_version() == 1) {
+                path = cgroup_file("", controller, "cgroup.procs");
+                return path && access(path, F_OK) >= 0;
+        }
+        path = cgroup_file("", controller, "cgroup.controllers");
+        fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -EBADF;
+        if (fd < 0 || read_stream(fd, KIB * 4, &text, NULL) < 0)
+                return false;
+        for (const char *name = text; *name; name += strspn(name, " \n")) {
+                size_t n = strcspn(name, " \n");
+
+                if (n == length && strncmp(name, controller, n) == 0)
+                        return true;
+                name += n;
+        }
+        return false;
+}
+
 int cgroup_check_hierarchies(Error *reterr) {
         cleanup_free char *memory = cgroup_file("", "memory", "cgroup.procs");
 
@@ -74,6 +97,8 @@ int cgroup_check_hierarchies(Error *reterr) {
                 return -ENOMEM;
         if (cgroup_version() == 2 || access(memory, F_OK) >= 0)
                 return 0;
+        if (cgroup_has_controller("cpu"))
+                return error_setf(reterr, ENOENT, CGROUP_CONTROLLER_MISSING, "memory");
         return error_setf(reterr, ENOENT,
                           "there is no cgroup hierarchy at %s; mount one there, such as cgroup2",
                           root_path);
@@ -123,10 +148,8 @@ static int create_cgroup_v2(const char *path, Error *reterr) {
  * required, and a missing one is an error. */
 static bool has_hierarchy(const char *controller) {
         bool is_optional = streq(controller, "hugetlb") || streq(controller, "cpuacct");
-        char name[64];
 
-        (void) snprintf(name, sizeof(name), "%s/%s/cgroup.procs", root_path, controller);
-        return !is_optional || access(name, F_OK) >= 0;
+        return !is_optional || cgroup_has_controller(controller);
 }
 
 int cgroup_create(const char *path, Error *reterr) {
@@ -245,6 +268,10 @@ int cgroup_write(const char *path, const char *controller, const char *file, con
                 return -ENOMEM;
         r = with_swap ? write_limit_with_swap(name, with_swap, value)
                       : write_value_at(AT_FDCWD, name, value);
+        if (r == -ENOENT && !cgroup_has_controller(controller))
+                return error_setf(reterr, ENOENT,
+                                  "cannot write '%s' to %s: " CGROUP_CONTROLLER_MISSING, value,
+                                  name, controller);
         if (r < 0)
                 return error_setf(reterr, -r, "cannot write '%s' to %s: %s", value, name,
                                   strerror(-r));

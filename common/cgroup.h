@@ -18,13 +18,23 @@ int cgroup_version(void);
  * message. */
 int cgroup_check_hierarchies(Error *reterr);
 
+/* Whether the kernel has the controller, its command line does not disable it (cgroup_disable=)
+ * and, in a cgroup namespace, this one may use it. */
+bool cgroup_has_controller(const char *controller);
+
+/* Why a limit cannot be set, with the controller. */
+#define CGROUP_CONTROLLER_MISSING                                                          \
+        "the cgroup controller '%s' is missing: the kernel lacks it, or its command line " \
+        "disables it"
+
 /* Creates the cgroup and its parents: on v2 with the available ones of the controllers cpu, cpuset,
  * memory, pids, io and hugetlb, on v1 in the hierarchies of cpu, memory, pids and, if they
  * exist, cpuacct and hugetlb. Existing ones stay. 0 or -errno. */
 int cgroup_create(const char *path, Error *reterr);
 
 /* Writes a value into "<file>", on v1 in the hierarchy of 'controller'. On v1, a combined limit of
- * memory and swap is changed together with the memory limit. 0 or -errno. */
+ * memory and swap is changed together with the memory limit. 0 or -errno; the message of -ENOENT
+ * says so where the controller is missing. */
 int cgroup_write(const char *path, const char *controller, const char *file, const char *value,
                  Error *reterr);
 

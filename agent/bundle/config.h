@@ -61,10 +61,12 @@ typedef struct BundleConfig {
         uint64_t missing_capabilities; /* capabilities that the agent itself lacks, as a mask */
         unsigned huge_pages;           /* sizes that can be limited; see huge-pages.h */
         bool has_x32;                  /* the kernel runs programs of the x32 ABI */
-        bool has_app_armor;            /* the kernel enforces AppArmor */
-        const char *app_armor_default; /* profile for RuntimeDefault; NULL: none is loaded */
-        bool has_se_linux;             /* SELinux is enabled, and a policy is loaded */
-        bool has_selinux_labels;       /* the policy defines the labels below */
+        bool lacks_memory_controller;  /* of cgroups; pods without limits of it start */
+        bool lacks_pids_controller;
+        bool has_app_armor;                 /* the kernel enforces AppArmor */
+        const char *app_armor_default;      /* profile for RuntimeDefault; NULL: none is loaded */
+        bool has_se_linux;                  /* SELinux is enabled, and a policy is loaded */
+        bool has_selinux_labels;            /* the policy defines the labels below */
         const SeLinuxLabelDefaults *labels; /* of containers; NULL: the policy defines none */
         int (*check_selinux_label)(const char *label); /* -EINVAL: not in the policy; or NULL */
         bool has_journal; /* container logs go to the journal, unless the pod's annotation differs

@@ -30,16 +30,6 @@ static int read_huge_page_count(const char *directory, ResourceType type, int64_
         return 0;
 }
 
-static bool has_hugetlb_controller(void) {
-        cleanup_free char *text = NULL;
-        cleanup_close int fd = -EBADF;
-
-        if (cgroup_version() == 1)
-                return access("/sys/fs/cgroup/hugetlb/cgroup.procs", F_OK) >= 0;
-        fd = open("/sys/fs/cgroup/cgroup.controllers", O_RDONLY | O_CLOEXEC);
-        return fd >= 0 && read_stream(fd, KIB * 4, &text, NULL) >= 0 && strstr(text, "hugetlb");
-}
-
 unsigned huge_pages_limitable(const char *directory) {
         unsigned mask = 0;
         int64_t count;
@@ -48,7 +38,7 @@ unsigned huge_pages_limitable(const char *directory) {
                 if (is_huge_pages_resource(type) &&
                     read_huge_page_count(directory, type, &count) >= 0)
                         mask |= HUGE_PAGES_BIT(type);
-        return has_hugetlb_controller() ? mask : 0;
+        return cgroup_has_controller("hugetlb") ? mask : 0;
 }
 
 int huge_pages_check(const PodSpec *spec, const char *directory, Error *reterr) {

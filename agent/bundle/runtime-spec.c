@@ -246,8 +246,11 @@ static void add_memory_limits(json_t *result, const RuntimeSpecInput *input) {
                             json_string(swap));
 }
 
-/* memory.oom.group: an OOM kill ends the whole container, unless singleProcessOOMKill is set. */
+/* memory.oom.group: an OOM kill ends the whole container, unless singleProcessOOMKill is set. NULL:
+ * there is no such file. */
 static const char *oom_group_value(const RuntimeSpecInput *input) {
+        if (input->config->lacks_memory_controller)
+                return NULL;
         return input->config->has_single_oom_kill ? "0" : "1";
 }
 
@@ -268,7 +271,7 @@ static json_t *make_resources_section(const RuntimeSpecInput *input,
                 (void) snprintf(weight, sizeof(weight), "%" PRIu64,
                                 cpu_weight_of_container(shares));
                 json_object_set_new(result, "unified",
-                                    json_pack("{s:s, s:s}", "cpu.weight", weight,
+                                    json_pack("{s:s, s:s*}", "cpu.weight", weight,
                                               "memory.oom.group", oom_group_value(input)));
         } else
                 json_object_set_new(cpu, "shares", json_integer((json_int_t) shares));
@@ -279,7 +282,7 @@ static json_t *make_resources_section(const RuntimeSpecInput *input,
         }
         json_object_set_new(result, "cpu", cpu);
         /* systemd sets a default TasksMax for units without one; here the pod's limit applies. */
-        if (is_slice)
+        if (is_slice && !input->config->lacks_pids_controller)
                 json_object_set_new(result, "pids", json_pack("{s:i}", "limit", -1));
         add_memory_limits(result, input);
         if (input->config->huge_pages)

@@ -6,6 +6,7 @@
 #include "agent/model/containers.h"
 #include "agent/model/eviction.h"
 #include "agent/model/qos.h"
+#include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
@@ -35,7 +36,7 @@ static bool own_cgroup_has_swap_limit(void) {
 bool swap_is_limitable(int cgroup_version) {
         if (cgroup_version == 1)
                 return access("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes", F_OK) >= 0;
-        return own_cgroup_has_swap_limit();
+        return cgroup_has_controller("memory") && own_cgroup_has_swap_limit();
 }
 
 int64_t container_swap_bytes(const BundleConfig *config, const PodSpec *spec,

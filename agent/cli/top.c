@@ -57,20 +57,22 @@ static bool find_metric_rate(const PodTop *top, const char *metric, const char *
         return true;
 }
 
-/* Millicores and mebibytes, rounded as in kubectl. A line is printed only where both are known. */
+/* Millicores and mebibytes, rounded as in kubectl. A line is printed only where the rate is known;
+ * where the kernel lacks the memory controller, the memory of none is. */
 static void write_resource_usage(const PodTop *top, const char *kind, const char *labels,
                                  const char *head, FILE *out) {
-        char cpu[64], memory[64];
+        char cpu[64], memory[64], amount[32] = "<unknown>";
         ResourceMetricSample bytes;
         double cores;
 
         (void) snprintf(cpu, sizeof(cpu), "%s_cpu_usage_seconds_total", kind);
         (void) snprintf(memory, sizeof(memory), "%s_memory_working_set_bytes", kind);
-        if (!find_metric_rate(top, cpu, labels, &cores) ||
-            !find_metric_sample(top->after, memory, labels, &bytes))
+        if (!find_metric_rate(top, cpu, labels, &cores))
                 return;
-        fprintf(out, "%s%" PRIu64 "m\t%" PRIu64 "Mi\n", head, (uint64_t) (cores * 1000 + 0.999),
-                (uint64_t) bytes.value / MIB);
+        if (find_metric_sample(top->after, memory, labels, &bytes))
+                (void) snprintf(amount, sizeof(amount), "%" PRIu64 "Mi",
+                                (uint64_t) bytes.value / MIB);
+        fprintf(out, "%s%" PRIu64 "m\t%s\n", head, (uint64_t) (cores * 1000 + 0.999), amount);
 }
 
 static void write_top_containers(const PodTop *top, const char *namespace, const char *pod,

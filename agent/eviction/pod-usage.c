@@ -32,7 +32,7 @@ static void measure_pids(const EvictionCandidate *candidate, PodUsage *usage) {
 static void measure_memory(const EvictionCandidate *candidate, PodUsage *usage) {
         CgroupUsage used;
 
-        usage->is_known = cgroup_usage(candidate->cgroup, &used) >= 0;
+        usage->is_known = cgroup_usage(candidate->cgroup, &used) >= 0 && !used.lacks_memory;
         usage->used = usage->is_known ? (int64_t) used.working_set_bytes : 0;
         usage->requested = candidate->memory_request;
 }

@@ -43,7 +43,7 @@ static void observe_memory(const char *pods_group, SignalObservations *observati
                 (SignalObservation){ true, (free_kib + inactive) * (int64_t) KIB,
                                      total * (int64_t) KIB };
         /* The allocatable memory is the whole capacity. */
-        if (pods_group && cgroup_usage(pods_group, &used) >= 0)
+        if (pods_group && cgroup_usage(pods_group, &used) >= 0 && !used.lacks_memory)
                 observations->of[EVICTION_ALLOCATABLE_MEMORY] = (SignalObservation){
                         true, total * (int64_t) KIB - (int64_t) used.working_set_bytes,
                         total * (int64_t) KIB

@@ -87,10 +87,12 @@ void resource_metrics_add(ResourceMetrics *metrics, const char *namespace, const
         fputs(metric_families[cpu].name, metrics->out[cpu]);
         write_resource_labels(metrics->out[cpu], namespace, pod, container);
         fprintf(metrics->out[cpu], " %.9f %" PRIu64 "\n", (double) used->cpu_nsec / 1e9, at_msec);
-        fputs(metric_families[memory].name, metrics->out[memory]);
-        write_resource_labels(metrics->out[memory], namespace, pod, container);
-        fprintf(metrics->out[memory], " %" PRIu64 " %" PRIu64 "\n", used->working_set_bytes,
-                at_msec);
+        if (!used->lacks_memory) {
+                fputs(metric_families[memory].name, metrics->out[memory]);
+                write_resource_labels(metrics->out[memory], namespace, pod, container);
+                fprintf(metrics->out[memory], " %" PRIu64 " %" PRIu64 "\n", used->working_set_bytes,
+                        at_msec);
+        }
         if (!container || started_at == 0)
                 return;
         fputs(metric_families[METRIC_CONTAINER_START].name, metrics->out[METRIC_CONTAINER_START]);

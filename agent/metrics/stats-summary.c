@@ -81,15 +81,7 @@ static uint64_t start_of_rate(const UsageSample *sample) {
         return sample->system ? now_realtime_usec() - now_boottime_usec() : sample->started_at;
 }
 
-static void add_cpu_and_memory(StatsSummary *summary, json_t *json, const UsageSample *sample) {
-        const CgroupStatistics *s = &sample->statistics;
-        json_t *cpu = add_stats_group(json, "cpu", s->usage.taken_at);
-        json_t *memory = add_stats_group(json, "memory", s->usage.taken_at);
-
-        set_stats_number(
-                cpu, "usageNanoCores",
-                cpu_rates_update(summary->rates, sample->cgroup, &s->usage, start_of_rate(sample)));
-        set_stats_number(cpu, "usageCoreNanoSeconds", s->usage.cpu_nsec);
+static void add_memory_numbers(json_t *memory, const CgroupStatistics *s) {
         if (s->memory_limit > 0)
                 set_stats_number(memory, "availableBytes",
                                  s->memory_limit -
@@ -99,8 +91,20 @@ static void add_cpu_and_memory(StatsSummary *summary, json_t *json, const UsageS
         set_stats_number(memory, "rssBytes", s->rss_bytes);
         set_stats_number(memory, "pageFaults", s->page_faults);
         set_stats_number(memory, "majorPageFaults", s->major_page_faults);
-        add_pressure_stats(cpu, &s->cpu_pressure);
         add_pressure_stats(memory, &s->memory_pressure);
+}
+
+static void add_cpu_and_memory(StatsSummary *summary, json_t *json, const UsageSample *sample) {
+        const CgroupStatistics *s = &sample->statistics;
+        json_t *cpu = add_stats_group(json, "cpu", s->usage.taken_at);
+
+        set_stats_number(
+                cpu, "usageNanoCores",
+                cpu_rates_update(summary->rates, sample->cgroup, &s->usage, start_of_rate(sample)));
+        set_stats_number(cpu, "usageCoreNanoSeconds", s->usage.cpu_nsec);
+        add_pressure_stats(cpu, &s->cpu_pressure);
+        if (!s->usage.lacks_memory)
+                add_memory_numbers(add_stats_group(json, "memory", s->usage.taken_at), s);
 }
 
 static void set_interface_numbers(json_t *json, const NetworkInterfaceUsage *interface) {

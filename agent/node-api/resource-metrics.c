@@ -5,17 +5,22 @@
 #include "common/cleanup.h"
 #include "common/json-text.h"
 
-/* As metrics-server prints it: nanocores, kibibytes. NULL: it is not known. */
+/* As metrics-server prints it: nanocores, and kibibytes unless the kernel does not count them.
+ * NULL: it is not known. */
 static json_t *format_usage(const json_t *measured) {
         const json_t *cores = json_at(measured, "cpu", "usageNanoCores");
         const json_t *bytes = json_at(measured, "memory", "workingSetBytes");
+        json_t *usage;
 
-        if (!json_is_integer(cores) || !json_is_integer(bytes))
+        if (!json_is_integer(cores))
                 return NULL;
-        return json_pack(
-                "{s:o, s:o}", "cpu",
-                json_sprintf("%" JSON_INTEGER_FORMAT "n", json_integer_value(cores)), "memory",
-                json_sprintf("%" JSON_INTEGER_FORMAT "Ki", json_integer_value(bytes) / 1024));
+        usage = json_pack("{s:o}", "cpu",
+                          json_sprintf("%" JSON_INTEGER_FORMAT "n", json_integer_value(cores)));
+        if (json_is_integer(bytes))
+                (void) json_object_set_new(usage, "memory",
+                                           json_sprintf("%" JSON_INTEGER_FORMAT "Ki",
+                                                        json_integer_value(bytes) / 1024));
+        return usage;
 }
 
 /* Rates are averages since the summary was asked for before, or since the start. */

@@ -36,6 +36,8 @@ BundleConfig make_bundle_config(const Config *config, const MachineInfo *machine
                 .missing_capabilities = machine->missing_capabilities,
                 .huge_pages = huge_pages_limitable(HUGE_PAGES_DIRECTORY),
                 .has_x32 = machine->has_x32,
+                .lacks_memory_controller = !cgroup_has_controller("memory"),
+                .lacks_pids_controller = !cgroup_has_controller("pids"),
                 .has_app_armor = machine->has_app_armor,
                 .app_armor_default = machine->app_armor_default,
                 .has_se_linux = machine->has_se_linux,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node/cgroup-driver.h"
 
+#include "common/cgroup.h"
+#include "common/log.h"
 #include "common/macros.h"
 
 #include <errno.h>
@@ -15,4 +17,20 @@ int choose_cgroup_driver(const char *configured, bool has_systemd, int cgroup_ve
                                   "cgroupDriver: systemd needs systemd as PID 1 and cgroup v2");
         *ret_has_slices = is_systemd;
         return 0;
+}
+
+void warn_missing_cgroup_controllers(void) {
+        static const struct {
+                const char *controller;
+                const char *effect;
+        } needed[] = {
+                { "cpu", "No pod starts" },
+                { "memory", "Pods with memory limits do not start" },
+                { "pids", "Pods do not start where podPidsLimit is set" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(needed); i++)
+                if (!cgroup_has_controller(needed[i].controller))
+                        log_warning("%s: " CGROUP_CONTROLLER_MISSING, needed[i].effect,
+                                    needed[i].controller);
 }

@@ -11,3 +11,6 @@
  * v2. Sets whether it is systemd. Pure. 0, -EOPNOTSUPP with a message. */
 int choose_cgroup_driver(const char *configured, bool has_systemd, int cgroup_version,
                          bool *ret_has_slices, Error *reterr);
+
+/* Logs each controller that is missing, and which pods do not start without it. */
+void warn_missing_cgroup_controllers(void);
