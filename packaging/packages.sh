@@ -24,9 +24,11 @@ CLUSTER_PACKAGES=(containerd)
 # What the bench measures against.
 # shellcheck disable=SC2034
 BENCH_PACKAGES=(podman catatonit containerd curl tar gzip)
-# What makes the root directory of tests/i386.
+# What makes the root directories of tests/foreign, and the machines of ARM.
 # shellcheck disable=SC2034
-I386_PACKAGES=(mmdebstrap arch-test)
+FOREIGN_PACKAGES=(mmdebstrap arch-test)
+# shellcheck disable=SC2034
+ARM_PACKAGES=(qemu-user-static qemu-system-arm)
 # shellcheck disable=SC2034
 VM_PACKAGES=(mmdebstrap qemu-system-x86 qemu-utils e2fsprogs file lintian rpm)
 

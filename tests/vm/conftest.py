@@ -18,7 +18,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(TOP, "tests", "system"), os.path.join(TOP, "tests")]
 
 import image  # noqa: E402  pylint: disable=wrong-import-position
-from machine import Machine  # noqa: E402  pylint: disable=wrong-import-position
+from machine import ARCHITECTURE, Machine  # noqa: E402  pylint: disable=wrong-import-position
 import specs  # noqa: E402  pylint: disable=wrong-import-position
 
 POWER_CUTS = int(os.environ.get("MAINSTAY_POWER_CUTS", "10"))
@@ -26,7 +26,7 @@ LARGE_IMAGES = 10
 PACKAGE = os.environ.get("MAINSTAY_PACKAGE", os.path.join(TOP, "build-deb"))
 # The package that test_upgrade.py upgrades from. It is built from an earlier commit, which not every clone has.
 OLD_PACKAGE = os.environ.get("MAINSTAY_OLD_PACKAGE")
-CACHE = os.path.join(TOP, "build-vm")
+CACHE = os.path.join(TOP, "build-vm" if ARCHITECTURE == "amd64" else f"build-vm-{ARCHITECTURE}")
 
 collect_ignore = [] if OLD_PACKAGE else ["test_upgrade.py"]
 
@@ -64,10 +64,12 @@ def _disk(package, testrun_uid):
     """The disk, the kernel and the RAM disk. The disk has the package and image archives in /opt/test."""
     with first("disk", testrun_uid) as missing:
         if missing:
-            files = [package, make_archive(CACHE, specs.IMAGE), *make_large_archives(CACHE, LARGE_IMAGES)]
-            if OLD_PACKAGE:
-                files.append(shutil.copy(OLD_PACKAGE, os.path.join(CACHE, "old.deb")))
-            image.build(CACHE, files)
+            with image.locked_root() as root:
+                busybox = os.path.join(root, "bin", "busybox")
+                files = [package, make_archive(CACHE, specs.IMAGE, busybox), *make_large_archives(CACHE, LARGE_IMAGES, busybox)]
+                if OLD_PACKAGE:
+                    files.append(shutil.copy(OLD_PACKAGE, os.path.join(CACHE, "old.deb")))
+                image.build(root, CACHE, files)
     return image.paths(CACHE)
 
 
@@ -84,19 +86,19 @@ def _installed(disk, testrun_uid):
     return suspended
 
 
-def make_archive(cache, name, program="/bin/busybox"):
+def make_archive(cache, name, program):
     """Makes an image archive; returns its path."""
     path = os.path.join(cache, name.rsplit("/", 1)[-1].replace(":", "-") + ".tar")
     subprocess.run([os.path.join(TOP, "tests", "make-image"), name, path, "--busybox", program], check=True)
     return path
 
 
-def make_large_archives(cache, count):
+def make_large_archives(cache, count, busybox):
     """Makes image archives that take a while to unpack and do not share layers."""
     made = []
     for i in range(count):
         program = os.path.join(cache, f"busybox-{i}")
-        with open("/bin/busybox", "rb") as source, open(program, "wb") as file:
+        with open(busybox, "rb") as source, open(program, "wb") as file:
             file.write(source.read() + random.Random(i).randbytes(8 << 20))
         os.chmod(program, 0o755)
         made.append(make_archive(cache, f"docker.io/library/large{i}:1", program))

@@ -11,11 +11,13 @@ import shutil
 import subprocess
 
 from cache import directory
+from machine import ARCHITECTURE
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PACKAGES = """systemd systemd-sysv dbus udev kmod procps iproute2 linux-image-cloud-amd64 initramfs-tools
+KERNELS = {"amd64": "linux-image-cloud-amd64", "arm64": "linux-image-cloud-arm64", "armhf": "linux-image-armmp-lpae"}
+PACKAGES = f"""systemd systemd-sysv dbus udev kmod procps iproute2 {KERNELS[ARCHITECTURE]} initramfs-tools busybox-static
 runc crun containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libwslay1
-libsystemd0 libyaml-0-2 libisal2 apparmor
+libsystemd0 libyaml-0-2 {"libisal2" if ARCHITECTURE == "amd64" else ""} apparmor
 selinux-policy-default nginx openssl dosfstools nfs-kernel-server samba""".split()
 # What the test of foreign file systems starts itself.
 SERVERS = """rpcbind.service rpcbind.socket nfs-server.service nfs-mountd.service nfs-idmapd.service nfsdcld.service nfs-blkmap.service
@@ -87,7 +89,7 @@ def write(root, path, text, mode=0o644):
 
 def debootstrap(root):
     """The initial RAM disk has only the modules for the disk and its file system: it is unpacked under emulation."""
-    subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", "--format=directory",
+    subprocess.run(["mmdebstrap", "--quiet", f"--architectures={ARCHITECTURE}", "--variant=minbase", "--format=directory",
                     "--include=" + ",".join(PACKAGES), '--aptopt=Apt::Install-Recommends "false"',
                     "--essential-hook=mkdir -p $1/etc/initramfs-tools/conf.d",
                     "--essential-hook=echo MODULES=list >$1/etc/initramfs-tools/conf.d/machine",
@@ -124,17 +126,17 @@ def label(root):
 def root_path():
     """The root directory of the machines, cached outside of the tree: it takes minutes to build and depends on this file only."""
     with open(__file__, "rb") as file:
-        return os.path.join(directory("vm"), "root-" + hashlib.sha256(file.read()).hexdigest()[:16])
+        return os.path.join(directory("vm"), f"root-{ARCHITECTURE}-" + hashlib.sha256(file.read()).hexdigest()[:16])
 
 
 @contextlib.contextmanager
 def locked_root():
     """Yields the root directory without the package, built once and locked against other runs of the tests."""
     root = root_path()
-    with open(os.path.join(directory("vm"), "lock"), "w", encoding="utf-8") as lock:
+    with open(os.path.join(directory("vm"), f"lock-{ARCHITECTURE}"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(root + ".whole"):
-            for old in glob.glob(os.path.join(directory("vm"), "root-*")):
+            for old in glob.glob(os.path.join(directory("vm"), f"root-{ARCHITECTURE}-*")):
                 if old.endswith(".whole"):
                     os.unlink(old)
                 else:
@@ -151,18 +153,17 @@ def paths(cache):
     return tuple(os.path.join(cache, name) for name in (DISK, KERNEL, RAMDISK))
 
 
-def build(cache, files):
-    """Builds the disk with these files in /opt/test, and copies the kernel and the RAM disk, to 'cache'."""
+def build(root, cache, files):
+    """Builds the disk of the root directory, with these files in /opt/test, and copies the kernel and the RAM disk, to 'cache'."""
     disk, kernel, ramdisk = paths(cache)
     if os.path.exists(disk):
         os.unlink(disk)
-    with locked_root() as root:
-        target = os.path.join(root, "opt", "test")
-        shutil.rmtree(target, ignore_errors=True)
-        os.mkdir(target)
-        for path in files:
-            shutil.copy(path, target)
-        for pattern, copy in ("vmlinuz-*", kernel), ("initrd.img-*", ramdisk):
-            (found,) = glob.glob(os.path.join(root, "boot", pattern))
-            shutil.copy(found, copy)
-        subprocess.run(["mkfs.ext4", "-q", "-d", root, disk, SIZE], check=True)
+    target = os.path.join(root, "opt", "test")
+    shutil.rmtree(target, ignore_errors=True)
+    os.mkdir(target)
+    for path in files:
+        shutil.copy(path, target)
+    for pattern, copy in ("vmlinuz-*", kernel), ("initrd.img-*", ramdisk):
+        (found,) = glob.glob(os.path.join(root, "boot", pattern))
+        shutil.copy(found, copy)
+    subprocess.run(["mkfs.ext4", "-q", "-d", root, disk, SIZE], check=True)

@@ -13,6 +13,16 @@ BOOT_DEADLINE = 600
 COMMAND_DEADLINE = 180
 SNAPSHOT = "running"
 
+# Debian's name of it. The emulator for each, with the words for the kernel. What is slow under emulation and not needed here
+# is off: page tables of five levels, other clocks than the TSC. On a busy host the emulated timer may tick too late for the
+# kernel's check of it.
+ARCHITECTURE = os.environ.get("MAINSTAY_VM_ARCHITECTURE", "amd64")
+EMULATORS = {
+    "amd64": (["qemu-system-x86_64", "-M", "q35", "-cpu", "max,la57=off"], "console=ttyS0 no_timer_check tsc=reliable"),
+    "arm64": (["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a72"], "console=ttyAMA0"),
+    "armhf": (["qemu-system-arm", "-M", "virt,highmem=off", "-cpu", "cortex-a15"], "console=ttyAMA0"),
+}
+
 
 class Machine:
     """Its disk is a copy-on-write file over the disk of all machines, and remains when the power is cut."""
@@ -26,14 +36,12 @@ class Machine:
         subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", disk, self.disk], check=True)
 
     def command(self):
-        # What is slow under emulation and not needed here is off: page tables of five levels, other clocks than the
-        # TSC, mitigations of processor faults.
-        return ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-M", "q35", "-cpu", "max,la57=off", "-smp", "2",
+        emulator, words = EMULATORS[ARCHITECTURE]
+        return [*emulator, "-accel", "tcg,thread=multi", "-smp", "2",
                 "-m", self.memory, "-nodefaults", "-nographic", "-no-reboot",
                 "-kernel", self.kernel, "-initrd", self.ramdisk,
-                # On a busy host the emulated timer may tick too late for the kernel's check of it.
-                "-append", "root=/dev/vda rw console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable mitigations=off "
-                "net.ifnames=0 systemd.default_device_timeout_sec=600 " + self.arguments,
+                "-append", f"root=/dev/vda rw quiet panic=-1 mitigations=off net.ifnames=0 {words} "
+                f"systemd.default_device_timeout_sec=600 {self.arguments}",
                 # A power cut kills the machine only: the host keeps all that the machine has written.
                 "-drive", f"file={self.disk},if=virtio,format=qcow2,cache=unsafe",
                 "-serial", f"file:{self.console}", "-monitor", f"unix:{self.path('monitor')},server=on,wait=off",
