@@ -143,12 +143,24 @@ TEST(a_value_that_the_kernel_refuses_is_an_error_with_its_place)
         EXPECT_EQ(cgroup_remove(test_group()), 0);
 }
 
+TEST(a_controller_that_the_kernel_lacks_is_named)
+{
+        cleanup_error Error error = ERROR_NULL;
+
+        EXPECT(cgroup_has_controller("memory") && cgroup_has_controller("pids"));
+        EXPECT(!cgroup_has_controller("pid") && !cgroup_has_controller("mem"));
+        EXPECT_EQ(cgroup_create(test_group(), NULL), 0);
+        EXPECT_EQ(cgroup_write(test_group(), "mem", "mem.max", "1", &error), -ENOENT);
+        EXPECT(error.message && strstr(error.message, "mem.max: the cgroup controller 'mem'"));
+        EXPECT_EQ(cgroup_remove(test_group()), 0);
+}
+
 TEST(a_missing_cgroup_takes_no_value)
 {
         cleanup_error Error error = ERROR_NULL;
 
         EXPECT_EQ(cgroup_write(test_group(), "pids", "pids.max", "1", &error), -ENOENT);
-        EXPECT(error.message);
+        EXPECT(error.message && strstr(error.message, "No such file"));
 }
 
 TEST(a_cgroup_with_a_process_is_busy_until_the_process_is_killed)
