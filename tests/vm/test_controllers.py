@@ -36,9 +36,11 @@ def test_pods_without_limits_of_a_missing_controller_run_and_the_agent_says_whic
 
 def test_a_pod_with_a_memory_limit_does_not_start_and_says_why(poor):
     pods.launch(poor, "neighbour")
-    pods.write(poor, limited("limited", limits={"memory": "64Mi"}))
-    poor.wait(f"mainstay describe pod limited-machine | grep -F \"memory.max: {MISSING.format('memory')}\"", "the pod says why")
-    assert not poor.run("ls /sys/fs/cgroup/kubepods.slice/*/*/cgroup.procs").count("limited")
+    pod = limited("limited", limits={"memory": "64Mi"})
+    pod["spec"]["containers"].append(specs.container("side", script=pods.SCRIPT))
+    pods.write(poor, pod)
+    poor.wait(f"mainstay describe pod limited-machine | grep -F \"cannot limit the memory of container 'main': {MISSING.format('memory')}\"",
+              "the pod says why")
     assert "Running" in poor.run("mainstay get pods | grep ^neighbour")
     pods.write(poor, limited("limited"))
     pods.wait_running(poor, "limited")
