@@ -121,7 +121,7 @@ def test_processes_have_the_score_of_their_class(trial, resources, least, most):
                                                 ({"limits": {"cpu": "100m", "memory": "50Mi"}}, "Guaranteed")])
 def test_pod_is_in_the_control_group_of_its_class(trial, resources, quality):
     pod = trial.start(specs.container(resources=resources))
-    assert pod["status"]["qosClass"] == quality and trial.node.find_init(trial.name)
+    assert pod["status"]["qosClass"] == quality and trial.node.init(trial.name)
     path = trial.node.pod_cgroup(trial.name)
     trial.delete()
     trial.wait_gone()

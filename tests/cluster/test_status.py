@@ -224,4 +224,4 @@ def test_pod_with_a_priority_of_the_system_runs(node, name):
 def test_class_of_service_is_that_of_the_server(node, resources, quality):
     node.place("web", specs.container(resources=resources))
     assert node.wait_api_running("web")["status"]["qosClass"] == quality
-    assert node.find_init("web"), "in the control group of its class"
+    assert node.init("web"), "in the control group of its class"

@@ -154,7 +154,7 @@ def test_a_source_that_failed_for_the_time_is_asked_when_the_clock_is_set(make_c
     wait(lambda: source_condition(node)["status"] == "False", lambda: f"the source has not failed: {source_condition(node)}")
     node.set_clock(shift)
     think(node, "think")
-    assert node.init("own") == init and node.find_init("web")
+    assert node.init("own") == init and node.init("web")
     forget_source(node)
 
 
