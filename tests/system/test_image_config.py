@@ -26,7 +26,7 @@ def fixture_configured(tmp_path_factory):
     plain = make.image_config
     make.image_config = lambda *words: json.dumps({**json.loads(plain(*words)), "config": CONFIG}).encode()
     path = str(tmp_path_factory.mktemp("images") / "configured.tar")
-    make.write_atomically(path, make.docker_archive(NAME, make.layer("/bin/busybox"), "none"))
+    make.write_atomically(path, make.docker_archive(NAME, specs.ARCHITECTURE, make.layer("/bin/busybox"), "none"))
     return path
 
 
