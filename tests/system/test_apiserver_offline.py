@@ -36,7 +36,7 @@ def test_boot_without_the_server_starts_all_bound_pods(make_member):
     member.bind("web", specs.container(volumeMounts=[specs.mount("s", "/settings")]),
                 volumes=[{"name": "s", "configMap": {"name": "settings"}}])
     member.wait_reported_phase("web", "Running")
-    wait(lambda: os.path.exists(os.path.join(member.state, "cluster", "services")), "the services are kept")
+    wait(lambda: "10.0.0.7" in (world.read(os.path.join(member.state, "cluster", "services")) or ""), "the services are kept")
     uid = member.reported("web")["metadata"]["uid"]
     member.api.stop()
     reboot(member)
