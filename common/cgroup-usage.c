@@ -85,29 +85,36 @@ static int read_memory_of_machine(uint64_t *ret, uint64_t *ret_inactive) {
         return 0;
 }
 
-static int read_memory_usage(const char *path, CgroupTexts *ret_texts, uint64_t *ret,
+static int read_inactive_files(const char *path, char **ret_text, uint64_t *ret) {
+        int r = read_cgroup_text(path, "memory", "memory.stat", FILE_MAX, ret_text);
+
+        return r < 0 ? r
+                     : parse_cgroup_number(*ret_text,
+                                           cgroup_version() == 1 ? "total_inactive_file "
+                                                                 : "inactive_file ",
+                                           ret);
+}
+
+/* '*ret_text' is that of memory.stat. */
+static int read_memory_usage(const char *path, char **ret_text, uint64_t *ret,
                              uint64_t *ret_inactive) {
         cleanup_free char *text = NULL;
-        bool is_v1 = cgroup_version() == 1, is_machine = !is_v1 && streq(path, "/");
+        bool is_v1 = cgroup_version() == 1;
         int r;
 
-        if (is_machine)
+        if (!is_v1 && streq(path, "/")) {
                 r = read_memory_of_machine(ret, ret_inactive);
-        else
-                r = read_cgroup_text(path, "memory",
-                                     is_v1 ? "memory.usage_in_bytes" : "memory.current", FILE_MAX,
-                                     &text);
-        if (r >= 0 && !is_machine)
-                r = parse_cgroup_number(text, "", ret);
+                if (r < 0)
+                        return r;
+                r = read_inactive_files(path, ret_text, ret_inactive);
+                return r == -ENOENT ? 0 : r;
+        }
+        r = read_cgroup_text(path, "memory", is_v1 ? "memory.usage_in_bytes" : "memory.current",
+                             FILE_MAX, &text);
         if (r < 0)
                 return r;
-        r = read_cgroup_text(path, "memory", "memory.stat", FILE_MAX, &ret_texts->memory);
-        if (is_machine && r == -ENOENT)
-                return 0;
-        return r < 0 ? r
-                     : parse_cgroup_number(ret_texts->memory,
-                                           is_v1 ? "total_inactive_file " : "inactive_file ",
-                                           ret_inactive);
+        r = parse_cgroup_number(text, "", ret);
+        return r < 0 ? r : read_inactive_files(path, ret_text, ret_inactive);
 }
 
 static int read_cpu_usage(const char *path, char **ret_text, uint64_t *ret_nsec) {
@@ -134,7 +141,7 @@ static int read_cgroup_usage(const char *path, CgroupTexts *ret_texts, uint64_t 
 
         if (r < 0)
                 return r;
-        r = read_memory_usage(path, ret_texts, ret_memory, &inactive);
+        r = read_memory_usage(path, &ret_texts->memory, ret_memory, &inactive);
         usage.lacks_memory = r == -ENOENT && !cgroup_has_controller("memory");
         if (r < 0 && !usage.lacks_memory)
                 return r;

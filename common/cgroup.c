@@ -67,35 +67,39 @@ static int list_hierarchies(char ***ret) {
         return 0;
 }
 
+/* Whether a name is in a list that ends with a colon, a line or the text: "cpu,cpuacct:/group". */
+static bool list_has_name(const char *list, char separator, const char *name) {
+        const char ends[] = { separator, ':', '\n', '\0' };
+        size_t length = strlen(name);
+
+        for (;;) {
+                size_t n = strcspn(list, ends);
+
+                if (n == length && strncmp(list, name, n) == 0)
+                        return true;
+                if (list[n] != separator)
+                        return false;
+                list += n + 1;
+        }
+}
+
 bool cgroup_has_controller(const char *controller) {
-        cleanup_free char *path = NULL, *text = NULL;
+        cleanup_free char *text = NULL;
         cleanup_close int fd = -EBADF;
-        size_t length = strlen(controller);
+        char name[64];
 
         if (cgroup_version() == 1) {
-                path = cgroup_file("", controller, "cgroup.procs");
-                return path && access(path, F_OK) >= 0;
+                (void) snprintf(name, sizeof(name), "%s/%s/cgroup.procs", root_path, controller);
+                return access(name, F_OK) >= 0;
         }
-        path = cgroup_file("", controller, "cgroup.controllers");
-        fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -EBADF;
-        if (fd < 0 || read_stream(fd, KIB * 4, &text, NULL) < 0)
-                return false;
-        for (const char *name = text; *name; name += strspn(name, " \n")) {
-                size_t n = strcspn(name, " \n");
-
-                if (n == length && strncmp(name, controller, n) == 0)
-                        return true;
-                name += n;
-        }
-        return false;
+        (void) snprintf(name, sizeof(name), "%s/cgroup.controllers", root_path);
+        fd = open(name, O_RDONLY | O_CLOEXEC);
+        return fd >= 0 && read_stream(fd, KIB * 4, &text, NULL) >= 0 &&
+               list_has_name(text, ' ', controller);
 }
 
 int cgroup_check_hierarchies(Error *reterr) {
-        cleanup_free char *memory = cgroup_file("", "memory", "cgroup.procs");
-
-        if (!memory)
-                return -ENOMEM;
-        if (cgroup_version() == 2 || access(memory, F_OK) >= 0)
+        if (cgroup_version() == 2 || cgroup_has_controller("memory"))
                 return 0;
         if (cgroup_has_controller("cpu"))
                 return error_setf(reterr, ENOENT, CGROUP_CONTROLLER_MISSING, "memory");
@@ -178,20 +182,6 @@ int cgroup_create(const char *path, Error *reterr) {
 
 /* ---- the own cgroup ---- */
 
-/* Whether a line of /proc/PID/cgroup, "4:cpu,cpuacct:/group", is of that hierarchy. */
-static bool is_line_of_controller(const char *controllers, const char *controller) {
-        size_t length = strlen(controller);
-
-        for (const char *name = controllers; *name && *name != ':';) {
-                size_t n = strcspn(name, ",:");
-
-                if (n == length && strncmp(name, controller, n) == 0)
-                        return true;
-                name += n + (name[n] == ',');
-        }
-        return false;
-}
-
 /* The path in the line of that controller; "": in that of version 2. NULL: there is none. */
 static char *find_membership(const char *text, const char *controller) {
         while (*text) {
@@ -201,7 +191,7 @@ static char *find_membership(const char *text, const char *controller) {
                                                         length - (size_t) (controllers + 1 - text))
                                                : NULL;
 
-                if (path && (controller[0] ? is_line_of_controller(controllers + 1, controller)
+                if (path && (controller[0] ? list_has_name(controllers + 1, ',', controller)
                                            : path == controllers + 1))
                         return strndup(path + 1, length - (size_t) (path + 1 - text));
                 text += length + (text[length] == '\n');

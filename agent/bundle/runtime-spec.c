@@ -247,7 +247,7 @@ static void add_memory_limits(json_t *result, const RuntimeSpecInput *input) {
 }
 
 /* memory.oom.group: an OOM kill ends the whole container, unless singleProcessOOMKill is set. NULL:
- * there is no such file. */
+ * the file is missing with its controller. */
 static const char *oom_group_value(const RuntimeSpecInput *input) {
         if (input->config->lacks_memory_controller)
                 return NULL;

@@ -40,6 +40,7 @@ class Machine:
         return [*emulator, "-accel", "tcg,thread=multi", "-smp", "2",
                 "-m", self.memory, "-nodefaults", "-nographic", "-no-reboot",
                 "-kernel", self.kernel, "-initrd", self.ramdisk,
+                # Mitigations of processor faults are slow under emulation, too.
                 "-append", f"root=/dev/vda rw quiet panic=-1 mitigations=off net.ifnames=0 {words} "
                 f"systemd.default_device_timeout_sec=600 {self.arguments}",
                 # A power cut kills the machine only: the host keeps all that the machine has written.
