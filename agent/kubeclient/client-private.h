@@ -4,7 +4,8 @@
 /* Shared by client.c, connections.c and request.c. A connection generation is one multi handle with
  * one identity and its connections. Changed credentials start a new generation, and so does a
  * connection that no longer answers. Requests in flight finish in the old generation, which is
- * freed after the last one. */
+ * freed after the last one; a watch of it that receives nothing for half a minute is ended, so that
+ * it continues in the current one. */
 
 #include "agent/kubeclient/client.h"
 #include "agent/kubeclient/request-back-off.h"
@@ -23,12 +24,13 @@ struct KubeConnections {
         struct curl_slist *connect_to;
         KubeRequest *requests;
         unsigned n_requests;
-        bool is_multiplexed;  /* HTTP/2 was seen, so requests share a connection */
-        bool has_goaway;      /* the server sent GOAWAY on one of its connections */
-        bool is_draining;     /* no new request starts here */
-        bool is_failing;      /* its requests are being ended */
-        bool is_held;         /* its list is being walked: nothing may be freed */
-        uint64_t received_at; /* of the last byte, boot time */
+        bool is_multiplexed;          /* HTTP/2 was seen, so requests share a connection */
+        bool has_goaway;              /* the server sent GOAWAY on one of its connections */
+        bool is_draining;             /* no new request starts here */
+        bool is_failing;              /* its requests are being ended */
+        bool is_held;                 /* its list is being walked: nothing may be freed */
+        uint64_t received_at;         /* of the last byte, boot time */
+        sd_event_source *quiet_timer; /* while it is draining */
 };
 
 struct KubeClient {

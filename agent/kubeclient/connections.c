@@ -5,6 +5,8 @@
 #include "agent/kubeclient/client-private.h"
 
 #include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/event-source.h"
 #include "common/memory-trim.h"
 
 enum {
@@ -13,6 +15,7 @@ enum {
         STREAMS_LEAST = 80,   /* that a server allows on each connection */
         CONNECTIONS_MORE = 1, /* besides those that are needed: one may take no new requests */
         CONNECTIONS_IDLE = 2, /* of HTTP/1.1, each of which costs about 25 KiB with TLS */
+        QUIET_SEC = 30,       /* for which a response may be quiet in an old generation */
 };
 
 static void on_transfer_done(CURL *easy, CURLcode code, void *userdata) {
@@ -75,6 +78,7 @@ KubeConnections *kube_connections_free(KubeConnections *connections) {
                 curl_loop_free(connections->loop);
                 curl_library(NULL)->slist_free_all(connections->connect_to);
         }
+        sd_event_source_disable_unref(connections->quiet_timer);
         kube_tls_config_done(&connections->tls_config);
         free(connections);
         return NULL;
@@ -116,22 +120,47 @@ static KubeRequest *find_unstarted_request(const KubeConnections *connections) {
         return NULL;
 }
 
-static KubeRequest *find_sent_request(const KubeConnections *connections) {
-        for (KubeRequest *request = connections->requests; request; request = request->next)
-                if (request->is_started && !request->is_cancelled && !request->is_complete)
+/* A request that was sent; with 'since', only one whose response has started and of which nothing
+ * has arrived since then. */
+static KubeRequest *find_sent_request(const KubeConnections *connections, uint64_t since) {
+        for (KubeRequest *request = connections->requests; request; request = request->next) {
+                bool is_quiet = request->has_response && request->received_at < since;
+
+                if (request->is_started && !request->is_cancelled && !request->is_complete &&
+                    (since == 0 || is_quiet))
                         return request;
+        }
         return NULL;
 }
 
-void kube_connections_fail_requests(KubeConnections *connections) {
+static void fail_sent_requests(KubeConnections *connections, uint64_t since, const char *why) {
         KubeRequest *request;
 
         connections->is_failing = true;
-        while ((request = find_sent_request(connections))) {
-                request->abort_reason = "the server no longer answers on this connection";
+        while ((request = find_sent_request(connections, since))) {
+                request->abort_reason = why;
                 kube_request_finish(request, CURLE_OPERATION_TIMEDOUT);
         }
         connections->is_failing = false;
+}
+
+void kube_connections_fail_requests(KubeConnections *connections) {
+        fail_sent_requests(connections, 0, "the server no longer answers on this connection");
+}
+
+/* No new request would show that a connection of an old generation no longer answers. So its
+ * watches that are quiet continue in the current one. */
+static int on_quiet_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        KubeConnections *connections = userdata;
+        uint64_t apart = QUIET_SEC * USEC_PER_SEC;
+
+        (void) event_timer_arm(source, apart);
+        connections->is_held = true;
+        fail_sent_requests(connections, now_boottime_usec() - apart,
+                           "the connection is no longer used");
+        connections->is_held = false;
+        kube_connections_process_queue(connections);
+        return 0;
 }
 
 bool kube_connections_are_held(const KubeConnections *connections) {
@@ -200,7 +229,10 @@ void kube_connections_drain(KubeConnections *connections, bool is_client_gone) {
                 connections->client = NULL;
                 for (KubeRequest *request = connections->requests; request; request = request->next)
                         request->is_cancelled = true;
-        }
+        } else
+                (void) sd_event_add_time_relative(
+                        connections->client->event, &connections->quiet_timer, CLOCK_BOOTTIME,
+                        QUIET_SEC * USEC_PER_SEC, USEC_PER_SEC, on_quiet_timer, connections);
         if (!kube_connections_are_held(connections) && is_client_gone)
                 while (connections->requests)
                         kube_request_free(connections->requests);

@@ -217,6 +217,25 @@ def test_silent_http_1_connections_are_abandoned(relay, make_member):
     assert_left_when_stranded(member, relay)
 
 
+@pytest.mark.slow
+def test_connection_that_falls_silent_during_a_request_is_abandoned_with_all_its_watches(front, relay, make_member):
+    """An event came after the request was sent, so its timeout alone does not show that the connection is silent."""
+    relay.target = front.port
+    member = through(relay.port, make_member)
+    inits = run_bound_pods(member, "web", "goes")
+    since = time.monotonic()
+    fault = member.api.misbehave(verb="update", plural="leases", latency=3600, times=1)
+    wait(lambda: fault.struck == 1, "a renewal of the Lease that is not answered", 60)
+    member.api.patch("pods", "default", "web", {"metadata": {"labels": {"seen": "true"}}})
+    wait(lambda: "seen" in member.pod("web")["metadata"].get("labels", {}), "an event")
+    relay.strand()
+    member.api.delete("pods", "default", "goes", grace=1)
+    member.wait_reported_gone("goes", 120)
+    inits.pop("goes")
+    assert_untouched(member, inits)
+    assert not lists(member, since=since), lists(member, since=since)
+
+
 # Packets get lost
 
 def test_packet_loss_stops_no_pod_and_status_converges(wire, make_member):
