@@ -9,6 +9,10 @@ import subprocess
 import time
 
 CGROUP = "/sys/fs/cgroup"
+PORTS = range(22000, 32000)  # below those that the kernel chooses from
+CLAIMS_MAX = 200
+
+_claims = collections.deque()
 
 
 def read(path):
