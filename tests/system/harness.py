@@ -237,20 +237,20 @@ class Node:
         wait(lambda: not self.pod(name), lambda: f"{name} is gone; it is {self.pod(name)}", deadline)
 
     def wait_waiting(self, name, reason, container="main", deadline=60.0):
-        """Waits for a waiting state with a reason; gives its message."""
+        """Waits for a waiting state with a reason; gives its message. A second look could find the next attempt."""
         def is_so(pod):
             return any(status["name"] == container and
                        status["state"].get("waiting", {}).get("reason") == reason
                        for status in pod["status"].get("containerStatuses", []))
-        self.wait_pod(name, is_so, f"waits, {reason}", deadline)
-        return self.status(name, container)["state"].get("waiting", {}).get("message", "")
+        pod = self.wait_pod(name, is_so, f"waits, {reason}", deadline)
+        return container_status(pod, container)["state"]["waiting"].get("message", "")
 
     def wait_restarts(self, name, count, container="main", deadline=60.0):
         """Waits for a container that runs with at least so many restarts; gives its status."""
-        self.wait_pod(name, lambda pod: any(
+        pod = self.wait_pod(name, lambda pod: any(
             status["name"] == container and status["restartCount"] >= count and "running" in status["state"]
             for status in pod["status"].get("containerStatuses", [])), f"runs, restarted {count} times", deadline)
-        return self.status(name, container)
+        return container_status(pod, container)
 
     def launch(self, pod):
         """Drops a pod and waits until it runs and has set its traps; gives it as reported."""

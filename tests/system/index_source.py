@@ -10,6 +10,7 @@ import subprocess
 import harness
 import registry
 import specs
+import world
 from world import wait
 
 
@@ -69,7 +70,7 @@ class Nginx:
 
     def __init__(self, directory, root, extra=""):
         os.makedirs(directory, exist_ok=True)
-        self.directory, self.root, self.port = directory, root, registry.free_port()
+        self.directory, self.root, self.port = directory, root, world.free_port()
         self.log = os.path.join(directory, "access.log")
         self.certificate, key = registry.certificate(directory)
         self.config = os.path.join(directory, "nginx.conf")

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.xdist_group("node_api")
 
 class StartNode(node_api.ActivatingNode, harness.Node):
     def __init__(self, archive, **config):
-        self.port = node_api.free_port()
+        self.port = world.free_port()
         self.make_mounts()
         super().__init__(archive, start=False)
         authority = api_certs.Authority(self.data)
@@ -42,10 +42,11 @@ def fixture_node(archive):
     found.finish()
 
 
-def has_listener(port):
-    """Without a connection, which would start it."""
+def listens(node):
+    """Whether the agent does. Without a connection, which would start mainstay-api."""
     lines = [line.split() for line in world.read("/proc/net/tcp").splitlines()[1:]]
-    return any(words[1].endswith(f":{port:04X}") and words[3] == "0A" for words in lines)
+    inodes = [words[9] for words in lines if words[1].endswith(f":{node.port:04X}") and words[3] == "0A"]
+    return any(f"socket:[{inode}]" in world.descriptors(node.agent.pid).values() for inode in inodes)
 
 
 def status_ids(pid):
@@ -54,7 +55,7 @@ def status_ids(pid):
 
 def test_the_first_client_starts_it_as_a_user_without_privileges(node):
     node.start()
-    assert has_listener(node.port) and not node.api.pids()
+    assert listens(node) and not node.api.pids()
     assert node.ask() == (200, "ok")
     pid, = node.api.pids()
     assert status_ids(pid) == {node_api.USER_ID}
@@ -89,6 +90,7 @@ def test_sessions_survive_the_agent_and_the_next_one_listens(node):
         client.step()
     old, = node.api.pids()
     node.restart()
+    wait(lambda: listens(node), "the next agent listens, and the old mainstay-api no longer")
     assert node.ask() == (200, "ok")
     new, = set(node.api.pids()) - {old}
     client.send(node_api.BINARY, b"\0again\n")
@@ -105,7 +107,7 @@ def test_a_port_in_use_is_tried_again(node):
         other.listen()
         node.start()
         wait(lambda: f"Cannot listen at port {node.port} for mainstay-api" in node.said(), "it is reported")
-    wait(lambda: has_listener(node.port), "the agent listens")
+    wait(lambda: listens(node), "the agent listens")
     assert node.ask() == (200, "ok")
 
 
@@ -113,7 +115,7 @@ def test_nothing_listens_unless_it_is_configured(archive):
     node = StartNode(archive)
     node.write_config(port=node.port)
     node.start()
-    assert not has_listener(node.port)
+    assert not listens(node)
     node.finish()
 
 

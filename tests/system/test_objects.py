@@ -203,13 +203,11 @@ def test_a_volume_follows_an_object_that_changed_while_no_agent_ran(node):
 
 def test_a_pod_waits_for_the_object_of_its_volume(node):
     node.drop(volume_pod("reader", {"secret": {"secretName": "late", "items": [{"key": "k", "path": "k"}]}}))
-    message = node.wait_waiting("reader", "ContainerCreating")
-    world.wait(lambda: "MountVolume" in node.status("reader")["state"]["waiting"].get("message", ""), "says why")
-    message = node.status("reader")["state"]["waiting"]["message"]
-    assert message == 'MountVolume.SetUp failed for volume "v" : secret "late" not found'
+    world.wait(lambda: node.wait_waiting("reader", "ContainerCreating") ==
+               'MountVolume.SetUp failed for volume "v" : secret "late" not found', lambda: f"says why: {node.status('reader')}")
     node.restart()
     node.drop(secret("late", {"x": "1"}))
-    world.wait(lambda: node.status("reader")["state"]["waiting"].get("message") ==
+    world.wait(lambda: node.wait_waiting("reader", "ContainerCreating") ==
                'MountVolume.SetUp failed for volume "v" : secret references non-existent secret key: k',
                "says that the key is missing")
     node.drop(secret("late", {"k": "1"}))
@@ -351,7 +349,7 @@ def test_a_privileged_container_mounts_for_the_host(node):
     try:
         world.run("mount", "--make-shared", shared)
         node.launch(specs.pod("mounts", specs.container(
-            script="mount -t tmpfs tmpfs /v/inner && echo x > /v/inner/file; " + specs.IDLE,
+            script="mount -t tmpfs tmpfs /v/inner && echo x > /v/inner/file\n" + specs.IDLE,  # waited for: it has closed the file
             securityContext={"privileged": True},
             volumeMounts=[specs.mount("v", "/v", mountPropagation="Bidirectional")]),
             volumes=[specs.host_path("v", shared)]))

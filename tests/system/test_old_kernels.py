@@ -75,7 +75,7 @@ def test_an_agent_whose_kernel_lacks_a_call_ends_and_names_it(make_old_node):
 def pod_with_volumes(node):
     mounts = [specs.mount("data", "/data", subPath="sub"), specs.mount("fixed", "/fixed", readOnly=True), specs.mount("empty", "/empty"),
               specs.mount("settings", "/settings")]
-    script = "cat /settings/word; echo written | tee /data/file > /empty/file; echo no > /fixed/file; " + specs.IDLE
+    script = "cat /settings/word; echo written | tee /data/file > /empty/file; echo no > /fixed/file\n" + specs.IDLE
     return specs.pod("web", specs.container(script=script, volumeMounts=mounts, securityContext={"privileged": True}),
                      volumes=[specs.host_path("data", node.data), specs.host_path("fixed", node.staging), {"name": "empty", "emptyDir": {}},
                               {"name": "settings", "configMap": {"name": "settings"}}])

@@ -26,7 +26,7 @@ def web(version, script=specs.IDLE, seconds=3, image=specs.IMAGE, **fields):
 
 
 def noted(node, version, script, **fields):
-    """Each start of a container appends the version to a file."""
+    """Each start of a container appends the version to a file, before it sets its trap."""
     pod = web(version, f"echo {version} >>/v/starts; {script}", volumes=[specs.host_path("v", node.data)], **fields)
     pod["spec"]["containers"][0]["volumeMounts"] = [specs.mount("v", "/v")]
     return pod
@@ -59,10 +59,19 @@ def wait_good(node):
     wait(lambda: node.is_ready() and record(node)[4] and record(node)[4] == record(node)[6], lambda: f"it counts as good: {record(node)}")
 
 
+def wait_trap(node, version):
+    """Until the container of that version has set its trap: it stops at once then, and has noted that it runs if it does that."""
+    def has_trap():
+        pid = node.find_init("web")
+        return pid and world.environ(pid).get("VERSION") == version and world.handles(pid, signal.SIGTERM)
+    wait(has_trap, f"the container of version {version} has set its trap")
+
+
 def run_good(node, pod):
     node.drop(pod)
     wait_version(node, version_of(pod))
     wait_good(node)
+    wait_trap(node, version_of(pod))
 
 
 def wait_beside(node, name):
@@ -79,13 +88,14 @@ def test_a_revision_that_is_not_ready_in_time_goes_back_once(node):
     assert why(pod) in node.said() and "PodRollback" in node.cli("get", "events").stdout
     answer = node.cli("rollout", "status", "pod/web")
     assert answer.returncode == 1 and f'error: pod "web" exceeded its progress deadline: {why(pod)}' in answer.stderr
-    before = wait(lambda: starts(node) if starts(node)[-1] == "1" else None, "the good one has noted that it runs")
-    assert before[0] == "1" and "2" in before
+    wait_trap(node, "1")
+    before = starts(node)
+    assert before[0] == before[-1] == "1" and "2" in before
     node.restart()
     wait_version(node, "1", rolled_back=True)
     wait_beside(node, "later")
     assert starts(node) == before and node.said().count("restoring the last ready revision") == 1
-    node.drop(noted(node, "3", specs.IDLE))
+    node.drop(noted(node, "3", specs.IDLE, seconds=10))  # a slow start is not the matter here
     wait_version(node, "3")
     answer = node.cli("rollout", "status", "pod/web")
     assert answer.returncode == 0 and answer.stdout.endswith('pod "web" successfully rolled out\n'), answer
@@ -250,8 +260,9 @@ def test_the_image_comes_back_though_its_tag_was_moved(make_node, registry):
     node.restart()
     wait_version(node, "1", rolled_back=True)
     assert node.init("web") == pid
+    restarts = node.status("web")["restartCount"]
     os.kill(pid, signal.SIGKILL)
-    node.wait_restarts("web", 1)
+    node.wait_restarts("web", restarts + 1)
     assert not os.path.exists(f"/proc/{node.init('web')}/root/file2")
 
 
@@ -289,7 +300,7 @@ def test_an_agent_that_dies_at_a_write_goes_back_once(failing_node, point, passe
     node.drop(noted(node, "2", "exit 1"))
     wait_version(node, "1", rolled_back=True)
     assert node.hits()[point] > passes and node.n_deaths == 1
-    wait(lambda: starts(node)[-1] == "1", "the good one has noted that it runs")
+    wait_trap(node, "1")
     before = starts(node)
     wait_beside(node, "later")
     node.restart()
@@ -322,7 +333,7 @@ def test_random_kills_do_not_prevent_a_rollback(node):
         node.kill9()
         node.start()
     wait_version(node, "1", rolled_back=True)
-    wait(lambda: starts(node)[-1] == "1", "the good one has noted that it runs")
+    wait_trap(node, "1")
     before = starts(node)
     for _ in range(3):
         pause(chance, 0.5)

@@ -41,6 +41,12 @@ def source(node, name):
     return said
 
 
+def wait_source(node, name, expected):
+    """First for the pod: source() asks three times, and compares the answers."""
+    wait(lambda: node.pod(name)["metadata"]["annotations"]["mainstay.dev/source"] == expected, lambda: f"{name}: {node.pod(name)}")
+    assert source(node, name) == expected
+
+
 def set_source(node, name):
     row = next(line for line in columns(node, "daemonsets", "-o", "wide") if line.startswith(name + " "))
     document = json.loads(node.cli("get", "daemonset", name, "-o", "json").stdout)
@@ -93,7 +99,7 @@ def test_a_renamed_file_changes_the_source_without_an_edit(node):
     pid = node.init("own")
     node.drop(specs.pod("own"), "other.yaml")
     node.remove("own")
-    wait(lambda: source(node, "own-node1") == "file other.yaml", lambda: source(node, "own-node1"))
+    wait_source(node, "own-node1", "file other.yaml")
     assert node.init("own") == pid
     said = node.cli("diff", node.path("other.yaml"))
     assert said.returncode == 0 and "unchanged" in said.stdout, said.stdout
@@ -104,6 +110,6 @@ def test_an_orphaned_daemonset_pod_is_reported(node):
     name = wait_pod_of(node, "ours")
     node.wait_running(name)
     assert node.cli("delete", "daemonset", "ours", "--cascade=orphan").returncode == 0
-    wait(lambda: source(node, name) == "left by a DaemonSet", lambda: source(node, name))
+    wait_source(node, name, "left by a DaemonSet")
     node.cli("delete", "pod", name)
     node.wait_gone(name)

@@ -71,7 +71,7 @@ def test_the_lowest_priority_pod_that_exceeds_its_requests_is_evicted(make_node)
     node.launch(eater("critical", 30, priority=CRITICAL))
     for name in "modest", "important", "critical":
         wait_ate(node, name)
-    node.launch(eater("greedy", 60, request="1Mi", priority=10))
+    node.drop(eater("greedy", 60, request="1Mi", priority=10))  # it may be evicted before this test sees it run
     pod = wait_evicted(node, "greedy")
     message = pod["status"]["message"]
     assert message.startswith("The node was low on resource: memory. Threshold quantity: "), message
@@ -147,13 +147,15 @@ def eat(node, mib):
 
 
 def test_an_evicted_pod_starts_again_when_the_node_has_recovered(make_node):
-    node = make_node(config=pods_may_have(60))
+    node = make_node(config=pods_may_have(60, evictionPressureTransitionPeriod="1h"))
     node.drop(changing_eater(node, "greedy"))
     wait_evicted(node, "greedy")
     node.restart()
     assert node.pod("greedy")["status"]["reason"] == "Evicted", "a new agent does not start it"
     assert node_conditions(node)[0]["MemoryPressure"] == "True", "it knows why"
     eat(node, 1)
+    node.write_config(**pods_may_have(60))
+    node.restart()
     node.wait_running("greedy", 60)
     wait_ate(node, "greedy")
     assert node.status("greedy")["restartCount"] == 0, "it is a new instance"
@@ -204,6 +206,7 @@ def _small_disk(archive):
     node.own_mounts.add(node.state)
     node.preload(archive)
     node.start()
+    world.wait(lambda: os.path.basename(archive) in node.cli("images").stdout, "its archive is read, and nothing more is written for it")
     yield node
     node.finish()  # and unmounts it, by force
 

@@ -11,6 +11,7 @@ import time
 import pytest
 import registry
 import specs
+import world
 from world import wait
 
 
@@ -117,8 +118,10 @@ def wait_running(receiver, name):
 
 
 def queued(node):
+    """The texts of the files, which come and go."""
     directory = os.path.join(node.state, "report")
-    return {name: os.path.getsize(os.path.join(directory, name)) for name in os.listdir(directory) if name[0] != "."}
+    texts = {name: world.read(os.path.join(directory, name)) for name in os.listdir(directory) if name[0] != "."}
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 def test_statuses_and_events_arrive_and_no_secret_does(make_reporting, receiver):
@@ -151,13 +154,15 @@ def test_nothing_is_sent_while_nothing_changes(make_reporting, receiver):
 
 
 def test_there_is_one_request_an_interval(make_reporting, receiver):
+    start = time.monotonic()
     node = make_reporting(receiver, interval="5s")
     for i in range(3):
         node.drop(specs.pod(f"web-{i}"), "web.yaml")
         wait_running(receiver, f"web-{i}")
     times = [request["time"] for request in receiver.requests]
     assert len(times) > 1
-    assert all(later - earlier > 4 for earlier, later in zip(times, times[1:])), times
+    # The time between two may be shorter, where the first of them was slow to arrive.
+    assert all(at - start >= 5 * i for i, at in enumerate(times)), times
 
 
 @pytest.mark.slow
@@ -188,8 +193,8 @@ def test_what_waits_survives_kills_and_the_link_that_is_away(make_reporting, rec
     node.wait_running("gone")
     node.remove("gone.yaml")
     node.wait_gone("gone")
-    wait(lambda: any(size for size in queued(node).values()), "the queue is on the disk")
-    time.sleep(11)  # the time after which what waits is written
+    wait(lambda: any('"deletionGracePeriodSeconds":0' in text and '"Started"' in text for text in queued(node).values()),
+         lambda: f"the queue is on the disk: {queued(node)}")
     node.restart()
     receiver.answer = receiver.take
     wait(lambda: receiver.latest("gone"), "the pod of the earlier agent is reported")
@@ -206,7 +211,7 @@ def test_without_a_link_the_queue_is_bounded_and_the_oldest_are_counted(make_rep
         node.wait_running(f"p{i}")
     wait(lambda: " 0 were dropped" not in condition(node)["message"], lambda: f"some are dropped: {condition(node)}")
     wait(lambda: queued(node), "the queue is on the disk")
-    assert sum(queued(node).values()) < 16 * 1024
+    assert sum(map(len, queued(node).values())) < 16 * 1024
     receiver.answer = receiver.take
     wait(lambda: any(request["taken"] and int(request["headers"]["Mainstay-Dropped"]) > 0 for request in receiver.requests),
          "the count is sent")

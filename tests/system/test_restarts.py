@@ -7,7 +7,7 @@ import os
 import pytest
 import specs
 import world
-from harness import condition
+from harness import condition, container_status
 
 
 def ends_with(code, policy):
@@ -65,13 +65,15 @@ def test_a_first_process_that_is_killed_ends_with_137(node):
 @pytest.mark.quick
 def test_a_container_that_always_fails_is_in_crash_loop_back_off(node):
     node.drop(ends_with(5, "Always"))
-    message = node.wait_waiting("ender", "CrashLoopBackOff")
-    assert re.fullmatch(r"back-off 1s restarting failed container=main pod=[a-z]+-node1_default\([0-9a-f]{32}\)", message)
-    status = node.status("ender")
+    pod = node.wait_pod("ender", lambda pod: container_status(pod).get("state", {}).get("waiting", {}).get("reason") == "CrashLoopBackOff",
+                        "waits to be restarted")
+    status = container_status(pod)
+    assert re.fullmatch(r"back-off 1s restarting failed container=main pod=[a-z]+-node1_default\([0-9a-f]{32}\)",
+                        status["state"]["waiting"]["message"])
     assert status["lastState"]["terminated"]["exitCode"] == 5
     assert status["restartCount"] >= 1, "the first restart is immediate"
     assert not status["ready"]
-    assert node.pod("ender")["status"]["phase"] == "Running"
+    assert pod["status"]["phase"] == "Running"
     node.wait_pod("ender", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 3, "is restarted again")
 
 
@@ -84,8 +86,7 @@ def test_back_off_applies_to_exit_code_0_too(node):
 def test_each_restart_waits_for_its_back_off(make_node):
     node = make_node(config={"crashLoopBackOff": {"maxContainerRestartPeriod": "3s"}})
     node.drop(ends_with(1, "Always"))
-    node.wait_waiting("ender", "CrashLoopBackOff")
-    assert "back-off 3s" in node.status("ender")["state"]["waiting"]["message"]
+    assert "back-off 3s" in node.wait_waiting("ender", "CrashLoopBackOff")
 
 
 def test_an_exit_of_one_container_does_not_affect_the_other(node):
@@ -115,7 +116,7 @@ def test_a_pod_is_running_while_one_container_is(node):
 
 
 def test_a_restarted_container_has_a_fresh_root_file_system(node):
-    node.launch(specs.script_pod("fresh", "[ -e /mark ] && exit 9; touch /mark; " + specs.IDLE))
+    node.launch(specs.script_pod("fresh", "[ -e /mark ] && exit 9; touch /mark\n" + specs.IDLE))
     world.kill_all([node.init("fresh")])
     status = node.wait_restarts("fresh", 1)
     assert status["restartCount"] == 1

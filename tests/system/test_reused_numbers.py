@@ -11,6 +11,10 @@ from test_survival import starter, wait_starts
 from world import wait
 
 
+# They set the number of the next process of the machine.
+pytestmark = pytest.mark.xdist_group("reused_numbers")
+
+
 def take_number(number):
     """Forks until the child has this number. It sleeps, and is killed by any signal; gives whether it was had."""
     with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as file:
@@ -32,7 +36,9 @@ def fixture_strangers():
 
     def take(numbers):
         for number in numbers:
-            wait(lambda number=number: world.start_time(number) is None, f"process {number} is gone")
+            wait(lambda number=number: world.start_time(number) != number.started, f"process {number} is gone")
+        # All processes of the machine get the numbers that follow the one that was taken last.
+        for number in sorted(numbers, reverse=True):
             wait(lambda number=number: take_number(number), f"a process has the number {number}")
             taken.append(number)
         return taken

@@ -119,7 +119,14 @@ def test_forbidden_privilege_escalation_sets_no_new_privs(shared_node):
     assert status(shared_node, "tame", "NoNewPrivs") == "1"
 
 
+def devices():
+    """Of the machine."""
+    return {name for name in os.listdir("/dev") if not os.path.islink(f"/dev/{name}")
+            and not os.path.isdir(f"/dev/{name}") and name != "console"}
+
+
 def test_a_privileged_container_has_the_agents_privileges(shared_node):
+    before = devices()  # other tests make and remove some
     said = try_out(shared_node, "privileged",
                    "ls /proc/sys/kernel >/dev/null; touch /sys/fs/cgroup 2>/dev/null; ls /dev; mount -t tmpfs none /tmp "
                    "&& echo mounted", {"privileged": True})
@@ -129,10 +136,7 @@ def test_a_privileged_container_has_the_agents_privileges(shared_node):
     assert "rw" in world.mount_at(init, "/sys")["options"]
     assert not [path for path in (*MASKED, "/proc/sys") if world.mount_at(init, path)]
     assert "mounted" in said
-    devices = {name for name in os.listdir("/dev")
-               if not os.path.islink(f"/dev/{name}")
-               and not os.path.isdir(f"/dev/{name}") and name != "console"}
-    assert devices <= set(said)
+    assert before & devices() <= set(said)
 
 
 def test_an_unprivileged_container_can_use_no_device_of_the_nodes(shared_node):
@@ -280,8 +284,8 @@ def test_an_unsafe_sysctl_waits_for_the_nodes_permission(make_node):
     pod = secure("unsafe", None, f"cat /proc/sys/kernel/msgmax; echo done; {specs.IDLE}",
                  {"sysctls": [{"name": "kernel/msgmax", "value": "12345"}]})
     node.drop(pod)
-    message = node.wait_waiting("unsafe", "ContainerCreating")
-    assert message == 'forbidden sysctl: "kernel.msgmax" not allowlisted'
+    world.wait(lambda: node.wait_waiting("unsafe", "ContainerCreating") == 'forbidden sysctl: "kernel.msgmax" not allowlisted',
+               lambda: f"says why: {node.status('unsafe')}")
     node.stop()
     node.write_config(allowedUnsafeSysctls=["kernel.msg*"])
     node.start()
@@ -306,9 +310,9 @@ def test_system_priority_classes_set_the_priority(shared_node):
 # One PID namespace for the pod
 
 def test_containers_that_share_a_pid_namespace_see_one_another(shared_node):
-    shared_node.launch(specs.pod(
-        "shared-pids", specs.container("one", f"sleep 98765 & {specs.IDLE}"),
-        specs.container("two", f"sleep 1; cat /proc/1/comm; ps; echo done; {specs.IDLE}"), shareProcessNamespace=True))
+    script = f"until ps | grep -q '[s]leep 98765'; do sleep 0.1; done; cat /proc/1/comm; ps; echo done; {specs.IDLE}"
+    shared_node.launch(specs.pod("shared-pids", specs.container("one", f"sleep 98765 & {specs.IDLE}"),
+                                 specs.container("two", script), shareProcessNamespace=True))
     world.wait(lambda: "done" in shared_node.logged("shared-pids", "two"), "two is done")
     said = shared_node.logged("shared-pids", "two")
     assert said[0] == "mainstay-pause"

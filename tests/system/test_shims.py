@@ -108,7 +108,7 @@ def test_a_pod_whose_directory_was_removed_gets_a_new_shim(node):
     world.kill_all([pid])
     node.wait_restarts("web", 1)
     assert "run-time directory" in node.said()
-    assert len(node.shims()) == 1
+    world.wait(lambda: len(node.shims()) == 1, lambda: f"one shim runs: {node.shims()}")
 
 
 def test_the_last_two_logs_are_kept_however_shims_and_agents_die(node):
@@ -123,7 +123,7 @@ def test_the_last_two_logs_are_kept_however_shims_and_agents_die(node):
         node.wait_restarts("web", 2 * i + 2)
     directory = f"{node.log_directory('web')}/main"
     world.wait(lambda: sorted(os.listdir(directory)) == ["5.log", "6.log"], lambda: f"{os.listdir(directory)}")
-    assert len(os.listdir(f"{node.log}/containers")) == 2
+    world.wait(lambda: len(os.listdir(f"{node.log}/containers")) == 2, lambda: f"{os.listdir(f'{node.log}/containers')}")
 
 
 def test_the_last_two_logs_are_kept_while_shims_die_and_the_agent_does_not(node):
@@ -133,7 +133,7 @@ def test_the_last_two_logs_are_kept_while_shims_die_and_the_agent_does_not(node)
         node.wait_restarts("web", i + 1)
     directory = f"{node.log_directory('web')}/main"
     world.wait(lambda: sorted(os.listdir(directory)) == ["3.log", "4.log"], lambda: f"{os.listdir(directory)}")
-    assert len(os.listdir(f"{node.log}/containers")) == 2
+    world.wait(lambda: len(os.listdir(f"{node.log}/containers")) == 2, lambda: f"{os.listdir(f'{node.log}/containers')}")
 
 
 def hold_runtime(node, word, when):

@@ -12,6 +12,7 @@ import pytest
 import specs
 import world
 from cosign import Key
+from harness import container_status
 from registry import BadRegistry, Blobs, DockerRegistry
 from test_registry import pod
 from world import wait
@@ -528,10 +529,10 @@ def test_a_pod_of_an_api_server_is_asked_for_like_one_of_a_file(registry, policy
     member.bind("web", specs.container(image=f"{registry.host}/{NAME}"))
     wait_refused(member, "web", "it is not signed")
 
-    def reported():
-        return member.api.get("pods", "default", "web")["status"]["containerStatuses"][0]["state"]["waiting"]
-    world.wait(lambda: reported()["reason"] in ("ErrImagePull", "ImagePullBackOff") and
-               "SignatureValidationFailed" in reported()["message"], lambda: f"the server hears why: {reported()}")
+    def says_why(pod):
+        waiting = container_status(pod).get("state", {}).get("waiting", {})
+        return waiting.get("reason") in ("ErrImagePull", "ImagePullBackOff") and "SignatureValidationFailed" in waiting["message"]
+    member.wait_reported("web", says_why, "says why it does not run")
     cosign.sign(registry, NAME, key)
     member.wait_reported_phase("web", "Running")
 

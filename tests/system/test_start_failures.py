@@ -75,6 +75,11 @@ def start_errors(node):
     return int(re.search(r"(\d+) start errors", node.cli("debug", "dump").stdout)[1])
 
 
+def is_refused(pod):
+    """While it is tried again, the status is that of a container that is being created."""
+    return harness.container_status(pod)["state"].get("waiting", {}).get("reason") == "CreateContainerError"
+
+
 def test_a_start_that_the_runtime_was_not_asked_for_does_not_count_as_a_restart(node):
     """As for the kubelet, which counts the containers that were created."""
     place = os.path.join(node.data, "place")
@@ -85,16 +90,21 @@ def test_a_start_that_the_runtime_was_not_asked_for_does_not_count_as_a_restart(
                         volumes=[specs.host_path("data", node.data)]))
     node.wait_waiting("web", "CreateContainerError")
     world.wait(lambda: start_errors(node) >= 3, "it is tried again")
-    assert node.status("web")["restartCount"] == 0 and "containerID" not in node.status("web")
-    said = node.cli("logs", "web")
-    assert (said.returncode, said.stdout) == (1, "") and "is waiting to start: CreateContainerError" in said.stderr, said
+    status = harness.container_status(node.wait_pod("web", is_refused, "is not created"))
+    assert status["restartCount"] == 0 and "containerID" not in status
+
+    def logs():
+        said = node.cli("logs", "web")
+        assert (said.returncode, said.stdout) == (1, ""), said
+        return said.stderr
+    world.wait(lambda: "is waiting to start: CreateContainerError" in logs(), logs)
     node.restart()
     node.wait_waiting("web", "CreateContainerError")
     os.unlink(place)
     os.makedirs(f"{place}/below")
     node.wait_running("web")
     assert node.status("web")["restartCount"] == 0
-    assert node.cli("logs", "web").stdout == "started\n"
+    world.wait(lambda: node.cli("logs", "web").stdout == "started\n", lambda: f"it has logged that: {node.cli('logs', 'web')}")
 
 
 def test_a_missing_command_with_policy_never_fails_the_pod(node):
@@ -190,4 +200,5 @@ exec {real} "$@"
     node.launch(specs.pod("web"))
     group = world.read(made).strip()
     assert node.pod_cgroup("web") in group and node.container_id("web") not in group
-    assert {os.path.basename(path) for path in world.cgroups_below(node.pod_cgroup("web"))} == {node.container_id("web")}
+    world.wait(lambda: {os.path.basename(path) for path in world.cgroups_below(node.pod_cgroup("web"))} == {node.container_id("web")},
+               lambda: f"the other groups are removed: {world.cgroups_below(node.pod_cgroup('web'))}")

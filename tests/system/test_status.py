@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the status of a pod says of its containers, against the kernel's word: processes, control groups, mounts."""
 
+import http.client
 import os
 import signal
 import subprocess
@@ -51,10 +52,12 @@ def conditions(pod):
 
 def test_an_early_request_to_a_restarted_agent_keeps_transition_times(node):
     def is_unready():
+        """There is a moment without a socket."""
         try:
-            return harness.condition(node.pod("web"), "Ready")["status"] == "False"
-        except ConnectionError:
+            pod = node.pod("web")
+        except (OSError, http.client.HTTPException):
             return False
+        return pod is not None and harness.condition(pod, "Ready")["status"] == "False"
 
     node.launch(specs.pod("web"))
     since = harness.condition(node.pod("web"), "Ready")["lastTransitionTime"]

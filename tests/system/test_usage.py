@@ -7,7 +7,6 @@ import re
 import time
 
 import harness
-import node_api
 import pytest
 import specs
 import world
@@ -23,8 +22,9 @@ def fixture_node(archive):
     """A node whose agent is in a control group of its own, with a pod."""
     node = harness.Node(archive)
     world.enter_cgroup(agent_cgroup(node), node.agent.pid)
-    node.launch(specs.pod("web", specs.container(script="echo one; " + specs.IDLE),
-                          specs.container("echo", script=LISTEN.format(node_api.free_port()))))
+    node.launch(specs.pod("web", specs.container(script="echo one\n" + specs.IDLE),
+                          specs.container("echo", script=LISTEN.format(world.free_port()))))
+    node.init("web", "echo")  # is no longer the runtime's, which has threads
     yield node
     node.finish()
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine as the kernel reports it: processes, control groups, mounts. Nothing here asks the agent."""
 
+import collections
 import os
+import random
 import re
 import signal
 import socket
@@ -9,6 +11,10 @@ import subprocess
 import time
 
 CGROUP = "/sys/fs/cgroup"
+PORTS = range(22000, 32000)  # below those that the kernel chooses from
+CLAIMS_MAX = 200
+
+_claims = collections.deque()
 
 
 def read(path):
@@ -93,7 +99,8 @@ def is_container_init(pid):
     """Pid 1 of a pid namespace that is not ours, once it is the program that was asked for: the runtime calls a
     container started in the moment in which its own init is about to become that."""
     inner = (status(pid, "NSpid") or "").split()
-    return len(inner) == 2 and inner[1] == "1" and not status(pid, "Name").startswith("runc")
+    name = status(pid, "Name")  # None: it has ended meanwhile
+    return len(inner) == 2 and inner[1] == "1" and name is not None and not name.startswith("runc")
 
 
 def handles(pid, number):
@@ -137,6 +144,24 @@ def is_listening(port):
         return True
     except ConnectionRefusedError:
         return False
+
+
+def free_port():
+    """A port of loopback for a server that is started soon. It is claimed by a socket of its name, so that no other test is given
+    it meanwhile."""
+    while True:
+        port, claim = random.choice(PORTS), socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0mainstay-test-port-{port}")
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+            break
+        except OSError:
+            claim.close()
+    _claims.append(claim)
+    if len(_claims) > CLAIMS_MAX:
+        _claims.popleft().close()
+    return port
 
 
 # Control groups
