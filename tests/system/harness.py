@@ -242,15 +242,14 @@ class Node:
             return any(status["name"] == container and
                        status["state"].get("waiting", {}).get("reason") == reason
                        for status in pod["status"].get("containerStatuses", []))
-        self.wait_pod(name, is_so, f"waits, {reason}", deadline)
-        return self.status(name, container)["state"].get("waiting", {}).get("message", "")
+        pod = self.wait_pod(name, is_so, f"waits, {reason}", deadline)
+        return container_status(pod, container)["state"]["waiting"].get("message", "")
 
     def wait_restarts(self, name, count, container="main", deadline=60.0):
         """Waits for a container that runs with at least so many restarts; gives its status."""
-        self.wait_pod(name, lambda pod: any(
+        return container_status(self.wait_pod(name, lambda pod: any(
             status["name"] == container and status["restartCount"] >= count and "running" in status["state"]
-            for status in pod["status"].get("containerStatuses", [])), f"runs, restarted {count} times", deadline)
-        return self.status(name, container)
+            for status in pod["status"].get("containerStatuses", [])), f"runs, restarted {count} times", deadline), container)
 
     def launch(self, pod):
         """Drops a pod and waits until it runs and has set its traps; gives it as reported."""
@@ -321,8 +320,8 @@ class Node:
 
     def shims(self):
         """Those that hold pods, or clean up after one. (What prepares the directory of all is a part of the agent's start.)"""
-        found = self.shim_processes()
-        return [pid for pid in sorted(found) if int(world.status(pid, "PPid") or 0) not in found]
+        parents = {pid: world.status(pid, "PPid") for pid in sorted(self.shim_processes())}
+        return [pid for pid, parent in parents.items() if parent and int(parent) not in parents]
 
     def is_ours(self, pid):
         return any(self.directory in word for word in world.cmdline(pid)) and world.is_alive(pid)
