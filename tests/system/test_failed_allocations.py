@@ -16,7 +16,9 @@ PASSES = [1, 10, 40, 100, 250, 500, 1000, 1800, 3000, 4500, 6500, 9000]
 class StarvedNode(failing.FailingNode):
     def revive(self):
         """Also where the agent has ended itself, if it says why."""
-        if self.agent.poll() in (1, 255):
+        if self.agent.poll() is None:
+            return
+        if self.agent.returncode in (1, 255):
             assert "memory" in self.said(), self.describe_agent_exit()
             self.start(ready=False)
         super().revive()
