@@ -10,7 +10,7 @@ import subprocess
 import harness
 import registry
 import specs
-from world import wait
+from world import free_port, wait
 
 
 class Key:
@@ -69,7 +69,7 @@ class Nginx:
 
     def __init__(self, directory, root, extra=""):
         os.makedirs(directory, exist_ok=True)
-        self.directory, self.root, self.port = directory, root, registry.free_port()
+        self.directory, self.root, self.port = directory, root, free_port()
         self.log = os.path.join(directory, "access.log")
         self.certificate, key = registry.certificate(directory)
         self.config = os.path.join(directory, "nginx.conf")

@@ -24,12 +24,6 @@ FIN = 1
 USER_ID = 64123  # of mainstay-api, on a machine where it is not installed
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class NodeApi:
     """The program, with a node's agent."""
 
@@ -37,7 +31,7 @@ class NodeApi:
 
     def __init__(self, node, idle=0):
         self.node = node
-        self.port = free_port()
+        self.port = world.free_port()
         self.stderr = os.path.join(node.directory, "api.stderr")
         with open(self.stderr, "a", encoding="utf-8") as stderr:
             self.process = subprocess.Popen(

@@ -10,18 +10,12 @@ import socket
 import subprocess
 
 from harness import NODE_NAME, program
-from world import wait
+from world import free_port, wait
 
 
 def run(*words, **environment):
     return subprocess.run(words, check=False, text=True, timeout=60, env={**os.environ, **environment},
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def ask(port, path, method="GET"):

@@ -39,7 +39,7 @@ class World:
         self.directory = tempfile.mkdtemp(prefix="mainstay-node-api-")
         self.authority = api_certs.Authority(self.directory)
         self.admin, _ = self.authority.issue("admin", "/O=system:masters/CN=admin")
-        self.port = node_api.free_port()
+        self.port = world.free_port()
         self.node = harness.Node(archive, config={
             "authentication": {"x509": {"clientCAFile": self.authority.cert}, "webhook": {"enabled": False}},
             "authorization": {"mode": "AlwaysAllow"}, **settings})

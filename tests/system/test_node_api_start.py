@@ -18,7 +18,7 @@ pytestmark = pytest.mark.xdist_group("node_api")
 
 class StartNode(node_api.ActivatingNode, harness.Node):
     def __init__(self, archive, **config):
-        self.port = node_api.free_port()
+        self.port = world.free_port()
         self.make_mounts()
         super().__init__(archive, start=False)
         authority = api_certs.Authority(self.data)

@@ -7,7 +7,6 @@ import re
 import time
 
 import harness
-import node_api
 import pytest
 import specs
 import world
@@ -24,7 +23,7 @@ def fixture_node(archive):
     node = harness.Node(archive)
     world.enter_cgroup(agent_cgroup(node), node.agent.pid)
     node.launch(specs.pod("web", specs.container(script="echo one; " + specs.IDLE),
-                          specs.container("echo", script=LISTEN.format(node_api.free_port()))))
+                          specs.container("echo", script=LISTEN.format(world.free_port()))))
     yield node
     node.finish()
 

@@ -140,6 +140,19 @@ def is_listening(port):
         return False
 
 
+_held = []
+
+
+def free_port():
+    """A port of loopback at which no program listens. It stays bound, so that the system gives it to no other test or connection: servers
+    allow that."""
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    _held.append(holder)
+    return holder.getsockname()[1]
+
+
 # Control groups
 
 def cgroup_version():
