@@ -16,6 +16,7 @@ import time
 import uuid
 
 import api_access as access
+import world
 from api_certs import Authority, kubeconfig
 from api_faults import Fault, big_list
 from api_store import KINDS
@@ -159,7 +160,7 @@ class ApiServer:
         self.n_speechless = 0  # connections that ended before a request
         self.halt = threading.Event()
         self.use_certificate(*self.authority.server())
-        self.listener, self.port = None, 0
+        self.listener, self.port = None, world.free_port()
         self.start()
 
     # Being there

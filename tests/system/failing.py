@@ -62,7 +62,10 @@ class Failing:
 
     def is_ready(self):
         self.revive()
-        return super().is_ready()
+        try:
+            return super().is_ready()
+        except AssertionError:  # it has died since
+            return False
 
     def get(self, path):
         self.revive()

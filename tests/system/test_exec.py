@@ -113,7 +113,7 @@ def test_no_device_of_the_node_is_passed_on(busy, streams):
                        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
                        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
                        "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n".encode())
-        pid = wait(lambda: [p for p in sleepers(busy, marker) if world.cmdline(p)[0] == "sleep"],
+        pid = wait(lambda: [p for p in sleepers(busy, marker) if world.cmdline(p)[:1] == ["sleep"]],
                    "a command that runs")[0]
         assert not any(is_the_nodes(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
 
@@ -256,9 +256,7 @@ def test_a_session_outlives_the_agent(node):
 def test_orphans_of_a_command_do_not_delay_its_session(busy):
     answer = busy.cli("exec", "web", "-c", "side", "--", "sh", "-c", "sleep 3000 & echo started")
     assert (answer.returncode, answer.stdout) == (0, "started\n")
-    left = sleepers(busy, "3000")
-    assert left
-    world.kill_all(left)
+    world.kill_all(wait(lambda: sleepers(busy, "3000"), "the orphan runs"))
 
 
 def test_sessions_leave_no_files(busy):

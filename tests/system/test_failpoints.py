@@ -69,10 +69,11 @@ def changed_pod(node, words):
 
 
 def first_processes(node, words):
-    """Of the containers that say so: what they fork has their command line as well until it executes."""
+    """Of the containers that say so: what they fork has their command line as well until it executes. One may end, and its successor
+    start, while the others are looked at."""
     mark = f": {os.path.basename(node.directory)}/{words}; "
-    found = [pid for pid in world.pids() if any(word.startswith(mark) for word in world.cmdline(pid) or [])]
-    return [pid for pid in found if int(world.status(pid, "PPid") or 0) not in found]
+    found = [pid for pid in map(world.Process, world.pids()) if any(word.startswith(mark) for word in world.cmdline(pid))]
+    return [pid for pid in found if world.is_alive(pid) and int(world.status(pid, "PPid") or 0) not in found]
 
 
 def wait_runs(node, name, words):

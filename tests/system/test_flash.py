@@ -107,7 +107,10 @@ def changed_files(node, since):
     found = {}
     for directory, _, files in os.walk(node.flash):
         for path in [directory] + [os.path.join(directory, file) for file in files]:
-            status = os.lstat(path)
+            try:
+                status = os.lstat(path)
+            except FileNotFoundError:  # it has been removed, or renamed
+                continue
             if max(status.st_mtime, status.st_ctime, 0 if path == directory else status.st_atime) > since:  # this reads directories itself
                 found[os.path.relpath(path, node.flash)] = status.st_size
     return found

@@ -92,7 +92,7 @@ def test_the_stop_signal_follows_the_pre_stop_hook(node):
 
 
 def test_a_pre_stop_hook_is_limited_by_the_grace_period(node):
-    node.launch(hooked(node, "endless", grace=1, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
+    node.launch(hooked(node, "endless", grace=5, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
     world.wait(lambda: hook_records(node) == ["started"], "it has started")
     node.remove("endless")
     node.wait_gone("endless")
@@ -125,7 +125,7 @@ def test_pod_termination_shortens_the_pre_stop_hook_of_a_kill(node):
 
 def test_the_shim_stops_a_container_without_an_agent(node):
     """The hook hangs, the agent dies: the shim keeps the time."""
-    node.launch(hooked(node, "orphan", grace=2, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
+    node.launch(hooked(node, "orphan", grace=5, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
     world.wait(lambda: hook_records(node) == ["started"], "it has started")
     pid = node.init("orphan")
     node.remove("orphan")

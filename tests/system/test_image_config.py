@@ -5,6 +5,7 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import signal
 
 import harness
 import pytest
@@ -59,6 +60,7 @@ def test_a_pod_without_command_runs_that_of_its_image(stocked):
     assert identity(pid) == ("1000", "1000", ["1000", "29"]), "with the groups that the image's files give its user"
     assert {"FROM_IMAGE": "yes", "BOTH": "image", "PATH": "/bin:/usr/bin"}.items() <= world.environ(pid).items()
     assert stocked.status("plain")["stopSignal"] == "SIGUSR1"
+    world.wait(lambda: world.handles(pid, signal.SIGUSR1), "it has set its traps")
     with open(log, encoding="utf-8") as file:
         stocked.remove("plain")
         stocked.wait_gone("plain")

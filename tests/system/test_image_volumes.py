@@ -99,6 +99,7 @@ def test_a_sub_path_missing_in_the_image_is_an_error_of_the_container(node):
 
 def test_each_attempt_has_the_volume_again(node):
     node.preload(model(node, {"weights": b"one"}))
-    node.launch(image_pod("again", "sleep 2; exit 1"))
+    node.launch(image_pod("again"))
+    world.kill_all([node.init("again")])
     node.wait_restarts("again", 1)
     assert world.read(f"/proc/{node.init('again')}/root/model/weights") == "one"

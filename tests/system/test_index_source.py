@@ -13,6 +13,7 @@ import failing
 import harness
 import pytest
 import specs
+import world
 from index_source import Index, Key, Nginx, minisign_file, settings, sign
 from world import wait
 
@@ -398,9 +399,7 @@ def test_offline_and_expired_the_node_boots_with_what_it_has(make_sourced, make_
     wait_failed(node, "the index 1 has expired at", 120)
     nginx.stop()
     node.kill9()
-    os.kill(init, 9)
-    for pid in node.shims():
-        os.kill(pid, 9)
+    world.kill_all([init, *node.shims()])
     node.start()
     node.wait_running("web")
     assert node.init("web") != init

@@ -337,6 +337,7 @@ def test_events_of_a_pod_are_rate_limited(api, run):
     # Requests run in parallel: the last one need not be answered last.
     wait(lambda: len(api.asked("create", "events")) >= 26, lambda: api.requests[-9:])
     assert len(api.asked("create", "events")) == 26
+    wait(lambda: len(program.lines_with("event -")) >= 15, lambda: program.lines)
     assert len(program.lines_with("event -")) == 15
 
 

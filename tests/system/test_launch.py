@@ -185,9 +185,7 @@ def test_a_running_pod_has_the_phase_conditions_and_states_of_kubernetes(node):
 
 
 def test_a_web_server_of_a_pod_answers_on_the_host_s_network(node):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = world.free_port()
     node.launch(specs.script_pod("httpd", "mkdir /www; echo served > /www/index.html; trap 'exit 0' TERM; "
                                  f"httpd -f -p 127.0.0.1:{port} -h /www & wait"))
 

@@ -71,6 +71,7 @@ def test_a_replacement_starts_after_the_old_pod_has_terminated(node):
             terminationGracePeriodSeconds=20, hostIPC=word == "two")
     node.launch(spec("one"))
     world.wait(lambda: world.read(f"{node.data}/order") == "one\n", "the first has started")
+    node.wait_trap("turns")
     node.drop(spec("two"))
     world.wait(lambda: world.read(f"{node.data}/order") == "one\ntwo\n", "the second has started")
     assert not os.path.exists(f"{node.data}/clash")
@@ -119,13 +120,14 @@ def test_a_pod_recreated_during_termination_starts_again(node):
         terminationGracePeriodSeconds=20)
     node.launch(pod)
     world.wait(lambda: world.read(f"{node.data}/log") == "up\n", "it has started")
-    first = node.init("back")
+    node.wait_trap("back")
+    first = identity(node, "back")
     node.remove("back")
     node.wait_pod("back", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
     node.drop(pod)
     world.wait(lambda: world.read(f"{node.data}/log") == "up\ndown\nup\n", "it ran, ended and ran again")
     node.wait_running("back")
-    assert node.init("back") != first
+    assert identity(node, "back") != first
 
 
 def test_many_pods_start_and_terminate_together(node):
@@ -196,7 +198,8 @@ def test_two_files_that_swap_their_pods_converge(node):
     os.rename(staged[1], node.path("b.yaml"))
     for name, word in (("one", "a"), ("two", "b")):
         node.wait_pod(name, lambda pod: "deletionTimestamp" not in pod["metadata"] and is_running(pod), "runs")
-        assert f": {word};" in world.cmdline(node.init(name))[-1]
+        world.wait(lambda name=name, word=word: any(f": {word};" in text for text in world.cmdline(node.find_init(name) or 0)),
+                   "says its word")
     world.wait(lambda: "is already defined" not in node.cli("get", "pods").stderr, "both files are valid again")
     assert len({node.init(name) for name in before}) == 2
 

@@ -140,7 +140,7 @@ def end_containers(node, pods):
     earliest = int(time.time())
     for (name, i), pid in inits.items():
         os.kill(pid, signal.SIGKILL if pods[name][i] == 137 else signal.SIGTERM)
-    wait(lambda: not [pid for pid in inits.values() if world.start_time(pid)], "the shims know that all have ended")
+    wait(lambda: not [pid for pid in inits.values() if world.start_time(pid) == pid.started], "the shims know that all have ended")
     return earliest, time.time()
 
 

@@ -190,7 +190,7 @@ def test_pod_gets_a_new_address_after_its_shim_was_lost(net):
     net.wait_pod("web", lambda it: it["status"].get("podIP") not in (None, first), "has another address")
     net.wait_running("web")
     assert net.reserved() == [net.address("web")]
-    assert len(net.veths()) == 1
+    wait(lambda: len(net.veths()) == 1, lambda: f"the lost namespace's interface is gone: {net.veths()}")
     assert not [rule for rule in net.rules() if f"{first}/32" in rule or f"{first}:" in rule], net.rules()
     wait(lambda: net.fetch(NODE_ADDRESS, 18082) == "back\n", "the port leads to the new address")
 
@@ -203,7 +203,7 @@ def test_failed_pod_releases_its_address_though_its_shim_was_lost(net):
     world.kill_all([net.shim("late")])
     wait(lambda: not net.reserved(), "its address is released")
     wait(lambda: not net.shims(), "nothing of it runs")
-    assert net.pod("late")["status"]["reason"] == "DeadlineExceeded"
+    assert net.wait_phase("late", "Failed")["status"]["reason"] == "DeadlineExceeded"
     net.restart()
     assert net.wait_phase("late", "Failed")["status"]["reason"] == "DeadlineExceeded"
     wait(lambda: not net.shims(), "no shim is left, and no sandbox teardown")
@@ -406,8 +406,8 @@ def kill_processes(net, shim, victims):
         elif name == "shim":
             world.kill_all([shim])
         else:
-            world.kill_all([pid for pid in world.pids() if world.cmdline(pid) == ["sleep", "1000"] and
-                            world.status(pid, "PPid") == str(shim)])
+            world.kill_all(wait(lambda: [pid for pid in world.pids() if world.cmdline(pid) == ["sleep", "1000"] and
+                                         world.status(pid, "PPid") == str(shim)], "the plugin executes what hangs"))
     if "agent" in victims:
         net.start()
 

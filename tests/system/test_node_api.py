@@ -49,6 +49,8 @@ class World:
                                    specs.container("echo", script=ECHO.format(port=self.port)),
                                    specs.container("talker", script=TALK, stdin=True)))
         self.pod = self.node.pod("web")["metadata"]["name"]
+        wait(lambda: len(self.node.log_lines("web")) == 2 and self.node.log_lines("web", "binary"), "what they say is in their logs")
+        wait(lambda: world.is_listening(self.port), "the echo's port answers")
 
     def get(self, path, **options):
         return self.api.request(path, certificate=self.admin, **options)

@@ -138,6 +138,7 @@ def accepted(log):
 
 
 def test_too_many_clients_are_refused(served):
+    wait(lambda: not log_processes(served), "those of before have ended")
     logs = [Log(served, query="follow=1&tailLines=1") for _ in range(LOG_PROCESSES_MAX)]
     assert [log.line() for log in logs] == [LINE + "\n"] * LOG_PROCESSES_MAX
     refused = Log(served)

@@ -97,10 +97,10 @@ def pss_kib(pid):
 
 def is_container_init(pid):
     """Pid 1 of a pid namespace that is not ours, once it is the program that was asked for: the runtime calls a
-    container started in the moment in which its own init is about to become that."""
+    container started in the moment in which its own init is about to become that. It has its new name a moment before its
+    words and its environment."""
     inner = (status(pid, "NSpid") or "").split()
-    name = status(pid, "Name")  # None: it has ended meanwhile
-    return len(inner) == 2 and inner[1] == "1" and name is not None and not name.startswith("runc")
+    return len(inner) == 2 and inner[1] == "1" and not (status(pid, "Name") or "runc").startswith("runc") and bool(cmdline(pid))
 
 
 def handles(pid, number):
