@@ -322,7 +322,8 @@ class Node:
     def shims(self):
         """Those that hold pods, or clean up after one. (What prepares the directory of all is a part of the agent's start.)"""
         found = self.shim_processes()
-        return [pid for pid in sorted(found) if int(world.status(pid, "PPid") or 0) not in found]
+        parents = {pid: world.status(pid, "PPid") for pid in sorted(found)}
+        return [pid for pid, parent in parents.items() if parent is not None and int(parent) not in found]
 
     def is_ours(self, pid):
         return any(self.directory in word for word in world.cmdline(pid)) and world.is_alive(pid)

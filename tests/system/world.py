@@ -92,8 +92,8 @@ def pss_kib(pid):
 def is_container_init(pid):
     """Pid 1 of a pid namespace that is not ours, once it is the program that was asked for: the runtime calls a
     container started in the moment in which its own init is about to become that."""
-    inner = (status(pid, "NSpid") or "").split()
-    return len(inner) == 2 and inner[1] == "1" and not status(pid, "Name").startswith("runc")
+    inner, name = (status(pid, "NSpid") or "").split(), status(pid, "Name")
+    return len(inner) == 2 and inner[1] == "1" and name is not None and not name.startswith("runc")
 
 
 def handles(pid, number):
