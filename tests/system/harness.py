@@ -94,11 +94,11 @@ class Node:
                 "--state-dir", self.state, "--run-dir", self.run, "--log-dir", self.log,
                 "--node-name", self.node_name]
 
-    def spawn(self):
+    def spawn(self, **options):
         """A process of the agent's; the test's own business."""
         with open(self.stderr, "a", encoding="utf-8") as stderr:
             return subprocess.Popen(self.command(), env=self.environment(), cwd=self.directory,
-                                    stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr)
+                                    stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, **options)
 
     def start(self, ready=True):
         self.agent = self.spawn()

@@ -150,8 +150,8 @@ class SmallNode(harness.Node):
         return f"{self.cgroup_root}/agent"
 
     def start(self, ready=True):
-        self.agent = self.spawn()
-        world.enter_cgroup(self.group, self.agent.pid)
+        """It is in the group before it allocates anything."""
+        self.agent = self.spawn(preexec_fn=lambda: world.enter_cgroup(self.group, os.getpid()))
         if ready:
             wait(self.is_ready, self.said)
 
