@@ -16,16 +16,12 @@ from api_faults import Relay
 from world import wait
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 class Front:
     """'more' are options of nghttpx."""
 
     def __init__(self, api, *more):
-        self.api, self.more, self.port = api, more, free_port()
+        self.api, self.more, self.place = api, more, world.hold_port()
+        self.port = self.place.getsockname()[1]
         self.log = os.path.join(api.directory, f"front-{self.port}.log")
         self.own = []  # all that were started, the last one last
         self.start()

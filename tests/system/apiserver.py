@@ -16,6 +16,7 @@ import time
 import uuid
 
 import api_access as access
+import world
 from api_certs import Authority, kubeconfig
 from api_faults import Fault, big_list
 from api_store import KINDS
@@ -159,7 +160,8 @@ class ApiServer:
         self.n_speechless = 0  # connections that ended before a request
         self.halt = threading.Event()
         self.use_certificate(*self.authority.server())
-        self.listener, self.port = None, 0
+        self.listener, self.place = None, world.hold_port()
+        self.port = self.place.getsockname()[1]
         self.start()
 
     # Being there
@@ -167,7 +169,6 @@ class ApiServer:
     def start(self):
         self.halt = threading.Event()
         self.listener = Listener(self, self.port)
-        self.port = self.listener.server_address[1]
         threading.Thread(target=self.listener.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self):

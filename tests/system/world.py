@@ -139,6 +139,14 @@ def is_listening(port):
         return False
 
 
+def hold_port():
+    """A socket that keeps a port for a server of the test's, also while that is down: no other test gets it meanwhile."""
+    place = socket.socket()
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    place.bind(("127.0.0.1", 0))
+    return place
+
+
 # Control groups
 
 def cgroup_version():
