@@ -45,17 +45,16 @@ def memory_of_the_machine():
 def test_the_port_of_the_api_is_reported_while_something_listens_there(make_member):
     def endpoint(member):
         return node_of(member)["status"].get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port")
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
+    with world.hold_port() as place:
+        port = place.getsockname()[1]
         member = make_member(config={"port": port}, daemonSets="controller")
         wait_ready(member)
         assert not endpoint(member), "it is bound, and does not listen"
-        listener.listen()
+        with socket.create_server(("127.0.0.1", port)):
+            member.restart()
+            wait(lambda: endpoint(member) == port, lambda: f"the port is reported: {node_of(member)['status']}")
         member.restart()
-        wait(lambda: endpoint(member) == port, lambda: f"the port is reported: {node_of(member)['status']}")
-    member.restart()
-    wait(lambda: not endpoint(member), "the port is no longer reported")
+        wait(lambda: not endpoint(member), "the port is no longer reported")
 
 
 @pytest.mark.quick
