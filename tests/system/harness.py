@@ -317,10 +317,11 @@ class Node:
     def shim_processes(self):
         """Shims, their sessions, and what they forked that has not executed yet."""
         words = {world.Process(pid): world.cmdline(pid) for pid in world.pids() if self.is_ours(pid)}
-        return {pid for pid, line in words.items() if line and "mainstay-shim" in line[0] and line[1] != "prepare"}
+        return {pid for pid, line in words.items() if line and "mainstay-shim" in line[0] and line[1] not in ("prepare", "usage")}
 
     def shims(self):
-        """Those that hold pods, or clean up after one. (What prepares the directory of all is a part of the agent's start.)"""
+        """Those that hold pods, or clean up after one. (What prepares the directory of all is a part of the agent's start; what
+        measures volumes names all pods.)"""
         found = self.shim_processes()
         parents = {pid: world.status(pid, "PPid") for pid in sorted(found)}
         return [pid for pid, parent in parents.items() if parent is not None and int(parent) not in found]
