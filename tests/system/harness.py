@@ -242,15 +242,15 @@ class Node:
             return any(status["name"] == container and
                        status["state"].get("waiting", {}).get("reason") == reason
                        for status in pod["status"].get("containerStatuses", []))
-        self.wait_pod(name, is_so, f"waits, {reason}", deadline)
-        return self.status(name, container)["state"].get("waiting", {}).get("message", "")
+        pod = self.wait_pod(name, is_so, f"waits, {reason}", deadline)
+        return container_status(pod, container)["state"]["waiting"].get("message", "")
 
     def wait_restarts(self, name, count, container="main", deadline=60.0):
         """Waits for a container that runs with at least so many restarts; gives its status."""
-        self.wait_pod(name, lambda pod: any(
+        pod = self.wait_pod(name, lambda pod: any(
             status["name"] == container and status["restartCount"] >= count and "running" in status["state"]
             for status in pod["status"].get("containerStatuses", [])), f"runs, restarted {count} times", deadline)
-        return self.status(name, container)
+        return container_status(pod, container)
 
     def launch(self, pod):
         """Drops a pod and waits until it runs and has set its traps; gives it as reported."""
