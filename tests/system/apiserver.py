@@ -168,7 +168,6 @@ class ApiServer:
     def start(self):
         self.halt = threading.Event()
         self.listener = Listener(self, self.port)
-        self.port = self.listener.server_address[1]
         threading.Thread(target=self.listener.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self):

@@ -94,11 +94,11 @@ class Node:
                 "--state-dir", self.state, "--run-dir", self.run, "--log-dir", self.log,
                 "--node-name", self.node_name]
 
-    def spawn(self):
+    def spawn(self, **options):
         """A process of the agent's; the test's own business."""
         with open(self.stderr, "a", encoding="utf-8") as stderr:
             return subprocess.Popen(self.command(), env=self.environment(), cwd=self.directory,
-                                    stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr)
+                                    stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, **options)
 
     def start(self, ready=True):
         self.agent = self.spawn()
@@ -317,10 +317,11 @@ class Node:
     def shim_processes(self):
         """Shims, their sessions, and what they forked that has not executed yet."""
         words = {world.Process(pid): world.cmdline(pid) for pid in world.pids() if self.is_ours(pid)}
-        return {pid for pid, line in words.items() if line and "mainstay-shim" in line[0] and line[1] != "prepare"}
+        return {pid for pid, line in words.items() if line and "mainstay-shim" in line[0] and line[1] not in ("prepare", "usage")}
 
     def shims(self):
-        """Those that hold pods, or clean up after one. (What prepares the directory of all is a part of the agent's start.)"""
+        """Those that hold pods, or clean up after one. (What prepares the directory of all is a part of the agent's start; what
+        measures volumes names all pods.)"""
         parents = {pid: world.status(pid, "PPid") for pid in sorted(self.shim_processes())}
         return [pid for pid, parent in parents.items() if parent and int(parent) not in parents]
 

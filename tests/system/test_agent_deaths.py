@@ -2,6 +2,7 @@
 """Agents that are killed hundreds of times beside dozens of pods, by a signal or for lack of memory, also while they recover: no
 container is lost, doubled or restarted."""
 
+import errno
 import os
 import statistics
 import time
@@ -150,8 +151,8 @@ class SmallNode(harness.Node):
         return f"{self.cgroup_root}/agent"
 
     def start(self, ready=True):
-        self.agent = self.spawn()
-        world.enter_cgroup(self.group, self.agent.pid)
+        """It is in the group before it allocates anything."""
+        self.agent = self.spawn(preexec_fn=lambda: world.enter_cgroup(self.group, os.getpid()))
         if ready:
             wait(self.is_ready, self.said)
 
@@ -162,6 +163,17 @@ class SmallNode(harness.Node):
         """In bytes; None: there is none."""
         with open(self.memory_file("memory.limit_in_bytes", "memory.max"), "w", encoding="ascii") as file:
             file.write(str(limit) if limit else "-1" if world.cgroup_version() == 1 else "max")
+
+    def leave_memory(self, growth):
+        """Besides what is in use. The kernel refuses a limit below that, which may have grown since it was asked for."""
+        def is_limited():
+            try:
+                self.limit_memory(self.memory() + growth)
+            except OSError as error:
+                assert error.errno == errno.EBUSY, error
+                return False
+            return True
+        wait(is_limited, "the memory is limited")
 
     def memory(self):
         return int(world.read(self.memory_file("memory.usage_in_bytes", "memory.current")))
@@ -174,7 +186,7 @@ class SmallNode(harness.Node):
 def exhaust_memory(node):
     """The agent has almost no memory left, and is then given something to read."""
     before = node.oom_kills()
-    node.limit_memory(node.memory() + GROWTH)
+    node.leave_memory(GROWTH)
     for i in range(20):
         node.drop(LARGE.format(i, "x" * 1000_000), f"large{i}.json")
     wait(lambda: node.agent.poll() is not None, lambda: f"the agent is killed; it said:\n{node.said()}")

@@ -13,7 +13,7 @@ import subprocess
 import specs
 import world
 from harness import NODE_NAME
-from test_apiserver_offline import reboot
+from test_apiserver_offline import reboot, wait_kept
 from world import wait
 
 CACHED = ("objects/secret_default_login", "objects/configmap_default_settings", "services")
@@ -75,6 +75,7 @@ def test_cache_is_checksummed_private_and_synced_by_a_child(make_member):
         uid = member.reported("web")["metadata"]["uid"]
         record = os.path.join(member.state, "pods", uid, "record")
         wait(lambda: all(os.path.exists(cached(member, name)) for name in CACHED), lambda: files_below(cached(member)), 60)
+        wait_kept(member, "web")
         wait(lambda: {record, os.path.dirname(record), os.path.dirname(os.path.dirname(record)), cached(member, "objects")} <=
              {path for _, path in synced(log)}, lambda: synced(log), 60)
     user = dict((path, pid) for pid, path in synced(log))
@@ -110,7 +111,7 @@ def test_unreferenced_objects_leave_the_cache(make_member):
     bind(member)
     member.wait_reported_phase("web", "Running")
     wait(lambda: all(os.path.exists(cached(member, name)) for name in CACHED), lambda: files_below(cached(member)))
-    wait(lambda: os.listdir(cached(member, "tokens")), "its token is kept")
+    wait_kept(member, "web")
     member.api.delete("pods", "default", "web", grace=1)
     member.wait_reported_gone("web")
     wait(lambda: {os.path.basename(path) for path in files_below(cached(member))} == {"services"},
@@ -124,6 +125,7 @@ def test_damaged_cache_file_is_set_aside_and_written_again(make_member):
     member.wait_reported_phase("web", "Running")
     member.wait_reported_phase("plain", "Running")
     wait(lambda: all(os.path.exists(cached(member, name)) for name in CACHED), lambda: files_below(cached(member)))
+    wait_kept(member, "plain")
     member.api.stop()
     reboot(member)
     with open(cached(member, CACHED[0]), "r+b") as file:

@@ -199,10 +199,12 @@ def test_refused_status_is_reported_once_it_is_accepted(make_member, status):
 def test_partition_stops_no_pod_and_status_converges(relay, make_member):
     member = behind(relay, make_member)
     inits = run_bound_pods(member, "web")
-    member.bind("job", specs.container(script="sleep 3; exit 5"), restartPolicy="Never")
+    member.bind("job", specs.container(script="until [ -e /v/end ]; do sleep 0.1; done; exit 5", volumeMounts=[specs.mount("v", "/v")]),
+                restartPolicy="Never", volumes=[specs.host_path("v", member.data)])
     member.wait_reported_phase("job", "Running")
     before = relay.n_accepted
     relay.freeze()
+    world.run("touch", f"{member.data}/end")
     member.wait_phase("job", "Failed")
     member.launch(specs.pod("own"))
     member.wait_running("own")
@@ -504,6 +506,7 @@ def test_recreated_pod_starts_after_the_old_one_has_stopped(make_member):
     container = specs.container(script=guard, volumeMounts=[specs.mount("v", "/data")])
     first = member.bind("same", container, **volume)
     member.wait_reported_phase("same", "Running")
+    member.wait_trap("same")
     pid = member.init("same")
     member.api.stop()
     with member.api.store.lock:
@@ -515,6 +518,7 @@ def test_recreated_pod_starts_after_the_old_one_has_stopped(make_member):
     wait(lambda: not world.is_alive(pid), "the old one has ended", 60)
     member.wait_reported("same", lambda pod: pod["metadata"]["uid"] == second["metadata"]["uid"] and
                      pod["status"].get("phase") == "Running", "is the other one, and runs", 60)
+    member.wait_trap("same")  # it has looked for the lock
     assert not os.path.exists(os.path.join(member.data, "overlap"))
 
 

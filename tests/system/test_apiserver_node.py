@@ -45,9 +45,9 @@ def memory_of_the_machine():
 def test_the_port_of_the_api_is_reported_while_something_listens_there(make_member):
     def endpoint(member):
         return node_of(member)["status"].get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port")
+    port = world.free_port()
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
+        listener.bind(("127.0.0.1", port))
         member = make_member(config={"port": port}, daemonSets="controller")
         wait_ready(member)
         assert not endpoint(member), "it is bound, and does not listen"

@@ -2,6 +2,7 @@
 """Objects to which API pods refer: ConfigMaps, Secrets, tokens, services."""
 
 import base64
+import glob
 import json
 import os
 
@@ -29,8 +30,8 @@ def test_pod_has_its_service_account_volume(make_member):
     assert request.body["spec"]["boundObjectRef"]["uid"] == member.reported("web")["metadata"]["uid"]
     token = inside(member, "web", f"{TOKENS}/token")
     assert token and token not in member.said()
-    kept = os.path.join(member.state, "cluster", "tokens")
-    assert [os.stat(os.path.join(kept, file)).st_mode & 0o777 for file in os.listdir(kept)] == [0o600]
+    kept = wait(lambda: glob.glob(os.path.join(member.state, "cluster", "tokens", "*")), "it is kept")
+    assert [os.stat(path).st_mode & 0o777 for path in kept] == [0o600]
 
 
 def test_objects_are_watched_by_name_and_volumes_follow_them(make_member):
@@ -91,6 +92,7 @@ def test_services_of_the_namespace_are_variables(make_member):
     for namespace, name in (("default", "my-db"), ("other", "far")):
         member.api.create("services", {"metadata": {"name": name, "namespace": namespace}, "spec": {
             "clusterIP": "10.0.0.7", "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"}]}}, namespace)
+    wait(lambda: '"my-db"' in (world.read(os.path.join(member.state, "cluster", "services")) or ""), "the node knows the services")
     member.bind("web")
     member.bind("alone", enableServiceLinks=False)
     member.wait_reported_phase("web", "Running")

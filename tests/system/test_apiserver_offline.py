@@ -28,6 +28,17 @@ def reboot(member):
     os.mkdir(member.run)
 
 
+def wait_kept(member, name, *objects):
+    """Waits until the disk has what a pod needs that starts without the server: its token, its objects, and the services."""
+    uid = member.reported(name)["metadata"]["uid"]
+
+    def find_missing():
+        kept = {file for _, _, files in os.walk(os.path.join(member.state, "cluster")) for file in files}
+        token = [] if any(file.startswith(f"{uid}_") for file in kept) else ["its token"]
+        return token + sorted({"services", "configmap_default_kube-root-ca.crt", *objects} - kept)
+    wait(lambda: not find_missing(), lambda: f"what {name} needs is kept, also {find_missing()}")
+
+
 def test_boot_without_the_server_starts_all_bound_pods(make_member):
     member = make_member()
     member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"color": "red"}})
@@ -37,6 +48,7 @@ def test_boot_without_the_server_starts_all_bound_pods(make_member):
                 volumes=[{"name": "s", "configMap": {"name": "settings"}}])
     member.wait_reported_phase("web", "Running")
     wait(lambda: "10.0.0.7" in (world.read(os.path.join(member.state, "cluster", "services")) or ""), "the services are kept")
+    wait_kept(member, "web", "configmap_default_settings")
     uid = member.reported("web")["metadata"]["uid"]
     member.api.stop()
     reboot(member)
@@ -76,9 +88,10 @@ def test_succeeded_pod_does_not_run_again_after_a_boot(make_member):
 def test_pod_recreated_while_disconnected_replaces_the_old_one(make_member):
     member = make_member()
     script = "echo $$ starts >> /data/order; trap 'sleep 1; echo $$ stops >> /data/order; exit 0' TERM; sleep 1000 & wait"
-    fields = {"volumes": [specs.host_path("d", member.data)]}
+    fields = {"volumes": [specs.host_path("d", member.data)], "terminationGracePeriodSeconds": 20}
     member.bind("web", specs.container(script=script.replace("$$", "old"), volumeMounts=[specs.mount("d", "/data")]), **fields)
     member.wait_reported_phase("web", "Running")
+    member.wait_trap("web")
     old = member.reported("web")["metadata"]["uid"]
     member.kill9()
     member.api.delete("pods", "default", "web", grace=0)
@@ -160,6 +173,7 @@ def test_token_needed_before_the_kubeconfig_is_requested(make_member):
     member = make_member()
     member.bind("web")
     member.wait_reported_phase("web", "Running")
+    wait_kept(member, "web")
     member.kill9()
     shutil.rmtree(os.path.join(member.state, "cluster", "tokens"))
     take_kubeconfig_away(member)

@@ -7,6 +7,7 @@ import pytest
 import specs
 import world
 from harness import NODE_NAME
+from test_apiserver_offline import wait_kept
 from world import wait
 
 MOUNT = "/data"
@@ -77,7 +78,7 @@ def test_claim_is_mounted_from_the_directory_of_its_volume(make_member):
     member.wait_reported_phase("web", "Running")
     assert inside(member, "web", f"{MOUNT}/word") == "kept"
     assert member.api.asked("get", "persistentvolumeclaims", "c") and not member.api.asked("list", "persistentvolumeclaims")
-    wait(lambda: os.path.exists(os.path.join(member.state, "cluster", "services")), "the services are kept")
+    wait_kept(member, "web", "persistentvolume__pv", "persistentvolumeclaim_default_c")
     member.api.stop()
     member.restart()
     pid = member.init("web")

@@ -85,7 +85,7 @@ def expect_pods(node, manifests, synced):
         assert node.status(name)["state"]["terminated"]["exitCode"] == 3
         ran = {os.path.basename(os.path.dirname(path)) for path in glob.glob(f"{node.log_directory(name)}/*/*")}
         assert not ran & {"end": {"main"}, "both": {"main", "second"}}.get(synced, set()), "a container that had ended ran again"
-    assert len(node.pods()) == len(manifests)
+    world.wait(lambda: len(node.pods()) == len(manifests), lambda: f"others are gone: {node.pods()}")
     left = {pod["metadata"]["uid"] for pod in node.pods()}
     world.wait(lambda: set(os.listdir(f"{node.state}/pods")) <= left, "what belonged to no pod is removed")
 

@@ -200,8 +200,10 @@ def run_cluster(recorded):
     node.wait_reported_phase("web", "Running")
     uid = node.reported("web")["metadata"]["uid"]
     for where, name in (("objects", "secret_default_login"), ("objects", "configmap_default_settings"), ("cluster", "services"),
-                        (uid, "record")):
+                        ("objects", "configmap_default_kube-root-ca.crt"), (uid, "record")):
         recorded.wait_synced(where, name)
+    # Not the one in the directory of this boot, which has the same name.
+    recorded.wait_synced("state/cluster/tokens", rf'(?<=/state/cluster/tokens>, "){uid}_\w+')
     recorded.mark(api.store.dump(), synced=("web",))
     change(("web",), lambda: node.bind(
         "job", specs.container(script="echo once >>/shared/runs", volumeMounts=[specs.mount("shared", "/shared")]),

@@ -93,7 +93,7 @@ def two_containers(**fields):
 def writer(node, word, **spec):
     """A pod that writes when it starts and when it is stopped."""
     return specs.pod("web", specs.container(
-        script=f"echo {word} up >> /v/log; trap 'echo {word} down >> /v/log; exit 0' TERM; sleep 100000 & wait",
+        script=f"trap 'echo {word} down >> /v/log; exit 0' TERM; echo {word} up >> /v/log; sleep 100000 & wait",
         volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)],
         terminationGracePeriodSeconds=20, **spec)
 

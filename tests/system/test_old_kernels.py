@@ -4,7 +4,6 @@ and from all that it starts."""
 
 import ctypes
 import errno
-import subprocess
 
 import harness
 import pytest
@@ -36,11 +35,8 @@ def hide(calls):
 class OldNode(harness.Node):
     hidden = ()
 
-    def spawn(self):
-        with open(self.stderr, "a", encoding="utf-8") as stderr:
-            return subprocess.Popen(self.command(), env=self.environment(), cwd=self.directory, stdin=subprocess.DEVNULL,
-                                    stdout=stderr, stderr=stderr,
-                                    preexec_fn=lambda: hide(self.hidden))  # pylint: disable=subprocess-popen-preexec-fn
+    def spawn(self, **options):
+        return super().spawn(preexec_fn=lambda: hide(self.hidden), **options)
 
 
 @pytest.fixture(name="make_old_node")
