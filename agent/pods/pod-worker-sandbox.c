@@ -505,6 +505,10 @@ static void on_pod_cleaned(const ChildResult *result, void *userdata) {
         if (r < 0) {
                 pod_worker_set_last_error(worker, error_message(&error, r));
                 retry_sandbox_later(worker, WORKER_SANDBOX_LOST);
+        } else if (worker->has_unread_checkpoints && worker->instance.is_desired) {
+                /* They say which containers have ended, and how: they are read first, and what is
+                 * then no longer needed is removed too. */
+                pod_worker_set_state(worker, WORKER_NO_SANDBOX);
         } else {
                 worker->sandbox.needs_cleanup = false;
                 /* An edit may be applied from now on, and asks which containers have ended. */

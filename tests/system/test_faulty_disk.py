@@ -6,13 +6,14 @@ import errno
 import gzip
 import os
 import shutil
+import signal
 import subprocess
 
 import pytest
 import specs
 import world
 from faulty_disk import NAMES, READS, SYNCS, WRITES, FaultyDisk
-from harness import is_running
+from harness import container_status, is_running
 from world import wait
 
 WRITES_MAX = 300
@@ -265,6 +266,34 @@ def test_a_pod_that_has_ended_is_what_it_was_when_its_checkpoints_can_be_read_ag
     node.wait_pod("done", lambda again: again["status"]["phase"] == phase and
                   [status["state"] for status in again["status"]["containerStatuses"]] == ends, "is what it was")
     assert starts(node) == ["done"]
+
+
+def test_ends_that_cannot_be_read_when_the_shim_dies_are_what_they_were_later(make_node):
+    node = make_node(start=False)
+    disk = start_on(node, *READS, "openat")
+    node.drop(specs.pod("half", specs.container(script="exit 0"), specs.container("side"), restartPolicy="Never"))
+
+    def state(pod, container):
+        return container_status(pod, container).get("state", {})
+    pod = node.wait_pod("half", lambda found: "terminated" in state(found, "main") and "running" in state(found, "side"),
+                        "has ended in part")
+    path = f"{node.state}/pods/{pod['metadata']['uid']}/ends"
+    wait(lambda: world.read(path), "it is written")
+    shim, = node.shims()
+    node.agent.kill()
+    node.agent.wait()
+    os.kill(shim, signal.SIGSTOP)  # it says nothing to the next agent
+    disk.rule = lambda call, at: -errno.EIO if at == path else None
+    node.start()
+    wait(lambda: "state syncing" in node.cli("debug", "dump").stdout, "the agent waits for the shim")
+    os.kill(shim, signal.SIGKILL)
+    wait(lambda: "cannot read the checkpoints of an earlier agent: Input/output error" in str(node.pod("half")["status"]), node.said)
+    disk.mend()
+    again = node.wait_phase("half", "Failed")  # what is not known is the end of the other one
+    assert state(again, "main") == state(pod, "main")
+    assert state(again, "side")["terminated"]["exitCode"] == 137
+
+
 @pytest.mark.parametrize("name", ["openat", "getdents64"])
 def test_an_agent_that_cannot_list_its_pods_says_so_and_supervises_those_of_the_manifests(make_node, name):
     node = make_node(start=False)
