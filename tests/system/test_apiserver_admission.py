@@ -70,14 +70,14 @@ def test_critical_pod_preempts_others_of_the_server(make_member):
         member.wait_reported_phase(name, "Running")
     member.wait_running("own")
     stays = [member.init(name) for name in ("small", "idle", "own")]
-    group = member.pod_cgroup("large")
+    large = member.init("large")
     critical(member, "critical", cpu=half)
     preempted_status(member, "large")
     event = wait(lambda: [one for one in member.api.all("events") if one["involvedObject"]["name"] == "large" and
                           one["reason"] == "Preempting"], lambda: f"there is an event: {member.api.all('events')}")[0]
     assert (event["type"], event["message"]) == ("Warning", "Preempted in order to admit critical pod")
     member.wait_reported_phase("critical", "Running")
-    assert not os.path.exists(group), "what was preempted is gone when the critical pod runs"
+    assert not world.is_alive(large), "what was preempted has ended when the critical pod runs"
     assert all(world.is_alive(pid) for pid in stays)
     assert 'kubelet_preemptions{preemption_signal="cpu"} 1' in member.get("/metrics")[1]
 

@@ -476,7 +476,7 @@ def test_an_index_that_is_not_ready_in_time_is_rolled_back_once(make_sourced, ma
     node = make_sourced(nginx.url(), caFile=nginx.certificate)
     run_first(node, index)
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "2"), "new.yaml": specs.pod("new")}, **DEADLINE)
-    node.wait_running("new")
+    wait(lambda: "Started container 'default/new-node1/main'" in node.said(), "the third pod starts")
     wait_back(node, "pod default/web-node1: container main: ")
     assert "SourceRefused" in node.cli("get", "events").stdout
     assert ROLLED_BACK in node.cli("source", "status").stdout

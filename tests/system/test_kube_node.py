@@ -205,7 +205,7 @@ def test_label_that_is_changed_during_another_patch_comes_back(api, run):
 
 def test_label_that_is_changed_before_the_first_list_comes_back(api, run):
     """The answer to the patch has the change, the list has nothing newer, and no event follows."""
-    api.misbehave(verb="list", plural="nodes", latency=4)
+    api.misbehave(verb="list", plural="nodes", latency=8)
     program = run()
     ready(api)
     assert api.watches == 0, "the list is on its way"

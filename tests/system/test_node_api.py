@@ -383,11 +383,11 @@ def test_a_session_without_a_byte_ends_after_the_idle_timeout(archive):
     served = World(archive, streamingConnectionIdleTimeout="5s")
     busy = served.spdy_session("sh", "-c", "while%20sleep%200.1;%20do%20echo;%20done")
     idle = served.spdy_session("sleep", "4715")
+    wait(lambda: sleepers(served, "4715"), "the command runs")
     stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"))
     ports = node_api.SpdyClient(stream)
     _, data = forward(ports, served.port, 0)
     ports.until(lambda: ports.data[data] == b"hello")
-    wait(lambda: sleepers(served, "4715"), "the command runs")
     while not ports.is_over:
         ports.step()
     wait(lambda: not sleepers(served, "4715"), "the idle command has ended")
