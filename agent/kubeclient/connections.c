@@ -156,8 +156,7 @@ static int on_quiet_timer(sd_event_source *source, uint64_t usec, void *userdata
 
         (void) event_timer_arm(source, apart);
         connections->is_held = true;
-        fail_sent_requests(connections, now_boottime_usec() - apart,
-                           "the connection is no longer used");
+        fail_sent_requests(connections, now_boottime_usec() - apart, "its connection was replaced");
         connections->is_held = false;
         kube_connections_process_queue(connections);
         return 0;

@@ -236,14 +236,14 @@ class Node:
     def wait_gone(self, name, deadline=60.0):
         wait(lambda: not self.pod(name), lambda: f"{name} is gone; it is {self.pod(name)}", deadline)
 
-    def wait_waiting(self, name, reason, container="main", deadline=60.0):
-        """Waits for a waiting state with a reason; gives its message. A second look could find the next attempt."""
+    def wait_waiting(self, name, reason, container="main", deadline=60.0, says=""):
+        """Waits for a waiting state with a reason, and with a message that says it; gives the message. A second look could find the
+        next attempt."""
         def is_so(pod):
-            return any(status["name"] == container and
-                       status["state"].get("waiting", {}).get("reason") == reason
-                       for status in pod["status"].get("containerStatuses", []))
-        pod = self.wait_pod(name, is_so, f"waits, {reason}", deadline)
-        return container_status(pod, container)["state"]["waiting"].get("message", "")
+            state = waiting_state(pod, container)
+            return state.get("reason") == reason and says in state.get("message", "")
+        pod = self.wait_pod(name, is_so, f"waits, {reason}: {says}", deadline)
+        return waiting_state(pod, container).get("message", "")
 
     def wait_restarts(self, name, count, container="main", deadline=60.0):
         """Waits for a container that runs with at least so many restarts; gives its status."""
@@ -322,8 +322,7 @@ class Node:
     def shims(self):
         """Those that hold pods, or clean up after one. (What prepares the directory of all is a part of the agent's start; what
         measures volumes names all pods.)"""
-        parents = {pid: world.status(pid, "PPid") for pid in sorted(self.shim_processes())}
-        return [pid for pid, parent in parents.items() if parent and int(parent) not in parents]
+        return world.without_children(sorted(self.shim_processes()))
 
     def is_ours(self, pid):
         return any(self.directory in word for word in world.cmdline(pid)) and world.is_alive(pid)
@@ -462,6 +461,11 @@ def is_running(pod):
     statuses = pod["status"].get("containerStatuses", [])
     return pod["status"].get("phase") == "Running" and len(statuses) == len(pod["spec"]["containers"]) and \
         all("running" in status["state"] for status in statuses)
+
+
+def waiting_state(pod, name="main"):
+    """Why a container waits; {} while it does not."""
+    return container_status(pod, name).get("state", {}).get("waiting", {})
 
 
 def container_status(pod, name="main"):

@@ -371,7 +371,7 @@ def test_a_pod_that_never_started_is_replaced_immediately(node):
     node.drop(specs.pod("web", hostIPC=True, volumes=[{"name": "c", "configMap": {"name": "later"}}]))
     now = node.wait_pod("web", lambda pod: pod["spec"].get("hostIPC"), "is the other")
     assert not pending(now)
-    world.wait(lambda: "later" in node.wait_waiting("web", "ContainerCreating"), lambda: f"says what is missing: {node.status('web')}")
+    node.wait_waiting("web", "ContainerCreating", says="later")
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def first_processes(node, words):
     start, while the others are looked at."""
     mark = f": {os.path.basename(node.directory)}/{words}; "
     found = [pid for pid in map(world.Process, world.pids()) if any(word.startswith(mark) for word in world.cmdline(pid))]
-    return [pid for pid in found if world.is_alive(pid) and int(world.status(pid, "PPid") or 0) not in found]
+    return [pid for pid in world.without_children(found) if world.is_alive(pid)]
 
 
 def wait_runs(node, name, words):

@@ -14,6 +14,7 @@ import specs
 import world
 from faulty_disk import NAMES, READS, SYNCS, WRITES, FaultyDisk
 from harness import container_status, is_running
+from test_survival import starter, starts, wait_starts
 from world import wait
 
 WRITES_MAX = 300
@@ -168,21 +169,6 @@ class Unreadable:
         self.disk.mend()
 
 
-def counted(node, name, script, **spec):
-    """A pod each of whose starts is a line of a file."""
-    return specs.pod(name, specs.container(script=f"echo {name} >>/v/starts; {script}", volumeMounts=[specs.mount("v", "/v")]),
-                     volumes=[specs.host_path("v", node.data)], **spec)
-
-
-def starts(node):
-    return sorted((world.read(f"{node.data}/starts") or "").split())
-
-
-def wait_starts(node, expected):
-    """What has been started may not have said so yet."""
-    wait(lambda: starts(node) == expected, lambda: f"the starts are {expected}: {starts(node)}")
-
-
 def restart_on_bad_disk(node, unreadable):
     """Whether the agent is ready. Where it cannot read the directory of its images it ends, and its manager starts it again."""
     node.agent.kill()
@@ -217,7 +203,7 @@ def try_unreadable(node, disk, k, init):
     node.wait_running(f"new{k}")
     assert node.wait_running("stays") and node.init("stays") == init
     assert node.wait_phase("done", "Succeeded")
-    assert starts(node) == ["done", "stays"]
+    assert sorted(starts(node)) == ["done", "stays"]
     node.remove(f"new{k}")
     node.wait_gone(f"new{k}")
     return bool(unreadable.bad)
@@ -227,10 +213,10 @@ def try_unreadable(node, disk, k, init):
 def test_what_cannot_be_read_stops_no_pod_and_starts_none_twice(make_node, ks):
     node = make_node(start=False)
     disk = start_on(node, *READS, "openat", "openat2")
-    node.launch(counted(node, "stays", specs.IDLE))
-    node.drop(counted(node, "done", "exit 0", restartPolicy="Never"))
+    node.launch(starter(node, "stays", specs.IDLE))
+    node.drop(starter(node, "done", "exit 0", restartPolicy="Never"))
     node.wait_phase("done", "Succeeded")
-    wait_starts(node, ["done", "stays"])
+    wait_starts(node, "done", "stays")
     init, tried = node.init("stays"), 0
     for k in ks:
         try:
@@ -250,7 +236,7 @@ def test_what_cannot_be_read_stops_no_pod_and_starts_none_twice(make_node, ks):
 def test_a_pod_that_has_ended_is_what_it_was_when_its_checkpoints_can_be_read_again(make_node, name, spec, phase):
     node = make_node(start=False)
     disk = start_on(node, *READS, "openat")
-    node.drop(counted(node, "done", "exit 0" if phase == "Succeeded" else specs.IDLE, **spec))
+    node.drop(starter(node, "done", "exit 0" if phase == "Succeeded" else specs.IDLE, **spec))
     pod = node.wait_pod("done", lambda found: found["status"]["phase"] == phase and "terminated" in
                         found["status"]["containerStatuses"][0]["state"], "has ended")
     path = f"{node.state}/pods/{pod['metadata']['uid']}/{name}"
@@ -298,9 +284,9 @@ def test_ends_that_cannot_be_read_when_the_shim_dies_are_what_they_were_later(ma
 def test_an_agent_that_cannot_list_its_pods_says_so_and_supervises_those_of_the_manifests(make_node, name):
     node = make_node(start=False)
     disk = start_on(node, *READS, "openat")
-    node.launch(counted(node, "stays", specs.IDLE))
-    node.launch(counted(node, "goes", specs.IDLE))
-    wait_starts(node, ["goes", "stays"])
+    node.launch(starter(node, "stays", specs.IDLE))
+    node.launch(starter(node, "goes", specs.IDLE))
+    wait_starts(node, "goes", "stays")
     init = node.init("stays")
     node.agent.kill()
     node.agent.wait()
@@ -316,7 +302,7 @@ def test_an_agent_that_cannot_list_its_pods_says_so_and_supervises_those_of_the_
     disk.mend()
     world.kill_all([init])
     node.wait_restarts("stays", 1)
-    wait_starts(node, ["goes", "stays", "stays"])
+    wait_starts(node, "goes", "stays", "stays")
     node.restart()
     wait(lambda: len(os.listdir(f"{node.state}/pods")) == 1, "the removed pod is cleaned up by an agent that can list")
     node.wait_running("stays")
@@ -365,9 +351,9 @@ def test_syncs_that_take_five_seconds_delay_no_container(make_node):
     disk.rule = slow
     waited = 0
     for i in range(3):
-        node.launch(counted(node, f"pod{i}", specs.IDLE))
+        node.launch(starter(node, f"pod{i}", specs.IDLE))
         waited += len(disk.waiting)
-        wait_starts(node, sorted(["pod0"] * i + [f"pod{k}" for k in range(i + 1)]))
+        wait_starts(node, *["pod0"] * i, *[f"pod{k}" for k in range(i + 1)])
         os.kill(node.init("pod0"), 9)
         node.wait_restarts("pod0", i + 1)
         waited += len(disk.waiting)
@@ -377,4 +363,4 @@ def test_syncs_that_take_five_seconds_delay_no_container(make_node):
     assert callers and node.agent.pid not in callers, "the event loop waits for the disk"
     node.restart()
     node.wait_running("pod2")
-    wait_starts(node, ["pod0"] * 4 + ["pod1", "pod2"])
+    wait_starts(node, *["pod0"] * 4, "pod1", "pod2")

@@ -203,13 +203,12 @@ def test_a_volume_follows_an_object_that_changed_while_no_agent_ran(node):
 
 def test_a_pod_waits_for_the_object_of_its_volume(node):
     node.drop(volume_pod("reader", {"secret": {"secretName": "late", "items": [{"key": "k", "path": "k"}]}}))
-    world.wait(lambda: node.wait_waiting("reader", "ContainerCreating") ==
-               'MountVolume.SetUp failed for volume "v" : secret "late" not found', lambda: f"says why: {node.status('reader')}")
+    assert node.wait_waiting("reader", "ContainerCreating", says="MountVolume") == \
+        'MountVolume.SetUp failed for volume "v" : secret "late" not found'
     node.restart()
     node.drop(secret("late", {"x": "1"}))
-    world.wait(lambda: node.wait_waiting("reader", "ContainerCreating") ==
-               'MountVolume.SetUp failed for volume "v" : secret references non-existent secret key: k',
-               "says that the key is missing")
+    assert node.wait_waiting("reader", "ContainerCreating", says="key") == \
+        'MountVolume.SetUp failed for volume "v" : secret references non-existent secret key: k'
     node.drop(secret("late", {"k": "1"}))
     node.wait_running("reader")
     assert world.read(path_of_volume(node, "reader", "/k")) == "1"

@@ -7,7 +7,7 @@ import os
 import pytest
 import specs
 import world
-from harness import condition, container_status
+from harness import condition, container_status, waiting_state
 
 
 def ends_with(code, policy):
@@ -65,11 +65,10 @@ def test_a_first_process_that_is_killed_ends_with_137(node):
 @pytest.mark.quick
 def test_a_container_that_always_fails_is_in_crash_loop_back_off(node):
     node.drop(ends_with(5, "Always"))
-    pod = node.wait_pod("ender", lambda pod: container_status(pod).get("state", {}).get("waiting", {}).get("reason") == "CrashLoopBackOff",
-                        "waits to be restarted")
+    pod = node.wait_pod("ender", lambda pod: waiting_state(pod).get("reason") == "CrashLoopBackOff", "waits to be restarted")
     status = container_status(pod)
     assert re.fullmatch(r"back-off 1s restarting failed container=main pod=[a-z]+-node1_default\([0-9a-f]{32}\)",
-                        status["state"]["waiting"]["message"])
+                        waiting_state(pod)["message"])
     assert status["lastState"]["terminated"]["exitCode"] == 5
     assert status["restartCount"] >= 1, "the first restart is immediate"
     assert not status["ready"]

@@ -284,8 +284,7 @@ def test_an_unsafe_sysctl_waits_for_the_nodes_permission(make_node):
     pod = secure("unsafe", None, f"cat /proc/sys/kernel/msgmax; echo done; {specs.IDLE}",
                  {"sysctls": [{"name": "kernel/msgmax", "value": "12345"}]})
     node.drop(pod)
-    world.wait(lambda: node.wait_waiting("unsafe", "ContainerCreating") == 'forbidden sysctl: "kernel.msgmax" not allowlisted',
-               lambda: f"says why: {node.status('unsafe')}")
+    assert node.wait_waiting("unsafe", "ContainerCreating", says="sysctl") == 'forbidden sysctl: "kernel.msgmax" not allowlisted'
     node.stop()
     node.write_config(allowedUnsafeSysctls=["kernel.msg*"])
     node.start()

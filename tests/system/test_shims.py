@@ -9,17 +9,7 @@ import pytest
 import specs
 import world
 from harness import is_running, program
-
-
-def starter(node, name, script, **spec):
-    """A pod that writes a line each time that its container starts."""
-    return specs.pod(name, specs.container(script=f"echo {name} >> /v/starts; {script}",
-                                           volumeMounts=[specs.mount("v", "/v")]),
-                     volumes=[specs.host_path("v", node.data)], **spec)
-
-
-def starts(node):
-    return (world.read(f"{node.data}/starts") or "").split()
+from test_survival import starter, starts
 
 
 def test_images_that_appear_while_shims_die_are_used_by_the_next_shim(make_node, archive):

@@ -12,7 +12,7 @@ import pytest
 import specs
 import world
 from cosign import Key
-from harness import container_status
+from harness import waiting_state
 from registry import BadRegistry, Blobs, DockerRegistry
 from test_registry import pod
 from world import wait
@@ -530,7 +530,7 @@ def test_a_pod_of_an_api_server_is_asked_for_like_one_of_a_file(registry, policy
     wait_refused(member, "web", "it is not signed")
 
     def says_why(pod):
-        waiting = container_status(pod).get("state", {}).get("waiting", {})
+        waiting = waiting_state(pod)
         return waiting.get("reason") in ("ErrImagePull", "ImagePullBackOff") and "SignatureValidationFailed" in waiting["message"]
     member.wait_reported("web", says_why, "says why it does not run")
     cosign.sign(registry, NAME, key)

@@ -77,7 +77,7 @@ def start_errors(node):
 
 def is_refused(pod):
     """While it is tried again, the status is that of a container that is being created."""
-    return harness.container_status(pod)["state"].get("waiting", {}).get("reason") == "CreateContainerError"
+    return harness.waiting_state(pod).get("reason") == "CreateContainerError"
 
 
 def test_a_start_that_the_runtime_was_not_asked_for_does_not_count_as_a_restart(node):

@@ -230,6 +230,12 @@ def remove_cgroups(path):
                 pass
 
 
+def without_children(found):
+    """Those whose parent is not one of them. What has ended meanwhile is left out."""
+    parents = {pid: status(pid, "PPid") for pid in found}
+    return [pid for pid, parent in parents.items() if parent and int(parent) not in parents]
+
+
 def pids_of_root(path):
     """Processes that are in the group or below, in any hierarchy."""
     return [Process(pid) for pid in pids() if re.search(rf":{re.escape(path)}(/|$)", read(f"/proc/{pid}/cgroup") or "", re.M)]
