@@ -30,11 +30,11 @@ int fetched_document_check(const FetchedDocument *document, const char *digest, 
         return 0;
 }
 
-int fetcher_pool_check(FetcherPool *fetchers, Error *reterr) {
+static int find_ended_fetcher(FetcherPool *fetchers, int options, Error *reterr) {
         for (size_t i = 0; i < fetchers->n; i++) {
                 int status;
 
-                if (waitpid(fetchers->pids[i], &status, WNOHANG) <= 0)
+                if (waitpid(fetchers->pids[i], &status, options) <= 0)
                         continue;
                 fetchers->pids[i] = fetchers->pids[--fetchers->n];
                 if (parent_check_error_of_status(status) == -ENOMEM)
@@ -46,18 +46,27 @@ int fetcher_pool_check(FetcherPool *fetchers, Error *reterr) {
         return 0;
 }
 
+int fetcher_pool_check(FetcherPool *fetchers, Error *reterr) {
+        return find_ended_fetcher(fetchers, WNOHANG, reterr);
+}
+
 int fetcher_pool_wait(FetcherPool *fetchers, FetchReply *ret, Error *reterr) {
+        int r;
+
         for (;;) {
                 struct pollfd fd = { .fd = fetchers->fd, .events = POLLIN };
-                int r = poll(&fd, 1, FETCHER_POLL_MSEC);
 
-                if (r > 0)
+                if (poll(&fd, 1, FETCHER_POLL_MSEC) > 0)
                         break;
                 r = fetcher_pool_check(fetchers, reterr);
                 if (r < 0)
                         return r;
         }
-        return fetcher_pool_receive(fetchers, ret);
+        r = fetcher_pool_receive(fetchers, ret);
+        if (r != -EPIPE)
+                return r;
+        r = find_ended_fetcher(fetchers, 0, reterr); /* all are ending */
+        return r < 0 ? r : -EPIPE;
 }
 
 int fetch_reply_to_error(const FetchReply *reply, Error *reterr) {

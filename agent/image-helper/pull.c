@@ -19,6 +19,7 @@
 #include "common/json-text.h"
 #include "common/pipe.h"
 
+#include <poll.h>
 #include <sys/stat.h>
 
 enum {
@@ -294,17 +295,42 @@ static int on_pull_tick(void *userdata, Error *reterr) {
         return fetcher_pool_check(&pull->fetchers, reterr);
 }
 
+/* Its fetcher has closed the pipe, and has not replied yet. */
+static bool is_without_fetcher(const LayerDownload *blob) {
+        struct pollfd fd = { .fd = blob->wakeup_read_fd };
+
+        return blob->is_requested && !blob->is_complete && poll(&fd, 1, 0) > 0 &&
+               fd.revents & POLLHUP;
+}
+
+/* A layer that ends early is truncated for its unpacker. Why it did, its fetcher replies, or the
+ * fetcher has died: its pipe is closed before its end can be seen. */
+static int find_cause_at_fetcher(RegistryPull *pull, const LayerDownload *blob, Error *reterr) {
+        int r = 0;
+
+        while (r >= 0 && is_without_fetcher(blob))
+                r = on_fetch_reply(pull, reterr);
+        return r;
+}
+
 /* A blob that was read completely and is wrong does not improve by waiting. */
-static void on_layer_finished(void *userdata, size_t i, int r) {
+static int on_layer_finished(void *userdata, size_t i, int r, Error *reterr) {
         RegistryPull *pull = userdata;
         const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
         LayerDownload *blob = &pull->blobs[i];
+        cleanup_error Error cause = ERROR_NULL;
+        int q = r < 0 ? find_cause_at_fetcher(pull, blob, &cause) : 0;
         bool is_whole = blob->is_complete && downloaded_bytes(blob) == layer->size;
 
+        if (q < 0) {
+                error_move(reterr, &cause);
+                r = q;
+        }
         pull->has_failed_deltas |= is_fault_of_delta(pull, i, r);
         blob->is_unpacked = r >= 0;
         if (r < 0 && r != -ENOSPC && r != -EDQUOT && r != -ENOMEM && is_whole)
                 store_discard_blob(pull->store, layer->digest, &blob->file);
+        return r;
 }
 
 /* The store keeps layers, but no delta. Of a layer that a different pull has published meanwhile

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -469,6 +470,33 @@ def test_a_pull_runs_at_low_priority_in_a_session_of_its_own(puller, serve, pref
             hang.set()
         _, error = process.communicate(timeout=60)
     expect_pulled(puller, (process.returncode, error))
+
+
+def test_the_death_of_a_fetcher_is_the_cause_and_not_what_the_unpacker_sees_of_it(puller, serve):
+    image, asked, hang, ports = big(), threading.Event(), threading.Event(), []
+
+    def behave(handler):
+        if image.layers[0] not in handler.path:
+            return False
+        data = image.blobs[image.layers[0]]
+        ports.append(handler.client_address[1])
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data[:len(data) // 2])
+        asked.set()
+        return hang.wait(300)
+    registry = serve(image, behave)
+    with puller.spawn(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host]) as process:
+        try:
+            assert asked.wait(60)
+            fetcher = subprocess.run(["ss", "-tnpH", "state", "established", "src", f"127.0.0.1:{ports[0]}"], check=True,
+                                     text=True, stdout=subprocess.PIPE).stdout
+            os.kill(int(re.search(r"pid=(\d+),", fetcher)[1]), signal.SIGKILL)
+            _, error = process.communicate(timeout=60)
+        finally:
+            hang.set()
+    expect_refused(puller, (process.returncode, error), "the fetcher process was killed by signal 9")
 
 
 def families(random_source):
