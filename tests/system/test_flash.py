@@ -5,6 +5,7 @@ the sectors that its device has written are counted."""
 import glob
 import os
 import re
+import stat
 import subprocess
 import time
 
@@ -22,6 +23,7 @@ SECTOR = 512
 ATTEMPT_MAX = 8 << 10  # of files and directories
 DEVICE_MAX = 32 << 10  # with the inodes and bitmaps that the file system writes for them
 PROBED = 50
+FOR_A_LOOK = os.O_RDONLY | os.O_DIRECTORY | os.O_NOATIME
 
 
 class FlashNode(Clocked):
@@ -102,17 +104,35 @@ def wait_settled(node):
     return last[-1]
 
 
+def make_unread(node):
+    """To read one of them once is to write it."""
+    for directory, directories, files in os.walk(node.flash):
+        for path in [directory] + [os.path.join(directory, name) for name in directories + files]:
+            os.utime(path, ns=(0, os.lstat(path).st_mtime_ns), follow_symlinks=False)
+
+
 def changed_files(node, since):
-    """What was written since then, or read for the first time, which is written too: paths and sizes."""
+    """What was written since then, or read for the first time, which is written too: paths and sizes. Nothing of this is
+    a first read itself."""
     found = {}
-    for directory, _, files in os.walk(node.flash):
-        for path in [directory] + [os.path.join(directory, file) for file in files]:
+
+    def visit(directory, path):
+        status = os.stat(directory)
+        if max(status.st_mtime, status.st_ctime, status.st_atime) > since:
+            found[os.path.relpath(path, node.flash)] = status.st_size
+        for name in os.listdir(directory):
             try:
-                status = os.lstat(path)
+                status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                inner = os.open(name, FOR_A_LOOK, dir_fd=directory) if stat.S_ISDIR(status.st_mode) else -1
             except FileNotFoundError:  # it has been removed, or renamed
                 continue
-            if max(status.st_mtime, status.st_ctime, 0 if path == directory else status.st_atime) > since:  # this reads directories itself
-                found[os.path.relpath(path, node.flash)] = status.st_size
+            inner_path = os.path.join(path, name)
+            if inner >= 0:
+                visit(inner, inner_path)
+            elif max(status.st_mtime, status.st_ctime, status.st_atime) > since:
+                found[os.path.relpath(inner_path, node.flash)] = status.st_size
+        os.close(directory)
+    visit(os.open(node.flash, FOR_A_LOOK), node.flash)
     return found
 
 
@@ -134,6 +154,7 @@ def expect_quiet_day(node, count_renewals=lambda: 0, renewed=0):
     """'renewed': how many tokens are renewed whenever some hours have passed."""
     wait(lambda: len([pod for pod in node.pods() if harness.is_running(pod)]) == PROBED, "all run", 400)
     wait(lambda: count_probes(node) >= PROBED, "all are probed", 100)
+    make_unread(node)
     before, start = wait_settled(node), time.time()
     for hours in range(STEP, DAY + STEP, STEP):
         count, renewals = count_probes(node), count_renewals()
