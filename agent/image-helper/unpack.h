@@ -14,8 +14,8 @@ typedef struct LayerDownloadFeed {
         void (*on_worker)(void *userdata);
         int (*on_readable)(void *userdata, Error *reterr); /* 'fd' is readable; or -errno */
         int (*on_tick)(void *userdata, Error *reterr); /* called a few times a second; or -errno */
-        /* Layer 'i' is complete and verified, or failed with 'r'. Gives 'r', or why its bytes did not
-         * arrive: -errno with a message. */
+        /* Layer 'i' is complete and verified, or failed with 'r'. Gives 'r', or why its bytes did
+         * not arrive: -errno with a message. */
         int (*on_layer)(void *userdata, size_t i, int r, Error *reterr);
         /* All layers are complete and have been synced with everything written; they are not
          * published yet. */

@@ -10,7 +10,9 @@ import tempfile
 import apiserver
 import harness
 import member
+import puller
 import pytest
+import registry
 import specs
 
 sys.dont_write_bytecode = True
@@ -170,3 +172,22 @@ def pytest_terminal_summary(terminalreporter):
     failed = count["failed"] + count["error"]
     terminalreporter.write_line(
         f"{count['passed']} passed, {failed} failed" + (f", {count['skipped']} skipped" if count["skipped"] else ""))
+
+
+@pytest.fixture(name="puller")
+def fixture_puller(tmp_path):
+    return puller.Puller(tmp_path)
+
+
+@pytest.fixture(name="serve")
+def fixture_serve():
+    """Starts a registry of the test."""
+    servers = []
+
+    def serve(image=None, behave=None, tls=None):
+        servers.append(registry.BadRegistry(image or registry.Blobs([puller.FILES]), behave, tls))
+        return servers[-1]
+
+    yield serve
+    for server in servers:
+        server.stop()

@@ -3,10 +3,14 @@
 
 import json
 import os
+import random
 import shutil
 import subprocess
 
 import harness
+from registry import Blobs
+
+FILES = {"etc/hello": b"hello\n"}
 
 
 class Puller:
@@ -72,3 +76,22 @@ class Puller:
 
     def is_empty(self):
         return not any(os.listdir(os.path.join(self.store, name)) for name in ("layers", "records", "tmp"))
+
+
+def expect_refused(puller, result, *words):
+    status, message = result
+    assert status != 0, "it was taken"
+    for word in words:
+        assert word in message, message
+    assert "Sanitizer" not in message, message
+    assert puller.is_empty()
+
+
+def expect_pulled(puller, result):
+    assert result[0] == 0, result[1]
+    assert puller.content("etc/hello") == b"hello\n"
+
+
+def big_image():
+    """It does not come in one piece."""
+    return Blobs([{**FILES, "big": random.Random(1).randbytes(4_000_000)}])

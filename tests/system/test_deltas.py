@@ -21,7 +21,7 @@ import harness
 import pytest
 import specs
 from deltas import ADD_DATA, COPY, DATA, OPEN, SEEK, operation, pack
-from registry import LAYER_TYPE, BadRegistry, Blobs, DockerRegistry, digest_of
+from registry import LAYER_TYPE, Blobs, DockerRegistry, digest_of
 from world import cmdline, pids, wait
 
 RANDOM = random.Random(5).randbytes(300_000)
@@ -110,19 +110,6 @@ def chain_ids(image):
     for diff_id in config["rootfs"]["diff_ids"]:
         chains.append(digest_of(f"{chains[-1]} {diff_id}".encode()) if chains else diff_id)
     return [chain[7:] for chain in chains]
-
-
-@pytest.fixture(name="serve")
-def fixture_serve():
-    servers = []
-
-    def serve(image):
-        servers.append(BadRegistry(image))
-        return servers[-1]
-
-    yield serve
-    for server in servers:
-        server.stop()
 
 
 @pytest.fixture(name="world")
