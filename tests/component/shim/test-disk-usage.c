@@ -52,6 +52,19 @@ TEST(files_count_by_the_blocks_that_they_take)
         expect_about(disk_usage(test_directory()), UINT64_C(2) * FILE_SIZE);
 }
 
+/* Where nothing has changed, a walk writes nothing to the disk. */
+TEST(directories_keep_their_time_of_access)
+{
+        cleanup_free char *below = in_test("a/b");
+        const struct timespec times[] = { { .tv_sec = 1 }, { .tv_nsec = UTIME_OMIT } };
+        struct stat st;
+
+        REQUIRE(mkdir_parents_at(AT_FDCWD, below, 0700) == 0);
+        REQUIRE(utimensat(AT_FDCWD, below, times, 0) == 0);
+        (void) disk_usage(test_directory());
+        EXPECT(stat(below, &st) == 0 && st.st_atime == 1);
+}
+
 TEST(a_file_of_several_names_counts_once)
 {
         cleanup_free char *file = in_test("file"), *other = in_test("other"), *third = in_test("3");
