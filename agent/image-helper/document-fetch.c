@@ -40,8 +40,12 @@ static int find_ended_fetcher(FetcherPool *fetchers, int options, Error *reterr)
                 if (parent_check_error_of_status(status) == -ENOMEM)
                         return error_setf(reterr, ENOMEM, "the fetcher process: %s",
                                           strerror(ENOMEM));
-                return error_setf(reterr, EIO, "the fetcher process was killed by signal %d",
-                                  WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+                if (WIFSIGNALED(status))
+                        return error_setf(reterr, EIO,
+                                          "the fetcher process was killed by signal %d",
+                                          WTERMSIG(status));
+                return error_setf(reterr, EIO, "the fetcher process ended with status %d",
+                                  WEXITSTATUS(status));
         }
         return 0;
 }

@@ -73,8 +73,8 @@ static int receive_fetch_request(int queue, FetchRequest *ret, FetchTarget *ret_
         return 0;
 }
 
-static void serve_fetch_request(RegistryClient *registry, int queue, const FetchRequest *request,
-                                FetchTarget *target) {
+static int serve_fetch_request(RegistryClient *registry, int queue, const FetchRequest *request,
+                               FetchTarget *target) {
         cleanup_error Error error = ERROR_NULL;
         FetchReply reply = { .id = request->id };
         size_t endpoint = 0;
@@ -94,7 +94,7 @@ static void serve_fetch_request(RegistryClient *registry, int queue, const Fetch
 
                 (void) snprintf(reply.message, sizeof(reply.message), "%.1020s", strna(message));
         }
-        (void) send(queue, &reply, sizeof(reply), MSG_NOSIGNAL);
+        return send(queue, &reply, sizeof(reply), MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 static void refuse_fetch_requests(int queue, int r, const Error *error) {
@@ -112,6 +112,8 @@ static void refuse_fetch_requests(int queue, int r, const Error *error) {
         }
 }
 
+/* The reply is sent before the descriptors are closed: the reader of a pipe that has ended can wait
+ * for it. A fetcher that cannot reply ends. */
 static void run_fetcher(const Endpoints *endpoints, int queue) {
         cleanup_with(registry_client_freep) RegistryClient *registry = NULL;
         cleanup_error Error error = ERROR_NULL;
@@ -126,8 +128,8 @@ static void run_fetcher(const Endpoints *endpoints, int queue) {
                 refuse_fetch_requests(queue, r, &error);
                 return;
         }
-        while (receive_fetch_request(queue, &request, &target) >= 0) {
-                serve_fetch_request(registry, queue, &request, &target);
+        while (r >= 0 && receive_fetch_request(queue, &request, &target) >= 0) {
+                r = serve_fetch_request(registry, queue, &request, &target);
                 close_fd(target.fd);
                 close_fd(target.wakeup_fd);
         }
