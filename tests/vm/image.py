@@ -88,13 +88,14 @@ def write(root, path, text, mode=0o644):
 
 
 def debootstrap(root):
-    """The initial RAM disk has only the modules for the disk and its file system: it is unpacked under emulation."""
+    """From one archive: security updates are of no use there, and are one more that may be out of order. The initial RAM disk
+    has only the modules for the disk and its file system: it is unpacked under emulation."""
     subprocess.run(["mmdebstrap", "--quiet", f"--architectures={ARCHITECTURE}", "--variant=minbase", "--format=directory",
                     "--include=" + ",".join(PACKAGES), '--aptopt=Apt::Install-Recommends "false"',
                     "--essential-hook=mkdir -p $1/etc/initramfs-tools/conf.d",
                     "--essential-hook=echo MODULES=list >$1/etc/initramfs-tools/conf.d/machine",
                     "--essential-hook=printf 'virtio_pci\\nvirtio_blk\\next4\\n' >$1/etc/initramfs-tools/modules",
-                    "bookworm", root], check=True)
+                    "bookworm", root, "deb http://deb.debian.org/debian bookworm main"], check=True)
 
 
 def configure_root(root):
