@@ -14,7 +14,7 @@ enum {
         LINE_BYTES_MAX = 64 * 1024
 };
 
-#define NUMBER_MAX (UINT64_MAX / 2) /* of a line that was read: newer ones have larger numbers */
+#define NUMBER_MAX (UINT64_MAX / 2) /* lines after it have the same, in their order */
 
 typedef struct QueuedLine QueuedLine;
 typedef struct QueuedObject QueuedObject;
@@ -235,7 +235,7 @@ int report_queue_put(ReportQueue *queue, const char *name, const char *key, cons
                 object->is_gone = false;
         }
         object->is_unsaved = true;
-        return add_queued_line(queue, object, key, queue->last_number + 1, text);
+        return add_queued_line(queue, object, key, MIN(queue->last_number + 1, NUMBER_MAX), text);
 }
 
 /* ---- a request ---- */
@@ -317,7 +317,7 @@ static int parse_queued_line(ReportQueue *queue, const char *name, char *line) {
                 return -EBADMSG;
         number = strtoull(line, &key, 10);
         text = *key == ' ' ? strchr(key + 1, ' ') : NULL;
-        if (!text || number >= NUMBER_MAX)
+        if (!text || number > NUMBER_MAX)
                 return -EBADMSG;
         *text++ = '\0';
         return restore_queued_line(queue, name, key + 1, number, text);

@@ -160,3 +160,23 @@ TEST(lines_that_are_not_lines_are_refused)
                 EXPECT_EQ(report_queue_length(queue), 0);
         }
 }
+
+TEST(after_the_largest_number_lines_are_written_so_that_they_can_be_read)
+{
+        static const char lines[] = "9223372036854775807 e1 {1}\n";
+        cleanup_with(report_queue_freep) ReportQueue *queue = NULL, *again = NULL;
+        cleanup_free char *text = NULL;
+        const char *name;
+        char *written;
+        int r;
+
+        queue = restore(lines, strlen(lines), &r);
+        REQUIRE(r == 0);
+        EXPECT_EQ(report_queue_put(queue, "web", "e2", "{2}"), 1);
+        REQUIRE(report_queue_next_unsaved(queue, &name, &written) > 0);
+        again = restore(written, strlen(written), &r);
+        free(written);
+        EXPECT_EQ(r, 0);
+        text = report_queue_take(again, ROOM);
+        EXPECT(text && streq(text, "{1}\n{2}\n"));
+}
