@@ -9,6 +9,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
 
 from cache import directory
 from machine import ARCHITECTURE
@@ -124,6 +125,24 @@ def label(root):
                     f"chroot '{root}' setfiles -F -e /proc -e /sys -e /dev {contexts} /"], check=True)
 
 
+def make_root(root):
+    debootstrap(root)
+    configure_root(root)
+    label(root)
+
+
+def make_root_in_memory(root):
+    """Programs of 32 bits that are emulated one by one cannot list the directories of ext4, where a place takes 64 bits."""
+    with tempfile.TemporaryDirectory() as memory:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=755", "tmpfs", memory], check=True)
+        try:
+            made = os.path.join(memory, "root")
+            make_root(made)
+            subprocess.run(["cp", "-a", made, root], check=True)
+        finally:
+            subprocess.run(["umount", memory], check=True)
+
+
 def root_path():
     """The root directory of the machines, cached outside of the tree: it takes minutes to build and depends on this file only."""
     with open(__file__, "rb") as file:
@@ -142,9 +161,7 @@ def locked_root():
                     os.unlink(old)
                 else:
                     shutil.rmtree(old)
-            debootstrap(root)
-            configure_root(root)
-            label(root)
+            (make_root_in_memory if ARCHITECTURE == "armhf" else make_root)(root)
             write(directory("vm"), os.path.basename(root) + ".whole", "")
         yield root
 
