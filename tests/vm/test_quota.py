@@ -2,6 +2,7 @@
 """A state directory whose quota, one of the kernel for a project, is used up: first blocks, then inodes. What runs stays, no file
 is damaged, and what could not be done is done when there is space. Nothing is evicted: thresholds would come first."""
 
+from machine import ARCHITECTURE
 from pods import SCRIPT, configure, drain, end, get, process, wait_running, write
 import pytest
 import specs
@@ -10,6 +11,7 @@ pytestmark = pytest.mark.long
 
 STATE = "/var/lib/mainstay"
 PROJECT = 7
+QUOTACTL = {"amd64": 179, "arm64": 60, "armhf": 131}[ARCHITECTURE]
 LASTING = ["stays", "logs", "writes"]
 # It writes to its volume all the time, and says which error it got.
 WRITER = "while :; do dd if=/dev/zero of=/data/file bs=64k count=64 2>&1 | grep -o 'quota exceeded'; rm -f /data/file; sleep 0.5; done"
@@ -21,12 +23,12 @@ my ($blocks, $inodes) = @ARGV;
 my ($get, $set, $project) = ((0x800007 << 8) + 2, (0x800008 << 8) + 2, {PROJECT});
 my ($device, $has) = (`findmnt -n -o SOURCE {STATE}`, "\\0" x 72);
 chomp $device;
-syscall(179, $get, $device, $project, $has) == 0 or die "get: $!";
+syscall({QUOTACTL}, $get, $device, $project, $has) == 0 or die "get: $!";
 my @has = unpack("Q8", $has);
 my $hard = $blocks eq "none" ? 0 : int(($has[2] + 1023) / 1024) + $blocks;
 my $files = $inodes eq "none" ? 0 : $has[5] + $inodes;
 my $new = pack("Q8L2", $hard, 0, 0, $files, 0, 0, 0, 0, 5, 0);
-syscall(179, $set, $device, $project, $new) == 0 or die "set: $!";
+syscall({QUOTACTL}, $set, $device, $project, $new) == 0 or die "set: $!";
 """
 
 
