@@ -258,7 +258,6 @@ static void open_layer_gates(const ImageUnpack *unpack, LayerWorker *works) {
 }
 
 static int take_layer_outcome(ImageUnpack *unpack, LayerWorker *works, size_t i, Error *reterr) {
-        cleanup_error Error error = ERROR_NULL;
         LayerOutcome outcome = { 0 };
         int status = 0;
         ssize_t n;
@@ -270,19 +269,17 @@ static int take_layer_outcome(ImageUnpack *unpack, LayerWorker *works, size_t i,
         works[i].state = LAYER_WORKER_DONE;
         (void) waitpid(works[i].pid, &status, 0);
         if (n != sizeof(outcome) && parent_check_error_of_status(status) == -ENOMEM)
-                outcome.r = error_setf(&error, ENOMEM, "layer '%s': %s", layer_name(unpack, i),
+                outcome.r = error_setf(reterr, ENOMEM, "layer '%s': %s", layer_name(unpack, i),
                                        strerror(ENOMEM));
         else if (n != sizeof(outcome))
-                outcome.r = error_setf(&error, EIO,
+                outcome.r = error_setf(reterr, EIO,
                                        "layer '%s': the unpacking process was killed by signal %d",
                                        layer_name(unpack, i), WTERMSIG(status));
         else if (outcome.r < 0)
-                (void) error_setf(&error, EIO, "%.*s", SAFE_MESSAGE_LENGTH_MAX, outcome.message);
+                (void) error_setf(reterr, EIO, "%.*s", SAFE_MESSAGE_LENGTH_MAX, outcome.message);
         unpack->sizes[i] = outcome.size;
         if (unpack->feed)
-                outcome.r = unpack->feed->on_layer(unpack->feed->userdata, i, outcome.r, &error);
-        if (outcome.r < 0)
-                error_move(reterr, &error);
+                outcome.r = unpack->feed->on_layer(unpack->feed->userdata, i, outcome.r, reterr);
         return outcome.r;
 }
 

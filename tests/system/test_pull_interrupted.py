@@ -147,10 +147,7 @@ def test_the_death_of_a_fetcher_is_the_cause_and_not_what_the_unpacker_sees_of_i
             return False
         data = image.blobs[image.layers[0]]
         ports.append(handler.client_address[1])
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(len(data)))
-        handler.end_headers()
-        handler.wfile.write(data[:len(data) // 2])
+        cut(handler, data, 0, len(data) // 2)
         asked.set()
         return hang.wait(300)
     registry = serve(image, behave)
