@@ -222,6 +222,10 @@ int read_stream(int fd, size_t max_bytes, char **ret_data, size_t *ret_length) {
         return 0;
 }
 
+void keep_access_time(int fd) {
+        (void) fcntl(fd, F_SETFL, O_NOATIME);
+}
+
 int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data,
                  size_t *ret_length) {
         cleanup_close int fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -237,8 +241,7 @@ int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data
                 return -EINVAL;
         if ((uint64_t) st.st_size > max_bytes)
                 return -EFBIG;
-        /* Where it is permitted: the time of access would be written to the disk. */
-        (void) fcntl(fd, F_SETFL, O_NONBLOCK | O_NOATIME);
+        keep_access_time(fd);
         return read_stream(fd, max_bytes, ret_data, ret_length);
 }
 

@@ -77,6 +77,10 @@ int write_all(int fd, const void *data, size_t length);
 /* Likewise at a position of the file. 0 or -errno. */
 int pwrite_all(int fd, const void *data, size_t length, uint64_t position);
 
+/* Where it is permitted, the file or directory keeps its time of access when it is read, so that
+ * reading writes nothing to the disk. 'fd' loses the flags that F_SETFL sets. */
+void keep_access_time(int fd);
+
 /* The next entry but "." and "..", borrowed until the next one is read. 1; 0 at the end; -errno:
  * there are more. */
 int read_directory_entry(DIR *dir, const struct dirent **ret);

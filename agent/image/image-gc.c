@@ -85,8 +85,7 @@ static int foreach_image_record(const ImageStore *store,
                 close_fd(fd);
                 return 0; /* no image was ever unpacked */
         }
-        /* Where it is permitted: the time of access would be written to the disk. */
-        (void) fcntl(fd, F_SETFL, O_NOATIME);
+        keep_access_time(fd);
         while ((r = read_directory_entry(dir, &entry)) > 0) {
                 char digest[sizeof(DIGEST_PREFIX) + 64];
 

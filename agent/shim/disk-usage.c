@@ -64,8 +64,7 @@ static void walk_disk_usage(int dir_fd_taken, DiskUsageWalk *walk, unsigned dept
                 close_fd(dir_fd_taken);
                 return;
         }
-        /* Where it is permitted: the time of access would be written to the disk. */
-        (void) fcntl(dir_fd_taken, F_SETFL, O_NOATIME);
+        keep_access_time(dir_fd_taken);
         while ((entry = readdir(dir)))
                 if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
                         add_disk_usage_of_entry(dirfd(dir), entry->d_name, walk, depth);
