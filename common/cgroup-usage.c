@@ -62,9 +62,7 @@ static int read_cgroup_text(const char *path, const char *controller, const char
         return name ? read_usage_file(name, max_bytes, ret) : -ENOMEM;
 }
 
-/* The kernel lacks these numbers for the root of version 2: the first one always, the other one
- * without the memory controller. */
-static int read_memory_of_machine(uint64_t *ret, uint64_t *ret_inactive) {
+int machine_memory_usage(MachineMemory *ret) {
         cleanup_free char *text = NULL;
         uint64_t total_kib = 0, free_kib = 0, inactive_kib = 0;
         int r = read_usage_file("/proc/meminfo", FILE_MAX, &text);
@@ -80,8 +78,8 @@ static int read_memory_of_machine(uint64_t *ret, uint64_t *ret_inactive) {
         r = parse_cgroup_number(text, "Inactive(file):", &inactive_kib);
         if (r < 0)
                 return r;
-        *ret = (total_kib - MIN(free_kib, total_kib)) * KIB;
-        *ret_inactive = inactive_kib * KIB;
+        *ret = (MachineMemory){ total_kib * KIB, MIN(free_kib, total_kib) * KIB,
+                                inactive_kib * KIB };
         return 0;
 }
 
@@ -103,9 +101,15 @@ static int read_memory_usage(const char *path, char **ret_text, uint64_t *ret,
         int r;
 
         if (!is_v1 && streq(path, "/")) {
-                r = read_memory_of_machine(ret, ret_inactive);
+                MachineMemory machine;
+
+                /* The kernel lacks these numbers for the root of version 2: the first one always,
+                 * the other one without the memory controller. */
+                r = machine_memory_usage(&machine);
                 if (r < 0)
                         return r;
+                *ret = machine.total_bytes - machine.free_bytes;
+                *ret_inactive = machine.inactive_file_bytes;
                 r = read_inactive_files(path, ret_text, ret_inactive);
                 return r == -ENOENT ? 0 : r;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Resource usage of a cgroup, as the kubelet counts it. */
+/* Resource usage of a cgroup and of the machine, as the kubelet counts it. */
 
 #include "common/cgroup-io.h"
 
@@ -15,6 +15,14 @@ typedef struct CgroupUsage {
 /* 'path' is absolute in every hierarchy, as in cgroup.h; "/" is the node. 0, -ENOENT if the cgroup
  * is gone, another -errno. */
 int cgroup_usage(const char *path, CgroupUsage *ret);
+
+/* The memory of the machine (/proc/meminfo); inactive files are those in memory that the kernel
+ * drops first. 0 or -errno. */
+typedef struct MachineMemory {
+        uint64_t total_bytes, free_bytes, inactive_file_bytes;
+} MachineMemory;
+
+int machine_memory_usage(MachineMemory *ret);
 
 /* More of it, for /stats/summary and /metrics/cadvisor. A number that the kernel does not have for
  * this cgroup is 0. */

@@ -12,6 +12,7 @@
 #include "agent/daemonset/daemonset-state-private.h"
 #include "agent/daemonset/rules/history-update.h"
 #include "agent/daemonset/rules/progress-deadline.h"
+#include "agent/model/rollout-deadline.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -287,7 +288,7 @@ static int roll_back_revision(DaemonSetSyncPass *pass, DaemonSetState *state) {
                      ROLLED_BACK_PREFIX "revision %" PRId64
                                         " did not become available within %" PRIu64 "s",
                      failed->number,
-                     daemonset_progress_deadline_usec(state->set) / USEC_PER_SEC) < 0) {
+                     object_progress_deadline_usec(&state->set->metadata) / USEC_PER_SEC) < 0) {
                 reason = NULL;
                 return -ENOMEM;
         }

@@ -11,6 +11,7 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/containers.h"
 #include "agent/model/json.h"
+#include "agent/model/rollout-deadline.h"
 #include "agent/pods/pod-images.h"
 #include "common/cleanup.h"
 #include "common/dump.h"

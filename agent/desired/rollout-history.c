@@ -4,14 +4,12 @@
 
 #include "agent/desired/rollout-history.h"
 
+#include "agent/model/rollout-deadline.h"
 #include "common/cleanup.h"
-#include "common/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-
-#define REVISION_PROVEN_USEC (10 * USEC_PER_SEC)
 
 static const char rollout_header[] = "mainstay-rollout 1";
 
@@ -83,31 +81,30 @@ bool rollout_history_is_settled(const RolloutHistory *history) {
         return rollout_history_is_failed(history) || streq(history->good, history->tried);
 }
 
-static RolloutDecision decide_rollout_at(const RolloutInput *input, uint64_t end,
+static RolloutDecision decide_rollout_at(const RolloutInput *input, uint64_t at,
                                          RolloutDecision decision, uint64_t *ret_again_at) {
-        if (input->now >= end)
+        if (input->now >= at)
                 return decision;
-        *ret_again_at = end;
+        *ret_again_at = at;
         return ROLLOUT_CONTINUES;
 }
 
 RolloutDecision rollout_decide(const RolloutInput *input, uint64_t *ret_again_at) {
         const RolloutHistory *history = input->history;
-        uint64_t deadline = input->deadline_usec, end;
+        uint64_t deadline = input->deadline_usec, at;
 
         *ret_again_at = 0;
         if (deadline == 0 || rollout_history_is_settled(history))
                 return ROLLOUT_CONTINUES;
         if (input->is_ready) {
-                end = MAX(input->ready_since, history->since) +
-                      MIN(deadline / 2, REVISION_PROVEN_USEC);
-                return decide_rollout_at(input, input->ready_since > 0 ? end : 0, ROLLOUT_IS_GOOD,
+                at = rollout_good_at(deadline, MAX(input->ready_since, history->since));
+                return decide_rollout_at(input, input->ready_since > 0 ? at : 0, ROLLOUT_IS_GOOD,
                                          ret_again_at);
         }
         if (!history->good[0])
                 return ROLLOUT_CONTINUES; /* there is nothing to return to */
-        end = MAX(history->since + deadline, input->awake_since + deadline / 2);
-        return decide_rollout_at(input, end, ROLLOUT_GOES_BACK, ret_again_at);
+        at = rollout_failed_at(deadline, history->since, input->awake_since);
+        return decide_rollout_at(input, at, ROLLOUT_GOES_BACK, ret_again_at);
 }
 
 /* ---- the text form ---- */

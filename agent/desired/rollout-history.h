@@ -3,8 +3,8 @@
 
 /* The rollout of a pod of a manifest with mainstay.dev/progress-deadline-seconds: the revision that
  * the manifest has, the last one that was good, and the one that was rolled back. Plain data with a
- * text form, and its rules. Pure: 'now' is an argument. DaemonSets have the same in
- * daemonset/rules/. */
+ * text form, and its rules. Pure: 'now' is an argument. For DaemonSets it is
+ * daemonset/rules/progress-deadline.h. */
 
 #include "agent/model/pod.h"
 
@@ -61,10 +61,8 @@ typedef enum RolloutDecision {
         ROLLOUT_GOES_BACK,
 } RolloutDecision;
 
-/* What follows for the revision in the manifest. One that is Ready must stay so for a while, since
- * a pod that crashes at once is also ready for a moment. One that an agent finds under way at its
- * start, or after the machine has slept, gets half of the deadline again. '*ret_again_at' is
- * the time when that changes by itself, or 0. */
+/* What follows for the revision in the manifest, at the times of rollout-deadline.h.
+ * '*ret_again_at' is the time when that changes by itself, or 0. */
 RolloutDecision rollout_decide(const RolloutInput *input, uint64_t *ret_again_at);
 
 /* The text form, which the caller frees; NULL: out of memory. Parsing it gives 0, -EBADMSG or

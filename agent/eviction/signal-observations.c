@@ -14,40 +14,23 @@ enum {
         FILE_MAX = 64 * 1024
 };
 
-/* The number after a key at the start of a line; -1: there is none. */
-static int64_t find_meminfo_number(const char *text, const char *key) {
-        size_t length = strlen(key);
-
-        for (const char *line = text; line; line = strchr(line, '\n')) {
-                line += *line == '\n';
-                if (strncmp(line, key, length) == 0)
-                        return strtoll(line + length, NULL, 10);
-        }
-        return -1;
-}
-
 /* The kubelet's rule: free memory and inactive file pages are available. */
 static void observe_memory(const char *pods_group, SignalObservations *observations) {
-        cleanup_free char *text = NULL;
-        int64_t total, free_kib, inactive;
+        MachineMemory memory;
         CgroupUsage used;
+        int64_t total;
 
-        if (read_file_at(AT_FDCWD, "/proc/meminfo", FILE_MAX, &text, NULL) < 0)
+        if (machine_memory_usage(&memory) < 0 || memory.total_bytes == 0)
                 return;
-        total = find_meminfo_number(text, "MemTotal:");
-        free_kib = find_meminfo_number(text, "MemFree:");
-        inactive = find_meminfo_number(text, "Inactive(file):");
-        if (total <= 0 || free_kib < 0 || inactive < 0)
-                return;
-        observations->of[EVICTION_MEMORY] =
-                (SignalObservation){ true, (free_kib + inactive) * (int64_t) KIB,
-                                     total * (int64_t) KIB };
+        total = (int64_t) memory.total_bytes;
+        observations->of[EVICTION_MEMORY] = (SignalObservation){
+                true, (int64_t) (memory.free_bytes + memory.inactive_file_bytes), total
+        };
         /* The allocatable memory is the whole capacity. */
         if (pods_group && cgroup_usage(pods_group, &used) >= 0 && !used.lacks_memory)
-                observations->of[EVICTION_ALLOCATABLE_MEMORY] = (SignalObservation){
-                        true, total * (int64_t) KIB - (int64_t) used.working_set_bytes,
-                        total * (int64_t) KIB
-                };
+                observations->of[EVICTION_ALLOCATABLE_MEMORY] =
+                        (SignalObservation){ true, total - (int64_t) used.working_set_bytes,
+                                             total };
 }
 
 /* Whether it is read-only. */

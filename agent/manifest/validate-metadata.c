@@ -5,6 +5,7 @@
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
 #include "agent/model/pod-order.h"
+#include "agent/model/rollout-deadline.h"
 
 #include <errno.h>
 #include <stdlib.h>

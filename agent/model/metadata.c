@@ -5,7 +5,6 @@
 #include "agent/model/json.h"
 #include "agent/model/pod.h"
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "common/hash.h"
 
 #include <errno.h>
@@ -29,12 +28,6 @@ bool object_is_of_daemonset(const ObjectMeta *metadata) {
         const OwnerReference *owner = object_controller(metadata);
 
         return owner && streq_ptr(owner->kind, "DaemonSet");
-}
-
-uint64_t object_progress_deadline_usec(const ObjectMeta *metadata) {
-        const char *text = string_map_get(&metadata->annotations, PROGRESS_DEADLINE_ANNOTATION);
-
-        return text ? strtoull(text, NULL, 10) * USEC_PER_SEC : 0;
 }
 
 static int hash_name_and_spec(const Pod *pod, Sha256 *hash) {

@@ -519,11 +519,6 @@ bool pod_is_of_api(const Pod *pod);
 /* Its priority is that of system-cluster-critical or more. */
 bool pod_is_critical(const PodSpec *spec);
 
-/* Within which time a new revision of a DaemonSet or a pod must be good, so that it is not rolled
- * back; in microseconds, 0: it is without a deadline. */
-#define PROGRESS_DEADLINE_ANNOTATION "mainstay.dev/progress-deadline-seconds"
-uint64_t object_progress_deadline_usec(const ObjectMeta *metadata);
-
 /* The owner reference with controller: true, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);
 bool object_is_of_daemonset(const ObjectMeta *metadata); /* that owner is a DaemonSet */

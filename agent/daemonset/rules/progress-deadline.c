@@ -4,18 +4,11 @@
 
 #include "agent/daemonset/rules/progress-deadline.h"
 
-#include "common/clock.h"
-
-#define REVISION_PROVEN_USEC (10 * USEC_PER_SEC)
-
-uint64_t daemonset_progress_deadline_usec(const DaemonSet *set) {
-        return object_progress_deadline_usec(&set->metadata);
-}
+#include "agent/model/rollout-deadline.h"
 
 bool daemonset_is_revision_proven(const DaemonSetRollout *rollout, uint64_t *ret_again_at) {
-        uint64_t until =
-                rollout->ready_since +
-                MIN(daemonset_progress_deadline_usec(rollout->set) / 2, REVISION_PROVEN_USEC);
+        uint64_t until = rollout_good_at(object_progress_deadline_usec(&rollout->set->metadata),
+                                         rollout->ready_since);
 
         *ret_again_at = 0;
         if (!rollout->is_available)
@@ -28,8 +21,8 @@ bool daemonset_is_revision_proven(const DaemonSetRollout *rollout, uint64_t *ret
 
 bool daemonset_should_roll_back(const DaemonSetRollout *rollout, uint64_t *ret_again_at) {
         const DaemonSetHistory *history = rollout->history;
-        uint64_t deadline = daemonset_progress_deadline_usec(rollout->set);
-        uint64_t end = MAX(history->rollout_since + deadline, rollout->awake_since + deadline / 2);
+        uint64_t deadline = object_progress_deadline_usec(&rollout->set->metadata);
+        uint64_t end = rollout_failed_at(deadline, history->rollout_since, rollout->awake_since);
         const char *desired = daemonset_history_desired(history);
 
         *ret_again_at = 0;
