@@ -66,14 +66,19 @@ def measure_once(kubeadm, release, archives):
         machine.finish()
 
 
-def measure(_archive, _arguments, figures):
+def find_release():
+    """The release below MAINSTAY_KUBERNETES; None where that is not set. Fails where it lacks a program."""
     sys.path.insert(0, os.path.join(TOP, "tests", "cluster"))
-    import kubeadm  # pylint: disable=import-outside-toplevel
     from release import Releases  # pylint: disable=import-outside-toplevel
-    if not os.environ.get("MAINSTAY_KUBERNETES"):
+    return Releases().newest if os.environ.get("MAINSTAY_KUBERNETES") else None
+
+
+def measure(_archive, _arguments, figures):
+    release = find_release()
+    if not release:
         return
+    import kubeadm  # pylint: disable=import-outside-toplevel
     with tempfile.TemporaryDirectory(prefix="mainstay-bench-images-") as directory:
-        release = Releases().newest
         archives = release.make_images(directory)
         rounds = [measure_once(kubeadm, release, archives) for _ in range(ROUNDS)]
     ours, alone = (statistics.median(values) for values in zip(*rounds))
