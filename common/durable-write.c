@@ -70,7 +70,8 @@ static int prepare_durable_write(const DurableFile *files, size_t n, DurableWrit
         if (n > DURABLE_WRITE_FILES_MAX)
                 return -E2BIG;
         for (size_t i = 0; i < n; i++) {
-                if (!files[i].name[0] || strchr(files[i].name, '/') || strlen(files[i].name) > 250)
+                if (!files[i].name[0] || strchr(files[i].name, '/') ||
+                    strlen(files[i].name) > DURABLE_WRITE_NAME_MAX)
                         return -EINVAL;
                 (void) snprintf(ret->beside[i], BESIDE_SIZE, ".%s", files[i].name);
         }

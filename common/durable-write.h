@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 typedef struct DurableFile {
-        const char *name; /* in the directory */
+        const char *name; /* in the directory; of at most DURABLE_WRITE_NAME_MAX characters */
         const char *text; /* NULL: it is removed */
         mode_t mode;
 } DurableFile;
@@ -19,7 +19,8 @@ typedef struct DurableFile {
 /* The texts need not outlive the call. At most DURABLE_WRITE_FILES_MAX files, in order; the first
  * failure ends it. A missing directory is created with 0700. 0 or -errno. */
 enum {
-        DURABLE_WRITE_FILES_MAX = 16
+        DURABLE_WRITE_FILES_MAX = 16,
+        DURABLE_WRITE_NAME_MAX = 250
 };
 int durable_write_start(sd_event *event, const char *directory, const DurableFile *files, size_t n,
                         forked_task_done_t done, void *userdata, ForkedTask **ret);

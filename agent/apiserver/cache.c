@@ -10,6 +10,7 @@
 #include "common/durable-write.h"
 #include "common/event-source.h"
 #include "common/file.h"
+#include "common/hash.h"
 #include "common/log.h"
 
 #include <errno.h>
@@ -20,14 +21,15 @@
 
 enum {
         CACHE_RETRY_SEC = 5, /* after a failed write */
+        CACHE_NAME_SIZE = DURABLE_WRITE_NAME_MAX + 1,
 };
 
 typedef struct ApiServerCacheEntry ApiServerCacheEntry;
 struct ApiServerCacheEntry {
         ApiServerCacheEntry *next;
         const char *directory; /* static */
-        char *name;
-        char *text; /* NULL: the file is to be removed */
+        char *file;            /* its name there */
+        char *text;            /* NULL: the file is to be removed */
         bool is_being_written;
 };
 
@@ -46,19 +48,31 @@ static ApiServerCacheEntry *cache_entry_free(ApiServerCacheEntry *entry) {
         if (entry->text)
                 explicit_bzero(entry->text, strlen(entry->text));
         free(entry->text);
-        free(entry->name);
+        free(entry->file);
         free(entry);
         return NULL;
 }
 DEFINE_CLEANUP(ApiServerCacheEntry *, cache_entry_free)
 
+/* The name itself; of one that is too long for a file, its start and its hash. */
+static void cache_file_name(const char *name, char ret[CACHE_NAME_SIZE]) {
+        char hash[SHA256_HEX_SIZE];
+
+        if (strlen(name) <= DURABLE_WRITE_NAME_MAX) {
+                (void) snprintf(ret, CACHE_NAME_SIZE, "%s", name);
+                return;
+        }
+        sha256_hex(name, strlen(name), hash);
+        (void) snprintf(ret, CACHE_NAME_SIZE, "%.100s-%s", name, hash);
+}
+
 /* The last entry of a name is the one that counts. */
 static ApiServerCacheEntry *find_cache_entry(const ApiServerCache *cache, const char *directory,
-                                             const char *name) {
+                                             const char *file) {
         ApiServerCacheEntry *found = NULL;
 
         for (ApiServerCacheEntry *entry = cache->entries; entry; entry = entry->next)
-                if (streq(entry->directory, directory) && streq(entry->name, name))
+                if (streq(entry->directory, directory) && streq(entry->file, file))
                         found = entry;
         return found;
 }
@@ -120,7 +134,7 @@ static size_t collect_write_batch(ApiServerCache *cache, DurableFile *files) {
              entry = entry->next) {
                 if (!streq(entry->directory, cache->entries->directory))
                         continue;
-                files[n] = (DurableFile){ .name = entry->name, .mode = 0600 };
+                files[n] = (DurableFile){ .name = entry->file, .mode = 0600 };
                 if (entry->text && !(files[n].text = checksummed_format(entry->text, &length)))
                         break;
                 entry->is_being_written = true;
@@ -171,13 +185,15 @@ static int on_cache_write_due(sd_event_source *source, uint64_t usec, void *user
 static int cache_entry_new(const char *directory, const char *name, const char *text,
                            ApiServerCacheEntry **ret) {
         cleanup_with(cache_entry_freep) ApiServerCacheEntry *entry = calloc(1, sizeof(*entry));
+        char file[CACHE_NAME_SIZE];
 
         if (!entry)
                 return -ENOMEM;
+        cache_file_name(name, file);
         entry->directory = directory;
-        entry->name = strdup(name);
+        entry->file = strdup(file);
         entry->text = text ? strdup(text) : NULL;
-        if (!entry->name || (text && !entry->text))
+        if (!entry->file || (text && !entry->text))
                 return -ENOMEM;
         *ret = TAKE_PTR(entry);
         return 0;
@@ -186,7 +202,7 @@ static int cache_entry_new(const char *directory, const char *name, const char *
 /* Appends the entry and drops an older one of the same name that is not being written yet. */
 static void queue_cache_entry(ApiServerCache *cache, ApiServerCacheEntry *entry) {
         ApiServerCacheEntry **link = &cache->entries,
-                            *old = find_cache_entry(cache, entry->directory, entry->name);
+                            *old = find_cache_entry(cache, entry->directory, entry->file);
 
         while (*link) {
                 ApiServerCacheEntry *here = *link;
@@ -220,10 +236,13 @@ void apiserver_cache_write(ApiServerCache *cache, const char *directory, const c
 
 int apiserver_cache_read(const ApiServerCache *cache, const char *directory, const char *name,
                          size_t max_bytes, char **ret) {
-        const ApiServerCacheEntry *entry = find_cache_entry(cache, directory, name);
+        const ApiServerCacheEntry *entry;
         cleanup_close int fd = -EBADF;
+        char file[CACHE_NAME_SIZE];
         int r;
 
+        cache_file_name(name, file);
+        entry = find_cache_entry(cache, directory, file);
         if (entry && !entry->text)
                 return -ENOENT;
         if (entry) {
@@ -233,18 +252,20 @@ int apiserver_cache_read(const ApiServerCache *cache, const char *directory, con
         fd = open_cache_directory(cache, directory);
         if (fd < 0)
                 return fd;
-        r = checksummed_read_at(fd, name, max_bytes, ret);
+        r = checksummed_read_at(fd, file, max_bytes, ret);
         if (r == -EBADMSG)
-                checksummed_set_aside_at(fd, name);
+                checksummed_set_aside_at(fd, file);
         return r;
 }
 
 void apiserver_cache_set_aside(const ApiServerCache *cache, const char *directory,
                                const char *name) {
         cleanup_close int fd = open_cache_directory(cache, directory);
+        char file[CACHE_NAME_SIZE];
 
+        cache_file_name(name, file);
         if (fd >= 0)
-                checksummed_set_aside_at(fd, name);
+                checksummed_set_aside_at(fd, file);
 }
 
 /* ---- construction and shutdown ---- */
@@ -269,6 +290,24 @@ int apiserver_cache_new(sd_event *event, const char *state_dir, ApiServerCache *
         return 0;
 }
 
+/* An older text of the same file is being written. */
+static bool is_overtaken(const ApiServerCache *cache, const ApiServerCacheEntry *entry) {
+        for (const ApiServerCacheEntry *other = cache->entries; other; other = other->next)
+                if (other->is_being_written && streq(other->directory, entry->directory) &&
+                    streq(other->file, entry->file))
+                        return true;
+        return false;
+}
+
+/* The child that is writing must not replace a newer text that is written here. */
+static void wait_for_overtaken_write(ApiServerCache *cache) {
+        for (const ApiServerCacheEntry *entry = cache->entries; entry; entry = entry->next)
+                if (cache->write_child && !entry->is_being_written && is_overtaken(cache, entry)) {
+                        (void) forked_task_wait(cache->write_child);
+                        cache->write_child = NULL;
+                }
+}
+
 /* Entries whose write has not started are written here: the loop no longer runs. */
 static void write_pending_entries(const ApiServerCache *cache) {
         for (const ApiServerCacheEntry *entry = cache->entries; entry; entry = entry->next) {
@@ -277,15 +316,16 @@ static void write_pending_entries(const ApiServerCache *cache) {
                 if (fd < 0 || entry->is_being_written)
                         continue;
                 if (entry->text)
-                        (void) checksummed_write_at(fd, entry->name, entry->text, 0600);
+                        (void) checksummed_write_at(fd, entry->file, entry->text, 0600);
                 else
-                        (void) unlinkat(fd, entry->name, 0);
+                        (void) unlinkat(fd, entry->file, 0);
         }
 }
 
 ApiServerCache *apiserver_cache_free(ApiServerCache *cache) {
         if (!cache)
                 return NULL;
+        wait_for_overtaken_write(cache);
         write_pending_entries(cache);
         forked_task_free(cache->write_child);
         sd_event_source_disable_unref(cache->write_timer);

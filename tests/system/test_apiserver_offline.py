@@ -66,6 +66,24 @@ def test_boot_without_the_server_starts_all_bound_pods(make_member):
     assert member.init("web") == pid
 
 
+def test_an_object_whose_name_is_too_long_for_a_file_is_kept_too(make_member):
+    member = make_member()
+    long = "a" * 253
+    member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"SHORT": "red"}})
+    member.api.create("configmaps", {"metadata": {"name": long}, "data": {"LONG": "blue"}})
+    member.bind("before", specs.container(envFrom=[{"configMapRef": {"name": "b" * 253, "optional": True}}]))
+    member.wait_reported_phase("before", "Running")
+    member.bind("web", specs.container(envFrom=[{"configMapRef": {"name": name}} for name in (long, "settings")]))
+    member.wait_reported_phase("web", "Running")
+    wait_kept(member, "web", "configmap_default_settings")
+    member.api.stop()
+    reboot(member)
+    member.start()
+    member.wait_running("web")
+    environ = world.environ(member.init("web"))
+    assert environ["LONG"] == "blue" and environ["SHORT"] == "red"
+
+
 def test_succeeded_pod_does_not_run_again_after_a_boot(make_member):
     member = make_member()
     member.bind("job", specs.container(script="echo once >> /data/runs"), restartPolicy="Never",
