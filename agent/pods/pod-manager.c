@@ -589,7 +589,8 @@ static void notice_release(PodManager *manager, PodEntry *entry) {
 
         entry->holds_ports = entry->worker && pod_worker_holds_ports(entry->worker);
         entry->is_preempted = entry->worker && pod_worker_is_stopping_preempted(entry->worker);
-        if ((!held_ports || entry->holds_ports) && (!was_preempted || entry->is_preempted))
+        /* A pod that was edited may hold other ports. */
+        if (!held_ports && (!was_preempted || entry->is_preempted))
                 return;
         for (PodEntry *other = manager->entries; other; other = other->next_entry)
                 if (other->worker && pod_worker_awaits_release(other->worker))

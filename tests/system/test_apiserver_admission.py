@@ -3,6 +3,7 @@
 
 import os
 
+import pytest
 import specs
 import world
 from world import wait
@@ -202,6 +203,19 @@ def test_pod_of_a_file_starts_once_its_port_of_the_host_is_free(make_member):
     assert status["reason"] == "NodePorts" and PORTS_TAKEN in status["message"]
     member.api.delete("pods", "default", "first", grace=1)
     member.wait_running("own")
+
+
+@pytest.mark.parametrize("fields", [{}, {"hostPID": True}], ids=["in-place", "replaced"])
+def test_pod_of_a_file_starts_once_an_edit_frees_its_port_of_the_host(node, fields):
+    def with_port(name, port, **more):
+        return specs.pod(name, specs.container(ports=[{"containerPort": port, "hostPort": port}]), **more)
+
+    node.launch(with_port("first", 40806))
+    node.drop(with_port("second", 40806))
+    node.wait_pod("second", lambda pod: pod["status"].get("reason") == "NodePorts", "waits for the port")
+    node.drop(with_port("first", 40807, **fields))
+    node.wait_running("second")
+    assert node.pod("first")["spec"]["containers"][0]["ports"][0]["hostPort"] == 40807
 
 
 def test_edit_that_needs_a_taken_port_leaves_the_pod_running(make_member):
