@@ -7,11 +7,15 @@
 #include "agent/manifest/reader.h"
 #include "agent/pods/pod-images.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/event-source.h"
 #include "common/log.h"
 #include "common/strv.h"
 
 #include <inttypes.h>
+
+/* At the latest, after a rollback that the disk refused. */
+#define ROLLBACK_RETRY_USEC (10 * USEC_PER_SEC)
 
 struct IndexRollout {
         IndexRolloutConfig config;
@@ -166,6 +170,15 @@ static char *explain_index_rollback(const IndexRollout *rollout, const char *unr
                        : text;
 }
 
+static void arm_index_timer(IndexRollout *rollout, uint64_t at) {
+        int r = sd_event_source_set_time(rollout->timer, at - rollout->config.clock->offset);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(rollout->timer, SD_EVENT_ONESHOT);
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot set the rollout timer of the index");
+}
+
 static void decide_index(IndexRollout *rollout, const IndexReadiness *readiness, uint64_t since) {
         const SteadyClock *clock = rollout->config.clock;
         uint64_t ready_since =
@@ -181,20 +194,14 @@ static void decide_index(IndexRollout *rollout, const IndexReadiness *readiness,
                 .now = steady_now_usec(clock),
         };
         uint64_t again_at = 0;
-        int r;
 
         rollout->decision = rollout_decide(&input, &again_at);
         free(rollout->reason);
         rollout->reason = rollout->decision == ROLLOUT_GOES_BACK
                                   ? explain_index_rollback(rollout, readiness->unready)
                                   : NULL;
-        if (again_at == 0)
-                return;
-        r = sd_event_source_set_time(rollout->timer, again_at - clock->offset);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(rollout->timer, SD_EVENT_ONESHOT);
-        if (r < 0)
-                (void) log_error_errno(r, "Cannot set the rollout timer of the index");
+        if (again_at > 0)
+                arm_index_timer(rollout, again_at);
 }
 
 void index_rollout_judge(IndexRollout *rollout, const DesiredPods *desired,
@@ -231,9 +238,9 @@ void index_rollout_act(IndexRollout *rollout) {
                 manifest_source_end_trial(rollout->config.source);
                 forget_previous_index(rollout);
         } else if (decision == ROLLOUT_GOES_BACK && reason) {
-                log_warning("Source '%s': %s", manifest_source_status(rollout->config.source).name,
-                            reason);
-                manifest_source_roll_back(rollout->config.source, reason);
+                if (manifest_source_roll_back(rollout->config.source, reason) < 0)
+                        arm_index_timer(rollout, steady_now_usec(rollout->config.clock) +
+                                                         ROLLBACK_RETRY_USEC);
         }
 }
 

@@ -336,13 +336,16 @@ void manifest_source_end_trial(ManifestSource *source) {
                 fsync_queue_add(source->sync, current);
 }
 
-static int return_to_previous(ManifestSource *source, const char *reason, Error *reterr) {
+/* '*ret_is_usable' is false where the index before must not be used, or is gone. */
+static int return_to_previous(ManifestSource *source, const char *reason, bool *ret_is_usable,
+                              Error *reterr) {
         cleanup_close int fd = manifest_source_open_previous(source);
         cleanup_close int dir_fd = open_source_directory(source);
         int r = fd < 0 ? fd : source->config.check(fd, reterr, source->config.userdata);
 
         if (r < 0)
                 return r;
+        *ret_is_usable = true;
         r = dir_fd < 0 ? dir_fd : source_rollback_store(dir_fd, source->in_use.sha256, reason);
         if (r < 0)
                 return r;
@@ -355,16 +358,20 @@ static int return_to_previous(ManifestSource *source, const char *reason, Error 
         return 0;
 }
 
-void manifest_source_roll_back(ManifestSource *source, const char *reason) {
+int manifest_source_roll_back(ManifestSource *source, const char *reason) {
         cleanup_error Error error = ERROR_NULL;
-        int r = return_to_previous(source, reason, &error);
+        bool is_usable = false;
+        int r = return_to_previous(source, reason, &is_usable, &error);
 
-        source->is_on_trial = false;
-        if (r < 0)
-                log_error("Cannot return to the previous index of %s (%s): %s", source->config.name,
-                          reason, error_message(&error, r));
-        else
+        source->is_on_trial = r < 0 && is_usable;
+        if (r >= 0) {
+                log_warning("Source '%s': %s", source->config.name, reason);
                 set_source_error(source, source->refusal);
+                return 0;
+        }
+        r = error_prefixf(&error, r, "cannot return to the previous index");
+        set_source_error(source, error_message(&error, r));
+        return is_usable ? r : 0;
 }
 
 /* An agent that died has noted a rollback, and not made it. */

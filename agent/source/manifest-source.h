@@ -68,8 +68,9 @@ int manifest_source_open_previous(const ManifestSource *source);
 
 /* Ends the trial: the index stays, or the one before is in use again, of which on_accepted() and
  * on_status() are called, and that one is never used again. An index before that can no longer be
- * used leaves all as it is. 'reason' is a message of one line. */
+ * used leaves all as it is. 'reason' is a message of one line. -errno: the disk refuses the
+ * rollback, which the caller tries again later; the trial continues. */
 void manifest_source_end_trial(ManifestSource *source);
-void manifest_source_roll_back(ManifestSource *source, const char *reason);
+int manifest_source_roll_back(ManifestSource *source, const char *reason);
 
 NodeSourceStatus manifest_source_status(const ManifestSource *source);

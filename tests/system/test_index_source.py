@@ -525,14 +525,32 @@ def test_pods_of_such_an_index_are_not_rolled_back_one_by_one(make_sourced, make
     assert "Rolled back: revision" not in node.said() and not os.path.exists(f"{node.state}/rollouts")
 
 
+@pytest.fixture(name="make_failing_sourced")
+def fixture_make_failing_sourced(make_failing, make_sourced, make_nginx, index, keys):
+    """A node with failpoints that runs the first index."""
+    def make():
+        nginx = make_nginx()
+        config = {"mainstay": {"source": settings(nginx.url(), keys[:1], caFile=nginx.certificate)}}
+        node = make_sourced(nginx.url(), node=make_failing(failing.FailingNode, config=config), caFile=nginx.certificate)
+        run_first(node, index)
+        return node
+    return make
+
+
 @pytest.mark.parametrize("point", ["source.rollback", "source.noted", "source.rolled-back"])
-def test_an_agent_that_dies_rolls_the_index_back_once(make_failing, make_sourced, make_nginx, index, keys, point):
-    nginx = make_nginx()
-    config = {"mainstay": {"source": settings(nginx.url(), keys[:1], caFile=nginx.certificate)}}
-    node = make_sourced(nginx.url(), node=make_failing(failing.FailingNode, config=config), caFile=nginx.certificate)
-    run_first(node, index)
+def test_an_agent_that_dies_rolls_the_index_back_once(make_failing_sourced, index, point):
+    node = make_failing_sourced()
     node.arm({f"mainstayd:{point}": "1*panic"})
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "2"), "new.yaml": specs.pod("new")}, **DEADLINE)
     wait(lambda: node.is_ready() and node.n_deaths == 1, "the agent has died, and another one runs")
     wait_back(node, "pod default/web-node1: ")
     assert node.hits()[f"mainstayd:{point}"] == (2 if point == "source.rollback" else 1)
+
+
+def test_a_rollback_that_the_disk_refuses_is_made_later(make_failing_sourced, index):
+    node = make_failing_sourced()
+    node.arm({"mainstayd:source.rollback": "1*return(ENOSPC)"})
+    index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "2"), "new.yaml": specs.pod("new")}, **DEADLINE)
+    wait_back(node, "pod default/web-node1: ")
+    assert "cannot return to the previous index: No space left on device" in node.said()
+    assert node.hits()["mainstayd:source.rollback"] == 2
