@@ -489,21 +489,20 @@ int manifest_directory_set_fetched(ManifestDirectory *source, const char *prefix
                                    Error *reterr) {
         DirectoryScan scan = { .source = source, .dir_fd = dir_fd, .next_usec = USEC_INFINITY };
         cleanup_strv char **names = NULL;
-        int r = dir_fd < 0 ? 0 : list_manifest_files(dir_fd, &names);
+        int r = dir_fd < 0 ? 0 : list_manifest_files(dir_fd, &names), scheduled = 0;
 
         source->fetched_generation++;
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", prefix);
-        strv_foreach(name, names) {
+        /* Where one cannot be read, those that were read are used, and none is dropped. */
+        for (char **name = names; r >= 0 && name && *name; name++)
                 r = load_fetched_manifest(&scan, prefix, *name, reterr);
-                if (r < 0)
-                        return r;
-        }
-        drop_fetched_manifests(&scan, prefix);
+        if (r >= 0)
+                drop_fetched_manifests(&scan, prefix);
         source->has_new_fetched = source->has_new_fetched || scan.has_changed;
-        return source->is_started
-                       ? sd_event_source_set_enabled(source->scan_source, SD_EVENT_ONESHOT)
-                       : 0;
+        if (source->is_started)
+                scheduled = sd_event_source_set_enabled(source->scan_source, SD_EVENT_ONESHOT);
+        return r < 0 ? r : scheduled;
 }
 
 /* The rules for a manifest that replaces one. */
