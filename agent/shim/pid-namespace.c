@@ -6,12 +6,18 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+        OVERFLOW_ID = 65534 /* the kernel shows it for a user without a name */
+};
 
 static const char file_name[] = "pid-namespace";
 static const char name[] = "mainstay-pause";
@@ -25,21 +31,78 @@ static void rename_process(void) {
         memcpy(program_invocation_name, name, MIN(length, strlen(name)));
 }
 
+/* An empty file system: what /proc/1/root of the containers of the pod leads to. */
+static int enter_empty_root(void) {
+        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount(name, "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                  "size=4k,nr_inodes=1,mode=555") < 0 ||
+            chdir("/proc") < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+            umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+                return -errno;
+        return 0;
+}
+
+static int become_user(uid_t id) {
+        if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, id, id, id) < 0 ||
+            syscall(SYS_setresuid, id, id, id) < 0)
+                return -errno;
+        return 0;
+}
+
+/* A container that may trace the processes of its pod may make this one do what it wants, and read
+ * what it has. So it is an unknown user, without capabilities, files and memory of the node. */
+static int confine_pause_process(bool in_user_namespace) {
+        int r = in_user_namespace ? become_user(0) : 0;
+
+        if (r < 0)
+                return r;
+        r = enter_empty_root();
+        if (r < 0)
+                return r;
+        r = become_user(OVERFLOW_ID);
+        if (r < 0)
+                return r;
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 ||
+            prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) /* the change of IDs has reset it */
+                return -errno;
+        return 0;
+}
+
+/* Has nothing open but a pipe of its own, from which it reads without end: that is a system call
+ * which the kernel's strict mode of seccomp permits. */
+static int open_pause_pipe(int ready_fd) {
+        int pipes[2];
+
+        if (dup2(ready_fd, STDERR_FILENO) < 0 || close_range(0, 1, 0) < 0 ||
+            close_range(3, UINT_MAX, 0) < 0 || pipe2(pipes, O_CLOEXEC) < 0)
+                return -errno;
+        return 0;
+}
+
 /* With SIGCHLD ignored, children leave no zombies and the process never wakes. Signals from within
- * the namespace do not reach its first process. */
-static void run_pause_process(void) __attribute__((noreturn));
-static void run_pause_process(void) {
+ * the namespace do not reach its first process. 'ready_fd' gets 0 or -errno. */
+static void run_pause_process(int ready_fd, bool in_user_namespace) __attribute__((noreturn));
+static void run_pause_process(int ready_fd, bool in_user_namespace) {
+        char byte;
+        int r;
+
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         rename_process();
         (void) signal(SIGCHLD, SIG_IGN);
-        (void) close_range(0, UINT_MAX, 0);
+        r = open_pause_pipe(ready_fd);
+        if (r >= 0)
+                r = confine_pause_process(in_user_namespace);
+        if (write(STDERR_FILENO, &r, sizeof(r)) != sizeof(r) || r < 0)
+                _exit(EXIT_FAILURE);
+        (void) close(STDERR_FILENO);
+        (void) prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT); /* where the kernel has it */
         for (;;)
-                (void) pause();
+                (void) read(STDIN_FILENO, &byte, 1);
 }
 
 /* The namespace belongs to the user namespace of its creator. So a child enters that one first, and
  * creates a sibling, which is our child too. */
-static long clone_in_user_namespace(int users_fd) {
+static long clone_in_user_namespace(int users_fd, int ready_fd) {
         int pipes[2], status;
         pid_t helper;
         long pid = -1;
@@ -53,7 +116,7 @@ static long clone_in_user_namespace(int users_fd) {
                         pid = syscall(SYS_clone, CLONE_NEWPID | CLONE_PARENT | SIGCHLD, NULL, NULL,
                                       NULL, NULL);
                 if (pid == 0)
-                        run_pause_process();
+                        run_pause_process(ready_fd, true);
                 _exit(write(pipes[1], &pid, sizeof(pid)) == sizeof(pid) ? EXIT_SUCCESS
                                                                         : EXIT_FAILURE);
         }
@@ -68,23 +131,43 @@ static long clone_in_user_namespace(int users_fd) {
         return pid;
 }
 
+/* Like fork(), but the child is in a new PID namespace. */
+static long clone_pause_process(int users_fd, int ready_fd) {
+        long pid;
+
+        if (users_fd >= 0)
+                return clone_in_user_namespace(users_fd, ready_fd);
+        pid = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
+        if (pid == 0)
+                run_pause_process(ready_fd, false);
+        return pid;
+}
+
 int pid_namespace_start(const char *pod_dir, int users_fd, pid_t *ret_pid) {
         cleanup_free char *path = path_join(pod_dir, file_name);
+        cleanup_close int read_fd = -EBADF, ready_fd = -EBADF;
+        int pipes[2], r = 0;
         long pid;
 
         if (!path)
                 return -ENOMEM;
         if (access(path, F_OK) < 0)
                 return errno == ENOENT ? 0 : -errno;
-        /* Like fork(), but the child is in a new PID namespace. */
-        if (users_fd >= 0)
-                pid = clone_in_user_namespace(users_fd);
-        else
-                pid = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
+        if (pipe2(pipes, O_CLOEXEC) < 0)
+                return -errno;
+        read_fd = pipes[0];
+        ready_fd = pipes[1];
+        pid = clone_pause_process(users_fd, ready_fd);
         if (pid < 0)
                 return -errno;
-        if (pid == 0)
-                run_pause_process();
+        ready_fd = close_fd(ready_fd);
+        /* No container may find it before it is confined. */
+        if (read(read_fd, &r, sizeof(r)) != sizeof(r))
+                r = -EIO;
+        if (r < 0) {
+                pid_namespace_end((pid_t) pid);
+                return r;
+        }
         *ret_pid = (pid_t) pid;
         return 1;
 }

@@ -2,7 +2,8 @@
 #pragma once
 
 /* The PID namespace that all containers of a pod share (shareProcessNamespace). Its first process
- * is ours and only reaps orphans. */
+ * is ours and only reaps orphans. The containers see it: it has nothing of the node, neither rights
+ * nor files, and the kernel kills it at any system call but read(2) and write(2). */
 
 #include "common/error.h"
 
@@ -10,7 +11,8 @@
 
 /* Creates the namespace if <pod_dir>/pid-namespace exists; pid_namespace_bind() mounts it there.
  * The first process dies with the caller. The namespace belongs to the user namespace 'users_fd',
- * or to ours if that is < 0. 1 and its pid; 0 if it is not requested; -errno. */
+ * or to ours if that is < 0. 1 and its pid, once it is confined; 0 if it is not requested; -errno.
+ */
 int pid_namespace_start(const char *pod_dir, int users_fd, pid_t *ret_pid);
 
 /* Binds the namespace of that process to <pod_dir>/pid-namespace, for the runtime. */

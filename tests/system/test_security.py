@@ -5,6 +5,7 @@ import json
 import os
 import signal
 
+import pause_process
 import pytest
 import specs
 import world
@@ -321,6 +322,10 @@ def test_containers_that_share_a_pid_namespace_see_one_another(shared_node):
     assert namespace(one, "mnt") != namespace(two, "mnt")
 
 
+def test_the_first_process_of_a_shared_pid_namespace_has_nothing_of_the_node(shared_node, tmp_path):
+    pause_process.expect_nothing_of_the_node(shared_node, tmp_path / "secret")
+
+
 def test_children_of_a_container_end_with_it_in_a_shared_pid_namespace(shared_node):
     def children():
         return [pid for pid in world.pids() if world.cmdline(pid) == ["sleep", "87654"]]
@@ -339,14 +344,11 @@ def test_children_of_a_container_end_with_it_in_a_shared_pid_namespace(shared_no
 def test_a_shared_pid_namespace_survives_the_agent_and_ends_with_its_pod(make_node):
     node = make_node()
     node.launch(specs.pod("shared", shareProcessNamespace=True))
-    shim = str(node.shim("shared"))
-    pause = [pid for pid in world.pids()
-             if world.status(pid, "PPid") == shim and world.status(pid, "Name") == "mainstay-pause"]
-    assert len(pause) == 1
+    pause = pause_process.find(node, "shared")
     node.restart()
     node.wait_running("shared")
-    assert world.is_alive(pause[0])
-    os.kill(pause[0], 9)
+    assert world.is_alive(pause)
+    os.kill(pause, 9)
     world.wait(lambda: node.status("shared").get("restartCount", 0) >= 1, "the pod has a new sandbox")
     node.wait_running("shared")
     node.remove("shared")

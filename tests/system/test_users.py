@@ -5,6 +5,7 @@ share IDs."""
 import os
 import stat
 
+import pause_process
 import pytest
 import specs
 import world
@@ -138,6 +139,10 @@ def test_a_shared_process_namespace_belongs_to_the_pod_s_users(net):
                                                                             "echo seen; " + specs.IDLE),
                          hostNetwork=False, hostUsers=False, shareProcessNamespace=True))
     world.wait(lambda: net.logged("shared", "b") == ["seen"], lambda: f"{net.log_lines('shared', 'b')}")
+
+
+def test_its_first_process_has_nothing_of_the_node(net, tmp_path):
+    pause_process.expect_nothing_of_the_node(net, tmp_path / "secret", hostNetwork=False, hostUsers=False)
 
 
 def test_proc_mount_unmasked_works(net):

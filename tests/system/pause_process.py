@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first process of a PID namespace that the containers of a pod share."""
+
+import os
+import re
+
+import specs
+import world
+
+OVERFLOW_ID = 65534
+
+
+def find(node, name):
+    shim = str(node.shim(name))
+    (pid,) = [pid for pid in world.pids()
+              if world.status(pid, "PPid") == shim and world.status(pid, "Name") == "mainstay-pause"]
+    return pid
+
+
+def expect_nothing_of_the_node(node, secret, **fields):
+    """A container may trace it, see its root directory, and could make it do anything. 'secret' is a new file of the node."""
+    secret.write_text("of the node")
+    secret.chmod(0o600)
+    tracer = specs.container(securityContext={"capabilities": {"add": ["SYS_PTRACE"]}})
+    node.launch(specs.pod("traced", tracer, shareProcessNamespace=True, **fields))
+    pid = find(node, "traced")
+    expected = {"CapInh": "0" * 16, "CapPrm": "0" * 16, "CapEff": "0" * 16, "CapAmb": "0" * 16, "NoNewPrivs": "1", "Seccomp": "1"}
+    assert {name: world.status(pid, name) for name in expected} == expected
+    assert re.search("^Groups:[ \t]*$", world.read(f"/proc/{pid}/status"), re.M)
+    ids = {int(number) for name in ("Uid", "Gid") for number in world.status(pid, name).split()}
+    assert len(ids) == 1 and ids.pop() % 65536 == OVERFLOW_ID
+    assert os.listdir(f"/proc/{pid}/root") == [] and sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1"]
+    assert os.readlink(f"/proc/{pid}/fd/0").startswith("pipe:") and os.readlink(f"/proc/{pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt")
+    for command in (f"cat /proc/1/root{secret}", f"echo changed >/proc/1/root{secret}"):
+        assert node.cli("exec", "traced", "--", "sh", "-c", command).returncode != 0
+    assert secret.read_text() == "of the node"
