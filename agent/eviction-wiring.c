@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects eviction/, which watches the node's resources, with what frees them: images are removed
- * by image/, pods are failed by pods/. The node's conditions become taints; pods that were rejected
- * for them are admitted when they end. */
+/* Connects eviction/ with what frees resources: images are removed by image/, pods are failed by
+ * pods/. The node's conditions become taints; rejected pods are admitted when these end. */
 
 #include "agent/bundle/cgroups.h"
 #include "agent/wiring.h"
@@ -15,16 +14,17 @@ static bool has_active_pods(void *userdata) {
         return pod_manager_has_active_pods(agent->pod_manager);
 }
 
-static bool is_reclaim_in_progress(void *userdata) {
+static bool is_reclaim_in_progress(bool of_images, void *userdata) {
         const Agent *agent = userdata;
 
-        return pod_evictor_is_busy(agent->pod_evictor) || image_store_is_removing(agent->images);
+        return pod_evictor_is_busy(agent->pod_evictor) ||
+               (of_images && image_store_is_removing(agent->images));
 }
 
 static bool reclaim_image_space(void *userdata) {
         const Agent *agent = userdata;
 
-        return image_store_prune(agent->images) > 0;
+        return image_store_prune(agent->images) > 0 && image_store_is_removing(agent->images);
 }
 
 static bool evict_next_pod(const ResourceShortage *shortage, void *userdata) {

@@ -526,6 +526,16 @@ static int make_bundle_traversable(const RuntimeSpecInput *input, const char *bu
         return state_dir ? set_file_owner(state_dir, "upper", input->first_id, reterr) : -ENOMEM;
 }
 
+static int write_volume_images(const RuntimeSpecInput *input, const char *bundle_dir,
+                               Error *reterr) {
+        cleanup_free char *digests = NULL;
+        int r = image_volumes_digests(input, &digests);
+
+        if (r < 0 || !digests[0])
+                return r;
+        return write_bundle_file(bundle_dir, IMAGE_VOLUMES_FILE, digests, 0600, reterr);
+}
+
 /* Everything that an attempt needs, computed before any of it is written. */
 static int write_container_bundle(const RuntimeSpecInput *input, const Bundle *bundle,
                                   Error *reterr) {
@@ -551,6 +561,9 @@ static int write_container_bundle(const RuntimeSpecInput *input, const Bundle *b
         if (r < 0)
                 return r;
         r = make_termination_log(input, reterr);
+        if (r < 0)
+                return r;
+        r = write_volume_images(input, bundle->directory, reterr);
         if (r < 0)
                 return r;
         r = write_bundle_file(bundle->directory, "config.json", json, 0600, reterr);

@@ -5,6 +5,13 @@
 #include "agent/bundle/paths.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+
+enum {
+        DIGESTS_MAX = 1024 * 1024, /* bytes of the file */
+};
 
 static bool is_image_volume_mounted(const Container *container, const Volume *volume) {
         for (size_t i = 0; i < container->volume_mounts.n; i++)
@@ -76,6 +83,63 @@ static int put_image_volume(FILE *out, const RuntimeSpecInput *input, size_t i, 
                 return error_setf(reterr, EINVAL, "the image of volume \"%s\" is not available",
                                   volume->name);
         return put_image_volume_layers(out, input, image, volume, target);
+}
+
+/* The image of the pod's nth volume, where the container mounts it. */
+static const Image *mounted_volume_image(const RuntimeSpecInput *input, size_t i) {
+        const Volume *volume = &input->pod->spec.volumes.items[i];
+
+        return volume->image && input->config->volume_images &&
+                               is_image_volume_mounted(input->container, volume)
+                       ? input->config->volume_images[i]
+                       : NULL;
+}
+
+int image_volumes_digests(const RuntimeSpecInput *input, char **ret) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return -ENOMEM;
+        for (size_t i = 0; i < input->pod->spec.volumes.n; i++) {
+                const Image *image = mounted_volume_image(input, i);
+
+                if (image)
+                        (void) fprintf(out, "%s\n", image->digest);
+        }
+        *ret = memstream_finish(out, &text);
+        text = NULL;
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int split_lines(char *text, char ***ret) {
+        cleanup_strv char **lines = NULL;
+        char *rest = text;
+
+        for (char *line; (line = strsep(&rest, "\n"));) {
+                int r = line[0] ? strv_append(&lines, line) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(lines);
+        return 0;
+}
+
+int bundle_load_volume_images(const BundleConfig *config, const Pod *pod, const char *container,
+                              unsigned attempt, char ***ret) {
+        cleanup_free char *bundle =
+                container_bundle_dir(config, pod->metadata.uid, container, attempt);
+        cleanup_free char *path = bundle ? path_join(bundle, IMAGE_VOLUMES_FILE) : NULL;
+        cleanup_free char *text = NULL;
+        int r = path ? read_file_at(AT_FDCWD, path, DIGESTS_MAX, &text, NULL) : -ENOMEM;
+
+        if (r == -ENOENT) {
+                *ret = NULL;
+                return 0;
+        }
+        return r < 0 ? r : split_lines(text, ret);
 }
 
 int image_volumes_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr) {

@@ -287,7 +287,9 @@ static uint64_t reclaim_due_threshold(EvictionManager *manager, const SignalObse
                 return MIN(next, later);
         }
         manager->interval = 0;
-        if (callbacks->is_reclaiming(manager->config.userdata))
+        /* What images do not help does not wait for their removal. */
+        if (callbacks->is_reclaiming(due && frees_by_image_gc(manager, due->signal),
+                                     manager->config.userdata))
                 return MIN(next, RECLAIM_INTERVAL_USEC);
         if (!callbacks->has_active_pods(manager->config.userdata))
                 return next;

@@ -18,9 +18,10 @@ typedef struct EvictionManager EvictionManager;
 typedef struct EvictionManagerCallbacks {
         /* There are pods that may use up resources. */
         bool (*has_active_pods)(void *userdata);
-        /* A removal or an eviction is under way: its effect is not visible yet. */
-        bool (*is_reclaiming)(void *userdata);
-        /* Removes unused images. Whether there are any. */
+        /* An eviction is under way, or with 'of_images' a removal of images: its effect is not
+         * visible yet. */
+        bool (*is_reclaiming)(bool of_images, void *userdata);
+        /* Removes unused images. Whether there are any, and they can be removed now. */
         bool (*remove_images)(void *userdata);
         /* Evicts one pod. True: a pod was found, or is being looked for, and is_reclaiming() is
          * true for a while. */

@@ -15,6 +15,9 @@
 #define MEASURE_TIMEOUT_USEC (120 * USEC_PER_SEC)
 #define NUMBER_LINE_MAX      32
 
+/* How long a measurement is used: the eviction manager calls again within seconds. */
+#define MEASURED_VALID_USEC (15 * USEC_PER_SEC)
+
 typedef struct EvictionCandidates {
         EvictionCandidate *items;
         size_t n;
@@ -22,12 +25,13 @@ typedef struct EvictionCandidates {
 
 struct PodEvictor {
         PodEvictorConfig config;
-        Child *measure_child;        /* measures what was written by … */
-        EvictionCandidates measured; /* … these … */
-        ResourceShortage shortage;   /* … for this */
-        bool has_found_none;         /* the last measurement found no pod to evict */
-        char *evicting_uid;          /* the pod that was evicted last; waited for … */
-        uint64_t evicting_until;     /* … until this awake time */
+        Child *measure_child;           /* measures what was written by … */
+        EvictionCandidates measured;    /* … these … */
+        EvictionSignal measured_signal; /* … for this; the result … */
+        char *output;                   /* … is not used yet, and is there … */
+        uint64_t measured_at;           /* … since this boot time */
+        char *evicting_uid;             /* the pod that was evicted last; waited for … */
+        uint64_t evicting_until;        /* … until this awake time */
         uint64_t counts[N_EVICTION_SIGNALS];
 };
 
@@ -36,6 +40,12 @@ static void eviction_candidates_done(EvictionCandidates *candidates) {
                 eviction_candidate_done(&candidates->items[i]);
         free(candidates->items);
         *candidates = (EvictionCandidates){ 0 };
+}
+
+static void forget_measurement(PodEvictor *evictor) {
+        eviction_candidates_done(&evictor->measured);
+        free(evictor->output);
+        evictor->output = NULL;
 }
 
 int pod_evictor_new(const PodEvictorConfig *config, PodEvictor **ret) {
@@ -52,7 +62,7 @@ PodEvictor *pod_evictor_free(PodEvictor *evictor) {
         if (!evictor)
                 return NULL;
         child_free(evictor->measure_child);
-        eviction_candidates_done(&evictor->measured);
+        forget_measurement(evictor);
         free(evictor->evicting_uid);
         free(evictor);
         return NULL;
@@ -159,7 +169,7 @@ static const uint64_t *find_measured_numbers(const EvictionCandidates *measured,
         return NULL;
 }
 
-static bool evict_by_measured_usage(PodEvictor *evictor, const char *output) {
+static bool evict_by_measured_usage(PodEvictor *evictor, const ResourceShortage *shortage) {
         size_t n_paths = count_measured_paths(&evictor->measured);
         cleanup_with(eviction_candidates_done) EvictionCandidates candidates = { 0 };
         cleanup_free uint64_t *numbers = calloc(n_paths + 1, sizeof(*numbers));
@@ -168,21 +178,25 @@ static bool evict_by_measured_usage(PodEvictor *evictor, const char *output) {
         if (!numbers || list_eviction_candidates(evictor, &candidates) < 0)
                 return true; /* it is tried again */
         written = calloc(candidates.n + 1, sizeof(*written));
-        if (!written || !parse_measured_numbers(output, numbers, n_paths))
+        if (!written || !parse_measured_numbers(evictor->output, numbers, n_paths))
                 return true;
         for (size_t i = 0; i < candidates.n; i++)
                 written[i] =
                         find_measured_numbers(&evictor->measured, numbers, &candidates.items[i]);
-        return evict_first_ranked(evictor, &candidates, written, &evictor->shortage);
+        return evict_first_ranked(evictor, &candidates, written, shortage);
 }
 
+/* No pod is evicted before the signals are observed again: measuring takes up to two minutes, in
+ * which space may have become free. The next call has what is short then. */
 static void on_pods_measured(const ChildResult *result, void *userdata) {
         PodEvictor *evictor = userdata;
 
         evictor->measure_child = NULL;
+        evictor->measured_at = now_boottime_usec();
         if (child_succeeded(result))
-                evictor->has_found_none = !evict_by_measured_usage(evictor, result->output);
-        eviction_candidates_done(&evictor->measured);
+                evictor->output = strdup(result->output);
+        if (!evictor->output)
+                forget_measurement(evictor);
 }
 
 static int measure_candidates(PodEvictor *evictor, const ResourceShortage *shortage) {
@@ -209,7 +223,7 @@ static int measure_candidates(PodEvictor *evictor, const ResourceShortage *short
                 if (r < 0)
                         return r;
         }
-        evictor->shortage = *shortage;
+        evictor->measured_signal = shortage->signal;
         return child_spawn(
                 evictor->config.event,
                 &(ChildSpec){ .argv = argv,
@@ -218,15 +232,22 @@ static int measure_candidates(PodEvictor *evictor, const ResourceShortage *short
                 on_pods_measured, evictor, &evictor->measure_child, NULL);
 }
 
-static bool evict_by_disk_usage(PodEvictor *evictor, const ResourceShortage *shortage) {
-        bool has_found_none = evictor->has_found_none;
+static bool has_measured_for(const PodEvictor *evictor, const ResourceShortage *shortage) {
+        return evictor->output && evictor->measured_signal == shortage->signal &&
+               now_boottime_usec() - evictor->measured_at < MEASURED_VALID_USEC;
+}
 
-        evictor->has_found_none = false;
-        if (has_found_none)
-                return false; /* reported now; the next call measures again */
+static bool evict_by_disk_usage(PodEvictor *evictor, const ResourceShortage *shortage) {
+        bool is_measured = has_measured_for(evictor, shortage), is_found = false;
+
+        if (is_measured)
+                is_found = evict_by_measured_usage(evictor, shortage);
+        forget_measurement(evictor);
+        if (is_measured)
+                return is_found; /* the next call measures again */
         if (measure_candidates(evictor, shortage) >= 0)
                 return true;
-        eviction_candidates_done(&evictor->measured);
+        forget_measurement(evictor);
         return false;
 }
 

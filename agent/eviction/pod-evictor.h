@@ -36,7 +36,8 @@ int pod_evictor_new(const PodEvictorConfig *config, PodEvictor **ret);
 PodEvictor *pod_evictor_free(PodEvictor *evictor);
 DEFINE_CLEANUP(PodEvictor *, pod_evictor_free)
 
-/* Evicts the first candidate that helps, or measures the disk to find it. False: there is none. */
+/* Evicts the first candidate that helps, or measures the disk to find it: then it is evicted by the
+ * next call, if the disk is still short. False: there is none. */
 bool pod_evictor_evict(PodEvictor *evictor, const ResourceShortage *shortage);
 
 /* True while the disk is being measured, and until nothing of the evicted pod runs or is mounted;

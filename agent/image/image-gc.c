@@ -433,6 +433,8 @@ static int queue_image_removal(ImageStore *store, const char *digest, void *user
         if (!is_image_removable(store, &pruning->used, digest))
                 return 0;
         pruning->n++;
+        if (strv_contains(store->gc.removal_queue, digest))
+                return 0;
         return strv_append(&store->gc.removal_queue, digest);
 }
 
@@ -448,5 +450,6 @@ int image_store_prune(ImageStore *store) {
 }
 
 bool image_store_is_removing(const ImageStore *store) {
-        return store->gc.child || strv_length(store->gc.removal_queue) > 0;
+        return store->gc.child ||
+               (strv_length(store->gc.removal_queue) > 0 && !has_running_image_job(store));
 }

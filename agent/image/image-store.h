@@ -115,7 +115,8 @@ void image_store_foreach_pull(const ImageStore *store,
  * or an archive has it; with a message. */
 int image_store_remove(ImageStore *store, const char *name, Error *reterr);
 
-/* Whether a removal is under way or scheduled. */
+/* Whether a removal is under way or about to start. Not while one waits for a pull to end, which
+ * may take hours. */
 bool image_store_is_removing(const ImageStore *store);
 
 /* Removes all images that are unused and not in an archive. How many, or -errno. */

@@ -2,11 +2,15 @@
 #include "agent/pods/container-attempt.h"
 
 #include "agent/bundle/actual-resources.h"
+#include "agent/bundle/image-volumes.h"
 #include "agent/bundle/logs.h"
 #include "agent/model/signals.h"
+#include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/strv.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,10 +67,34 @@ void container_attempt_load_user(ContainerAttempt *attempt, const ContainerInsta
                                        number, &attempt->user);
 }
 
-int container_attempt_user(ContainerAttempt *attempt, const ContainerInstance *container,
-                           unsigned number, ContainerUser *ret) {
+int container_attempt_fill_status(ContainerAttempt *attempt, const ContainerInstance *container,
+                                  unsigned number, ContainerStatus *ret) {
+        ret->stop_signal = attempt->stop_signal > 0 ? attempt->stop_signal : SIGTERM;
         container_attempt_load_user(attempt, container, number);
-        return attempt->user.is_known ? container_user_copy(&attempt->user, ret) : 0;
+        return attempt->user.is_known ? container_user_copy(&attempt->user, &ret->user) : 0;
+}
+
+/* Of the attempt that the image ID is of: an edit may name another image. */
+int container_attempt_fill_image(const ContainerAttempt *attempt,
+                                 const ContainerInstance *container, ContainerStatus *ret) {
+        ret->image = strdup(attempt->image_name ? attempt->image_name : container->spec->image);
+        ret->image_id = strdup(strna(attempt->image_id));
+        return ret->image && ret->image_id ? 0 : -ENOMEM;
+}
+
+void container_attempt_list_images(const ContainerAttempt *attempt,
+                                   const ContainerInstance *container, ImageSet *ret) {
+        const PodInstance *pod = container->pod;
+        cleanup_strv char **digests = NULL;
+
+        if (!container_machine_has_process(container->machine))
+                return;
+        image_set_add(ret, attempt->image_id);
+        if (bundle_load_volume_images(pod->context->bundle, pod->pod, container->spec->name,
+                                      container_machine_attempt(container->machine), &digests) < 0)
+                ret->is_everything = true;
+        strv_foreach(digest, digests)
+                image_set_add(ret, *digest);
 }
 
 static void recover_known_end(ContainerAttempt *attempt, const ContainerInstance *container,

@@ -4,6 +4,7 @@
 /* What is known of the attempt of a container that runs or ran last, for its status: image, stop
  * signal, user. */
 
+#include "agent/image/image-set.h"
 #include "agent/pods/attempt-checkpoint.h"
 #include "agent/pods/container-instance.h"
 #include "agent/pods/terminated-containers.h"
@@ -30,9 +31,19 @@ void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *
 void container_attempt_load_user(ContainerAttempt *attempt, const ContainerInstance *container,
                                  unsigned number);
 
-/* The user that an attempt runs as; empty where it is not known. 0 or -ENOMEM. */
-int container_attempt_user(ContainerAttempt *attempt, const ContainerInstance *container,
-                           unsigned number, ContainerUser *ret);
+/* The user that an attempt runs as, empty where it is not known, and its stop signal. 0 or -ENOMEM.
+ */
+int container_attempt_fill_status(ContainerAttempt *attempt, const ContainerInstance *container,
+                                  unsigned number, ContainerStatus *ret);
+
+/* The name and the digest of its image, for the status. 0 or -ENOMEM. */
+int container_attempt_fill_image(const ContainerAttempt *attempt,
+                                 const ContainerInstance *container, ContainerStatus *ret);
+
+/* Adds the images whose layers are mounted for the container's process; there may be none. Not
+ * those of the spec: a name may mean another image by now. */
+void container_attempt_list_images(const ContainerAttempt *attempt,
+                                   const ContainerInstance *container, ImageSet *ret);
 
 /* No shim knows the container; its logs and the checkpoint of terminated containers say how it
  * ended. */

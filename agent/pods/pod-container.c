@@ -130,8 +130,7 @@ static void on_start_slot_acquired(void *userdata) {
 
 /* ---- running an attempt ---- */
 
-/* Where the pod's run directory was removed, its sandbox cannot be repaired; it is created again.
- */
+/* Where the pod's run directory was removed, its sandbox cannot be repaired; a new one is made. */
 static int check_pod_run_dir(const PodContainer *c, Error *reterr) {
         const PodInstance *pod = c->instance.pod;
         cleanup_free char *fstab = pod_fstab_path(pod->context->bundle, pod->pod->metadata.uid);
@@ -740,10 +739,9 @@ static int fill_attempt_status(PodContainer *c, const PodContainerStatusInput *i
 
         if (!container_machine_has_run(machine, attempt) && attempt > 0)
                 attempt--;
-        r = container_attempt_user(&c->last, &c->instance, attempt, &ret->user);
+        r = container_attempt_fill_status(&c->last, &c->instance, attempt, ret);
         if (r < 0)
                 return r;
-        ret->stop_signal = c->last.stop_signal > 0 ? c->last.stop_signal : SIGTERM;
         return fill_container_resources(c, input, attempt, &ret->resources);
 }
 
@@ -755,11 +753,9 @@ int pod_container_status(PodContainer *c, const PodContainerStatusInput *input,
 
         if (r < 0)
                 return r;
-        /* Of the attempt that the image ID is of: an edit may name another image. */
-        ret->image = strdup(c->last.image_name ? c->last.image_name : spec->image);
-        ret->image_id = strdup(strna(c->last.image_id));
-        if (!ret->image || !ret->image_id)
-                return -ENOMEM;
+        r = container_attempt_fill_image(&c->last, &c->instance, ret);
+        if (r < 0)
+                return r;
         ret->started = ret->started && container_probes_have_started(&c->probes);
         ret->ready = ret->ready && container_probes_are_ready(&c->probes);
         if (container_instance_is_ephemeral(&c->instance)) /* the pod does not rely on it */
@@ -771,6 +767,10 @@ int pod_container_status(PodContainer *c, const PodContainerStatusInput *input,
         if (ret->state.kind == STATE_WAITING && !ret->state.message)
                 ret->state.message = container_images_progress(&c->images);
         return ret->container_id ? fill_attempt_status(c, input, ret) : 0;
+}
+
+void pod_container_list_images(const PodContainer *c, ImageSet *ret) {
+        container_attempt_list_images(&c->last, &c->instance, ret);
 }
 
 void pod_container_for_each_probe(const PodContainer *c, probe_sample_t each, void *userdata) {

@@ -110,6 +110,9 @@ typedef struct PodContainerStatusInput {
 int pod_container_status(PodContainer *container, const PodContainerStatusInput *input,
                          ContainerStatus *ret);
 
+/* Adds the images that its process runs from. */
+void pod_container_list_images(const PodContainer *container, ImageSet *ret);
+
 /* Prints its state, timers and probes for `mainstay debug dump`; and one line of the queue of the
  * start limiter, whose userdata is the container. */
 void pod_container_dump(const PodContainer *container, FILE *out);

@@ -17,7 +17,10 @@ void pod_list_images(const Pod *pod, ImageSet *ret) {
 }
 
 void pod_manager_list_images(const PodManager *manager, ImageSet *ret) {
-        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry)
-                if (entry->worker)
-                        pod_list_images(pod_worker_pod(entry->worker), ret);
+        for (const PodEntry *entry = manager->entries; entry; entry = entry->next_entry) {
+                if (!entry->worker)
+                        continue;
+                pod_list_images(pod_worker_pod(entry->worker), ret);
+                pod_worker_list_images(entry->worker, ret);
+        }
 }

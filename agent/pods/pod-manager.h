@@ -192,7 +192,7 @@ int pod_manager_find_log(PodManager *manager, const char *namespace, const char 
                          const char *container, bool previous, char **ret_directory,
                          unsigned *ret_attempt, bool *ret_is_live, Error *reterr);
 
-/* Adds the images that the pods that are there name. */
+/* Adds the images that the pods that are there name and run from. */
 void pod_manager_list_images(const PodManager *manager, ImageSet *ret);
 
 /* True once all shims that an earlier agent left have replayed what they know. */

@@ -337,6 +337,21 @@ bool pod_worker_is_synced(const PodWorker *worker) {
                !(sandbox->state == WORKER_NO_SANDBOX && sandbox->needs_cleanup);
 }
 
+/* An earlier agent left the pod, and its shim has not said yet what runs. */
+static bool is_adoption_pending(const PodSandboxProgress *sandbox) {
+        PodWorkerState state =
+                sandbox->state == WORKER_RETRY_WAIT ? sandbox->retry_state : sandbox->state;
+
+        return sandbox->needs_cleanup && (state == WORKER_NO_SANDBOX || state == WORKER_SYNCING);
+}
+
+void pod_worker_list_images(const PodWorker *worker, ImageSet *ret) {
+        if (is_adoption_pending(&worker->sandbox))
+                ret->is_everything = true;
+        for (size_t i = 0; i < worker->containers.n; i++)
+                pod_container_list_images(worker->containers.items[i], ret);
+}
+
 bool pod_worker_is_editable(const PodWorker *worker) {
         return worker->instance.is_desired && worker->sandbox.state != WORKER_SYNCING &&
                !worker->sandbox.needs_cleanup;

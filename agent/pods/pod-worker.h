@@ -5,6 +5,7 @@
  * termination. Level-triggered: pod_worker_step() compares what is desired with what is observed,
  * and may be called at any time, twice, or after a restart of the agent. */
 
+#include "agent/image/image-set.h"
 #include "agent/model/edit-plan.h"
 #include "agent/model/probe-sample.h"
 #include "agent/model/status.h"
@@ -93,6 +94,10 @@ bool pod_worker_is_removed(const PodWorker *worker);
 /* False between a restart of the agent and the shim's answer, or until it is known that there is no
  * shim. An unresponsive shim and a cleanup are not waited for. */
 bool pod_worker_is_synced(const PodWorker *worker);
+
+/* Adds the images that its containers run from, whatever the spec names; all images while that is
+ * not known. */
+void pod_worker_list_images(const PodWorker *worker, ImageSet *ret);
 
 /* Prints sandbox, network, timers, errors and containers for `mainstay debug dump`. */
 void pod_worker_dump(const PodWorker *worker, FILE *out);

@@ -14,7 +14,7 @@
 
 /* Callbacks with fixed answers, and their calls. */
 typedef struct World {
-        bool has_active_pods, is_reclaiming, has_images, has_pods;
+        bool has_active_pods, is_evicting, is_removing_images, has_images, has_pods;
         unsigned evictions, prunes, conditions, shortages;
         ResourceShortage shortage;
         sd_event *event;
@@ -26,8 +26,10 @@ static bool is_busy(void *userdata) {
         return ((World *) userdata)->has_active_pods;
 }
 
-static bool is_relieving(void *userdata) {
-        return ((World *) userdata)->is_reclaiming;
+static bool is_relieving(bool of_images, void *userdata) {
+        const World *world = userdata;
+
+        return world->is_evicting || (of_images && world->is_removing_images);
 }
 
 static bool remove_images(void *userdata) {
@@ -151,11 +153,11 @@ TEST(the_next_eviction_waits_for_the_effect_of_the_last)
         EXPECT_EQ(world.conditions, 1);
         EXPECT_EQ(eviction_manager_conditions(world.pressure)->set,
                   NODE_CONDITION_BIT(NODE_PID_PRESSURE));
-        world.is_reclaiming = true;
+        world.is_evicting = true;
         for (int i = 0; i < 2; i++)
                 REQUIRE(sd_event_run(world.event, STEP_USEC) >= 0);
         EXPECT_EQ(world.evictions, 1);
-        world.is_reclaiming = false;
+        world.is_evicting = false;
         run_until(&world, &world.evictions, 2);
         EXPECT_EQ(world.shortages, 1);
         EXPECT_EQ(world.prunes, 0);
@@ -172,6 +174,24 @@ TEST(for_a_disk_images_are_removed_before_pods_are_evicted)
         EXPECT_EQ(world.evictions, 0);
         world.has_images = false;
         run_until(&world, &world.evictions, 1);
+        world_done(&world);
+}
+
+TEST(only_evictions_for_a_disk_wait_for_the_removal_of_images)
+{
+        World world = { .has_active_pods = true, .has_pods = true, .is_removing_images = true };
+
+        world_init(&world, EVICTION_PIDS, /* is_short= */ true);
+        eviction_manager_synchronize(world.pressure);
+        EXPECT_EQ(world.evictions, 1);
+        world_done(&world);
+        world = (World){ .has_active_pods = true, .has_pods = true, .is_removing_images = true };
+        world_init(&world, EVICTION_NODE_FS, /* is_short= */ true);
+        eviction_manager_synchronize(world.pressure);
+        EXPECT_EQ(world.evictions + world.prunes, 0);
+        world.is_removing_images = false;
+        run_until(&world, &world.evictions, 1);
+        EXPECT(world.prunes > 0);
         world_done(&world);
 }
 

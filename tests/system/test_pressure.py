@@ -6,11 +6,13 @@ import json
 import os
 import re
 import subprocess
+import threading
 
 import harness
 import pytest
 import specs
 import world
+from registry import BadRegistry, Blobs, DockerRegistry
 
 MIB = 1 << 20
 CRITICAL = 2000000000
@@ -198,15 +200,20 @@ def test_a_soft_threshold_leaves_the_pods_grace_period(make_node):
     world.wait(lambda: node.logged("polite") == ["ate", "bye"], "it was let end")
 
 
-@pytest.fixture(name="small_disk")
-def _small_disk(archive):
-    """A node whose state has a file system of its own, of 64 MiB."""
-    node = harness.Node(config={"evictionHard": None, "evictionPressureTransitionPeriod": "4s"}, start=False)
+def start_small_disk(archive, **fields):
+    node = harness.Node(config={"evictionHard": None, "evictionPressureTransitionPeriod": "4s", **fields}, start=False)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,nr_inodes=2000", "tmpfs", node.state], check=True)
     node.own_mounts.add(node.state)
     node.preload(archive)
     node.start()
     world.wait(lambda: os.path.basename(archive) in node.cli("images").stdout, "its archive is read, and nothing more is written for it")
+    return node
+
+
+@pytest.fixture(name="small_disk")
+def _small_disk(archive):
+    """A node whose state has a file system of its own, of 64 MiB."""
+    node = start_small_disk(archive)
     yield node
     node.finish()  # and unmounts it, by force
 
@@ -287,6 +294,36 @@ def test_the_pod_that_fills_the_disk_is_evicted(small_disk, script, resource):
     node.wait_gone("fat")
     wait_condition(node, "DiskPressure", "False")
     node.launch(writer("next", "echo little >/v/file"))
+
+
+@pytest.fixture(name="pulling_disk")
+def _pulling_disk(archive, tmp_path):
+    """A small disk with an image that cannot be removed yet: a pull is under way, and does not end."""
+    end = threading.Event()
+    registry = DockerRegistry(str(tmp_path))
+    slow = BadRegistry(Blobs([{}]), lambda handler: end.wait(600) and False)
+    node = None
+    try:
+        registry.push(f"docker-archive:{archive}", "team/unused:1")
+        node = start_small_disk(archive, mainstay={"insecureRegistries": [registry.host, slow.host]})
+        assert node.cli("images", "pull", f"{registry.host}/team/unused:1").returncode == 0
+        node.drop(specs.pod("slow", specs.container(image=f"{slow.host}/team/app:1", imagePullPolicy="Always")))
+        world.wait(lambda: slow.seen, "it pulls")
+        assert node.cli("images", "prune").returncode == 0
+        yield node
+    finally:
+        end.set()
+        if node:
+            node.finish()
+        slow.stop()
+        registry.stop()
+
+
+def test_an_eviction_does_not_wait_for_images_that_a_pull_keeps_from_being_removed(pulling_disk):
+    node = pulling_disk
+    node.drop(writer("fat", "dd if=/dev/zero of=/v/file bs=1M count=55 2>/dev/null"))
+    wait_evicted(node, "fat")
+    assert "Removed image" not in node.said(), "the pull is under way still"
 
 
 def test_on_a_disk_filled_by_others_pods_continue_and_new_ones_are_rejected(small_disk):

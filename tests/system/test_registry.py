@@ -443,6 +443,35 @@ def push_with_a_file(registry, archive, tmp_path, name, size):
     registry.push(f"oci:{layout}:x", f"team/{name}:1")
 
 
+@pytest.mark.parametrize("is_volume", [False, True])
+def test_an_adopted_container_keeps_the_image_that_its_tag_meant(registry, archive, pulling_node, tmp_path, is_volume):
+    def user(name):
+        if not is_volume:
+            return pod(name, f"{registry.host}/team/old:1", "Always")
+        container = specs.container(image=f"{registry.host}/team/busybox:1", volumeMounts=[specs.mount("v", "/v")])
+        return specs.pod(name, container, volumes=[
+            {"name": "v", "image": {"reference": f"{registry.host}/team/old:1", "pullPolicy": "Always"}}])
+
+    push_with_a_file(registry, archive, tmp_path, "old", 512)
+    old = registry.digest("team/old:1")
+    node = pulling_node(registry)
+    node.launch(user("first"))
+    push_with_a_file(registry, archive, tmp_path, "new", 512)
+    registry.push(f"oci:{tmp_path}/new:x", "team/old:1")
+    node.launch(user("second"))
+    node.restart()
+    node.wait_running("first")
+    refused = node.cli("images", "rm", old)
+    assert refused.returncode != 0 and "used by a pod" in refused.stderr, (refused, node.said()[-2000:])
+    assert node.cli("images", "prune").returncode == 0
+    path = f"/proc/{node.init('first')}/root{'/v' if is_volume else ''}"
+    assert os.path.exists(f"{path}/old") and not os.path.exists(f"{path}/new")
+    node.remove("first")
+    node.wait_gone("first")
+    assert node.cli("images", "rm", old).returncode == 0, "nothing uses it"
+    assert world.is_alive(node.init("second"))
+
+
 def test_image_that_is_not_used_for_its_maximum_age_is_removed(registry, archive, make_node, tmp_path):
     for name in ("a", "b", "c"):
         push_with_a_file(registry, archive, tmp_path, name, 512)

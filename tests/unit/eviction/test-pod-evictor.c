@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/eviction/pod-evictor.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/strv.h"
 #include "tests/test.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Three pods without cgroups, so that what they use is not known and their priority decides. */
 typedef struct EvictorWorld {
@@ -15,6 +20,9 @@ typedef struct EvictorWorld {
         int64_t grace_seconds;
         bool is_stopping;
         bool is_empty;
+        bool has_storage; /* a path for each pod */
+        sd_event *event;
+        const char *shim_path;
 } EvictorWorld;
 
 static const struct {
@@ -28,12 +36,15 @@ static int list_world_pods(EvictionCandidate **ret, size_t *ret_n, void *userdat
 
         if (!candidates)
                 return -ENOMEM;
-        for (size_t i = 0; i < N_ELEMENTS(world_pods); i++)
+        for (size_t i = 0; i < N_ELEMENTS(world_pods); i++) {
                 candidates[i] = (EvictionCandidate){
                         .uid = strdup(world_pods[i].uid),
                         .priority = world_pods[i].priority,
                         .cgroup = strdup("/mainstay-test-does-not-exist"),
                 };
+                if (world->has_storage)
+                        (void) strv_append(&candidates[i].storage_paths, world_pods[i].uid);
+        }
         *ret = candidates;
         *ret_n = N_ELEMENTS(world_pods);
         if (world->is_empty)
@@ -73,7 +84,8 @@ static PodEvictor *new_world_evictor(EvictorWorld *world) {
         };
         PodEvictor *evictor = NULL;
 
-        (void) pod_evictor_new(&(PodEvictorConfig){ .shim_path = "/bin/false",
+        (void) pod_evictor_new(&(PodEvictorConfig){ .event = world->event,
+                                                    .shim_path = world->shim_path,
                                                     .callbacks = &callbacks,
                                                     .userdata = world },
                                &evictor);
@@ -130,4 +142,73 @@ TEST(without_candidates_no_pod_is_evicted)
         EXPECT(!pod_evictor_evict(evictor, &pids_shortage));
         EXPECT(!pod_evictor_evict(evictor, &disk));
         EXPECT(!world.failed && !pod_evictor_is_busy(evictor));
+}
+
+/* A shim that finds 4 MiB in each path. */
+static char *make_measuring_shim(void) {
+        char *path = path_join(test_directory(), "shim");
+        FILE *file = path ? fopen(path, "we") : NULL;
+
+        REQUIRE(file != NULL);
+        (void) fprintf(file, "#!/bin/sh\nshift\nfor path; do echo 4194304; done\n");
+        REQUIRE(fclose(file) == 0 && chmod(path, 0755) == 0);
+        return path;
+}
+
+static PodEvictor *new_measuring_evictor(EvictorWorld *world, const char *shim) {
+        sigset_t mask;
+
+        (void) sigemptyset(&mask);
+        (void) sigaddset(&mask, SIGCHLD);
+        REQUIRE(sigprocmask(SIG_BLOCK, &mask, NULL) >= 0);
+        REQUIRE(sd_event_new(&world->event) >= 0);
+        world->has_storage = true;
+        world->shim_path = shim;
+        return new_world_evictor(world);
+}
+
+static void run_until_idle(EvictorWorld *world, const PodEvictor *evictor) {
+        uint64_t deadline = now_boottime_usec() + 60 * USEC_PER_SEC;
+
+        while (pod_evictor_is_busy(evictor) && now_boottime_usec() < deadline)
+                REQUIRE(sd_event_run(world->event, USEC_PER_SEC) >= 0);
+        EXPECT(!pod_evictor_is_busy(evictor));
+}
+
+TEST(after_the_disk_is_measured_no_pod_is_evicted_before_it_is_found_short_again)
+{
+        ResourceShortage disk = { .signal = EVICTION_NODE_FS, .quantity = 2 << 20 };
+        cleanup_free char *shim = make_measuring_shim();
+        EvictorWorld world = { 0 };
+        PodEvictor *evictor = new_measuring_evictor(&world, shim);
+
+        EXPECT(pod_evictor_evict(evictor, &disk) && pod_evictor_is_busy(evictor));
+        run_until_idle(&world, evictor);
+        EXPECT(!world.failed);
+        disk.available = 1 << 20;
+        EXPECT(pod_evictor_evict(evictor, &disk));
+        EXPECT_STREQ(world.failed, "low");
+        EXPECT(strstr(world.message, "available: 1Mi."));
+        EXPECT_EQ(pod_evictor_counts(evictor)[EVICTION_NODE_FS], 1);
+        world.is_stopping = false;
+        EXPECT(pod_evictor_evict(evictor, &disk) && pod_evictor_is_busy(evictor)); /* measures */
+        EXPECT_EQ(pod_evictor_counts(evictor)[EVICTION_NODE_FS], 1);
+        pod_evictor_free(evictor);
+        sd_event_unref(world.event);
+}
+
+TEST(a_measurement_for_bytes_is_not_used_for_inodes)
+{
+        const ResourceShortage disk = { .signal = EVICTION_NODE_FS, .quantity = 2 << 20 };
+        const ResourceShortage inodes = { .signal = EVICTION_NODE_FS_INODES, .quantity = 10 };
+        cleanup_free char *shim = make_measuring_shim();
+        EvictorWorld world = { 0 };
+        PodEvictor *evictor = new_measuring_evictor(&world, shim);
+
+        EXPECT(pod_evictor_evict(evictor, &disk));
+        run_until_idle(&world, evictor);
+        EXPECT(pod_evictor_evict(evictor, &inodes) && pod_evictor_is_busy(evictor));
+        EXPECT(!world.failed);
+        pod_evictor_free(evictor);
+        sd_event_unref(world.event);
 }
