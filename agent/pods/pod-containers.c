@@ -131,12 +131,18 @@ void pod_containers_on_new_sandbox(PodContainers *containers) {
 
 /* ---- restart of all containers ---- */
 
-static int on_restart_all_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        PodContainers *containers = userdata;
-
+/* An earlier back-off may not be over where a shutdown came between: its timer must not act on this
+ * one. */
+static void end_restart_all(PodContainers *containers) {
         containers->restart_all_timer =
                 sd_event_source_disable_unref(containers->restart_all_timer);
         containers->restart_all = RESTART_ALL_NONE;
+}
+
+static int on_restart_all_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        PodContainers *containers = userdata;
+
+        end_restart_all(containers);
         pod_instance_mark_dirty(containers->pod);
         return 0;
 }
@@ -144,7 +150,7 @@ static int on_restart_all_timer(sd_event_source *source, uint64_t usec, void *us
 static void wait_restart_all_back_off(PodContainers *containers, uint64_t delay_usec) {
         int r;
 
-        containers->restart_all = RESTART_ALL_NONE;
+        end_restart_all(containers);
         if (delay_usec == 0)
                 return;
         r = sd_event_add_time_relative(containers->pod->context->event,
@@ -162,7 +168,7 @@ void pod_containers_step_restart_all(PodContainers *containers, bool is_terminat
         uint64_t delay = 0;
 
         if (is_terminating)
-                containers->restart_all = RESTART_ALL_NONE;
+                end_restart_all(containers);
         else if (containers->restart_all == RESTART_ALL_NONE &&
                  find_restart_all_delay(containers, &delay)) {
                 containers->restart_all = RESTART_ALL_STOPPING;
