@@ -99,6 +99,19 @@ def test_a_stopped_container_that_never_restarts_stays_ended_after_the_next_boot
     assert runs_of_completed(booted) == 1
 
 
+def test_a_cancelled_shutdown_runs_only_what_it_stopped(booted):
+    launch(booted, pod_of(booted, restartPolicy="OnFailure"))
+    before = booted.container_id("web")
+    booted.systemd.prepare_shutdown()
+    booted.wait_pod("web", lambda pod: pod["status"].get("reason") == "Terminated" and "terminated" in statuses(pod)["main"]["state"],
+                    "is stopped")
+    booted.systemd.cancel_shutdown()
+    wait_both(booted)
+    assert booted.container_id("web") != before
+    assert runs_of_completed(booted) == 1
+    assert booted.stop() == 0  # it is not the machine's
+
+
 def test_a_daemonset_keeps_its_pod_over_a_shutdown(booted):
     booted.drop(specs.daemonset("web", specs.container(volumeMounts=[specs.mount("kept", "/kept")]),
                                 volumes=[{"name": "kept", "emptyDir": {}}]), "web.yaml")

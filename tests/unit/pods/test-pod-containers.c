@@ -14,7 +14,6 @@ typedef struct TestContainers {
         PodContext context;
         PodInstance pod;
         PodContainers containers;
-        bool must_stop;
 } TestContainers;
 
 static void on_dirty(void *owner, void *userdata) {
@@ -28,9 +27,7 @@ static bool may_start(const PodContainer *container, void *userdata) {
 }
 
 static bool must_stop(void *userdata) {
-        const TestContainers *test = userdata;
-
-        return test->must_stop;
+        return false;
 }
 
 static bool is_restarting_all(void *userdata) {
@@ -135,4 +132,49 @@ TEST(a_shutdown_ends_the_back_off_of_a_restart_of_all)
         pod_containers_step_restart_all(&test.containers, /* is_terminating= */ true);
         EXPECT_EQ(test.containers.restart_all, RESTART_ALL_NONE);
         EXPECT(!test.containers.restart_all_timer);
+}
+
+#define ONE_COMPLETES                                                          \
+        "restartPolicy: OnFailure, initContainers: [{name: init, image: i}], " \
+        "containers: [{name: main, image: i}, {name: once, image: i}]"
+
+TEST(a_cancelled_shutdown_restarts_only_what_it_stopped)
+{
+        cleanup_with(test_containers_done) TestContainers test;
+
+        test_containers_init(&test, ONE_COMPLETES);
+        run_container(&test, "init");
+        end_container(&test, "init", 0);
+        run_container(&test, "once");
+        end_container(&test, "once", 0);
+        run_container(&test, "main");
+        container_machine_disable_restart(machine_of(&test, "main"));
+        end_container(&test, "main", 1); /* it would have been restarted */
+        EXPECT(container_machine_is_finished(machine_of(&test, "main")));
+        EXPECT(!container_machine_end_is_final(machine_of(&test, "main")));
+        EXPECT(container_machine_end_is_final(machine_of(&test, "once")));
+        pod_containers_restart_stopped(&test.containers);
+        pod_containers_step_restart_all(&test.containers, /* is_terminating= */ false);
+        EXPECT_EQ(test.containers.restart_all, RESTART_ALL_NONE);
+        EXPECT(container_machine_is_waiting(machine_of(&test, "main")));
+        EXPECT(container_machine_has_succeeded(machine_of(&test, "init")));
+        EXPECT(container_machine_has_succeeded(machine_of(&test, "once")));
+        /* As a restarted agent does. */
+        pod_containers_adopt_generation(&test.containers);
+        EXPECT(container_machine_has_succeeded(machine_of(&test, "once")));
+}
+
+TEST(a_shutdown_that_is_cancelled_leaves_a_restart_of_all_to_be_done)
+{
+        cleanup_with(test_containers_done) TestContainers test;
+
+        test_containers_init(&test, RESTARTS_ALL);
+        run_container(&test, "main");
+        end_container(&test, "main", 1);
+        pod_containers_step_restart_all(&test.containers, /* is_terminating= */ true);
+        EXPECT(container_machine_is_finished(machine_of(&test, "main")));
+        pod_containers_restart_stopped(&test.containers);
+        pod_containers_step_restart_all(&test.containers, /* is_terminating= */ false);
+        EXPECT_EQ(test.containers.restart_all, RESTART_ALL_BACK_OFF);
+        EXPECT(container_machine_is_waiting(machine_of(&test, "main")));
 }
