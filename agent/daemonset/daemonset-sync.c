@@ -230,14 +230,25 @@ static int preflight_successor(DaemonSetSyncPass *pass, DaemonSetState *state) {
 
 /* ---- claim and plan ---- */
 
+static bool is_node_shutting_down(const DaemonSetSyncPass *pass) {
+        return pass->pod_access->is_shutting_down(pass->pods);
+}
+
 static int claim_pods_of_state(DaemonSetSyncPass *pass, DaemonSetState *state, ClaimedPods *ret) {
         const PodClaim claim = { .set = state->set,
                                  .revision_hash = daemonset_history_desired(&state->history),
                                  .clock = pass->clock,
                                  .current_ready = &state->current_ready };
+        int r;
 
         claimed_pods_done(ret);
-        return claim_daemonset_pods(&claim, &pass->observed, ret);
+        r = claim_daemonset_pods(&claim, &pass->observed, ret);
+        /* What a pod is during a shutdown, stopped or not ready, says nothing: it is kept. */
+        for (size_t i = 0; r >= 0 && i < ret->n && is_node_shutting_down(pass); i++) {
+                ret->pods[i].is_syncing = true;
+                ret->pods[i].is_terminal = false;
+        }
+        return r;
 }
 
 static void update_daemonset_plan(const DaemonSetSyncPass *pass, DaemonSetState *state,
@@ -312,7 +323,8 @@ static int check_rollout_deadline(DaemonSetSyncPass *pass, DaemonSetState *state
         };
         uint64_t again_at;
 
-        if (state->plan.is_syncing)
+        /* During a shutdown no pod starts, so that a set without one makes no progress either. */
+        if (state->plan.is_syncing || is_node_shutting_down(pass))
                 return 0;
         if (daemonset_is_revision_proven(&rollout, &again_at)) {
                 if (daemonset_history_mark_available(&state->history))

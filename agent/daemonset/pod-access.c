@@ -21,8 +21,13 @@ static int new_managed_pod_preflight(void *pods, Pod *pod, void (*on_change)(voi
         return pod_manager_new_preflight(pods, pod, on_change, userdata, ret);
 }
 
+static bool is_pod_manager_shutting_down(void *pods) {
+        return pod_manager_is_shutting_down(pods);
+}
+
 const PodAccess pod_manager_access = {
         .for_each = for_each_managed_pod,
         .get_status = get_managed_pod_status,
         .new_preflight = new_managed_pod_preflight,
+        .is_shutting_down = is_pod_manager_shutting_down,
 };

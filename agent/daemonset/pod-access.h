@@ -18,6 +18,9 @@ typedef struct PodAccess {
 
         int (*new_preflight)(void *pods, Pod *pod, void (*on_change)(void *userdata),
                              void *userdata, Preflight **ret);
+
+        /* The machine is shutting down: pods are stopped, and run again afterwards. */
+        bool (*is_shutting_down)(void *pods);
 } PodAccess;
 
 extern const PodAccess pod_manager_access; /* 'pods' is a PodManager */

@@ -131,12 +131,19 @@ void pod_containers_on_new_sandbox(PodContainers *containers) {
 
 /* ---- restart of all containers ---- */
 
-static int on_restart_all_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        PodContainers *containers = userdata;
-
+/* An earlier back-off may not be over where a shutdown came between: its timer must not act on this
+ * one. */
+static void end_restart_all(PodContainers *containers) {
         containers->restart_all_timer =
                 sd_event_source_disable_unref(containers->restart_all_timer);
         containers->restart_all = RESTART_ALL_NONE;
+        containers->restarts_stopped_only = false;
+}
+
+static int on_restart_all_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        PodContainers *containers = userdata;
+
+        end_restart_all(containers);
         pod_instance_mark_dirty(containers->pod);
         return 0;
 }
@@ -144,7 +151,7 @@ static int on_restart_all_timer(sd_event_source *source, uint64_t usec, void *us
 static void wait_restart_all_back_off(PodContainers *containers, uint64_t delay_usec) {
         int r;
 
-        containers->restart_all = RESTART_ALL_NONE;
+        end_restart_all(containers);
         if (delay_usec == 0)
                 return;
         r = sd_event_add_time_relative(containers->pod->context->event,
@@ -158,11 +165,24 @@ static void wait_restart_all_back_off(PodContainers *containers, uint64_t delay_
                 containers->restart_all = RESTART_ALL_BACK_OFF;
 }
 
+/* An attempt of an older generation is repeated by a restarted agent: it is not older where
+ * containers stay completed. */
+static void reset_for_restart_all(PodContainers *containers, bool wants_restart_all) {
+        bool resets_all = wants_restart_all || !containers->restarts_stopped_only;
+
+        for (size_t i = 0; i < containers->n; i++)
+                if (resets_all ||
+                    container_machine_was_interrupted(pod_container_machine(containers->items[i])))
+                        pod_container_reset(containers->items[i]);
+        if (resets_all)
+                containers->generation++;
+}
+
 void pod_containers_step_restart_all(PodContainers *containers, bool is_terminating) {
         uint64_t delay = 0;
 
         if (is_terminating)
-                containers->restart_all = RESTART_ALL_NONE;
+                end_restart_all(containers);
         else if (containers->restart_all == RESTART_ALL_NONE &&
                  find_restart_all_delay(containers, &delay)) {
                 containers->restart_all = RESTART_ALL_STOPPING;
@@ -171,15 +191,13 @@ void pod_containers_step_restart_all(PodContainers *containers, bool is_terminat
         if (containers->restart_all != RESTART_ALL_STOPPING ||
             !pod_containers_are_finished(containers))
                 return;
-        (void) find_restart_all_delay(containers, &delay);
-        for (size_t i = 0; i < containers->n; i++)
-                pod_container_reset(containers->items[i]);
-        containers->generation++;
+        reset_for_restart_all(containers, find_restart_all_delay(containers, &delay));
         wait_restart_all_back_off(containers, delay);
 }
 
-void pod_containers_restart_all(PodContainers *containers) {
+void pod_containers_restart_stopped(PodContainers *containers) {
         containers->restart_all = RESTART_ALL_STOPPING;
+        containers->restarts_stopped_only = true;
 }
 
 void pod_containers_adopt_generation(PodContainers *containers) {

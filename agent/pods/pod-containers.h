@@ -25,6 +25,7 @@ typedef struct PodContainers {
         size_t n;
         ContainerOrderEntry *order; /* of each container, as it was observed last */
         RestartAllState restart_all;
+        bool restarts_stopped_only; /* RESTART_ALL_STOPPING leaves those that had completed */
         unsigned generation;
         sd_event_source *restart_all_timer; /* the end of RESTART_ALL_BACK_OFF */
 } PodContainers;
@@ -61,8 +62,8 @@ void pod_containers_on_new_sandbox(PodContainers *containers);
 /* Starts or continues a restart of all; 'is_terminating' ends it. */
 void pod_containers_step_restart_all(PodContainers *containers, bool is_terminating);
 
-/* Restarts all, whatever their policy. */
-void pod_containers_restart_all(PodContainers *containers);
+/* A stop of the pod was cancelled: restarts all that it has stopped, whatever their policy. */
+void pod_containers_restart_stopped(PodContainers *containers);
 
 /* A restarted agent has adopted all containers: those of an older generation are reset. */
 void pod_containers_adopt_generation(PodContainers *containers);

@@ -90,14 +90,14 @@ void pod_worker_shut_down(PodWorker *worker, uint64_t grace_usec) {
         pod_instance_mark_dirty(&worker->instance);
 }
 
-/* A restart of all waits for the containers that are being stopped, and works with and without a
- * sandbox. */
+/* As a restart of all: that waits for the containers that are being stopped, and works with and
+ * without a sandbox. */
 void pod_worker_cancel_shutdown(PodWorker *worker) {
         if (!worker->failure.is_until_reboot)
                 return;
         pod_failure_done(&worker->failure);
         worker->termination_timer = sd_event_source_disable_unref(worker->termination_timer);
-        pod_containers_restart_all(&worker->containers);
+        pod_containers_restart_stopped(&worker->containers);
         pod_instance_mark_dirty(&worker->instance);
 }
 

@@ -591,17 +591,25 @@ void pod_worker_recover_containers(PodWorker *worker) {
                 pod_container_recover(worker->containers.items[i], &worker->terminated);
 }
 
+/* What a shutdown of the machine stops runs again at the next boot, but for restartPolicy Never. */
+static bool is_end_to_be_stored(const PodWorker *worker, const PodContainer *container) {
+        return !worker->failure.is_until_reboot ||
+               container_machine_end_is_final(pod_container_machine(container));
+}
+
 void pod_worker_store_terminated_containers(PodWorker *worker) {
         const PodContainers *containers = &worker->containers;
         cleanup_free TerminatedContainer *terminated = NULL;
         size_t n = 0;
 
+        /* All that end during a restart of all run again: what was stored before stays. */
         if (!pod_worker_is_editable(worker) || !keeps_terminated_containers(worker) ||
-            worker->has_unread_checkpoints)
+            worker->has_unread_checkpoints || containers->restart_all == RESTART_ALL_STOPPING)
                 return;
         terminated = calloc(containers->n + 1, sizeof(*terminated));
         for (size_t i = 0; terminated && i < containers->n; i++)
-                n += pod_container_describe_end(containers->items[i], &terminated[n]);
+                n += is_end_to_be_stored(worker, containers->items[i]) &&
+                     pod_container_describe_end(containers->items[i], &terminated[n]);
         if (terminated)
                 terminated_containers_store(&worker->terminated, &worker->instance, terminated, n);
         for (size_t i = 0; i < n; i++)

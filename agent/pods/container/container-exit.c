@@ -36,7 +36,10 @@ static bool is_last_attempt(ContainerMachine *c, const RestartDecision *decision
                 c->retry_delay_usec = decision->delay_usec;
                 c->next_delay_usec = decision->next_delay_usec;
         }
-        return c->is_restart_disabled || c->wants_restart_all || decision->verdict == RESTART_NOT;
+        if (decision->verdict == RESTART_NOT)
+                return true;
+        c->is_interrupted = c->is_restart_disabled || c->wants_restart_all;
+        return c->is_interrupted;
 }
 
 /* What the runtime refuses never runs by itself: StartError and 128, as with container engines. */

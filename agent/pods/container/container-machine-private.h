@@ -77,6 +77,7 @@ struct ContainerMachine {
         bool restarts_when_stopped; /* being stopped, to run again by a new spec */
         bool is_restart_disabled;   /* it is not started again */
         bool wants_restart_all;     /* a restart rule asks for all containers */
+        bool is_interrupted;        /* its end is that of a stop, or a restart was to follow */
         uint64_t started_at;
         SteadyStamp running_since; /* the same as boot time: setting the clock does not move it */
         bool has_post_started;     /* its postStart hook has ended, or there is none */

@@ -51,6 +51,7 @@ static void replace_text(char **text, const char *value) {
 }
 
 static void enter_idle_state(ContainerMachine *c) {
+        c->is_interrupted = false;
 }
 
 void container_machine_keep_as_last(ContainerMachine *c, unsigned attempt) {
@@ -362,8 +363,10 @@ void container_machine_stop(ContainerMachine *c) {
 
         c->restarts_when_stopped = false;
         c->is_restart_disabled = c->stops_for_good = true;
-        if (!is_being_stopped && c->state != MACHINE_FINISHED)
-                container_machine_handle_event(c, MACHINE_EVENT_STOP);
+        if (is_being_stopped || c->state == MACHINE_FINISHED)
+                return;
+        c->is_interrupted = true;
+        container_machine_handle_event(c, MACHINE_EVENT_STOP);
 }
 
 bool container_machine_can_be_killed(const ContainerMachine *c) {

@@ -183,6 +183,13 @@ bool container_machine_has_succeeded(const ContainerMachine *container); /* fini
 const ContainerState *container_machine_terminated_state(const ContainerMachine *container);
 /* How the attempt before the present one ended; NULL: not known. */
 const ContainerState *container_machine_last_state(const ContainerMachine *container);
+
+/* It has finished because it was stopped, or before a restart: without that it would run. */
+bool container_machine_was_interrupted(const ContainerMachine *container);
+
+/* No attempt follows the one that has finished, also where the machine is started again: it had
+ * completed, or was stopped and its policy is Never. */
+bool container_machine_end_is_final(const ContainerMachine *container);
 uint64_t container_machine_finished_at(
         const ContainerMachine *container); /* realtime; 0: it never ended */
 

@@ -106,6 +106,16 @@ bool container_machine_wants_restart_all(const ContainerMachine *c, uint64_t *re
         return true;
 }
 
+bool container_machine_was_interrupted(const ContainerMachine *c) {
+        return c->state == MACHINE_FINISHED && c->is_interrupted;
+}
+
+bool container_machine_end_is_final(const ContainerMachine *c) {
+        bool never_restarts = c->terms.policy == RESTART_POLICY_NEVER && c->terms.n_rules == 0;
+
+        return c->state == MACHINE_FINISHED && (!c->is_interrupted || never_restarts);
+}
+
 bool container_machine_is_waiting(const ContainerMachine *c) {
         return c->state == MACHINE_IDLE;
 }

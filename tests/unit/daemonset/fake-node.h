@@ -32,6 +32,7 @@ typedef struct FakeNode {
         size_t n;
         bool makes_ready; /* new pods become ready at once */
         bool has_no_memory;
+        bool is_shutting_down;
         char **events; /* "SuccessfulCreate d" */
         char **restored;
         DaemonSetController *controller;
@@ -87,10 +88,17 @@ static inline int fake_new_preflight(void *pods, Pod *pod, void (*on_change)(voi
         return -EOPNOTSUPP;
 }
 
+static inline bool fake_is_shutting_down(void *pods) {
+        const FakeNode *node = pods;
+
+        return node->is_shutting_down;
+}
+
 static const PodAccess fake_pod_access = {
         .for_each = fake_for_each,
         .get_status = fake_get_status,
         .new_preflight = fake_new_preflight,
+        .is_shutting_down = fake_is_shutting_down,
 };
 
 static inline int fake_on_restored_set(const PodSource *source, const DaemonSet *set,

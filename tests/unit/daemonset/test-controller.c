@@ -264,6 +264,50 @@ TEST(revision_that_misses_its_progress_deadline_is_rolled_back)
         EXPECT_STREQ(node.pods[0].pod->spec.containers.items[0].image, "good");
 }
 
+TEST(pods_that_a_shutdown_of_the_machine_stops_are_not_replaced)
+{
+        cleanup_with(daemonset_freep) DaemonSet *set =
+                fake_set_new("a", UID_A, "d", "", SURGE, "one");
+        cleanup_with(fake_node_done) FakeNode node;
+
+        fake_node_init(&node);
+        fake_node_run(&node, (const DaemonSet *[]){ set, NULL });
+        REQUIRE(node.n == 1);
+        node.is_shutting_down = true;
+        node.pods[0].status = (PodStatus){ .phase = POD_FAILED };
+        for (unsigned i = 0; i < 3; i++) {
+                fake_node_advance(&node, 20 * 60);
+                fake_node_run(&node, (const DaemonSet *[]){ set, NULL });
+                REQUIRE(node.n == 1);
+                EXPECT_EQ(node.pods[0].status.phase, POD_FAILED);
+        }
+        EXPECT_EQ(count_events(&node, "FailedDaemonPod a"), 0);
+        EXPECT_EQ(count_events(&node, "SuccessfulDelete a"), 0);
+}
+
+TEST(progress_deadline_does_not_pass_while_the_machine_shuts_down)
+{
+        static const char deadline[] = "mainstay.dev/progress-deadline-seconds: \"4\"";
+        cleanup_with(daemonset_freep) DaemonSet *good =
+                fake_set_new("a", UID_A, "d", deadline, SURGE, "good");
+        cleanup_with(daemonset_freep) DaemonSet *next =
+                fake_set_new("a", UID_A, "d", deadline, SURGE, "next");
+        cleanup_with(fake_node_done) FakeNode node;
+
+        fake_node_init(&node);
+        fake_node_run(&node, (const DaemonSet *[]){ good, NULL });
+        fake_node_advance(&node, 3);
+        fake_node_run(&node, (const DaemonSet *[]){ good, NULL });
+        node.makes_ready = false;
+        fake_node_run(&node, (const DaemonSet *[]){ next, NULL });
+        EXPECT_EQ(node.n, 2);
+        node.is_shutting_down = true;
+        fake_node_advance(&node, 10);
+        fake_node_run(&node, (const DaemonSet *[]){ next, NULL });
+        EXPECT_EQ(node.n, 2);
+        EXPECT_EQ(count_events(&node, "DaemonSetRollback a"), 0);
+}
+
 TEST(undone_rollout_holds_across_a_restart_of_the_agent)
 {
         cleanup_with(daemonset_freep) DaemonSet *one =
