@@ -69,11 +69,11 @@ int attach_to_container(const Options *options, const json_t *pod, const char *c
         int r;
 
         if (options->tty && !has_terminal)
-                fprintf(stderr, "Unable to use a TTY - container %s did not allocate one\n",
-                        container);
+                print_line(stderr, "Unable to use a TTY - container %s did not allocate one",
+                           container);
         if (options->interactive && !container_has(pod, container, "stdin"))
-                fprintf(stderr, "Unable to pass standard input - container %s does not read it\n",
-                        container);
+                print_line(stderr, "Unable to pass standard input - container %s does not read it",
+                           container);
         if (streams.has_terminal && options->interactive)
                 fprintf(stderr, "If you don't see a command prompt, try pressing enter.\n");
         r = session_attach(options->socket, pod, container, &streams, &error);

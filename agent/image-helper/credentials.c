@@ -228,8 +228,8 @@ static int add_from_helpers(Credentials *credentials, const json_t *document,
         if (r >= 0)
                 return append_credential_take(credentials, &one);
         if (r != -ENOENT)
-                log_warning("Cannot get credentials for '%s' from credential helper '%s': %s", name,
-                            server, error_message(&error, r));
+                log_warning("Cannot get credentials for '%s' from credential helper '%s': %s",
+                            server, name, error_message(&error, r));
         return r == -ENOMEM ? r : 0;
 }
 

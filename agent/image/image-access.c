@@ -89,7 +89,9 @@ bool image_access_is_open(const ImageStore *store, const ImageRequest *request, 
                 return false;
         if (!needs_confirmed_access(store, repository, is_archived))
                 return true;
-        verified = image_verified_load(store, digest);
+        /* Where the record cannot be read, access may have been recorded. */
+        if (image_verified_load(store, digest, &verified) < 0)
+                return false;
         access = json_object_get(verified, "access");
         return !needs_confirmed_access(store, repository, is_archived || !access) ||
                has_confirmed_access(json_object_get(access, repository), request->auths);

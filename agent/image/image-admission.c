@@ -32,17 +32,20 @@ static void found_origin_done(FoundOrigin *found) {
         *found = (FoundOrigin){ 0 };
 }
 
-/* An image without a record, or with a damaged one, has passed nothing. */
-json_t *image_verified_load(const ImageStore *store, const char *digest) {
+int image_verified_load(const ImageStore *store, const char *digest, json_t **ret) {
         cleanup_free char *text = NULL;
         char path[VERIFIED_PATH_SIZE];
+        int r;
 
+        *ret = NULL;
         if (!image_digest_is_valid(digest))
-                return NULL;
+                return -EINVAL;
         (void) snprintf(path, sizeof(path), "verified/%.64s.json", digest + strlen("sha256:"));
-        if (checksummed_read_at(store->images_fd, path, VERIFIED_BYTES_MAX, &text) < 0)
-                return NULL;
-        return json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        r = checksummed_read_at(store->images_fd, path, VERIFIED_BYTES_MAX, &text);
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        *ret = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        return *ret ? 0 : -EBADMSG;
 }
 
 static char *resolve_archive_path(const ImageStore *store, const char *file) {
@@ -61,7 +64,8 @@ static int find_image_origin(const ImageStore *store, const char *reference, con
         const json_t *origin;
         const char *transport;
 
-        ret->verified = image_verified_load(store, digest);
+        /* Without a record, or with a damaged one, it has passed nothing. */
+        (void) image_verified_load(store, digest, &ret->verified);
         if (image && streq(image->digest, digest)) {
                 ret->path = resolve_archive_path(store, archive->file);
                 ret->origin = (ImageOrigin){ image->transport, ret->path };

@@ -169,9 +169,10 @@ int image_admission_check(ImageStore *store, const char *reference, const char *
 bool image_access_is_open(const ImageStore *store, const ImageRequest *request, const char *digest,
                           bool is_archived);
 
-/* The record of an image that mainstay-image has verified; NULL: there is none, and it has passed
- * nothing. The caller frees it. */
-json_t *image_verified_load(const ImageStore *store, const char *digest);
+/* The record of an image that mainstay-image has verified, which the caller frees. 0; also with
+ * NULL where there is none. -errno: it is damaged or cannot be read, and what it said is unknown.
+ */
+int image_verified_load(const ImageStore *store, const char *digest, json_t **ret);
 
 /* Whether the policy lets any image of a registry in under this name. 0; -EKEYREJECTED with a
  * message; -ENOMEM. */

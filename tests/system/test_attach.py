@@ -332,3 +332,12 @@ def test_a_client_that_breaks_the_protocol_affects_no_other(node, clients):
         wait(lambda: attached(node) == 1, "its session is gone")
     good.say("fine\n")
     good.expect("got-fine\n")
+
+
+def test_the_default_container_of_a_pod_cannot_write_to_the_terminal(node):
+    document = specs.pod("evil", specs.container("one"), specs.container("two"))
+    document["metadata"]["annotations"] = {"kubectl.kubernetes.io/default-container": "\x1b]0;owned\x07two"}
+    node.launch(document)
+    answer = node.cli("attach", "-it", "evil")
+    assert answer.returncode != 0 and "did not allocate one" in answer.stderr and "owned" in answer.stderr
+    assert not {"\x1b", "\x07"} & set(answer.stdout + answer.stderr)

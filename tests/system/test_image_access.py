@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which pods may use a private image that is on the node already (imagePullCredentialsVerificationPolicy)."""
 
+import glob
+import os
+
 import pytest
 import specs
 from registry import DockerRegistry
@@ -58,6 +61,22 @@ def test_a_pod_without_credentials_does_not_get_a_private_image_of_another_pod(l
     use(node, locked, "never", policy="Never")
     assert "is not present with pull policy of Never" in node.wait_waiting("never", "ErrImageNeverPull")
     assert not node.find_init("bare") and not node.find_init("wrong") and not node.find_init("never")
+
+
+def test_a_damaged_record_of_access_opens_no_private_image(locked, make_private):
+    node = make_private(locked)
+    (record,) = glob.glob(os.path.join(node.state, "images", "verified", "*.json"))
+    with open(record, "r+b") as file:
+        content = bytearray(file.read())
+        content[len(content) // 2] ^= 1
+        file.seek(0)
+        file.write(content)
+    use(node, locked, "bare")
+    assert "authentication" in node.wait_waiting("bare", "ErrImagePull")
+    use(node, locked, "never", policy="Never")
+    assert "is not present with pull policy of Never" in node.wait_waiting("never", "ErrImageNeverPull")
+    use(node, locked, "second", "right")
+    node.wait_running("second")
 
 
 def test_a_pod_with_the_same_secret_needs_no_registry(locked, make_private):
