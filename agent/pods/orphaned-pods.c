@@ -7,15 +7,20 @@
 #include "agent/pods/network-attachment.h"
 #include "agent/pods/slices.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
 
 #include <fcntl.h>
 
+/* For how long a shim that was found may not answer, as that of a pod. */
+#define SHIM_ANSWER_USEC (10 * USEC_PER_SEC)
+
 typedef struct OrphanedPod {
         OrphanedPods *orphans;
         char *uid;
-        Sandbox *sandbox; /* while a shim of it runs */
+        Sandbox *sandbox;              /* while a shim of it runs */
+        sd_event_source *answer_timer; /* while it is asked for its state */
         NetworkAttachment *attachment;
         bool has_teardown_sandbox; /* the shim was started to detach its network */
         Child *cleanup;
@@ -37,6 +42,7 @@ OrphanedPods *orphaned_pods_new(const PodContext *context) {
 
 static void orphaned_pod_free(OrphanedPod *orphan) {
         network_attachment_free(orphan->attachment);
+        sd_event_source_disable_unref(orphan->answer_timer);
         sandbox_free(orphan->sandbox);
         child_free(orphan->cleanup);
         free(orphan->uid);
@@ -127,6 +133,7 @@ static void on_orphan_sandbox_lost(OrphanedPod *orphan) {
 static void on_orphan_sandbox_event(Sandbox *sandbox, const ShimEvent *event, void *userdata) {
         OrphanedPod *orphan = userdata;
 
+        orphan->answer_timer = sd_event_source_disable_unref(orphan->answer_timer);
         if (event->type == SHIM_EVENT_SYNCED) {
                 network_attachment_interrupt(orphan->attachment);
                 network_attachment_hold_netns(orphan->attachment, sandbox);
@@ -152,6 +159,26 @@ static int begin_orphan_teardown(OrphanedPod *orphan) {
         return r < 0 ? clean_up_orphan(orphan) : 0;
 }
 
+/* The cleanup kills the shim. A network stays on the disk, and the pod is an orphan once more: then
+ * without a shim. */
+static int on_orphan_answer_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        OrphanedPod *orphan = userdata;
+
+        orphan->answer_timer = sd_event_source_disable_unref(orphan->answer_timer);
+        log_warning("The shim of orphaned pod %s does not answer and is killed", orphan->uid);
+        network_attachment_on_sandbox_lost(orphan->attachment);
+        orphan->sandbox = sandbox_free(orphan->sandbox);
+        if (clean_up_orphan(orphan) < 0)
+                forget_orphaned_pod(orphan);
+        return 0;
+}
+
+static int await_orphan_answer(OrphanedPod *orphan) {
+        return sd_event_add_time_relative(orphan->orphans->context->event, &orphan->answer_timer,
+                                          CLOCK_AWAKE, SHIM_ANSWER_USEC, 0,
+                                          on_orphan_answer_timeout, orphan);
+}
+
 /* Asks a running shim to exit and cleans up after it; or cleans up at once. */
 static int tear_down_orphan(OrphanedPod *orphan) {
         const PodContext *context = orphan->orphans->context;
@@ -165,7 +192,9 @@ static int tear_down_orphan(OrphanedPod *orphan) {
                         &orphan->sandbox);
         if (r < 0)
                 return r;
-        return sandbox_connect(orphan->sandbox, NULL) > 0 ? 0 : begin_orphan_teardown(orphan);
+        if (sandbox_connect(orphan->sandbox, NULL) > 0)
+                return await_orphan_answer(orphan);
+        return begin_orphan_teardown(orphan);
 }
 
 static int add_orphaned_pod(OrphanedPods *orphans, const char *uid) {

@@ -182,3 +182,16 @@ def test_a_pod_with_only_a_damaged_record_leaves_nothing(node):
     node.remove("lost")
     node.start()
     world.wait(lambda: not node.leftovers(), lambda: "\n".join(node.leftovers()))
+
+
+def test_a_shim_without_a_record_that_does_not_answer_is_killed(make_node):
+    node = make_node()
+    node.launch(specs.pod("web"))
+    shim, pid, uid = node.shim("web"), node.init("web"), node.pod("web")["metadata"]["uid"]
+    node.kill9()
+    node.remove("web")
+    os.unlink(os.path.join(node.state, "pods", uid, "record"))
+    os.kill(shim, signal.SIGSTOP)
+    node.start()
+    world.wait(lambda: not world.is_alive(shim) and not world.is_alive(pid), lambda: f"both are killed; the agent said:\n{node.said()}")
+    world.wait(lambda: not os.path.exists(os.path.join(node.run, "pods", uid)), "its directory is removed")
