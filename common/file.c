@@ -68,21 +68,35 @@ DIR *opendir_no_symlinks(const char *path) {
         return dir;
 }
 
-/* One step down. 'name' is neither "." nor "..". A new file gets the mode whatever the umask is;
- * chmod() could change a file that was put in its place. */
+/* With the mode whatever the umask is: a chmod() afterwards could change a file that was put in its
+ * place. */
+static int mkdir_exactly(int dir_fd, const char *path, mode_t mode) {
+        mode_t mask = umask(0);
+        int r = mkdirat(dir_fd, path, mode) < 0 ? -errno : 0;
+
+        (void) umask(mask);
+        return r;
+}
+
+/* Of a new file, likewise. A descriptor for writing. */
+static int create_exactly(int dir_fd, const char *name, mode_t mode) {
+        mode_t mask = umask(0);
+        int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        int r = fd < 0 ? -errno : fd;
+
+        (void) umask(mask);
+        return r;
+}
+
+/* One step down. 'name' is neither "." nor "..". */
 static int open_or_make_component(int dir_fd, const char *name, bool directory, mode_t mode) {
         cleanup_close int made = -EBADF;
-        mode_t mask = umask(0);
-        int fd, why = 0;
+        int fd, why;
 
         if (directory)
-                why = mkdirat(dir_fd, name, mode) < 0 ? -errno : 0;
-        else {
-                made = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                              mode);
-                why = made < 0 ? -errno : 0;
-        }
-        (void) umask(mask);
+                why = mkdir_exactly(dir_fd, name, mode);
+        else
+                why = made = create_exactly(dir_fd, name, mode);
         fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | (directory ? O_DIRECTORY : 0));
         if (fd < 0)
                 return errno == ENOENT && why < 0 && why != -EEXIST ? why : -errno;
@@ -151,11 +165,10 @@ int make_directory_no_symlinks(const char *path, mode_t mode) {
         return MIN(fd, 0);
 }
 
-static int mkdir_exactly(int dir_fd, const char *path, mode_t mode) {
-        if (mkdirat(dir_fd, path, mode) < 0)
-                return errno == EEXIST ? 0 : -errno;
-        /* The umask took bits away; the directory is new and ours. */
-        return fchmodat(dir_fd, path, mode, 0) < 0 ? -errno : 0;
+static int mkdir_if_missing(int dir_fd, const char *path, mode_t mode) {
+        int r = mkdir_exactly(dir_fd, path, mode);
+
+        return r == -EEXIST ? 0 : r;
 }
 
 int mkdir_parents_at(int dir_fd, const char *path, mode_t mode) {
@@ -164,7 +177,7 @@ int mkdir_parents_at(int dir_fd, const char *path, mode_t mode) {
         int r;
 
         /* Usually the whole path exists, and else most of it. */
-        r = mkdir_exactly(dir_fd, path, mode);
+        r = mkdir_if_missing(dir_fd, path, mode);
         slash = strrchr(path, '/');
         if (r != -ENOENT || !slash || slash == path)
                 return r;
@@ -175,7 +188,7 @@ int mkdir_parents_at(int dir_fd, const char *path, mode_t mode) {
         r = mkdir_parents_at(dir_fd, parent, mode);
         if (r < 0)
                 return r;
-        return mkdir_exactly(dir_fd, path, mode);
+        return mkdir_if_missing(dir_fd, path, mode);
 }
 
 int open_directory_at(int dir_fd, const char *path, mode_t mode) {

@@ -71,13 +71,30 @@ static const char *working_directory(const RuntimeSpecInput *input) {
         return input->image->working_dir ? input->image->working_dir : "/";
 }
 
+/* Whether the path enters /proc, read as a text. What leaves it again by ".." counts as well:
+ * behind a descriptor, ".." is not where the text says. */
+static bool passes_proc(const char *path) {
+        size_t depth = 0, length;
+
+        for (; *path; path += length + (path[length] == '/')) {
+                length = strcspn(path, "/");
+                if (length == 0 || (length == 1 && path[0] == '.'))
+                        continue;
+                if (length == 2 && strncmp(path, "..", 2) == 0)
+                        depth -= depth > 0;
+                else if (depth++ == 0 && length == 4 && strncmp(path, "proc", 4) == 0)
+                        return true;
+        }
+        return false;
+}
+
 /* A working directory below /proc could name a descriptor that a runtime left open
  * (CVE-2024-21626). */
 static int check_working_directory(const char *directory, Error *reterr) {
         if (directory[0] != '/')
                 return error_setf(reterr, EINVAL, "the working directory '%s' is not absolute",
                                   directory);
-        if (streq(directory, "/proc") || strncmp(directory, "/proc/", 6) == 0)
+        if (passes_proc(directory))
                 return error_setf(reterr, EINVAL, "the working directory '%s' is in /proc",
                                   directory);
         return 0;

@@ -22,8 +22,8 @@ enum {
         LOG_READ_MAX = 64 * 1024,
 };
 
-/* The end of a regular file, at most 'max' bytes, with a NUL behind; *ret_is_cut says whether the
- * file is longer. NULL where it cannot be read. */
+/* The end of a regular file, at most 'max' bytes, with a NUL behind and '?' for each NUL in it;
+ * *ret_is_cut says whether the file is longer. NULL where it cannot be read. */
 static char *read_file_tail(const char *path, size_t max, size_t *ret_length, bool *ret_is_cut) {
         cleanup_close int fd =
                 open_no_symlinks(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
@@ -38,6 +38,9 @@ static char *read_file_tail(const char *path, size_t max, size_t *ret_length, bo
         n = pread(fd, data, max, start);
         if (n < 0)
                 return NULL;
+        for (ssize_t i = 0; i < n; i++)
+                if (data[i] == '\0')
+                        data[i] = '?';
         data[n] = '\0';
         *ret_length = (size_t) n;
         *ret_is_cut = start > 0;
@@ -106,12 +109,8 @@ static char *read_termination_log(const BundleConfig *config, const Pod *pod,
                 termination_log_path(config, pod->metadata.uid, container->name, attempt);
         size_t length = 0;
         bool is_cut;
-        char *message = path ? read_file_tail(path, MESSAGE_MAX, &length, &is_cut) : NULL;
 
-        for (size_t i = 0; i < length; i++)
-                if (message[i] == '\0')
-                        message[i] = '?';
-        return message;
+        return path ? read_file_tail(path, MESSAGE_MAX, &length, &is_cut) : NULL;
 }
 
 char *bundle_termination_message(const BundleConfig *config, const Pod *pod,

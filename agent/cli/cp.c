@@ -98,7 +98,8 @@ static int run_in_container(CpTransfer *transfer, char *const *argv, int input_f
                             int error_fd) {
         SessionStreams streams = { .input_fd = input_fd,
                                    .output_fd = output_fd,
-                                   .error_fd = error_fd };
+                                   .error_fd = error_fd,
+                                   .is_error_untrusted = true };
         cleanup_error Error error = ERROR_NULL;
         int code = 0, r;
 
@@ -138,8 +139,10 @@ static int report_cp_result(CpTransfer *transfer, int code, int child_status) {
 
 static bool is_directory_in_container(CpTransfer *transfer, char *path) {
         char *argv[] = { (char[]){ "test" }, (char[]){ "-d" }, path, NULL };
+        /* A session has at least one stream. */
+        cleanup_close int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-        return run_in_container(transfer, argv, -EBADF, STDOUT_FILENO, -EBADF) == 0;
+        return run_in_container(transfer, argv, -EBADF, null_fd, -EBADF) == 0;
 }
 
 static _Noreturn void pack_child(const char *path, const char *name, int fd) {

@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/url-escape.h"
+#include "common/utf8.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -19,6 +20,7 @@
 enum {
         INPUT_CHUNK = 32 * 1024,
         INPUT_QUEUE_MAX = 256 * 1024,
+        ERROR_LINE_MAX = 4096, /* a longer line is broken */
 };
 
 typedef struct ExecClientSession {
@@ -28,6 +30,8 @@ typedef struct ExecClientSession {
         int signal_fd; /* SIGWINCH and termination signals; -EBADF without a terminal */
         int error;     /* the error of writing output */
         bool is_input_over;
+        char error_line[ERROR_LINE_MAX + 1]; /* untrusted: what has arrived of it */
+        size_t error_line_length;
         char *status; /* the final result from the agent */
         size_t status_length;
 } ExecClientSession;
@@ -65,6 +69,25 @@ static int make_session_path(const json_t *pod, const char *container, char *con
 
 /* ---- output ---- */
 
+static void finish_error_line(ExecClientSession *s) {
+        s->error_line[s->error_line_length] = '\0';
+        utf8_sanitize(s->error_line);
+        s->error_line[s->error_line_length] = '\n';
+        if (s->error >= 0)
+                s->error = write_all(s->streams->error_fd, s->error_line, s->error_line_length + 1);
+        s->error_line_length = 0;
+}
+
+/* The end of a character may be in the next message, so a line is collected first. */
+static void collect_error_lines(ExecClientSession *s, const char *data, size_t length) {
+        for (size_t i = 0; i < length; i++) {
+                if (data[i] == '\n' || s->error_line_length == ERROR_LINE_MAX)
+                        finish_error_line(s);
+                if (data[i] != '\n')
+                        s->error_line[s->error_line_length++] = data[i] == '\0' ? '?' : data[i];
+        }
+}
+
 static void on_exec_channel_message(unsigned char channel, const char *data, size_t length,
                                     void *userdata) {
         ExecClientSession *s = userdata;
@@ -74,6 +97,10 @@ static void on_exec_channel_message(unsigned char channel, const char *data, siz
 
         if (channel == CHANNEL_STATUS && !s->status) {
                 s->status = strndup(data, length);
+                return;
+        }
+        if (channel == CHANNEL_ERROR && fd >= 0 && s->streams->is_error_untrusted) {
+                collect_error_lines(s, data, length);
                 return;
         }
         /* Writing blocks: a slow reader of the output delays the command, and nothing is buffered.
@@ -175,6 +202,8 @@ static int run_exec_client_loop(ExecClientSession *s, int *ret_exit_code, Error 
 
         while (r >= 0 && !channels_is_over(s->channels))
                 r = poll_exec_client(s);
+        if (s->error_line_length > 0)
+                finish_error_line(s);
         if (s->status)
                 status = json_loads(s->status, 0, NULL);
         if (status)

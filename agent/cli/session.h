@@ -12,6 +12,7 @@ typedef struct SessionStreams {
         int input_fd; /* each -EBADF where it is not connected */
         int output_fd;
         int error_fd;
+        bool is_error_untrusted; /* is written line by line, made printable */
         bool has_terminal; /* the command gets a terminal, of the size of the local one if there is
                               one */
 } SessionStreams;

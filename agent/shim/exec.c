@@ -294,23 +294,11 @@ void programs_kill_timed_out(ProgramList *list, uint64_t now_awake) {
                         kill_container_program(program);
 }
 
-/* /dev/null is the node's, and root in the container could change its mode through a descriptor. */
-static int set_closed_pipe_input(void) {
-        int pipes[2], r;
-
-        if (pipe2(pipes, O_CLOEXEC) < 0)
-                return -errno;
-        r = dup2(pipes[0], STDIN_FILENO) < 0 ? -errno : 0;
-        close_fd(pipes[0]);
-        close_fd(pipes[1]);
-        return r;
-}
-
 /* In a task: becomes the runtime. Both streams share one pipe. */
 static int exec_in_container_main(void *userdata, Error *reterr) {
         const Program *program = userdata;
         const Runtime runtime = shim_runtime(program->shim);
-        int r = set_closed_pipe_input();
+        int r = runtime_set_closed_input();
 
         if (r < 0)
                 return r;

@@ -13,7 +13,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mount.h>
 #include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 enum {
@@ -52,6 +55,58 @@ int runtime_execute(char **argv) {
         return -errno;
 }
 
+int runtime_set_closed_input(void) {
+        int pipes[2], r;
+
+        if (pipe2(pipes, O_CLOEXEC) < 0)
+                return -errno;
+        r = dup2(pipes[0], STDIN_FILENO) < 0 ? -errno : 0;
+        close_fd(pipes[0]);
+        close_fd(pipes[1]);
+        return r;
+}
+
+/* A null device on a file system without a place in the tree, which vanishes with the descriptor.
+ */
+static int open_private_null_device(void) {
+        cleanup_close int context = fsopen("tmpfs", FSOPEN_CLOEXEC), root = -EBADF;
+        int fd;
+
+        if (context < 0 || fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+                return -errno;
+        root = fsmount(context, FSMOUNT_CLOEXEC, 0);
+        if (root < 0 || mknodat(root, "null", S_IFCHR | 0666, makedev(1, 3)) < 0)
+                return -errno;
+        fd = openat(root, "null", O_RDWR | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+/* A container's input is a null device, as in Kubernetes: scripts ask whether it is a pipe. runc
+ * replaces this one by the container's own, but not where a volume is mounted at /dev; so it must
+ * not be the node's. Where devices are refused to the shim, a pipe is at its end as well. */
+static int set_null_input(void) {
+        cleanup_close int fd = open_private_null_device();
+
+        if (fd < 0)
+                return runtime_set_closed_input();
+        return dup2(fd, STDIN_FILENO) < 0 ? -errno : 0;
+}
+
+static int set_streams(const RuntimeStreams *streams) {
+        int r = 0;
+
+        if (streams->input_fd >= 0)
+                r = dup2(streams->input_fd, STDIN_FILENO) < 0 ? -errno : 0;
+        else if (!streams->terminal)
+                r = set_null_input();
+        if (r < 0)
+                return r;
+        if (dup2(streams->output_fd, STDOUT_FILENO) < 0 ||
+            dup2(streams->error_fd, STDERR_FILENO) < 0)
+                return -errno;
+        return 0;
+}
+
 int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
                      const RuntimeStreams *streams, Error *reterr) {
         cleanup_free char *log = path_join(bundle, "runtime.log");
@@ -86,10 +141,9 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
         /* Removes the state of an attempt that failed under this name. */
         (void) unlink(log);
         (void) unlink(pid_file);
-        if ((streams->input_fd >= 0 && dup2(streams->input_fd, STDIN_FILENO) < 0) ||
-            dup2(streams->output_fd, STDOUT_FILENO) < 0 ||
-            dup2(streams->error_fd, STDERR_FILENO) < 0)
-                return -errno;
+        r = set_streams(streams);
+        if (r < 0)
+                return r;
         r = runtime_execute(argv);
         return error_setf(reterr, -RUNTIME_MISSING, "cannot run '%s': %s", runtime->program,
                           strerror(-r));

@@ -26,9 +26,13 @@ enum {
  * another machine. Returns only on failure: -errno. */
 int runtime_execute(char **argv);
 
+/* Makes standard input a pipe that is at its end. /dev/null is the node's, and root in a container
+ * could change its mode through a descriptor. 0 or -errno. */
+int runtime_set_closed_input(void);
+
 /* Descriptors 0, 1 and 2 of the runtime; without a terminal they are also the container's. */
 typedef struct RuntimeStreams {
-        int input_fd; /* < 0: unchanged */
+        int input_fd; /* < 0: at its end, and never a device of the node */
         int output_fd;
         int error_fd;
         const char *terminal; /* socket at which a terminal is handed over; NULL: no terminal */

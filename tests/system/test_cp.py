@@ -183,3 +183,23 @@ def test_completion_offers_pods_and_containers(busy):
     assert "web-node1:" in complete("cp", "web")
     assert {"configmaps", "events", "pods", "secrets"} <= set(complete("get", ""))
     assert {"exec", "cp", "top", "delete", "get", "describe", "logs"} <= set(complete(""))
+
+
+def replace_program(node, pod, name, script):
+    """In the container: the path of the program becomes this script."""
+    answer = node.cli("exec", "-i", pod, "--", "sh", "-c", f"rm /bin/{name} && cat > /bin/{name} && chmod 755 /bin/{name}",
+                      input="#!/bin/sh\n" + script)
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_programs_of_the_container_do_not_write_to_the_terminal_of_the_administrator(node, tmp_path):
+    node.launch(specs.pod("evil"))
+    replace_program(node, "evil", "test", "printf '\\033]0;owned\\007'\nexit 1\n")
+    replace_program(node, "evil", "tar", "cat > /dev/null\nprintf 'caf\\303\\251 \\033[2J\\000\\nlast\\007' >&2\nexit 3\n")
+    (tmp_path / "f").write_text("x")
+    answer = node.cli("cp", str(tmp_path / "f"), "evil:/tmp/")
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr.splitlines() == ["caf\u00e9 ?[2J?", "last?", "error: tar in the container ended with exit code 3"]
+    replace_program(node, "evil", "tar", "printf 'no\\033[2J\\n' >&2\nexit 3\n")
+    answer = node.cli("cp", "evil:/etc/passwd", str(tmp_path / "out"))
+    assert "no?[2J\n" in answer.stderr and "\033" not in answer.stderr

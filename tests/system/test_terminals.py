@@ -18,6 +18,21 @@ def test_a_container_without_stdin_reads_eof(node):
     assert descriptor(node.init("none"), 0).st_rdev == os.makedev(1, 3), "/dev/null"
 
 
+def test_a_volume_at_dev_does_not_give_the_device_of_the_node(node):
+    node.launch(specs.pod(
+        "dev", specs.container(script="read line; echo read-$?; " + specs.IDLE, volumeMounts=[specs.mount("d", "/dev")]),
+        volumes=[{"name": "d", "emptyDir": {}}],
+        initContainers=[specs.container("prepare", "touch /d/null", volumeMounts=[specs.mount("d", "/d")])]))
+    world.wait(lambda: node.logged("dev") == ["read-1"], "the end of the file was read")
+    own = os.stat("/dev/null")
+    for number in range(3):
+        found = descriptor(node.init("dev"), number)
+        assert (found.st_dev, found.st_ino) != (own.st_dev, own.st_ino), number
+    assert descriptor(node.init("dev"), 0).st_rdev == os.makedev(1, 3), "a null device of its own"
+    node.cli("exec", "dev", "--", "chmod", "600", "/proc/1/fd/0")
+    assert os.stat("/dev/null").st_mode == own.st_mode
+
+
 def test_with_stdin_a_reader_waits_even_when_the_agent_dies(node):
     node.launch(specs.pod("open", specs.container(
         script="echo before; read line; echo after", stdin=True, stdinOnce=True)))

@@ -4,6 +4,7 @@
 #include "tests/test.h"
 
 #include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -166,6 +167,23 @@ TEST(parents_are_created_with_exactly_the_mode)
         umask(saved);
         EXPECT_EQ(mode_of_test_file(dir, "a"), 0755);
         EXPECT_EQ(mode_of_test_file(dir, "a/b/c"), 0755);
+}
+
+/* A container can put a link in the place of a new directory of a volume: its mode must be right
+ * when it is made. */
+TEST(the_mode_of_a_new_directory_is_not_changed_by_its_path)
+{
+        cleanup_close int dir = test_directory_fd();
+        cleanup_close int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        char events[4096];
+        mode_t saved;
+
+        REQUIRE(watch >= 0 && inotify_add_watch(watch, test_directory(), IN_ATTRIB) >= 0);
+        saved = umask(0077);
+        EXPECT_EQ(mkdir_parents_at(dir, "a", 0755), 0);
+        umask(saved);
+        EXPECT_EQ(mode_of_test_file(dir, "a"), 0755);
+        EXPECT(read(watch, events, sizeof(events)) < 0 && errno == EAGAIN);
 }
 
 TEST(existing_directories_are_unchanged)

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/runtime-spec.h"
+
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+static const BundleConfig config = { .run_dir = "/run/mainstay",
+                                     .state_dir = "/var/lib/mainstay",
+                                     .log_dir = "/var/log",
+                                     .hostname = "node1",
+                                     .cgroup_root = "/" };
+
+static int make_with_directory(char *directory, Error *reterr) {
+        char *command[] = { (char[]){ "/bin/sh" }, NULL };
+        cleanup_free char *text = NULL;
+        const Container container = { .name = (char[]){ "main" }, .working_dir = directory };
+        const Image image = { .command = command };
+        const Pod pod = { .metadata = { .namespace = (char[]){ "default" },
+                                        .name = (char[]){ "web" },
+                                        .uid = (char[]){ "u" } } };
+
+        return make_runtime_spec(&(RuntimeSpecInput){ .config = &config,
+                                                      .pod = &pod,
+                                                      .container = &container,
+                                                      .image = &image,
+                                                      .id = "0123",
+                                                      .sandbox_pid = 42,
+                                                      .cgroup_version = 2 },
+                                 &text, reterr);
+}
+
+TEST(a_working_directory_is_not_in_proc_however_it_is_written)
+{
+        static char refused[][40] = {
+                "/proc",
+                "/proc/",
+                "/proc/self/fd/7",
+                "//proc/self/fd/7",
+                "/./proc/self/fd/7",
+                "/a/../proc/self/fd/7",
+                "/../proc",
+                "/.//../a/./b/../../proc/self",
+                "/proc/self/fd/7/../../../..",
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(refused); i++) {
+                cleanup_error Error error = ERROR_NULL;
+                int r = make_with_directory(refused[i], &error);
+
+                if (r != -EINVAL || !strstr(error_message(&error, r), "is in /proc"))
+                        test_fail(__FILE__, __LINE__, refused[i], "%s", error_message(&error, r));
+        }
+}
+
+TEST(other_working_directories_with_such_a_name_are_accepted)
+{
+        static char accepted[][16] = {
+                "/", "//", "/process", "/pro", "/data/proc", "/a/../b/proc", "/..proc", "/.proc",
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(accepted); i++) {
+                cleanup_error Error error = ERROR_NULL;
+                int r = make_with_directory(accepted[i], &error);
+
+                if (r < 0)
+                        test_fail(__FILE__, __LINE__, accepted[i], "%s", error_message(&error, r));
+        }
+}
