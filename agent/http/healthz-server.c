@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/http/healthz-server.h"
 
+#include "agent/http/http-connection.h"
 #include "agent/http/http-reply.h"
 #include "agent/http/http-server.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/mhd-loop.h"
 
@@ -15,6 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define HEALTHZ_REQUEST_USEC (10 * USEC_PER_SEC) /* for all of a request and its reply */
+
 enum {
         HEALTHZ_BACKLOG = 16,
         HEALTHZ_CONNECTIONS_MAX = 16,
@@ -23,6 +27,7 @@ enum {
 };
 
 struct HealthzServer {
+        sd_event *event; /* borrowed */
         MhdLoop mhd;
 };
 
@@ -44,6 +49,30 @@ static enum MHD_Result on_healthz_request(void *userdata, struct MHD_Connection 
         if (!is_healthz_path(path))
                 return http_reply_error(http, MHD_HTTP_NOT_FOUND, "only /healthz is served");
         return http_reply_text(http, MHD_HTTP_OK, "text/plain", "ok");
+}
+
+/* At its limit of connections libmicrohttpd does not wait for clients, and does so again only when
+ * it runs next. Without this run, that would never be if no connection is left. */
+static void on_healthz_connection(void *userdata, struct MHD_Connection *http, void **context,
+                                  enum MHD_ConnectionNotificationCode code) {
+        HealthzServer *server = userdata;
+        int fd = MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+
+        if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+                *context = http_connection_new(server->event, fd, HEALTHZ_REQUEST_USEC);
+                return;
+        }
+        http_connection_free(*context);
+        *context = NULL;
+        mhd_loop_schedule_run(&server->mhd);
+}
+
+static void on_healthz_completed(void *userdata, struct MHD_Connection *http, void **request,
+                                 enum MHD_RequestTerminationCode code) {
+        HttpConnection *connection = http_connection_of(http);
+
+        if (connection)
+                http_connection_set_deadline(connection);
 }
 
 static socklen_t fill_socket_address(const char *text, uint16_t port,
@@ -82,10 +111,14 @@ static int open_healthz_socket(const char *text, uint16_t port) {
         return TAKE_FD(fd);
 }
 
+/* The timeout of libmicrohttpd starts again with every byte; it ends what
+ * got no deadline for lack of memory. */
 static struct MHD_Daemon *start_healthz_daemon(HealthzServer *server, int fd) {
         return MHD_start_daemon(
                 MHD_USE_EPOLL, 0, NULL, NULL, on_healthz_request, server, MHD_OPTION_LISTEN_SOCKET,
-                fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned) HEALTHZ_CONNECTIONS_MAX,
+                fd, MHD_OPTION_NOTIFY_CONNECTION, on_healthz_connection, server,
+                MHD_OPTION_NOTIFY_COMPLETED, on_healthz_completed, server,
+                MHD_OPTION_CONNECTION_LIMIT, (unsigned) HEALTHZ_CONNECTIONS_MAX,
                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HEALTHZ_MEMORY,
                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HEALTHZ_IDLE_SEC, MHD_OPTION_END);
 }
@@ -101,6 +134,7 @@ static int healthz_server_new(sd_event *event, const char *address, uint16_t por
         if (fd < 0)
                 return error_prefixf(reterr, fd, "cannot serve /healthz at %s port %u", address,
                                      port);
+        server->event = event;
         server->mhd.priority = HTTP_PRIORITY;
         r = mhd_loop_start(&server->mhd, event, start_healthz_daemon(server, fd));
         if (!server->mhd.mhd)

@@ -12,6 +12,7 @@
 
 enum {
         REQUEST_ID_MAX = 64,
+        PAIRS_MAX = 256, /* of a client; further ones are refused */
 };
 
 /* The two streams of a connection, and the connection. */
@@ -251,9 +252,18 @@ static int find_request_id(uint32_t stream, bool is_data, const SpdyHeaders *hea
         return n < REQUEST_ID_MAX ? 0 : -EINVAL;
 }
 
+/* A pair may outlive its streams, whose number is limited: until the pod has taken all data. */
+static bool has_max_pairs(const PortForward *forward) {
+        size_t n = 0;
+
+        for (const ForwardPair *pair = forward->pairs; pair; pair = pair->next)
+                n++;
+        return n >= PAIRS_MAX;
+}
+
 static ForwardPair *add_forward_pair(PortForward *forward, const char *request_id,
                                      unsigned port_number) {
-        ForwardPair *pair = calloc(1, sizeof(*pair));
+        ForwardPair *pair = has_max_pairs(forward) ? NULL : calloc(1, sizeof(*pair));
 
         if (!pair)
                 return NULL;

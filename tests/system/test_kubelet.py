@@ -94,6 +94,23 @@ def test_healthz_is_served_at_the_configured_port(make_node):
         one.close()
 
 
+def test_a_client_of_healthz_that_sends_byte_after_byte_is_ended(make_node):
+    port = free_port()
+    make_node(config={"healthzPort": port})
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(b"GET /h")
+
+        def is_ended():
+            try:
+                client.sendall(b"x")
+                return False
+            except OSError:
+                return True
+
+        wait(is_ended, "the request has taken too long")
+    assert ask(port, "/healthz") == (200, "ok")
+
+
 def test_port_of_healthz_that_is_taken_is_reported(make_node):
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

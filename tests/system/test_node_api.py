@@ -568,6 +568,20 @@ def test_a_port_without_a_listener_is_an_error_of_its_own(served):
     client.until(lambda: client.data[data] == b"hello")
 
 
+def test_the_number_of_forwarded_connections_of_a_client_is_limited(served):
+    """Each would wait for its second stream."""
+    stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"))
+    client = node_api.SpdyClient(stream)
+    opened = [client.open(streamtype="data", port=str(served.port), requestid=str(number)) for number in range(257)]
+    client.until(lambda: client.replied | client.reset == set(opened))
+    assert client.reset == {opened[-1]}
+    error = client.open(streamtype="error", port=str(served.port), requestid="0")
+    client.until(lambda: error in client.replied)
+    client.send(opened[0], b"hello")
+    client.until(lambda: client.data[opened[0]] == b"hello")
+    stream.close()
+
+
 def test_a_stalled_port_stalls_no_other_client(served):
     stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"))
     client = node_api.SpdyClient(stream)
