@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 
+import pytest
 from harness import NODE_NAME, program
 from world import free_port, wait
 
@@ -108,6 +109,21 @@ def test_a_client_of_healthz_that_sends_byte_after_byte_is_ended(make_node):
                 return True
 
         wait(is_ended, "the request has taken too long")
+    assert ask(port, "/healthz") == (200, "ok")
+
+
+def test_healthz_answers_after_its_connections_were_used_up(make_node):
+    port = free_port()
+    make_node(config={"healthzPort": port})
+    clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(16)]
+    for client in clients:
+        client.sendall(b"GET /h")
+    clients.append(socket.create_connection(("127.0.0.1", port), 2))
+    clients[-1].sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+    with pytest.raises(TimeoutError):
+        clients[-1].recv(1)
+    for client in clients:
+        client.close()
     assert ask(port, "/healthz") == (200, "ok")
 
 
