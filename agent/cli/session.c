@@ -83,8 +83,12 @@ static void collect_error_lines(ExecClientSession *s, const char *data, size_t l
         for (size_t i = 0; i < length; i++) {
                 if (data[i] == '\n' || s->error_line_length == ERROR_LINE_MAX)
                         finish_error_line(s);
-                if (data[i] != '\n')
-                        s->error_line[s->error_line_length++] = data[i] == '\0' ? '?' : data[i];
+                if (data[i] == '\n')
+                        continue;
+                s->error_line[s->error_line_length] = data[i];
+                if (data[i] == '\0')
+                        s->error_line[s->error_line_length] = '?';
+                s->error_line_length++;
         }
 }
 
