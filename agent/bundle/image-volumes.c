@@ -14,7 +14,7 @@ enum {
 };
 
 static bool is_image_volume_mounted(const Container *container, const Volume *volume) {
-        for (size_t i = 0; i < container->volume_mounts.n; i++)
+        for (size_t i = 0; volume->image && i < container->volume_mounts.n; i++)
                 if (streq(container->volume_mounts.items[i].name, volume->name))
                         return true;
         return false;
@@ -89,8 +89,7 @@ static int put_image_volume(FILE *out, const RuntimeSpecInput *input, size_t i, 
 static const Image *mounted_volume_image(const RuntimeSpecInput *input, size_t i) {
         const Volume *volume = &input->pod->spec.volumes.items[i];
 
-        return volume->image && input->config->volume_images &&
-                               is_image_volume_mounted(input->container, volume)
+        return input->config->volume_images && is_image_volume_mounted(input->container, volume)
                        ? input->config->volume_images[i]
                        : NULL;
 }
@@ -151,8 +150,7 @@ int image_volumes_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr
         if (!out)
                 return -ENOMEM;
         for (size_t i = 0; r >= 0 && i < input->pod->spec.volumes.n; i++)
-                if (input->pod->spec.volumes.items[i].image &&
-                    is_image_volume_mounted(input->container, &input->pod->spec.volumes.items[i]))
+                if (is_image_volume_mounted(input->container, &input->pod->spec.volumes.items[i]))
                         r = put_image_volume(out, input, i, reterr);
         *ret = memstream_finish(out, &text);
         text = NULL;
