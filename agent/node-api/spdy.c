@@ -16,7 +16,7 @@ enum {
         DATA_FRAME_MAX = 32 * 1024, /* that we send */
 
         FLAG_FIN = 1,
-        FLAG_UNIDIRECTIONAL = 2, /* of SYN_STREAM: we never send on it */
+        FLAG_UNIDIRECTIONAL = 2, /* of SYN_STREAM: we may not send on it */
 };
 
 typedef enum SpdyFrameType {
@@ -106,15 +106,14 @@ static void remove_ended_spdy_stream(Spdy *spdy, uint32_t id) {
                 remove_spdy_stream(spdy, stream);
 }
 
-static int add_spdy_stream(Spdy *spdy, uint32_t id, unsigned flags) {
+static int add_spdy_stream(Spdy *spdy, uint32_t id) {
         SpdyStream *streams =
                 reallocarray(spdy->streams, spdy->n_streams + 1, sizeof(*spdy->streams));
 
         if (!streams)
                 return -ENOMEM;
         spdy->streams = streams;
-        streams[spdy->n_streams++] =
-                (SpdyStream){ .id = id, .have_we_ended = flags & FLAG_UNIDIRECTIONAL };
+        streams[spdy->n_streams++] = (SpdyStream){ .id = id };
         return 0;
 }
 
@@ -252,9 +251,13 @@ static int on_syn_stream(Spdy *spdy, unsigned flags) {
         if (id % 2 == 0 || id <= spdy->last_id)
                 return refuse_spdy_stream(spdy, id, SPDY_PROTOCOL_ERROR);
         spdy->last_id = id;
+        /* No client of Kubernetes opens one. With FLAG_FIN it would end at once and not be counted,
+         * while what belongs to it stays. */
+        if (flags & FLAG_UNIDIRECTIONAL)
+                return refuse_spdy_stream(spdy, id, SPDY_PROTOCOL_ERROR);
         if (spdy->n_streams >= SPDY_STREAMS_MAX)
                 return refuse_spdy_stream(spdy, id, SPDY_REFUSED_STREAM);
-        r = add_spdy_stream(spdy, id, flags);
+        r = add_spdy_stream(spdy, id);
         if (r < 0)
                 return r;
         /* The reply precedes all data, which the client would otherwise drop. */

@@ -97,7 +97,8 @@ static void run_pause_process(int ready_fd, bool in_user_namespace) {
         (void) close(STDERR_FILENO);
         (void) prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT); /* where the kernel has it */
         for (;;)
-                (void) read(STDIN_FILENO, &byte, 1);
+                if (read(STDIN_FILENO, &byte, 1) < 0)
+                        continue;
 }
 
 /* The namespace belongs to the user namespace of its creator. So a child enters that one first, and

@@ -250,6 +250,24 @@ TEST(refused_stream_is_reset)
         EXPECT_STREQ(take_frames(&world), "rst 1 5;");
 }
 
+/* Such a stream with FIN would have ended at once, and so would not count. */
+TEST(stream_on_which_nothing_may_be_sent_is_reset)
+{
+        enum {
+                FIN = 1,
+                UNIDIRECTIONAL = 2,
+        };
+        cleanup_world SpdyWorld world;
+
+        world_init(&world);
+        spdy_client_open(&world.client, 1, UNIDIRECTIONAL, stdin_headers);
+        spdy_client_open(&world.client, 3, FIN | UNIDIRECTIONAL, stdin_headers);
+        spdy_client_open(&world.client, 5, FIN, stdout_headers);
+        EXPECT_EQ(deliver(&world), 0);
+        EXPECT_STREQ(take_events(&world), "open 5 stdout;end 5;");
+        EXPECT_STREQ(take_frames(&world), "rst 1 1;rst 3 1;reply 5;");
+}
+
 TEST(number_of_streams_is_limited)
 {
         cleanup_world SpdyWorld world;
