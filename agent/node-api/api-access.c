@@ -79,16 +79,23 @@ static int copy_api_user(const ApiUser *from, ApiUser *ret) {
         return 0;
 }
 
-static void cache_token_review(NodeApi *server, const char *token, const ApiUser *user) {
+static void cache_valid_token(NodeApi *server, const char *token, const ApiUser *user) {
         ApiUser *copy = calloc(1, sizeof(*copy));
         uint64_t now = now_boottime_usec();
 
-        if (!copy)
-                return;
-        if (user && copy_api_user(user, copy) < 0)
+        if (!copy || copy_api_user(user, copy) < 0)
                 free(copy);
         else
                 review_cache_put(server->tokens, token, copy, now,
+                                 now + server->settings.token_cache_usec);
+}
+
+static void cache_invalid_token(NodeApi *server, const char *token) {
+        char *mark = strdup("");
+        uint64_t now = now_boottime_usec();
+
+        if (mark)
+                review_cache_put(server->invalid_tokens, token, mark, now,
                                  now + server->settings.token_cache_usec);
 }
 
@@ -106,32 +113,40 @@ static ApiStepResult take_token_review(ApiRequest *request, const char *token) {
                 log_warning("Cannot review a token: %s", error_message(&error, r));
                 return reply_unauthorized(request);
         }
-        cache_token_review(request->server, token, r > 0 ? &request->user : NULL);
+        if (r > 0)
+                cache_valid_token(request->server, token, &request->user);
+        else
+                cache_invalid_token(request->server, token);
         return r > 0 ? API_STEP_NEXT : reply_unauthorized(request);
 }
 
+/* 1 with the request's user; 0: the token is invalid; -EAGAIN: it is not known yet. */
+static int find_reviewed_token(ApiRequest *request, const char *token) {
+        const NodeApi *server = request->server;
+        uint64_t now = now_boottime_usec();
+        const ApiUser *user = review_cache_find(server->tokens, token, now);
+
+        if (user)
+                return copy_api_user(user, &request->user) >= 0;
+        return review_cache_find(server->invalid_tokens, token, now) ? 0 : -EAGAIN;
+}
+
 static ApiStepResult authenticate_by_token(ApiRequest *request, const char *token) {
-        NodeApi *server = request->server;
         cleanup_free char *review = NULL;
-        const ApiUser *user;
+        int r;
 
         if (request->has_reply)
                 return take_token_review(request, token);
-        if (!server->settings.has_token_reviews)
+        if (!request->server->settings.has_token_reviews)
                 return reply_unauthorized(request);
-        user = review_cache_find(server->tokens, token, now_boottime_usec());
-        if (user)
-                return user->name && copy_api_user(user, &request->user) >= 0
-                               ? API_STEP_NEXT
-                               : reply_unauthorized(request);
+        r = find_reviewed_token(request, token);
+        if (r != -EAGAIN) {
+                api_review_end(request);
+                return r > 0 ? API_STEP_NEXT : reply_unauthorized(request);
+        }
         review = token_review_format(token);
-        if (!review)
-                return reply_unauthorized(request); /* not UTF-8 */
-        return api_request_ask_agent(request, &(AgentRequestSpec){ .kind = AGENT_COLLECT,
-                                                                   .method = "POST",
-                                                                   .path = "/nodeapi/tokenreview",
-                                                                   .body = review,
-                                                                   .changes_nothing = true });
+        return review ? api_request_review(request, "/nodeapi/tokenreview", review)
+                      : reply_unauthorized(request); /* not UTF-8 */
 }
 
 /* ---- authentication ---- */
@@ -212,8 +227,11 @@ static int find_access(ApiRequest *request, const char *key, Error *reterr) {
         char *word;
         int r;
 
-        if (known)
+        if (known) {
+                /* Maybe by another request, while this one asked. */
+                api_request_clear_reply(request);
                 return streq(known, "yes");
+        }
         if (!request->has_reply)
                 return -EAGAIN;
         r = request->reply_error;
@@ -236,13 +254,8 @@ static ApiStepResult review_access(ApiRequest *request, const char *subresource)
                 access_review_format(&request->user, request->attributes.verb,
                                      request->server->settings.node_name, subresource);
 
-        if (!review)
-                return reply_forbidden(request); /* not UTF-8 */
-        return api_request_ask_agent(request, &(AgentRequestSpec){ .kind = AGENT_COLLECT,
-                                                                   .method = "POST",
-                                                                   .path = "/nodeapi/accessreview",
-                                                                   .body = review,
-                                                                   .changes_nothing = true });
+        return review ? api_request_review(request, "/nodeapi/accessreview", review)
+                      : reply_forbidden(request); /* not UTF-8 */
 }
 
 /* As at an API server, which a lone node cannot ask. */

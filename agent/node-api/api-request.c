@@ -4,6 +4,7 @@
  * waits for with the connection suspended. libmicrohttpd takes replies from its callback only. */
 
 #include "agent/node-api/node-api-private.h"
+#include "agent/node-api/session-protocol.h"
 #include "agent/node-api/status-object.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -23,10 +24,15 @@ static ApiStepResult (*const api_steps[])(ApiRequest *request) = {
         api_route,
 };
 
-static bool header_has_word(struct MHD_Connection *http, const char *name, const char *word) {
-        cleanup_free char *list = api_header_list(http, name);
+static bool has_connection_option(struct MHD_Connection *http, const char *option) {
+        cleanup_free char *list = api_header_list(http, MHD_HTTP_HEADER_CONNECTION);
+        const char *rest = strna(list), *word;
+        size_t length;
 
-        return list && strcasestr(list, word);
+        while (next_protocol_word(&rest, &word, &length))
+                if (length == strlen(option) && strncasecmp(word, option, length) == 0)
+                        return true;
+        return false;
 }
 
 static ApiRequest *api_request_new(NodeApi *server, struct MHD_Connection *http, const char *url,
@@ -41,7 +47,7 @@ static ApiRequest *api_request_new(NodeApi *server, struct MHD_Connection *http,
         request->reply_fd = -EBADF;
         request->method = strdup(method);
         request->path = strdup(url);
-        request->is_upgrade = header_has_word(http, MHD_HTTP_HEADER_CONNECTION, "upgrade");
+        request->is_upgrade = has_connection_option(http, "upgrade");
         request->is_kubernetes = server->settings.is_alone && api_is_kubernetes_path(url);
         if (request->connection && request->method && request->path)
                 return request;
@@ -50,6 +56,7 @@ static ApiRequest *api_request_new(NodeApi *server, struct MHD_Connection *http,
 }
 
 void api_request_clear_reply(ApiRequest *request) {
+        api_review_end(request);
         request->agent_request = agent_request_cancel(request->agent_request);
         request->has_reply = false;
         request->reply_fd = close_fd(request->reply_fd);
@@ -175,7 +182,8 @@ ApiStepResult api_queue_reply(ApiRequest *request, unsigned status,
 
 /* Clients that may do nothing do not keep a connection. */
 static bool ends_api_connection(unsigned status) {
-        return status == MHD_HTTP_UNAUTHORIZED || status == MHD_HTTP_FORBIDDEN;
+        return status == MHD_HTTP_UNAUTHORIZED || status == MHD_HTTP_FORBIDDEN ||
+               status == MHD_HTTP_TOO_MANY_REQUESTS;
 }
 
 ApiStepResult api_reply_typed(ApiRequest *request, unsigned status, const char *type,
@@ -188,6 +196,8 @@ ApiStepResult api_reply_typed(ApiRequest *request, unsigned status, const char *
         (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
         if (ends_api_connection(status))
                 (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+        if (status == MHD_HTTP_TOO_MANY_REQUESTS)
+                (void) MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
         return api_queue_reply(request, status, response);
 }
 

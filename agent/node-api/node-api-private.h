@@ -2,9 +2,9 @@
 #pragma once
 
 /* What the files of the server share: node-api.c (settings, accepting), api-http.c (HTTP),
- * api-connection.c, api-request.c (steps and replies), api-access.c (permissions), api-routes.c
- * (paths), kubernetes-api.c, api-watch.c and api-write.c (a node without an API server),
- * api-upgrade.c (sessions). */
+ * api-connection.c, api-request.c (steps and replies), api-access.c (permissions), api-reviews.c
+ * (how many the API server is asked for), api-routes.c (paths), kubernetes-api.c, api-watch.c and
+ * api-write.c (a node without an API server), api-upgrade.c (sessions). */
 
 #include "agent/node-api/agent-request.h"
 #include "agent/node-api/api-settings.h"
@@ -21,7 +21,9 @@
 
 enum {
         API_CONNECTIONS_MAX = 256,
-        API_CONNECTIONS_OF_ADDRESS_MAX = 192,  /* an API server has one for each session */
+        API_CONNECTIONS_OF_ADDRESS_MAX = 192, /* an API server has one for each session */
+        API_REVIEWS_MAX = 8,                  /* that the agent is asked for at once */
+        API_REVIEWS_WAITING_MAX = 32,
         API_LIST_BYTES_MAX = 64 * 1024 * 1024, /* of the agent's objects of one kind */
 };
 
@@ -51,8 +53,12 @@ struct NodeApi {
 
         MhdLoop http;
 
-        ReviewCache *tokens;   /* ApiUser; without a name: the token is invalid */
-        ReviewCache *accesses; /* "yes" or "no" */
+        ReviewCache *tokens;         /* ApiUser */
+        ReviewCache *invalid_tokens; /* "": apart, so that made-up ones displace no valid one */
+        ReviewCache *accesses;       /* "yes" or "no" */
+        unsigned n_reviews;          /* under way */
+        ApiRequest *waiting_reviews[API_REVIEWS_WAITING_MAX]; /* in the order in which they came */
+        size_t n_waiting_reviews;
 
         ObjectVersions *versions[SERVED_RESOURCES_MAX]; /* by resource; NULL: not asked for yet */
 };
@@ -134,6 +140,11 @@ struct ApiRequest {
         ApiUser user;
         RequestAttributes attributes;
         size_t n_denied; /* of the subresources */
+        enum {
+                API_REVIEW_NONE,
+                API_REVIEW_WAITING, /* for its turn */
+                API_REVIEW_TURN,    /* it may ask, or has asked */
+        } review;
 
         /* The request to the agent, and what came of it. */
         AgentRequest *agent_request;
@@ -178,6 +189,18 @@ const char *api_parameter(struct MHD_Connection *http, const char *name);
 
 ApiStepResult api_authenticate(ApiRequest *request);
 ApiStepResult api_authorize(ApiRequest *request);
+
+/* ---- api-reviews.c ---- */
+
+/* Asks the agent for a review at 'path', or waits until fewer are under way: then the step runs
+ * again without a reply. Replies 429 where too many wait. */
+ApiStepResult api_request_review(ApiRequest *request, const char *path, const char *body);
+
+/* The request needs no review (any longer): the next one has its turn. */
+void api_review_end(ApiRequest *request);
+
+/* ---- api-routes.c ---- */
+
 ApiStepResult api_route(ApiRequest *request);
 
 /* ---- kubernetes-api.c ---- */

@@ -282,6 +282,9 @@ static int start_api_server(NodeApi *server) {
 
         if (r < 0)
                 return r;
+        r = review_cache_new(free, &server->invalid_tokens);
+        if (r < 0)
+                return r;
         r = review_cache_new(free, &server->accesses);
         if (r < 0)
                 return r;
@@ -328,6 +331,7 @@ NodeApi *node_api_free(NodeApi *server) {
         sd_event_source_disable_unref(server->settings_retry_timer);
         sd_event_source_disable_unref(server->accept_retry_timer);
         review_cache_free(server->tokens);
+        review_cache_free(server->invalid_tokens);
         review_cache_free(server->accesses);
         for (size_t i = 0; i < N_ELEMENTS(server->versions); i++)
                 object_versions_free(server->versions[i]);

@@ -42,6 +42,7 @@ RequestAttributes request_attributes(const char *method, const char *path, bool 
         for (size_t i = 0; i < N_ELEMENTS(subresource_paths); i++) {
                 if (!is_path_beneath(path, subresource_paths[i].path))
                         continue;
+                attributes.verb = verb_of_method(method);
                 attributes.subresources[0] = subresource_paths[i].subresource;
                 if (subresource_paths[i].has_proxy)
                         attributes.subresources[attributes.n_subresources++] = "proxy";

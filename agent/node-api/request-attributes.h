@@ -17,7 +17,8 @@ typedef struct RequestAttributes {
 } RequestAttributes;
 
 /* An upgrade to a session asks for "create", whatever its method: a WebSocket is a GET, and
- * the permission to get a node's proxy must not permit commands. */
+ * the permission to get a node's proxy must not permit commands. Paths with a subresource of their
+ * own are never upgraded. */
 RequestAttributes request_attributes(const char *method, const char *path, bool is_upgrade);
 
 /* "Forbidden (user=…, verb=…, resource=nodes, subresource(s)=[…])"; the caller frees it. NULL: out

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """mainstay-api of a node that has joined an API server: reviews of tokens and access, and its certificate."""
 
+import json
 import os
 import shutil
 import ssl
@@ -110,6 +111,48 @@ def test_a_client_certificate_is_reviewed_too(api, reviewed):
     jane, _ = api.authority.issue("jane", "/CN=jane")
     assert reviewed.request("/metrics", certificate=admin)[0] == 200
     assert reviewed.request("/metrics", certificate=jane)[0] == 403
+
+
+def ask_at_once(served, figure, **how):
+    """Threads that each ask for the pods with what 'how' makes of its number, and the replies."""
+    found = []
+    threads = [threading.Thread(target=lambda number=number: found.append(served.request(
+        "/pods", **{key: make(number) for key, make in how.items()}))) for number in range(figure)]
+    for thread in threads:
+        thread.start()
+    return threads, found
+
+
+def test_a_decision_for_another_request_is_not_taken_for_the_reply(api, reviewed):
+    admin, _ = api.authority.issue("admin", "/O=system:masters/CN=admin")
+    wait(lambda: reviewed.request("/healthz", certificate=admin)[0] == 200, "it has its settings")
+    fault = api.misbehave(when=lambda request: "accessreview" in request.target, latency=2)
+    threads, found = ask_at_once(reviewed, 4, certificate=lambda _: admin)
+    for thread in threads:
+        thread.join(60)
+    assert fault.struck > 1, "several have asked"
+    assert [(status, json.loads(body)["kind"]) for status, body in found] == [(200, "PodList")] * 4
+
+
+def test_made_up_tokens_keep_no_known_client_out(api, reviewed):
+    admin, _ = api.authority.issue("admin", "/O=system:masters/CN=admin")
+    api.add_token("reader", "jane")
+    api.api.grant("jane", "nodes/pods", "get")
+    known = [{"certificate": admin}, {"headers": bearer("reader")}]
+    assert [reviewed.request("/pods", **one)[0] for one in known] == [200, 200]
+    fault = api.misbehave(when=lambda request: "tokenreview" in request.target, latency=30)
+    threads, found = ask_at_once(reviewed, 100, headers=lambda number: bearer(f"unknown-{number}"))
+    wait(lambda: fault.struck and len(found) >= 50, lambda: f"some are refused at once: {found}", 60)
+    for _ in range(10):
+        assert [reviewed.request("/pods", **one)[0] for one in known] == [200, 200]
+    assert (429, "too many reviews of tokens and access are under way") in found
+    api.behave()
+    for thread in threads:
+        thread.join(240)
+    assert len(found) == 100 and {status for status, _ in found} == {401, 429}
+    assert [reviewed.request("/pods", **one)[0] for one in known] == [200, 200]
+    api.add_token("another", "jane")
+    assert reviewed.request("/pods", headers=bearer("another"))[0] == 200
 
 
 # The certificate

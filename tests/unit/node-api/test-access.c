@@ -35,6 +35,8 @@ TEST(requests_ask_for_the_kubelets_verbs_and_subresources)
                 { "GET", "/flagz", false, "get", "configz", NULL },
                 { "POST", "/exec/a/b/c", false, "create", "proxy", NULL },
                 { "GET", "/exec/a/b/c", true, "create", "proxy", NULL },
+                { "GET", "/pods", true, "get", "pods", "proxy" },
+                { "GET", "/metrics", true, "get", "metrics", NULL },
                 { "GET", "/containerLogs/a/b/c", false, "get", "proxy", NULL },
                 { "PUT", "/x", false, "update", "proxy", NULL },
                 { "PATCH", "/x", false, "patch", "proxy", NULL },
