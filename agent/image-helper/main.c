@@ -148,10 +148,13 @@ static int verb_pull(Store *store, Error *reterr) {
 
 /* By digests, each given with --name. */
 static int verb_remove(Store *store, Error *reterr) {
+        int r;
+
         strv_foreach(digest, arg_names)
                 if (!digest_is_valid(*digest))
                         return error_setf(reterr, EINVAL, "'%s' is not a digest", *digest);
-        return store_remove_images(store, arg_names, reterr);
+        r = confine_parser(true, store_fd(store), reterr);
+        return r < 0 ? r : store_remove_images(store, arg_names, reterr);
 }
 
 static int verb_export(Store *store, Error *reterr) {
@@ -229,8 +232,10 @@ static int verb_verify(Store *store, Error *reterr) {
 }
 
 static int verb_sweep(Store *store, Error *reterr) {
-        int r;
+        int r = confine_parser(true, store_fd(store), reterr);
 
+        if (r < 0)
+                return r;
         store_remove_stale_work(store);
         r = store_sweep_downloads(store);
         return r < 0 ? error_prefixf(reterr, r, "image store") : 0;

@@ -2,6 +2,8 @@
 """mainstay-image against misbehaving registries: what is refused, what is retried, and which credentials are never
 sent."""
 
+import contextlib
+import fcntl
 import gzip
 import json
 import os
@@ -14,7 +16,9 @@ import subprocess
 import threading
 import time
 
+import harness
 import pytest
+import world
 from puller import FILES, big_image, expect_pulled, expect_refused
 from registry import (CONFIG_TYPE, INDEX_TYPE, LAYER_TYPE, MANIFEST_TYPE, Blobs, basic, certificate, digest_of, document,
                       tls_server)
@@ -510,6 +514,31 @@ def test_an_image_with_a_wrong_digest_is_refused(puller, serve):
 
 
 # Confinement of the processes
+
+@contextlib.contextmanager
+def open_lock(path):
+    fd = os.open(path, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+
+def test_programs_that_read_the_store_are_confined(puller, serve):
+    """What it has came from strangers. The lock keeps them from their end."""
+    expect_pulled(puller, puller.pull(serve()))
+    manifest = next(name for name in os.listdir(f"{puller.store}/blobs/sha256"))
+    with open_lock(f"{puller.store}/tmp"):
+        for words in (["remove", "--name", f"sha256:{manifest}"], ["sweep"]):
+            process = subprocess.Popen([harness.program("mainstay-image"), *words, "--store", puller.store])
+            wait(lambda process=process: world.status(process.pid, "Seccomp") == "2", f"{words[0]} is confined")
+            assert not int(world.status(process.pid, "CapPrm"), 16) & (1 << 12), "CAP_NET_ADMIN"
+            assert os.readlink(f"/proc/{process.pid}/ns/net") != os.readlink("/proc/self/ns/net")
+            process.kill()
+            process.wait()
+
 
 def test_fetchers_are_unprivileged_and_unpackers_lack_the_network(puller, serve):
     hang = threading.Event()
