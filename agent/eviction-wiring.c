@@ -17,7 +17,7 @@ static bool has_active_pods(void *userdata) {
 static bool is_reclaim_in_progress(bool of_images, void *userdata) {
         const Agent *agent = userdata;
 
-        return pod_evictor_is_busy(agent->pod_evictor) ||
+        return pod_evictor_is_busy(agent->pod_evictor, of_images) ||
                (of_images && image_store_is_removing(agent->images));
 }
 

@@ -15,6 +15,9 @@
 #define MEASURE_TIMEOUT_USEC (120 * USEC_PER_SEC)
 #define NUMBER_LINE_MAX      32
 
+/* Pods whose files cannot be counted in their share of this are ranked by what was counted. */
+#define MEASURE_WALK_OPTION "--seconds=60"
+
 /* How long a measurement is used: the eviction manager calls again within seconds. */
 #define MEASURED_VALID_USEC (15 * USEC_PER_SEC)
 
@@ -214,6 +217,9 @@ static int measure_candidates(PodEvictor *evictor, const ResourceShortage *short
         r = strv_append(&argv, "usage");
         if (r < 0)
                 return r;
+        r = strv_append(&argv, MEASURE_WALK_OPTION);
+        if (r < 0)
+                return r;
         if (eviction_signals[shortage->signal].is_counted)
                 r = strv_append(&argv, "--inodes");
         if (r < 0)
@@ -254,17 +260,18 @@ static bool evict_by_disk_usage(PodEvictor *evictor, const ResourceShortage *sho
 /* ---- interface ---- */
 
 bool pod_evictor_evict(PodEvictor *evictor, const ResourceShortage *shortage) {
-        if (pod_evictor_is_busy(evictor))
+        bool is_disk = eviction_signals[shortage->signal].condition == NODE_DISK_PRESSURE;
+
+        if (pod_evictor_is_busy(evictor, is_disk))
                 return true;
-        if (eviction_signals[shortage->signal].condition == NODE_DISK_PRESSURE)
-                return evict_by_disk_usage(evictor, shortage);
-        return evict_by_cgroup_usage(evictor, shortage);
+        return is_disk ? evict_by_disk_usage(evictor, shortage)
+                       : evict_by_cgroup_usage(evictor, shortage);
 }
 
-bool pod_evictor_is_busy(const PodEvictor *evictor) {
+bool pod_evictor_is_busy(const PodEvictor *evictor, bool of_disk) {
         const PodEvictorConfig *config = &evictor->config;
 
-        if (evictor->measure_child)
+        if (of_disk && evictor->measure_child)
                 return true;
         return evictor->evicting_uid && now_awake_usec() < evictor->evicting_until &&
                config->callbacks->is_stopping(evictor->evicting_uid, config->userdata);

@@ -40,9 +40,9 @@ DEFINE_CLEANUP(PodEvictor *, pod_evictor_free)
  * next call, if the disk is still short. False: there is none. */
 bool pod_evictor_evict(PodEvictor *evictor, const ResourceShortage *shortage);
 
-/* True while the disk is being measured, and until nothing of the evicted pod runs or is mounted;
- * at most half a minute longer than its grace period. */
-bool pod_evictor_is_busy(const PodEvictor *evictor);
+/* True until nothing of the evicted pod runs or is mounted, at most half a minute longer than its
+ * grace period; where the disk is short also while it is being measured. */
+bool pod_evictor_is_busy(const PodEvictor *evictor, bool of_disk);
 
 /* How many pods were evicted, by signal. */
 const uint64_t *pod_evictor_counts(const PodEvictor *evictor);

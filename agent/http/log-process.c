@@ -188,14 +188,46 @@ static int check_log(const LogSpec *spec, Error *reterr) {
         return log_reader_new(spec, &reader, reterr);
 }
 
+static unsigned count_log_processes(const LogProcesses *processes, const char *directory,
+                                    size_t length) {
+        unsigned n = 0;
+
+        for (const LogProcess *process = processes->first; process; process = process->next)
+                n += strncmp(process->directory, directory, length) == 0;
+        return n;
+}
+
+/* Of a directory …/<namespace>_<pod>_<uid>/<container>. */
+static int check_log_limits(const LogProcesses *processes, const char *directory, Error *reterr) {
+        const char *container = strrchr(directory, '/');
+        const char *pod =
+                container ? memrchr(directory, '/', (size_t) (container - directory)) : NULL;
+        const char *namespace_end = pod ? strchr(pod, '_') : NULL;
+        size_t length = container ? (size_t) (container - directory) + 1 : 0;
+
+        if (processes->n >= LOG_PROCESSES_MAX)
+                return error_setf(reterr, EBUSY, "too many clients read logs (at most %d)",
+                                  LOG_PROCESSES_MAX);
+        if (count_log_processes(processes, directory, length) >= LOG_PROCESSES_OF_POD_MAX)
+                return error_setf(reterr, EBUSY,
+                                  "too many clients read logs of this pod (at most %d)",
+                                  LOG_PROCESSES_OF_POD_MAX);
+        length = namespace_end ? (size_t) (namespace_end - directory) + 1 : length;
+        if (count_log_processes(processes, directory, length) >= LOG_PROCESSES_OF_NAMESPACE_MAX)
+                return error_setf(reterr, EBUSY,
+                                  "too many clients read logs of this namespace (at most %d)",
+                                  LOG_PROCESSES_OF_NAMESPACE_MAX);
+        return 0;
+}
+
 int log_process_start(LogProcesses *processes, const LogSpec *spec, Error *reterr) {
         const LogWork work = { *spec, getpid() };
         LogProcess *process;
         int r;
 
-        if (processes->n >= LOG_PROCESSES_MAX)
-                return error_setf(reterr, EBUSY, "too many clients read logs (at most %d)",
-                                  LOG_PROCESSES_MAX);
+        r = check_log_limits(processes, spec->directory, reterr);
+        if (r < 0)
+                return r;
         r = check_log(spec, reterr);
         if (r < 0)
                 return r;

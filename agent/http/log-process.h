@@ -8,8 +8,11 @@
 #include "agent/http/log-reader.h"
 #include "common/forked-task.h"
 
+/* Who follows the logs of one pod, or of one namespace, keeps no one from those of others. */
 enum {
-        LOG_PROCESSES_MAX = 64,
+        LOG_PROCESSES_MAX = 128,
+        LOG_PROCESSES_OF_NAMESPACE_MAX = 96,
+        LOG_PROCESSES_OF_POD_MAX = 16,
 };
 
 typedef struct LogProcess LogProcess;
@@ -21,7 +24,7 @@ typedef struct LogProcesses {
 } LogProcesses;
 
 /* Starts one. A descriptor to read the log from, O_CLOEXEC and O_NONBLOCK, which the caller closes;
- * or what log_reader_new() returns; -EBUSY: LOG_PROCESSES_MAX run. */
+ * or what log_reader_new() returns; -EBUSY: as many as may run do. */
 int log_process_start(LogProcesses *processes, const LogSpec *spec, Error *reterr);
 
 /* The attempt has ended: clients that follow its log get the rest, and then the end. */

@@ -7,7 +7,10 @@
 #include "common/strv.h"
 
 #define STORAGE_PERIOD_USEC  (10 * USEC_PER_SEC)
-#define STORAGE_TIMEOUT_USEC (120 * USEC_PER_SEC)
+#define STORAGE_TIMEOUT_USEC (660 * USEC_PER_SEC)
+
+/* For the walk through all files, which then reports what it has counted. */
+#define STORAGE_WALK_OPTION "--seconds=600"
 
 enum {
         LINE_MAX_BYTES = 32, /* a number of 64 bits and a newline */
@@ -58,6 +61,9 @@ static int measure_pod_storage(StorageMonitor *monitor) {
         if (r < 0)
                 return r;
         r = strv_append(&argv, "usage");
+        if (r < 0)
+                return r;
+        r = strv_append(&argv, STORAGE_WALK_OPTION);
         if (r < 0)
                 return r;
         r = strv_extend(&argv, paths);

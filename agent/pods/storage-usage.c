@@ -10,6 +10,9 @@
 #define MEASURE_PERIOD_USEC (60 * USEC_PER_SEC)
 #define MEASURE_LIMIT_USEC  (120 * USEC_PER_SEC)
 
+/* A pod whose files cannot be counted in its share of this is not measured; others are. */
+#define MEASURE_WALK_OPTION "--seconds=60"
+
 enum {
         USAGE_LINE_SIZE = 64, /* two numbers of 64 bits, a space and a newline */
         MEASURED_PATHS_MAX = 4096,
@@ -133,6 +136,9 @@ static int start_measuring(StorageUsage *usage, PodManager *pods) {
         if (r < 0)
                 return r;
         r = strv_append(&argv, "usage");
+        if (r < 0)
+                return r;
+        r = strv_append(&argv, MEASURE_WALK_OPTION);
         if (r < 0)
                 return r;
         r = strv_append(&argv, "--bytes-and-inodes");

@@ -2,6 +2,7 @@
 #include "agent/shim/disk-usage.h"
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/file.h"
 
 #include <fcntl.h>
@@ -21,6 +22,7 @@ static uint64_t add_saturating(uint64_t a, uint64_t b) {
 /* A walk through one directory. */
 typedef struct DiskUsageWalk {
         dev_t device;
+        uint64_t until;
         StorageTaken taken;
 } DiskUsageWalk;
 
@@ -48,12 +50,18 @@ static void add_disk_usage_of_entry(int dir_fd, const char *name, DiskUsageWalk 
         if (!S_ISDIR(st.st_mode))
                 return;
         if (depth >= DEPTH_MAX) {
-                walk->taken = (StorageTaken){ UINT64_MAX, UINT64_MAX };
+                walk->taken = (StorageTaken){ .bytes = UINT64_MAX, .inodes = UINT64_MAX };
                 return;
         }
         fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd >= 0)
                 walk_disk_usage(fd, walk, depth + 1);
+}
+
+/* A container can make files faster than they are counted. */
+static bool is_walk_cut(DiskUsageWalk *walk) {
+        walk->taken.is_cut = walk->taken.is_cut || now_boottime_usec() >= walk->until;
+        return walk->taken.is_cut;
 }
 
 static void walk_disk_usage(int dir_fd_taken, DiskUsageWalk *walk, unsigned depth) {
@@ -65,14 +73,14 @@ static void walk_disk_usage(int dir_fd_taken, DiskUsageWalk *walk, unsigned dept
                 return;
         }
         keep_access_time(dir_fd_taken);
-        while ((entry = readdir(dir)))
+        while (!is_walk_cut(walk) && (entry = readdir(dir)))
                 if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
                         add_disk_usage_of_entry(dirfd(dir), entry->d_name, walk, depth);
 }
 
-StorageTaken storage_taken(const char *path) {
+StorageTaken storage_taken(const char *path, uint64_t until_usec) {
         int fd = open_no_symlinks(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
-        DiskUsageWalk walk = { 0 };
+        DiskUsageWalk walk = { .until = until_usec };
         struct stat st;
 
         if (fd < 0)
@@ -85,12 +93,4 @@ StorageTaken storage_taken(const char *path) {
         add_disk_usage_of_stat(&walk, &st);
         walk_disk_usage(fd, &walk, 0);
         return walk.taken;
-}
-
-uint64_t disk_usage(const char *path) {
-        return storage_taken(path).bytes;
-}
-
-uint64_t inode_usage(const char *path) {
-        return storage_taken(path).inodes;
 }

@@ -37,6 +37,9 @@ enum {
         OPTION_HOST_IPC,
         OPTION_RUNTIME_TIMEOUT,
         OPTION_SYSTEMD_CGROUP,
+        OPTION_INODES,
+        OPTION_BYTES_AND_INODES,
+        OPTION_SECONDS,
 };
 
 static const char help[] =
@@ -44,7 +47,7 @@ static const char help[] =
         "       mainstay-shim prepare DIR\n"
         "       mainstay-shim cleanup [--agent PID] [--shim-cgroup PATH]... [--cgroup PATH]...\n"
         "                             [--empty DIR] [DIR]...\n"
-        "       mainstay-shim usage [--inodes|--bytes-and-inodes] [DIR]...\n"
+        "       mainstay-shim usage [--inodes|--bytes-and-inodes] [--seconds N] [DIR]...\n"
         "\n"
         "Runs the sandbox of one pod: holds its namespaces and mounts, runs its containers,\n"
         "writes their logs. The agent starts it; it outlives the agent.\n"
@@ -54,7 +57,9 @@ static const char help[] =
         "  cleanup   kill all processes in the cgroups, then remove the cgroups, the contents of\n"
         "            the --empty directory, and each DIR; ends with the --agent, its parent; a\n"
         "            network plugin that a dead shim left in its cgroup has two seconds to end\n"
-        "  usage     print how many bytes, or inodes, each directory takes on disk\n"
+        "  usage     print how many bytes, or inodes, each directory takes on disk; after N\n"
+        "            seconds, of which each has its share, what was counted by then; of both only\n"
+        "            where all was counted, otherwise 18446744073709551615\n"
         "\n"
         "Options of sandbox:\n"
         "  --pod UID                  the pod; its directory is DIR/pods/UID\n"
@@ -159,27 +164,6 @@ static int run_cleanup_verb(int argc, char **argv) {
         return r;
 }
 
-static void print_usage_line(const char *option, const char *path) {
-        StorageTaken taken = storage_taken(path);
-
-        if (!option)
-                (void) printf("%" PRIu64 "\n", taken.bytes);
-        else if (streq(option, "--inodes"))
-                (void) printf("%" PRIu64 "\n", taken.inodes);
-        else
-                (void) printf("%" PRIu64 " %" PRIu64 "\n", taken.bytes, taken.inodes);
-}
-
-static int run_usage_verb(int argc, char **argv) {
-        const char *option = NULL;
-
-        if (argc > 1 && (streq(argv[1], "--inodes") || streq(argv[1], "--bytes-and-inodes")))
-                option = argv[1];
-        for (int i = option ? 2 : 1; i < argc; i++)
-                print_usage_line(option, argv[i]);
-        return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
 static int parse_seconds(const char *text, uint64_t *ret_usec) {
         char *end;
         unsigned long seconds;
@@ -190,6 +174,44 @@ static int parse_seconds(const char *text, uint64_t *ret_usec) {
                 return -EINVAL;
         *ret_usec = seconds * USEC_PER_SEC;
         return 0;
+}
+
+/* 'what' is the option that asks for it; 0: bytes. */
+static void print_usage_line(int what, const StorageTaken *taken) {
+        if (what == OPTION_BYTES_AND_INODES)
+                (void) printf("%" PRIu64 " %" PRIu64 "\n",
+                              taken->is_cut ? UINT64_MAX : taken->bytes, taken->inodes);
+        else
+                (void) printf("%" PRIu64 "\n",
+                              what == OPTION_INODES ? taken->inodes : taken->bytes);
+}
+
+static int run_usage_verb(int argc, char **argv) {
+        static const struct option options[] = {
+                { "inodes", no_argument, NULL, OPTION_INODES },
+                { "bytes-and-inodes", no_argument, NULL, OPTION_BYTES_AND_INODES },
+                { "seconds", required_argument, NULL, OPTION_SECONDS },
+                { 0 },
+        };
+        uint64_t usec = TIMEOUT_SEC_MAX * USEC_PER_SEC, end;
+        int option, what = 0;
+
+        while ((option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {
+                if (option == '?')
+                        return EXIT_USAGE;
+                if (option != OPTION_SECONDS)
+                        what = option;
+                else if (parse_seconds(optarg, &usec) < 0)
+                        return fail_shim_usage("Expected a number of seconds");
+        }
+        end = now_boottime_usec() + usec;
+        for (int i = optind; i < argc; i++) {
+                uint64_t now = now_boottime_usec(), left = end > now ? end - now : 0;
+                StorageTaken taken = storage_taken(argv[i], now + left / (uint64_t) (argc - i));
+
+                print_usage_line(what, &taken);
+        }
+        return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int set_shim_option(ShimOptions *options, int option) {

@@ -4,6 +4,7 @@
 import os
 import signal
 
+import harness
 import pytest
 import specs
 import test_node_api
@@ -13,7 +14,7 @@ from world import wait
 pytestmark = pytest.mark.xdist_group("node_api")
 
 LINE, LINES = "0123456789" * 10, 300000  # more than sockets and pipes hold
-LOG_PROCESSES_MAX = 64
+LOG_PROCESSES_OF_NAMESPACE_MAX, LOG_PROCESSES_OF_POD_MAX = 96, 16
 
 
 @pytest.fixture(scope="module", name="served")
@@ -31,11 +32,11 @@ def fixture_served(archive):
 class Log:
     """A log that is being read."""
 
-    def __init__(self, served, pod="writer", query="", container="main"):
+    def __init__(self, served, pod="writer", query="", container="main", namespace="default"):
         self.stream = served.api.connect(served.admin)
         self.stream.settimeout(60)
-        name = served.node.pod(pod)["metadata"]["name"]
-        self.stream.sendall(f"GET /containerLogs/default/{name}/{container}?{query} HTTP/1.0\r\n\r\n".encode())
+        name = served.node.pod(pod, namespace)["metadata"]["name"]
+        self.stream.sendall(f"GET /containerLogs/{namespace}/{name}/{container}?{query} HTTP/1.0\r\n\r\n".encode())
         self.rest = b""
         head = self.take(lambda: self.rest.find(b"\r\n\r\n") + 4 if b"\r\n\r\n" in self.rest else 0)
         self.status = int(head.split()[1])
@@ -137,13 +138,29 @@ def accepted(log):
     return None
 
 
-def test_too_many_clients_are_refused(served):
+def expect_refused(log, words):
+    assert (log.status, log.all()) == (503, words)
+
+
+def test_too_many_clients_are_refused_and_keep_none_from_other_logs(served):
     wait(lambda: not log_processes(served), "those of before have ended")
-    logs = [Log(served, query="follow=1&tailLines=1") for _ in range(LOG_PROCESSES_MAX)]
-    assert [log.line() for log in logs] == [LINE + "\n"] * LOG_PROCESSES_MAX
-    refused = Log(served)
-    assert (refused.status, refused.all()) == (503, b"too many clients read logs (at most 64)")
-    assert len(log_processes(served)) == LOG_PROCESSES_MAX
+    others = [f"other{number}" for number in range(LOG_PROCESSES_OF_NAMESPACE_MAX // LOG_PROCESSES_OF_POD_MAX - 1)]
+    for name in others:
+        served.node.launch(specs.pod(name, specs.container(script="echo hello; " + specs.IDLE)))
+    elsewhere = specs.pod("elsewhere", specs.container(script="echo hello; " + specs.IDLE))
+    elsewhere["metadata"]["namespace"] = "elsewhere"
+    served.node.drop(elsewhere)
+    logs = [Log(served, query="follow=1&tailLines=1") for _ in range(LOG_PROCESSES_OF_POD_MAX)]
+    assert [log.line() for log in logs] == [LINE + "\n"] * LOG_PROCESSES_OF_POD_MAX
+    expect_refused(Log(served), b"too many clients read logs of this pod (at most 16)")
+    for name in others:
+        logs += [Log(served, name, query="follow=1") for _ in range(LOG_PROCESSES_OF_POD_MAX)]
+    assert {log.line() for log in logs[LOG_PROCESSES_OF_POD_MAX:]} == {"hello\n"}
+    served.node.launch(specs.pod("one-more", specs.container(script="echo hello; " + specs.IDLE)))
+    expect_refused(Log(served, "one-more"), b"too many clients read logs of this namespace (at most 96)")
+    assert len(log_processes(served)) == LOG_PROCESSES_OF_NAMESPACE_MAX
+    wait(lambda: harness.is_running(served.node.pod("elsewhere", "elsewhere")), "the pod in another namespace runs")
+    assert Log(served, "elsewhere", "follow=1", namespace="elsewhere").line() == "hello\n"
     for log in logs:
         log.close()
     wait(lambda: not log_processes(served), "the processes have ended")

@@ -2,6 +2,7 @@
 #include "agent/shim/disk-usage.h"
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/file.h"
 #include "tests/test.h"
 
@@ -30,6 +31,14 @@ static void write_sized_file(const char *path, size_t size) {
         for (size_t i = 0; i < size; i += sizeof(block))
                 REQUIRE(write_all(fd, block, sizeof(block)) == 0);
         REQUIRE(fsync(fd) == 0);
+}
+
+static uint64_t disk_usage(const char *path) {
+        return storage_taken(path, UINT64_MAX).bytes;
+}
+
+static uint64_t inode_usage(const char *path) {
+        return storage_taken(path, UINT64_MAX).inodes;
 }
 
 static void expect_about(uint64_t bytes, uint64_t expected) {
@@ -126,6 +135,18 @@ TEST(inodes_are_counted_with_the_directory_itself)
         EXPECT_EQ(before, 1);
         EXPECT_EQ(inode_usage(test_directory()), before + 5);
         EXPECT_EQ(inode_usage("/no/such/directory"), 0);
-        EXPECT_EQ(storage_taken(test_directory()).inodes, before + 5);
-        EXPECT_EQ(storage_taken(test_directory()).bytes, disk_usage(test_directory()));
+}
+
+TEST(a_walk_ends_when_its_time_is_over)
+{
+        cleanup_free char *file = in_test("file");
+        StorageTaken taken;
+
+        write_sized_file(file, FILE_SIZE);
+        taken = storage_taken(test_directory(), now_boottime_usec());
+        EXPECT(taken.is_cut);
+        EXPECT_EQ(taken.inodes, 1);
+        taken = storage_taken(test_directory(), UINT64_MAX);
+        EXPECT(!taken.is_cut);
+        EXPECT_EQ(taken.inodes, 2);
 }
