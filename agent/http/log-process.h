@@ -8,7 +8,7 @@
 #include "agent/http/log-reader.h"
 #include "common/forked-task.h"
 
-/* Who follows the logs of one pod, or of one namespace, keeps no one from those of others. */
+/* Clients that follow the logs of one pod, or of one namespace, keep none from those of others. */
 enum {
         LOG_PROCESSES_MAX = 128,
         LOG_PROCESSES_OF_NAMESPACE_MAX = 96,

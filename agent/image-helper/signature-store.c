@@ -8,7 +8,8 @@
 
 enum {
         SIGNATURES_BYTES_MAX = 8 * 1024 * 1024,
-        VERIFIED_BYTES_MAX = 64 * 1024,
+        VERIFIED_BYTES_MAX = 64 * 1024, /* that are read … */
+        VERIFIED_TEXT_MAX = 63 * 1024,  /* … with a checksum around what is written */
         FINGERPRINTS_MAX = 32, /* policies that an image has passed; the oldest is dropped */
         SECRETS_MAX = 100,     /* of one repository; the oldest is dropped */
         PATH_SIZE = 96
@@ -154,6 +155,20 @@ static json_t *update_verified(const json_t *before, const VerifiedUpdate *updat
                          add_fingerprint(json_object_get(before, "passed"), update->fingerprint));
 }
 
+/* The text is what can be read again: repositories are dropped from the first one on, and their
+ * users have to show their credentials again. NULL: out of memory. */
+static char *format_verified(json_t *verified) {
+        json_t *access = json_object_get(verified, "access");
+        char *text = json_to_text(verified, JSON_COMPACT);
+
+        while (text && strlen(text) > VERIFIED_TEXT_MAX && json_object_size(access) > 1) {
+                (void) json_object_del(access, json_object_iter_key(json_object_iter(access)));
+                free(text);
+                text = json_to_text(verified, JSON_COMPACT);
+        }
+        return text;
+}
+
 int verified_write(Store *store, const char *digest, const VerifiedUpdate *update, Error *reterr) {
         cleanup_json json_t *before = NULL, *after = NULL;
         cleanup_free char *text = NULL;
@@ -169,6 +184,6 @@ int verified_write(Store *store, const char *digest, const VerifiedUpdate *updat
                 return -ENOMEM;
         if (json_equal(before, after))
                 return 0;
-        text = json_to_text(after, JSON_COMPACT);
+        text = format_verified(after);
         return text ? store_write_record(store, path, text, reterr) : -ENOMEM;
 }

@@ -54,8 +54,10 @@ class Log:
         return self.take(lambda: self.rest.find(b"\n") + 1).decode()
 
     def all(self):
+        pieces = [self.rest]
         while piece := self.stream.recv(1 << 20):
-            self.rest += piece
+            pieces.append(piece)
+        self.rest = b"".join(pieces)
         return self.rest
 
     def close(self):
