@@ -30,6 +30,7 @@ struct ReferencedObject {
         ObjectKind kind;
         DataObject *object; /* NULL: it does not exist, or is not known yet */
         bool is_known;      /* whether it exists is known, from the cache or the server */
+        bool was_absent;    /* by the cache; taken for so where the server is unreachable */
         bool was_listed;    /* in the list that is being read */
         unsigned generation;
         KubeReflector *reflector;
@@ -60,8 +61,19 @@ static const struct {
 
 static const char objects_directory[] = "objects";
 
-static void cache_object(const ReferencedObject *object, const char *json) {
+/* The text of an object that does not exist: a pod to which it is optional starts without it. */
+static const char absent_object[] = "null\n";
+
+static void cache_object(ReferencedObject *object, const char *json) {
+        object->was_absent = false;
         apiserver_cache_write(object->owner->spec.cache, objects_directory, object->key, json);
+}
+
+static void cache_absence(ReferencedObject *object) {
+        if (object->was_absent)
+                return;
+        cache_object(object, absent_object);
+        object->was_absent = true;
 }
 
 static void uncache_object(const ReferencedObject *object) {
@@ -93,6 +105,9 @@ static void load_cached_object(ReferencedObject *object) {
                                      &json);
 
         if (r == -ENOENT)
+                return;
+        object->was_absent = r >= 0 && streq(json, absent_object);
+        if (object->was_absent)
                 return;
         if (r >= 0)
                 r = parse_referenced_object(object, json, strlen(json), &data, &error);
@@ -127,7 +142,7 @@ static void on_referenced_object(KubeWatchEvent change, const char *json, size_t
         int r;
 
         if (change == KUBE_DELETED) {
-                uncache_object(object);
+                cache_absence(object);
                 set_referenced_object(object, NULL);
                 return;
         }
@@ -152,16 +167,18 @@ static void on_referenced_list_end(bool is_complete, void *userdata) {
 
         if (!is_complete || object->was_listed)
                 return;
-        uncache_object(object);
+        cache_absence(object);
         if (object->object || !object->is_known)
                 set_referenced_object(object, NULL);
 }
 
 static void on_object_watch_error(const char *error, unsigned status, void *userdata) {
-        const ReferencedObject *object = userdata;
+        ReferencedObject *object = userdata;
 
-        if (!connection_status_is_unreachable(object->owner->spec.connection, error, status) &&
-            error)
+        if (connection_status_is_unreachable(object->owner->spec.connection, error, status)) {
+                if (!object->is_known && object->was_absent)
+                        set_referenced_object(object, NULL);
+        } else if (error)
                 log_warning("Cannot watch %s at the API server: %s; %s", object->key, error,
                             kube_back_off_retry_hint(0));
 }

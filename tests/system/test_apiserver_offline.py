@@ -66,6 +66,35 @@ def test_boot_without_the_server_starts_all_bound_pods(make_member):
     assert member.init("web") == pid
 
 
+def optional_environment(name):
+    return {"envFrom": [{"configMapRef": {"name": name, "optional": True}}]}
+
+
+def test_boot_without_the_server_starts_a_pod_whose_optional_object_does_not_exist(make_member):
+    member = make_member()
+    member.bind("web", specs.container(**optional_environment("absent")))
+    member.wait_reported_phase("web", "Running")
+    wait_kept(member, "web", "configmap_default_absent")
+    member.api.stop()
+    reboot(member)
+    member.start()
+    member.wait_running("web")
+    member.api.start()
+
+
+def test_object_created_while_no_agent_ran_is_not_taken_for_absent(make_member):
+    member = make_member()
+    member.bind("web", specs.container(**optional_environment("late")))
+    member.wait_reported_phase("web", "Running")
+    wait_kept(member, "web", "configmap_default_late")
+    member.kill9()
+    member.api.create("configmaps", {"metadata": {"name": "late"}, "data": {"COLOR": "red"}})
+    member.bind("second", specs.container(**optional_environment("late")))
+    member.start()
+    member.wait_reported_phase("second", "Running")
+    assert world.environ(member.init("second"))["COLOR"] == "red"
+
+
 def test_an_object_whose_name_is_too_long_for_a_file_is_kept_too(make_member):
     member = make_member()
     long = "a" * 253
