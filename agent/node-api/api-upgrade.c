@@ -89,6 +89,7 @@ static int start_upgraded_forward(ApiUpgrade *upgrade, const ClientStream *clien
                                                     .pod = upgrade->pod,
                                                     .agent_socket = upgrade->server->agent_socket,
                                                     .agent_path = upgrade->agent_path,
+                                                    .n_of_all = &upgrade->server->n_forwarded,
                                                     .client = *client,
                                                     .on_over = on_upgrade_over,
                                                     .userdata = upgrade },

@@ -50,6 +50,7 @@ struct NodeApi {
         sd_event_source *idle_timer;
         ApiConnection *connections;
         unsigned n_connections;
+        unsigned n_forwarded; /* connections to ports of pods, of all clients */
 
         MhdLoop http;
 

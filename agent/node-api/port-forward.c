@@ -12,7 +12,8 @@
 
 enum {
         REQUEST_ID_MAX = 64,
-        PAIRS_MAX = 256, /* of a client; further ones are refused */
+        PAIRS_MAX = 256,         /* of a client; further ones are refused */
+        PAIRS_OF_ALL_MAX = 2048, /* each has up to two descriptors */
 };
 
 /* The two streams of a connection, and the connection. */
@@ -38,6 +39,7 @@ struct PortForward {
         ByteQueue spdy_output; /* of a tunnel, until it is in a message */
         Spdy *spdy;
         ForwardPair *pairs;
+        unsigned *n_of_all;             /* borrowed; pairs of all clients */
         sd_event_source *update_source; /* a pair has changed */
         sd_event_source *end_source;
 };
@@ -47,6 +49,7 @@ struct PortForward {
 static void forward_pair_free(ForwardPair *pair) {
         sd_event_source_disable_unref(pair->deadline);
         forwarded_port_free(pair->port);
+        (*pair->forward->n_of_all)--;
         free(pair);
 }
 
@@ -258,7 +261,7 @@ static bool has_max_pairs(const PortForward *forward) {
 
         for (const ForwardPair *pair = forward->pairs; pair; pair = pair->next)
                 n++;
-        return n >= PAIRS_MAX;
+        return n >= PAIRS_MAX || *forward->n_of_all >= PAIRS_OF_ALL_MAX;
 }
 
 static ForwardPair *add_forward_pair(PortForward *forward, const char *request_id,
@@ -275,6 +278,7 @@ static ForwardPair *add_forward_pair(PortForward *forward, const char *request_i
                 free(pair);
                 return NULL;
         }
+        (*forward->n_of_all)++;
         pair->next = forward->pairs;
         forward->pairs = pair;
         return pair;
@@ -444,6 +448,7 @@ int port_forward_new(const PortForwardSpec *spec, PortForward **ret) {
         if (!forward)
                 return -ENOMEM;
         forward->event = sd_event_ref(spec->event);
+        forward->n_of_all = spec->n_of_all;
         forward->on_over = spec->on_over;
         forward->userdata = spec->userdata;
         forward->pod = strdup(spec->pod);

@@ -582,6 +582,28 @@ def test_the_number_of_forwarded_connections_of_a_client_is_limited(served):
     stream.close()
 
 
+def test_the_number_of_forwarded_connections_of_all_clients_is_limited(served):
+    clients = []
+    for _ in range(9):
+        stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"))
+        clients.append(node_api.SpdyClient(stream))
+    for client in clients[:-1]:
+        opened = [client.open(streamtype="data", port=str(served.port), requestid=str(number)) for number in range(256)]
+        client.until(lambda client=client, opened=opened: client.replied == set(opened))
+    last = clients[-1]
+    refused = last.open(streamtype="data", port=str(served.port), requestid="0")
+    last.until(lambda: refused in last.reset)
+    for client in clients[:-1]:
+        client.stream.close()
+
+    def is_permitted():
+        opened = last.open(streamtype="data", port=str(served.port), requestid="1")
+        last.until(lambda: opened in last.reset or opened in last.replied)
+        return opened in last.replied
+    wait(is_permitted, "their connections are gone")
+    last.stream.close()
+
+
 def test_a_stalled_port_stalls_no_other_client(served):
     stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"))
     client = node_api.SpdyClient(stream)
