@@ -91,6 +91,23 @@ static int add_claim(Claims *claims, const DeltaLayer *layer, size_t number, siz
         return 0;
 }
 
+/* Of directories that a layer has several times the last counts: a name has few claims then. */
+static void remove_repeated_claims(Claims *claims) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < claims->n; i++) {
+                const Claim *last = n > 0 ? &claims->items[n - 1] : NULL;
+                Claim *claim = &claims->items[i];
+
+                if (last && claim->kind == last->kind && claim->layer == last->layer &&
+                    streq(claim->name, last->name))
+                        free(claim->name);
+                else
+                        claims->items[n++] = *claim;
+        }
+        claims->n = n;
+}
+
 static int collect_name_claims(const DeltaLayer *layers, size_t n, Claims *ret) {
         size_t total = 0;
 
@@ -104,6 +121,7 @@ static int collect_name_claims(const DeltaLayer *layers, size_t n, Claims *ret) 
                         if (add_claim(ret, &layers[i], i, k) < 0)
                                 return -ENOMEM;
         qsort(ret->items, ret->n, sizeof(*ret->items), compare_name_claims);
+        remove_repeated_claims(ret);
         return 0;
 }
 
@@ -128,12 +146,15 @@ static const Claim *find_claims(const Claims *claims, const char *name) {
         return low < claims->n && streq(claims->items[low].name, name) ? &claims->items[low] : NULL;
 }
 
-/* Whether a claim on the directory hides what a layer has below it. */
+/* Whether a claim on the directory hides what a layer has below it: one of a higher layer, which
+ * precedes those of lower ones. */
 static bool directory_hides(const Claims *claims, const char *directory, size_t layer) {
         const Claim *claim = find_claims(claims, directory);
 
-        for (; claim && claim < claims->items + claims->n && streq(claim->name, directory); claim++)
-                if (claim->layer > layer && claim->kind != CLAIM_DIRECTORY)
+        for (; claim && claim < claims->items + claims->n && claim->layer > layer &&
+               streq(claim->name, directory);
+             claim++)
+                if (claim->kind != CLAIM_DIRECTORY)
                         return true;
         return false;
 }

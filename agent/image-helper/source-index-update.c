@@ -56,15 +56,15 @@ static void hash_configured_keys(char *const *keys, char ret[SHA256_HEX_SIZE]) {
         sha256_free(hash);
 }
 
-static bool is_same_fleet(const IndexUpdate *update) {
-        return streq_ptr(document_string(update->in_use, "fleet"), update->settings->fleet);
+/* Whether an index was judged by the fleet and the keys that the configuration has now. */
+static bool is_judged_by_configuration(const IndexUpdate *update, const json_t *state) {
+        return streq_ptr(document_string(state, "fleet"), update->settings->fleet) &&
+               streq_ptr(document_string(state, "configuredKeys"), update->configured);
 }
 
 /* The keys that the index in use has brought, unless the configuration names others since then. */
 static int choose_keys(IndexUpdate *update, Error *reterr) {
-        hash_configured_keys(update->settings->keys, update->configured);
-        if (is_same_fleet(update) &&
-            streq_ptr(document_string(update->in_use, "configuredKeys"), update->configured))
+        if (is_judged_by_configuration(update, update->in_use))
                 return document_strv(update->in_use, "keys", &update->keys, reterr);
         return strv_extend(&update->keys, update->settings->keys);
 }
@@ -270,15 +270,19 @@ int update_index_source(SourceTransfer *transfer, const SourceSettings *settings
         bool is_unchanged;
         int r;
 
+        hash_configured_keys(settings->keys, update.configured);
         update.in_use = source_store_read_state(store, "current");
+        if (!is_judged_by_configuration(&update, known)) {
+                json_decref(known);
+                known = NULL;
+        }
         r = source_transfer_get(transfer, "", known, SOURCE_INDEX_BYTES_MAX, &update.body, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "the index");
         if (!update.body.is_unchanged)
                 sha256_hex(update.body.data, update.body.length, update.sha256);
         is_unchanged = update.body.is_unchanged ||
-                       (streq_ptr(document_string(known, "sha256"), update.sha256) &&
-                        streq_ptr(document_string(known, "fleet"), settings->fleet));
+                       streq_ptr(document_string(known, "sha256"), update.sha256);
         r = is_unchanged ? keep_index(&update, which, known, reterr) : take_index(&update, reterr);
         if (r >= 0)
                 print_source_result(transfer, is_unchanged ? "unchanged" : "new");

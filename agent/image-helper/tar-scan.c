@@ -110,14 +110,15 @@ static int read_pax_records(Extension *extension, const char *data, size_t lengt
 
                 for (; i < length && i < 8 && data[i] >= '0' && data[i] <= '9'; i++)
                         size = size * 10 + (size_t) (data[i] - '0');
-                if (i == length || data[i] != ' ' || size < i + 3 || size > length)
+                if (i == length || data[i] != ' ' || size < i + 3 || size > length ||
+                    data[size - 1] != '\n')
                         return 0;
                 i++;
-                equals = memchr(data + i, '=', size - i);
+                equals = memchr(data + i, '=', size - 1 - i);
                 if (!equals)
                         return 0;
                 r = apply_pax_record(extension, data + i, (size_t) (equals - data) - i, equals + 1,
-                                     (size_t) (data + size - equals) - 2);
+                                     (size_t) (data + size - 1 - equals) - 1);
                 if (r < 0)
                         return r;
                 data += size;

@@ -2,16 +2,28 @@
 #include "agent/metrics/prometheus-label.h"
 
 #include "common/macros.h"
+#include "common/utf8.h"
+
+#include <string.h>
 
 void write_prometheus_label(FILE *out, const char *name, const char *value) {
+        size_t left = strlen(strna(value));
+
         fprintf(out, "%s=\"", name);
-        for (const char *p = strna(value); *p; p++) {
-                if (*p == '\n')
+        for (const char *p = strna(value); left > 0;) {
+                size_t length = utf8_character_length(p, left);
+
+                if (length == 0)
+                        fputc('?', out);
+                else if (*p == '\n')
                         fputs("\\n", out);
                 else if (*p == '"' || *p == '\\')
                         fprintf(out, "\\%c", *p);
                 else
-                        fputc(*p, out);
+                        (void) fwrite(p, 1, length, out);
+                length = MAX(length, (size_t) 1);
+                p += length;
+                left -= length;
         }
         fputc('"', out);
 }

@@ -5,5 +5,6 @@
 
 #include <stdio.h>
 
-/* Writes name="value", the value escaped as the format demands; NULL is empty. */
+/* Writes name="value", the value escaped as the format demands, with '?' for each byte that is not
+ * UTF-8, for which Prometheus refuses the whole page; NULL is empty. */
 void write_prometheus_label(FILE *out, const char *name, const char *value);

@@ -3,6 +3,7 @@
 /* exec, attach and portForward: the agent is asked whether it is possible, the client's connection
  * is upgraded to SPDY or a WebSocket, and a session takes it over. */
 
+#include "agent/node-api/forwarded-port.h"
 #include "agent/node-api/node-api-private.h"
 #include "agent/node-api/port-channels.h"
 #include "agent/node-api/port-forward.h"
@@ -103,6 +104,7 @@ static int start_upgraded_channels(ApiUpgrade *upgrade, const ClientStream *clie
                                                       .pod = upgrade->pod,
                                                       .agent_socket = upgrade->server->agent_socket,
                                                       .agent_path = upgrade->agent_path,
+                                                      .n_of_all = &upgrade->server->n_forwarded,
                                                       .client = *client,
                                                       .on_over = on_upgrade_over,
                                                       .userdata = upgrade },
@@ -508,6 +510,10 @@ static ApiStepResult forward_over_channels(ApiRequest *request, const UpgradePat
         result = read_forwarded_ports(request, &ports);
         if (result != API_STEP_NEXT)
                 return result;
+        if (request->server->n_forwarded + ports.n > FORWARDED_PORTS_MAX)
+                return api_replyf(request, MHD_HTTP_SERVICE_UNAVAILABLE,
+                                  "too many connections to ports of pods (at most %d)",
+                                  FORWARDED_PORTS_MAX);
         upgrade = port_forward_upgrade_new(request, path, agent_path);
         if (!upgrade)
                 return API_STEP_ABORT;

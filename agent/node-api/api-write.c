@@ -225,8 +225,8 @@ static const json_t *find_new_container(const json_t *pod, const json_t *body) {
         return found;
 }
 
-static ApiStepResult request_ephemeral_container(ApiRequest *request, const ResourcePath *path,
-                                                 const json_t *body) {
+static ApiStepResult request_ephemeral_container(ApiRequest *request, const ServedResource *pods,
+                                                 const ResourcePath *path, const json_t *body) {
         const char *names[] = { path->namespace, "pods", path->name, "ephemeralcontainers" };
         const json_t *container = find_new_container(request->object, body);
         cleanup_free char *json = container ? json_to_text(container, JSON_COMPACT) : NULL;
@@ -236,6 +236,8 @@ static ApiStepResult request_ephemeral_container(ApiRequest *request, const Reso
         size_t size;
         FILE *out;
 
+        if (json && is_dry_run(request, NULL))
+                return api_handle_get(request, pods, path);
         if (!json)
                 return api_reply_text(request, 422,
                                       "spec.ephemeralContainers: one container must be added, and "
@@ -261,7 +263,7 @@ static ApiStepResult add_ephemeral_container(ApiRequest *request, const ServedRe
         if (!api_require_object(request, pods, path, &result))
                 return result;
         return request->has_reply ? reply_written_object(request, pods, path)
-                                  : request_ephemeral_container(request, path, body);
+                                  : request_ephemeral_container(request, pods, path, body);
 }
 
 ApiStepResult api_handle_pod_write(ApiRequest *request, const ServedResource *pods,

@@ -91,8 +91,12 @@ int field_terms_parse(const char *text, const char *const *fields, FieldTerms *r
         return 0;
 }
 
+/* "source" is that of an Event: the name of the component. */
 static const json_t *find_selected_field(const json_t *object, const char *path) {
         char name[64];
+
+        if (streq(path, "source"))
+                path = "source.component";
 
         for (;;) {
                 size_t length = strcspn(path, ".");

@@ -8,6 +8,10 @@
 
 #include <stdint.h>
 
+enum {
+        FORWARDED_PORTS_MAX = 2048, /* of all clients: each has up to two descriptors */
+};
+
 typedef struct ForwardedPort ForwardedPort;
 
 /* Called from the loop. They may call the functions below but not free the port. */

@@ -29,6 +29,7 @@ struct PortChannels {
         ChannelSocket *socket;
         PortChannel ports[PORT_CHANNELS_MAX];
         size_t n_ports;
+        unsigned *n_of_all;             /* borrowed; connections of all clients */
         bool is_closing;                /* all ports have ended */
         bool is_client_gone;            /* in order: what it sent is still written */
         sd_event_source *update_source; /* a port has changed */
@@ -267,6 +268,7 @@ static int start_port_channel(PortChannels *channels, const PortChannelsSpec *sp
         channel->channels = channels;
         channel->number = spec->ports.numbers[i];
         channels->n_ports = i + 1;
+        (*channels->n_of_all)++;
         send_port_data(channel, false, number, sizeof(number));
         send_port_data(channel, true, number, sizeof(number));
         if (asprintf(&path, "%s%u", spec->agent_path, channel->number) < 0) {
@@ -317,6 +319,7 @@ int port_channels_new(const PortChannelsSpec *spec, PortChannels **ret) {
         if (!channels)
                 return -ENOMEM;
         channels->event = sd_event_ref(spec->event);
+        channels->n_of_all = spec->n_of_all;
         channels->on_over = spec->on_over;
         channels->userdata = spec->userdata;
         channels->pod = strdup(spec->pod);
@@ -334,6 +337,7 @@ PortChannels *port_channels_free(PortChannels *channels) {
                 return NULL;
         for (size_t i = 0; i < channels->n_ports; i++)
                 forwarded_port_free(channels->ports[i].port);
+        *channels->n_of_all -= (unsigned) channels->n_ports;
         sd_event_source_disable_unref(channels->end_source);
         sd_event_source_disable_unref(channels->update_source);
         sd_event_source_disable_unref(channels->linger_timer);

@@ -33,6 +33,7 @@ typedef struct PortChannelsSpec {
         const char *pod; /* "name_namespace", for messages */
         const char *agent_socket;
         const char *agent_path; /* of the request for a connection, up to the number of the port */
+        unsigned *n_of_all;     /* borrowed: the connections of all clients are counted there */
         ClientStream client;
         void (*on_over)(void *userdata); /* once, from the loop; frees it */
         void *userdata;

@@ -12,8 +12,7 @@
 
 enum {
         REQUEST_ID_MAX = 64,
-        PAIRS_MAX = 256,         /* of a client; further ones are refused */
-        PAIRS_OF_ALL_MAX = 2048, /* each has up to two descriptors */
+        PAIRS_MAX = 256, /* of a client; further ones are refused */
 };
 
 /* The two streams of a connection, and the connection. */
@@ -261,7 +260,7 @@ static bool has_max_pairs(const PortForward *forward) {
 
         for (const ForwardPair *pair = forward->pairs; pair; pair = pair->next)
                 n++;
-        return n >= PAIRS_MAX || *forward->n_of_all >= PAIRS_OF_ALL_MAX;
+        return n >= PAIRS_MAX || *forward->n_of_all >= FORWARDED_PORTS_MAX;
 }
 
 static ForwardPair *add_forward_pair(PortForward *forward, const char *request_id,

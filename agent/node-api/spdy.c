@@ -46,6 +46,7 @@ struct Spdy {
         size_t n_streams;
         uint32_t last_id; /* of the stream that was opened last */
         bool is_gone;
+        int error; /* -errno: a frame was invalid; nothing is parsed behind it */
 
         /* The frame that is being received. */
         unsigned char head[FRAME_HEAD_SIZE];
@@ -361,11 +362,14 @@ static bool is_control_frame(const Spdy *spdy) {
 }
 
 static int begin_spdy_frame(Spdy *spdy) {
-        spdy->payload_left = get_number(spdy->head + 4) & 0xffffff;
+        size_t length = get_number(spdy->head + 4) & 0xffffff;
+
+        if (is_control_frame(spdy) ? length > SPDY_CONTROL_FRAME_MAX
+                                   : (get_number(spdy->head) & STREAM_ID_MAX) == 0)
+                return -EPROTO;
+        spdy->payload_left = length;
         spdy->n_control = 0;
-        if (is_control_frame(spdy))
-                return spdy->payload_left > SPDY_CONTROL_FRAME_MAX ? -EPROTO : 0;
-        return (get_number(spdy->head) & STREAM_ID_MAX) == 0 ? -EPROTO : 0;
+        return 0;
 }
 
 static void take_spdy_payload(Spdy *spdy, const char *data, size_t length) {
@@ -418,13 +422,15 @@ static ssize_t parse_spdy_bytes(Spdy *spdy, const char *data, size_t length) {
 int spdy_receive(Spdy *spdy, const void *data, size_t length) {
         const char *bytes = data;
 
-        while (length > 0 && !spdy->is_gone) {
+        while (length > 0 && !spdy->is_gone && spdy->error >= 0) {
                 ssize_t n = parse_spdy_bytes(spdy, bytes, length);
 
-                if (n < 0)
-                        return (int) n;
+                if (n < 0) {
+                        spdy->error = (int) n;
+                        break;
+                }
                 bytes += n;
                 length -= (size_t) n;
         }
-        return 0;
+        return spdy->error;
 }

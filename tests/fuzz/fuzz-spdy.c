@@ -61,10 +61,12 @@ static uint64_t run_fuzzed_spdy(const uint8_t *data, size_t size, size_t piece, 
 
         *ret = 0;
         assert(spdy_new(&fuzzed_handlers, &report, &report.output, &report.spdy) >= 0);
-        while (*ret >= 0 && n < size) {
+        while (n < size) {
                 size_t next = MIN(piece, size - n);
+                int r = spdy_receive(report.spdy, data + n, next);
 
-                *ret = spdy_receive(report.spdy, data + n, next);
+                assert(*ret >= 0 || r == *ret); /* an error is final */
+                *ret = r;
                 n += next;
         }
         assert(*ret == 0 || *ret == -EPROTO || *ret == -ENOBUFS);

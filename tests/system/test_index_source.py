@@ -361,6 +361,24 @@ def test_an_index_brings_the_next_keys(make_sourced, index, keys):
     assert names(node) == ["db-node1", "web-node1"]
 
 
+def test_an_index_in_use_is_judged_again_by_other_keys_and_another_fleet(make_sourced, make_nginx, index, keys):
+    index.write({"web.yaml": specs.pod("web")})
+    os.utime(index.path, (time.time() - 60,) * 2)
+    nginx = make_nginx()
+    node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    node.wait_running("web")
+    wait_in_use(node, 1)
+    for trusted, fleet, words in ((keys[1:], "shops", "is not signed by one of the known keys"),
+                                  (keys[:1], "offices", "is of the fleet 'shops', not of 'offices'")):
+        node.write_config(mainstay={"source": settings(nginx.url(), trusted, caFile=nginx.certificate, **{"fleet": fleet})})
+        node.restart()
+        wait_failed(node, words)
+    node.write_config(mainstay={"source": settings(nginx.url(), keys, caFile=nginx.certificate)})
+    node.restart()
+    wait_in_use(node, 1)
+    assert names(node) == ["web-node1"]
+
+
 @pytest.mark.slow
 def test_a_download_is_continued_where_it_broke_off(make_sourced, make_nginx, index):
     """At 16 KiB a second, an agent that is killed twice, and a file of 400 KiB."""

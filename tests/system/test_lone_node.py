@@ -399,6 +399,9 @@ def test_options_in_protobuf_are_read(lone):
 def test_an_ephemeral_container_is_added(lone):
     path = f"{PODS}/{lone.pods['web']}/ephemeralcontainers"
     container = {"name": "look", "image": specs.IMAGE, "command": ["sh", "-c", "echo seen"], "targetContainerName": "main"}
+    status, pod = lone.ask(path + "?dryRun=All", method="PATCH", body={"spec": {"ephemeralContainers": [container]}})
+    assert status == 200 and pod["metadata"]["name"] == lone.pods["web"]
+    assert "ephemeralContainers" not in lone.node.pod("web")["spec"]
     status, pod = lone.ask(path, method="PATCH", body={"spec": {"ephemeralContainers": [container]}})
     assert status == 200
     assert [one["name"] for one in pod["spec"]["ephemeralContainers"]] == ["look"]

@@ -44,6 +44,21 @@ TEST(names_of_pax_replace_those_of_the_header)
         free(tar.data);
 }
 
+/* Its value would end before it starts. */
+TEST(a_record_of_pax_without_a_newline_is_ignored)
+{
+        static const char record[] = "7 path=";
+        cleanup_with(tar_scan_done) TarScan scan = { 0 };
+        Tar tar = { 0 };
+
+        tar_header(&tar, &(TarEntry){ .name = "PaxHeaders/x" }, 'x', sizeof(record) - 1);
+        tar_append(&tar, record, sizeof(record) - 1);
+        tar_add(&tar, &(TarEntry){ .name = "name", .data = "x" });
+        scan = scan_tar(&tar);
+        EXPECT(scan.n == 1 && streq(scan.entries[0].name, "name"));
+        free(tar.data);
+}
+
 TEST(sparse_files_and_invalid_names_are_left_out)
 {
         cleanup_with(tar_scan_done) TarScan scan = { 0 };

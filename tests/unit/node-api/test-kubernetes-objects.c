@@ -271,6 +271,28 @@ static void expect_list(ListQuery *query, const char *names, const char *next) {
         EXPECT(streq_ptr(json_text(list, "metadata", "continue"), next));
 }
 
+TEST(events_are_selected_by_the_component_that_is_their_source)
+{
+        static const struct {
+                const char *selector;
+                bool matches;
+        } cases[] = {
+                { "source=kubelet", true },
+                { "source!=kubelet", false },
+                { "source=scheduler", false },
+        };
+        cleanup_json json_t *event = read_json("{\"source\":{\"component\":\"kubelet\"}}");
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_with(field_terms_done) FieldTerms terms = { 0 };
+
+                EXPECT_EQ(field_terms_parse(cases[i].selector,
+                                            find_resource("/api/v1/events")->fields, &terms, NULL),
+                          0);
+                EXPECT_EQ(field_terms_match(&terms, event), cases[i].matches);
+        }
+}
+
 TEST(lists_are_sorted_and_selected)
 {
         ListQuery query = { .namespace = "a" };

@@ -268,6 +268,20 @@ TEST(stream_on_which_nothing_may_be_sent_is_reset)
         EXPECT_STREQ(take_frames(&world), "rst 1 1;rst 3 1;reply 5;");
 }
 
+/* The caller may still have bytes to deliver before it ends the connection. */
+TEST(an_error_is_final)
+{
+        static const unsigned char too_long[] = { 0x80, 3, 0, 1, 0, 0xff, 0xff, 0xff };
+        static const char rest[64 * 1024];
+        cleanup_world SpdyWorld world;
+
+        world_init(&world);
+        EXPECT_EQ(spdy_receive(world.spdy, too_long, sizeof(too_long)), -EPROTO);
+        for (int i = 0; i < 3; i++)
+                EXPECT_EQ(spdy_receive(world.spdy, rest, sizeof(rest)), -EPROTO);
+        EXPECT_STREQ(take_events(&world), "");
+}
+
 TEST(number_of_streams_is_limited)
 {
         cleanup_world SpdyWorld world;

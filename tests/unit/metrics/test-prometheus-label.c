@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/metrics/prometheus-label.h"
+
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+TEST(what_the_format_does_not_permit_is_escaped_or_replaced)
+{
+        static const struct {
+                const char *value, *expected;
+        } cases[] = {
+                { NULL, "x=\"\"" },
+                { "eth0", "x=\"eth0\"" },
+                { "a\"b\\c\nd", "x=\"a\\\"b\\\\c\\nd\"" },
+                { "\xc3\xa9", "x=\"\xc3\xa9\"" },
+                { "\xff\xfe!", "x=\"?"
+                               "?!\"" },
+                { "cut\xc3", "x=\"cut?\"" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_free char *text = NULL;
+                size_t length;
+                FILE *out = open_memstream(&text, &length);
+
+                REQUIRE(out != NULL);
+                write_prometheus_label(out, "x", cases[i].value);
+                REQUIRE(fclose(out) == 0);
+                EXPECT_STREQ(text, cases[i].expected);
+        }
+}
