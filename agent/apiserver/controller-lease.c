@@ -36,6 +36,16 @@ static void remember_renewal(ControllerLease *lease, const char *renewed, uint64
         lease->seen_at = boottime;
 }
 
+static const char *kind_of_object(const json_t *object) {
+        return strna(json_string_value(json_object_get(object, "kind")));
+}
+
+bool controller_lease_is_not_found(const char *json, size_t length) {
+        cleanup_json json_t *object = json_loadb(json, length, 0, NULL);
+
+        return streq(kind_of_object(object), "Status");
+}
+
 ControllerVerdict controller_lease_observe(ControllerLease *lease, const char *json, size_t length,
                                            uint64_t boottime, uint64_t realtime,
                                            uint64_t *ret_next_look_usec) {
@@ -47,6 +57,8 @@ ControllerVerdict controller_lease_observe(ControllerLease *lease, const char *j
         bool is_first = !lease->renewed;
 
         *ret_next_look_usec = controller_lease_poll_usec;
+        if (!streq(kind_of_object(object), "Lease"))
+                return CONTROLLER_UNDECIDED;
         if (!renewed || !holder || !holder[0])
                 return CONTROLLER_ABSENT;
         if (is_first || !streq(lease->renewed, renewed)) {

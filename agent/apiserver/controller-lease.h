@@ -7,6 +7,7 @@
  * after which another manager may take it, too. A renewTime that is old by this machine's clock is
  * only a reason to look again sooner. Pure. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,8 +26,11 @@ typedef enum ControllerVerdict {
 /* When to look again, in microseconds: where nothing is doubtful, and before anything is known. */
 extern const uint64_t controller_lease_poll_usec, controller_lease_first_usec;
 
-/* 'json' is the Lease as the server has it now; the times are in microseconds, of the boot clock
- * and of the real one. Says when to look again. */
+/* Whether an answer with status 404 is the API server's, and not a proxy's. */
+bool controller_lease_is_not_found(const char *json, size_t length);
+
+/* 'json' is the Lease as the server has it now, or something else, which decides nothing; the times
+ * are in microseconds, of the boot clock and of the real one. Says when to look again. */
 ControllerVerdict controller_lease_observe(ControllerLease *lease, const char *json, size_t length,
                                            uint64_t boottime, uint64_t realtime,
                                            uint64_t *ret_next_look_usec);

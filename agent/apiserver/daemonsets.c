@@ -282,7 +282,8 @@ static void on_controller_lease(const KubeResponse *answer, void *userdata) {
         }
         if (!answer->error && answer->status == 200)
                 check_controller_lease(sets, answer, &next_look);
-        else if (!answer->error && answer->status == 404)
+        else if (!answer->error && answer->status == 404 &&
+                 controller_lease_is_not_found(strna(answer->body), answer->length))
                 set_daemonset_placement(sets, true);
         else if (!answer->error && answer->status == 403)
                 note_lease_denied(sets);

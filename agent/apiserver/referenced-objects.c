@@ -30,7 +30,7 @@ struct ReferencedObject {
         ObjectKind kind;
         DataObject *object; /* NULL: it does not exist, or is not known yet */
         bool is_known;      /* whether it exists is known, from the cache or the server */
-        bool was_absent;    /* by the cache; taken for so where the server is unreachable */
+        bool was_absent;    /* by the cache; taken for so where the server does not say */
         bool was_listed;    /* in the list that is being read */
         unsigned generation;
         KubeReflector *reflector;
@@ -175,10 +175,13 @@ static void on_referenced_list_end(bool is_complete, void *userdata) {
 static void on_object_watch_error(const char *error, unsigned status, void *userdata) {
         ReferencedObject *object = userdata;
 
-        if (connection_status_is_unreachable(object->owner->spec.connection, error, status)) {
-                if (!object->is_known && object->was_absent)
-                        set_referenced_object(object, NULL);
-        } else if (error)
+        bool is_unreachable =
+                connection_status_is_unreachable(object->owner->spec.connection, error, status);
+
+        if (!object->is_known && object->was_absent &&
+            (is_unreachable || status == 401 || status == 429 || status >= 500))
+                set_referenced_object(object, NULL);
+        if (!is_unreachable && error)
                 log_warning("Cannot watch %s at the API server: %s; %s", object->key, error,
                             kube_back_off_retry_hint(0));
 }

@@ -88,16 +88,17 @@ static void set_lease_state(KubeLeaseController *controller, LeaseState state) {
         sync_lease(controller);
 }
 
-/* Stores the server's object. */
-static void store_server_lease(KubeLeaseController *controller, const KubeResponse *response) {
+/* Stores the server's object. False: it is not a Lease, and asked for again later. */
+static bool store_server_lease(KubeLeaseController *controller, const KubeResponse *response) {
         uint64_t version = lease_object_version(response->body), before = controller->version;
         char *known = strdup(response->body);
 
         if (!known || version == 0) {
                 free(known);
+                controller->state = LEASE_UNKNOWN;
                 retry_lease_later(controller, "the response of the API server is not a Lease",
                                   response->status, 0);
-                return;
+                return false;
         }
         free(controller->server_lease);
         controller->server_lease = known;
@@ -106,11 +107,11 @@ static void store_server_lease(KubeLeaseController *controller, const KubeRespon
         kube_back_off_reset(&controller->back_off);
         if (version < before && controller->spec.on_history_lost)
                 controller->spec.on_history_lost(controller->spec.userdata);
+        return true;
 }
 
 static void on_lease_renewed(KubeLeaseController *controller, const KubeResponse *response) {
-        store_server_lease(controller, response);
-        if (controller->state != LEASE_PRESENT)
+        if (!store_server_lease(controller, response))
                 return;
         controller->renewed = now_realtime_usec();
         schedule_lease_sync(controller,

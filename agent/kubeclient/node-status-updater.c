@@ -80,15 +80,13 @@ static void report_node_object(NodeStatusUpdater *updater, const NodeLabelsTaint
 }
 
 static void set_node_state(NodeStatusUpdater *updater, NodeObjectState state) {
-        bool was_present = updater->state == NODE_PRESENT;
-
         updater->state = state;
         if (state == NODE_PRESENT)
                 return;
         free(updater->server_node);
         free(updater->version);
         updater->server_node = updater->version = NULL;
-        if (state == NODE_UNKNOWN || !was_present)
+        if (state == NODE_UNKNOWN || !updater->uid)
                 return;
         free(updater->uid);
         updater->uid = NULL;

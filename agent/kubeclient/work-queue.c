@@ -123,6 +123,11 @@ static bool release_work_item(KubeWorkItem *item) {
 
 /* ---- due times ---- */
 
+/* One request at a time while the server is unreachable. */
+static unsigned count_permitted_requests(const KubeWorkQueue *queue) {
+        return queue->server_retry_at > 0 ? 1 : queue->spec.max_parallel;
+}
+
 static void arm_work_queue_timer(KubeWorkQueue *queue) {
         uint64_t due = UINT64_MAX;
 
@@ -130,7 +135,7 @@ static void arm_work_queue_timer(KubeWorkQueue *queue) {
                 if (item->is_dirty && !item->request)
                         due = MIN(due, item->due_at);
         due = due == UINT64_MAX ? due : MAX(due, queue->server_retry_at);
-        if (due == UINT64_MAX || queue->n_in_flight >= queue->spec.max_parallel) {
+        if (due == UINT64_MAX || queue->n_in_flight >= count_permitted_requests(queue)) {
                 (void) sd_event_source_set_enabled(queue->timer, SD_EVENT_OFF);
                 return;
         }
@@ -177,6 +182,7 @@ static void on_queue_reconnect(bool was_down, void *userdata) {
                 return;
         kube_back_off_reset(&queue->back_off);
         queue->server_retry_at = 0;
+        queue->retried_at = 0; /* all are due, also those that had a second of their own */
         for (KubeWorkItem *item = queue->items; item; item = item->next)
                 item->due_at = now_boottime_usec() + back_off_random() % (2 * USEC_PER_SEC);
         schedule_dispatch(queue);
@@ -290,12 +296,10 @@ static void start_work_item(KubeWorkItem *item) {
                 work_item_free(item);
 }
 
-/* One at a time while the server is unreachable. */
 static KubeWorkItem *find_due_item(const KubeWorkQueue *queue) {
         uint64_t now = now_boottime_usec();
-        unsigned parallel = queue->server_retry_at > 0 ? 1 : queue->spec.max_parallel;
 
-        if (queue->n_in_flight >= parallel || queue->server_retry_at > now)
+        if (queue->n_in_flight >= count_permitted_requests(queue) || queue->server_retry_at > now)
                 return NULL;
         for (KubeWorkItem *item = queue->items; item; item = item->next)
                 if (item->is_dirty && !item->request && !item->is_held && item->due_at <= now)

@@ -91,6 +91,14 @@ static int on_logind_bus_disconnected(sd_bus_message *message, void *userdata,
 
 /* ---- the inhibitor lock ---- */
 
+/* Neither is there a logind later, nor another answer. Otherwise it may have been about to start,
+ * or to end. */
+static bool is_final_error(const sd_bus_error *error) {
+        return sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN,
+                                      SD_BUS_ERROR_ACCESS_DENIED, SD_BUS_ERROR_UNKNOWN_METHOD,
+                                      SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED);
+}
+
 static int on_inhibit_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
         ShutdownInhibitor *inhibitor = userdata;
         const sd_bus_error *error = sd_bus_message_get_error(reply);
@@ -98,6 +106,8 @@ static int on_inhibit_reply(sd_bus_message *reply, void *userdata, sd_bus_error 
 
         if (error) {
                 log_missing_inhibitor_lock(inhibitor, strna(error->message));
+                if (!is_final_error(error))
+                        schedule_logind_bus_retry(inhibitor);
                 return 0;
         }
         if (sd_bus_message_read(reply, "h", &fd) < 0)
@@ -105,6 +115,8 @@ static int on_inhibit_reply(sd_bus_message *reply, void *userdata, sd_bus_error 
         close_fd(inhibitor->lock_fd);
         inhibitor->lock_fd =
                 fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the message owns its own descriptor */
+        if (inhibitor->lock_fd < 0)
+                schedule_logind_bus_retry(inhibitor);
         return 0;
 }
 
@@ -142,7 +154,8 @@ static int on_preparing_for_shutdown_reply(sd_bus_message *reply, void *userdata
         if (sd_bus_message_get_error(reply) ||
             sd_bus_message_read(reply, "v", "b", &is_starting) < 0)
                 return 0;
-        inhibitor->retry_delay_usec = 0;
+        if (inhibitor->lock_fd >= 0 || is_starting)
+                inhibitor->retry_delay_usec = 0;
         set_inhibitor_shutting_down(inhibitor, is_starting != 0);
         return 0;
 }

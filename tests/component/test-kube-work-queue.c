@@ -5,6 +5,8 @@
 
 #include "tests/component/kube-server.h"
 
+#include <netinet/in.h>
+
 typedef struct Author {
         World world;
         KubeWorkQueue *writer;
@@ -246,6 +248,46 @@ TEST(one_request_tests_an_unreachable_server_then_all_are_sent)
         finish(&author);
         EXPECT_EQ(author.n_answers, 20);
         EXPECT(now_boottime_usec() - begun < 10 * USEC_PER_SEC);
+        author_done(&author);
+}
+
+/* A server at whose port connections are accepted, and nothing more. */
+static int open_silent_server(const char *url) {
+        struct sockaddr_in address = { .sin_family = AF_INET,
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                       .sin_port = htons((uint16_t) strtoul(strrchr(url, ':') + 1,
+                                                                            NULL, 10)) };
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        REQUIRE(fd >= 0);
+        REQUIRE(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)) == 0);
+        REQUIRE(bind(fd, (struct sockaddr *) &address, sizeof(address)) == 0);
+        REQUIRE(listen(fd, 16) == 0);
+        return fd;
+}
+
+TEST(loop_does_not_spin_while_a_request_tests_a_silent_server)
+{
+        unsigned n_turns = 0;
+        uint64_t until;
+        Author author;
+        int fd;
+
+        author_init(&author, "/echo");
+        world_kill(&author.world);
+        mark(&author, "a");
+        mark(&author, "b");
+        mark(&author, "c");
+        turn_for(&author, USEC_PER_SEC / 10);
+        fd = open_silent_server(author.world.url);
+        until = now_boottime_usec() + 4 * USEC_PER_SEC;
+        while (now_boottime_usec() < until) {
+                REQUIRE(sd_event_run(author.world.event, until - now_boottime_usec()) >= 0);
+                n_turns++;
+        }
+        EXPECT_EQ(kube_work_queue_length(author.writer), 3);
+        EXPECT(n_turns < 500);
+        close_fd(fd);
         author_done(&author);
 }
 

@@ -24,7 +24,7 @@ typedef struct FakeLogind {
         sd_bus *peer;
         int lock_fd; /* our end: the other end is closed when the lock is released */
         unsigned n_connections, n_locks, n_looks;
-        bool is_preparing, refuses;
+        bool is_preparing, refuses, fails;
         int last_reported; /* the last callback: 1 shutdown, 0 cancelled; -1 none */
         ShutdownInhibitor *inhibitor;
 } FakeLogind;
@@ -34,6 +34,8 @@ static int give_lock(FakeLogind *logind, sd_bus_message *message) {
 
         if (logind->refuses)
                 return sd_bus_reply_method_errorf(message, SD_BUS_ERROR_ACCESS_DENIED, "No");
+        if (logind->fails)
+                return sd_bus_reply_method_errorf(message, SD_BUS_ERROR_NO_REPLY, "Not yet");
         EXPECT_EQ(pipe2(pipes, O_CLOEXEC | O_NONBLOCK), 0);
         close_fd(logind->lock_fd);
         logind->lock_fd = pipes[0];
@@ -69,11 +71,18 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *ret
         return r < 0 ? r : 1;
 }
 
+static void drop_peer(FakeLogind *logind) {
+        if (logind->peer)
+                (void) sd_bus_detach_event(logind->peer);
+        logind->peer = sd_bus_close_unref(logind->peer);
+}
+
 static int on_bus_connection(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         FakeLogind *logind = userdata;
         int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         EXPECT(peer >= 0);
+        drop_peer(logind);
         EXPECT(sd_bus_new(&logind->peer) >= 0);
         EXPECT(sd_bus_set_fd(logind->peer, peer, peer) >= 0);
         EXPECT(sd_bus_set_server(logind->peer, true, (sd_id128_t){ .bytes = { 1 } }) >= 0);
@@ -83,12 +92,6 @@ static int on_bus_connection(sd_event_source *source, int fd, uint32_t events, v
         EXPECT(sd_bus_attach_event(logind->peer, logind->event, SD_EVENT_PRIORITY_NORMAL) >= 0);
         logind->n_connections++;
         return 0;
-}
-
-static void drop_peer(FakeLogind *logind) {
-        if (logind->peer)
-                (void) sd_bus_detach_event(logind->peer);
-        logind->peer = sd_bus_close_unref(logind->peer);
 }
 
 static void logind_open(FakeLogind *logind) {
@@ -209,6 +212,20 @@ TEST(a_logind_that_refuses_is_not_asked_again)
         EXPECT(!is_held(&logind));
         prepare(&logind, true);
         WAIT_FOR(logind.last_reported == 1);
+}
+
+TEST(a_logind_that_fails_is_asked_again)
+{
+        cleanup_with(logind_done) FakeLogind logind;
+
+        logind_open(&logind);
+        logind.fails = true;
+        inhibit(&logind);
+        WAIT_FOR(logind.n_looks == 1);
+        EXPECT(!is_held(&logind));
+        logind.fails = false;
+        WAIT_FOR(is_held(&logind));
+        EXPECT_EQ(logind.n_locks, 1);
 }
 
 TEST(without_a_bus_nothing_is_waited_for)

@@ -22,7 +22,8 @@ static unsigned next_look_sec(ControllerLease *lease, const char *renewed, uint6
         cleanup_free char *json = NULL;
 
         REQUIRE(asprintf(&json,
-                         "{\"spec\":{\"holderIdentity\":\"a\",\"leaseDurationSeconds\":15,"
+                         "{\"kind\":\"Lease\",\"spec\":{\"holderIdentity\":\"a\","
+                         "\"leaseDurationSeconds\":15,"
                          "\"renewTime\":\"2026-01-01T00:%s.000000Z\"}}",
                          renewed) > 0);
         EXPECT_EQ(controller_lease_observe(lease, json, strlen(json), (second + 7) * USEC_PER_SEC,
@@ -90,10 +91,10 @@ TEST(lease_that_did_not_change_yet_decides_nothing)
 TEST(lease_that_is_held_by_nothing_means_no_controller)
 {
         static const char *const leases[] = {
-                "{\"spec\":{\"holderIdentity\":\"\",\"renewTime\":\"2026-01-01T00:00:00Z\"}}",
-                "{\"spec\":{\"holderIdentity\":\"a\"}}",
-                "{}",
-                "",
+                "{\"kind\":\"Lease\",\"spec\":{\"holderIdentity\":\"\",\"renewTime\":\"2026-01-"
+                "01T00:00:00Z\"}}",
+                "{\"kind\":\"Lease\",\"spec\":{\"holderIdentity\":\"a\"}}",
+                "{\"kind\":\"Lease\",\"spec\":{}}",
         };
         ControllerLease lease = { 0 };
         uint64_t next;
@@ -103,4 +104,24 @@ TEST(lease_that_is_held_by_nothing_means_no_controller)
                         controller_lease_observe(&lease, leases[i], strlen(leases[i]), 1, 1, &next),
                         CONTROLLER_ABSENT);
         EXPECT(lease.renewed == NULL);
+}
+
+/* A proxy's page in place of the Lease must not make this node act as the controller. */
+TEST(what_is_not_a_lease_decides_nothing)
+{
+        static const char *const texts[] = {
+                "",
+                "{}",
+                "<html></html>",
+                "{\"kind\":\"Lease\",\"spec\":{\"holderId",
+                "{\"kind\":\"Status\",\"status\":\"Failure\"}",
+        };
+        ControllerLease lease = { 0 };
+        uint64_t next;
+
+        for (size_t i = 0; i < N_ELEMENTS(texts); i++)
+                EXPECT_EQ(controller_lease_observe(&lease, texts[i], strlen(texts[i]), 1, 1, &next),
+                          CONTROLLER_UNDECIDED);
+        EXPECT(controller_lease_is_not_found(texts[4], strlen(texts[4])));
+        EXPECT(!controller_lease_is_not_found(texts[2], strlen(texts[2])));
 }
