@@ -23,8 +23,8 @@ CAPITALIZED = re.compile(r'"((?:mainstay\.io/)?[A-Z][a-z]*(?:[A-Z]+[a-z]*)*)"')
 # Capitalized words there that are none of these: kinds, headers, methods, values, names of probes and hooks,
 # sections of dumps.
 OTHER_WORDS = {"Agent", "Authorization", "Connection", "ControllerRevision", "DELETE", "DaemonSet", "DaemonSets",
-               "DeleteOptions", "False", "KubeletConfiguration", "Liveness", "Node", "None", "PATCH", "POST", "Pod", "PodList",
-               "PostStart", "PreStop", "Readiness", "SERVING", "Startup", "TokenRequest", "True", "UNKNOWN"}
+               "DeleteOptions", "False", "KubeletConfiguration", "Lease", "Liveness", "Node", "None", "PATCH", "POST", "Pod", "PodList",
+               "PostStart", "PreStop", "Readiness", "SERVING", "Startup", "Status", "TokenRequest", "True", "UNKNOWN"}
 
 
 def manuals(root):
