@@ -181,6 +181,15 @@ class Node:
     # What the agent reports
 
     def get(self, path):
+        """A reply that was cut is asked for again: the agent gives a request ten seconds, and this machine may be slower."""
+        for _ in range(3):
+            try:
+                return self.get_once(path)
+            except http.client.IncompleteRead:
+                continue
+        return self.get_once(path)
+
+    def get_once(self, path):
         connection = SocketConnection(self.socket)
         try:
             connection.request("GET", path)
