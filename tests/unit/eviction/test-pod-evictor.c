@@ -101,7 +101,7 @@ TEST(the_pod_of_lowest_priority_is_evicted_with_the_kubelets_message)
         EvictorWorld world = { 0 };
         cleanup_with(pod_evictor_freep) PodEvictor *evictor = new_world_evictor(&world);
 
-        EXPECT(!pod_evictor_is_busy(evictor));
+        EXPECT(!pod_evictor_is_busy(evictor, true));
         EXPECT(pod_evictor_evict(evictor, &pids_shortage));
         EXPECT_STREQ(world.failed, "low");
         EXPECT_STREQ(world.message, "PIDPressure: The node was low on resource: pids. Threshold "
@@ -115,11 +115,11 @@ TEST(the_next_pod_is_evicted_when_the_last_one_has_stopped)
         EvictorWorld world = { 0 };
         cleanup_with(pod_evictor_freep) PodEvictor *evictor = new_world_evictor(&world);
 
-        EXPECT(pod_evictor_evict(evictor, &pids_shortage) && pod_evictor_is_busy(evictor));
+        EXPECT(pod_evictor_evict(evictor, &pids_shortage) && pod_evictor_is_busy(evictor, true));
         EXPECT(pod_evictor_evict(evictor, &pids_shortage));
         EXPECT_EQ(pod_evictor_counts(evictor)[EVICTION_PIDS], 1);
         world.is_stopping = false;
-        EXPECT(!pod_evictor_is_busy(evictor));
+        EXPECT(!pod_evictor_is_busy(evictor, true));
         EXPECT(pod_evictor_evict(evictor, &pids_shortage));
         EXPECT_EQ(pod_evictor_counts(evictor)[EVICTION_PIDS], 2);
 }
@@ -141,7 +141,7 @@ TEST(without_candidates_no_pod_is_evicted)
 
         EXPECT(!pod_evictor_evict(evictor, &pids_shortage));
         EXPECT(!pod_evictor_evict(evictor, &disk));
-        EXPECT(!world.failed && !pod_evictor_is_busy(evictor));
+        EXPECT(!world.failed && !pod_evictor_is_busy(evictor, true));
 }
 
 /* A shim that finds 4 MiB in each path. */
@@ -150,7 +150,7 @@ static char *make_measuring_shim(void) {
         FILE *file = path ? fopen(path, "we") : NULL;
 
         REQUIRE(file != NULL);
-        (void) fprintf(file, "#!/bin/sh\nshift\nfor path; do echo 4194304; done\n");
+        (void) fprintf(file, "#!/bin/sh\nshift 2\nfor path; do echo 4194304; done\n");
         REQUIRE(fclose(file) == 0 && chmod(path, 0755) == 0);
         return path;
 }
@@ -170,9 +170,9 @@ static PodEvictor *new_measuring_evictor(EvictorWorld *world, const char *shim) 
 static void run_until_idle(EvictorWorld *world, const PodEvictor *evictor) {
         uint64_t deadline = now_boottime_usec() + 60 * USEC_PER_SEC;
 
-        while (pod_evictor_is_busy(evictor) && now_boottime_usec() < deadline)
+        while (pod_evictor_is_busy(evictor, true) && now_boottime_usec() < deadline)
                 REQUIRE(sd_event_run(world->event, USEC_PER_SEC) >= 0);
-        EXPECT(!pod_evictor_is_busy(evictor));
+        EXPECT(!pod_evictor_is_busy(evictor, true));
 }
 
 TEST(after_the_disk_is_measured_no_pod_is_evicted_before_it_is_found_short_again)
@@ -182,7 +182,7 @@ TEST(after_the_disk_is_measured_no_pod_is_evicted_before_it_is_found_short_again
         EvictorWorld world = { 0 };
         PodEvictor *evictor = new_measuring_evictor(&world, shim);
 
-        EXPECT(pod_evictor_evict(evictor, &disk) && pod_evictor_is_busy(evictor));
+        EXPECT(pod_evictor_evict(evictor, &disk) && pod_evictor_is_busy(evictor, true));
         run_until_idle(&world, evictor);
         EXPECT(!world.failed);
         disk.available = 1 << 20;
@@ -191,7 +191,8 @@ TEST(after_the_disk_is_measured_no_pod_is_evicted_before_it_is_found_short_again
         EXPECT(strstr(world.message, "available: 1Mi."));
         EXPECT_EQ(pod_evictor_counts(evictor)[EVICTION_NODE_FS], 1);
         world.is_stopping = false;
-        EXPECT(pod_evictor_evict(evictor, &disk) && pod_evictor_is_busy(evictor)); /* measures */
+        EXPECT(pod_evictor_evict(evictor, &disk) &&
+               pod_evictor_is_busy(evictor, true)); /* measures */
         EXPECT_EQ(pod_evictor_counts(evictor)[EVICTION_NODE_FS], 1);
         pod_evictor_free(evictor);
         sd_event_unref(world.event);
@@ -207,8 +208,25 @@ TEST(a_measurement_for_bytes_is_not_used_for_inodes)
 
         EXPECT(pod_evictor_evict(evictor, &disk));
         run_until_idle(&world, evictor);
-        EXPECT(pod_evictor_evict(evictor, &inodes) && pod_evictor_is_busy(evictor));
+        EXPECT(pod_evictor_evict(evictor, &inodes) && pod_evictor_is_busy(evictor, true));
         EXPECT(!world.failed);
+        pod_evictor_free(evictor);
+        sd_event_unref(world.event);
+}
+
+TEST(memory_is_not_kept_short_by_a_disk_that_is_being_measured)
+{
+        const ResourceShortage disk = { .signal = EVICTION_NODE_FS, .quantity = 2 << 20 };
+        cleanup_free char *shim = make_measuring_shim();
+        EvictorWorld world = { 0 };
+        PodEvictor *evictor = new_measuring_evictor(&world, shim);
+
+        EXPECT(pod_evictor_evict(evictor, &disk));
+        EXPECT(pod_evictor_is_busy(evictor, true) && !pod_evictor_is_busy(evictor, false));
+        EXPECT(pod_evictor_evict(evictor, &disk) && !world.failed);
+        EXPECT(pod_evictor_evict(evictor, &pids_shortage));
+        EXPECT_STREQ(world.failed, "low");
+        EXPECT(pod_evictor_is_busy(evictor, false));
         pod_evictor_free(evictor);
         sd_event_unref(world.event);
 }
