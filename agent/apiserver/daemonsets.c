@@ -33,7 +33,7 @@ struct ApiServerDaemonSets {
         LIST_OF(WatchedDaemonSet) sets;
         unsigned generation;
         bool has_unreadable;      /* the list has an object whose name cannot be read */
-        KubeReflector *reflector; /* while this node evaluates them */
+        KubeReflector *reflector; /* while this node evaluates them, or has pods of some */
         KubeRequest *request;     /* for the Lease */
         sd_event_source *timer;
         ControllerLease lease;
@@ -121,6 +121,11 @@ static int update_watched_daemonset(ApiServerDaemonSets *sets, const char *json,
                 return r;
         set = objects.daemonsets.items[0];
         objects.daemonsets.n = 0;
+        if (!sets->is_placed_here &&
+            !find_watched_daemonset(sets, set->metadata.namespace, set->metadata.name)) {
+                daemonset_free(set); /* the controller manager places it from the start */
+                return 0;
+        }
         r = put_watched_daemonset_take(sets, set);
         if (r < 0)
                 daemonset_free(set);
@@ -218,6 +223,16 @@ static void watch_daemonsets(ApiServerDaemonSets *sets) {
 
 /* ---- placement ---- */
 
+/* Pods that this node has made run until the controller manager has bound others. Until then it
+ * has to be seen where their set is changed or removed. */
+static void watch_needed_daemonsets(ApiServerDaemonSets *sets) {
+        sets->reflector = kube_reflector_free(sets->reflector);
+        if (sets->is_placed_here || sets->sets.n > 0)
+                watch_daemonsets(sets);
+        else
+                set_daemonset_watch_error(sets, NULL, 0);
+}
+
 static void set_daemonset_placement(ApiServerDaemonSets *sets, bool is_placed_here) {
         if (sets->is_placement_known && sets->is_placed_here == is_placed_here)
                 return;
@@ -226,12 +241,7 @@ static void set_daemonset_placement(ApiServerDaemonSets *sets, bool is_placed_he
                                 : "The controller manager places the DaemonSets of the API server");
         sets->is_placement_known = true;
         sets->is_placed_here = is_placed_here;
-        if (is_placed_here)
-                watch_daemonsets(sets);
-        else {
-                sets->reflector = kube_reflector_free(sets->reflector);
-                set_daemonset_watch_error(sets, NULL, 0);
-        }
+        watch_needed_daemonsets(sets);
         sets->spec.on_recompute_due(sets->spec.userdata);
 }
 
@@ -287,6 +297,9 @@ static void on_controller_lease(const KubeResponse *answer, void *userdata) {
                 set_daemonset_placement(sets, true);
         else if (!answer->error && answer->status == 403)
                 note_lease_denied(sets);
+        if (sets->is_placement_known && !sets->is_placed_here && sets->sets.n == 0 &&
+            sets->reflector)
+                watch_needed_daemonsets(sets);
         arm_lease_poll_timer(sets, next_look > 0 ? next_look : next_lease_look_usec(sets));
 }
 

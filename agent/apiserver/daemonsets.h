@@ -7,7 +7,8 @@
  * Once it is not, or does not exist, the DaemonSets are listed and watched; a pod that the
  * controller has bound stays until its template, or what places it, has changed: then it is
  * deleted, and this node makes the next one. An unreachable server, or one that refuses the Lease,
- * changes nothing. */
+ * changes nothing. DaemonSets of which this node has made pods are watched until the controller has
+ * bound others, or they are removed. */
 
 #include "agent/apiserver/connection-status.h"
 #include "agent/model/config.h"

@@ -108,6 +108,27 @@ def test_renewed_lease_leaves_daemonsets_to_the_controller(make_member):
     assert not member.api.asked("list", "daemonsets")
 
 
+def test_a_set_that_is_deleted_while_the_controller_places_loses_the_pod_of_this_node(make_member):
+    """The controller has bound no pod here, so the one that this node has made still runs."""
+    member = make_member(start=False)
+    may_place(member.api)
+    member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "node"})
+    member.api.create("daemonsets", daemonset("logd"))
+    member.start()
+    pid = member.init(wait_pod_of(member, "logd")["metadata"]["name"])
+    member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "controller"})
+    member.restart()
+    wait(lambda: "The controller manager places the DaemonSets" in member.said(), "it says so")
+    member.api.create("daemonsets", daemonset("later"))
+    member.launch(specs.pod("own"))
+    assert world.is_alive(pid) and pods_of(member, "logd") and not pods_of(member, "later")
+    member.api.delete("daemonsets", "default", "logd")
+    wait(lambda: not world.is_alive(pid), "the pod of the deleted set ends", 60)
+    wait(lambda: not pods_of(member, "logd"), "it is gone", 60)
+    assert not pods_of(member, "later")
+    member.api.delete("daemonsets", "default", "later")
+
+
 @pytest.mark.parametrize("spec", [7, {"selector": {"matchLabels": {"a": "b"}}, "template": {}}])
 def test_invalid_daemonset_does_not_affect_others(make_member, spec):
     member = make_member(start=False)
