@@ -63,11 +63,20 @@ int strv_appendf(char ***strv, const char *format, ...) {
 }
 
 int strv_extend(char ***strv, char *const *from) {
-        for (size_t i = 0; from && from[i]; i++) {
-                int r = strv_append(strv, from[i]);
-                if (r < 0)
-                        return r;
+        size_t n = strv_length(*strv), more = strv_length(from);
+        char **longer = more > 0 ? reallocarray(*strv, n + more + 1, sizeof(char *)) : NULL;
+
+        if (more == 0)
+                return 0;
+        if (!longer)
+                return -ENOMEM;
+        *strv = longer;
+        for (size_t i = 0; i < more; i++) {
+                longer[n + i] = strdup(from[i]);
+                if (!longer[n + i])
+                        return -ENOMEM;
         }
+        longer[n + more] = NULL;
         return 0;
 }
 

@@ -352,15 +352,41 @@ static bool is_service_visible(const Service *service, const Pod *pod) {
         return streq(service->namespace, "default") && streq(service->name, "kubernetes");
 }
 
+/* Takes the strings. 'n' is the length of the array that they are appended to: services can be so
+ * many that it must not be counted for each. */
+static int append_strings(char ***strv, size_t *n, char ***strings) {
+        size_t more = strv_length(*strings);
+        char **longer = reallocarray(*strv, *n + more + 1, sizeof(char *));
+
+        if (!longer)
+                return -ENOMEM;
+        for (size_t i = 0; i < more; i++)
+                longer[*n + i] = (*strings)[i];
+        *n += more;
+        longer[*n] = NULL;
+        *strv = longer;
+        free(TAKE_PTR(*strings));
+        return 0;
+}
+
+static int append_service(const Service *service, char ***env, size_t *n) {
+        cleanup_strv char **variables = NULL;
+        int r = service_add_variables(service, &variables);
+
+        return r < 0 ? r : append_strings(env, n, &variables);
+}
+
 int apiserver_services_add_variables(const ApiServerServices *services, const Pod *pod, char ***env,
                                      Error *reterr) {
+        size_t n = strv_length(*env);
+
         if (!services->is_known)
                 return error_setf(reterr, EAGAIN,
                                   "services have not yet been read at least once, cannot construct "
                                   "envvars");
         for (size_t i = 0; i < services->entries.n; i++) {
                 const Service *service = &services->entries.items[i].service;
-                int r = is_service_visible(service, pod) ? service_add_variables(service, env) : 0;
+                int r = is_service_visible(service, pod) ? append_service(service, env, &n) : 0;
 
                 if (r < 0)
                         return r;

@@ -8,58 +8,78 @@
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-static const char *env_value(char *const *env, const char *name, size_t length) {
-        for (size_t i = 0; env && env[i]; i++)
-                if (strncmp(env[i], name, length) == 0 && env[i][length] == '=')
-                        return env[i] + length + 1;
-        return NULL;
+/* Where the reference at 'c' ends, or NULL where none starts. 'last' is the last ')' of the text,
+ * or NULL: what nothing closes is not searched again and again. */
+static const char *find_reference_end(const char *c, const char *last) {
+        return c[0] == '$' && c[1] == '(' && last && last - c > 1 ? strchr(c + 2, ')') : NULL;
 }
 
-int env_set(char ***env, const char *name, const char *value) {
-        size_t length = strlen(name);
+typedef struct Expansion {
+        const VariableSet *variables;
+        FILE *out;
+        size_t length;
+        char *missing;
+} Expansion;
 
-        for (size_t i = 0; *env && (*env)[i]; i++)
-                if (strncmp((*env)[i], name, length) == 0 && (*env)[i][length] == '=') {
-                        char *entry;
+/* An unknown reference is passed on whole: one that starts inside of it is not expanded. */
+static int expand_reference(Expansion *e, const char *start, const char *end) {
+        size_t length = (size_t) (end - start - 2);
+        const char *value = variable_set_find(e->variables, start + 2, length);
 
-                        if (asprintf(&entry, "%s=%s", name, value) < 0)
-                                return -ENOMEM;
-                        free((*env)[i]);
-                        (*env)[i] = entry;
-                        return 0;
+        if (!e->missing && !(value && *value)) {
+                e->missing = strndup(start + 2, length);
+                if (!e->missing)
+                        return -ENOMEM;
+        }
+        length = value ? strlen(value) : length + 3;
+        (void) fwrite(value ? value : start, 1, length, e->out);
+        e->length += length;
+        return value ? 1 : 0;
+}
+
+static int expand_text(Expansion *e, const char *text) {
+        const char *last = strrchr(text, ')');
+        bool is_replaced = false;
+
+        for (const char *c = text; *c; c++) {
+                const char *end = find_reference_end(c, last);
+
+                if (end) {
+                        int r = expand_reference(e, c, end);
+
+                        if (r < 0)
+                                return r;
+                        is_replaced = is_replaced || r > 0;
+                        c = end;
+                } else {
+                        (void) fputc(*c, e->out);
+                        e->length++;
+                        c += c[0] == '$' && c[1] == '$';
                 }
-        return strv_appendf(env, "%s=%s", name, value);
+                if (is_replaced && e->length > EXPANSION_MAX)
+                        return -E2BIG;
+        }
+        return 0;
 }
 
-/* Kubernetes' expansion (third_party/forked/golang/expansion): "$(NAME)" becomes the value, "$$"
- * becomes "$", and an unknown reference stays as written. */
-int expand_variables(const char *text, char *const *env, char **ret, char **ret_missing) {
+/* third_party/forked/golang/expansion: "$(NAME)" becomes the value, "$$" becomes "$", and an
+ * unknown reference stays as written. */
+int expand_variables(const char *text, const VariableSet *variables, char **ret,
+                     char **ret_missing) {
         cleanup_free char *expanded = NULL, *missing = NULL;
         cleanup_fclose FILE *out = NULL;
+        Expansion e = { .variables = variables };
         size_t size;
+        int r;
 
         out = open_memstream(&expanded, &size);
         if (!out)
                 return -ENOMEM;
-        for (const char *c = text; *c; c++) {
-                const char *end, *value;
-
-                if (c[0] == '$' && c[1] == '$') {
-                        (void) fputc('$', out);
-                        c++;
-                        continue;
-                }
-                end = c[0] == '$' && c[1] == '(' ? strchr(c + 2, ')') : NULL;
-                value = end ? env_value(env, c + 2, (size_t) (end - c - 2)) : NULL;
-                if (end && !missing && !(value && *value))
-                        missing = strndup(c + 2, (size_t) (end - c - 2));
-                if (!value) {
-                        (void) fputc(*c, out);
-                        continue;
-                }
-                (void) fputs(value, out);
-                c = end;
-        }
+        e.out = out;
+        r = expand_text(&e, text);
+        missing = e.missing;
+        if (r < 0)
+                return r;
         if (ferror(out) || fclose(TAKE_PTR(out)) != 0 || !expanded)
                 return -ENOMEM;
         *ret = TAKE_PTR(expanded);
@@ -68,64 +88,109 @@ int expand_variables(const char *text, char *const *env, char **ret, char **ret_
         return 0;
 }
 
-int env_set_default(char ***env, const char *name, const char *value) {
-        return env_value(*env, name, strlen(name)) ? 0 : env_set(env, name, value);
+static int put_variables(VariableSet *set, char *const *entries) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && entries && entries[i]; i++)
+                r = variable_set_put_entry(set, entries[i]);
+        return r;
 }
 
-int container_environment(const Image *image, const char *hostname, char *const *variables,
-                          char ***ret) {
-        cleanup_strv char **env = NULL;
-        int r;
+static int put_environment(VariableSet *env, const Image *image, const char *hostname,
+                           const VariableSet *variables) {
+        int r = put_variables(env, image->env);
 
-        r = strv_extend(&env, image->env);
         if (r < 0)
                 return r;
-        r = env_set_default(&env, "PATH", default_path);
+        r = variable_set_put_default(env, "PATH", default_path);
         if (r < 0)
                 return r;
-        r = env_set(&env, "HOSTNAME", hostname);
+        r = variable_set_put(env, "HOSTNAME", hostname);
         if (r < 0)
                 return r;
-        for (size_t i = 0; variables && variables[i]; i++) {
-                const char *equals = strchr(variables[i], '=');
-                cleanup_free char *name = strndup(variables[i], (size_t) (equals - variables[i]));
+        return put_variables(env, variables->strv);
+}
 
-                r = name ? env_set(&env, name, equals + 1) : -ENOMEM;
-                if (r < 0)
-                        return r;
-        }
-        *ret = TAKE_PTR(env);
+int too_large_environment(Error *reterr) {
+        return error_setf(reterr, BUNDLE_CONFIG_ERROR,
+                          "the environment takes more than %d bytes, which no process can have",
+                          EXEC_BYTES_MAX);
+}
+
+int container_environment(const Image *image, const char *hostname, const VariableSet *variables,
+                          VariableSet *ret, Error *reterr) {
+        cleanup_with(variable_set_done) VariableSet env = VARIABLE_SET_NULL;
+        int r = put_environment(&env, image, hostname, variables);
+
+        if (r < 0)
+                return r == -E2BIG ? too_large_environment(reterr) : r;
+        *ret = env;
+        env = VARIABLE_SET_NULL;
         return 0;
 }
 
-static int extend_expanded(char ***argv, char *const *words, char *const *env) {
+static int expand_word(const char *word, const VariableSet *variables, size_t *bytes, char **ret,
+                       Error *reterr) {
+        int r = expand_variables(word, variables, ret, NULL);
+
+        if (r == -E2BIG)
+                return error_setf(reterr, E2BIG,
+                                  "is longer than %d bytes when its variables are expanded",
+                                  EXPANSION_MAX);
+        if (r < 0)
+                return r;
+        *bytes += exec_string_bytes(*ret);
+        if (*bytes > EXEC_BYTES_MAX)
+                return error_setf(
+                        reterr, E2BIG,
+                        "with those before it takes more than %d bytes, which no process can have",
+                        EXEC_BYTES_MAX);
+        return 0;
+}
+
+int expand_words(const char *field, char *const *words, const VariableSet *variables, char ***ret,
+                 Error *reterr) {
+        cleanup_strv char **expanded = calloc(strv_length(words) + 1, sizeof(char *));
+        size_t bytes = 0;
+
+        if (!expanded)
+                return -ENOMEM;
         for (size_t i = 0; words && words[i]; i++) {
-                cleanup_free char *word = NULL;
-                int r = expand_variables(words[i], env, &word, NULL);
+                int r = expand_word(words[i], variables, &bytes, &expanded[i], reterr);
 
-                if (r < 0)
-                        return r;
-                r = strv_append(argv, word);
+                if (r == -E2BIG)
+                        return error_prefixf(reterr, r, "%s[%zu]", field, i);
                 if (r < 0)
                         return r;
         }
+        *ret = TAKE_PTR(expanded);
         return 0;
 }
 
-int container_argv(const Container *container, const Image *image, char *const *env, char ***ret,
-                   Error *reterr) {
+static int extend_expanded(char ***argv, const char *field, char *const *words,
+                           const VariableSet *variables, Error *reterr) {
+        cleanup_strv char **expanded = NULL;
+        int r = expand_words(field, words, variables, &expanded, reterr);
+
+        if (r < 0)
+                return r == -E2BIG ? -BUNDLE_CONFIG_ERROR : r;
+        return strv_extend(argv, expanded);
+}
+
+int container_argv(const Container *container, const Image *image, const VariableSet *variables,
+                   char ***ret, Error *reterr) {
         cleanup_strv char **argv = NULL;
         int r;
 
         /* Variables in the arguments of an image are not expanded. */
         if (container->command)
-                r = extend_expanded(&argv, container->command, env);
+                r = extend_expanded(&argv, "command", container->command, variables, reterr);
         else
                 r = strv_extend(&argv, image->entrypoint);
         if (r < 0)
                 return r;
         if (container->args)
-                r = extend_expanded(&argv, container->args, env);
+                r = extend_expanded(&argv, "args", container->args, variables, reterr);
         else if (!container->command)
                 r = strv_extend(&argv, image->command);
         if (r < 0)

@@ -5,29 +5,39 @@
  * and the expansion of $(NAME). Computes only. */
 
 #include "agent/bundle/config.h"
+#include "agent/bundle/variable-set.h"
+
+enum {
+        EXPANSION_MAX = 128 * KIB - 1 /* a longer string cannot be passed to execve(2) */
+};
 
 /* The command line, by Kubernetes' rule: command replaces the image's entrypoint and its command;
- * args replace its command only. $(NAME) is expanded from 'env' (the pod's variables,
- * "NAME=value"); $$ is a '$'. */
-int container_argv(const Container *container, const Image *image, char *const *env, char ***ret,
-                   Error *reterr);
+ * args replace its command only. $(NAME) is expanded from the variables of the pod; $$ is a '$'.
+ * -BUNDLE_CONFIG_ERROR where what is expanded is too long. */
+int container_argv(const Container *container, const Image *image, const VariableSet *variables,
+                   char ***ret, Error *reterr);
 
 /* The variables of the spec: envFrom, then env, in which $(NAME) refers to earlier ones.
- * -BUNDLE_CONFIG_ERROR with the kubelet's message where a referenced object or key does not exist.
- */
+ * -BUNDLE_CONFIG_ERROR with the kubelet's message where a referenced object or key does not exist,
+ * and where variables are too long. */
 int container_variables(const BundleConfig *config, const Pod *pod, const Container *container,
-                        char ***ret, Error *reterr);
+                        VariableSet *ret, Error *reterr);
 
-/* The environment: the variables of the image, then those of the container. */
-int container_environment(const Image *image, const char *hostname, char *const *variables,
-                          char ***ret);
+/* The environment: the variables of the image, then those of the container. 0, -ENOMEM, or
+ * -BUNDLE_CONFIG_ERROR where it is too large. */
+int container_environment(const Image *image, const char *hostname, const VariableSet *variables,
+                          VariableSet *ret, Error *reterr);
 
-/* Replaces the entry of the same name, or appends one. 0 or -ENOMEM. */
-int env_set(char ***env, const char *name, const char *value);
-
-/* Appends an entry where the name is not set. 0 or -ENOMEM. */
-int env_set_default(char ***env, const char *name, const char *value);
+/* The error of a set that would take more than EXEC_BYTES_MAX: -BUNDLE_CONFIG_ERROR. */
+int too_large_environment(Error *reterr);
 
 /* Kubernetes' expansion of "$(NAME)". 'ret_missing' may be NULL; it is set to the first name that
- * is unset or empty, or NULL. 0 or -ENOMEM. */
-int expand_variables(const char *text, char *const *env, char **ret, char **ret_missing);
+ * is unset or empty, or NULL. 0, -ENOMEM, or -E2BIG where a reference is replaced and the result is
+ * longer than EXPANSION_MAX. */
+int expand_variables(const char *text, const VariableSet *variables, char **ret,
+                     char **ret_missing);
+
+/* Likewise, for the words of a command. -E2BIG with the place, such as "args[3]", also where all
+ * together take more than EXEC_BYTES_MAX. */
+int expand_words(const char *field, char *const *words, const VariableSet *variables, char ***ret,
+                 Error *reterr);

@@ -8,7 +8,8 @@
 #include "agent/model/names.h"
 #include "common/cleanup.h"
 #include "common/file.h"
-#include "common/strv.h"
+
+#include <limits.h>
 
 enum {
         POD_MOUNTS = 5, /* shared memory, three files, the termination message */
@@ -236,16 +237,16 @@ int container_mounts(const RuntimeSpecInput *input, MountList *ret) {
         return 0;
 }
 
-static int expand_sub_path(const RuntimeSpecInput *input, const VolumeMount *mount, char **ret,
+static int expand_sub_path(const VolumeMount *mount, const VariableSet *variables, char **ret,
                            Error *reterr) {
-        cleanup_strv char **variables = NULL;
         cleanup_free char *path = NULL, *missing = NULL;
-        int r = container_variables(input->config, input->pod, input->container, &variables,
-                                    reterr);
+        int r = expand_variables(mount->sub_path_expr, variables, &path, &missing);
 
-        if (r < 0)
-                return r;
-        r = expand_variables(mount->sub_path_expr, variables, &path, &missing);
+        if (r == -E2BIG || (r >= 0 && strlen(path) >= PATH_MAX))
+                return error_setf(reterr, BUNDLE_CONFIG_ERROR,
+                                  "subPathExpr '%s' is longer than %d bytes when its variables are "
+                                  "expanded",
+                                  mount->sub_path_expr, PATH_MAX - 1);
         if (r < 0)
                 return r;
         if (missing)
@@ -260,7 +261,8 @@ static int expand_sub_path(const RuntimeSpecInput *input, const VolumeMount *mou
         return 0;
 }
 
-static int put_sub_path_mount(FILE *out, const RuntimeSpecInput *input, size_t i, Error *reterr) {
+static int put_sub_path_mount(FILE *out, const RuntimeSpecInput *input, size_t i,
+                              const VariableSet *variables, Error *reterr) {
         const VolumeMount *mount = &input->container->volume_mounts.items[i];
         const Volume *volume = pod_find_volume(&input->pod->spec, mount->name);
         cleanup_free char *expanded = NULL, *target = sub_path_target(input, i);
@@ -270,7 +272,7 @@ static int put_sub_path_mount(FILE *out, const RuntimeSpecInput *input, size_t i
         if (!root || !target)
                 return -ENOMEM;
         if (mount->sub_path_expr)
-                r = expand_sub_path(input, mount, &expanded, reterr);
+                r = expand_sub_path(mount, variables, &expanded, reterr);
         if (r < 0)
                 return r;
         if (has_sub_path(mount))
@@ -288,17 +290,35 @@ static bool is_nth_mounted_in_bundle(const RuntimeSpecInput *input, size_t i) {
         return volume && is_mounted_in_bundle(input, mount, volume);
 }
 
+/* The variables, where a subPathExpr refers to them. */
+static int sub_path_variables(const RuntimeSpecInput *input, VariableSet *ret, Error *reterr) {
+        for (size_t i = 0; i < input->container->volume_mounts.n; i++)
+                if (is_nth_mounted_in_bundle(input, i) &&
+                    input->container->volume_mounts.items[i].sub_path_expr)
+                        return container_variables(input->config, input->pod, input->container, ret,
+                                                   reterr);
+        return 0;
+}
+
+static int put_sub_path_mounts(FILE *out, const RuntimeSpecInput *input, Error *reterr) {
+        cleanup_with(variable_set_done) VariableSet variables = VARIABLE_SET_NULL;
+        int r = sub_path_variables(input, &variables, reterr);
+
+        for (size_t i = 0; r >= 0 && i < input->container->volume_mounts.n; i++)
+                if (is_nth_mounted_in_bundle(input, i))
+                        r = put_sub_path_mount(out, input, i, &variables, reterr);
+        return r;
+}
+
 int sub_paths_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr) {
         cleanup_free char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
-        int r = 0;
+        int r;
 
         if (!out)
                 return -ENOMEM;
-        for (size_t i = 0; r >= 0 && i < input->container->volume_mounts.n; i++)
-                if (is_nth_mounted_in_bundle(input, i))
-                        r = put_sub_path_mount(out, input, i, reterr);
+        r = put_sub_path_mounts(out, input, reterr);
         if (fclose(out) != 0 && r >= 0)
                 r = -ENOMEM;
         if (r < 0)

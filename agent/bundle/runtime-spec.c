@@ -103,7 +103,9 @@ static int check_working_directory(const char *directory, Error *reterr) {
 static int make_process_section(const RuntimeSpecInput *input, ContainerSecurity *security,
                                 json_t **ret, Error *reterr) {
         const BundleConfig *config = input->config;
-        cleanup_strv char **variables = NULL, **env = NULL, **argv = NULL;
+        cleanup_with(variable_set_done) VariableSet variables = VARIABLE_SET_NULL;
+        cleanup_with(variable_set_done) VariableSet env = VARIABLE_SET_NULL;
+        cleanup_strv char **argv = NULL;
         cleanup_free char *hostname = NULL;
         const char *directory = working_directory(input);
         int adjust, r;
@@ -117,22 +119,24 @@ static int make_process_section(const RuntimeSpecInput *input, ContainerSecurity
         r = container_variables(config, input->pod, input->container, &variables, reterr);
         if (r < 0)
                 return r;
-        r = container_environment(input->image, hostname, variables, &env);
+        r = container_environment(input->image, hostname, &variables, &env, reterr);
         if (r < 0)
                 return r;
         if (input->container->tty)
-                r = env_set_default(&env, "TERM", "xterm");
+                r = variable_set_put_default(&env, "TERM", "xterm");
+        if (r == -E2BIG)
+                return too_large_environment(reterr);
         if (r < 0)
                 return r;
-        r = container_argv(input->container, input->image, variables, &argv, reterr);
+        r = container_argv(input->container, input->image, &variables, &argv, reterr);
         if (r < 0)
                 return r;
         adjust = oom_score_adj(&input->pod->spec, input->container, config->memory_capacity);
         *ret = json_pack("{s:b, s:o, s:o, s:o, s:s, s:o, s:b, s:i}", "terminal",
                          (int) input->container->tty, "user", make_process_user(security), "args",
-                         strv_array(argv), "env", strv_array(env), "cwd", directory, "capabilities",
-                         capabilities_section(security->capabilities), "noNewPrivileges",
-                         security->no_new_privileges, "oomScoreAdj",
+                         strv_array(argv), "env", strv_array(env.strv), "cwd", directory,
+                         "capabilities", capabilities_section(security->capabilities),
+                         "noNewPrivileges", security->no_new_privileges, "oomScoreAdj",
                          MAX(adjust, config->oom_score_adj_min));
         if (*ret && security->app_armor_profile)
                 json_object_set_new(*ret, "apparmorProfile",

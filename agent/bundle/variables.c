@@ -14,7 +14,7 @@ typedef struct EnvVarsBuilder {
         const BundleConfig *config;
         const Pod *pod;
         const Container *container;
-        char **env;
+        VariableSet set;
         Error *reterr;
 } EnvVarsBuilder;
 
@@ -45,12 +45,18 @@ static int find_env_object(const EnvVarsBuilder *v, ObjectKind kind, const char 
         return r < 0 ? r : 1;
 }
 
+static int add_named_value(EnvVarsBuilder *v, const char *name, const char *value) {
+        int r = variable_set_put(&v->set, name, value);
+
+        return r == -E2BIG ? too_large_environment(v->reterr) : r;
+}
+
 static int add_env_from(EnvVarsBuilder *v, ObjectKind kind, const EnvSource *source,
                         const char *prefix) {
-        const DataObject *object;
+        const DataObject *object = NULL;
         int r = find_env_object(v, kind, source->name, source->optional, &object);
 
-        for (size_t i = 0; r > 0 && i < object->values.n; i++) {
+        for (size_t i = 0; r >= 0 && object && i < object->values.n; i++) {
                 const ObjectValue *value = &object->values.items[i];
                 cleanup_free char *name = NULL;
 
@@ -62,8 +68,9 @@ static int add_env_from(EnvVarsBuilder *v, ObjectKind kind, const EnvSource *sou
                         name = NULL;
                         return -ENOMEM;
                 }
-                if (env_set(&v->env, name, value->bytes) < 0)
-                        return -ENOMEM;
+                r = add_named_value(v, name, value->bytes);
+                if (r < 0)
+                        return r;
         }
         return r;
 }
@@ -118,24 +125,34 @@ static int add_env_var(EnvVarsBuilder *v, const EnvVar *variable) {
         if (variable->value_from)
                 r = resolve_env_source(v, variable->value_from, &value);
         else
-                r = expand_variables(strna(variable->value), v->env, &value, NULL);
+                r = expand_variables(strna(variable->value), &v->set, &value, NULL);
+        if (r == -E2BIG && !variable->value_from)
+                return error_setf(v->reterr, BUNDLE_CONFIG_ERROR,
+                                  "the variable %s is longer than %d bytes when its references are "
+                                  "expanded",
+                                  variable->name, EXPANSION_MAX);
         if (r < 0 || !value)
                 return r;
-        return env_set(&v->env, variable->name, value);
+        return add_named_value(v, variable->name, value);
 }
 
 static int add_service_env_vars(EnvVarsBuilder *v) {
         const ServiceLookup *services = &v->config->services;
+        cleanup_strv char **entries = NULL;
         int r = services->add_variables
-                        ? services->add_variables(v->pod, &v->env, v->reterr, services->userdata)
+                        ? services->add_variables(v->pod, &entries, v->reterr, services->userdata)
                         : 0;
 
+        for (size_t i = 0; r >= 0 && entries && entries[i]; i++)
+                r = variable_set_put_entry(&v->set, entries[i]);
+        if (r == -E2BIG)
+                return too_large_environment(v->reterr);
         return r == -EAGAIN ? -BUNDLE_AWAITED : r;
 }
 
 int container_variables(const BundleConfig *config, const Pod *pod, const Container *container,
-                        char ***ret, Error *reterr) {
-        EnvVarsBuilder v = { config, pod, container, NULL, reterr };
+                        VariableSet *ret, Error *reterr) {
+        EnvVarsBuilder v = { config, pod, container, VARIABLE_SET_NULL, reterr };
         int r = add_service_env_vars(&v);
 
         for (size_t i = 0; r >= 0 && i < container->env_from.n; i++) {
@@ -150,9 +167,9 @@ int container_variables(const BundleConfig *config, const Pod *pod, const Contai
         for (size_t i = 0; r >= 0 && i < container->env.n; i++)
                 r = add_env_var(&v, &container->env.items[i]);
         if (r < 0) {
-                strv_free(v.env);
+                variable_set_done(&v.set);
                 return r;
         }
-        *ret = v.env;
+        *ret = v.set;
         return 0;
 }

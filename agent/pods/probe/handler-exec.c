@@ -13,46 +13,31 @@
 
 /* The literal values of the container's environment. As with the kubelet, variables with valueFrom
  * are empty here. */
-static int build_static_environment(const Container *container, char ***ret) {
-        int r;
+static int build_static_environment(const Container *container, VariableSet *ret) {
+        int r = 0;
 
-        for (size_t i = 0; i < container->env.n; i++) {
-                r = env_set(ret, container->env.items[i].name,
-                            strna(container->env.items[i].value));
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        for (size_t i = 0; r >= 0 && i < container->env.n; i++)
+                r = variable_set_put(ret, container->env.items[i].name,
+                                     strna(container->env.items[i].value));
+        return r;
 }
 
-static int build_exec_command(const HandlerRun *run, char ***ret) {
+static int build_exec_command(const HandlerRun *run, char ***ret, Error *reterr) {
         char *const *words = run->spec.handler->exec->command;
-        cleanup_strv char **argv = NULL, **env = NULL;
+        cleanup_with(variable_set_done) VariableSet env = VARIABLE_SET_NULL;
         int r;
 
         if (run->spec.is_hook)
                 return strv_extend(ret, words);
         r = build_static_environment(run->target.container, &env);
-        if (r < 0)
-                return r;
-        for (size_t i = 0; words[i]; i++) {
-                cleanup_free char *word = NULL;
-
-                r = expand_variables(words[i], env, &word, NULL);
-                if (r < 0)
-                        return r;
-                r = strv_append(&argv, word);
-                if (r < 0)
-                        return r;
-        }
-        *ret = TAKE_PTR(argv);
-        return 0;
+        return r < 0 ? r : expand_words("command", words, &env, ret, reterr);
 }
 
 void handler_begin_exec(HandlerRun *run) {
         static uint64_t serial;
+        cleanup_error Error error = ERROR_NULL;
         cleanup_strv char **argv = NULL;
-        int r = build_exec_command(run, &argv);
+        int r = build_exec_command(run, &argv, &error);
 
         /* With the process ID: the answer to an earlier agent's request must not match. */
         if (asprintf(&run->exec_id, "action-%d-%" PRIu64, (int) getpid(), ++serial) < 0) {
@@ -69,6 +54,8 @@ void handler_begin_exec(HandlerRun *run) {
         if (r == -EMSGSIZE) /* it will never be shorter: it cannot succeed */
                 handler_run_finish_deferred(run, HANDLER_FAILED,
                                             "the command is too long to be run");
+        else if (r == -E2BIG)
+                handler_run_finish_deferred(run, HANDLER_FAILED, "%s", error_message(&error, r));
         else if (r < 0)
                 handler_run_finish_deferred(run, HANDLER_ERROR, "cannot ask the shim: %s",
                                             strerror(-r));

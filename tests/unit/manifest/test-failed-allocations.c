@@ -405,13 +405,13 @@ static int parse_policy(const char *text, char **ret) {
 static int expand_text(const char *text, char **ret) {
         cleanup_free char *value = NULL, *missing = NULL;
         cleanup_error Error error = ERROR_NULL;
-        cleanup_strv char **env = NULL;
+        cleanup_with(variable_set_done) VariableSet env = VARIABLE_SET_NULL;
         int r = env_file_find(text, "A", &value, &error);
 
         if (r == -ENOMEM)
                 return r;
-        r = env_set(&env, "A", "0123456789abcdef");
-        return r < 0 ? r : expand_variables(text, env, ret, &missing);
+        r = variable_set_put(&env, "A", "0123456789abcdef");
+        return r < 0 ? r : expand_variables(text, &env, ret, &missing);
 }
 
 TEST(indexes_references_policies_and_variables_are_parsed)
