@@ -324,6 +324,15 @@ def test_a_successor_whose_volume_is_missing_waits_and_an_edit_back_changes_noth
                   "is replaced as soon as that can be")
 
 
+def test_a_successor_whose_sub_path_cannot_be_expanded_does_not_stop_its_predecessor(node):
+    node.launch(specs.pod("web"))
+    before = identity(node, "web")
+    node.drop(specs.pod("web", specs.container(volumeMounts=[specs.mount("v", "/v", subPathExpr="$(MISSING)")]),
+                        volumes=[{"name": "v", "emptyDir": {}}]))
+    assert 'missing value for "MISSING"' in pending(node.wait_pod("web", pending, "says why it waits"))
+    assert identity(node, "web") == before
+
+
 def test_the_successor_starts_when_the_predecessor_has_ended(node):
     node.launch(writer(node, "one"))
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has started")
