@@ -14,7 +14,6 @@
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Of a pod in which not all containers have a limit, only the runtime would try to set them. */
@@ -41,34 +40,12 @@ int bundle_check_node(const BundleConfig *config, const PodSpec *spec, Error *re
         return r < 0 ? r : check_memory_limits(config, spec, reterr);
 }
 
-/* hostPath types whose path must exist, and the file type that it must have. */
-static const mode_t host_path_modes[N_HOST_PATH_TYPES] = {
-        [HOST_PATH_DIRECTORY] = S_IFDIR,    [HOST_PATH_FILE] = S_IFREG,
-        [HOST_PATH_SOCKET] = S_IFSOCK,      [HOST_PATH_CHAR_DEVICE] = S_IFCHR,
-        [HOST_PATH_BLOCK_DEVICE] = S_IFBLK,
-};
-
-static int preflight_host_path(const HostPathVolumeSource *source, Error *reterr) {
-        mode_t mode = host_path_modes[source->type];
-        struct stat st;
-
-        if (mode == 0)
-                return 0;
-        if (stat(source->path, &st) >= 0 && (st.st_mode & S_IFMT) == mode)
-                return 0;
-        return error_setf(reterr, ENOENT, "hostPath type check failed: %s is not of type %s",
-                          source->path, host_path_type_names[source->type]);
-}
-
 static int preflight_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,
                             Error *reterr) {
         cleanup_with(volume_payload_done) VolumePayload payload = { 0 };
-        int r = 0;
+        int r = volume_is_data(volume) ? build_volume_payload(config, pod, volume, &payload, reterr)
+                                       : 0;
 
-        if (volume_is_data(volume))
-                r = build_volume_payload(config, pod, volume, &payload, reterr);
-        else if (volume->host_path)
-                r = preflight_host_path(volume->host_path, reterr);
         return r < 0 ? error_prefixf(reterr, r, "MountVolume.SetUp failed for volume \"%s\" ",
                                      volume->name)
                      : 0;

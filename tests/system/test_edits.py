@@ -2,6 +2,7 @@
 """Edits of manifests while their pods run: what is applied in place, restarts a container or replaces the pod."""
 
 import copy
+import ctypes
 import os
 import subprocess
 import time
@@ -331,6 +332,46 @@ def test_a_successor_whose_sub_path_cannot_be_expanded_does_not_stop_its_predece
                         volumes=[{"name": "v", "emptyDir": {}}]))
     assert 'missing value for "MISSING"' in pending(node.wait_pod("web", pending, "says why it waits"))
     assert identity(node, "web") == before
+
+
+def mount_that_hangs(path):
+    """A FUSE file system without a server: each access waits until the descriptor that is returned is closed."""
+    fd = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={fd},rootmode=40000,user_id=0,group_id=0".encode()
+    if ctypes.CDLL(None, use_errno=True).mount(b"fuse", path.encode(), b"fuse", 0, options) != 0:
+        os.close(fd)
+        raise OSError(ctypes.get_errno(), "mount")
+    return fd
+
+
+@pytest.fixture(name="hung")
+def fixture_hung(node, tmp_path):
+    """A directory where everything hangs."""
+    try:
+        fd = mount_that_hangs(str(tmp_path))
+    except OSError as error:
+        pytest.skip(f"FUSE cannot be mounted here: {error}")
+    yield str(tmp_path)
+    os.close(fd)
+    world.run("umount", "--lazy", str(tmp_path))
+    node.remove("web")
+
+
+def test_a_path_of_the_host_that_hangs_holds_up_its_successor_only(node, hung):
+    node.launch(specs.pod("web"))
+    node.drop(specs.pod("web", volumes=[specs.host_path("v", hung, type="Directory")]))
+    node.launch(specs.pod("other"))
+
+
+def test_a_successor_starts_when_its_path_of_the_host_is_there(node):
+    node.launch(specs.pod("web"))
+    before = identity(node, "web")
+    node.drop(specs.pod("web", volumes=[specs.host_path("v", f"{node.data}/late", type="Directory")]))
+    assert f"{node.data}/late is not of type Directory" in pending(node.wait_pod("web", pending, "says why it waits"))
+    assert identity(node, "web") == before
+    os.mkdir(f"{node.data}/late")
+    world.wait(lambda: not world.is_alive(before[0]), "is replaced")
+    node.wait_running("web")
 
 
 def test_the_successor_starts_when_the_predecessor_has_ended(node):
