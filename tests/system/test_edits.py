@@ -158,6 +158,26 @@ def test_memory_in_use_is_not_taken_away_and_the_status_says_so(node):
     assert identity(node, "web") == before
 
 
+def test_a_pod_keeps_the_memory_of_a_container_that_was_refused_a_smaller_limit(node):
+    def memory(limit):
+        return {"limits": {"memory": limit}, "requests": {"memory": "8Mi"}}
+
+    script = "dd if=/dev/zero of=/m/f bs=1M count=24 2>/dev/null; echo full; " + specs.IDLE
+    pod = specs.pod("web", specs.container(script=script, resources=memory("64Mi"), volumeMounts=[specs.mount("m", "/m")]),
+                    specs.container("other", resources=memory("64Mi")),
+                    volumes=[{"name": "m", "emptyDir": {"medium": "Memory"}}])
+    node.launch(pod)
+    world.wait(lambda: node.logged("web") == ["full"], "its memory is in use")
+    node.drop(edited(pod, resources=memory("16Mi")))
+    node.wait_pod("web", lambda pod: "PodResizeInProgress" in [
+        c["type"] for c in pod["status"]["conditions"]], "says that it waits")
+    assert limits_of(node.container_cgroup("web"))[1] == str(64 << 20)
+    assert limits_of(node.pod_cgroup("web"))[1] == str(128 << 20)
+    os.unlink(f"/proc/{node.init('web')}/root/m/f")
+    world.wait(lambda: limits_of(node.pod_cgroup("web"))[1] == str(80 << 20), "it shrinks with its container")
+    assert limits_of(node.container_cgroup("web"))[1] == str(16 << 20)
+
+
 def test_files_of_the_downward_api_follow_labels(node):
     pod = specs.pod("web", specs.container(volumeMounts=[specs.mount("d", "/d")]), volumes=[
         {"name": "d", "downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}}],
