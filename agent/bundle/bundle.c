@@ -8,11 +8,11 @@
 #include "agent/bundle/cgroups.h"
 #include "agent/bundle/claim-volumes.h"
 #include "agent/bundle/fstab.h"
-#include "agent/bundle/huge-pages.h"
 #include "agent/bundle/image-volumes.h"
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/pod-dns.h"
+#include "agent/bundle/preflight.h"
 #include "agent/bundle/runtime-spec.h"
 #include "agent/bundle/security.h"
 #include "agent/bundle/selinux-relabel.h"
@@ -296,21 +296,6 @@ static int prepare_pod_user_ids(const BundleConfig *config, const Pod *pod, cons
         return write_bundle_file(run_dir, "user-namespace", text, 0600, reterr);
 }
 
-/* Of a pod in which not all containers have a limit, only the runtime would try to set them. */
-static int check_memory_limits(const BundleConfig *config, const PodSpec *spec, Error *reterr) {
-        const Container *container;
-
-        if (!config->lacks_memory_controller)
-                return 0;
-        pod_foreach_container(container, spec)
-                if (container_memory_limit(spec, container) > 0)
-                        return error_setf(reterr, ENOENT,
-                                          "cannot limit the memory of container "
-                                          "'%s': " CGROUP_CONTROLLER_MISSING,
-                                          container->name, "memory");
-        return 0;
-}
-
 int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr) {
         cleanup_free char *run_dir = pod_run_dir(config, pod->metadata.uid);
         cleanup_free char *state_dir = pod_state_dir(config, pod->metadata.uid);
@@ -320,13 +305,7 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
 
         if (!sysctls)
                 return -ENOMEM;
-        r = pod_check_sysctls(config, &pod->spec, reterr);
-        if (r < 0)
-                return r;
-        r = huge_pages_check(&pod->spec, HUGE_PAGES_DIRECTORY, reterr);
-        if (r < 0)
-                return r;
-        r = check_memory_limits(config, &pod->spec, reterr);
+        r = bundle_check_node(config, &pod->spec, reterr);
         if (r < 0)
                 return r;
         r = make_bundle_directory(run_dir, 0700, reterr);

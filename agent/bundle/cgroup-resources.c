@@ -191,7 +191,7 @@ static int64_t pod_milli_cpu_limit(const PodSpec *spec) {
         return limit > 0 ? plus_overhead(limit, spec->overhead.cpu.milli) : 0;
 }
 
-static int64_t pod_memory_limit(const PodSpec *spec) {
+int64_t pod_memory_limit(const PodSpec *spec) {
         int64_t own = spec->resources.limits.memory.value;
         int64_t limit = own > 0 ? own : aggregate_limits(spec, container_own_memory_limit);
 

@@ -64,3 +64,7 @@ size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
 
 /* The CPU request of the pod, or else the sum of those of its containers, in thousandths. */
 int64_t pod_milli_cpu_request(const PodSpec *spec);
+
+/* The memory limit of the pod in bytes, or else the sum of those of its containers, with the
+ * overhead; 0: none, as where a container has none. */
+int64_t pod_memory_limit(const PodSpec *spec);

@@ -58,10 +58,11 @@ typedef struct BundleConfig {
         TokenLookup tokens;            /* find is NULL where there is no API server */
         const SeccompProfile *seccomp; /* for RuntimeDefault; NULL: the built-in profile */
         char *const *allowed_unsafe_sysctls; /* names, and prefixes with '*' */
-        uint64_t missing_capabilities; /* capabilities that the agent itself lacks, as a mask */
-        unsigned huge_pages;           /* sizes that can be limited; see huge-pages.h */
-        bool has_x32;                  /* the kernel runs programs of the x32 ABI */
-        bool lacks_memory_controller;  /* of cgroups; pods without limits of it start */
+        uint64_t missing_capabilities;  /* capabilities that the agent itself lacks, as a mask */
+        char *const *thermal_throttles; /* paths that containers must not see; see masked-paths.h */
+        unsigned huge_pages;            /* sizes that can be limited; see huge-pages.h */
+        bool has_x32;                   /* the kernel runs programs of the x32 ABI */
+        bool lacks_memory_controller;   /* of cgroups; pods without limits of it start */
         bool lacks_pids_controller;
         bool has_app_armor;                 /* the kernel enforces AppArmor */
         const char *app_armor_default;      /* profile for RuntimeDefault; NULL: none is loaded */

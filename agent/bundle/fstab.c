@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/fstab.h"
 
+#include "agent/bundle/cgroup-resources.h"
 #include "agent/bundle/claim-volumes.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/paths.h"
@@ -69,17 +70,37 @@ static void put_host_path_mount(FILE *out, const Volume *volume, const HostPathV
                        volume->name, strna(type));
 }
 
+/* As with the kubelet: the least of what all pods, this pod and the volume may have; 0: not known.
+ * The kernel does not limit a tmpfs of size 0. */
+static int64_t memory_volume_size(const BundleConfig *config, const PodSpec *spec,
+                                  const Volume *volume) {
+        const int64_t limits[] = { config->allocatable.memory, pod_memory_limit(spec),
+                                   volume->empty_dir->size_limit.value };
+        int64_t size = 0;
+
+        for (size_t i = 0; i < N_ELEMENTS(limits); i++)
+                if (limits[i] > 0 && (size == 0 || limits[i] < size))
+                        size = limits[i];
+        return size;
+}
+
+static void put_volume_size(FILE *out, int64_t size) {
+        if (size > 0)
+                (void) fprintf(out, ",size=%" PRId64, size);
+}
+
 /* Sticky, as a tmpfs is by itself, and as the kubelet leaves it. */
-static void put_memory_mount(FILE *out, const Volume *volume, const OptionalInt *fs_group,
-                             const char *target) {
+static void put_memory_mount(FILE *out, const BundleConfig *config, const PodSpec *spec,
+                             const Volume *volume, const char *target) {
+        const OptionalInt *fs_group = &spec->security_context.fs_group;
+
         put_fstab_field(out, volume->name);
         put_fstab_field(out, target);
         (void) fprintf(out, "tmpfs mode=%s,x-mainstay.volume=%s",
                        fs_group->is_set ? "03777" : "01777", volume->name);
         if (fs_group->is_set)
                 (void) fprintf(out, ",gid=%" PRId64, fs_group->value);
-        if (volume->empty_dir->size_limit.text)
-                (void) fprintf(out, ",size=%" PRId64, volume->empty_dir->size_limit.value);
+        put_volume_size(out, memory_volume_size(config, spec, volume));
         (void) fprintf(out, " 0 0\n");
 }
 
@@ -95,8 +116,7 @@ static void put_huge_pages_mount(FILE *out, const PodSpec *spec, const Volume *v
                        strna(huge_pages_mount_option(spec, source->medium)), volume->name);
         if (fs_group->is_set)
                 (void) fprintf(out, ",gid=%" PRId64 ",x-mainstay.mode=02777", fs_group->value);
-        if (source->size_limit.text)
-                (void) fprintf(out, ",size=%" PRId64, source->size_limit.value);
+        put_volume_size(out, source->size_limit.value);
         (void) fprintf(out, " 0 0\n");
 }
 
@@ -135,7 +155,7 @@ static void put_pod_volume_mounts(FILE *out, const BundleConfig *config, const P
                 else if (volume->persistent_volume_claim || volume->ephemeral)
                         put_claim_mount(out, config, pod, volume, target);
                 else if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_MEMORY)
-                        put_memory_mount(out, volume, &pod->spec.security_context.fs_group, target);
+                        put_memory_mount(out, config, &pod->spec, volume, target);
                 else if (volume->empty_dir && volume->empty_dir->medium >= MEDIUM_HUGE_PAGES)
                         put_huge_pages_mount(out, &pod->spec, volume, target);
         }

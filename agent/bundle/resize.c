@@ -5,7 +5,10 @@
  * In cgroup v1 the quota of a cgroup may not exceed its parent's, so a limit that grows is written
  * to the pod first, and one that shrinks to the pod last: the pod is written before and after its
  * containers, and only the second result is reported. The same holds for the two memory limits of
- * cgroup v1: the limit with swap may not be below the one without. */
+ * cgroup v1: the limit with swap may not be below the one without.
+ *
+ * The memory limit of the pod shrinks last, and only if all containers have theirs: with less than
+ * its containers have together, the kernel could kill one that is within its own limit. */
 
 #include "agent/bundle/resize.h"
 
@@ -82,15 +85,26 @@ static int check_memory_in_use(const char *group, const char *what, const Cgroup
         return 0;
 }
 
+/* In the order of limits: "max" and "-1" are above all numbers. */
+static uint64_t parse_memory_limit(const char *text) {
+        return text[0] == 'm' || text[0] == '-' ? UINT64_MAX : strtoull(text, NULL, 10);
+}
+
+static bool does_shrink_memory(const char *present, const CgroupValue *value) {
+        return streq(value->controller, "memory") && present &&
+               parse_memory_limit(value->value) < parse_memory_limit(present);
+}
+
 static int write_cgroup_value(const char *group, const char *what, const CgroupValue *value,
-                              Error *reterr) {
+                              bool keeps_memory, Error *reterr) {
         cleanup_free char *present = cgroup_read_value(group, value->controller, value->file);
         cleanup_error Error error = ERROR_NULL;
         int r;
 
         if (present)
                 present[strcspn(present, "\n")] = '\0';
-        if (streq_ptr(present, value->value))
+        if (streq_ptr(present, value->value) ||
+            (keeps_memory && does_shrink_memory(present, value)))
                 return 0;
         r = check_memory_in_use(group, what, value, reterr);
         if (r < 0)
@@ -101,18 +115,20 @@ static int write_cgroup_value(const char *group, const char *what, const CgroupV
         return r < 0 ? error_setf(reterr, -r, "%s", error_message(&error, r)) : 0;
 }
 
-/* All containers are written, even where one fails; the first failure is reported. */
+/* All values are written, even where one fails; the first failure is reported. With 'keeps_memory'
+ * no memory limit shrinks. */
 static int write_cgroup_values(const char *group, const char *what, CgroupValue *values, size_t n,
-                               Error *reterr) {
+                               bool keeps_memory, Error *reterr) {
         int result = 0;
 
         if (cgroup_is_unit(group))
                 cgroup_round_values(values, n);
         for (size_t i = 0; i < n; i++)
                 if (streq(values[i].file, with_swap))
-                        (void) write_cgroup_value(group, what, &values[i], NULL);
+                        (void) write_cgroup_value(group, what, &values[i], keeps_memory, NULL);
         for (size_t i = 0; i < n; i++) {
-                int r = write_cgroup_value(group, what, &values[i], result < 0 ? NULL : reterr);
+                int r = write_cgroup_value(group, what, &values[i], keeps_memory,
+                                           result < 0 ? NULL : reterr);
 
                 result = result < 0 ? result : r;
         }
@@ -133,18 +149,18 @@ static int resize_container_cgroup(const BundleConfig *config, const Pod *pod,
                 return -ENOMEM;
         n = container_cgroup_values(config, &pod->spec, running->spec, cgroup_version(), values);
         n = cgroup_values_complete(values, n, cgroup_version());
-        return write_cgroup_values(group, what, values, n, reterr);
+        return write_cgroup_values(group, what, values, n, /* keeps_memory= */ false, reterr);
 }
 
 static int resize_pod_cgroup(const BundleConfig *config, const Pod *pod, const char *group,
-                             Error *reterr) {
+                             bool keeps_memory, Error *reterr) {
         CgroupValue values[POD_CGROUP_VALUES_MAX];
         int version = cgroup_version();
         size_t n = pod_cgroup_values(&pod->spec, version, config->pod_pids_limit, values);
 
         n = cgroup_values_complete(values, n, version);
         n += huge_pages_cgroup_values(&pod->spec, version, config->huge_pages, &values[n]);
-        return write_cgroup_values(group, "the pod", values, n, reterr);
+        return write_cgroup_values(group, "the pod", values, n, keeps_memory, reterr);
 }
 
 int bundle_resize_pod(const BundleConfig *config, const Pod *pod, const RunningContainer *running,
@@ -155,13 +171,14 @@ int bundle_resize_pod(const BundleConfig *config, const Pod *pod, const RunningC
 
         if (!group)
                 return -ENOMEM;
-        (void) resize_pod_cgroup(config, pod, group, NULL);
+        (void) resize_pod_cgroup(config, pod, group, /* keeps_memory= */ true, NULL);
         for (size_t i = 0; i < n_running; i++) {
                 r = resize_container_cgroup(config, pod, group, &running[i],
                                             result < 0 ? NULL : reterr);
                 result = result < 0 ? result : r;
         }
-        r = resize_pod_cgroup(config, pod, group, result < 0 ? NULL : reterr);
+        r = resize_pod_cgroup(config, pod, group, /* keeps_memory= */ result < 0,
+                              result < 0 ? NULL : reterr);
         return result < 0 ? result : r;
 }
 

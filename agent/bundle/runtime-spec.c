@@ -9,6 +9,7 @@
 #include "agent/bundle/cgroups.h"
 #include "agent/bundle/environment.h"
 #include "agent/bundle/huge-pages.h"
+#include "agent/bundle/masked-paths.h"
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/pod-dns.h"
@@ -23,34 +24,6 @@
 
 #include <inttypes.h>
 #include <jansson.h>
-
-/* The kubelet's lists (pkg/securitycontext). */
-static const char *const masked_paths[] = {
-        "/proc/asound",
-        "/proc/acpi",
-        "/proc/kcore",
-        "/proc/keys",
-        "/proc/latency_stats",
-        "/proc/timer_list",
-        "/proc/timer_stats",
-        "/proc/sched_debug",
-        "/proc/scsi",
-        "/sys/firmware",
-        "/sys/devices/virtual/powercap",
-        "/proc/interrupts",
-};
-
-static const char *const readonly_paths[] = {
-        "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
-};
-
-static json_t *string_array(const char *const *strings, size_t n) {
-        json_t *array = json_array();
-
-        for (size_t i = 0; i < n; i++)
-                json_array_append_new(array, json_string(strings[i]));
-        return array;
-}
 
 static json_t *strv_array(char *const *strv) {
         json_t *array = json_array();
@@ -334,10 +307,8 @@ static json_t *linux_section(const RuntimeSpecInput *input, const ContainerSecur
         if (security->is_privileged)
                 json_object_set_new(section, "devices", node_devices("/dev"));
         else if (input->container->security_context.proc_mount != PROC_MOUNT_UNMASKED) {
-                json_object_set_new(section, "maskedPaths",
-                                    string_array(masked_paths, N_ELEMENTS(masked_paths)));
-                json_object_set_new(section, "readonlyPaths",
-                                    string_array(readonly_paths, N_ELEMENTS(readonly_paths)));
+                json_object_set_new(section, "maskedPaths", masked_paths_section(input->config));
+                json_object_set_new(section, "readonlyPaths", readonly_paths_section());
         }
         if (input->users)
                 userns_add_id_mappings(section, input->first_id);

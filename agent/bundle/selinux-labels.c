@@ -344,9 +344,9 @@ static int compute_container_labels(const BundleConfig *config, const Pod *pod,
                 level = of_pod->level;
         if (options)
                 r = check_selinux_options(config, options, reterr);
-        if (r < 0)
-                return r;
-        return compose_selinux_label(config->labels, options, level, ret);
+        if (r >= 0)
+                r = compose_selinux_label(config->labels, options, level, ret);
+        return r < 0 ? r : check_selinux_labels(config, ret, reterr);
 }
 
 /* A pod without a level started when SELinux was disabled. A labelled process could not access its
@@ -376,8 +376,6 @@ int selinux_container_labels(const BundleConfig *config, const Pod *pod, const C
                 r = load_container_level(config, pod, container, &level, reterr);
         if (r > 0)
                 r = compute_container_labels(config, pod, container, level, &labels, reterr);
-        if (r >= 0 && labels.process)
-                r = check_selinux_labels(config, &labels, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "seLinuxOptions");
         if (container->security_context.privileged) {
@@ -387,6 +385,19 @@ int selinux_container_labels(const BundleConfig *config, const Pod *pod, const C
         *ret = labels;
         labels = (SeLinuxLabels){ 0 };
         return 0;
+}
+
+int selinux_check_container(const BundleConfig *config, const Pod *pod, const Container *container,
+                            Error *reterr) {
+        cleanup_with(selinux_labels_done) SeLinuxLabels labels = { 0 };
+        char level[LEVEL_SIZE];
+        int r;
+
+        if (!wants_selinux_labels(config, pod, container))
+                return 0;
+        compute_level_candidate(pod->metadata.uid, 0, level);
+        r = compute_container_labels(config, pod, container, level, &labels, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "seLinuxOptions") : 0;
 }
 
 int selinux_prepare_pod_level(const BundleConfig *config, const Pod *pod, Error *reterr) {

@@ -39,6 +39,11 @@ int selinux_container_labels(const BundleConfig *config, const Pod *pod, const C
                              SeLinuxLabels *ret, Error *reterr);
 void selinux_labels_done(SeLinuxLabels *labels);
 
+/* Whether a container of a pod that would start now could have its labels: what
+ * selinux_container_labels() would say then. */
+int selinux_check_container(const BundleConfig *config, const Pod *pod, const Container *container,
+                            Error *reterr);
+
 /* The label of files that containers share: of an object or emptyDir volume, or, with NULL, of the
  * pod's own files. It is the label of the containers that use it, without categories where these
  * differ. '*ret' is NULL for none. 0 or -ENOMEM. */

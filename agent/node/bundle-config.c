@@ -34,6 +34,7 @@ BundleConfig make_bundle_config(const Config *config, const MachineInfo *machine
                 .host_ip = machine->address,
                 .allowed_unsafe_sysctls = config->allowed_unsafe_sysctls,
                 .missing_capabilities = machine->missing_capabilities,
+                .thermal_throttles = machine->thermal_throttles,
                 .huge_pages = huge_pages_limitable(HUGE_PAGES_DIRECTORY),
                 .has_x32 = machine->has_x32,
                 .lacks_memory_controller = !cgroup_has_controller("memory"),

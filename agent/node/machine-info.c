@@ -4,12 +4,14 @@
 #include "agent/node/machine-info.h"
 
 #include "agent/bundle/huge-pages.h"
+#include "agent/bundle/masked-paths.h"
 #include "agent/model/capability.h"
 #include "agent/model/names.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/selinux.h"
+#include "common/strv.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -264,6 +266,9 @@ int machine_info_discover(const char *name, bool has_manager, MachineInfo *ret, 
         discover_selinux_labels(&machine);
         machine.oom_score_adj_min = find_min_oom_score_adj(machine.missing_capabilities);
         machine.n_cpus = (unsigned) MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+        r = find_thermal_throttles(CPUS_DIRECTORY, &machine.thermal_throttles);
+        if (r < 0)
+                return r;
         *ret = machine;
         machine = (MachineInfo){ 0 };
         return 0;
@@ -306,5 +311,6 @@ void machine_info_done(MachineInfo *machine) {
         free(machine->reported_hostname);
         free(machine->address);
         selinux_label_defaults_done(&machine->labels);
+        strv_free(machine->thermal_throttles);
         *machine = (MachineInfo){ 0 };
 }

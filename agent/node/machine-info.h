@@ -26,6 +26,7 @@ typedef struct MachineInfo {
         bool has_selinux_labels;       /* the policy has these */
         SeLinuxLabelDefaults labels;   /* for containers; NULL: none */
         unsigned n_cpus;
+        char **thermal_throttles; /* of its CPUs; see agent/bundle/masked-paths.h */
 } MachineInfo;
 
 /* 'name': NULL for the host name. 'has_manager': systemd as PID 1 starts the shims. -EINVAL with a

@@ -3,6 +3,7 @@
 
 #include "agent/bundle/preflight.h"
 #include "agent/model/containers.h"
+#include "agent/pods/preflight-paths.h"
 #include "agent/pods/pull-secrets.h"
 #include "common/cleanup.h"
 
@@ -25,6 +26,7 @@ struct Preflight {
         Image **images; /* NULL: not present yet; those of containers first, in the order of
                            bundle_preflight_pod() */
         size_t n;
+        PreflightPaths *paths; /* NULL: not asked since the last retry */
 };
 
 static bool is_volume_mounted(const PodSpec *spec, const Volume *volume) {
@@ -80,6 +82,7 @@ Preflight *preflight_free(Preflight *preflight) {
                 free(preflight->requests[i].message);
                 image_unref(preflight->images[i]);
         }
+        preflight_paths_free(preflight->paths);
         free(preflight->requests);
         free(preflight->images);
         free(preflight);
@@ -126,6 +129,16 @@ static void request_preflight_image(Preflight *preflight, size_t i) {
                 set_image_error(image, r, &error);
 }
 
+static int step_preflight_paths(Preflight *preflight, Error *reterr) {
+        int r = 0;
+
+        if (!preflight->paths)
+                r = preflight_paths_new(preflight->context->event, preflight->pod,
+                                        preflight->on_change, preflight->userdata,
+                                        &preflight->paths);
+        return r < 0 ? r : preflight_paths_result(preflight->paths, reterr);
+}
+
 int preflight_step(Preflight *preflight, Error *reterr) {
         const PodContext *context = preflight->context;
         const char *runtime;
@@ -146,10 +159,11 @@ int preflight_step(Preflight *preflight, Error *reterr) {
         if (r < 0 || !has_all_images)
                 return r;
         r = bundle_preflight_pod(context->bundle, preflight->pod, preflight->images, reterr);
-        return r < 0 ? r : 1;
+        return r < 0 ? r : step_preflight_paths(preflight, reterr);
 }
 
 void preflight_retry(Preflight *preflight) {
         for (size_t i = 0; i < preflight->n; i++)
                 preflight->requests[i].result = 0;
+        preflight->paths = preflight_paths_free(preflight->paths);
 }

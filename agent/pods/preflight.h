@@ -14,11 +14,11 @@ typedef struct Preflight Preflight;
 int preflight_new(PodContext *context, const Pod *pod, void (*on_change)(void *userdata),
                   void *userdata, Preflight **ret);
 
-/* Requests the images that are missing, once. 1: the pod could start; 0: images are being pulled;
- * -errno: it could not, with a message. */
+/* Requests the images that are missing, once. 1: the pod could start; 0: images are being pulled,
+ * or paths of the host looked at; -errno: it could not, with a message. */
 int preflight_step(Preflight *preflight, Error *reterr);
 
-/* The next step requests again what was missing. */
+/* The next step requests and looks again. */
 void preflight_retry(Preflight *preflight);
 
 Preflight *preflight_free(Preflight *preflight);

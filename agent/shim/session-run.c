@@ -107,12 +107,15 @@ static void extend_session_deadline(ExecSession *s) {
         s->deadline = now_awake_usec() + patience;
 }
 
+/* It leads a session of its own; processes that it started are killed with it. */
+static void kill_command_group(pid_t pid) {
+        (void) kill(-pid, SIGKILL);
+        (void) kill(pid, SIGKILL);
+}
+
 static void kill_session_command(const ExecSession *s) {
-        if (s->pid <= 0 || s->has_ended)
-                return;
-        /* It leads a session of its own; processes that it started are killed with it. */
-        (void) kill(-s->pid, SIGKILL);
-        (void) kill(s->pid, SIGKILL);
+        if (s->pid > 0 && !s->has_ended)
+                kill_command_group(s->pid);
 }
 
 static void abandon_session(ExecSession *s) {
@@ -346,6 +349,14 @@ static void open_session_output(ExecSessionOutput *outlet, int fd) {
 
 /* ---- the command ---- */
 
+/* A runtime that did not end well, or not in time, may have started the command before. */
+static void kill_unstarted_command(const ExecSession *s) {
+        pid_t pid;
+
+        if (session_read_pid(s->spec, &pid) >= 0 && waitpid(pid, NULL, WNOHANG) == 0) /* ours */
+                kill_command_group(pid);
+}
+
 static void on_session_runtime_exit(ExecSession *s, int status) {
         cleanup_free char *message = NULL;
         bool has_failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
@@ -360,6 +371,7 @@ static void on_session_runtime_exit(ExecSession *s, int status) {
                         kill_session_command(s);
                 return;
         }
+        kill_unstarted_command(s);
         message = runtime_log_last_error(s->spec->directory);
         if (!message)
                 message = runtime_describe_end(s->spec->runtime.program, "exec", status);
@@ -577,10 +589,18 @@ static int run_session_loop(ExecSession *s) {
         return 0;
 }
 
+static void end_session_runtime(ExecSession *s) {
+        if (s->runtime_pid <= 0)
+                return;
+        (void) kill(s->runtime_pid, SIGKILL);
+        while (waitpid(s->runtime_pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+        kill_unstarted_command(s);
+}
+
 static void exec_session_done(ExecSession *s) {
         kill_session_command(s);
-        if (s->runtime_pid > 0)
-                (void) kill(s->runtime_pid, SIGKILL);
+        end_session_runtime(s);
         terminal_free(s->terminal);
         channels_free(s->channels);
         free(s->pending);

@@ -2,6 +2,7 @@
 """Edits of manifests while their pods run: what is applied in place, restarts a container or replaces the pod."""
 
 import copy
+import ctypes
 import os
 import subprocess
 import time
@@ -155,6 +156,26 @@ def test_memory_in_use_is_not_taken_away_and_the_status_says_so(node):
     node.wait_pod("web", lambda pod: "PodResizeInProgress" not in [
         c["type"] for c in pod["status"]["conditions"]], "has nothing to wait for")
     assert identity(node, "web") == before
+
+
+def test_a_pod_keeps_the_memory_of_a_container_that_was_refused_a_smaller_limit(node):
+    def memory(limit):
+        return {"limits": {"memory": limit}, "requests": {"memory": "8Mi"}}
+
+    script = "dd if=/dev/zero of=/m/f bs=1M count=24 2>/dev/null; echo full; " + specs.IDLE
+    pod = specs.pod("web", specs.container(script=script, resources=memory("64Mi"), volumeMounts=[specs.mount("m", "/m")]),
+                    specs.container("other", resources=memory("64Mi")),
+                    volumes=[{"name": "m", "emptyDir": {"medium": "Memory"}}])
+    node.launch(pod)
+    world.wait(lambda: node.logged("web") == ["full"], "its memory is in use")
+    node.drop(edited(pod, resources=memory("16Mi")))
+    node.wait_pod("web", lambda pod: "PodResizeInProgress" in [
+        c["type"] for c in pod["status"]["conditions"]], "says that it waits")
+    assert limits_of(node.container_cgroup("web"))[1] == str(64 << 20)
+    assert limits_of(node.pod_cgroup("web"))[1] == str(128 << 20)
+    os.unlink(f"/proc/{node.init('web')}/root/m/f")
+    world.wait(lambda: limits_of(node.pod_cgroup("web"))[1] == str(80 << 20), "it shrinks with its container")
+    assert limits_of(node.container_cgroup("web"))[1] == str(16 << 20)
 
 
 def test_files_of_the_downward_api_follow_labels(node):
@@ -322,6 +343,55 @@ def test_a_successor_whose_volume_is_missing_waits_and_an_edit_back_changes_noth
     node.drop({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "later"}, "data": {"k": "v"}})
     node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old and pod["status"]["phase"] == "Running",
                   "is replaced as soon as that can be")
+
+
+def test_a_successor_whose_sub_path_cannot_be_expanded_does_not_stop_its_predecessor(node):
+    node.launch(specs.pod("web"))
+    before = identity(node, "web")
+    node.drop(specs.pod("web", specs.container(volumeMounts=[specs.mount("v", "/v", subPathExpr="$(MISSING)")]),
+                        volumes=[{"name": "v", "emptyDir": {}}]))
+    assert 'missing value for "MISSING"' in pending(node.wait_pod("web", pending, "says why it waits"))
+    assert identity(node, "web") == before
+
+
+def mount_that_hangs(path):
+    """A FUSE file system without a server: each access waits until the descriptor that is returned is closed."""
+    fd = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={fd},rootmode=40000,user_id=0,group_id=0".encode()
+    if ctypes.CDLL(None, use_errno=True).mount(b"fuse", path.encode(), b"fuse", 0, options) != 0:
+        os.close(fd)
+        raise OSError(ctypes.get_errno(), "mount")
+    return fd
+
+
+@pytest.fixture(name="hung")
+def fixture_hung(node, tmp_path):
+    """A directory where everything hangs."""
+    try:
+        fd = mount_that_hangs(str(tmp_path))
+    except OSError as error:
+        pytest.skip(f"FUSE cannot be mounted here: {error}")
+    yield str(tmp_path)
+    os.close(fd)
+    world.run("umount", "--lazy", str(tmp_path))
+    node.remove("web")
+
+
+def test_a_path_of_the_host_that_hangs_holds_up_its_successor_only(node, hung):
+    node.launch(specs.pod("web"))
+    node.drop(specs.pod("web", volumes=[specs.host_path("v", hung, type="Directory")]))
+    node.launch(specs.pod("other"))
+
+
+def test_a_successor_starts_when_its_path_of_the_host_is_there(node):
+    node.launch(specs.pod("web"))
+    before = identity(node, "web")
+    node.drop(specs.pod("web", volumes=[specs.host_path("v", f"{node.data}/late", type="Directory")]))
+    assert f"{node.data}/late is not of type Directory" in pending(node.wait_pod("web", pending, "says why it waits"))
+    assert identity(node, "web") == before
+    os.mkdir(f"{node.data}/late")
+    world.wait(lambda: not world.is_alive(before[0]), "is replaced")
+    node.wait_running("web")
 
 
 def test_the_successor_starts_when_the_predecessor_has_ended(node):

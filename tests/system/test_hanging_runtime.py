@@ -92,3 +92,18 @@ def test_an_exec_that_hangs_fails_its_probe_or_ends_with_its_client(hanging):
         client.send_signal(signal.SIGTERM)
     wait(lambda: not held_processes(hanging), lambda: f"what hung is killed: {held_processes(hanging)}")
     hanging.wait_running("plain")
+
+
+@pytest.mark.long
+def test_a_command_that_a_hanging_runtime_has_started_ends_with_its_client(hanging):
+    hanging.launch(specs.pod("plain"))
+    held = hold_runtime(hanging, "exec", "after")
+    with subprocess.Popen([harness.program("mainstay"), "--socket", hanging.socket, "exec", "plain", "--", "sleep", "54321"],
+                          env=hanging.environment(), stderr=subprocess.DEVNULL) as client:
+        wait(lambda: os.path.exists(held), "the runtime hangs")
+        started = [pid for pid in world.cgroup_pids(hanging.container_cgroup("plain"))
+                   if world.cmdline(pid) == ["sleep", "54321"]]
+        assert started
+        client.send_signal(signal.SIGTERM)
+    wait(lambda: not any(map(world.is_alive, started)), "the command is killed")
+    wait(lambda: not held_processes(hanging), lambda: f"what hung is killed: {held_processes(hanging)}")

@@ -201,3 +201,49 @@ TEST(blanks_in_a_host_path_are_escaped_for_fstab)
                 "m /run/mainstay/pods/u/volumes/m tmpfs "
                 "mode=01777,x-mainstay.volume=m,size=1048576 0 0\n");
 }
+
+static char *print_memory_volume(const char *resources, const char *empty_dir,
+                                 const BundleConfig *of_node) {
+        cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+        char yaml[512], *fstab, *line;
+
+        (void) snprintf(yaml, sizeof(yaml),
+                        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"
+                        "  containers: [{name: c, image: i, resources: {%s}}]\n"
+                        "  volumes: [{name: v, emptyDir: {%s}}]\n",
+                        resources, empty_dir);
+        REQUIRE(manifest_parse("f", yaml, strlen(yaml), "n", &objects, NULL) >= 0);
+        fstab = pod_fstab(of_node, objects.pods.items[0]);
+        REQUIRE(fstab && (line = strstr(fstab, "x-mainstay.volume=v")));
+        memmove(fstab, line, strlen(line) + 1);
+        return fstab;
+}
+
+TEST(volume_in_memory_is_never_larger_than_its_pod_and_never_without_a_limit)
+{
+        static const struct {
+                const char *resources, *empty_dir, *options;
+                int64_t allocatable;
+        } cases[] = {
+                { "limits: {memory: 2Mi}", "medium: Memory, sizeLimit: 1Mi", ",size=1048576",
+                  4 * MIB },
+                { "limits: {memory: 2Mi}", "medium: Memory, sizeLimit: 8Mi", ",size=2097152",
+                  4 * MIB },
+                { "limits: {memory: 2Mi}", "medium: Memory, sizeLimit: \"0\"", ",size=2097152", 0 },
+                { "limits: {memory: 8Mi}", "medium: Memory", ",size=4194304", 4 * MIB },
+                { "", "medium: Memory, sizeLimit: \"0\"", ",size=4194304", 4 * MIB },
+                { "", "medium: Memory, sizeLimit: \"0\"", "", 0 },
+                { "limits: {memory: 2Mi, hugepages-2Mi: 4Mi}",
+                  "medium: HugePages-2Mi, sizeLimit: \"0\"", "", 4 * MIB },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                BundleConfig node = config;
+                cleanup_free char *text = NULL, *expected = NULL;
+
+                node.allocatable.memory = cases[i].allocatable;
+                text = print_memory_volume(cases[i].resources, cases[i].empty_dir, &node);
+                REQUIRE(asprintf(&expected, "x-mainstay.volume=v%s 0 0\n", cases[i].options) > 0);
+                EXPECT_STREQ(text, expected);
+        }
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The paths of /proc and /sys that a container does not see: the kubelet's lists
+ * (pkg/securitycontext). */
+
+#include "agent/bundle/config.h"
+
+#include <jansson.h>
+
+#define CPUS_DIRECTORY "/sys/devices/system/cpu"
+
+/* The directories in which CPUs count how often they were too hot, from which secrets of other
+ * processes can be guessed: "<directory>/cpu<N>/thermal_throttle", of those CPUs that have one, by
+ * number. 0 or -ENOMEM. */
+int find_thermal_throttles(const char *directory, char ***ret);
+
+/* linux.maskedPaths and linux.readonlyPaths. */
+json_t *masked_paths_section(const BundleConfig *config);
+json_t *readonly_paths_section(void);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Whether the hostPaths of the successor of a running pod are of their types. A process of its own
+ * looks: a file system that does not answer (NFS, FUSE) holds up that process and not the loop. */
+
+#include "agent/model/pod.h"
+#include "common/error.h"
+#include "common/forked-task.h"
+
+typedef struct PreflightPaths PreflightPaths;
+
+/* Starts to look. The pod is borrowed. 'on_change' is called from the loop when the result is
+ * known. */
+int preflight_paths_new(sd_event *event, const Pod *pod, void (*on_change)(void *userdata),
+                        void *userdata, PreflightPaths **ret);
+
+/* 1: no path is known to be of another type, or a file system has not answered in time; 0: not
+ * known yet; -ENOENT with a message: one is. */
+int preflight_paths_result(const PreflightPaths *paths, Error *reterr);
+
+PreflightPaths *preflight_paths_free(PreflightPaths *paths);
+DEFINE_CLEANUP(PreflightPaths *, preflight_paths_free)
