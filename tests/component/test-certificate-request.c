@@ -155,6 +155,37 @@ TEST(denied_request_is_reported_with_its_reason)
         node_done(&node);
 }
 
+/* How many requests the server has seen that start so. */
+static unsigned count_asked(Node *node, const char *start) {
+        cleanup_answer Answer answer = { 0 };
+        unsigned n = 0;
+
+        ask(&node->world, &(KubeRequestSpec){ .path = "/log" }, &answer);
+        for (const char *line = answer.body; line; line = strchr(line, '\n')) {
+                line += *line == '\n';
+                n += strncmp(line, start, strlen(start)) == 0;
+        }
+        return n;
+}
+
+TEST(request_that_disappears_is_repeated_more_and_more_rarely)
+{
+        uint64_t until;
+        Node node;
+
+        node_init(&node);
+        world_connect(&node.world);
+        start_tls_bootstrap(&node, "forgotten");
+        WAIT_UNTIL(&node.world, node.last_error != NULL);
+        EXPECT(node.last_error && strstr(node.last_error, "the certificate signing request"));
+        /* Repeated 0.8, 2.4, 5.6 and 12 s later, not sooner. */
+        until = now_boottime_usec() + 10 * USEC_PER_SEC;
+        while (now_boottime_usec() < until)
+                REQUIRE(sd_event_run(node.world.event, USEC_PER_SEC) >= 0);
+        EXPECT(count_asked(&node, "POST ") <= 4);
+        node_done(&node);
+}
+
 TEST(certificate_for_a_different_key_is_not_installed)
 {
         cleanup_free char *current = NULL, *text = NULL;
