@@ -29,7 +29,8 @@ struct ApiServerCredentials {
         char *directory;       /* of the certificates that are issued to this agent */
         sd_event_source *start_timer;
         KubeconfigWatch *kubeconfig_watch;
-        CertificateRequest *bootstrap; /* with a bootstrap token */
+        KubeconfigWatch *bootstrap_watch; /* while a first certificate is needed */
+        CertificateRequest *bootstrap;    /* with a bootstrap token; NULL: there is none yet */
         CertificateManager *certificate_manager;
         ServingCertificate *serving; /* NULL: none is requested */
 };
@@ -220,6 +221,7 @@ static void on_bootstrap_finished(void *userdata) {
         ApiServerCredentials *credentials = userdata;
 
         credentials->bootstrap = certificate_request_free(credentials->bootstrap);
+        credentials->bootstrap_watch = kubeconfig_watch_free(credentials->bootstrap_watch);
         (void) connection_status_set_error(credentials->spec.connection,
                                            CONNECTION_KUBECONFIG_ERROR, NULL);
         log_info("TLS bootstrap is complete, the API server has issued a client certificate");
@@ -230,41 +232,61 @@ static bool is_kubeconfig_missing(const ApiServerCredentials *credentials) {
         return access(credentials->spec.kubeconfig, F_OK) < 0 && errno == ENOENT;
 }
 
-static int request_first_certificate(ApiServerCredentials *credentials, Error *reterr) {
+/* A new token continues the request that an earlier one has made, because its key is on disk. */
+static int request_first_certificate(const Kubeconfig *kubeconfig, void *userdata, Error *reterr) {
+        ApiServerCredentials *credentials = userdata;
         const char *kubeconfig_to_write =
                 is_kubeconfig_missing(credentials) ? credentials->spec.kubeconfig : NULL;
-        cleanup_with(kubeconfig_done) Kubeconfig kubeconfig = { 0 };
-        cleanup_strv char **warnings = NULL;
-        int r = kubeconfig_load(credentials->spec.bootstrap_kubeconfig, &kubeconfig, &warnings,
-                                reterr);
-
-        strv_foreach(warning, warnings)
-                log_warning("%s", *warning);
-        if (r < 0)
-                return r;
-        return tls_bootstrap_start(
+        CertificateRequest *request = NULL;
+        int r = tls_bootstrap_start(
                 &(TlsBootstrapSpec){ .request = { .event = credentials->spec.event,
-                                                  .kubeconfig = &kubeconfig,
+                                                  .kubeconfig = kubeconfig,
                                                   .node_name = credentials->spec.node_name,
                                                   .directory = credentials->directory,
                                                   .on_error = on_bootstrap_error,
                                                   .on_done = on_bootstrap_finished,
                                                   .userdata = credentials },
                                      .kubeconfig_to_write = kubeconfig_to_write },
-                &credentials->bootstrap, reterr);
+                &request, reterr);
+        if (r < 0)
+                return r;
+        certificate_request_free(credentials->bootstrap);
+        credentials->bootstrap = request;
+        return 0;
 }
 
+static void on_bootstrap_kubeconfig_error(const char *error, char *const *warnings,
+                                          void *userdata) {
+        ApiServerCredentials *credentials = userdata;
+
+        strv_foreach(warning, (char **) (uintptr_t) warnings)
+                log_warning("%s", *warning);
+        if (connection_status_set_error(credentials->spec.connection, CONNECTION_KUBECONFIG_ERROR,
+                                        error) &&
+            error)
+                log_error("%s; %s", error,
+                          credentials->bootstrap
+                                  ? "the last valid bootstrap kubeconfig stays in use"
+                                  : "static pods run without an API server");
+}
+
+/* The bootstrap kubeconfig is used each time that it is replaced, as tokens expire. */
 static void start_tls_bootstrap(ApiServerCredentials *credentials) {
-        cleanup_error Error error = ERROR_NULL;
+        const char *path = credentials->spec.bootstrap_kubeconfig;
         int r;
 
-        if (!credentials->spec.bootstrap_kubeconfig || credentials->bootstrap)
+        if (!path || credentials->bootstrap_watch)
                 return;
-        r = request_first_certificate(credentials, &error);
-        if (r < 0 &&
-            connection_status_set_error(credentials->spec.connection, CONNECTION_KUBECONFIG_ERROR,
-                                        error_message(&error, r)))
-                log_error("%s; static pods run without an API server", error_message(&error, r));
+        r = kubeconfig_watch_new(&(KubeconfigWatchSpec){ .event = credentials->spec.event,
+                                                         .path = path,
+                                                         .use = request_first_certificate,
+                                                         .on_error = on_bootstrap_kubeconfig_error,
+                                                         .userdata = credentials },
+                                 &credentials->bootstrap_watch);
+        if (r < 0)
+                log_error("Cannot watch the bootstrap kubeconfig %s: %s; static pods run without "
+                          "an API server",
+                          path, strerror(-r));
 }
 
 /* ---- construction and start ---- */
@@ -305,6 +327,7 @@ ApiServerCredentials *apiserver_credentials_free(ApiServerCredentials *credentia
                 return NULL;
         sd_event_source_disable_unref(credentials->start_timer);
         certificate_request_free(credentials->bootstrap);
+        kubeconfig_watch_free(credentials->bootstrap_watch);
         certificate_manager_free(credentials->certificate_manager);
         serving_certificate_free(credentials->serving);
         kubeconfig_watch_free(credentials->kubeconfig_watch);
@@ -336,7 +359,9 @@ static int on_apiserver_start_due(sd_event_source *source, uint64_t usec, void *
 void apiserver_credentials_reload(ApiServerCredentials *credentials) {
         if (!credentials->kubeconfig_watch)
                 return; /* it is about to be read */
-        if (is_kubeconfig_missing(credentials))
+        if (credentials->bootstrap_watch)
+                kubeconfig_watch_reload(credentials->bootstrap_watch);
+        else if (is_kubeconfig_missing(credentials))
                 start_tls_bootstrap(credentials);
         kubeconfig_watch_reload(credentials->kubeconfig_watch);
 }

@@ -2,7 +2,8 @@
 
 /* Rotates the client certificate with certificate-request.c. The new pair is a changed file: the
  * kubeconfig watch notices it, and certificate_manager_set_certificate() is called with its
- * content. */
+ * content. Where that is due for rotation at once, because a clock is wrong or the signer issues
+ * something else, the next request is held back: each issued certificate would cause another. */
 
 #include "agent/kubeclient/certificate-manager.h"
 
@@ -17,21 +18,42 @@ enum {
         LOOK_ACCURACY_SEC = 1,
 };
 
+static const char due_when_issued[] =
+        "the certificate that the API server has just issued is due for rotation already: the "
+        "clock of this node may be wrong, or the signer issues something else than was requested; "
+        "further ones are requested more and more rarely";
+
+static const BackOffLimits due_again_back_off = { 60 * USEC_PER_SEC, 3600 * USEC_PER_SEC };
+
 struct CertificateManager {
         CertificateManagerSpec spec;
         char *node_name, *directory;
         Kubeconfig kubeconfig;
         uint64_t not_before, not_after, rotation_deadline; /* realtime */
         sd_event_source *timer;
+        sd_event_source *hold_timer; /* while it is armed, no request starts */
+        KubeBackOff back_off;        /* of certificates in a row that were due when issued */
+        bool is_issued;              /* a new certificate, which is not set yet */
         CertificateRequest *request;
         char *rotation_error; /* why it was not rotated yet */
         char *reported_error;
 };
 
+static bool is_rotation_due(const CertificateManager *manager) {
+        uint64_t now = now_realtime_usec();
+
+        return manager->rotation_deadline > 0 && now >= manager->rotation_deadline &&
+               now >= manager->not_before;
+}
+
 static void report_certificate_error(CertificateManager *manager) {
         cleanup_free char *own = NULL, *both = NULL;
         const char *why = manager->rotation_error;
+        bool is_due_again = manager->back_off.n_failures > 0 &&
+                            (manager->is_issued || is_rotation_due(manager));
 
+        if (!why && is_due_again)
+                why = due_when_issued;
         if (manager->not_after > 0)
                 own = certificate_describe_problem(manager->not_before, manager->not_after,
                                                    now_realtime_usec());
@@ -61,6 +83,7 @@ static void on_rotation_done(void *userdata) {
 
         manager->request = certificate_request_free(manager->request);
         manager->rotation_deadline = 0; /* not known until the new one is set */
+        manager->is_issued = true;
         set_rotation_error(manager, NULL);
         if (manager->spec.on_rotated)
                 manager->spec.on_rotated(manager->spec.userdata);
@@ -101,13 +124,17 @@ static void arm_certificate_timer(CertificateManager *manager) {
         (void) sd_event_source_set_enabled(manager->timer, SD_EVENT_ONESHOT);
 }
 
+static bool is_rotation_held(const CertificateManager *manager) {
+        int state = SD_EVENT_OFF;
+
+        (void) sd_event_source_get_enabled(manager->hold_timer, &state);
+        return state != SD_EVENT_OFF;
+}
+
 /* An expired certificate cannot request its successor, except where the server's clock is
  * behind. */
 static void check_certificate(CertificateManager *manager) {
-        uint64_t now = now_realtime_usec();
-
-        if (manager->rotation_deadline > 0 && now >= manager->rotation_deadline &&
-            now >= manager->not_before)
+        if (is_rotation_due(manager) && !is_rotation_held(manager))
                 start_rotation(manager);
         report_certificate_error(manager);
         arm_certificate_timer(manager);
@@ -116,6 +143,19 @@ static void check_certificate(CertificateManager *manager) {
 static int on_certificate_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         check_certificate(userdata);
         return 0;
+}
+
+static void hold_rotation_if_due_again(CertificateManager *manager) {
+        if (!manager->is_issued)
+                return;
+        manager->is_issued = false;
+        if (!is_rotation_due(manager)) {
+                kube_back_off_reset(&manager->back_off);
+                return;
+        }
+        (void) event_timer_arm(manager->hold_timer,
+                               kube_back_off_next(&manager->back_off, &due_again_back_off,
+                                                  now_boottime_usec(), 0, back_off_random()));
 }
 
 static uint64_t choose_rotation_deadline(const CertificateManager *manager) {
@@ -145,6 +185,7 @@ int certificate_manager_set_certificate(CertificateManager *manager, const Kubec
                 manager->not_before = not_before;
                 manager->not_after = not_after;
                 manager->rotation_deadline = choose_rotation_deadline(manager);
+                hold_rotation_if_due_again(manager);
         }
         check_certificate(manager);
         return 0;
@@ -167,6 +208,11 @@ int certificate_manager_new(const CertificateManagerSpec *spec, CertificateManag
                                      manager);
         if (r < 0)
                 return r;
+        r = event_add_disabled_timer(spec->event, &manager->hold_timer, CLOCK_BOOTTIME,
+                                     LOOK_ACCURACY_SEC * USEC_PER_SEC, on_certificate_timer,
+                                     manager);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(manager);
         return 0;
 }
@@ -176,6 +222,7 @@ CertificateManager *certificate_manager_free(CertificateManager *manager) {
                 return NULL;
         certificate_request_free(manager->request);
         sd_event_source_disable_unref(manager->timer);
+        sd_event_source_disable_unref(manager->hold_timer);
         kubeconfig_done(&manager->kubeconfig);
         free(manager->node_name);
         free(manager->directory);
@@ -200,4 +247,5 @@ void certificate_manager_dump(const CertificateManager *manager, FILE *out) {
         if (manager->rotation_error)
                 dump_line(out, 2, "last error: %s", manager->rotation_error);
         dump_timer(out, 2, "next check", manager->timer);
+        dump_timer(out, 2, "next rotation at the earliest", manager->hold_timer);
 }

@@ -2,7 +2,8 @@
 
 /* The steps: write the key to disk, create the CertificateSigningRequest, wait for its approval,
  * write the new pair beside the old one, try it with a request, and replace the old pair. A failed
- * step is repeated after a back-off; after a denied request it starts again with a new key. */
+ * step is repeated after a back-off; after a denied request it starts again with a new key. Only
+ * a certificate that was issued and accepted ends the back-off, not a request that was created. */
 
 #include "agent/kubeclient/certificate-request.h"
 
@@ -60,9 +61,10 @@ struct CertificateRequest {
         KubeReflector *reflector;
         ForkedTask *sync;
         sd_event_source *timer;
-        csr_step_t step;       /* run by the timer, or after a write to disk */
-        bool waits_for_server; /* the timer does */
-        KubeBackOff back_off;
+        csr_step_t step;                /* run by the timer, or after a write to disk */
+        bool waits_for_server;          /* the timer does */
+        KubeBackOff back_off;           /* until a certificate was issued and accepted */
+        KubeBackOff unreached_back_off; /* while the server does not answer */
         char *key, *pair;
         char *name, *json; /* of the CertificateSigningRequest */
         bool is_seen;      /* the server has created it */
@@ -96,14 +98,14 @@ static void report_certificate_request_error(CertificateRequest *c, const char *
         release_certificate_request(c);
 }
 
-static void schedule_csr_step(CertificateRequest *c, csr_step_t step, const BackOffLimits *limits) {
+static void schedule_csr_step(CertificateRequest *c, csr_step_t step, KubeBackOff *back_off,
+                              const BackOffLimits *limits) {
         c->step = step;
         c->waits_for_server = false;
         if (!c->timer)
                 return;
-        (void) event_timer_arm(c->timer,
-                               kube_back_off_next(&c->back_off, limits, now_boottime_usec(), 0,
-                                                  back_off_random()));
+        (void) event_timer_arm(c->timer, kube_back_off_next(back_off, limits, now_boottime_usec(),
+                                                            0, back_off_random()));
 }
 
 static int on_csr_step_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -118,12 +120,13 @@ static int on_csr_step_timer(sd_event_source *source, uint64_t usec, void *userd
 
 static void retry_csr_step(CertificateRequest *c, const char *why, csr_step_t step,
                            const BackOffLimits *limits) {
-        schedule_csr_step(c, step, limits);
+        schedule_csr_step(c, step, &c->back_off, limits);
         report_certificate_request_error(c, why);
 }
 
 static void retry_csr_step_once_reached(CertificateRequest *c, const char *why, csr_step_t step) {
-        schedule_csr_step(c, step, c->own_client ? &csr_back_off_alone : &kube_back_off_default);
+        schedule_csr_step(c, step, &c->unreached_back_off,
+                          c->own_client ? &csr_back_off_alone : &kube_back_off_default);
         c->waits_for_server = true;
         report_certificate_request_error(c, why);
 }
@@ -135,7 +138,7 @@ static void on_csr_server_reached(bool was_down, void *userdata) {
         if (!c->waits_for_server || !c->timer)
                 return;
         c->waits_for_server = false;
-        kube_back_off_reset(&c->back_off);
+        kube_back_off_reset(&c->unreached_back_off);
         (void) sd_event_source_set_time_relative(c->timer, back_off_random() % (2 * USEC_PER_SEC));
 }
 
@@ -250,7 +253,7 @@ static void on_csr_posted(const KubeResponse *response, void *userdata) {
         c->held++;
         /* 409: it exists already, because it was created before this agent was restarted. */
         if (!response->error && (response->status == 201 || response->status == 409)) {
-                kube_back_off_reset(&c->back_off);
+                kube_back_off_reset(&c->unreached_back_off);
                 watch_csr(c);
         } else {
                 retry_csr_step_after_response(c, response, post_csr);

@@ -122,6 +122,8 @@ static void record_request_end(KubeRequest *request, CURLcode code, const char *
                 kube_client_refresh_token(client, true);
         if (code == CURLE_OK || request->has_response || connections->is_failing)
                 return;
+        if (code == CURLE_OPERATION_TIMEDOUT && connections->received_at >= request->started_at)
+                return; /* other responses arrive: the server is slow, its connection is not dead */
         kube_client_mark_unreachable(client, error);
         if (is_server_down(request, code))
                 kube_client_mark_down(client);
@@ -130,8 +132,7 @@ static void record_request_end(KubeRequest *request, CURLcode code, const char *
                 return;
         if (connections == client->connections)
                 kube_client_renew_connections(client);
-        if (connections->received_at < request->started_at)
-                kube_connections_fail_requests(connections);
+        kube_connections_fail_requests(connections);
 }
 
 KubeRequestName kube_request_name(const KubeRequest *request) {

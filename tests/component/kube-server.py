@@ -379,17 +379,21 @@ def issue(item, days):
 
 
 async def decide(item):
-    """By the node's name: 'denied' is denied, 'stranger' gets a certificate of another key, 'patient' waits."""
+    """By the node's name: 'denied' is denied, 'stranger' gets a certificate of another key, 'patient' waits, and the request
+    of 'forgotten' is deleted."""
     name = item["metadata"]["name"]
     with open(f"{name}.csr", "wb") as pem:
         pem.write(base64.b64decode(item["spec"]["request"]))
     subject = subprocess.run(["openssl", "req", "-in", f"{name}.csr", "-verify", "-noout", "-subject"], check=True,
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode().strip()
     if subject not in [f"subject=O = system:nodes, CN = system:node:{node}"
-                       for node in ("new", "denied", "stranger", "patient")]:
+                       for node in ("new", "denied", "stranger", "patient", "forgotten")]:
         item["status"]["conditions"] = [{"type": "Denied", "reason": "Subject", "message": subject}]
     elif subject.endswith("denied"):
         item["status"]["conditions"] = [{"type": "Approved"}, {"type": "Denied", "reason": "No", "message": "not you"}]
+    elif subject.endswith("forgotten"):
+        VERSION[0] += 1
+        del REQUESTS[name]
     elif subject.endswith("stranger"):
         with open("two.crt", "rb") as pem:
             item["status"]["certificate"] = base64.b64encode(pem.read()).decode()
@@ -423,9 +427,10 @@ async def signing_requests(request, words):
             await request.answer(200, page(VERSION[0], [REQUESTS[name]] if name in REQUESTS else []))
             return
         await request.start(200)
-        while not REQUESTS[name]["status"]:
+        while name in REQUESTS and not REQUESTS[name]["status"]:
             await asyncio.sleep(0.05)
-        await request.send(event("MODIFIED", REQUESTS[name]))
+        await request.send(event("MODIFIED", REQUESTS[name]) if name in REQUESTS else
+                           event("DELETED", versioned(VERSION[0], name)))
         await asyncio.sleep(3600)
 
 

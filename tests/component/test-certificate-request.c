@@ -17,6 +17,7 @@ typedef struct Node {
         char *directory, *kubeconfig;
         char *last_error;
         unsigned n_done;
+        bool is_server; /* its serving certificate is rotated */
 } Node;
 
 static void on_error(const char *error, void *userdata) {
@@ -155,6 +156,37 @@ TEST(denied_request_is_reported_with_its_reason)
         node_done(&node);
 }
 
+/* How many requests the server has seen that start so. */
+static unsigned count_asked(Node *node, const char *start) {
+        cleanup_answer Answer answer = { 0 };
+        unsigned n = 0;
+
+        ask(&node->world, &(KubeRequestSpec){ .path = "/log" }, &answer);
+        for (const char *line = answer.body; line; line = strchr(line, '\n')) {
+                line += *line == '\n';
+                n += strncmp(line, start, strlen(start)) == 0;
+        }
+        return n;
+}
+
+TEST(request_that_disappears_is_repeated_more_and_more_rarely)
+{
+        uint64_t until;
+        Node node;
+
+        node_init(&node);
+        world_connect(&node.world);
+        start_tls_bootstrap(&node, "forgotten");
+        WAIT_UNTIL(&node.world, node.last_error != NULL);
+        EXPECT(node.last_error && strstr(node.last_error, "the certificate signing request"));
+        /* Repeated 0.8, 2.4, 5.6 and 12 s later, not sooner. */
+        until = now_boottime_usec() + 10 * USEC_PER_SEC;
+        while (now_boottime_usec() < until)
+                REQUIRE(sd_event_run(node.world.event, USEC_PER_SEC) >= 0);
+        EXPECT(count_asked(&node, "POST ") <= 4);
+        node_done(&node);
+}
+
 TEST(certificate_for_a_different_key_is_not_installed)
 {
         cleanup_free char *current = NULL, *text = NULL;
@@ -173,7 +205,8 @@ TEST(certificate_for_a_different_key_is_not_installed)
         node_done(&node);
 }
 
-/* The connection of the agent: it leads to the server that is there now, and notices it. */
+/* The connection of the agent: it leads to the server that is there now, and
+ * notices it. */
 TEST(request_is_sent_over_the_connection_of_its_owner)
 {
         char name[] = "node1", *names[] = { name, NULL };
@@ -273,3 +306,73 @@ TEST(expiry_of_a_foreign_certificate_is_only_reported)
         EXPECT_STREQ(node.last_error, NULL);
         node_done(&node);
 }
+
+/* For a clock that is ahead, or of a signer that issues something else. */
+static void set_due_certificate(Node *node) {
+        uint64_t now = now_realtime_usec();
+        uint64_t not_before = node->is_server ? 0 : now - 970 * USEC_PER_SEC;
+        uint64_t not_after = node->is_server ? 0 : now + 30 * USEC_PER_SEC;
+
+        EXPECT_EQ(certificate_manager_set_certificate(node->manager, &node->world.config,
+                                                      not_before, not_after),
+                  0);
+}
+
+static void on_rotated_due(void *userdata) {
+        Node *node = userdata;
+
+        node->n_done++;
+        set_due_certificate(node);
+}
+
+static bool dump_contains(const Node *node, const char *words) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+        bool is_there;
+
+        REQUIRE(out);
+        certificate_manager_dump(node->manager, out);
+        (void) fclose(out);
+        is_there = strstr(text, words) != NULL;
+        printf("%s\n", text);
+        return is_there;
+}
+
+static void expect_due_certificate_to_be_kept(bool is_server) {
+        char name[] = "new", *names[] = { name, NULL };
+        const CsrServer names_of_server = { .names = names };
+        uint64_t until;
+        Node node;
+
+        node_init(&node);
+        start_tls_bootstrap(&node, "new");
+        WAIT_UNTIL(&node.world, node.n_done == 1);
+        expect_peer(&node, "system:node:new");
+        node.is_server = is_server;
+        REQUIRE(certificate_manager_new(
+                        &(CertificateManagerSpec){ .event = node.world.event,
+                                                   .node_name = "new",
+                                                   .directory = node.directory,
+                                                   .server = is_server ? &names_of_server : NULL,
+                                                   .on_error = on_error,
+                                                   .on_rotated = on_rotated_due,
+                                                   .userdata = &node },
+                        &node.manager) >= 0);
+        set_due_certificate(&node);
+        WAIT_UNTIL(&node.world, node.n_done == 2);
+        EXPECT(node.last_error && strstr(node.last_error, "is due for rotation already"));
+        EXPECT(is_server || !dump_contains(&node, "is being rotated"));
+        EXPECT(is_server || dump_contains(&node, "next rotation at the earliest"));
+        until = now_boottime_usec() + 3 * USEC_PER_SEC;
+        while (now_boottime_usec() < until)
+                REQUIRE(sd_event_run(node.world.event, USEC_PER_SEC) >= 0);
+        EXPECT_EQ(count_asked(&node, "POST "), 2);
+        node_done(&node);
+}
+
+TEST(certificate_that_is_due_when_it_is_issued_is_not_rotated_at_once)
+{ expect_due_certificate_to_be_kept(false); }
+
+TEST(serving_certificate_for_other_names_is_not_requested_again_at_once)
+{ expect_due_certificate_to_be_kept(true); }

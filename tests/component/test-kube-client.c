@@ -245,6 +245,32 @@ TEST(request_without_a_response_ends_those_sent_before_it)
         world_done(&world);
 }
 
+/* Others are answered meanwhile: the server is slow, and its connection is kept. */
+TEST(slow_response_does_not_abandon_a_connection_that_answers)
+{
+        cleanup_answer Answer answer = { 0 }, slow = { 0 };
+        World world;
+
+        world_init(&world, NULL);
+        world_connect(&world);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
+        REQUIRE(kube_client_start_request(world.client,
+                                          &(KubeRequestSpec){ .method = "GET",
+                                                              .path = "/silent",
+                                                              .deadline_usec = 3 * USEC_PER_SEC,
+                                                              .on_done = answer_keep,
+                                                              .userdata = &slow },
+                                          NULL, NULL) >= 0);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
+        EXPECT(!slow.is_done);
+        WAIT_UNTIL(&world, slow.is_done);
+        EXPECT(slow.error && strstr(slow.error, "no response in time"));
+        EXPECT(kube_client_state(world.client).is_reached);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
+        EXPECT_EQ(number_of(&answer, "connection"), 1);
+        world_done(&world);
+}
+
 TEST(invalid_request_is_refused_at_once)
 {
         static const KubeRequestSpec calls[] = {

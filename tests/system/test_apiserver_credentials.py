@@ -197,6 +197,26 @@ def test_tls_bootstrap_waits_for_the_approval(make_member):
     member.wait_reported_phase("web", "Running")
 
 
+@pytest.mark.parametrize("token", [None, "b00tstr.exp1red-t0ken"])
+def test_bootstrap_kubeconfig_that_is_replaced_is_used(make_member, token):
+    """It was missing, or its token had expired."""
+    member = make_member(start=False)
+    bootstrap = os.path.join(member.directory, "bootstrap")
+    member.api.add_token(BOOTSTRAP, "system:bootstrap:b00tstr", "system:bootstrappers", "system:authenticated")
+    if token:
+        member.api.kubeconfig(bootstrap, token=token)
+    os.unlink(member.kubeconfig)
+    member.write_config(mainstay={"kubeconfig": member.kubeconfig, "bootstrapKubeconfig": bootstrap})
+    member.start()
+    wait(lambda: ("401 Unauthorized" if token else f"{bootstrap}: No such file") in member.said(), member.said)
+    assert request_of(member) is None
+    member.api.kubeconfig(bootstrap, token=BOOTSTRAP)
+    request = wait(lambda: request_of(member), lambda: f"a certificate signing request\n{member.said()}")
+    member.api.approve(request["metadata"]["name"])
+    wait(lambda: member.api.get("nodes", None, NODE_NAME), lambda: f"the Node\n{member.said()}")
+    assert BOOTSTRAP not in member.said()
+
+
 def test_issued_certificate_is_rotated(make_member):
     member = make_member(start=False)
     pki = os.path.join(member.state, "pki")

@@ -283,10 +283,10 @@ def test_the_issued_certificate_is_renewed_without_a_restart(api, make_member):
     member = make_member(config={"serverTLSBootstrap": True})
     served = node_api.NodeApi(member)
     request = wait(lambda: next(iter(serving_requests(api)), None), lambda: f"a request\n{member.said()}")
-    api.approve(request["metadata"]["name"], start=-3600, seconds=120)
-    second = wait(lambda: next((one for one in serving_requests(api) if one["metadata"]["name"] != request["metadata"]["name"]), None),
-                  lambda: f"the next request\n{member.said()}", 60)
+    api.approve(request["metadata"]["name"], start=-3600, seconds=360)
     wait(lambda: served_by(served, api.authority), "the first one is served", 60)
+    second = wait(lambda: next((one for one in serving_requests(api) if one["metadata"]["name"] != request["metadata"]["name"]), None),
+                  lambda: f"the next request, which is held back\n{member.said()}", 180)
     first = served_certificate(served)
     api.approve(second["metadata"]["name"])
     wait(lambda: served_certificate(served) != first, "the second one is served", 60)
