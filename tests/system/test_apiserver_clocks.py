@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hours without the API server, as the agent's clocks have them, and clocks that are wrong by years."""
 
+import os
 import re
 import time
 
@@ -13,6 +14,7 @@ from test_apiserver_faults import assert_untouched, behind, run_bound_pods
 from world import wait
 
 DAY = 86400
+BOOTSTRAP = "b00tstr.ap-t0ken-55aa"
 YEARS = 10 * 365 * DAY
 
 
@@ -125,6 +127,33 @@ def test_clock_change_stops_no_pod(make_clocked, shift):
     member.set_clock(0)
     inits.update(run_later(member, "late"))
     assert_untouched(member, inits)
+
+
+def test_certificates_that_have_expired_by_a_clock_ahead_are_requested_rarely(make_clocked):
+    member = make_clocked(start=False)
+    bootstrap = os.path.join(member.directory, "bootstrap")
+    member.api.add_token(BOOTSTRAP, "system:bootstrap:b00tstr", "system:bootstrappers", "system:authenticated")
+    member.api.kubeconfig(bootstrap, token=BOOTSTRAP)
+    os.unlink(member.kubeconfig)
+    member.write_config(mainstay={"kubeconfig": member.kubeconfig, "bootstrapKubeconfig": bootstrap})
+    member.set_clock(2 * 3600)
+    member.start()
+    wait(lambda: approve_all(member), lambda: f"a certificate signing request\n{member.said()}")
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        approve_all(member)
+        time.sleep(1.5)  # another second of expiry each
+    assert member.api.get("nodes", None, NODE_NAME), "the server accepts them"
+    assert approve_all(member) <= 3, "two by the token, and one by the certificate"
+
+
+def approve_all(member):
+    """Gives the number of certificate signing requests."""
+    requests = member.api.all("certificatesigningrequests")
+    for request in requests:
+        if not request.get("status", {}).get("conditions"):
+            member.api.approve(request["metadata"]["name"], seconds=600)
+    return len(requests)
 
 
 def run_later(member, name):
