@@ -14,5 +14,6 @@ typedef struct StorageTaken {
 
 /* What 'path' and everything below it on the same file system take; zero if it does not exist.
  * Follows no link, also when files are moved during the walk. Anything nested deeper than 500
- * directories counts as more than any limit: UINT64_MAX. The walk ends at boot time 'until_usec'. */
+ * directories counts as more than any limit: UINT64_MAX. The walk ends at boot time 'until_usec'.
+ */
 StorageTaken storage_taken(const char *path, uint64_t until_usec);
