@@ -88,17 +88,9 @@ int expand_variables(const char *text, const VariableSet *variables, char **ret,
         return 0;
 }
 
-static int put_variables(VariableSet *set, char *const *entries) {
-        int r = 0;
-
-        for (size_t i = 0; r >= 0 && entries && entries[i]; i++)
-                r = variable_set_put_entry(set, entries[i]);
-        return r;
-}
-
 static int put_environment(VariableSet *env, const Image *image, const char *hostname,
                            const VariableSet *variables) {
-        int r = put_variables(env, image->env);
+        int r = variable_set_put_entries(env, image->env);
 
         if (r < 0)
                 return r;
@@ -108,7 +100,7 @@ static int put_environment(VariableSet *env, const Image *image, const char *hos
         r = variable_set_put(env, "HOSTNAME", hostname);
         if (r < 0)
                 return r;
-        return put_variables(env, variables->strv);
+        return variable_set_put_entries(env, variables->strv);
 }
 
 int too_large_environment(Error *reterr) {

@@ -105,13 +105,21 @@ int variable_set_put(VariableSet *set, const char *name, const char *value) {
         return put_variable(set, &entry, strlen(name));
 }
 
-int variable_set_put_entry(VariableSet *set, const char *entry) {
+static int put_entry(VariableSet *set, const char *entry) {
         const char *equals = strchr(entry, '=');
         cleanup_free char *copy = equals ? strdup(entry) : NULL;
 
         if (!equals)
                 return 0;
         return copy ? put_variable(set, &copy, (size_t) (equals - entry)) : -ENOMEM;
+}
+
+int variable_set_put_entries(VariableSet *set, char *const *entries) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && entries && entries[i]; i++)
+                r = put_entry(set, entries[i]);
+        return r;
 }
 
 int variable_set_put_default(VariableSet *set, const char *name, const char *value) {

@@ -29,8 +29,9 @@ const char *variable_set_find(const VariableSet *set, const char *name, size_t l
  * where all would take more than EXEC_BYTES_MAX; the set is then as it was. */
 int variable_set_put(VariableSet *set, const char *name, const char *value);
 
-/* Likewise, for "NAME=value". What lacks a '=' is passed over. */
-int variable_set_put_entry(VariableSet *set, const char *entry);
+/* Likewise, for each "NAME=value" until the first error; NULL: none. What lacks a '=' is passed
+ * over. */
+int variable_set_put_entries(VariableSet *set, char *const *entries);
 
 /* Appends a variable where the name is not set. As variable_set_put(). */
 int variable_set_put_default(VariableSet *set, const char *name, const char *value);

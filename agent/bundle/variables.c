@@ -143,8 +143,8 @@ static int add_service_env_vars(EnvVarsBuilder *v) {
                         ? services->add_variables(v->pod, &entries, v->reterr, services->userdata)
                         : 0;
 
-        for (size_t i = 0; r >= 0 && entries && entries[i]; i++)
-                r = variable_set_put_entry(&v->set, entries[i]);
+        if (r >= 0)
+                r = variable_set_put_entries(&v->set, entries);
         if (r == -E2BIG)
                 return too_large_environment(v->reterr);
         return r == -EAGAIN ? -BUNDLE_AWAITED : r;

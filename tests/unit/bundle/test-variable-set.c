@@ -46,8 +46,8 @@ TEST(entries_and_defaults_are_put)
 {
         cleanup_with(variable_set_done) VariableSet set = VARIABLE_SET_NULL;
 
-        EXPECT_EQ(variable_set_put_entry(&set, "A=b=c"), 0);
-        EXPECT_EQ(variable_set_put_entry(&set, "without"), 0);
+        EXPECT_EQ(variable_set_put_entries(&set, (char *[]){ (char[]){ "A=b=c" }, NULL }), 0);
+        EXPECT_EQ(variable_set_put_entries(&set, (char *[]){ (char[]){ "without" }, NULL }), 0);
         EXPECT_EQ(variable_set_put_default(&set, "A", "default"), 0);
         EXPECT_EQ(variable_set_put_default(&set, "B", "default"), 0);
         EXPECT_EQ(set.n, 2);

@@ -21,7 +21,8 @@ static sd_event *new_loop(void) {
 }
 
 /* What is known of a pod with two such paths when the process has looked. */
-static int look(HostPathVolumeSource *first, HostPathVolumeSource *second, Error *reterr) {
+static int look_at_two_paths(HostPathVolumeSource *first, HostPathVolumeSource *second,
+                             Error *reterr) {
         Volume volumes[] = { { .name = (char[]){ "one" }, .host_path = first },
                              { .name = (char[]){ "two" }, .host_path = second } };
         const Pod pod = { .spec.volumes = { volumes, N_ELEMENTS(volumes) } };
@@ -46,9 +47,9 @@ TEST(paths_of_their_types_are_accepted_and_those_that_are_made_are_not_looked_at
         HostPathVolumeSource made = { .path = (char[]){ "/does/not/exist" },
                                       .type = HOST_PATH_DIRECTORY_OR_CREATE };
 
-        EXPECT_EQ(look(&directory, &device, NULL), 1);
-        EXPECT_EQ(look(&directory, &made, NULL), 1);
-        EXPECT_EQ(look(&made, &made, NULL), 1);
+        EXPECT_EQ(look_at_two_paths(&directory, &device, NULL), 1);
+        EXPECT_EQ(look_at_two_paths(&directory, &made, NULL), 1);
+        EXPECT_EQ(look_at_two_paths(&made, &made, NULL), 1);
 }
 
 TEST(path_that_is_missing_or_of_another_type_is_named)
@@ -59,10 +60,10 @@ TEST(path_that_is_missing_or_of_another_type_is_named)
         HostPathVolumeSource mistyped = { .path = (char[]){ "/dev/null" }, .type = HOST_PATH_FILE };
         cleanup_error Error first = ERROR_NULL, second = ERROR_NULL;
 
-        EXPECT_EQ(look(&directory, &missing, &first), -ENOENT);
+        EXPECT_EQ(look_at_two_paths(&directory, &missing, &first), -ENOENT);
         EXPECT_STREQ(first.message, "MountVolume.SetUp failed for volume \"two\" : hostPath type "
                                     "check failed: /does/not/exist is not of type Socket");
-        EXPECT_EQ(look(&mistyped, &missing, &second), -ENOENT);
+        EXPECT_EQ(look_at_two_paths(&mistyped, &missing, &second), -ENOENT);
         EXPECT_STREQ(second.message, "MountVolume.SetUp failed for volume \"one\" : hostPath type "
                                      "check failed: /dev/null is not of type File");
 }
