@@ -289,12 +289,13 @@ int cgroup_enter(const char *path, Error *reterr) {
         return 0;
 }
 
-/* Calls 'visit' for the cgroup and all below, the deepest first. Returns the first error. */
+/* Calls 'visit' for the cgroup and all below, the deepest first. Returns the first error, and what
+ * could not be read below keeps no other from its visit. */
 static int walk_groups(int parent_fd, const char *name,
                        int (*visit)(int parent_fd, const char *name)) {
         cleanup_closedir DIR *dir = NULL;
-        struct dirent *entry;
-        int fd, r = 0;
+        const struct dirent *entry;
+        int fd, q, r = 0;
 
         fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
@@ -304,18 +305,17 @@ static int walk_groups(int parent_fd, const char *name,
                 close_fd(fd);
                 return -ENOMEM;
         }
-        while ((entry = readdir(dir))) {
-                int q;
-
-                if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+        while ((q = read_directory_entry(dir, &entry)) > 0) {
+                if (entry->d_type != DT_DIR)
                         continue;
                 q = walk_groups(dirfd(dir), entry->d_name, visit);
                 if (q < 0 && r >= 0)
                         r = q;
         }
-        if (r < 0)
-                return r;
-        return visit(parent_fd, name);
+        if (q < 0 && r >= 0)
+                r = q;
+        q = visit(parent_fd, name);
+        return r < 0 ? r : q;
 }
 
 static int for_each_hierarchy(const char *path, int (*visit)(int parent_fd, const char *name)) {

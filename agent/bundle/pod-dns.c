@@ -177,6 +177,25 @@ static int add_resolver_option(char ***options, const char *name, const char *va
         return 0;
 }
 
+/* The search domains of the node, without the root that systemd-resolved writes: the resolver of
+ * musl fails for every name because of it. A final dot makes no other domain. */
+static int add_search_domain(char ***searches, char *word) {
+        size_t length = strlen(word);
+
+        if (length > 0 && word[length - 1] == '.')
+                word[length - 1] = '\0';
+        return word[0] ? add_unique_string(searches, word, SEARCHES_MAX) : 0;
+}
+
+static int add_search_domains(char ***searches, char *words) {
+        char *word;
+        int r = 0;
+
+        while (r >= 0 && (word = strsep(&words, " \t\r")))
+                r = add_search_domain(searches, word);
+        return r;
+}
+
 static int add_resolver_words(char ***strv, char *words, size_t max) {
         char *word;
         int r = 0;
@@ -200,7 +219,7 @@ static int parse_resolv_conf_line(ResolvConf *conf, char *line) {
                 return add_resolver_words(&conf->nameservers, rest, NAMESERVERS_MAX);
         if (streq(key, "search")) {
                 conf->searches = strv_free(conf->searches);
-                return add_resolver_words(&conf->searches, rest, SEARCHES_MAX);
+                return add_search_domains(&conf->searches, rest);
         }
         return streq(key, "options") ? add_resolver_words(&conf->options, rest, OPTIONS_MAX) : 0;
 }

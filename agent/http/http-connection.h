@@ -10,6 +10,12 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
+enum {
+        /* Of the event sources of the servers. Pods come first: no number of requests keeps a pod
+         * from its start, or a container from its restart. */
+        HTTP_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20,
+};
+
 typedef struct HttpConnection HttpConnection;
 
 /* NULL: out of memory. 'fd' belongs to libmicrohttpd. */

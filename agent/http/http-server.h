@@ -14,12 +14,6 @@
 #include <stdio.h>
 #include <systemd/sd-event.h>
 
-enum {
-        /* Of the event sources of the servers. Pods come first: no number of requests keeps a pod
-         * from its start, or a container from its restart. */
-        HTTP_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20,
-};
-
 typedef struct HttpServer HttpServer;
 
 /* The log of one attempt of a container. */

@@ -75,6 +75,7 @@ struct KubeRequest {
         CURL *easy;
         CurlTransfer transfer;
         bool is_started;
+        bool is_finishing; /* kube_request_finish() frees it */
         bool is_cancelled; /* or done: no callback is called */
         bool is_complete;  /* libcurl has ended it */
         bool has_response;

@@ -115,7 +115,7 @@ static void start_queued_request(KubeRequest *request) {
 /* A request that is to be freed or started; the list may change after each. */
 static KubeRequest *find_unstarted_request(const KubeConnections *connections) {
         for (KubeRequest *request = connections->requests; request; request = request->next)
-                if (request->is_cancelled || !request->is_started)
+                if (!request->is_finishing && (request->is_cancelled || !request->is_started))
                         return request;
         return NULL;
 }
@@ -126,8 +126,8 @@ static KubeRequest *find_sent_request(const KubeConnections *connections, uint64
         for (KubeRequest *request = connections->requests; request; request = request->next) {
                 bool is_quiet = request->has_response && request->received_at < since;
 
-                if (request->is_started && !request->is_cancelled && !request->is_complete &&
-                    (since == 0 || is_quiet))
+                if (request->is_started && !request->is_finishing && !request->is_cancelled &&
+                    !request->is_complete && (since == 0 || is_quiet))
                         return request;
         }
         return NULL;

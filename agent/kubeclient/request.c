@@ -170,7 +170,7 @@ void kube_request_finish(KubeRequest *request, CURLcode code) {
                 kube_request_free(request);
                 return;
         }
-        request->is_cancelled = true; /* the callback may still cancel it */
+        request->is_finishing = true;
         if (code != CURLE_OK) {
                 error = describe_request_error(request, code);
                 response.error = error ? error : "no memory";
@@ -184,8 +184,11 @@ void kube_request_finish(KubeRequest *request, CURLcode code) {
         }
         log_request_end(request, &response);
         record_request_end(request, code, response.error);
-        if (request->spec.on_done)
+        /* Requests that failed with it may have cancelled it; its own callback does so in vain. */
+        if (!request->is_cancelled && request->spec.on_done) {
+                request->is_cancelled = true;
                 request->spec.on_done(&response, request->spec.userdata);
+        }
         kube_request_free(request);
 }
 

@@ -50,7 +50,7 @@ static ProbePosition make_probe_position(const Rules *rules, const Container *co
 }
 
 /* A named port must be one of the container's, or the probe could never connect. An API server
- * accepts it: then the probe fails. */
+ * accepts it: then the probe errors, and the container is left alone. */
 static int check_named_port(const ProbePosition *position, const IntOrString *port,
                             const char *field) {
         char text[EXCERPT_SIZE];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A query is answered by a child, in the order of the kubelet: units that the journal knows by
- * journalctl, others by the file that is named like the service. It ends when the reader is gone.
- */
+ * journalctl, others by the file that is named like the service. The list of a directory, which may
+ * be long, comes from a child as well. It ends when the reader is gone. */
 
 #include "agent/node/system-logs.h"
 
@@ -17,7 +17,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -25,22 +24,22 @@
 #include <unistd.h>
 
 enum {
-        QUERIES_MAX = 4, /* at once */
-        QUERY_SEC = 30,
+        CHILDREN_MAX = 8, /* at once */
+        CHILD_SEC = 30,
         ENTRIES_MAX = 10000, /* of a directory */
         ARGUMENTS_MAX = 16,
         SNIFF_BYTES = 512,
         FILE_NAMES = 3, /* that the log of a service may have */
 };
 
-typedef struct QuerySlot {
+typedef struct ChildSlot {
         SystemLogs *logs;
         ForkedTask *task; /* NULL: it is free */
-} QuerySlot;
+} ChildSlot;
 
 struct SystemLogs {
         SystemLogsConfig config;
-        QuerySlot queries[QUERIES_MAX];
+        ChildSlot children[CHILDREN_MAX];
 };
 
 int system_logs_new(const SystemLogsConfig *config, SystemLogs **ret) {
@@ -49,8 +48,8 @@ int system_logs_new(const SystemLogsConfig *config, SystemLogs **ret) {
         if (!logs)
                 return -ENOMEM;
         logs->config = *config;
-        for (size_t i = 0; i < QUERIES_MAX; i++)
-                logs->queries[i].logs = logs;
+        for (size_t i = 0; i < CHILDREN_MAX; i++)
+                logs->children[i].logs = logs;
         *ret = logs;
         return 0;
 }
@@ -58,8 +57,8 @@ int system_logs_new(const SystemLogsConfig *config, SystemLogs **ret) {
 SystemLogs *system_logs_free(SystemLogs *logs) {
         if (!logs)
                 return NULL;
-        for (size_t i = 0; i < QUERIES_MAX; i++)
-                forked_task_free(logs->queries[i].task);
+        for (size_t i = 0; i < CHILDREN_MAX; i++)
+                forked_task_free(logs->children[i].task);
         free(logs);
         return NULL;
 }
@@ -150,42 +149,19 @@ static void write_listing(FILE *out, char *const *names, size_t n) {
         fputs("</pre>\n", out);
 }
 
-static int store_listing(char *const *names, size_t n) {
-        cleanup_close int fd = memfd_create("log-listing", MFD_CLOEXEC);
-        int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
-        FILE *out = copy < 0 ? NULL : fdopen(copy, "we");
-        bool has_failed;
-
-        if (!out) {
-                close_fd(copy);
-                return -ENOMEM;
-        }
-        write_listing(out, names, n);
-        has_failed = ferror(out) || fflush(out) != 0;
-        if (fclose(out) != 0 || has_failed || lseek(fd, 0, SEEK_SET) < 0)
-                return -EIO;
-        return TAKE_FD(fd);
-}
-
-static int list_directory(int directory_fd) {
+static int list_directory(int directory_fd, int output_fd) {
         int copy = fcntl(directory_fd, F_DUPFD_CLOEXEC, 3);
         DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+        FILE *out = fdopen(output_fd, "we");
         char **names = calloc(ENTRIES_MAX, sizeof(*names));
         size_t n = 0;
-        int r = directory && names ? read_entries(directory, names, &n) : -ENOMEM;
+        int r = directory && names && out ? read_entries(directory, names, &n) : -ENOMEM;
 
-        if (r >= 0) {
-                qsort(names, n, sizeof(*names), compare_entries);
-                r = store_listing(names, n);
-        }
-        for (size_t i = 0; i < n; i++)
-                free(names[i]);
-        free(names);
-        if (directory)
-                (void) closedir(directory);
-        else
-                close_fd(copy);
-        return r;
+        if (r < 0)
+                return r; /* the process ends */
+        qsort(names, n, sizeof(*names), compare_entries);
+        write_listing(out, names, n);
+        return fflush(out) == 0 ? 0 : -EIO;
 }
 
 static const char *guess_type(int fd) {
@@ -196,24 +172,30 @@ static const char *guess_type(int fd) {
                                                         : "text/plain; charset=utf-8";
 }
 
-static int open_system_log_file(const SystemLogs *logs, const char *path, const char **ret_type) {
-        struct stat status = { 0 };
-        cleanup_close int fd = open_log_path(logs->config.directory, path, &status);
-        size_t length = strlen(path);
+/* ---- in a child ---- */
 
-        if (fd < 0)
-                return fd;
-        if (S_ISREG(status.st_mode)) {
-                *ret_type = guess_type(fd);
-                return TAKE_FD(fd);
-        }
-        if (length > 0 && path[length - 1] != '/')
-                return -EISDIR;
-        *ret_type = "text/html; charset=utf-8";
-        return list_directory(fd);
+static void prepare_log_child(void) {
+        sigset_t none;
+
+        (void) sigemptyset(&none);
+        (void) sigprocmask(SIG_SETMASK, &none, NULL);
+        (void) signal(SIGPIPE, SIG_DFL);
+        (void) alarm(CHILD_SEC);
 }
 
-/* ---- a query, in its child ---- */
+typedef struct ListingWork {
+        const char *directory, *path;
+} ListingWork;
+
+static int run_log_listing(int fd, const void *userdata) {
+        const ListingWork *work = userdata;
+        struct stat status = { 0 };
+        int directory_fd;
+
+        prepare_log_child();
+        directory_fd = open_log_path(work->directory, work->path, &status);
+        return directory_fd < 0 ? directory_fd : list_directory(directory_fd, fd);
+}
 
 typedef struct QueryWork {
         SystemLogQuery query;
@@ -409,49 +391,68 @@ static int copy_log_files(const QueryWork *work, const bool *is_unit, int fd) {
 static int run_log_query(int fd, const void *userdata) {
         const QueryWork *work = userdata;
         bool is_unit[LOG_QUERY_UNITS_MAX] = { false };
-        sigset_t none;
 
-        (void) sigemptyset(&none);
-        (void) sigprocmask(SIG_SETMASK, &none, NULL);
-        (void) signal(SIGPIPE, SIG_DFL);
-        (void) alarm(QUERY_SEC);
+        prepare_log_child();
         if (find_known_units(&work->query, is_unit))
                 copy_journal(&work->query, is_unit, fd);
         return copy_log_files(work, is_unit, fd);
 }
 
-/* ---- queries, in the agent ---- */
+/* ---- in the agent ---- */
 
-static void on_query_done(int r, void *userdata) {
-        QuerySlot *slot = userdata;
+static void on_log_child_done(int r, void *userdata) {
+        ChildSlot *slot = userdata;
 
         slot->task = NULL;
 }
 
-static QuerySlot *find_free_slot(SystemLogs *logs) {
-        for (size_t i = 0; i < QUERIES_MAX; i++)
-                if (!logs->queries[i].task)
-                        return &logs->queries[i];
+static ChildSlot *find_free_slot(SystemLogs *logs) {
+        for (size_t i = 0; i < CHILDREN_MAX; i++)
+                if (!logs->children[i].task)
+                        return &logs->children[i];
         return NULL;
 }
 
-static int start_log_query(SystemLogs *logs, const SystemLogQuery *query, Error *reterr) {
-        QueryWork work = { *query, logs->config.directory };
-        QuerySlot *slot = find_free_slot(logs);
+/* The pipe that it writes into. */
+static int start_log_child(SystemLogs *logs, forked_task_run_t run, const void *work,
+                           Error *reterr) {
+        ChildSlot *slot = find_free_slot(logs);
 
         if (!slot)
                 return error_setf(reterr, EAGAIN, "%d queries are running; try again later",
-                                  QUERIES_MAX);
-        return forked_task_start_piped(logs->config.event, run_log_query, &work, on_query_done,
-                                       slot, &slot->task);
+                                  CHILDREN_MAX);
+        return forked_task_start_piped(logs->config.event, run, work, on_log_child_done, slot,
+                                       &slot->task);
+}
+
+static int open_system_log_file(SystemLogs *logs, const char *path, const char **ret_type,
+                                Error *reterr) {
+        ListingWork work = { logs->config.directory, path };
+        struct stat status = { 0 };
+        cleanup_close int fd = open_log_path(logs->config.directory, path, &status);
+        size_t length = strlen(path);
+
+        if (fd < 0)
+                return fd;
+        if (S_ISREG(status.st_mode)) {
+                *ret_type = guess_type(fd);
+                return TAKE_FD(fd);
+        }
+        if (length > 0 && path[length - 1] != '/')
+                return -EISDIR;
+        *ret_type = "text/html; charset=utf-8";
+        return start_log_child(logs, run_log_listing, &work, reterr);
 }
 
 int system_logs_open(SystemLogs *logs, const char *path, const SystemLogQuery *query,
                      const char **ret_type, Error *reterr) {
+        QueryWork work = { .directory = logs->config.directory };
+
         if (!logs->config.is_enabled || (query && !logs->config.has_query))
                 return error_setf(reterr, EPERM, "logs endpoint is disabled.");
         if (!query)
-                return open_system_log_file(logs, path, ret_type);
+                return open_system_log_file(logs, path, ret_type, reterr);
+        work.query = *query;
         *ret_type = "text/plain; charset=utf-8";
-        return start_log_query(logs, query, reterr);
+        return start_log_child(logs, run_log_query, &work, reterr);
 }

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A path that takes longer is left to the start of the pod, which looks again. */
+/* A path that takes longer would also hold up the start of the pod. */
 #define PREFLIGHT_PATHS_USEC (10 * USEC_PER_SEC)
 
 struct PreflightPaths {
@@ -17,8 +17,9 @@ struct PreflightPaths {
         void *userdata;
         ForkedTask *task; /* NULL: the result is known */
         sd_event_source *deadline;
-        int fd;               /* the process writes into it which volume is wrong */
+        int fd;               /* the process writes into it which volume it looks at */
         const Volume *faulty; /* NULL: none */
+        bool is_hung;         /* 'faulty' does not answer */
 };
 
 /* hostPath types whose path must exist, and the file type that it must have. */
@@ -44,10 +45,23 @@ static int look_at_host_paths(int fd, const void *work) {
         const PodSpec *spec = work;
 
         for (size_t i = 0; i < spec->volumes.n; i++)
-                if (has_type_to_check(&spec->volumes.items[i]) &&
-                    !is_of_its_type(spec->volumes.items[i].host_path))
-                        return write(fd, &i, sizeof(i)) < 0 ? -errno : -ENOENT;
+                if (has_type_to_check(&spec->volumes.items[i])) {
+                        if (write(fd, &i, sizeof(i)) < 0)
+                                return -errno;
+                        if (!is_of_its_type(spec->volumes.items[i].host_path))
+                                return -ENOENT;
+                }
         return 0;
+}
+
+/* The last volume that the process looked at; NULL if it came to none. */
+static const Volume *read_last_volume(const PreflightPaths *paths) {
+        const Volume *last = NULL;
+        size_t i;
+
+        while (read(paths->fd, &i, sizeof(i)) == sizeof(i))
+                last = &paths->pod->spec.volumes.items[i];
+        return last;
 }
 
 static void finish_preflight_paths(PreflightPaths *paths) {
@@ -57,11 +71,10 @@ static void finish_preflight_paths(PreflightPaths *paths) {
 
 static void on_host_paths_seen(int r, void *userdata) {
         PreflightPaths *paths = userdata;
-        size_t i;
 
         paths->task = NULL;
-        if (r == -ENOENT && read(paths->fd, &i, sizeof(i)) == sizeof(i))
-                paths->faulty = &paths->pod->spec.volumes.items[i];
+        if (r == -ENOENT)
+                paths->faulty = read_last_volume(paths);
         finish_preflight_paths(paths);
 }
 
@@ -75,6 +88,8 @@ static int on_paths_deadline(sd_event_source *source, uint64_t usec, void *userd
         PreflightPaths *paths = userdata;
 
         drop_paths_task(paths);
+        paths->faulty = read_last_volume(paths);
+        paths->is_hung = true;
         finish_preflight_paths(paths);
         return 0;
 }
@@ -118,6 +133,12 @@ int preflight_paths_result(const PreflightPaths *paths, Error *reterr) {
         if (!paths->faulty)
                 return 1;
         source = paths->faulty->host_path;
+        if (paths->is_hung)
+                return error_setf(
+                        reterr, ETIMEDOUT,
+                        "MountVolume.SetUp failed for volume \"%s\" : hostPath type check failed: "
+                        "the file system of %s has not answered for 10s",
+                        paths->faulty->name, source->path);
         return error_setf(
                 reterr, ENOENT,
                 "MountVolume.SetUp failed for volume \"%s\" : hostPath type check failed: "

@@ -15,8 +15,8 @@ typedef struct PreflightPaths PreflightPaths;
 int preflight_paths_new(sd_event *event, const Pod *pod, void (*on_change)(void *userdata),
                         void *userdata, PreflightPaths **ret);
 
-/* 1: no path is known to be of another type, or a file system has not answered in time; 0: not
- * known yet; -ENOENT with a message: one is. */
+/* 1: each is of its type; 0: not known yet. With a message: -ENOENT, one is not; -ETIMEDOUT, its
+ * file system has not answered for ten seconds. */
 int preflight_paths_result(const PreflightPaths *paths, Error *reterr);
 
 PreflightPaths *preflight_paths_free(PreflightPaths *paths);

@@ -152,6 +152,7 @@ static int report_pod_usage(const Pod *pod, const PodStatus *status, void *userd
                 report_pod_storage(walk, pod, paths);
         report_container_usages(walk, &sample, pod, &status->init_containers, paths);
         report_container_usages(walk, &sample, pod, &status->containers, paths);
+        report_container_usages(walk, &sample, pod, &status->ephemeral_containers, paths);
         return 0;
 }
 

@@ -21,9 +21,13 @@ struct JournalLog {
         char *fields; /* "NAME=value\n" of each */
         size_t fields_length;
         uint64_t n_lost;
-        uint64_t period_begins;
-        int patience_ms; /* time that remains for waiting in this period */
 };
+
+/* How long the process, which serves all containers of the pod, may still wait in this period. */
+static struct {
+        uint64_t begins;
+        int patience_ms;
+} period;
 
 int journal_log_new(const char *socket_path, const StringList *fields, JournalLog **ret) {
         JournalLog *journal = calloc(1, sizeof(*journal));
@@ -49,14 +53,14 @@ static bool wait_for_journal(JournalLog *journal) {
         struct pollfd poller = { .fd = journal->socket.fd, .events = POLLOUT };
         uint64_t now = now_boottime_usec(), waited;
 
-        if (now - journal->period_begins >= PERIOD_USEC) {
-                journal->period_begins = now;
-                journal->patience_ms = PATIENCE_MS;
+        if (now - period.begins >= PERIOD_USEC) {
+                period.begins = now;
+                period.patience_ms = PATIENCE_MS;
         }
-        if (journal->patience_ms <= 0 || poll(&poller, 1, journal->patience_ms) < 0)
+        if (period.patience_ms <= 0 || poll(&poller, 1, period.patience_ms) < 0)
                 return false;
         waited = now_boottime_usec() - now;
-        journal->patience_ms -= (int) MIN(waited / USEC_PER_MSEC + 1, (uint64_t) PATIENCE_MS);
+        period.patience_ms -= (int) MIN(waited / USEC_PER_MSEC + 1, (uint64_t) PATIENCE_MS);
         return (poller.revents & POLLOUT) != 0;
 }
 

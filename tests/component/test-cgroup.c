@@ -210,6 +210,20 @@ TEST(a_frozen_process_is_killed)
         EXPECT_EQ(cgroup_remove(test_group()), 0);
 }
 
+TEST(a_cgroup_that_a_container_has_hidden_is_killed_and_removed)
+{
+        cleanup_free char *hidden = test_group_path(".x/..y");
+        pid_t pid;
+
+        REQUIRE(cgroup_create(hidden, NULL) >= 0);
+        pid = start_in_group(hidden);
+        EXPECT(cgroup_has_processes(test_group()));
+        EXPECT_EQ(cgroup_kill(test_group()), 0);
+        EXPECT(WIFSIGNALED(status_of(pid)));
+        EXPECT_EQ(cgroup_remove(test_group()), 0);
+        EXPECT(!group_is_there(test_group(), "memory"));
+}
+
 TEST(killing_reaches_all_levels_and_spares_other_cgroups)
 {
         cleanup_free char *inner = test_group_path("one/inner"), *outer = test_group_path("one"),

@@ -118,6 +118,23 @@ static void perform_http_get(World *world, const char *path, uint64_t timeout_us
         perform_handler(world, &(Handler){ .http_get = &http }, timeout_usec, is_hook);
 }
 
+TEST(a_port_that_the_container_does_not_name_is_an_error_and_not_a_failure)
+{
+        static char name[] = "wbe", path[] = "/ok";
+        HttpGetAction http = { .path = path, .port = { .text = name } };
+        TcpSocketAction tcp = { .port = { .text = name } };
+        const Handler handlers[] = { { .http_get = &http }, { .tcp_socket = &tcp } };
+        World world;
+
+        world_init(&world, serve_http);
+        for (size_t i = 0; i < N_ELEMENTS(handlers); i++) {
+                perform_handler(&world, &handlers[i], USEC_PER_SEC, /* is_hook= */ false);
+                EXPECT_EQ(world.result, HANDLER_ERROR);
+                EXPECT_STREQ(world.message, "the container does not have a port of the name 'wbe'");
+        }
+        world_done(&world);
+}
+
 TEST(http_statuses_are_judged_as_by_kubernetes)
 {
         static const struct {

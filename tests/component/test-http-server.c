@@ -494,6 +494,24 @@ TEST(incomplete_request_times_out_and_blocks_no_other)
         stop_http_server();
 }
 
+TEST(request_that_was_sent_in_time_is_answered_though_the_loop_had_other_work)
+{
+        HttpTestClient client;
+
+        request_timeout_usec = USEC_PER_SEC / 2;
+        start_http_server();
+        request_timeout_usec = 0;
+        client = client_open();
+        for (unsigned i = 0; i < 5; i++)
+                run_loop_once();
+        client_ask(&client, "/healthz");
+        (void) usleep(USEC_PER_SEC);
+        EXPECT(client_wait(&client, "200 OK"));
+        client_close(&client);
+        expect_idle();
+        stop_http_server();
+}
+
 TEST(fifty_clients_are_all_served_in_turn)
 {
         HttpTestClient clients[50];

@@ -400,6 +400,36 @@ TEST(callback_may_start_and_cancel_other_requests)
         world_done(&world);
 }
 
+static void on_second_done(const KubeResponse *answer, void *userdata) {
+        Inner *inner = userdata;
+
+        inner->other = kube_request_cancel(inner->other);
+        inner->answer.is_done = true;
+}
+
+/* The first has a deadline; the second is ended with it, and its callback is called before. */
+TEST(callback_may_cancel_the_request_whose_failure_ends_its_own)
+{
+        static const KubeRequestSpec silent = { .method = "GET", .path = "/silent" };
+        KubeRequestSpec first = silent, second = silent;
+        World world;
+        Inner inner = { .world = &world };
+
+        world_init(&world, NULL);
+        world_connect(&world);
+        first.deadline_usec = USEC_PER_SEC;
+        first.on_done = on_inner_done;
+        second.deadline_usec = UINT64_MAX;
+        second.on_done = on_second_done;
+        first.userdata = second.userdata = &inner;
+        REQUIRE(kube_client_start_request(world.client, &second, NULL, NULL) >= 0);
+        REQUIRE(kube_client_start_request(world.client, &first, &inner.other, NULL) >= 0);
+        WAIT_UNTIL(&world, inner.answer.is_done);
+        EXPECT_EQ(inner.n_done, 0);
+        world_done(&world);
+        EXPECT_EQ(inner.n_done, 0);
+}
+
 TEST(callback_may_free_the_client)
 {
         static const char *const paths[] = { "/hold", "/echo" };

@@ -6,6 +6,7 @@ import os
 
 import api_access
 import harness
+import world
 from harness import NODE_NAME
 from world import wait
 
@@ -32,7 +33,7 @@ class Member(harness.Node):
         """The pod as the server knows it, or None."""
         return self.api.get("pods", namespace, name)
 
-    def wait_reported(self, name, predicate, what, deadline=60.0, namespace="default"):
+    def wait_reported(self, name, predicate, what, deadline=world.DEADLINE, namespace="default"):
         """Waits until the server knows the pod to be so; gives it."""
         def find_reported_pod():
             pod = self.reported(name, namespace)
@@ -40,10 +41,10 @@ class Member(harness.Node):
         return wait(find_reported_pod, lambda: f"the server knows of {name}: {what}; it knows:\n{self.reported(name, namespace)}\n"
                                   f"the agent said:\n{self.said()[-4000:]}", deadline)
 
-    def wait_reported_phase(self, name, phase, deadline=60.0):
+    def wait_reported_phase(self, name, phase, deadline=world.DEADLINE):
         return self.wait_reported(name, lambda pod: pod["status"].get("phase") == phase, f"is {phase}", deadline)
 
-    def wait_reported_gone(self, name, deadline=60.0):
+    def wait_reported_gone(self, name, deadline=world.DEADLINE):
         wait(lambda: self.reported(name) is None, lambda: f"{name} is gone from the server; it is {self.reported(name)}\n"
                                                       f"the agent said:\n{self.said()[-4000:]}", deadline)
 

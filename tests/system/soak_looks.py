@@ -237,7 +237,7 @@ class Looks:
             listed = self.node.cli("images", "--no-headers").stdout.splitlines()
             last.append(self.figures() if len(listed) == 1 else {"images": listed})
             return len(last) > 3 and all(one.get("files of state") == last[-1].get("files of state", 0) for one in last[-4:])
-        world.wait(is_same, lambda: f"nothing changes any longer: {last[-3:]}", 120)
+        world.wait(is_same, lambda: f"nothing changes any longer: {last[-3:]}")
         self.remains.append(self.list_remains())
         return last[-1]
 

@@ -87,9 +87,9 @@ class Passers:
 
     def check(self):
         for name in self.present:
-            self.node.wait_pod(name, lambda pod: pod["status"].get("phase") in ("Running", "Succeeded"), "has started", 120)
+            self.node.wait_pod(name, lambda pod: pod["status"].get("phase") in ("Running", "Succeeded"), "has started")
         for name in self.removed:
-            self.node.wait_gone(name, 120)
+            self.node.wait_gone(name)
         wait(lambda: set(self.present) <= set(starts(self.node)), lambda: f"{self.present} have started: {starts(self.node)}")
         self.check_none_doubled()
 

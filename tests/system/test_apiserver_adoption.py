@@ -56,7 +56,7 @@ class Handover:
         name = pod["metadata"]["name"]
         reported = self.member.wait_reported(name, lambda reported: reported["status"].get("phase") == "Running" and
                                      reported["status"]["containerStatuses"][0]["restartCount"] >= restarts and
-                                     reported["status"]["containerStatuses"][0]["ready"], "is Running", 60)
+                                     reported["status"]["containerStatuses"][0]["ready"], "is Running")
         self.member.wait_reported_gone(self.name)
         assert reported["metadata"]["uid"] == pod["metadata"]["uid"]
         status = reported["status"]["containerStatuses"][0]
@@ -163,7 +163,7 @@ def test_agent_killed_before_the_status_is_reported(make_handover):
     handover = make_handover()
     handover.api.misbehave(verb="patch", plural="pods", subresource="status", status=500)
     pod = handover.bind()
-    wait(handover.is_adopted, lambda: f"it is adopted\n{handover.member.said()[-3000:]}", 60)
+    wait(handover.is_adopted, lambda: f"it is adopted\n{handover.member.said()[-3000:]}")
     handover.member.restart()
     assert handover.continues() and handover.is_adopted()
     handover.api.behave()
@@ -195,7 +195,7 @@ def test_unreachable_server_after_the_adoption_stops_no_pod(make_handover):
     assert handover.continues() and handover.is_adopted()
     member.api.start()
     member.launch(specs.pod("own"))
-    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     handover.wait_adopted(pod)
     assert handover.continues()
 
@@ -213,7 +213,7 @@ def test_adopted_pod_starts_after_a_boot_without_the_server(make_handover):
     pid = member.init(handover.name)
     member.api.start()
     member.launch(specs.pod("own"))
-    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     member.wait_reported(pod["metadata"]["name"], lambda reported: reported["status"]["containerStatuses"][0]["containerID"].endswith(
         member.container_id(handover.name)), "is what runs since")
     assert member.init(handover.name) == pid and handover.is_adopted()
@@ -234,7 +234,7 @@ def test_deleted_api_pod_stops_the_adopted_pod_with_its_grace_period(make_handov
     final = member.api.asked("delete", "pods", name, user=f"system:node:{NODE_NAME}")
     assert [request.body["preconditions"]["uid"] for request in final] == [uid]
     # There is none of the controller's then, so the node makes its own, and the next one finds that.
-    member.wait_reported_phase(handover.name, "Running", 60)
+    member.wait_reported_phase(handover.name, "Running")
     handover.pid = member.init(handover.name)
     handover.wait_adopted(handover.bind())
     assert handover.continues()
@@ -248,8 +248,8 @@ def test_api_pod_missing_in_the_list_stops_the_adopted_pod(make_handover):
     member.kill9()
     member.api.delete("pods", "default", pod["metadata"]["name"], grace=0)
     member.start()
-    wait(lambda: not world.is_alive(handover.pid), lambda: f"it stops\n{member.said()[-3000:]}", 60)
-    member.wait_reported_phase(handover.name, "Running", 60)
+    wait(lambda: not world.is_alive(handover.pid), lambda: f"it stops\n{member.said()[-3000:]}")
+    member.wait_reported_phase(handover.name, "Running")
     assert handover.source() == "evaluated (api)"
 
 
@@ -268,8 +268,8 @@ def fixture_order(tmp_path):
 def wait_exchanged(handover, pod, read, again=""):
     """The controller's pod runs by itself, since ours has ended."""
     name = pod["metadata"]["name"]
-    wait(lambda: re.fullmatch(f"ours starts\nours stops\n{again}theirs starts\n", read()), read, 150)
-    handover.member.wait_reported_phase(name, "Running", 60)
+    wait(lambda: re.fullmatch(f"ours starts\nours stops\n{again}theirs starts\n", read()), read)
+    handover.member.wait_reported_phase(name, "Running")
     handover.member.wait_reported_gone(handover.name)
     assert [one["metadata"]["name"] for one in pods_of(handover.member, "logd")] == [name]
     assert handover.member.pod(name)["metadata"]["uid"] == pod["metadata"]["uid"]
@@ -313,7 +313,7 @@ def test_pod_that_is_not_ready_is_replaced_by_the_api_pod(make_handover):
     probe = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
     handover = make_handover(specs.container(readinessProbe=probe))
     pod = handover.bind()
-    handover.member.wait_reported_phase(pod["metadata"]["name"], "Running", 60)
+    handover.member.wait_reported_phase(pod["metadata"]["name"], "Running")
     handover.member.wait_reported_gone(handover.name)
     assert not world.is_alive(handover.pid)
     assert handover.member.pod(pod["metadata"]["name"])["metadata"]["uid"] == pod["metadata"]["uid"]
@@ -325,11 +325,11 @@ def test_old_pod_serves_until_the_new_image_is_pulled(make_handover):
     try:
         handover = make_handover(settings={"insecureRegistries": [registry.host]})
         pod = handover.bind(containers=[{**specs.container(), "image": f"{registry.host}/team/app:latest"}])
-        wait(lambda: registry.seen, lambda: f"the image is asked for\n{handover.member.said()[-3000:]}", 60)
+        wait(lambda: registry.seen, lambda: f"the image is asked for\n{handover.member.said()[-3000:]}")
         assert handover.continues() and not handover.member.pod(pod["metadata"]["name"])
         released.set()
-        wait(lambda: not world.is_alive(handover.pid), "ours ends", 60)
-        wait(lambda: handover.member.pod(pod["metadata"]["name"]), "the API pod starts", 60)
+        wait(lambda: not world.is_alive(handover.pid), "ours ends")
+        wait(lambda: handover.member.pod(pod["metadata"]["name"]), "the API pod starts")
     finally:
         released.set()
         registry.stop()
@@ -339,7 +339,7 @@ def test_only_one_of_two_api_pods_adopts(make_handover):
     handover = make_handover()
     pods = [handover.bind(), handover.bind()]
     for pod in pods:
-        handover.member.wait_reported_phase(pod["metadata"]["name"], "Running", 60)
+        handover.member.wait_reported_phase(pod["metadata"]["name"], "Running")
     handover.member.wait_reported_gone(handover.name)
     assert handover.continues() and handover.is_adopted()
     ids = {handover.member.reported(pod["metadata"]["name"])["status"]["containerStatuses"][0]["containerID"] for pod in pods}

@@ -70,14 +70,14 @@ def test_cache_is_checksummed_private_and_synced_by_a_child(make_member):
     member.launch(specs.pod("first"))  # the image is there
     with traced(member, "-e", "trace=fsync,rename,renameat,renameat2", "-e", "inject=fsync:delay_enter=2000000") as log:
         bind(member)
-        member.wait_reported_phase("web", "Running", 60)
+        member.wait_reported_phase("web", "Running")
         member.launch(specs.pod("own"))
         uid = member.reported("web")["metadata"]["uid"]
         record = os.path.join(member.state, "pods", uid, "record")
-        wait(lambda: all(os.path.exists(cached(member, name)) for name in CACHED), lambda: files_below(cached(member)), 60)
+        wait(lambda: all(os.path.exists(cached(member, name)) for name in CACHED), lambda: files_below(cached(member)))
         wait_kept(member, "web")
         wait(lambda: {record, os.path.dirname(record), os.path.dirname(os.path.dirname(record)), cached(member, "objects")} <=
-             {path for _, path in synced(log)}, lambda: synced(log), 60)
+             {path for _, path in synced(log)}, lambda: synced(log))
     user = dict((path, pid) for pid, path in synced(log))
     assert member.agent.pid not in user.values(), "the event loop does not wait for the disk"
     for name in CACHED[:2]:
@@ -94,13 +94,13 @@ def test_full_disk_is_retried_and_stops_no_pod(make_member):
     member.launch(specs.pod("first"))  # the image is there
     with traced(member, "-e", "trace=fsync", "-e", "inject=fsync:error=ENOSPC"):
         bind(member)
-        member.wait_reported_phase("web", "Running", 60)
+        member.wait_reported_phase("web", "Running")
         failure = f"Cannot write the cache of API objects in {member.state}/"
         wait(lambda: failure in member.said(), member.said)
         wait(lambda: "may not survive a power cut" in member.said(), member.said)
         pid = member.init("web")
         member.launch(specs.pod("own"))
-    wait(lambda: all(os.path.exists(cached(member, name)) for name in CACHED), lambda: files_below(cached(member)), 60)
+    wait(lambda: all(os.path.exists(cached(member, name)) for name in CACHED), lambda: files_below(cached(member)))
     wait(lambda: f"Wrote the cache of API objects in {member.state}/" in member.said(), member.said)
     assert member.said().count(failure) == 1
     assert member.init("web") == pid
@@ -139,6 +139,6 @@ def test_damaged_cache_file_is_set_aside_and_written_again(make_member):
     assert os.path.exists(cached(member, CACHED[0] + ".damaged"))
     member.api.start()
     member.launch(specs.pod("own"))
-    member.wait_reported_phase("web", "Running", 60)
-    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase("web", "Running")
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     wait(lambda: has_valid_checksum(cached(member, CACHED[0])), "it is kept again")

@@ -77,12 +77,12 @@ def test_long_partition_restarts_nothing_and_status_converges(relay, make_clocke
     since, asked = time.monotonic(), len(member.api.requests)
     relay.cut(only_used=True)
     relay.thaw()
-    member.wait_reported_gone("goes", 60)
-    member.wait_reported_phase("late", "Running", 60)
-    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_gone("goes")
+    member.wait_reported_phase("late", "Running")
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     inits.pop("goes")
     if seconds == DAY:
-        wait(lambda: len(tokens(member)) >= before + 3, lambda: f"other tokens: {tokens(member)}", 60)
+        wait(lambda: len(tokens(member)) >= before + 3, lambda: f"other tokens: {tokens(member)}")
     assert_untouched(member, inits)
     assert all(count == 1 for count in lists(member, since).values()), lists(member, since)
     assert is_compacted or not lists(member, since), lists(member, since)
@@ -97,7 +97,7 @@ def run_bound(member, name):
 def wait_for_the_year(member, shift):
     """A message with the clock and its year."""
     pattern = time.strftime(r"the clock of this machine (is not set, it )?says %Y-", time.gmtime(time.time() + shift))
-    wait(lambda: re.search(pattern, member.said()), lambda: f"'{pattern}' in\n{member.said()}", 60)
+    wait(lambda: re.search(pattern, member.said()), lambda: f"'{pattern}' in\n{member.said()}")
 
 
 @pytest.mark.parametrize("shift", [YEARS, -YEARS])
@@ -110,7 +110,7 @@ def test_wrong_clock_is_reported_and_static_pods_run(make_clocked, shift):
     wait_for_the_year(member, shift)
     assert member.api.get("nodes", None, NODE_NAME) is None
     member.set_clock(0)
-    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 90)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     inits.update(run_bound_pods(member, "web"))
     assert_untouched(member, inits)
 
@@ -158,5 +158,5 @@ def approve_all(member):
 
 def run_later(member, name):
     member.bind(name)
-    member.wait_reported_phase(name, "Running", 90)
+    member.wait_reported_phase(name, "Running")
     return {name: member.init(name)}

@@ -69,7 +69,7 @@ def test_http_2_uses_one_connection(front, make_member):
     member.bind("web", specs.container(volumeMounts=[specs.mount("v", "/settings")]), volumes=[
         {"name": "v", "projected": {"sources": [{"configMap": {"name": name}} for name in names]}}])
     inits = run_bound_pods(member, "other")
-    member.wait_reported_phase("web", "Running", 60)
+    member.wait_reported_phase("web", "Running")
     inits["web"] = member.init("web")
     root = f"/proc/{inits['web']}/root"
     wait(lambda: watches(member) > len(names), lambda: f"{watches(member)} watches")
@@ -95,8 +95,8 @@ def test_excess_watches_share_a_few_connections(front, make_member):
         member.api.create("configmaps", {"metadata": {"name": name}, "data": {name: "1"}})
     member.bind("web", specs.container(volumeMounts=[specs.mount("v", "/settings")]), volumes=[
         {"name": "v", "projected": {"sources": [{"configMap": {"name": name}} for name in names]}}])
-    member.wait_reported_phase("web", "Running", 120)
-    wait(lambda: watches(member) > len(names), lambda: f"{watches(member)} watches", 60)
+    member.wait_reported_phase("web", "Running")
+    wait(lambda: watches(member) > len(names), lambda: f"{watches(member)} watches")
     assert len(connections(member, "127.0.0.1", front.port)) <= 5
     run_bound_pods(member, "late")
 
@@ -108,7 +108,7 @@ def test_no_request_is_sent_after_goaway(front, make_member):
     since = time.monotonic()
     front.replace()
     inits.update(run_bound_pods(member, "late"))
-    wait(lambda: connections(member, "127.0.0.1", front.port) - before, "another connection", 60)
+    wait(lambda: connections(member, "127.0.0.1", front.port) - before, "another connection")
     front.own[0].kill()
     inits.update(run_bound_pods(member, "later"))
     assert_untouched(member, inits)
@@ -143,7 +143,7 @@ def test_few_idle_connections_are_kept_open_over_http_1(make_member):
     for name in names:
         member.bind(name, specs.container())
     for name in names:
-        member.wait_reported_phase(name, "Running", 60)
+        member.wait_reported_phase(name, "Running")
     # Each answer, such as that to the renewal of the Lease, closes one, if there are more than two besides its own.
     wait(lambda: len(connections(member, "127.0.0.1", member.api.port)) <= watches(member) + 3,
          lambda: f"{connections(member, '127.0.0.1', member.api.port)} for {watches(member)} watches", 400)
@@ -171,8 +171,8 @@ def test_restarted_front_causes_one_list(front, make_member):
     member.api.delete("pods", "default", "goes", grace=1)
     member.launch(specs.pod("own"))
     front.start()
-    member.wait_reported_gone("goes", 60)
-    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_gone("goes")
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     inits.pop("goes")
     assert_untouched(member, inits)
     assert len(lists(member, since=since)) <= 1, lists(member, since=since)
@@ -182,10 +182,10 @@ def test_bad_gateway_is_reported_and_stops_no_pod(front, make_member):
     member = through(front.port, make_member)
     inits = run_bound_pods(member, "web")
     member.api.stop()  # the front answers with 502
-    wait(lambda: "502" in [status for _, _, status in front.asked()], "a refusal of the front's", 60)
+    wait(lambda: "502" in [status for _, _, status in front.asked()], "a refusal of the front's")
     member.launch(specs.pod("own"))
     member.api.start()
-    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 90)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     assert_untouched(member, inits)
 
 
@@ -197,8 +197,8 @@ def assert_left_when_stranded(member, relay):
     relay.strand()
     member.api.delete("pods", "default", "goes", grace=1)
     member.bind("late")
-    member.wait_reported_gone("goes", 90)
-    member.wait_reported_phase("late", "Running", 90)
+    member.wait_reported_gone("goes")
+    member.wait_reported_phase("late", "Running")
     inits.pop("goes")
     assert_untouched(member, inits)
     assert not lists(member, since=since), lists(member, since=since)
@@ -225,12 +225,12 @@ def test_connection_that_falls_silent_during_a_request_is_abandoned_with_all_its
     inits = run_bound_pods(member, "web", "goes")
     since = time.monotonic()
     fault = member.api.misbehave(verb="update", plural="leases", latency=3600, times=1)
-    wait(lambda: fault.struck == 1, "a renewal of the Lease that is not answered", 60)
+    wait(lambda: fault.struck == 1, "a renewal of the Lease that is not answered")
     member.api.patch("pods", "default", "web", {"metadata": {"labels": {"seen": "true"}}})
     wait(lambda: "seen" in member.pod("web")["metadata"].get("labels", {}), "an event")
     relay.strand()
     member.api.delete("pods", "default", "goes", grace=1)
-    member.wait_reported_gone("goes", 120)
+    member.wait_reported_gone("goes")
     inits.pop("goes")
     assert_untouched(member, inits)
     assert not lists(member, since=since), lists(member, since=since)
@@ -248,10 +248,10 @@ def test_packet_loss_stops_no_pod_and_status_converges(wire, make_member):
     wire.drop()
     member.api.delete("pods", "default", "goes", grace=1)
     member.launch(specs.pod("own"))
-    wait(lambda: not connections(member, wire.host, wire.port) & before, "all the old connections are given up", 60)
+    wait(lambda: not connections(member, wire.host, wire.port) & before, "all the old connections are given up")
     wire.heal()
-    member.wait_reported_gone("goes", 60)
-    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_gone("goes")
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     inits.pop("goes")
     assert_untouched(member, inits)
     assert not lists(member, since=since), lists(member, since=since)

@@ -102,8 +102,8 @@ def test_rotated_authority_is_used_as_soon_as_its_file_is_there(make_member, tmp
     with open(path + ".new", "w", encoding="utf-8") as file:
         file.write(text_of(member.api.authority.cert) + text_of(other.cert))
     os.rename(path + ".new", path)
-    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
-    wait(lambda: len(watches(member)) > first, "the watch is resumed", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
+    wait(lambda: len(watches(member)) > first, "the watch is resumed")
     before = len(watches(member))
     exchange(other.cert, path)  # the old one is taken out, and no watch is dropped for it
     member.bind("late")
@@ -143,7 +143,7 @@ def test_invalid_token_file_is_reported_and_the_last_token_stays_in_use(make_mem
     member.api.node_token(TOKEN + "-2", NODE_NAME)
     replace_file(path, TOKEN + "-2")
     member.bind("late")
-    member.wait_reported_phase("late", "Running", 60)
+    member.wait_reported_phase("late", "Running")
     assert member.said().count(f"{path}: {message}") == 1
     assert TOKEN not in member.said()
 

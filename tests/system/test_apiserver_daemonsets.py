@@ -55,7 +55,7 @@ def test_evaluated_daemonset_runs_and_has_a_mirror_pod(make_member):
     assert world.is_alive(pid)
     member.api.delete("daemonsets", "default", "logd")
     member.api.delete("daemonsets", "default", "elsewhere")
-    wait(lambda: not world.is_alive(pid), "the pod of the deleted set ends", 60)
+    wait(lambda: not world.is_alive(pid), "the pod of the deleted set ends")
     member.wait_reported_gone(pod["metadata"]["name"])
 
 
@@ -64,7 +64,7 @@ def test_missing_permission_for_daemonsets_is_reported(make_member):
     member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "node"})
     member.start()
     member.launch(specs.pod("own"))
-    wait(lambda: "ClusterRole" in member.said(), "it says what it needs", 60)
+    wait(lambda: "ClusterRole" in member.said(), "it says what it needs")
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
 
 
@@ -80,14 +80,14 @@ def test_node_evaluates_daemonsets_without_a_lease_until_a_controller_binds_a_po
             {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logd", "uid": made["metadata"]["uid"],
              "controller": True, "blockOwnerDeletion": True}]},
         "spec": {**specs.pod("x", specs.container(env=[{"name": "OF", "value": "another"}]))["spec"], "nodeName": NODE_NAME}})
-    member.wait_reported_phase("logd-abcde", "Running", 60)
-    wait(lambda: not world.is_alive(pid), "ours ends", 60)
+    member.wait_reported_phase("logd-abcde", "Running")
+    wait(lambda: not world.is_alive(pid), "ours ends")
     member.wait_reported_gone(ours["metadata"]["name"])
     member.api.delete("pods", "default", "logd-abcde", grace=1)
     wait(lambda: [pod for pod in pods_of(member, "logd") if pod["metadata"]["name"] != "logd-abcde"],
-         "this node evaluates it again", 60)
+         "this node evaluates it again")
     member.api.delete("daemonsets", "default", "logd")
-    wait(lambda: not pods_of(member, "logd"), "the pod goes", 60)
+    wait(lambda: not pods_of(member, "logd"), "the pod goes")
 
 
 def test_renewed_lease_leaves_daemonsets_to_the_controller(make_member):
@@ -123,8 +123,8 @@ def test_a_set_that_is_deleted_while_the_controller_places_loses_the_pod_of_this
     member.launch(specs.pod("own"))
     assert world.is_alive(pid) and pods_of(member, "logd") and not pods_of(member, "later")
     member.api.delete("daemonsets", "default", "logd")
-    wait(lambda: not world.is_alive(pid), "the pod of the deleted set ends", 60)
-    wait(lambda: not pods_of(member, "logd"), "it is gone", 60)
+    wait(lambda: not world.is_alive(pid), "the pod of the deleted set ends")
+    wait(lambda: not pods_of(member, "logd"), "it is gone")
     assert not pods_of(member, "later")
     member.api.delete("daemonsets", "default", "later")
 
@@ -142,7 +142,7 @@ def test_invalid_daemonset_does_not_affect_others(make_member, spec):
     wait_pod_of(member, "good")
     assert "bad" in member.said()
     member.api.delete("daemonsets", "default", "good")
-    wait(lambda: not pods_of(member, "good"), "the pod goes", 60)
+    wait(lambda: not pods_of(member, "good"), "the pod goes")
 
 
 # Pods that the controller has bound, while it is away
@@ -176,8 +176,8 @@ def make_bound_set(make_member, **template):
     made = member.api.create("daemonsets", one)
     bind_as_controller(member, made)
     member.start()
-    member.wait_reported_phase("logd-abcde", "Running", 60)
-    wait(lambda: "This node places the DaemonSets" in member.said(), "the node places DaemonSets", 60)
+    member.wait_reported_phase("logd-abcde", "Running")
+    wait(lambda: "This node places the DaemonSets" in member.said(), "the node places DaemonSets")
     return member, made
 
 
@@ -194,7 +194,7 @@ def delete_sets(member):
     for pod in member.api.all("pods"):
         if "kubernetes.io/config.mirror" not in pod["metadata"].get("annotations", {}):
             member.api.delete("pods", "default", pod["metadata"]["name"], grace=1)
-    wait(lambda: not member.pods(), lambda: f"the pods go: {member.said()[-3000:]}", 60)
+    wait(lambda: not member.pods(), lambda: f"the pods go: {member.said()[-3000:]}")
 
 
 def ours_of(member):
@@ -211,8 +211,8 @@ def test_node_places_no_daemonset_before_it_knows_its_bound_pods(make_member):
     bind_as_controller(member, member.api.create("daemonsets", daemonset("logd")))
     fault = member.api.misbehave(verb="list", plural="pods", latency=3, times=1)
     member.start()
-    member.wait_reported_phase("logd-abcde", "Running", 60)
-    wait(lambda: "This node places the DaemonSets" in member.said(), "the node places DaemonSets", 60)
+    member.wait_reported_phase("logd-abcde", "Running")
+    wait(lambda: "This node places the DaemonSets" in member.said(), "the node places DaemonSets")
     assert fault.struck == 1
     assert [line for line in member.said().splitlines() if "Starting pod" in line] == [
         "mainstayd: Starting pod default/logd-abcde of the API server"]
@@ -225,7 +225,7 @@ def test_node_that_may_not_list_pods_places_daemonsets(make_member):
     member.api.create("daemonsets", daemonset("logd"))
     member.api.misbehave(verb="list", plural="pods", status=403)
     member.start()
-    wait(lambda: pods_of(member, "logd"), lambda: f"the pod of the DaemonSet: {member.said()}", 60)
+    wait(lambda: pods_of(member, "logd"), lambda: f"the pod of the DaemonSet: {member.said()}")
     member.api.behave()
     delete_sets(member)
 
@@ -235,7 +235,7 @@ def test_changed_template_replaces_a_pod_of_the_controller_and_is_handed_back(ma
     member, made = make_bound_set(make_member)
     pid = member.init("logd-abcde")
     made = set_template(member, made, "2", 2)
-    member.wait_reported_gone("logd-abcde", 60)
+    member.wait_reported_gone("logd-abcde")
     assert not world.is_alive(pid)
     ours = wait(lambda: ours_of(member), lambda: f"a pod of the node: {member.said()[-3000:]}", 60)[0]["metadata"]["name"]
     member.wait_running(ours)
@@ -244,7 +244,7 @@ def test_changed_template_replaces_a_pod_of_the_controller_and_is_handed_back(ma
     assert deletion
     pid = member.init(ours)
     bind_as_controller(member, made, 2, "logd-fghij")
-    member.wait_reported_phase("logd-fghij", "Running", 60)
+    member.wait_reported_phase("logd-fghij", "Running")
     assert world.is_alive(pid) and member.find_init(ours, "main") == pid, "the controller's pod adopts ours"
     delete_sets(member)
 
@@ -266,7 +266,7 @@ def test_label_that_a_set_selects_stops_and_starts_a_pod_of_the_controller(make_
     made["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
     made["metadata"]["annotations"] = {GENERATION: "2"}
     member.api.replace("daemonsets", made)
-    member.wait_reported_gone("logd-abcde", 60)
+    member.wait_reported_gone("logd-abcde")
     assert not world.is_alive(pid) and not pods_of(member, "logd")
     assert "no longer selects this node" in member.said()
     member.api.patch("nodes", None, NODE_NAME, {"metadata": {"labels": {"disk": "ssd"}}})

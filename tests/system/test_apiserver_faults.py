@@ -65,7 +65,7 @@ def test_closed_watches_neither_lose_nor_repeat_events(make_member):
             member.api.delete("pods", "default", name)
             member.wait_reported_gone(name)
             wait(lambda pid=inits.pop(name): not world.is_alive(pid), "its process has ended")
-    wait(lambda: len([one for one in member.api.asked("watch", "pods") if one.at > since]) >= 8, "many watches", 60)
+    wait(lambda: len([one for one in member.api.asked("watch", "pods") if one.at > since]) >= 8, "many watches")
     assert_untouched(member, inits)
     assert len(lists(member, since=since)) <= 1, lists(member)
 
@@ -105,7 +105,7 @@ def test_expired_watch_lists_again_and_stops_no_pod(make_member, how):
     since = time.monotonic()
     fault = member.api.misbehave(verb="watch", plural="pods", expire=how, times=2)
     member.api.drop_connections()
-    wait(lambda: fault.struck == 2, "two watches that have expired", 60)
+    wait(lambda: fault.struck == 2, "two watches that have expired")
     inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
     assert len(lists(member, since=since)) <= 2, f"one list for each: {lists(member, since=since)}"
@@ -144,11 +144,11 @@ def test_backup_that_has_outgrown_our_versions_is_listed(make_member):
     member.api.store.restore(backup)
     for i in range(100):
         member.api.create("configmaps", {"metadata": {"name": f"later-{i}"}})
-    wait(lambda: "Cannot reach the API server" in member.said(), member.said, 60)
+    wait(lambda: "Cannot reach the API server" in member.said(), member.said)
     since = time.monotonic()
     member.api.start()
     wait(lambda: not world.is_alive(gone["gone"]),
-         lambda: f"the pod that the backup lacks ends: {lists(member, since=since)}\n{member.said()[-3000:]}", 90)
+         lambda: f"the pod that the backup lacks ends: {lists(member, since=since)}\n{member.said()[-3000:]}")
     inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
     wait(lambda: {one.kind.plural for one in member.api.asked("list") if one.at >= since} >= {"pods", "services", "nodes"},
@@ -173,12 +173,12 @@ def test_refusing_server_stops_no_pod(make_member, how):
     member.api.drop_connections()
     member.launch(specs.pod("during"))
     member.wait_running("during")
-    wait(lambda: fault.struck >= 4 and time.monotonic() - start > 10, lambda: member.api.requests[-9:], 60)
+    wait(lambda: fault.struck >= 4 and time.monotonic() - start > 10, lambda: member.api.requests[-9:])
     passed, asked = time.monotonic() - start, len(member.api.requests) - before
     member.api.behave()
     assert asked <= 25 + 2 * passed, f"{asked} requests in {passed:.0f} s: {member.api.requests[before:]}"
     assert_untouched(member, inits)
-    member.wait_reported_phase(f"during-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"during-{NODE_NAME}", "Running")
     run_bound_pods(member, "after")
     assert_untouched(member, inits)
 
@@ -189,7 +189,7 @@ def test_refused_status_is_reported_once_it_is_accepted(make_member, status):
     fault = member.api.misbehave(verb="patch", plural="pods", subresource="status", status=status)
     member.bind("web")
     member.wait_running("web")
-    wait(lambda: fault.struck >= 2, "two attempts", 60)
+    wait(lambda: fault.struck >= 2, "two attempts")
     member.api.behave()
     member.wait_reported_phase("web", "Running", 150)  # what was refused is tried again slowly
 
@@ -223,7 +223,7 @@ def test_pod_deleted_during_a_partition_stops_after_it(relay, make_member):
     member.api.delete("pods", "default", "goes", grace=1)
     relay.cut()
     relay.thaw()
-    member.wait_reported_gone("goes", 60)
+    member.wait_reported_gone("goes")
     wait(lambda: not world.is_alive(inits["goes"]), "its process has ended")
     assert_untouched(member, {"stays": inits["stays"]})
 
@@ -251,9 +251,9 @@ def test_unanswered_request_is_retried(make_member, what):
     fault = member.api.misbehave(plural="pods", latency=3600, times=1, **what)
     member.api.expire_watches()
     member.bind("late")
-    wait(lambda: fault.struck == 1, "it is asked", 60)
+    wait(lambda: fault.struck == 1, "it is asked")
     member.launch(specs.pod("own"))
-    member.wait_reported_phase("late", "Running", 120)
+    member.wait_reported_phase("late", "Running")
     assert_untouched(member, inits)
 
 
@@ -264,7 +264,7 @@ def test_slow_list_stops_no_pod(make_member):
         member.api.pod(f"other-{i}", "another", specs.IMAGE)
     fault = member.api.misbehave(verb="list", plural="pods", rate=1)
     member.api.expire_watches()
-    wait(lambda: fault.struck >= 1, "a list", 60)
+    wait(lambda: fault.struck >= 1, "a list")
     member.launch(specs.pod("own"))
     member.wait_running("own")
     assert_untouched(member, inits)
@@ -303,7 +303,7 @@ def test_invalid_list_stops_no_pod(make_member, body):
     inits = run_bound_pods(member, "web")
     fault = member.api.misbehave(verb="list", plural="pods", body=body, times=2)
     member.api.expire_watches()
-    wait(lambda: fault.struck >= 1, "a list", 60)
+    wait(lambda: fault.struck >= 1, "a list")
     member.launch(specs.pod("own"))
     member.wait_running("own")
     assert_untouched(member, inits)
@@ -321,7 +321,7 @@ def test_unreadable_pod_in_a_list_is_not_stopped(make_member, more):
     fault = member.api.misbehave(verb="list", plural="pods",
                                  change=lambda data: data.replace(b'"name": "web"', b'"name": "web", ' + more, 1))
     member.api.expire_watches()
-    wait(lambda: fault.struck >= 1, "a list", 60)
+    wait(lambda: fault.struck >= 1, "a list")
     inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
     member.api.behave()
@@ -336,7 +336,7 @@ def test_unreadable_watch_event_changes_nothing(make_member, more):
     fault = member.api.misbehave(verb="watch", plural="pods",
                                  change=lambda data: data.replace(b'"name":"web"', b'"name":"web",' + more, 1))
     member.api.drop_connections()
-    wait(lambda: fault.struck >= 1, "a watch", 60)
+    wait(lambda: fault.struck >= 1, "a watch")
     member.api.patch("pods", "default", "web", {"metadata": {"labels": {"color": "blue"}}})
     inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
@@ -403,8 +403,8 @@ def test_single_empty_list_stops_no_pod(make_member):
     inits["own"] = member.init("own")
     fault = member.api.misbehave(verb="list", plural="pods", empty=True, times=1)
     member.api.expire_watches()
-    wait(lambda: fault.struck == 1, "an empty list", 60)
-    wait(lambda: len(lists(member, since=fault_time(member))) >= 1, lambda: f"another one: {lists(member)}", 60)
+    wait(lambda: fault.struck == 1, "an empty list")
+    wait(lambda: len(lists(member, since=fault_time(member))) >= 1, lambda: f"another one: {lists(member)}")
     run_bound_pods(member, "after")
     assert_untouched(member, inits)
 
@@ -425,7 +425,7 @@ def test_pods_missing_in_two_lists_stop_but_static_pods_do_not(make_member):
     member.api.store.compact()
     start = time.monotonic()
     member.api.start()
-    wait(lambda: not any(world.is_alive(pid) for pid in inits.values()), "both have ended", 90)
+    wait(lambda: not any(world.is_alive(pid) for pid in inits.values()), "both have ended")
     assert time.monotonic() - start >= 9, "it was asked again before"
     assert world.is_alive(own) and member.init("own") == own
 
@@ -440,7 +440,7 @@ def test_server_with_a_foreign_certificate_is_rejected(make_member, tmp_path):
     member.api.use_certificate(*other.server())
     member.api.drop_connections()
     failed = member.api.n_speechless
-    wait(lambda: member.api.n_speechless > failed, "a connection without a request", 60)
+    wait(lambda: member.api.n_speechless > failed, "a connection without a request")
     before = len(member.api.requests)
     member.launch(specs.pod("own"))
     member.wait_running("own")
@@ -515,9 +515,9 @@ def test_recreated_pod_starts_after_the_old_one_has_stopped(make_member):
     second = member.bind("same", container, **volume)
     assert second["metadata"]["uid"] != first["metadata"]["uid"]
     member.api.start()
-    wait(lambda: not world.is_alive(pid), "the old one has ended", 60)
+    wait(lambda: not world.is_alive(pid), "the old one has ended")
     member.wait_reported("same", lambda pod: pod["metadata"]["uid"] == second["metadata"]["uid"] and
-                     pod["status"].get("phase") == "Running", "is the other one, and runs", 60)
+                     pod["status"].get("phase") == "Running", "is the other one, and runs")
     member.wait_trap("same")  # it has looked for the lock
     assert not os.path.exists(os.path.join(member.data, "overlap"))
 
@@ -559,7 +559,7 @@ def test_pod_with_an_expired_deletion_is_removed_at_once(make_member):
     member.api.patch("pods", "default", "late", {"metadata": {"labels": {"a": "b"}}})
     member.start()
     member.api.start()
-    member.wait_reported_gone("late", 60)
+    member.wait_reported_gone("late")
     assert not world.is_alive(pid)
 
 
@@ -568,7 +568,7 @@ def test_pod_with_an_expired_deletion_is_removed_at_once(make_member):
 def test_mirror_pod_waits_for_its_namespace(make_member):
     member = make_member()
     member.drop(specs.pod("own", metadata={"namespace": "later"}))
-    wait(lambda: [one for one in member.api.asked("create", "pods") if one.code == 404], lambda: member.api.requests[-9:], 60)
+    wait(lambda: [one for one in member.api.asked("create", "pods") if one.code == 404], lambda: member.api.requests[-9:])
     member.api.create("namespaces", {"metadata": {"name": "later"}})
     member.wait_reported(f"own-{NODE_NAME}", lambda pod: pod["status"].get("phase") == "Running", "is Running", 90, "later")
 
@@ -581,7 +581,7 @@ def test_refused_mirror_pod_does_not_affect_the_static_pod(make_member):
     wait(lambda: fault.struck >= 1, "a refusal")
     pid = member.init("own")
     member.api.behave()
-    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 90)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     assert member.init("own") == pid
 
 
@@ -590,5 +590,5 @@ def test_mirror_pod_omits_fields_that_a_node_may_not_set(make_member):
     member.drop({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": "b"}})
     member.launch(specs.pod("own", specs.container(volumeMounts=[specs.mount("v", "/s")]),
                             volumes=[{"name": "v", "secret": {"secretName": "s"}}]))
-    reported = member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
+    reported = member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     assert "secret" not in json.dumps(reported["spec"].get("volumes", []))

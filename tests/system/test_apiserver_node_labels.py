@@ -24,7 +24,7 @@ def fixture_member(make_member):
 
 
 def wait_no_pod_of(member, name):
-    wait(lambda: not pods_of(member, name), lambda: f"{name} lacks a pod; the agent logged:\n{member.said()[-3000:]}", 60)
+    wait(lambda: not pods_of(member, name), lambda: f"{name} lacks a pod; the agent logged:\n{member.said()[-3000:]}")
 
 
 def label(member, **labels):
@@ -84,10 +84,10 @@ def test_external_labels_are_known_while_the_server_is_unreachable(member):
     assert "role=db" in member.cli("get", "nodes").stdout
     member.api.start()
     before = len(member.api.requests)
-    wait(lambda: len(member.api.requests) > before + 3, "the server is asked again", 60)
+    wait(lambda: len(member.api.requests) > before + 3, "the server is asked again")
     assert world.is_alive(pid) and labels_of(member)["role"] == "db"
     label(member, role=None)
-    wait(lambda: not world.is_alive(pid), "it ends when the label has gone", 60)
+    wait(lambda: not world.is_alive(pid), "it ends when the label has gone")
 
 
 def test_local_and_external_labels_do_not_interfere(member):

@@ -46,7 +46,7 @@ def test_objects_are_watched_by_name_and_volumes_follow_them(make_member):
     assert world.environ(member.init("web"))["KEY"] == "s3cr3t"
     assert "s3cr3t" not in member.said()
     member.api.patch("configmaps", "default", "settings", {"data": {"color": "blue"}})
-    wait(lambda: inside(member, "web", "/settings/color") == "blue", "the volume follows the ConfigMap", 60)
+    wait(lambda: inside(member, "web", "/settings/color") == "blue", "the volume follows the ConfigMap")
     assert not [one for one in member.api.asked("list", "secrets") + member.api.asked("list", "configmaps")
                 if "metadata.name" not in str(one.query)]
 
@@ -80,10 +80,10 @@ def test_pod_waits_until_an_optional_object_is_known(make_member):
     assert member.reported("web")["status"].get("phase") != "Running"
     member.api.create("configmaps", {"metadata": {"name": "later"}, "data": {"word": "hello"}})
     member.api.faults.remove(fault)
-    member.wait_reported_phase("web", "Running", 60)
+    member.wait_reported_phase("web", "Running")
     wait(lambda: member.logged("web") == ["hello"], "it has seen the object that was late")
     member.api.create("configmaps", {"metadata": {"name": "missing"}, "data": {}})
-    member.wait_reported_phase("strict", "Running", 60)
+    member.wait_reported_phase("strict", "Running")
 
 
 def test_services_of_the_namespace_are_variables(make_member):
@@ -112,7 +112,7 @@ def test_token_is_refreshed_before_it_expires(make_member):
     member.wait_reported_phase("web", "Running")
     first = inside(member, "web", f"{TOKENS}/token")
     pid = member.init("web")
-    wait(lambda: inside(member, "web", f"{TOKENS}/token") not in (first, None, ""), "the token has changed", 60)
+    wait(lambda: inside(member, "web", f"{TOKENS}/token") not in (first, None, ""), "the token has changed")
     assert member.init("web") == pid
 
 

@@ -62,7 +62,7 @@ def test_boot_without_the_server_starts_all_bound_pods(make_member):
     assert world.environ(pid)["DB_SERVICE_HOST"] == "10.0.0.7"
     member.api.start()
     member.launch(specs.pod("own"))
-    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     assert member.init("web") == pid
 
 
@@ -127,7 +127,7 @@ def test_succeeded_pod_does_not_run_again_after_a_boot(make_member):
     member.launch(specs.pod("own"))
     assert world.read(os.path.join(member.data, "runs")) == "once\n"
     member.api.start()
-    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     assert world.read(os.path.join(member.data, "runs")) == "once\n"
     assert member.reported("work")["status"]["phase"] == "Succeeded"
 
@@ -145,7 +145,7 @@ def test_pod_recreated_while_disconnected_replaces_the_old_one(make_member):
     member.bind("web", specs.container(script=script.replace("$$", "new"), volumeMounts=[specs.mount("d", "/data")]), **fields)
     member.start()
     member.wait_reported("web", lambda pod: pod["status"].get("phase") == "Running" and pod["metadata"]["uid"] != old,
-                     "the new one runs", 60)
+                     "the new one runs")
     wait(lambda: world.read(os.path.join(member.data, "order")) == "old starts\nold stops\nnew starts\n",
          lambda: f"one after the other: {world.read(os.path.join(member.data, 'order'))}")
 
@@ -160,7 +160,7 @@ def test_empty_list_is_read_again_before_a_pod_is_stopped(make_member):
     lists = len(member.api.asked("list", "pods"))
     member.api.misbehave(times=1, verb="list", plural="pods", empty=True)
     member.restart()
-    wait(lambda: len(member.api.asked("list", "pods")) >= lists + 2, "the list is asked for again", 60)
+    wait(lambda: len(member.api.asked("list", "pods")) >= lists + 2, "the list is asked for again")
     assert [member.init(name) for name in ("one", "two", "three")] == pids
     assert all(world.is_alive(pid) for pid in pids)
     assert "lacks more than half of the pods" in member.said()
@@ -174,7 +174,7 @@ def test_pods_missing_in_two_lists_are_stopped(make_member):
     member.kill9()
     member.api.delete("pods", "default", "web", grace=0)
     member.start()
-    wait(lambda: not world.is_alive(pid), "the pod is stopped", 60)
+    wait(lambda: not world.is_alive(pid), "the pod is stopped")
     member.wait_gone("web")
 
 
@@ -189,7 +189,7 @@ def test_invalid_kubeconfig_is_reported_and_static_pods_run(make_member):
     with open(member.kubeconfig, "w", encoding="utf-8") as file:
         file.write(good)
     member.agent.send_signal(1)
-    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
 
 
 def take_kubeconfig_away(member):
@@ -212,7 +212,7 @@ def test_events_before_the_kubeconfig_reach_the_server(make_member):
     def started():
         return [event for event in member.api.all("events", "default")
                 if event["reason"] == "Started" and event["involvedObject"]["uid"] == uid]
-    (event,) = wait(started, lambda: f"the event; there are {member.api.all('events')}\n{member.said()[-3000:]}", 60)
+    (event,) = wait(started, lambda: f"the event; there are {member.api.all('events')}\n{member.said()[-3000:]}")
     assert event["count"] == 1
 
 
@@ -231,7 +231,7 @@ def test_token_needed_before_the_kubeconfig_is_requested(make_member):
          lambda: f"it waits for its token:\n{member.cli('describe', 'pod', 'web').stdout}\n{member.said()[-3000:]}")
     assert len(member.api.requests) == asked and member.find_init("web") is None
     bring_kubeconfig_back(member)
-    member.wait_running("web", deadline=60)
+    member.wait_running("web")
     assert world.read(f"/proc/{member.init('web')}/root{TOKENS}/token")
 
 
@@ -251,7 +251,7 @@ def test_token_expired_without_a_kubeconfig_is_refreshed_later(make_member):
     wait(lambda: time.monotonic() > end, "the token has ended")
     assert member.is_ready() and token() == old
     bring_kubeconfig_back(member)
-    wait(lambda: token() not in (old, None, ""), lambda: f"another token\n{member.said()[-3000:]}", 60)
+    wait(lambda: token() not in (old, None, ""), lambda: f"another token\n{member.said()[-3000:]}")
     assert member.init("web") == pid
 
 
@@ -280,7 +280,7 @@ def test_patched_image_restarts_one_container_and_labels_none(make_member):
     member.wait_waiting("web", "ErrImagePull", "side")
     assert member.init("web") == main and world.is_alive(main)
     member.api.patch("pods", "default", "web", {"spec": {"containers": [{"name": "side", "image": specs.IMAGE}]}})
-    wait(lambda: member.find_init("web", "side") not in (None, side), "it runs again", 60)
+    wait(lambda: member.find_init("web", "side") not in (None, side), "it runs again")
     assert member.init("web") == main
 
 

@@ -16,7 +16,7 @@ def described(member):
 
 def wait_described(member, *parts):
     wait(lambda: all(part in described(member) for part in parts),
-         lambda: f"{parts} in\n{member.cli('describe', 'node').stdout}\n{member.said()[-3000:]}", 60)
+         lambda: f"{parts} in\n{member.cli('describe', 'node').stdout}\n{member.said()[-3000:]}")
 
 
 def local(member, kind):
@@ -74,7 +74,7 @@ def test_missing_daemonset_permission_is_shown_until_it_is_granted(make_member):
     assert remote_condition(member, "Ready")["status"] == "True"
     for plural in ("daemonsets", "leases"):
         member.api.api.grant("system:nodes", plural, "get", "list", "watch")
-    wait(lambda: remote_condition(member, REFUSED)["status"] == "False", lambda: f"{remote_condition(member, REFUSED)}", 120)
+    wait(lambda: remote_condition(member, REFUSED)["status"] == "False", lambda: f"{remote_condition(member, REFUSED)}")
     wait_described(member, "Refused: <nothing>", "placed by this node")
 
 
@@ -97,5 +97,5 @@ def test_refused_mirror_pod_is_shown(make_member):
     member.wait_phase("own", "Running")
     assert fault.struck and remote_condition(member, REFUSED) is None, "one pod does not concern the Node"
     member.api.behave()
-    member.wait_reported_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     wait_described(member, "Refused: <nothing>")

@@ -159,7 +159,7 @@ def test_status_that_others_change_without_end_is_not_reported_without_end(make_
         time.sleep(0.2)
     sent = len(member.api.asked("patch", "pods", "web", "status", user=f"system:node:{NODE_NAME}")) - before
     assert 1 <= sent <= 2 + (time.monotonic() - start) / 10, sent
-    member.wait_reported("web", is_reported_ready, "is ready in the end", 90)
+    member.wait_reported("web", is_reported_ready, "is ready in the end")
 
 
 def test_status_that_the_server_itself_changes_is_left(make_member):
@@ -202,7 +202,7 @@ def test_many_bound_pods_run_and_are_reported(make_member):
     for name in names:
         member.bind(name)
     for name in names:
-        member.wait_reported_phase(name, "Running", 120)
+        member.wait_reported_phase(name, "Running")
     assert member.agent.poll() is None
     assert len({member.reported(name)["status"]["containerStatuses"][0]["containerID"] for name in names}) == len(names)
 

@@ -98,7 +98,7 @@ def test_pod_starts_once_its_claim_is_bound(make_member):
            hostPath={"path": path, "type": "DirectoryOrCreate"})
     member.api.patch("persistentvolumeclaims", "default", "c", {"spec": {"volumeName": "pv"}})
     member.api.patch("persistentvolumeclaims", "default", "c", {"status": {"phase": "Bound"}}, "status")
-    member.wait_reported_phase("web", "Running", 90)
+    member.wait_reported_phase("web", "Running")
     assert os.path.isdir(path)
     mounts = world.read(f"/proc/{member.init('web')}/mountinfo").splitlines()
     assert [line for line in mounts if line.split()[4] == MOUNT][0].split()[5].startswith("ro")
@@ -148,7 +148,7 @@ def test_token_of_a_pod_that_never_gets_this_nodes_is_refused_with_the_reason_of
     assert ("failed to fetch token: 403 Forbidden: serviceaccounts \"default\" is forbidden" in event["message"] and
             f"no relationship found between node '{NODE_NAME}' and this object" in event["message"])
     member.api.faults.remove(fault)
-    member.wait_reported_phase("web", "Running", 90)
+    member.wait_reported_phase("web", "Running")
 
 
 @pytest.mark.parametrize("plural", ["configmaps", "secrets"])
@@ -173,7 +173,7 @@ def test_refused_token_is_reported_with_the_reason_of_the_server(make_member):
     assert "failed to fetch token: 403 Forbidden" in event["message"]
     assert not events_of(member, "web", "FailedCreatePodSandBox")
     member.api.faults.remove(fault)
-    member.wait_reported_phase("web", "Running", 90)
+    member.wait_reported_phase("web", "Running")
 
 
 def test_pod_with_device_claims_waits(make_member):

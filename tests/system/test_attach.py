@@ -178,7 +178,7 @@ def test_a_stalled_client_delays_nothing_and_is_dropped(node, clients):
                                                  "echo; echo done; " + specs.IDLE, stdin=True)))
     stalled = attach(clients, node, "-i", "web", reads=False)
     stalled.say("\n")
-    wait(lambda: "done" in node.logged("web"), "the container has written everything, and the log has it", 120)
+    wait(lambda: "done" in node.logged("web"), "the container has written everything, and the log has it")
     written = b""
     while chunk := os.read(stalled.process.stdout.fileno(), 1 << 20):
         written += chunk
@@ -279,7 +279,7 @@ def test_a_stalled_terminal_skips_output_and_continues(node, clients):
     clients.append(terminal)
     terminal.say("stty -echo; head -c 8000000 /dev/zero | tr '\\0' x | fold -w 100; touch /tmp/written\n")
     init = node.init("shell")
-    wait(lambda: os.path.exists(f"/proc/{init}/root/tmp/written"), "the container has written everything", 120)
+    wait(lambda: os.path.exists(f"/proc/{init}/root/tmp/written"), "the container has written everything")
     terminal.expect("bytes were not read in time]")
     terminal.say("echo ali''ve\n")
     terminal.expect("alive")

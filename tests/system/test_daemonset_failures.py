@@ -26,7 +26,8 @@ HOST = {"usr": "/usr", "lib": "/lib", "lib64": "/lib64"}
 
 # Shares a lock: while a pod serves, the lock cannot be taken exclusively. The pod is ready when it has the lock, and
 # keeps it for a while after SIGTERM.
-READY = {"readinessProbe": {"exec": {"command": ["test", "-e", "/serving"]}, "periodSeconds": 1}}
+READY = {"readinessProbe": {"exec": {"command": ["test", "-e", "/serving"]}, "periodSeconds": 1,
+                            "timeoutSeconds": 60}}
 SERVES = "/usr/bin/flock -s 9; echo > /serving; trap 'sleep 0.3; exit 0' TERM; sleep 100000 & wait"
 
 
@@ -39,13 +40,13 @@ def locked(node, version, script, **fields):
     return specs.daemonset("logs", container, volumes=[specs.host_path("v", node.data), *volumes], **fields)
 
 
-def wait_for(node, version, deadline=60):
+def wait_for(node, version):
     def find_running_pod():
         found = pods_of(node, "logs")
         return len(found) == 1 and found[0]["status"]["phase"] == "Running" and \
             {"name": "VERSION", "value": version} in found[0]["spec"]["containers"][0]["env"] and found[0]
     return wait(find_running_pod, lambda: f"version {version} runs; there is {json.dumps(pods_of(node, 'logs'))[:3000]}\n"
-                              f"the log:\n{node.said()[-3000:]}", deadline)
+                              f"the log:\n{node.said()[-3000:]}")
 
 
 def version_of(node, version):
@@ -74,7 +75,7 @@ def test_evicted_daemon_pod_is_replaced(node):
     name = wait_daemon(node, "full")["metadata"]["name"]
     wait(lambda: "Created pod: " + name in run_cli(node, "get", "events"), "its creation is an event")
     wait(lambda: f"Found failed daemon pod default/{name} on node {NODE_NAME}, will try to kill it" in
-         run_cli(node, "get", "events"), "it is evicted", 60)
+         run_cli(node, "get", "events"), "it is evicted")
     wait(lambda: f"Deleted pod: {name}" in run_cli(node, "get", "events"), "it is deleted")
     again = wait_daemon(node, "full", lambda pod: pod["status"]["phase"] == "Running")
     assert not os.path.exists(f"{node.state}/pods/{again['metadata']['uid']}/failure")
@@ -90,7 +91,7 @@ def test_repeatedly_evicted_daemon_pod_backs_off(node):
     node.drop(specs.daemonset(
         "full", specs.container(script=script, volumeMounts=[specs.mount("v", "/v"), specs.mount("h", "/h")]),
         volumes=[{"name": "v", "emptyDir": {"sizeLimit": "2Mi"}}, specs.host_path("h", node.data)]))
-    wait(lambda: len((world.read(f"{node.data}/started") or "").split()) >= 3, "it starts a third time", 90)
+    wait(lambda: len((world.read(f"{node.data}/started") or "").split()) >= 3, "it starts a third time")
     assert "(x" in run_cli(node, "describe", "daemonset", "full"), "repeated events are counted"
     # A new revision does not wait for the back-off of the failed one.
     node.drop(specs.daemonset("full"))
@@ -234,7 +235,7 @@ def test_kills_during_surges_never_interrupt_the_service(node):
             pause(chance, 1.5)
             wait(node.is_ready, "the agent is ready")
             assert len([pod for pod in pods_of(node, "logs") if "deletionTimestamp" not in pod["metadata"]]) <= 2
-        wait_for(node, "8", 90)
+        wait_for(node, "8")
     finally:
         watcher.is_over.set()
         watcher.join()

@@ -156,7 +156,7 @@ def test_dump_of_50_pods_is_whole_and_does_not_stop_the_agent(node):
     for i in range(50):
         node.drop(specs.pod(f"p{i}"))
     for i in range(50):
-        node.wait_running(f"p{i}", 120)
+        node.wait_running(f"p{i}")
     deaf = harness.SocketConnection(node.socket)
     deaf.request("GET", "/debug/dump")
     texts = []
@@ -206,7 +206,7 @@ def test_dump_shows_what_waits_for_an_unreachable_api_server(make_member):
     member.drop(specs.pod("local"))
     member.wait_running("local")
     api = wait(lambda: (text := section(dump(member), "API server")) and "connection: not reached since " in text and text,
-               "the dump has the lost connection", 60)
+               "the dump has the lost connection")
     assert "last error: " in api
     pattern = r"work queue: pod status, length \d+, .*\n(    .*\n)*    item: default/local-node1, (due|in flight)"
     wait(lambda: re.search(pattern, section(dump(member), "API server")), "the mirror pod waits in the queue")

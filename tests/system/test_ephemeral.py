@@ -22,7 +22,7 @@ def statuses(node, name):
     return {one["name"]: one for one in node.pod(name)["status"].get("ephemeralContainerStatuses", [])}
 
 
-def wait_state(node, name, container, state, deadline=60.0):
+def wait_state(node, name, container, state, deadline=world.DEADLINE):
     """Waits until the ephemeral container is running, waiting or terminated; gives that state."""
     return wait(lambda: statuses(node, name).get(container, {}).get("state", {}).get(state),
                 lambda: f"{container} of {name} is {state}; there is {statuses(node, name)}\n{node.said()[-3000:]}", deadline)
@@ -65,6 +65,9 @@ def test_debug_adds_a_container_and_the_others_notice_nothing(node):
     assert "Ephemeral Containers:\n" in described and f"  {name}:\n" in described
     assert node.cli("get", "pods").stdout.splitlines()[1].split()[1] == "1/1"
     assert node.cli("exec", "web", "-c", name, "--", "echo", "hello").stdout == "hello\n"
+    summary = json.loads(node.get("/stats/summary")[1])
+    assert {one["name"] for one in summary["pods"][0]["containers"]} == {"main", name}
+    assert f'container="{name}"' in node.get("/metrics/cadvisor")[1]
 
 
 def test_it_is_never_restarted_and_its_end_is_reported(node):

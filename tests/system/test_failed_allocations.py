@@ -44,9 +44,9 @@ def fixture_starved(archive):
 
 def live(node, name):
     node.drop(specs.pod(name, specs.container("main", specs.IDLE)))
-    node.wait_running(name, 120)
+    node.wait_running(name)
     node.remove(name)
-    node.wait_gone(name, 120)
+    node.wait_gone(name)
 
 
 def has_failed(node, n):

@@ -30,7 +30,7 @@ def execute(node, name):
 def live(node, name):
     """A container is started, looked at, lost, started again and removed."""
     node.drop(busy_pod(name))
-    node.wait_running(name, 120)
+    node.wait_running(name)
     pid, shim, restarts = node.init(name), node.shim(name), node.status(name)["restartCount"]
     execute(node, name)
     execute(node, name)
@@ -40,7 +40,7 @@ def live(node, name):
     assert after["lastState"]["terminated"]["exitCode"] in (137, 128), after
     assert node.shim(name) == shim
     node.remove(name)
-    node.wait_gone(name, 120)
+    node.wait_gone(name)
 
 
 def check_passes(node, first, step):

@@ -100,7 +100,7 @@ def wait_settled(node):
         time.sleep(2)
         last.append(node.written())
         return last[-1] == last[-2]
-    wait(has_settled, lambda: f"it is quiet: {last}", 120)
+    wait(has_settled, lambda: f"it is quiet: {last}")
     return last[-1]
 
 

@@ -50,7 +50,7 @@ def events(node):
     return (world.read(os.path.join(node.data, "events")) or "").splitlines()
 
 
-def wait_events(node, expected, deadline=60.0):
+def wait_events(node, expected, deadline=world.DEADLINE):
     wait(lambda: events(node)[:len(expected)] == expected,
          lambda: f"{expected}; it is {events(node)}; the agent said:\n{node.said()[-4000:]}", deadline)
 
@@ -282,7 +282,7 @@ def test_a_sidecar_delays_the_next_containers_until_its_startup_probe_has_passed
 def test_a_sidecar_that_fails_its_startup_probe_restarts_and_stops_with_its_pod(node):
     probe = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1, "terminationGracePeriodSeconds": 1}
     node.drop(specs.pod("held", initContainers=[specs.container("side", restartPolicy="Always", startupProbe=probe)]))
-    pod = node.wait_pod("held", lambda pod: node.status("held", "side").get("restartCount", 0) >= 1, "is restarted", 60)
+    pod = node.wait_pod("held", lambda pod: node.status("held", "side").get("restartCount", 0) >= 1, "is restarted")
     assert pod["status"]["phase"] == "Pending"
     assert not node.status("held", "side")["started"]
     assert node.status("held")["state"]["waiting"]["reason"] == "PodInitializing"

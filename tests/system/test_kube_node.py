@@ -231,7 +231,7 @@ def test_failing_server_is_retried_with_back_off(api, run, how):
     fault = api.misbehave(**how)
     start = time.monotonic()
     program = run()
-    wait(lambda: fault.struck >= 6, lambda: api.requests, 60)
+    wait(lambda: fault.struck >= 6, lambda: api.requests)
     passed, asked = time.monotonic() - start, len(api.requests)
     api.behave()
     assert asked <= 12 + 3 * passed, f"{asked} requests in {passed:.0f} s: {api.requests}"
@@ -274,16 +274,16 @@ def test_restored_backup_gets_everything_again(api, run):
         api.create("configmaps", {"metadata": {"name": f"filler-{i}"}})
     wait(lambda: len(api.asked("update", "leases")) >= 1, "a renewal")
     api.store.restore(backup)
-    wait(lambda: node_of(api) and lease_of(api), lambda: f"{program.lines} {api.requests[-9:]}", 60)
+    wait(lambda: node_of(api) and lease_of(api), lambda: f"{program.lines} {api.requests[-9:]}")
 
 
 def test_nodes_reconnect_at_different_times(api, run):
     names = [f"herd{i}" for i in range(10)]
     programs = [run(name=name) for name in names]
-    wait(lambda: all(lease_of(api, name) for name in names), "all nodes", 60)
-    wait(lambda: api.watches == len(names), "all watches", 60)
+    wait(lambda: all(lease_of(api, name) for name in names), "all nodes")
+    wait(lambda: api.watches == len(names), "all watches")
     api.stop()
-    wait(lambda: all(program.lines_with("error 0") for program in programs), "that all have noticed", 60)
+    wait(lambda: all(program.lines_with("error 0") for program in programs), "that all have noticed")
     start = time.monotonic()
     api.start()
 

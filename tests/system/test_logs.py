@@ -75,7 +75,7 @@ def test_file_modes_are_those_that_log_shippers_expect(node):
 def test_log_is_rotated_at_its_maximum_size(make_node):
     node = make_node(config={"containerLogMaxSize": "16Ki", "containerLogMaxFiles": 3})
     node.launch(pod_that_logs("chatty", "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; echo end"))
-    world.wait(lambda: node.logged("chatty")[-1:] == ["end"], "all is written", 60)
+    world.wait(lambda: node.logged("chatty")[-1:] == ["end"], "all is written")
     directory = node.log_directory("chatty") + "/main"
 
     def find_files():
@@ -96,7 +96,7 @@ def test_log_is_rotated_at_its_maximum_size(make_node):
 def test_rotation_loses_no_line_between_files(make_node):
     node = make_node(config={"containerLogMaxSize": "16Ki", "containerLogMaxFiles": 100})
     node.launch(pod_that_logs("chatty", "i=0; while [ $i -lt 1000 ]; do echo $i; i=$((i+1)); done"))
-    world.wait(lambda: node.logged("chatty")[-1:] == ["999"], "all is written", 60)
+    world.wait(lambda: node.logged("chatty")[-1:] == ["999"], "all is written")
     text = node.cli("logs", "chatty").stdout
     assert text.split() == [str(i) for i in range(1000)]
 

@@ -115,7 +115,7 @@ def test_a_pod_is_deleted_and_starts_again(kubectl, lone):
     lone.node.wait_running("solo")
     before = lone.node.init("solo")
     assert "deleted" in kubectl.say("delete", "pod", lone.pods["solo"], "--grace-period=1")
-    wait(lambda: not world.is_alive(before), "the container is gone", 60)
+    wait(lambda: not world.is_alive(before), "the container is gone")
     lone.node.wait_running("solo")
     assert lone.node.init("solo") != before
 

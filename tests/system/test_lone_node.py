@@ -371,7 +371,7 @@ def test_a_deleted_pod_starts_again(lone):
     before = lone.node.init("solo")
     status, answer = lone.ask(f"{PODS}/{lone.pods['solo']}", method="DELETE", body={"gracePeriodSeconds": 1})
     assert (status, answer["kind"], answer["status"]) == (200, "Status", "Success")
-    wait(lambda: not world.is_alive(before), "the container is gone", 60)
+    wait(lambda: not world.is_alive(before), "the container is gone")
     lone.node.wait_running("solo")
     assert lone.node.init("solo") != before
 
@@ -405,7 +405,7 @@ def test_an_ephemeral_container_is_added(lone):
     status, pod = lone.ask(path, method="PATCH", body={"spec": {"ephemeralContainers": [container]}})
     assert status == 200
     assert [one["name"] for one in pod["spec"]["ephemeralContainers"]] == ["look"]
-    wait(lambda: lone.node.status("web", "look").get("state", {}).get("terminated"), "it has ended", 60)
+    wait(lambda: lone.node.status("web", "look").get("state", {}).get("terminated"), "it has ended")
     assert lone.node.logged("web", "look") == ["seen"]
     status, answer = lone.ask(path, method="PATCH", body={"spec": {"ephemeralContainers": [container]}})
     assert status == 422 and "one container must be added" in answer["message"]

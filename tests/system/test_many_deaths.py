@@ -70,7 +70,7 @@ def disagreements(node, names):
 
 
 def wait_agreement(node, names):
-    wait(lambda: not disagreements(node, names), lambda: "\n".join(disagreements(node, names)) + node.said()[-2000:], 120)
+    wait(lambda: not disagreements(node, names), lambda: "\n".join(disagreements(node, names)) + node.said()[-2000:])
 
 
 def launch_starters(node):
@@ -152,7 +152,7 @@ def test_each_of_many_exits_while_the_agent_is_dead_is_known_exactly(node):
         for name, codes in pods.items():
             node.drop(dying_pod(name, codes))
         for name, codes in pods.items():
-            node.wait_running(name, 120)
+            node.wait_running(name)
             node.wait_traps(dying_pod(name, codes))
         earliest, latest = end_containers(node, pods)
         node.start()

@@ -54,7 +54,7 @@ def differences(before, after):
 
 def wait_as_before(node, before):
     """Empty log directories of namespaces, unused images and the like may take a moment."""
-    wait(lambda: not differences(before, remains(node)), lambda: f"all is as before: {differences(before, remains(node))}", 120)
+    wait(lambda: not differences(before, remains(node)), lambda: f"all is as before: {differences(before, remains(node))}")
 
 
 def short_pod(node, name, has_network):
@@ -139,7 +139,7 @@ def test_each_of_many_containers_of_a_millisecond_has_its_exit_code(node):
                 seen += 1
             node.remove(name)
         for name in firsts:
-            node.wait_gone(name, 120)
+            node.wait_gone(name)
     print(f"{seen} exit codes")
 
 

@@ -196,7 +196,7 @@ def test_pod_gets_a_new_address_after_its_shim_was_lost(net):
 
 
 def test_failed_pod_releases_its_address_though_its_shim_was_lost(net):
-    net.launch(pod("late", script="trap '' TERM; sleep 100000 & wait", activeDeadlineSeconds=10,
+    net.launch(pod("late", script="trap '' TERM; sleep 100000 & wait", activeDeadlineSeconds=40,
                    terminationGracePeriodSeconds=600))
     wait(lambda: "has failed, stopping it: DeadlineExceeded" in net.said(), "it is being stopped")
     assert net.reserved() and net.pod("late")["status"]["phase"] == "Running"
@@ -421,7 +421,7 @@ def test_kill_during_a_plugin_run_leaves_nothing_and_repeats_nothing(net, plugin
         net.drop(web)
         wait(lambda: os.path.exists(held), f"the plugin hangs {when} it adds")
         kill_processes(net, net.shim("web"), victims)
-        net.wait_running("web", 90)
+        net.wait_running("web")
         assert net.reserved() == [net.address("web")]
         wait(lambda: len(net.veths()) == 1 and len(net.chains()) == 2,
              lambda: f"the network of one pod is set up: {net.network_leftovers()}")
@@ -430,7 +430,7 @@ def test_kill_during_a_plugin_run_leaves_nothing_and_repeats_nothing(net, plugin
         net.remove("web")
         wait(lambda: os.path.exists(held), f"the plugin hangs {when} it deletes")
         kill_processes(net, shim, victims)
-        net.wait_gone("web", 90)
+        net.wait_gone("web")
         wait_clean(net)
 
 
@@ -468,14 +468,14 @@ def test_kills_at_any_time_leave_nothing(net):
     for web in pods:
         net.drop(web)
     for name in ("one", "two"):
-        net.wait_running(name, 90)
+        net.wait_running(name)
     wait(lambda: net.reserved() == sorted(net.address(name) for name in ("one", "two")),
          lambda: f"only the addresses of the pods are allocated: {net.reservations()}; the agent said:\n{net.said()[-8000:]}")
     wait(lambda: len(net.veths()) == 2 and len(net.chains()) == 4,
          lambda: f"the networks of two pods are set up: {net.network_leftovers()}; the agent said:\n{net.said()[-8000:]}")
     for name in ("one", "two"):
         net.remove(name)
-        net.wait_gone(name, 90)
+        net.wait_gone(name)
     wait_clean(net)
 
 

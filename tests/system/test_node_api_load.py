@@ -51,7 +51,7 @@ def start_forward(served):
 def open_port(served, client, number):
     """Until it has answered: the server in the pod lets no more than two clients wait."""
     _, stream = test_node_api.forward(client, served.port, number)
-    client.until(lambda: client.data[stream] == b"hello", 120)
+    client.until(lambda: client.data[stream] == b"hello")
     return stream
 
 
@@ -72,20 +72,20 @@ def test_hundred_sessions_and_two_hundred_forwarded_connections_at_once(served):
                 for client in [start_forward(served) for _ in range(FORWARDS)]]
     for number, session in enumerate(sessions):
         client, stdin, stdout = session.client, session.ids["stdin"], session.ids["stdout"]
-        client.until(lambda client=client, stdin=stdin: stdin in client.replied, 120)
+        client.until(lambda client=client, stdin=stdin: stdin in client.replied)
         client.send(stdin, b"%d\n" % number)
-        client.until(lambda client=client, stdout=stdout, number=number: client.data[stdout] == b"%d\n" % number, 120)
+        client.until(lambda client=client, stdout=stdout, number=number: client.data[stdout] == b"%d\n" % number)
     for client, streams in forwards:
         for number, stream in enumerate(streams):
             client.send(stream, b"again%d" % number)
-            client.until(lambda client=client, stream=stream, number=number: client.data[stream] == b"helloagain%d" % number, 120)
+            client.until(lambda client=client, stream=stream, number=number: client.data[stream] == b"helloagain%d" % number)
     assert len(processes(served, "cat")) == SESSIONS + FORWARDS * PORTS
     for session in sessions[:SESSIONS // 2]:
         session.client.send(session.ids["stdin"], b"", last=True)
         assert session.result()["status"] == "Success"
     for client in [one.client for one in sessions] + [client for client, _ in forwards]:
         vanish(client.stream)
-    wait(lambda: is_released(served, "cat"), lambda: f"everything is freed: {served.connections()} {processes(served, 'cat')}", 120)
+    wait(lambda: is_released(served, "cat"), lambda: f"everything is freed: {served.connections()} {processes(served, 'cat')}")
 
 
 def test_a_client_that_vanishes_frees_what_it_had(served):
@@ -103,10 +103,10 @@ def test_a_client_that_vanishes_frees_what_it_had(served):
     assert log.recv(100).startswith(b"HTTP/1.1 200")
     for one in (session.client.stream, client.stream, log):
         vanish(one)
-    wait(lambda: is_released(served, "sleep", "4714"), "the command has ended", 60)
-    wait(lambda: not processes(served, "cat"), "the port's process has ended", 60)
-    wait(lambda: len(os.listdir(f"/proc/{served.api.process.pid}/fd")) == before, "descriptors are closed", 60)
-    wait(lambda: len(os.listdir(f"/proc/{served.node.agent.pid}/fd")) <= agent, "those of the agent, too", 60)
+    wait(lambda: is_released(served, "sleep", "4714"), "the command has ended")
+    wait(lambda: not processes(served, "cat"), "the port's process has ended")
+    wait(lambda: len(os.listdir(f"/proc/{served.api.process.pid}/fd")) == before, "descriptors are closed")
+    wait(lambda: len(os.listdir(f"/proc/{served.node.agent.pid}/fd")) <= agent, "those of the agent, too")
 
 
 def test_a_session_whose_client_does_not_read_stalls_no_other(served):
@@ -118,7 +118,7 @@ def test_a_session_whose_client_does_not_read_stalls_no_other(served):
     assert processes(served, "yes"), "it waits"
     for one in (session, stalled):
         vanish(one.client.stream)
-    wait(lambda: is_released(served, "yes"), "it has ended", 60)
+    wait(lambda: is_released(served, "yes"), "it has ended")
 
 
 class Pump:
@@ -189,7 +189,7 @@ def test_much_input_comes_back_byte_by_byte(served):
     assert pump.arrived == 64 * MIB
     assert pump.received.hexdigest() == sent.hexdigest()
     vanish(pump.stream)
-    wait(lambda: is_released(served, "cat"), "everything is freed", 60)
+    wait(lambda: is_released(served, "cat"), "everything is freed")
 
 
 def test_an_api_that_runs_out_of_descriptors_keeps_its_sessions_and_serves_again(served):
@@ -197,7 +197,7 @@ def test_an_api_that_runs_out_of_descriptors_keeps_its_sessions_and_serves_again
     session = served.spdy_session(path=f"/exec/default/{served.node.pod('more0')['metadata']['name']}/main?command=cat&input=1&output=1",
                                   streams=("stdin", "stdout"))
     client, stdin, stdout = session.client, session.ids["stdin"], session.ids["stdout"]
-    client.until(lambda: stdin in client.replied, 120)
+    client.until(lambda: stdin in client.replied)
     soft, hard = resource.prlimit(process, resource.RLIMIT_NOFILE)
     resource.prlimit(process, resource.RLIMIT_NOFILE, (max(world.descriptors(process)) + 9, hard))
     try:
@@ -205,7 +205,7 @@ def test_an_api_that_runs_out_of_descriptors_keeps_its_sessions_and_serves_again
         wait(lambda: served.connections() > 5, "it has taken some")
         before = world.cpu_ticks(process)
         client.send(stdin, b"still here\n")
-        client.until(lambda: client.data[stdout] == b"still here\n", 120)
+        client.until(lambda: client.data[stdout] == b"still here\n")
         signal.sigtimedwait([], 1)
         assert world.cpu_ticks(process) - before < 50, "it does not spin"
         for one in waiting:
@@ -215,7 +215,7 @@ def test_an_api_that_runs_out_of_descriptors_keeps_its_sessions_and_serves_again
         resource.prlimit(process, resource.RLIMIT_NOFILE, (soft, hard))
     assert served.api.process.poll() is None
     vanish(client.stream)
-    wait(lambda: is_released(served, "cat"), lambda: f"everything is freed: {served.connections()} {processes(served, 'cat')}", 120)
+    wait(lambda: is_released(served, "cat"), lambda: f"everything is freed: {served.connections()} {processes(served, 'cat')}")
 
 
 def connect_all(figure, connect):
@@ -263,7 +263,7 @@ def flood(served, figure):
     grown = many.own_kib(pids[0]) - memory[0]
     for client in clients:
         client.close()
-    wait(lambda: served.connections() == 0, lambda: f"no connection is left: {served.connections()}", 120)
+    wait(lambda: served.connections() == 0, lambda: f"no connection is left: {served.connections()}")
     assert served.get("/healthz") == (200, "ok")
     clients = connect_all(figure, connect_locally)
     os.kill(init, 9)
@@ -272,7 +272,7 @@ def flood(served, figure):
         client.close()
     wait(served.node.is_ready, "the local socket answers")
     served.node.wait_restarts("web", 1)
-    wait(lambda: [len(many.descriptors(pid)) for pid in pids] <= before, lambda: f"{[many.descriptors(pid) for pid in pids]}", 60)
+    wait(lambda: [len(many.descriptors(pid)) for pid in pids] <= before, lambda: f"{[many.descriptors(pid) for pid in pids]}")
     print(f"{figure} connections, {held} at once, {grown} KiB; {len(clients)} of the local socket")
     assert held < figure and grown < 64 * 1024
 

@@ -202,9 +202,9 @@ def test_the_image_is_kept_and_needs_no_registry(make_node, registry):
     def policy(pod):
         pod["spec"]["containers"][0]["imagePullPolicy"] = "Always"
         return pod
-    run_good(node, policy(web("1", image=image(1), seconds=30)))
+    run_good(node, policy(web("1", image=image(1), seconds=60)))
     # It runs, and is not ready: the old image is unused for a while, and is pruned if nothing keeps it.
-    node.drop(not_ready(policy(web("2", image=image(2), seconds=30))))
+    node.drop(not_ready(policy(web("2", image=image(2), seconds=60))))
     node.wait_pod("web", lambda pod: version_of(pod) == "2" and "running" in pod["status"]["containerStatuses"][0]["state"],
                   "the new revision runs")
     registry.stop()
@@ -247,7 +247,7 @@ def test_the_image_comes_back_though_its_tag_was_moved(make_node, registry):
             f"docker://{name}")
 
     def revision(version):
-        pod = web(version, image=name, seconds=30)
+        pod = web(version, image=name, seconds=60)
         pod["spec"]["containers"][0]["imagePullPolicy"] = "Always"
         return pod
     move_tag(1)
@@ -275,10 +275,10 @@ def test_the_image_comes_back_though_its_archive_was_replaced(make_node, registr
         run("skopeo", "copy", "--src-tls-verify=false", f"docker://{registry.host}/team/web:{tag}", f"docker-archive:{path}:{name}")
         node.preload(path, "app.tar")
     replace(1)
-    run_good(node, web("1", image=name, seconds=30))
+    run_good(node, web("1", image=name, seconds=60))
     replace(2)
     wait(lambda: len(node.cli("images").stdout.split("app.tar")) > 1, "the archive is read")
-    wait_rollback_to_the_first_image(node, not_ready(web("2", image=name, seconds=30)), lambda: None)
+    wait_rollback_to_the_first_image(node, not_ready(web("2", image=name, seconds=60)), lambda: None)
 
 
 # ---- an agent that dies ----

@@ -47,7 +47,7 @@ def wait_ate(node, name):
 def wait_evicted(node, name):
     """Returns the pod as it is reported while it is evicted."""
     return node.wait_pod(name, lambda pod: pod["status"].get("phase") == "Failed" and
-                         pod["status"].get("reason") == "Evicted", "is evicted", 60)
+                         pod["status"].get("reason") == "Evicted", "is evicted")
 
 
 def node_conditions(node):
@@ -57,7 +57,7 @@ def node_conditions(node):
 
 
 def wait_condition(node, name, status):
-    world.wait(lambda: node_conditions(node)[0][name] == status, f"the node has {name} {status}", 60)
+    world.wait(lambda: node_conditions(node)[0][name] == status, f"the node has {name} {status}")
 
 
 def metric(node, line):
@@ -92,7 +92,7 @@ def test_a_critical_pod_is_never_evicted(make_node):
     node = make_node(config=pods_may_have(60))
     node.launch(eater("critical", 90, priority=CRITICAL))
     world.wait(lambda: "no pod qualifies for eviction" in node.said(),
-               lambda: f"the agent looked for one; it said:\n{node.said()}", 60)
+               lambda: f"the agent looked for one; it said:\n{node.said()}")
     wait_condition(node, "MemoryPressure", "True")
     assert world.is_alive(node.init("critical"))
     assert node.pod("critical")["status"]["phase"] == "Running"
@@ -158,7 +158,7 @@ def test_an_evicted_pod_starts_again_when_the_node_has_recovered(make_node):
     eat(node, 1)
     node.write_config(**pods_may_have(60))
     node.restart()
-    node.wait_running("greedy", 60)
+    node.wait_running("greedy")
     wait_ate(node, "greedy")
     assert node.status("greedy")["restartCount"] == 0, "it is a new instance"
     assert "starts again: the node no longer has MemoryPressure" in node.said()
@@ -171,9 +171,9 @@ def test_a_daemonset_pod_is_evicted_and_starts_again(make_node):
 
     def states():
         return [(one["status"]["phase"], one["status"].get("reason")) for one in node.pods()]
-    world.wait(lambda: states() == [("Failed", "Evicted")], "it is evicted", 60)
+    world.wait(lambda: states() == [("Failed", "Evicted")], "it is evicted")
     eat(node, 1)
-    world.wait(lambda: states() == [("Running", None)], "it runs again", 60)
+    world.wait(lambda: states() == [("Running", None)], "it runs again")
     assert "FailedDaemonPod" not in node.cli("get", "events").stdout, "the pod is not replaced"
     assert "starts again: the node no longer has MemoryPressure" in node.said()
 
@@ -331,7 +331,7 @@ def test_on_a_disk_filled_by_others_pods_continue_and_new_ones_are_rejected(smal
     node.launch(writer("slim", "echo little >/v/file"))
     with open(os.path.join(node.state, "ballast"), "wb") as file:
         file.write(b"x" * (57 * MIB))
-    world.wait(lambda: "no pod qualifies for eviction" in node.said(), "the agent looked for one", 90)
+    world.wait(lambda: "no pod qualifies for eviction" in node.said(), "the agent looked for one")
     assert world.is_alive(node.init("slim"))
     node.drop(writer("new", "true"))
     wait_evicted(node, "new")
@@ -339,7 +339,7 @@ def test_on_a_disk_filled_by_others_pods_continue_and_new_ones_are_rejected(smal
     node.restart()
     assert node.init("slim") == init
     os.unlink(os.path.join(node.state, "ballast"))
-    node.wait_running("new", 60)
+    node.wait_running("new")
 
 
 def reported_condition(member, kind):
@@ -352,12 +352,12 @@ def test_the_api_server_gets_the_condition_and_its_pods_stay_evicted(make_member
     member.bind("critical", *eater("critical", 90)["spec"]["containers"], priorityClassName="system-cluster-critical",
                 volumes=eater("critical", 90)["spec"]["volumes"])
     member.wait_reported_phase("critical", "Running")
-    world.wait(lambda: reported_condition(member, "MemoryPressure") == "True", "the server hears of it", 60)
+    world.wait(lambda: reported_condition(member, "MemoryPressure") == "True", "the server hears of it")
     member.bind("beggar")
-    evicted = member.wait_reported_phase("beggar", "Failed", 60)
+    evicted = member.wait_reported_phase("beggar", "Failed")
     assert evicted["status"]["reason"] == "Evicted"
     member.api.delete("pods", "default", "critical")
-    world.wait(lambda: reported_condition(member, "MemoryPressure") == "False", "the server hears of that, too", 60)
+    world.wait(lambda: reported_condition(member, "MemoryPressure") == "False", "the server hears of that, too")
     member.bind("next")
     member.wait_reported_phase("next", "Running")
     assert member.reported("beggar")["status"]["phase"] == "Failed"

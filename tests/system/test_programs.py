@@ -202,7 +202,7 @@ def test_the_examples_all_run(archive, request):
             found += [document["metadata"]["name"] for document in yaml.safe_load_all(text) if document["kind"] == kind]
         node.drop(text, name)
     for pod in pods:
-        node.wait_running(pod, 60)
+        node.wait_running(pod)
     for daemonset in daemonsets:
         wait_daemon(node, daemonset)
     assert len(set(pods)) == len(pods) >= 7

@@ -420,10 +420,10 @@ def test_removing_images_during_pulls_keeps_shared_layers(registry, archive, pul
     finally:
         end.set()
         pruner.join()
-    node.wait_running("kept", 90)
+    node.wait_running("kept")
     # What the last prune removes may still be on its way.
     wait(lambda: node.cli("images", "verify").stdout == "all images are sound\n",
-         lambda: f"all images are sound: {node.cli('images', 'verify')}", 60)
+         lambda: f"all images are sound: {node.cli('images', 'verify')}")
     for name in names:
         node.launch(pod(f"last-{name}", f"{registry.host}/team/{name}:1"))
     assert_images_are_sound(node)

@@ -166,9 +166,9 @@ def test_one_container_runs_whichever_process_dies_around_a_runtime_call(make_no
             node.start()
         world.wait(lambda: node.shims() and shim not in node.shims(), "there is a new shim")
         world.wait(lambda: is_running(node.pod("web")) and first_processes(node) == [node.find_init("web")],
-                   lambda: f"one container runs: {[world.cmdline(pid) for pid in first_processes(node)]}", 90)
+                   lambda: f"one container runs: {[world.cmdline(pid) for pid in first_processes(node)]}")
         node.remove("web")
-        node.wait_gone("web", 90)
+        node.wait_gone("web")
         # The agent may still collect unused images.
         world.wait(lambda: not node.leftovers(), lambda: f"nothing is left: {node.leftovers()}")
 

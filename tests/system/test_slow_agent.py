@@ -64,9 +64,9 @@ def make_changes(node, again):
 
 
 def check_changes(node, gone):
-    node.wait_gone("gone", 120)
+    node.wait_gone("gone")
     assert not world.is_alive(gone)
-    node.wait_running("new", 120)
+    node.wait_running("new")
     assert node.wait_phase("quits", "Failed")["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 42
     again = node.wait_restarts("again", 1)
     assert (again["restartCount"], again["lastState"]["terminated"]["exitCode"]) == (1, 137)

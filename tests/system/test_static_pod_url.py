@@ -45,9 +45,9 @@ def condition(node):
     return next(one for one in found if one["type"] == "mainstay.io/StaticPodURLFailed")
 
 
-def wait_answer(server, after, deadline=60):
+def wait_answer(server, after):
     """Two more requests have been answered: then what the first of them said has been acted on."""
-    wait(lambda: len(server.requests) >= after + 2, lambda: f"requests come: {server.requests[-3:]}", deadline)
+    wait(lambda: len(server.requests) >= after + 2, lambda: f"requests come: {server.requests[-3:]}")
 
 
 def wait_failed(node, words):

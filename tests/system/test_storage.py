@@ -19,7 +19,7 @@ def disk_pod(name, script, limits=None, size=None, **spec):
 
 
 def wait_evicted(node, name):
-    pod = node.wait_phase(name, "Failed", 60)
+    pod = node.wait_phase(name, "Failed")
     assert pod["status"]["reason"] == "Evicted"
     assert harness.condition(pod, "Ready")["reason"] == "PodFailed"
     world.wait(lambda: not world.pids_of_root(node.pod_cgroup(name)), "nothing of it runs")

@@ -194,10 +194,10 @@ def test_edits_and_kills_converge_on_the_last_manifest(make_any_node, has_networ
         storm.write(pod)
     print("\n".join(storm.story))
     for pod in PODS:
-        node.wait_pod(pod, is_running, "runs", 60)
+        node.wait_pod(pod, is_running, "runs")
         for container in ("side", "main", "other"):
             world.wait(lambda: running(node, pod, container) == ["last"],
-                       lambda: f"{pod}/{container} is the last one: {running(node, pod, container)}", 60)
+                       lambda: f"{pod}/{container} is the last one: {running(node, pod, container)}")
         node.wait_pod(pod, lambda it: all(status["ready"] for status in it["status"]["containerStatuses"]), "is ready")
     storm.check_pods()
     if has_network:

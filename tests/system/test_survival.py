@@ -323,12 +323,12 @@ def test_kills_while_pods_are_added_and_removed(node, kills):
     world.wait(node.is_ready, "the last agent is ready")
 
     for name in chaos.steady:
-        node.wait_pod(name, is_running, "runs", 120)
+        node.wait_pod(name, is_running, "runs")
         assert node.status(name)["restartCount"] == 0, name
         assert node.status(name)["lastState"] == {}, name
         assert node.init(name)
     for name, code in chaos.enders.items():
-        node.wait_phase(name, "Succeeded" if code == 0 else "Failed", 120)
+        node.wait_phase(name, "Succeeded" if code == 0 else "Failed")
         ended = node.status(name)["state"]["terminated"]
         assert ended["exitCode"] == code, f"{name} {ended}; the agent said:\n{node.said()}"
     for name in chaos.removed:

@@ -13,6 +13,7 @@ import time
 CGROUP = "/sys/fs/cgroup"
 PORTS = range(22000, 32000)  # below those that the kernel chooses from
 CLAIMS_MAX = 200
+DEADLINE = 180.0  # of a wait: a busy machine takes a minute for the work of a second
 
 _claims = collections.deque()
 
@@ -26,7 +27,7 @@ def read(path):
         return None
 
 
-def wait(predicate, what, deadline=60.0):
+def wait(predicate, what, deadline=DEADLINE):
     """Asks again and again until the answer is true, and gives it; fails when the time is over. The longer it takes, the
     less often it asks, so that waiting tests leave the processors to the others."""
     start = time.monotonic()

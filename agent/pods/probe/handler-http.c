@@ -141,10 +141,12 @@ static void send_handler_request(HandlerRun *run) {
 
 void handler_begin_http(HandlerRun *run) {
         const HttpGetAction *http = run->spec.handler->http_get;
+        int64_t port = handler_run_find_port(run, &http->port);
 
+        if (port == 0)
+                return;
         run->url = format_handler_url(http->scheme == URI_SCHEME_HTTPS ? "https" : "http",
-                                      http->host ? http->host : run->address,
-                                      handler_run_port(run, &http->port), http->path);
+                                      http->host ? http->host : run->address, port, http->path);
         if (run->url)
                 send_handler_request(run);
         else

@@ -63,7 +63,7 @@ void handler_run_finish_deferred(HandlerRun *run, HandlerResult result, const ch
                                           run);
 }
 
-int64_t handler_run_port(const HandlerRun *run, const IntOrString *port) {
+int64_t handler_run_find_port(HandlerRun *run, const IntOrString *port) {
         const Container *container = run->target.container;
 
         if (!port->text)
@@ -71,6 +71,9 @@ int64_t handler_run_port(const HandlerRun *run, const IntOrString *port) {
         for (size_t i = 0; i < container->ports.n; i++)
                 if (streq_ptr(container->ports.items[i].name, port->text))
                         return container->ports.items[i].container_port.value;
+        handler_run_finish_deferred(run, HANDLER_ERROR,
+                                    "the container does not have a port of the name '%.64s'",
+                                    port->text);
         return 0;
 }
 

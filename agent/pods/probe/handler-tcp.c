@@ -99,10 +99,12 @@ static void connect_to_host_name(HandlerRun *run, const char *host, int64_t port
 void handler_begin_tcp(HandlerRun *run) {
         const TcpSocketAction *tcp = run->spec.handler->tcp_socket;
         const char *host = tcp->host ? tcp->host : run->address;
-        int64_t port = handler_run_port(run, &tcp->port);
+        int64_t port = handler_run_find_port(run, &tcp->port);
         SocketAddress address;
         socklen_t length = parse_socket_address(host, port, &address);
 
+        if (port == 0)
+                return;
         if (asprintf(&run->url, strchr(host, ':') ? "[%s]:%" PRId64 : "%s:%" PRId64, host, port) <
             0)
                 run->url = NULL;

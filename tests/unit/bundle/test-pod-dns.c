@@ -128,6 +128,11 @@ TEST(resolv_conf_follows_policy_and_configuration)
                 { &alone, "", NODE, NODE_CLEAN },
                 { &alone, ", dnsPolicy: ClusterFirstWithHostNet", NODE, NODE_CLEAN },
                 { &alone, "", "", "" },
+                { &alone, "", "search . lan. lan home\n", "search lan home\n" },
+                { &alone, "", "search .\n", "" },
+                { &config, "", "search .\n",
+                  "search shop.svc.k.example svc.k.example k.example\nnameserver 10.96.0.10\n"
+                  "options ndots:5\n" },
                 { &config, ", dnsPolicy: None, dnsConfig: {nameservers: [1.1.1.1]}", NODE,
                   "nameserver 1.1.1.1\n" },
                 { &config,

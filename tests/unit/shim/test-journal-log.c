@@ -85,6 +85,24 @@ TEST(a_journal_that_does_not_read_costs_a_tenth_of_the_time_and_the_lost_lines_a
                      "CONTAINER_NAME=web\nPOD_NAME=shop\nPRIORITY=6\nMESSAGE=again\n");
 }
 
+TEST(a_journal_that_does_not_read_costs_many_containers_no_more_than_one)
+{
+        JournalLog *journals[60];
+        char path[108];
+        cleanup_close int fd = listen_for_journal_log(path);
+        uint64_t begin = now_boottime_usec();
+
+        for (size_t i = 0; i < N_ELEMENTS(journals); i++)
+                EXPECT_EQ(journal_log_new(path, &fields, &journals[i]), 0);
+        for (unsigned i = 0; i < 1000; i++)
+                send_test_line(journals[0], "line", false, false);
+        for (size_t i = 0; i < N_ELEMENTS(journals); i++)
+                send_test_line(journals[i], "line", false, false);
+        EXPECT(now_boottime_usec() - begin < 5 * USEC_PER_SEC);
+        for (size_t i = 0; i < N_ELEMENTS(journals); i++)
+                journal_log_free(journals[i]);
+}
+
 TEST(a_journal_that_starts_later_or_is_restarted_is_found)
 {
         cleanup_with(journal_log_freep) JournalLog *journal = NULL;
