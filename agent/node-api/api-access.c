@@ -145,7 +145,8 @@ static ApiStepResult authenticate_by_token(ApiRequest *request, const char *toke
                 return r > 0 ? API_STEP_NEXT : reply_unauthorized(request);
         }
         review = token_review_format(token);
-        return review ? api_request_review(request, "/nodeapi/tokenreview", review)
+        return review ? api_request_review(request, REVIEW_OF_STRANGER, "/nodeapi/tokenreview",
+                                           review)
                       : reply_unauthorized(request); /* not UTF-8 */
 }
 
@@ -253,8 +254,11 @@ static ApiStepResult review_access(ApiRequest *request, const char *subresource)
         cleanup_free char *review =
                 access_review_format(&request->user, request->attributes.verb,
                                      request->server->settings.node_name, subresource);
+        ReviewKind kind = strv_contains(request->user.groups, "system:unauthenticated")
+                                  ? REVIEW_OF_STRANGER
+                                  : REVIEW_OF_USER;
 
-        return review ? api_request_review(request, "/nodeapi/accessreview", review)
+        return review ? api_request_review(request, kind, "/nodeapi/accessreview", review)
                       : reply_forbidden(request); /* not UTF-8 */
 }
 

@@ -7,54 +7,38 @@
 #include "agent/node-api/node-api-private.h"
 
 static void give_turn_to_next(NodeApi *server) {
-        ApiRequest *request;
+        ApiRequest *request = review_turns_next(&server->reviews);
 
-        if (server->n_reviews >= API_REVIEWS_MAX || server->n_waiting_reviews == 0)
+        if (!request)
                 return;
-        request = server->waiting_reviews[0];
-        server->n_waiting_reviews--;
-        memmove(&server->waiting_reviews[0], &server->waiting_reviews[1],
-                server->n_waiting_reviews * sizeof(*server->waiting_reviews));
         request->review = API_REVIEW_TURN;
-        server->n_reviews++;
         api_connection_resume(request->connection);
 }
 
-static void remove_waiting_review(NodeApi *server, const ApiRequest *request) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < server->n_waiting_reviews; i++)
-                if (server->waiting_reviews[i] != request)
-                        server->waiting_reviews[n++] = server->waiting_reviews[i];
-        server->n_waiting_reviews = n;
-}
-
 void api_review_end(ApiRequest *request) {
-        NodeApi *server = request->server;
+        ReviewTurns *turns = &request->server->reviews;
 
         if (request->review == API_REVIEW_WAITING)
-                remove_waiting_review(server, request);
+                review_turns_leave_queue(turns, request->review_kind, request);
         else if (request->review == API_REVIEW_TURN)
-                server->n_reviews--;
+                review_turns_end(turns, request->review_kind);
         request->review = API_REVIEW_NONE;
-        give_turn_to_next(server);
+        give_turn_to_next(request->server);
 }
 
-ApiStepResult api_request_review(ApiRequest *request, const char *path, const char *body) {
-        NodeApi *server = request->server;
+ApiStepResult api_request_review(ApiRequest *request, ReviewKind kind, const char *path,
+                                 const char *body) {
         ApiStepResult result;
+        int r;
 
-        if (request->review == API_REVIEW_NONE && server->n_reviews < API_REVIEWS_MAX) {
-                request->review = API_REVIEW_TURN;
-                server->n_reviews++;
-        }
         if (request->review == API_REVIEW_NONE) {
-                if (server->n_waiting_reviews == API_REVIEWS_WAITING_MAX)
+                r = review_turns_enter(&request->server->reviews, kind, request);
+                if (r < 0)
                         return api_reply_text(
                                 request, MHD_HTTP_TOO_MANY_REQUESTS,
                                 "too many reviews of tokens and access are under way");
-                server->waiting_reviews[server->n_waiting_reviews++] = request;
-                request->review = API_REVIEW_WAITING;
+                request->review = r > 0 ? API_REVIEW_TURN : API_REVIEW_WAITING;
+                request->review_kind = kind;
         }
         if (request->review == API_REVIEW_WAITING)
                 return API_STEP_WAIT;

@@ -14,6 +14,7 @@
 #include "agent/node-api/request-attributes.h"
 #include "agent/node-api/resource-path.h"
 #include "agent/node-api/review-cache.h"
+#include "agent/node-api/review-turns.h"
 #include "agent/node-api/tls-stream.h"
 #include "common/mhd-loop.h"
 
@@ -21,9 +22,7 @@
 
 enum {
         API_CONNECTIONS_MAX = 256,
-        API_CONNECTIONS_OF_ADDRESS_MAX = 192, /* an API server has one for each session */
-        API_REVIEWS_MAX = 8,                  /* that the agent is asked for at once */
-        API_REVIEWS_WAITING_MAX = 32,
+        API_CONNECTIONS_OF_ADDRESS_MAX = 192,  /* an API server has one for each session */
         API_LIST_BYTES_MAX = 64 * 1024 * 1024, /* of the agent's objects of one kind */
 };
 
@@ -57,9 +56,7 @@ struct NodeApi {
         ReviewCache *tokens;         /* ApiUser */
         ReviewCache *invalid_tokens; /* "": apart, so that made-up ones displace no valid one */
         ReviewCache *accesses;       /* "yes" or "no" */
-        unsigned n_reviews;          /* under way */
-        ApiRequest *waiting_reviews[API_REVIEWS_WAITING_MAX]; /* in the order in which they came */
-        size_t n_waiting_reviews;
+        ReviewTurns reviews;         /* of ApiRequests */
 
         ObjectVersions *versions[SERVED_RESOURCES_MAX]; /* by resource; NULL: not asked for yet */
 };
@@ -146,6 +143,7 @@ struct ApiRequest {
                 API_REVIEW_WAITING, /* for its turn */
                 API_REVIEW_TURN,    /* it may ask, or has asked */
         } review;
+        ReviewKind review_kind;
 
         /* The request to the agent, and what came of it. */
         AgentRequest *agent_request;
@@ -195,7 +193,8 @@ ApiStepResult api_authorize(ApiRequest *request);
 
 /* Asks the agent for a review at 'path', or waits until fewer are under way: then the step runs
  * again without a reply. Replies 429 where too many wait. */
-ApiStepResult api_request_review(ApiRequest *request, const char *path, const char *body);
+ApiStepResult api_request_review(ApiRequest *request, ReviewKind kind, const char *path,
+                                 const char *body);
 
 /* The request needs no review (any longer): the next one has its turn. */
 void api_review_end(ApiRequest *request);

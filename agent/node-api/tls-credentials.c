@@ -3,14 +3,17 @@
 
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/utf8.h"
 
 #include <gnutls/x509.h>
 #include <stdint.h>
 
 enum {
-        CHAIN_MAX = 8,   /* certificates of a client */
-        GROUPS_MAX = 64, /* in the subject of one */
-        NAME_SIZE_MAX = 1024,
+        CHAIN_MAX = 8,              /* certificates of a client */
+        CHAIN_SIZE_MAX = 16 * 1024, /* bytes of them, which GnuTLS parses in quadratic time */
+        RSA_BITS_MAX = 8192,        /* of the modulus, as in Go's crypto/tls */
+        RSA_EXPONENT_MAX = 4,       /* bytes, with the sign: 31 bits, as in Go's crypto/rsa */
+        ATTRIBUTES_MAX = 512,       /* in the subject of one */
 };
 
 struct TlsCredentials {
@@ -160,6 +163,67 @@ int tls_credentials_new(const TlsMaterial *material, TlsCredentials **ret, Error
         return 0;
 }
 
+/* ---- keys of clients ---- */
+
+static bool is_rsa_key_too_large(gnutls_x509_crt_t certificate, unsigned bits) {
+        gnutls_datum_t modulus = { 0 }, exponent = { 0 };
+        bool is_too_large = bits > RSA_BITS_MAX ||
+                            gnutls_x509_crt_get_pk_rsa_raw(certificate, &modulus, &exponent) < 0 ||
+                            exponent.size > RSA_EXPONENT_MAX;
+
+        gnutls_free(modulus.data);
+        gnutls_free(exponent.data);
+        return is_too_large;
+}
+
+static int check_client_key(const gnutls_datum_t *der) {
+        gnutls_x509_crt_t certificate;
+        unsigned bits = 0;
+        int code = gnutls_x509_crt_init(&certificate);
+
+        if (code < 0)
+                return code;
+        code = gnutls_x509_crt_import(certificate, der, GNUTLS_X509_FMT_DER);
+        if (code >= 0)
+                code = gnutls_x509_crt_get_pk_algorithm(certificate, &bits);
+        if (code == GNUTLS_PK_RSA || code == GNUTLS_PK_RSA_PSS)
+                code = is_rsa_key_too_large(certificate, bits) ? GNUTLS_E_INSUFFICIENT_SECURITY : 0;
+        else if (code == GNUTLS_PK_ECDSA || code == GNUTLS_PK_EDDSA_ED25519 ||
+                 code == GNUTLS_PK_EDDSA_ED448)
+                code = 0;
+        else if (code >= 0)
+                code = GNUTLS_E_UNSUPPORTED_CERTIFICATE_TYPE; /* of any size, as DSA */
+        gnutls_x509_crt_deinit(certificate);
+        return code;
+}
+
+/* The first certificate's key verifies the signature of the handshake, the others' keys verify the
+ * chain at each request. A longer chain is refused before it is verified. */
+static int check_client_keys(gnutls_session_t session) {
+        unsigned n = 0;
+        const gnutls_datum_t *certificates = gnutls_certificate_get_peers(session, &n);
+
+        for (unsigned i = 0; certificates && i < MIN(n, (unsigned) CHAIN_MAX); i++) {
+                int code = check_client_key(&certificates[i]);
+
+                if (code < 0)
+                        return code;
+        }
+        return 0;
+}
+
+/* GnuTLS parses the client's certificates and verifies its signature before the authority is
+ * checked, and limits neither. An RSA key of 40960 bits with an exponent as long, or 128 KiB of
+ * parts of a subject, block the loop for seconds, and any client can make them up. */
+static int check_client_message(gnutls_session_t session, unsigned type, unsigned when,
+                                unsigned is_incoming, const gnutls_datum_t *message) {
+        if (!is_incoming)
+                return 0;
+        if (type == GNUTLS_HANDSHAKE_CERTIFICATE_PKT && message->size > CHAIN_SIZE_MAX)
+                return GNUTLS_E_HANDSHAKE_TOO_LARGE;
+        return type == GNUTLS_HANDSHAKE_CERTIFICATE_VERIFY ? check_client_keys(session) : 0;
+}
+
 int tls_credentials_start_session(const TlsCredentials *credentials, gnutls_session_t *ret) {
         static const char protocol[] = "http/1.1";
         const gnutls_datum_t name = datum_of_text(protocol);
@@ -175,6 +239,8 @@ int tls_credentials_start_session(const TlsCredentials *credentials, gnutls_sess
         }
         gnutls_certificate_server_set_request(
                 session, credentials->authorities ? GNUTLS_CERT_REQUEST : GNUTLS_CERT_IGNORE);
+        gnutls_handshake_set_hook_function(session, (unsigned) GNUTLS_HANDSHAKE_ANY,
+                                           GNUTLS_HOOK_PRE, check_client_message);
         if (credentials->has_tls12_priority) {
                 gnutls_session_set_ptr(session, (void *) (uintptr_t) credentials);
                 gnutls_handshake_set_post_client_hello_function(session, on_client_hello);
@@ -241,34 +307,113 @@ static int verify_client_chain(const TlsCredentials *credentials, ClientChain *c
         return -EACCES;
 }
 
-/* The n-th value of a part of the subject; NULL if there are fewer, or it has a NUL inside. */
-static char *read_subject_part(gnutls_x509_crt_t certificate, const char *oid, unsigned n) {
-        char text[NAME_SIZE_MAX];
-        size_t size = sizeof(text);
+/* ---- the subject of a client ---- */
 
-        if (gnutls_x509_crt_get_dn_by_oid(certificate, oid, n, 0, text, &size) < 0 ||
-            memchr(text, '\0', size))
-                return NULL;
-        return strndup(text, size);
+/* Characters of one or two bytes each. NULL: one is NUL or a surrogate, or there is no memory. */
+static char *decode_wide_text(const gnutls_datum_t *value, unsigned width) {
+        char *text = calloc(value->size / width + 1, 3), *end = text;
+
+        for (unsigned i = 0; text && i + width <= value->size; i += width) {
+                unsigned c = width == 1 ? value->data[i]
+                                        : (unsigned) value->data[i] << 8 | value->data[i + 1];
+
+                if (c == 0 || (c >= 0xd800 && c < 0xe000)) {
+                        free(text);
+                        return NULL;
+                }
+                if (c >= 0x800)
+                        *end++ = (char) (0xe0 | c >> 12);
+                if (c >= 0x80)
+                        *end++ = (char) (c >= 0x800 ? 0x80 | (c >> 6 & 0x3f) : 0xc0 | c >> 6);
+                *end++ = (char) (c >= 0x80 ? 0x80 | (c & 0x3f) : c);
+        }
+        return text;
 }
 
-static int read_client_subject(gnutls_x509_crt_t certificate, ApiUser *user, Error *reterr) {
-        char *group;
+/* As Go reads the types of strings, whose names the API server knows: T61String is Latin-1. NULL:
+ * it is not a text, has a NUL inside, or there is no memory. */
+static char *decode_subject_text(const gnutls_x509_ava_st *attribute) {
+        enum {
+                UTF8_STRING = 12,
+                NUMERIC_STRING = 18,
+                PRINTABLE_STRING = 19,
+                T61_STRING = 20,
+                IA5_STRING = 22,
+                BMP_STRING = 30,
+        };
+        const gnutls_datum_t *value = &attribute->value;
 
-        user->name = read_subject_part(certificate, GNUTLS_OID_X520_COMMON_NAME, 0);
-        if (!user->name || !user->name[0])
-                return error_setf(reterr, EACCES, "the client certificate lacks a common name");
-        for (unsigned i = 0; i < GROUPS_MAX; i++) {
+        switch (attribute->value_tag) {
+        case UTF8_STRING:
+        case NUMERIC_STRING:
+        case PRINTABLE_STRING:
+        case IA5_STRING:
+                return utf8_is_text((const char *) value->data, value->size)
+                               ? strndup((const char *) value->data, value->size)
+                               : NULL;
+        case T61_STRING:
+                return decode_wide_text(value, 1);
+        case BMP_STRING:
+                return value->size % 2 == 0 ? decode_wide_text(value, 2) : NULL;
+        default:
+                return NULL;
+        }
+}
+
+static bool has_attribute_type(const gnutls_x509_ava_st *attribute, const char *oid) {
+        return attribute->oid.size >= strlen(oid) && streq((const char *) attribute->oid.data, oid);
+}
+
+/* As in Go the last one of several common names counts. */
+static int take_subject_attribute(const gnutls_x509_ava_st *attribute, ApiUser *user,
+                                  Error *reterr) {
+        bool is_name = has_attribute_type(attribute, GNUTLS_OID_X520_COMMON_NAME);
+        cleanup_free char *text = NULL;
+
+        if (!is_name && !has_attribute_type(attribute, GNUTLS_OID_X520_ORGANIZATION_NAME))
+                return 0;
+        text = decode_subject_text(attribute);
+        if (!text)
+                return error_setf(reterr, EACCES,
+                                  "the client certificate: cannot read the %s of its subject",
+                                  is_name ? "common name" : "organization");
+        if (!is_name)
+                return strv_append(&user->groups, text);
+        free(user->name);
+        user->name = TAKE_PTR(text);
+        return 0;
+}
+
+/* Each part of a subject has one attribute or more. */
+static int next_subject_attribute(gnutls_x509_dn_t subject, int *part, int *i,
+                                  gnutls_x509_ava_st *ret) {
+        int code = gnutls_x509_dn_get_rdn_ava(subject, *part, (*i)++, ret);
+
+        if (code != GNUTLS_E_ASN1_ELEMENT_NOT_FOUND || *i == 1)
+                return code;
+        *i = 1;
+        return gnutls_x509_dn_get_rdn_ava(subject, ++*part, 0, ret);
+}
+
+/* A name or group that cannot be read refuses the certificate: without it the user differs. */
+static int read_client_subject(gnutls_x509_crt_t certificate, ApiUser *user, Error *reterr) {
+        gnutls_x509_dn_t subject;
+        gnutls_x509_ava_st attribute;
+        int part = 0, i = 0, code = gnutls_x509_crt_get_subject(certificate, &subject);
+
+        for (unsigned n = 0; code >= 0 && n < ATTRIBUTES_MAX; n++) {
                 int r;
 
-                group = read_subject_part(certificate, GNUTLS_OID_X520_ORGANIZATION_NAME, i);
-                if (!group)
-                        return 0;
-                r = strv_append(&user->groups, group);
-                free(group);
+                code = next_subject_attribute(subject, &part, &i, &attribute);
+                r = code >= 0 ? take_subject_attribute(&attribute, user, reterr) : 0;
                 if (r < 0)
                         return r;
         }
+        if (code != GNUTLS_E_ASN1_ELEMENT_NOT_FOUND)
+                return error_setf(reterr, EACCES, "the client certificate's subject: %s",
+                                  code < 0 ? gnutls_strerror(code) : "it is too long");
+        if (!user->name || !user->name[0])
+                return error_setf(reterr, EACCES, "the client certificate lacks a common name");
         return 0;
 }
 

@@ -249,7 +249,7 @@ class SpdyClient:
         elif kind == GOAWAY:
             self.is_over = True
 
-    def until(self, predicate, deadline=60.0):
+    def until(self, predicate, deadline=world.DEADLINE):
         end = time.monotonic() + deadline
         while not predicate() and not self.is_over:
             assert time.monotonic() < end

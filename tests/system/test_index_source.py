@@ -466,7 +466,7 @@ def test_the_command_makes_what_a_node_takes(make_sourced, index, keys, tmp_path
 # ---- the progress deadline of an index ----
 
 DEADLINE = {"progressDeadlineSeconds": 40}
-ROLLED_BACK = "rolled back index 2: not everything was ready within 6s: "
+ROLLED_BACK = "rolled back index 2: not everything was ready within 40s: "
 
 
 def bad_pod(name, **fields):

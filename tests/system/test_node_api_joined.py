@@ -113,6 +113,16 @@ def test_a_client_certificate_is_reviewed_too(api, reviewed):
     assert reviewed.request("/metrics", certificate=jane)[0] == 403
 
 
+def test_the_names_in_a_client_certificate_are_reviewed_as_they_are(api, reviewed):
+    """Not as the text of a distinguished name, in which some characters are escaped."""
+    client, _ = api.authority.issue("client", "/O=ops,eu/CN=joe/CN=a\\+b@x+O=dev")
+    api.api.grant("ops,eu", "nodes/metrics", "get")
+    api.api.grant("dev", "nodes/pods", "get")
+    assert [reviewed.request(path, certificate=client)[0] for path in ("/metrics", "/pods")] == [200, 200]
+    assert reviewed.request("/stats/summary", certificate=client) == \
+        (403, "Forbidden (user=a+b@x, verb=get, resource=nodes, subresource(s)=[stats])")
+
+
 def ask_at_once(served, figure, **how):
     """Threads that each ask for the pods with what 'how' makes of its number, and the replies."""
     found = []
@@ -142,10 +152,11 @@ def test_made_up_tokens_keep_no_known_client_out(api, reviewed):
     assert [reviewed.request("/pods", **one)[0] for one in known] == [200, 200]
     fault = api.misbehave(when=lambda request: "tokenreview" in request.target, latency=30)
     threads, found = ask_at_once(reviewed, 100, headers=lambda number: bearer(f"unknown-{number}"))
-    wait(lambda: fault.struck and len(found) >= 50, lambda: f"some are refused at once: {found}", 60)
+    wait(lambda: fault.struck and len(found) >= 50, lambda: f"some are refused at once: {found}")
     for _ in range(10):
         assert [reviewed.request("/pods", **one)[0] for one in known] == [200, 200]
     assert (429, "too many reviews of tokens and access are under way") in found
+    assert reviewed.request("/metrics", certificate=admin)[0] == 200, "a review of a known user has its turn"
     api.behave()
     for thread in threads:
         thread.join(240)
@@ -264,7 +275,7 @@ def test_the_api_server_issues_the_certificate(api, make_member):
     assert not served_by(served, api.authority), "until then it is self-signed"
     member.restart()
     api.approve(request["metadata"]["name"])
-    wait(lambda: served_by(served, api.authority), lambda: f"it is served\n{member.said()}", 60)
+    wait(lambda: served_by(served, api.authority), lambda: f"it is served\n{member.said()}")
     text = describe_certificate(served_certificate(served))
     assert f"O = system:nodes, CN = system:node:{harness.NODE_NAME}" in text
     address = next(one["address"] for one in api.get("nodes", None, harness.NODE_NAME)["status"]["addresses"] if one["type"] == "InternalIP")
@@ -284,11 +295,11 @@ def test_the_issued_certificate_is_renewed_without_a_restart(api, make_member):
     served = node_api.NodeApi(member)
     request = wait(lambda: next(iter(serving_requests(api)), None), lambda: f"a request\n{member.said()}")
     api.approve(request["metadata"]["name"], start=-3600, seconds=360)
-    wait(lambda: served_by(served, api.authority), "the first one is served", 60)
+    wait(lambda: served_by(served, api.authority), "the first one is served")
     second = wait(lambda: next((one for one in serving_requests(api) if one["metadata"]["name"] != request["metadata"]["name"]), None),
                   lambda: f"the next request, which is held back\n{member.said()}", 180)
     first = served_certificate(served)
     api.approve(second["metadata"]["name"])
-    wait(lambda: served_certificate(served) != first, "the second one is served", 60)
+    wait(lambda: served_certificate(served) != first, "the second one is served")
     assert served_by(served, api.authority)
     served.stop()
