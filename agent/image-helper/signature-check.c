@@ -135,10 +135,9 @@ static int run_requirement_check(RequirementCheck *check, const SignatureSet *se
                 r = check_one_signature(check, &set->items[i]);
         if (r != 0)
                 return MIN(r, 0);
-        if (set->n == 0)
-                return error_setf(reterr, EKEYREJECTED, "it is not signed");
         return error_setf(
-                reterr, EKEYREJECTED, "%s%s", strna(check->closest.message),
+                reterr, EKEYREJECTED, "%s%s",
+                set->n > 0 ? strna(check->closest.message) : "it is not signed",
                 set->is_cut ? "; not all of its signatures were read, as they are too many" : "");
 }
 

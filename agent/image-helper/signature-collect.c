@@ -3,12 +3,15 @@
 
 #include "agent/image-helper/document-fetch.h"
 #include "agent/image-helper/document.h"
+#include "common/base64.h"
 
 enum {
         SIGNATURE_MANIFEST_SIZE_MAX = 1024 * 1024,
         REFERRERS_MAX = 256, /* of one list, that are looked at */
         REFERRER_SIZE_MAX = 64 * 1024,
         ARCHIVED_REFERRERS_MAX = 4096, /* blobs of an archive that are looked at */
+        FETCHED_DOCUMENTS_MAX = 512,   /* that a registry is asked for */
+        ARCHIVED_DOCUMENTS_MAX = 2 * ARCHIVED_REFERRERS_MAX,
         TAG_SIZE = 96
 };
 
@@ -23,6 +26,7 @@ typedef struct SignatureCollection {
         const ImageArchive *archive;
         const char *const *digests;
         SignatureSet *set;
+        size_t n_documents; /* that were read, or could not be */
         Error *unreadable;
 } SignatureCollection;
 
@@ -36,15 +40,30 @@ static int read_archived_document(const ImageArchive *archive, const char *name,
         return image_archive_read(archive, member, max_bytes, &ret->text, &ret->length, reterr);
 }
 
-/* The name is a digest, which is verified, or a tag. */
+/* What is not a signature of the image counts, too: a list may name a million other payloads. */
+static bool may_read_document(SignatureCollection *collection) {
+        size_t max = collection->fetchers ? FETCHED_DOCUMENTS_MAX : ARCHIVED_DOCUMENTS_MAX;
+
+        if (collection->n_documents == max) {
+                collection->set->is_cut = true;
+                return false;
+        }
+        collection->n_documents++;
+        return true;
+}
+
+/* The name is a digest, which is verified, or a tag. Beyond the limit nothing is there. */
 static int read_signature_document(SignatureCollection *collection, RegistryObjectKind kind,
                                    const char *name, size_t max_bytes, FetchedDocument *ret,
                                    Error *reterr) {
-        int r = collection->fetchers
-                        ? document_fetch(collection->fetchers, kind, name, max_bytes,
-                                         &collection->endpoint, ret, reterr)
-                        : read_archived_document(collection->archive, name, max_bytes, ret, reterr);
+        int r;
 
+        if (!may_read_document(collection))
+                return -ENOENT;
+        r = collection->fetchers
+                    ? document_fetch(collection->fetchers, kind, name, max_bytes,
+                                     &collection->endpoint, ret, reterr)
+                    : read_archived_document(collection->archive, name, max_bytes, ret, reterr);
         if (r < 0 || kind == REGISTRY_REFERRERS || !digest_is_valid(name))
                 return r;
         return fetched_document_check(ret, name, reterr);
@@ -117,6 +136,22 @@ static bool mentions_image(const SignatureCollection *collection, const FetchedD
         return false;
 }
 
+/* An annotation of the registry's, which is stored as it is: what cannot be a signature would only
+ * make the file longer. */
+static int check_signature_annotation(const char *signature, Error *reterr) {
+        cleanup_free char *data = NULL;
+        size_t length;
+        int r;
+
+        if (!signature)
+                return error_setf(reterr, EBADMSG, "a payload lacks its signature");
+        if (strlen(signature) > SIGSTORE_SIGNATURE_SIZE_MAX)
+                return error_setf(reterr, EBADMSG, "it is longer than %d bytes",
+                                  SIGSTORE_SIGNATURE_SIZE_MAX);
+        r = base64_decode(signature, &data, &length);
+        return r == -EINVAL ? error_setf(reterr, EBADMSG, "it is not base64") : r;
+}
+
 static int add_layer_signature(SignatureCollection *collection, const json_t *layer,
                                Error *reterr) {
         cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
@@ -131,8 +166,9 @@ static int add_layer_signature(SignatureCollection *collection, const json_t *la
         is_payload = is_payload_type(descriptor.media_type);
         if (!is_payload && !is_bundle_type(descriptor.media_type))
                 return 0;
-        if (is_payload && !signature)
-                return error_setf(reterr, EBADMSG, "a payload lacks its signature");
+        r = is_payload ? check_signature_annotation(signature, reterr) : 0;
+        if (r < 0)
+                return r;
         if (collection->set->n == SIGSTORE_SIGNATURES_MAX) {
                 collection->set->is_cut = true;
                 return 0;

@@ -2,7 +2,9 @@
 #include "agent/image-helper/signature-gate.h"
 
 #include "agent/image-helper/confine.h"
+#include "agent/image-helper/document-fetch.h"
 #include "agent/image-helper/document.h"
+#include "agent/image-helper/image-manifest.h"
 #include "agent/image-helper/signature-check.h"
 #include "agent/image-helper/signature-collect.h"
 #include "agent/image-helper/signature-store.h"
@@ -12,6 +14,7 @@ typedef struct SignatureGate {
         const PullSettings *settings;
         Store *store;
         const char *digests[3]; /* of the image, of the index; NULL */
+        char index_digest[DIGEST_SIZE];
         SignatureSet set;
         char *repository;        /* that it was pulled from; NULL: it was not pulled */
         const char *secret_hash; /* of the Secret that it took; NULL: none */
@@ -24,13 +27,36 @@ static void signature_gate_done(SignatureGate *gate) {
         error_done(&gate->unreadable);
 }
 
-static SignatureGate make_signature_gate(const PullSettings *settings, Store *store,
-                                         const char *digest, const char *index_digest) {
-        bool has_index = index_digest[0] && !streq(index_digest, digest);
+static void set_gate_index(SignatureGate *gate, const char *index_digest) {
+        if (streq(index_digest, gate->digests[0]))
+                return;
+        (void) snprintf(gate->index_digest, sizeof(gate->index_digest), "%s", index_digest);
+        gate->digests[1] = gate->index_digest;
+}
 
-        return (SignatureGate){ .settings = settings,
-                                .store = store,
-                                .digests = { digest, has_index ? index_digest : NULL, NULL } };
+/* An image that did not come by an index this time may have come by one before, whose signatures
+ * are still its own. The index was read by its digest then, and led to the image. */
+static int signature_gate_init(SignatureGate *gate, const char *digest, const char *index_digest) {
+        char known[DIGEST_SIZE] = "";
+        int r = 0;
+
+        gate->digests[0] = digest;
+        if (!index_digest[0])
+                r = signature_store_read_index(gate->store, digest, known);
+        if (r < 0 && r != -ENOENT)
+                return r;
+        if (index_digest[0] || known[0])
+                set_gate_index(gate, index_digest[0] ? index_digest : known);
+        return 0;
+}
+
+/* With what could not be read, which may be the reason. */
+static int refuse_gate_image(const SignatureGate *gate, Error *why, Error *reterr) {
+        if (gate->unreadable.message)
+                return error_setf(reterr, EKEYREJECTED, "%s (%s)", strna(why->message),
+                                  gate->unreadable.message);
+        error_move(reterr, why);
+        return -EKEYREJECTED;
 }
 
 static int check_gate_signatures(const SignatureGate *gate, Error *reterr) {
@@ -38,9 +64,8 @@ static int check_gate_signatures(const SignatureGate *gate, Error *reterr) {
         int r = signatures_check(gate->settings->signature_policy, gate->digests, &gate->set,
                                  &error);
 
-        if (r == -EKEYREJECTED && gate->unreadable.message)
-                return error_setf(reterr, EKEYREJECTED, "%s (%s)", error.message,
-                                  gate->unreadable.message);
+        if (r == -EKEYREJECTED)
+                return refuse_gate_image(gate, &error, reterr);
         error_move(reterr, &error);
         return r;
 }
@@ -56,6 +81,7 @@ static int record_passed_image(const SignatureGate *gate, Error *reterr) {
         return r < 0 ? r
                      : verified_write(gate->store, gate->digests[0],
                                       &(VerifiedUpdate){ .origin = gate->settings->origin,
+                                                         .index_digest = gate->digests[1],
                                                          .fingerprint = fingerprint,
                                                          .repository = gate->repository,
                                                          .secret_hash = gate->secret_hash },
@@ -86,10 +112,13 @@ static int note_pull_access(SignatureGate *gate, const PullReference *reference,
 int signature_gate_pass_pulled(const PullSettings *settings, const PullReference *reference,
                                const CatalogImage *image, const PulledFrom *from, Store *store,
                                Error *reterr) {
-        cleanup_with(signature_gate_done) SignatureGate gate =
-                make_signature_gate(settings, store, image->digest, image->index_digest);
-        int r = note_pull_access(&gate, reference, from);
+        cleanup_with(signature_gate_done)
+                SignatureGate gate = { .settings = settings, .store = store };
+        int r = signature_gate_init(&gate, image->digest, image->index_digest);
 
+        if (r < 0)
+                return r;
+        r = note_pull_access(&gate, reference, from);
         if (r < 0)
                 return r;
         if (settings->signature_policy)
@@ -111,10 +140,13 @@ static int check_archive_format(const PullSettings *settings, const CatalogImage
 
 int signature_gate_pass_archived(const PullSettings *settings, const CatalogImage *image,
                                  const ImageArchive *archive, Store *store, Error *reterr) {
-        cleanup_with(signature_gate_done) SignatureGate gate =
-                make_signature_gate(settings, store, image->digest, image->index_digest);
+        cleanup_with(signature_gate_done)
+                SignatureGate gate = { .settings = settings, .store = store };
         int r = check_archive_format(settings, image, reterr);
 
+        if (r < 0)
+                return r;
+        r = signature_gate_init(&gate, image->digest, image->index_digest);
         if (r < 0)
                 return r;
         /* Without a policy they are kept for one that comes later. */
@@ -124,80 +156,168 @@ int signature_gate_pass_archived(const PullSettings *settings, const CatalogImag
 
 /* ---- of the store ---- */
 
-static int check_stored_signatures(SignatureGate *gate, char index_digest[static DIGEST_SIZE],
-                                   Error *reterr) {
-        int r = signature_store_read(gate->store, gate->digests[0], index_digest, &gate->set);
+/* An image of the store, and the registry that is asked if its signatures do not suffice. */
+typedef struct StoredCheck {
+        SignatureGate gate;
+        PullReference reference;
+        Endpoints endpoints;
+        FetcherPool fetchers;
+} StoredCheck;
 
-        if (r == -ENOMEM)
-                return r;
-        if (index_digest[0])
-                gate->digests[1] = index_digest;
-        return check_gate_signatures(gate, reterr);
+static void stored_check_done(StoredCheck *check) {
+        fetcher_pool_done(&check->fetchers);
+        endpoints_done(&check->endpoints);
+        pull_reference_done(&check->reference);
+        signature_gate_done(&check->gate);
 }
 
-static int start_signature_fetcher(const char *reference, const PullSettings *settings,
-                                   Endpoints *endpoints, FetcherPool *ret, Store *store,
-                                   Error *reterr) {
-        cleanup_with(pull_reference_done) PullReference parsed = { 0 };
-        int r = pull_reference_parse(reference, &parsed, reterr);
+static int start_signature_fetcher(StoredCheck *check, const char *reference, Error *reterr) {
+        const SignatureGate *gate = &check->gate;
+        int r = pull_reference_parse(reference, &check->reference, reterr);
 
         if (r < 0)
                 return r;
-        r = endpoints_find(&parsed, settings, endpoints, reterr);
+        r = endpoints_find(&check->reference, gate->settings, &check->endpoints, reterr);
         if (r < 0)
                 return r;
         return fetcher_pool_start(
-                endpoints, 1, (int[]){ store_fd(store), store_tmp_fd(store), -EBADF }, ret, reterr);
+                &check->endpoints, 1,
+                (int[]){ store_fd(gate->store), store_tmp_fd(gate->store), -EBADF },
+                &check->fetchers, reterr);
 }
 
-/* A registry that has nothing to say does not hide why the stored signatures do not suffice. */
-static int check_fetched_signatures(SignatureGate *gate, FetcherPool *fetchers, Error *stored,
-                                    Error *reterr) {
-        bool had_some = gate->set.n > 0;
+static int check_stored_signatures(SignatureGate *gate, Error *reterr) {
+        int r = signature_store_read(gate->store, gate->digests[0], &gate->set);
+
+        return r == -ENOMEM ? r : check_gate_signatures(gate, reterr);
+}
+
+static int check_fetched_signatures(StoredCheck *check, Error *reterr) {
+        SignatureGate *gate = &check->gate;
         int r;
 
         signature_set_done(&gate->set);
-        r = signatures_collect_fetched(fetchers, 0, gate->digests, &gate->set, &gate->unreadable);
-        if (r < 0)
-                return r;
-        if (gate->set.n > 0 || !had_some)
-                return pass_signature_gate(gate, reterr);
-        return error_setf(reterr, EKEYREJECTED, "%s%s%s%s", strna(stored->message),
-                          gate->unreadable.message ? " (" : "", strna(gate->unreadable.message),
-                          gate->unreadable.message ? ")" : "");
+        r = signatures_collect_fetched(&check->fetchers, 0, gate->digests, &gate->set,
+                                       &gate->unreadable);
+        return r < 0 ? r : check_gate_signatures(gate, reterr);
 }
 
-static int check_signatures_again(SignatureGate *gate, FetcherPool *fetchers, Error *reterr) {
-        char index_digest[DIGEST_SIZE] = "";
-        cleanup_error Error error = ERROR_NULL;
-        int r = check_stored_signatures(gate, index_digest, &error);
+/* As an image, not as what describes one. */
+static bool index_lists_image(const FetchedDocument *document, const char *digest) {
+        cleanup_json json_t *index = NULL;
+        const char *type;
+        const json_t *item;
+        size_t i;
 
-        if (r >= 0)
-                return record_passed_image(gate, reterr);
-        if (r == -EKEYREJECTED && !gate->settings->is_offline)
-                return check_fetched_signatures(gate, fetchers, &error, reterr);
+        if (image_manifest_parse(document->text, document->length, NULL, &index, NULL) < 0)
+                return false;
+        type = document_string(index, "mediaType");
+        if (type && !media_type_is_index(type))
+                return false;
+        json_array_foreach(json_object_get(index, "manifests"), i, item) {
+                OciDescriptor descriptor = { 0 };
+
+                if (oci_descriptor_parse(item, &descriptor, NULL) >= 0 &&
+                    streq(descriptor.digest, digest) && !oci_descriptor_is_attestation(item))
+                        return true;
+        }
+        return false;
+}
+
+/* 0 with the digest, which is that of the bytes; or -errno. */
+static int fetch_referenced_document(StoredCheck *check, FetchedDocument *ret,
+                                     char ret_digest[static DIGEST_SIZE]) {
+        const PullReference *reference = &check->reference;
+        uint32_t endpoint = 0;
+        int r = document_fetch(&check->fetchers, REGISTRY_MANIFEST,
+                               reference->digest[0] ? reference->digest : reference->tag,
+                               MANIFEST_SIZE_MAX, &endpoint, ret, NULL);
+
+        if (r < 0)
+                return r;
+        digest_of(ret->text, ret->length, ret_digest);
+        return reference->digest[0] ? fetched_document_check(ret, reference->digest, NULL) : 0;
+}
+
+static bool reference_names_known_digest(const StoredCheck *check) {
+        const char *named = check->reference.digest;
+
+        return named[0] &&
+               (streq(named, check->gate.digests[0]) || streq(named, check->gate.index_digest));
+}
+
+/* The index that the reference names, where it lists the image: earlier versions have recorded the
+ * index only together with signatures, and the tag may name a newer one. 1: its signatures count
+ * instead of those of the recorded one; 0; -ENOMEM. */
+static int find_referenced_index(StoredCheck *check) {
+        cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
+        SignatureGate *gate = &check->gate;
+        char digest[DIGEST_SIZE];
+        int r;
+
+        if (reference_names_known_digest(check))
+                return 0;
+        r = fetch_referenced_document(check, &document, digest);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        if (streq(digest, gate->index_digest) || !index_lists_image(&document, gate->digests[0]))
+                return 0;
+        set_gate_index(gate, digest);
+        return 1;
+}
+
+static int check_signatures_at_registry(StoredCheck *check, Error *reterr) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = check_fetched_signatures(check, &error), found;
+
+        if (r != -EKEYREJECTED) {
+                error_move(reterr, &error);
+                return r;
+        }
+        found = find_referenced_index(check);
+        if (found > 0)
+                return check_fetched_signatures(check, reterr);
         error_move(reterr, &error);
+        return found < 0 ? found : r;
+}
+
+/* A registry that has nothing to say does not hide why the stored signatures do not suffice. */
+static int check_signatures_again(StoredCheck *check, Error *reterr) {
+        SignatureGate *gate = &check->gate;
+        cleanup_error Error stored = ERROR_NULL, fetched = ERROR_NULL;
+        int r = check_stored_signatures(gate, &stored);
+        bool had_some = gate->set.n > 0;
+
+        if (r != -EKEYREJECTED || gate->settings->is_offline) {
+                error_move(reterr, &stored);
+                return r;
+        }
+        r = check_signatures_at_registry(check, &fetched);
+        if (r == -EKEYREJECTED && gate->set.n == 0 && had_some)
+                return refuse_gate_image(gate, &stored, reterr);
+        error_move(reterr, &fetched);
         return r;
 }
 
 int signature_gate_check_stored(const char *reference, const char *digest,
                                 const PullSettings *settings, Store *store, Error *reterr) {
-        cleanup_with(signature_gate_done) SignatureGate gate =
-                make_signature_gate(settings, store, digest, "");
-        cleanup_with(fetcher_pool_done) FetcherPool fetchers = { .fd = -EBADF };
-        cleanup_with(endpoints_done) Endpoints endpoints = { 0 };
-        int r;
+        cleanup_with(stored_check_done)
+                StoredCheck check = { .gate = { .settings = settings, .store = store },
+                                      .fetchers = { .fd = -EBADF } };
+        int r = settings->is_offline ? 0 : start_signature_fetcher(&check, reference, reterr);
 
-        if (!settings->is_offline) {
-                r = start_signature_fetcher(reference, settings, &endpoints, &fetchers, store,
-                                            reterr);
-                if (r < 0)
-                        return r;
-        }
+        if (r < 0)
+                return r;
         r = confine_parser(false, store_fd(store), reterr);
         if (r < 0)
                 return r;
-        r = check_signatures_again(&gate, &fetchers, reterr);
+        r = signature_gate_init(&check.gate, digest, "");
+        if (r < 0)
+                return r;
+        r = check_signatures_again(&check, reterr);
+        if (r < 0)
+                return r;
+        r = record_passed_image(&check.gate, reterr);
         if (r < 0)
                 return r;
         (void) printf("{\"digest\":\"%s\"}\n", digest);

@@ -7,9 +7,11 @@
 #include "common/json-text.h"
 
 enum {
+        /* What is read, and what is written without its checksum. */
         SIGNATURES_BYTES_MAX = 8 * 1024 * 1024,
-        VERIFIED_BYTES_MAX = 64 * 1024, /* that are read … */
-        VERIFIED_TEXT_MAX = 63 * 1024,  /* … with a checksum around what is written */
+        SIGNATURES_TEXT_MAX = SIGNATURES_BYTES_MAX - 1024,
+        VERIFIED_BYTES_MAX = 64 * 1024,
+        VERIFIED_TEXT_MAX = 63 * 1024,
         FINGERPRINTS_MAX = 32, /* policies that an image has passed; the oldest is dropped */
         SECRETS_MAX = 100,     /* of one repository; the oldest is dropped */
         PATH_SIZE = 96
@@ -47,20 +49,66 @@ static json_t *signature_to_json(const SigstoreSignature *signature) {
                                     : json_pack("{s:o}", "bundle", document);
 }
 
+static bool json_array_has(const json_t *array, const json_t *value) {
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach(array, i, item)
+                if (json_equal(item, value))
+                        return true;
+        return false;
+}
+
+/* Signatures of the index, or of another name, are still those of the image when a pull from
+ * elsewhere finds others. */
+static int append_stored_signatures(const Store *store, const char *path, json_t *items) {
+        cleanup_json json_t *json = NULL;
+        json_t *item;
+        size_t i;
+        int r = read_stored_json(store, path, SIGNATURES_BYTES_MAX, &json);
+
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        json_array_foreach(json_object_get(json, "signatures"), i, item) {
+                if (json_array_size(items) >= SIGSTORE_SIGNATURES_MAX)
+                        break;
+                if (!json_array_has(items, item) && json_array_append(items, item) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* The text is what can be read again: signatures are dropped from the last one on. NULL: out of
+ * memory. */
+static char *format_signatures(const json_t *json) {
+        json_t *items = json_object_get(json, "signatures");
+        char *text = json_to_text(json, JSON_COMPACT);
+
+        while (text && strlen(text) > SIGNATURES_TEXT_MAX && json_array_size(items) > 0) {
+                (void) json_array_remove(items, json_array_size(items) - 1);
+                free(text);
+                text = json_to_text(json, JSON_COMPACT);
+        }
+        return text;
+}
+
 int signature_store_write(Store *store, const char *digest, const char *index_digest,
                           const SignatureSet *set, Error *reterr) {
         cleanup_json json_t *items = json_array(), *json = NULL;
         cleanup_free char *text = NULL;
         char path[PATH_SIZE];
+        int r;
 
         for (size_t i = 0; i < set->n; i++)
                 if (json_array_append_new(items, signature_to_json(&set->items[i])) < 0)
                         return -ENOMEM;
-        json = json_pack("{s:i, s:s*, s:O}", "version", 1, "indexDigest",
-                         index_digest && index_digest[0] ? index_digest : NULL, "signatures",
-                         items);
-        text = json ? json_to_text(json, JSON_COMPACT) : NULL;
         signature_path("signatures", digest, path);
+        r = append_stored_signatures(store, path, items);
+        if (r < 0)
+                return r;
+        json = json_pack("{s:i, s:s*, s:O}", "version", 1, "indexDigest", index_digest,
+                         "signatures", items);
+        text = json ? format_signatures(json) : NULL;
         return text ? store_write_record(store, path, text, reterr) : -ENOMEM;
 }
 
@@ -74,10 +122,8 @@ static int read_stored_signature(const json_t *item, SignatureSet *set) {
         return r < 0 ? r : signature_set_add(set, document, length, signature);
 }
 
-int signature_store_read(const Store *store, const char *digest, char ret_index[DIGEST_SIZE],
-                         SignatureSet *ret) {
+int signature_store_read(const Store *store, const char *digest, SignatureSet *ret) {
         cleanup_json json_t *json = NULL;
-        const char *index_digest;
         const json_t *item;
         char path[PATH_SIZE];
         size_t i;
@@ -87,16 +133,38 @@ int signature_store_read(const Store *store, const char *digest, char ret_index[
         r = read_stored_json(store, path, SIGNATURES_BYTES_MAX, &json);
         if (r < 0)
                 return r;
-        index_digest = document_string(json, "indexDigest");
-        ret_index[0] = '\0';
-        if (index_digest)
-                (void) digest_parse(index_digest, ret_index);
         json_array_foreach(json_object_get(json, "signatures"), i, item) {
                 r = read_stored_signature(item, ret);
                 if (r == -ENOMEM)
                         return r;
         }
         return 0;
+}
+
+/* ---- the index ---- */
+
+static int read_recorded_index(const Store *store, const char *directory, const char *digest,
+                               size_t max_bytes, char ret[DIGEST_SIZE]) {
+        cleanup_json json_t *json = NULL;
+        const char *index_digest;
+        char path[PATH_SIZE];
+        int r;
+
+        signature_path(directory, digest, path);
+        r = read_stored_json(store, path, max_bytes, &json);
+        if (r < 0)
+                return r;
+        index_digest = document_string(json, "indexDigest");
+        return index_digest && digest_parse(index_digest, ret) >= 0 ? 0 : -ENOENT;
+}
+
+/* The one that the stored signatures are of comes first: it counts without a network. */
+int signature_store_read_index(const Store *store, const char *digest, char ret[DIGEST_SIZE]) {
+        int r = read_recorded_index(store, "signatures", digest, SIGNATURES_BYTES_MAX, ret);
+
+        return r == -ENOENT
+                       ? read_recorded_index(store, "verified", digest, VERIFIED_BYTES_MAX, ret)
+                       : r;
 }
 
 /* ---- what was verified ---- */
@@ -143,6 +211,8 @@ static int add_access(json_t *access, const VerifiedUpdate *update) {
 static json_t *update_verified(const json_t *before, const VerifiedUpdate *update) {
         const json_t *known = json_object_get(before, "access");
         cleanup_json json_t *access = known ? json_deep_copy(known) : NULL;
+        const char *index_digest = update->index_digest ? update->index_digest
+                                                        : document_string(before, "indexDigest");
 
         if (update->repository) {
                 if (!access)
@@ -150,8 +220,8 @@ static json_t *update_verified(const json_t *before, const VerifiedUpdate *updat
                 if (!access || add_access(access, update) < 0)
                         return NULL;
         }
-        return json_pack("{s:i, s:O*, s:O*, s:o}", "version", 1, "origin", update->origin, "access",
-                         access, "passed",
+        return json_pack("{s:i, s:O*, s:s*, s:O*, s:o}", "version", 1, "origin", update->origin,
+                         "indexDigest", index_digest, "access", access, "passed",
                          add_fingerprint(json_object_get(before, "passed"), update->fingerprint));
 }
 

@@ -14,6 +14,7 @@
 
 enum {
         SIGSTORE_DOCUMENT_SIZE_MAX = 256 * 1024, /* of a payload or a bundle */
+        SIGSTORE_SIGNATURE_SIZE_MAX = 8 * 1024,  /* of a payload, in base64 */
         SIGSTORE_SIGNATURES_MAX = 64,
         SIGSTORE_BYTES_MAX = 4 * 1024 * 1024 /* of all of one image */
 };

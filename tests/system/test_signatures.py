@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The policy of signatures: which images run, with signatures as cosign makes them, from registries, mirrors and archives."""
 
+import hashlib
 import json
 import os
 import re
@@ -216,19 +217,25 @@ def test_a_mirror_may_have_image_and_signature(registry, policy, make_node, key)
     wait_refused(node, "other", "default[0]: reject")
 
 
-def test_the_signature_of_an_index_is_one_of_its_images(registry, policy, strict_node, key):
+def push_index(registry, tag="multi", **annotations):
+    """An index that leads to the image; gives its digest and that of the image."""
     manifest = subprocess.run(["skopeo", "inspect", "--raw", "--tls-verify=false", f"docker://{registry.host}/{NAME}"],
                               check=True, stdout=subprocess.PIPE).stdout
     index = cosign.compact({"schemaVersion": 2, "mediaType": cosign.INDEX_TYPE, "manifests": [
         {"mediaType": json.loads(manifest)["mediaType"], "digest": cosign.digest_of(manifest), "size": len(manifest),
-         "platform": {"os": "linux", "architecture": specs.ARCHITECTURE}}]})
-    cosign.push(registry, "team/busybox", "multi", index, [], cosign.INDEX_TYPE)
-    cosign.sign(registry, "team/busybox:multi", key, digest=cosign.digest_of(index))
+         "platform": {"os": "linux", "architecture": specs.ARCHITECTURE}}], "annotations": annotations})
+    cosign.push(registry, "team/busybox", tag, index, [], cosign.INDEX_TYPE)
+    return cosign.digest_of(index), cosign.digest_of(manifest)
+
+
+def test_the_signature_of_an_index_is_one_of_its_images(registry, policy, strict_node, key):
+    index, manifest = push_index(registry)
+    cosign.sign(registry, "team/busybox:multi", key, digest=index)
     policy.write(docker={registry.host: signed(key)})
     node = strict_node(registry)
     node.launch(pod("web", f"{registry.host}/team/busybox:multi"))
     wait_accepted(node, "web")
-    node.drop(pod("direct", f"{registry.host}/team/busybox@{cosign.digest_of(manifest)}"))
+    node.drop(pod("direct", f"{registry.host}/team/busybox@{manifest}"))
     wait_accepted(node, "direct")
 
 
@@ -302,6 +309,8 @@ def damage_signatures(image, key, how):
         layer.update(size=1 << 40, digest=image.add(b" " * 1000000 + image.digest.encode()))
     elif how == "long list":
         value["layers"] *= 3000
+    elif how == "many others":
+        value["layers"] = [{**layer, "digest": image.add(b"another image %d" % i)} for i in range(2500)]
     elif how == "no list":
         value["layers"] = {}
     manifest = b"{" if how == "not json" else cosign.compact(value)
@@ -309,7 +318,7 @@ def damage_signatures(image, key, how):
 
 
 @pytest.mark.parametrize("how", ["not json", "no list", "no signature", "not base64", "long signature", "no payload",
-                                 "other payload", "long payload", "long list", "many"])
+                                 "other payload", "long payload", "long list", "many", "many others"])
 def test_hostile_signatures_do_not_count(archive, policy, strict_node, key, other_key, tmp_path, how):
     image = busybox_blobs(archive, tmp_path)
     damage_signatures(image, other_key if how in ("many", "long list") else key, how)
@@ -319,8 +328,9 @@ def test_hostile_signatures_do_not_count(archive, policy, strict_node, key, othe
                                                                 "dockerRepository": "example.com/app"})})
         node = strict_node(server)
         node.drop(pod("web", f"{server.host}/{NAME}"))
-        wait_refused(node, "web", image.digest)
-        assert len(server.asked("/blobs/")) < 200
+        message = wait_refused(node, "web", image.digest)
+        assert len(server.asked("/blobs/")) < (600 if how == "many others" else 200)
+        assert ("not all of its signatures were read" in message) == how.startswith(("many", "long list")), message
     finally:
         server.stop()
 
@@ -471,6 +481,83 @@ def test_an_image_from_before_the_policy_is_checked_at_its_registry(registry, po
     cosign.sign(registry, NAME, key)
     wait_accepted(node, "second")
     assert len(store_files(node, "layers")) == before
+
+
+def test_the_index_that_led_to_an_image_before_the_policy_is_remembered(archive, registry, policy, strict_node, key):
+    """Its tag names a different image since."""
+    index, manifest = push_index(registry)
+    policy.write(default=ACCEPT)
+    node = strict_node(registry)
+    node.launch(pod("first", f"{registry.host}/team/busybox:multi"))
+    cosign.sign(registry, "team/busybox:multi", key, digest=index)
+    registry.push_larger(archive, "team/busybox:multi")
+    policy.write(docker={registry.host: signed(key)})
+    node.restart()
+    node.launch(pod("second", f"{registry.host}/team/busybox:multi"))
+    wait_accepted(node, "second")
+    assert node.status("second")["imageID"].endswith(manifest)
+
+
+def forget_index(node):
+    """As earlier versions, which recorded it only together with signatures."""
+    for name in store_files(node, "verified"):
+        path = os.path.join(node.state, "images", "verified", name)
+        text = re.sub(r'"indexDigest":"[^"]*",', "", world.read(path).rstrip().rpartition("\n")[0]) + "\n"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"{text}{hashlib.sha256(text.encode()).hexdigest()}\n")
+
+
+@pytest.mark.parametrize("form", ["tag", "digest", "newer"])
+def test_the_index_that_a_reference_names_counts_where_none_was_recorded(registry, policy, strict_node, key, form):
+    index, manifest = push_index(registry)
+    name = f"team/busybox@{index}" if form == "digest" else "team/busybox:multi"
+    policy.write(default=ACCEPT)
+    node = strict_node(registry)
+    node.launch(pod("first", f"{registry.host}/{name}"))
+    forget_index(node)
+    if form == "newer":
+        index, _ = push_index(registry, version="2")
+    policy.write(docker={registry.host: signed(key)})
+    node.drop(pod("second", f"{registry.host}/{name}"))
+    wait_refused(node, "second", manifest, "it is not signed")
+    cosign.sign(registry, name, key, digest=index)
+    wait_accepted(node, "second")
+    registry.stop()
+    policy.write(docker={registry.host: signed(key, identity={"type": "exactRepository",
+                                                              "dockerRepository": f"{registry.host}/team/busybox"})})
+    node.launch(pod("third", f"{registry.host}/{name}"))
+    wait_accepted(node, "third")
+
+
+def test_an_index_that_does_not_list_the_image_does_not_count(archive, registry, policy, strict_node, key):
+    policy.write(default=ACCEPT)
+    node = strict_node(registry)
+    node.launch(pod("first", f"{registry.host}/{NAME}"))
+    digest = registry.digest(NAME)
+    registry.push_larger(archive, NAME)
+    index, _ = push_index(registry, tag="1")
+    cosign.sign(registry, NAME, key, digest=index)
+    policy.write(docker={registry.host: signed(key)})
+    node.drop(pod("second", f"{registry.host}/{NAME}"))
+    wait_refused(node, "second", digest, "it is not signed")
+
+
+def test_a_pull_by_the_digest_of_an_image_keeps_what_is_known_of_its_index(registry, policy, strict_node, key, other_key):
+    index, manifest = push_index(registry)
+    cosign.sign(registry, "team/busybox:multi", other_key, digest=index)
+    cosign.sign(registry, "team/busybox:multi", key, digest=manifest)
+    subprocess.run(["skopeo", "copy", "--src-tls-verify=false", "--dest-tls-verify=false",
+                    f"docker://{registry.host}/{NAME}", f"docker://{registry.host}/team/other:1"], check=True)
+    cosign.sign(registry, "team/other:1", key, digest=manifest)
+    policy.write(docker={registry.host: signed(key)})
+    node = strict_node(registry)
+    node.launch(pod("first", f"{registry.host}/team/busybox:multi"))
+    answer = node.cli("images", "pull", f"{registry.host}/team/other@{manifest}")
+    assert answer.returncode == 0, answer.stderr
+    registry.stop()
+    policy.write(docker={registry.host: signed(other_key)})
+    node.launch(pod("second", f"{registry.host}/team/busybox:multi"))
+    wait_accepted(node, "second")
 
 
 def test_a_key_that_is_replaced_in_its_file_counts_at_the_next_start(registry, policy, strict_node, key, other_key):

@@ -130,6 +130,32 @@ TEST(a_signature_of_another_image_does_not_count)
         }
 }
 
+TEST(signatures_that_were_not_read_are_mentioned)
+{
+        static const struct {
+                const char *signature, *message;
+        } cases[] = {
+                { NULL, START "it is not signed; not all of its signatures were read, as they are "
+                              "too many" },
+                { "ed25519.sig", START "it is signed, but not by a key of this rule; not all of "
+                                       "its signatures were read, as they are too many" },
+        };
+        cleanup_json json_t *policy =
+                json_pack("{s:s, s:[o]}", "reference", "example.com/team/app:1", "requirements",
+                          make_requirement("ecdsa.pub", "matchRepository"));
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_with(signature_set_done) SignatureSet set = { .is_cut = true };
+                cleanup_error Error error = ERROR_NULL;
+
+                if (cases[i].signature)
+                        add_signature(&set, cases[i].signature);
+                EXPECT_EQ(signatures_check(policy, (const char *[]){ IMAGE, NULL }, &set, &error),
+                          -EKEYREJECTED);
+                EXPECT_STREQ(error.message, cases[i].message);
+        }
+}
+
 TEST(every_requirement_must_be_met)
 {
         cleanup_with(signature_set_done) SignatureSet set = { 0 };
