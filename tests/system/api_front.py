@@ -137,4 +137,4 @@ class Wire(Relay):
 
 
 def run_command(*words):
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, timeout=world.DEADLINE)

@@ -114,7 +114,7 @@ class Listener(http.server.ThreadingHTTPServer):
         with self.lock:
             self.connections.add(request)
         try:
-            request.settimeout(60)
+            request.settimeout(world.DEADLINE)
             with self.api_server.context.wrap_socket(request, server_side=True) as wrapped:
                 with self.lock:
                     if self.is_closed:  # during the handshake it could not be closed

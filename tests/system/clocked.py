@@ -29,7 +29,7 @@ class Clocked(harness.Node):
     def cli(self, *words, **options):
         environment = harness.Node.environment(self)
         return subprocess.run([harness.program("mainstay"), "--socket", self.socket, *words], check=False, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, env=environment, **options)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=180, env=environment, **options)
 
     def set_clock(self, seconds):
         """Sets realtime forward or back; the other clocks are unaffected."""

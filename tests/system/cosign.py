@@ -126,7 +126,7 @@ def referrers_tag(digest):
 
 def request(method, url, data=None, media_type="application/octet-stream"):
     headers = {"Content-Type": media_type} if data is not None else {}
-    with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=60) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=180) as answer:
         return answer.headers
 
 

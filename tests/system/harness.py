@@ -36,7 +36,7 @@ def copy_tree(source, target):
 
 class SocketConnection(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("localhost", timeout=60)
+        super().__init__("localhost", timeout=world.DEADLINE)
         self.path = path
 
     def connect(self):
@@ -208,7 +208,7 @@ class Node:
 
     def cli(self, *words, **options):
         return subprocess.run([program("mainstay"), "--socket", self.socket, *words], check=False, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=world.DEADLINE,
                               env=self.environment(), **options)
 
     def pods(self):

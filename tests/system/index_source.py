@@ -116,7 +116,7 @@ def settings(url, keys, **more):
 
 def sign(*words):
     return subprocess.run([harness.program("mainstay"), "source", *words], check=False, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=world.DEADLINE)
 
 
 def minisign_file(key_path, data):

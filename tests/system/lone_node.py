@@ -28,7 +28,7 @@ class LoneNode:
 
     def kubeconfig(self, *arguments):
         return subprocess.run([harness.program("mainstay"), "--socket", self.node.socket, "kubeconfig", *arguments],
-                              env=self.node.environment(), capture_output=True, text=True, check=True, timeout=60).stdout
+                              env=self.node.environment(), capture_output=True, text=True, check=True, timeout=180).stdout
 
     def save_kubeconfig(self):
         text = self.kubeconfig()

@@ -98,7 +98,7 @@ class NetworkNode(harness.Node):
 
     def run_inside(self, *words, check=True):
         return subprocess.run(self.inside(*words), check=check, text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=60).stdout
+                              stderr=subprocess.PIPE, timeout=world.DEADLINE).stdout
 
     def command(self):
         return self.inside(*super().command())
@@ -154,7 +154,7 @@ class NetworkNode(harness.Node):
         """Runs a program of the node in the pod's namespaces."""
         pid = self.init(name)
         return subprocess.run(["nsenter", f"--target={pid}", "--net", "--uts", "--mount", *words], check=False,
-                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60).stdout
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=world.DEADLINE).stdout
 
     def clean_up(self):
         super().clean_up()

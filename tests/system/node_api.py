@@ -67,7 +67,7 @@ class NodeApi:
     def dial(self):
         """A connection before its handshake."""
         plain = wait(self._dial, lambda: f"mainstay-api listens; it said:\n{self.said()}")
-        plain.settimeout(60)
+        plain.settimeout(world.DEADLINE)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as Go's clients do
         return plain
 
@@ -92,7 +92,7 @@ class NodeApi:
         """A response whose body is read as it arrives."""
         connection = http.client.HTTPConnection("127.0.0.1")
         connection.sock = self.connect(certificate)
-        connection.sock.settimeout(60)
+        connection.sock.settimeout(world.DEADLINE)
         connection.request("GET", path, headers=headers or {})
         return connection.getresponse()
 

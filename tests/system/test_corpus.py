@@ -28,7 +28,7 @@ def verdicts(theme):
 def test_a_theme_is_validated_in_one_run(theme):
     directory = os.path.join(CORPUS, theme)
     answer = subprocess.run([harness.program("mainstay"), "validate", *sorted(os.listdir(directory))], cwd=directory,
-                            check=False, timeout=60, encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                            check=False, timeout=world.DEADLINE, encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert sorted(answer.stdout.splitlines() + answer.stderr.splitlines()) == sorted(verdicts(theme))
     assert answer.returncode == 1
 
@@ -38,7 +38,7 @@ def test_valid_manifests_of_a_theme_are_valid_together(theme):
     directory = os.path.join(CORPUS, theme)
     good = [line.split(": ok (")[0] for line in verdicts(theme) if not line.startswith("error: ")]
     if good:
-        subprocess.run([harness.program("mainstay"), "validate", *good], cwd=directory, check=True, timeout=60,
+        subprocess.run([harness.program("mainstay"), "validate", *good], cwd=directory, check=True, timeout=world.DEADLINE,
                        stdout=subprocess.DEVNULL)
 
 

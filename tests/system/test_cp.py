@@ -173,7 +173,7 @@ def test_completion_offers_pods_and_containers(busy):
         line = ("source \"$1\"; shift; PATH=\"$1:$PATH\"; shift; COMP_WORDS=(mainstay \"$@\"); COMP_CWORD=$#; _mainstay; "
                 "printf '%s\\n' \"${COMPREPLY[@]}\"")
         answer = subprocess.run(["bash", "-c", line, "bash", script, os.path.join(harness.BUILD, "agent"), *words], check=True,
-                                env={**busy.environment(), "MAINSTAY_SOCKET": busy.socket}, text=True, stdout=subprocess.PIPE, timeout=60)
+                                env={**busy.environment(), "MAINSTAY_SOCKET": busy.socket}, text=True, stdout=subprocess.PIPE, timeout=world.DEADLINE)
         return sorted(answer.stdout.split())
     for command in ("exec", "logs"):
         assert complete(command, "") == ["web-node1"]

@@ -72,7 +72,7 @@ class Image:
 
 def run_helper(*words):
     return subprocess.run([harness.program("mainstay-image"), *words], check=False, text=True, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=180)
 
 
 class Whole:

@@ -123,7 +123,7 @@ def test_other_users_are_refused(crash_node):
 
     def run_as_nobody(*words):
         return subprocess.run([harness.program("mainstay"), "--socket", node.socket, *words], check=False, text=True,
-                              capture_output=True, user=65534, group=65534, extra_groups=[], timeout=60)
+                              capture_output=True, user=65534, group=65534, extra_groups=[], timeout=world.DEADLINE)
     assert run_as_nobody("get", "pods").returncode == 0
     for words in (("dump",), ("log-level",), ("log-level", "debug")):
         answer = run_as_nobody("debug", *words)

@@ -135,7 +135,7 @@ def test_only_root_may_delete(node):
 
     def request_as_nobody(method, path):
         return subprocess.run(["/usr/bin/python3", "-c", asker, node.socket, method, path], check=True, text=True,
-                              stdout=subprocess.PIPE, user=65534, group=65534, extra_groups=[], timeout=60).stdout.strip()
+                              stdout=subprocess.PIPE, user=65534, group=65534, extra_groups=[], timeout=world.DEADLINE).stdout.strip()
     assert request_as_nobody("GET", "/healthz") == "200"
     assert request_as_nobody("DELETE", "/api/v1/namespaces/default/pods/web-node1") == "403"
     assert node.init("web") == init

@@ -613,7 +613,7 @@ def fixture_registry(tmp_path):
 
 def request(method, url, data=None, kind="application/octet-stream"):
     call = urllib.request.Request(url, data=data, method=method, headers={"Content-Type": kind})
-    with urllib.request.urlopen(call, timeout=60) as answer:
+    with urllib.request.urlopen(call, timeout=180) as answer:
         return answer.headers
 
 

@@ -79,7 +79,7 @@ def test_a_shim_that_disconnects_while_there_are_no_descriptors_is_not_lost(node
     path = f"{node.run}/pods/{node.pod('web')['metadata']['uid']}/shim.sock"
     leave_descriptors(node.agent.pid, 0)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
-        client.settimeout(60)
+        client.settimeout(world.DEADLINE)
         client.connect(path)  # as a second agent: the first one is disconnected until it has connected again
         signal.sigtimedwait([], 3)
         assert world.is_alive(pid) and world.is_alive(shim)

@@ -278,7 +278,7 @@ def test_an_unprivileged_user_may_not_debug(node):
              "c = http.client.HTTPConnection('x'); c.sock = socket.socket(socket.AF_UNIX); c.sock.connect(sys.argv[1])\n"
              "c.request('POST', '/api/v1/namespaces/default/pods/web-node1/ephemeralcontainers?container=x')\n"
              "print(c.getresponse().status)\n")
-    answer = subprocess.run(["/usr/bin/python3", "-c", asker, node.socket], check=True, text=True, timeout=60,
+    answer = subprocess.run(["/usr/bin/python3", "-c", asker, node.socket], check=True, text=True, timeout=world.DEADLINE,
                             stdout=subprocess.PIPE, user=65534, group=65534, extra_groups=[])
     assert answer.stdout == "403\n"
 

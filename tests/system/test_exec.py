@@ -83,7 +83,7 @@ def test_ten_mebibytes_go_through_unchanged(busy, tmp_path):
     path.write_bytes(data)
     with open(path, "rb") as source, spawn(busy, "-i", "web", "-c", "side", "--", "cat", stdin=source,
                                            stdout=subprocess.PIPE) as session:
-        out, _ = session.communicate(timeout=60)
+        out, _ = session.communicate(timeout=world.DEADLINE)
     assert session.returncode == 0
     assert hashlib.sha256(out).hexdigest() == hashlib.sha256(data).hexdigest()
 
@@ -275,7 +275,7 @@ def test_only_root_may_enter(node):
              "c.request('GET', '/exec/default/web-node1/main?command=id&output=1', headers={'Upgrade': 'websocket',\n"
              "  'Connection': 'Upgrade', 'Sec-WebSocket-Version': '13', 'Sec-WebSocket-Key': 'x' * 24,\n"
              "  'Sec-WebSocket-Protocol': 'v5.channel.k8s.io'}); print(c.getresponse().status)\n")
-    answer = subprocess.run(["/usr/bin/python3", "-c", asker, node.socket], check=True, text=True, timeout=60,
+    answer = subprocess.run(["/usr/bin/python3", "-c", asker, node.socket], check=True, text=True, timeout=world.DEADLINE,
                             stdout=subprocess.PIPE, user=65534, group=65534, extra_groups=[])
     assert answer.stdout == "403\n"
 

@@ -166,7 +166,7 @@ def test_the_program_as_it_is_shipped_allocates():
 
 
 def run_shipped(name):
-    return subprocess.run([os.path.join(harness.BUILD, "tests", "ended-allocation"), name], check=False, text=True, timeout=60,
+    return subprocess.run([os.path.join(harness.BUILD, "tests", "ended-allocation"), name], check=False, text=True, timeout=180,
                           capture_output=True)
 
 

@@ -15,12 +15,12 @@ from world import free_port, wait
 
 
 def run(*words, **environment):
-    return subprocess.run(words, check=False, text=True, timeout=60, env={**os.environ, **environment},
+    return subprocess.run(words, check=False, text=True, timeout=180, env={**os.environ, **environment},
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def ask(port, path, method="GET"):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=180)
     connection.request(method, path)
     reply = connection.getresponse()
     body = reply.read().decode()

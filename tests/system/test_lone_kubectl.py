@@ -67,7 +67,7 @@ def until_line(process, words):
 
 def end(process):
     process.terminate()
-    process.communicate(timeout=60)
+    process.communicate(timeout=world.DEADLINE)
 
 
 def test_pods_are_watched(kubectl, lone):

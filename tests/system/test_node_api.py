@@ -125,7 +125,7 @@ def test_one_address_cannot_take_all_connections(served):
     wait(lambda: served.connections() == 0, "no connection is left")
     clients = [socket.create_connection(address, source_address=("127.0.0.2", 0)) for _ in range(192)]
     with socket.create_connection(address, source_address=("127.0.0.2", 0)) as refused:
-        refused.settimeout(60)
+        refused.settimeout(world.DEADLINE)
         assert refused.recv(1) == b""
     assert served.get("/healthz") == (200, "ok"), "others are served"
     for client in clients:
@@ -658,7 +658,7 @@ def test_what_a_port_sends_before_it_closes_arrives_though_nothing_can_be_sent_t
         while True:
             client.send(data, b"x" * 32768)
     except TimeoutError:
-        stream.settimeout(60)  # all buffers are full: the port's socket will be written to as soon as that is possible
+        stream.settimeout(world.DEADLINE)  # all buffers are full: the port's socket will be written to as soon as that is possible
     pid = served.api.process.pid
     os.kill(pid, signal.SIGSTOP)
     try:

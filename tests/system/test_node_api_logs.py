@@ -34,7 +34,7 @@ class Log:
 
     def __init__(self, served, pod="writer", query="", container="main", namespace="default"):
         self.stream = served.api.connect(served.admin)
-        self.stream.settimeout(60)
+        self.stream.settimeout(world.DEADLINE)
         name = served.node.pod(pod, namespace)["metadata"]["name"]
         self.stream.sendall(f"GET /containerLogs/{namespace}/{name}/{container}?{query} HTTP/1.0\r\n\r\n".encode())
         self.rest = b""

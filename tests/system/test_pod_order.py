@@ -118,7 +118,7 @@ def test_validate_finds_the_cycle_of_several_files(tmp_path):
 
     def validate(*files):
         return subprocess.run([harness.program("mainstay"), "validate", *files], check=False, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=180)
     one, two, three = write("one", "two"), write("two", "one"), write("three", "one, missing")
     answer = validate(one, two, three)
     assert answer.returncode == 1

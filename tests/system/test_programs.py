@@ -18,7 +18,7 @@ EXAMPLES = os.path.join(harness.TOP, "manifests")
 
 
 def run_program(name, *words, **options):
-    return subprocess.run([harness.program(name), *words], check=False, text=True, timeout=60,
+    return subprocess.run([harness.program(name), *words], check=False, text=True, timeout=world.DEADLINE,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
@@ -73,7 +73,7 @@ def test_an_invalid_configuration_stops_the_agent_with_its_location(make_node):
     node = make_node(start=False)
     with open(node.config, "w", encoding="utf-8") as file:
         file.write("kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\npodPidsLimit: many\n")
-    answer = subprocess.run(node.command(), env=node.environment(), check=False, text=True, timeout=60,
+    answer = subprocess.run(node.command(), env=node.environment(), check=False, text=True, timeout=world.DEADLINE,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert answer.returncode not in (0, 99)
     assert re.search(r"config\.yaml:3:\d+: podPidsLimit: ", answer.stderr), answer.stderr

@@ -569,5 +569,5 @@ def test_fetchers_are_unprivileged_and_unpackers_lack_the_network(puller, serve)
         assert os.readlink(f"/proc/{process.pid}/ns/net") != os.readlink("/proc/self/ns/net")
     finally:
         hang.set()
-        process.communicate(timeout=60)
+        process.communicate(timeout=world.DEADLINE)
     assert process.returncode == 0

@@ -525,7 +525,7 @@ def test_an_archive_that_appears_during_a_pull_is_used(make_node, tmp_path):
         subprocess.run([os.path.join(harness.TOP, "tests", "make-image"), f"{host}/team/app:1", archive], check=True)
         node = make_node(archive=None, config={"mainstay": {"insecureRegistries": [host]}})
         node.drop(specs.pod("waits", {**specs.container(), "image": f"{host}/team/app:1"}))
-        silent.settimeout(60)
+        silent.settimeout(world.DEADLINE)
         with silent.accept()[0]:
             node.preload(archive)
             node.wait_running("waits")

@@ -185,7 +185,7 @@ def test_no_log_line_is_lost_while_the_agent_is_dead(node):
 def test_a_second_agent_on_the_same_directories_refuses(node):
     node.launch(specs.pod("web"))
     before = identities(node, ["web"])
-    result = subprocess.run(node.command(), env=node.environment(), check=False, text=True, timeout=60,
+    result = subprocess.run(node.command(), env=node.environment(), check=False, text=True, timeout=world.DEADLINE,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert result.returncode not in (0, 99)
     assert node.run in result.stderr
