@@ -12,6 +12,7 @@ import harness
 import pytest
 import specs
 import world
+from sampling import some
 from test_pod_rollouts import run_good, wait_version, web
 
 
@@ -110,7 +111,7 @@ def boot(expect):
     return boot_it
 
 
-PARTS = [pytest.param(i, marks=[] if i == 0 else pytest.mark.long) for i in range(8)]
+PARTS = some(range(8), 8)
 
 
 @pytest.mark.parametrize("part", PARTS)

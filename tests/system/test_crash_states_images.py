@@ -16,6 +16,7 @@ import pytest
 import specs
 import world
 from registry import BadRegistry, Blobs, digest_of
+from sampling import some
 
 ARCHIVED = "docker.io/library/archived:1"
 APPLETS = ("sh", "sleep")
@@ -229,6 +230,6 @@ def test_the_replay_of_all_operations_is_what_was_unpacked(recorded, tmp_path):
             for names in both for name in names} == {stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR}
 
 
-@pytest.mark.parametrize("part", [pytest.param(i, marks=[] if i == 0 else pytest.mark.long) for i in range(8)])
+@pytest.mark.parametrize("part", some(range(8), 8))
 def test_pods_run_from_whole_images_after_a_power_cut_while_they_were_unpacked(recorded, part):
     recorded.try_states(2, part, boot)

@@ -15,9 +15,10 @@ import pytest
 import specs
 import world
 from index_source import Index, Key, settings
+from sampling import some
 from test_index_source import labelled, wait_failed, wait_in_use
 
-PARTS = [pytest.param(i, marks=[] if i == 0 else pytest.mark.long) for i in range(8)]
+PARTS = some(range(8), 8)
 
 
 @pytest.fixture(scope="module", name="record")

@@ -22,6 +22,7 @@ import pytest
 import specs
 from deltas import ADD_DATA, COPY, DATA, OPEN, SEEK, operation, pack
 from registry import LAYER_TYPE, Blobs, DockerRegistry, digest_of
+from sampling import some
 from world import cmdline, pids, wait
 
 RANDOM = random.Random(5).randbytes(300_000)
@@ -315,7 +316,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("fault", BROKEN)
+@pytest.mark.parametrize("fault", some(BROKEN, 3))
 def test_a_broken_delta_is_reported_and_the_layers_are_pulled(world, fault):
     make, words = BROKEN[fault]
     world.pull_old().offer(parts={world.new.layers[0]: make()})

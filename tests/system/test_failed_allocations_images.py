@@ -15,6 +15,7 @@ import specs
 from manifest_server import ManifestServer
 from puller import Puller
 from registry import BadRegistry, Blobs
+from sampling import some
 from test_deltas import NEW, OLD, delta_of
 
 TEMPORARY = 75  # an exit status
@@ -140,7 +141,7 @@ def check_passes(helper, choose):
 KINDS = ["import", "pull", "delta", "source", "remove", "verify"]
 
 
-@pytest.mark.parametrize("kind", KINDS[:5])
+@pytest.mark.parametrize("kind", some(KINDS[:5], 2))
 def test_an_image_helper_without_memory_says_so_and_does_its_work_later(make_helper, kind):
     check_passes(make_helper(kind), lambda n: range(n // 2 // SPREAD, n, n // SPREAD))
 

@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 
 import failing
 import pytest
@@ -14,6 +13,7 @@ import specs
 import world
 from harness import is_running
 from registry import DockerRegistry
+from sampling import some
 from test_survival import starter, starts, wait_starts
 from world import wait
 
@@ -130,7 +130,7 @@ def check_point(node, point, term, day):
 
 
 @pytest.mark.parametrize("term", TERMS)
-@pytest.mark.parametrize("point", POD_POINTS)
+@pytest.mark.parametrize("point", some(POD_POINTS, 3))
 def test_pods_survive_a_death_or_an_error_at_each_failpoint(make_failing, point, term):
     node = make_failing(failing.FailingNetworkNode, plugins=(),
                         config={"containerLogMaxSize": "4Ki", "containerLogMaxFiles": 2})
@@ -138,7 +138,7 @@ def test_pods_survive_a_death_or_an_error_at_each_failpoint(make_failing, point,
 
 
 @pytest.mark.parametrize("term", TERMS)
-@pytest.mark.parametrize("point", IMAGE_POINTS)
+@pytest.mark.parametrize("point", some(IMAGE_POINTS, 3))
 def test_images_survive_a_death_or_an_error_at_each_failpoint(make_failing, registry, point, term):
     node = make_failing(failing.FailingNode, config={"mainstay": {"insecureRegistries": [registry.host]}})
     check_point(node, point, term, lambda: live_with_images(node, registry))

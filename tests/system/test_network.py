@@ -14,6 +14,7 @@ import pytest
 import specs
 import world
 from network import FIREWALL, GATEWAY, NODE_ADDRESS, PORTMAP, SUBNET, SUBNET6, NetworkNode, chain
+from sampling import some
 from world import wait
 
 LISTEN = "while :; do echo {} | nc -l -p 8080; done & trap 'exit 0' TERM; wait"
@@ -412,8 +413,9 @@ def kill_processes(net, shim, victims):
         net.start()
 
 
-@pytest.mark.parametrize("victims", ["plugin", "shim", "agent-plugin", "shim-agent", "agent-shim"])
-@pytest.mark.parametrize("plugin", ["bridge", "portmap", "firewall"])
+@pytest.mark.parametrize("plugin,victims", some(
+    [(plugin, victims) for victims in ("plugin", "shim", "agent-plugin", "shim-agent", "agent-shim")
+     for plugin in ("bridge", "portmap", "firewall")], 4))
 def test_kill_during_a_plugin_run_leaves_nothing_and_repeats_nothing(net, plugin, victims):
     web = listener("web", "x", ports=[{"containerPort": 8080, "hostPort": 18085}])
     for when in ("before", "after"):
