@@ -29,6 +29,12 @@ def program(name):
     return os.path.join(BUILD, "agent", name)
 
 
+def is_sanitized():
+    """Its allocator keeps what is freed, and pads what is allocated."""
+    with open(program("mainstayd"), "rb") as file:
+        return b"__asan_init" in file.read()
+
+
 def copy_tree(source, target):
     """With its hard links, owners and times."""
     subprocess.run(["cp", "-a", source, target], check=True)

@@ -7,6 +7,7 @@ import os
 import re
 import socket
 
+import harness
 import pytest
 import specs
 import world
@@ -61,10 +62,6 @@ CASES = {
     "10,000 levels of maps": ("{a: " * 10000 + "}" * 10000, r"victim\.yaml:1:\d+: "),
     "100,000 documents": ("---\n" * 100000, r"victim\.yaml(:\d+:\d+)?: "),
 }
-
-
-def is_sanitized(node):
-    return "libasan" in world.read(f"/proc/{node.agent.pid}/maps")
 
 
 def identity(node, name):
@@ -195,7 +192,7 @@ def test_an_unknown_field_is_a_warning_and_the_pod_runs(stage):
 
 
 def test_many_invalid_files_neither_leak_memory_nor_delay_pods(stage):
-    limit_kib = 96 * 1024 if is_sanitized(stage) else 4 * 1024
+    limit_kib = 96 * 1024 if harness.is_sanitized() else 4 * 1024
     before = world.memory_kib(stage.agent.pid, "VmRSS")
     for round_ in range(8):
         for i in range(25):

@@ -2,7 +2,6 @@
 """How much memory a file takes while it is read: manifests that are small and cost much, or are as large as a file may be."""
 
 import os
-import subprocess
 
 import harness
 import specs
@@ -55,14 +54,9 @@ COSTLY = {
 }
 
 
-def is_sanitized():
-    """Its allocator keeps what is freed, and pads what is allocated."""
-    return b"libasan" in subprocess.run(["ldd", harness.program("mainstayd")], check=True, stdout=subprocess.PIPE).stdout
-
-
 def test_no_file_takes_more_than_its_bytes_and_18_mib(node):
     node.launch(specs.pod("stays"))
-    init, factor, found = node.init("stays"), 2 if is_sanitized() else 1, {}
+    init, factor, found = node.init("stays"), 2 if harness.is_sanitized() else 1, {}
     for number, (name, content) in enumerate(COSTLY.items()):
         content = content if isinstance(content, bytes) else content.encode()
         before = world.memory_kib(node.agent.pid, "VmRSS")
