@@ -4,37 +4,8 @@
 /* A directory of which a part cannot be listed: readdir() fails with EIO. For code that the program
  * of the test is linked with. */
 
-#include "tests/test.h"
-
-#include <dirent.h>
-#include <dlfcn.h>
-#include <errno.h>
 #include <stdbool.h>
 
 /* Calls that succeed before all others fail; below 0: all succeed. */
-__attribute__((weak)) int readdir_calls_left = -1;
-__attribute__((weak)) bool readdir_has_failed;
-
-#if defined(_FILE_OFFSET_BITS) && _FILE_OFFSET_BITS == 64 && !defined(__LP64__)
-#define READDIR "readdir64"
-#else
-#define READDIR "readdir"
-#endif
-
-/* What the linker calls readdir. */
-struct dirent *failing_readdir(DIR *dir) __asm__(READDIR);
-
-__attribute__((weak)) struct dirent *failing_readdir(DIR *dir) {
-        static struct dirent *(*next)(DIR *);
-
-        if (!next)
-                *(void **) &next = dlsym(RTLD_NEXT, READDIR);
-        if (readdir_calls_left > 0)
-                readdir_calls_left--;
-        else if (readdir_calls_left == 0) {
-                readdir_has_failed = true;
-                errno = EIO;
-                return NULL;
-        }
-        return next(dir);
-}
+extern int readdir_calls_left;
+extern bool readdir_has_failed;
