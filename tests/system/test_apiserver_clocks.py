@@ -8,6 +8,7 @@ import time
 import clocked
 import pytest
 import specs
+import world
 from api_faults import Relay
 from harness import NODE_NAME
 from test_apiserver_faults import assert_untouched, behind, run_bound_pods
@@ -139,12 +140,12 @@ def test_certificates_that_have_expired_by_a_clock_ahead_are_requested_rarely(ma
     member.set_clock(2 * 3600)
     member.start()
     wait(lambda: approve_all(member), lambda: f"a certificate signing request\n{member.said()}")
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
+    start = time.monotonic()
+    while time.monotonic() < start + 20 or not member.api.get("nodes", None, NODE_NAME):
+        assert time.monotonic() < start + world.DEADLINE, "the server accepts them"
         approve_all(member)
         time.sleep(1.5)  # another second of expiry each
-    assert member.api.get("nodes", None, NODE_NAME), "the server accepts them"
-    assert approve_all(member) <= 3, "two by the token, and one by the certificate"
+    assert approve_all(member) <= 3 + (time.monotonic() - start) // 60, "two by the token, one by the certificate, and rarely another"
 
 
 def approve_all(member):

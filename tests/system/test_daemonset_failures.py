@@ -251,7 +251,7 @@ def wait_good(node):
 
 def test_kills_do_not_prevent_a_rollback(node):
     chance = many.make_random()
-    deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "4"}}}
+    deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "20"}}}
     node.drop(locked(node, "1", ALONE, **deadline))
     wait_for(node, "1")
     wait_good(node)
@@ -260,7 +260,7 @@ def test_kills_do_not_prevent_a_rollback(node):
         pause(chance, 1.5)
         node.kill9()
         node.start()
-    wait(lambda: "Rolled back: revision 2 did not become available within 4s" in node.said(), "it is rolled back")
+    wait(lambda: "Rolled back: revision 2 did not become available within 20s" in node.said(), "it is rolled back")
     wait_for(node, "1")
     assert not os.path.exists(f"{node.data}/doubled")
     answer = node.cli("rollout", "status", "ds/logs")
@@ -269,7 +269,7 @@ def test_kills_do_not_prevent_a_rollback(node):
     assert "DaemonSetRollback" in run_cli(node, "describe", "ds", "logs")
     node.restart()
     wait_for(node, "1")
-    deadline["metadata"]["annotations"]["mainstay.dev/progress-deadline-seconds"] = "600"  # a busy machine needs more than 4
+    deadline["metadata"]["annotations"]["mainstay.dev/progress-deadline-seconds"] = "600"  # a busy machine needs more than 20
     node.drop(locked(node, "3", ALONE, **deadline))
     wait_for(node, "3")
     assert "successfully rolled out" in run_cli(node, "rollout", "status", "ds/logs")

@@ -99,6 +99,7 @@ TEST(a_journal_that_does_not_read_costs_many_containers_no_more_than_one)
         for (size_t i = 0; i < N_ELEMENTS(journals); i++)
                 send_test_line(journals[i], "line", false, false);
         EXPECT(now_boottime_usec() - begin < 5 * USEC_PER_SEC);
+        EXPECT(strstr(receive_test_entry(fd), "MESSAGE=line\n"));
         for (size_t i = 0; i < N_ELEMENTS(journals); i++)
                 journal_log_free(journals[i]);
 }
