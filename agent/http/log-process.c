@@ -20,6 +20,7 @@
 enum {
         BLOCK_SIZE = 64 * 1024,
         PIPE_SIZE = 4 * BLOCK_SIZE,
+        LOOK_MSEC = 1000, /* without inotify */
 };
 
 struct LogProcess {
@@ -39,7 +40,7 @@ typedef struct LogWork {
 
 /* What a follower waits for. */
 typedef struct LogWatch {
-        int written_fd; /* inotify; -EBADF: the log is not followed */
+        int written_fd; /* inotify; below 0: none is to be had, or the log is not followed */
         int ended_fd;   /* SIGTERM */
 } LogWatch;
 
@@ -56,7 +57,8 @@ static int open_end_signal(const LogWork *work) {
         return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Before the first byte is read, so that no write is missed. */
+/* Before the first byte is read, so that no write is missed. The kernel has 128 instances for all
+ * processes of root, unless fs.inotify.max_user_instances says otherwise. */
 static int watch_log_files(const LogReader *reader) {
         char path[sizeof("/proc/self/fd/2147483647")];
         int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), r;
@@ -82,7 +84,7 @@ static int wait_for_more(LogReader *reader, const LogWatch *watch, int client_fd
                                 { .fd = watch->ended_fd, .events = POLLIN },
                                 { .fd = client_fd } };
 
-        if (poll(fds, N_ELEMENTS(fds), -1) < 0)
+        if (poll(fds, N_ELEMENTS(fds), watch->written_fd >= 0 ? -1 : LOOK_MSEC) < 0)
                 return errno == EINTR ? 0 : -errno;
         if (fds[2].revents)
                 return -EPIPE;
@@ -126,11 +128,8 @@ static int run_log_process(int fd, const void *userdata) {
         r = log_reader_new(spec, &reader, NULL);
         if (r < 0)
                 return r;
-        if (spec->options.follow && spec->is_live) {
+        if (spec->options.follow && spec->is_live)
                 watch.written_fd = watch_log_files(reader);
-                if (watch.written_fd < 0)
-                        return watch.written_fd;
-        }
         return copy_log(reader, &watch, fd);
 }
 
