@@ -46,7 +46,7 @@ static void use_up_inotify_instances(void) {
         REQUIRE(inotify_init1(IN_CLOEXEC) < 0 && errno == EMFILE);
 }
 
-TEST(log_is_followed_where_root_has_no_inotify_instance_left)
+TEST(log_is_followed_without_an_inotify_instance)
 {
         LogOptions options = LOG_OPTIONS_ALL;
         LogProcesses processes = { 0 };
