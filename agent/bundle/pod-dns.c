@@ -177,30 +177,22 @@ static int add_resolver_option(char ***options, const char *name, const char *va
         return 0;
 }
 
-/* The search domains of the node, without the root that systemd-resolved writes: the resolver of
- * musl fails for every name because of it. A final dot makes no other domain. */
-static int add_search_domain(char ***searches, char *word) {
-        size_t length = strlen(word);
+/* A final dot makes no other domain. Nothing is left of the root, which systemd-resolved writes:
+ * the resolver of musl fails for every name because of it. */
+static void drop_final_dot(char *domain) {
+        size_t length = strlen(domain);
 
-        if (length > 0 && word[length - 1] == '.')
-                word[length - 1] = '\0';
-        return word[0] ? add_unique_string(searches, word, SEARCHES_MAX) : 0;
+        if (length > 0 && domain[length - 1] == '.')
+                domain[length - 1] = '\0';
 }
 
-static int add_search_domains(char ***searches, char *words) {
-        char *word;
-        int r = 0;
-
-        while (r >= 0 && (word = strsep(&words, " \t\r")))
-                r = add_search_domain(searches, word);
-        return r;
-}
-
-static int add_resolver_words(char ***strv, char *words, size_t max) {
+static int add_resolver_words(char ***strv, char *words, size_t max, bool are_domains) {
         char *word;
         int r = 0;
 
         while ((word = strsep(&words, " \t\r"))) {
+                if (are_domains)
+                        drop_final_dot(word);
                 if (word[0])
                         r = add_unique_string(strv, word, max);
                 if (r < 0)
@@ -216,12 +208,13 @@ static int parse_resolv_conf_line(ResolvConf *conf, char *line) {
         if (!rest)
                 return 0;
         if (streq(key, "nameserver"))
-                return add_resolver_words(&conf->nameservers, rest, NAMESERVERS_MAX);
+                return add_resolver_words(&conf->nameservers, rest, NAMESERVERS_MAX, false);
         if (streq(key, "search")) {
                 conf->searches = strv_free(conf->searches);
-                return add_search_domains(&conf->searches, rest);
+                return add_resolver_words(&conf->searches, rest, SEARCHES_MAX, true);
         }
-        return streq(key, "options") ? add_resolver_words(&conf->options, rest, OPTIONS_MAX) : 0;
+        return streq(key, "options") ? add_resolver_words(&conf->options, rest, OPTIONS_MAX, false)
+                                     : 0;
 }
 
 static int parse_resolv_conf(ResolvConf *conf, const char *text) {

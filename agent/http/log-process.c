@@ -40,7 +40,7 @@ typedef struct LogWork {
 
 /* What a follower waits for. */
 typedef struct LogWatch {
-        int written_fd; /* inotify; below 0: none is to be had, or the log is not followed */
+        int written_fd; /* inotify; -EBADF: none is left, or the log is not followed */
         int ended_fd;   /* SIGTERM */
 } LogWatch;
 
@@ -61,14 +61,13 @@ static int open_end_signal(const LogWork *work) {
  * processes of root, unless fs.inotify.max_user_instances says otherwise. */
 static int watch_log_files(const LogReader *reader) {
         char path[sizeof("/proc/self/fd/2147483647")];
-        int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), r;
+        int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 
         (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", log_reader_dir_fd(reader));
         if (fd >= 0 && inotify_add_watch(fd, path, LOG_READER_EVENTS) >= 0)
                 return fd;
-        r = -errno;
         close_fd(fd);
-        return r;
+        return -EBADF;
 }
 
 static void drain_descriptor(int fd) {

@@ -309,7 +309,8 @@ static int verify_client_chain(const TlsCredentials *credentials, ClientChain *c
 
 /* ---- the subject of a client ---- */
 
-/* Characters of one or two bytes each. NULL: one is NUL or a surrogate, or there is no memory. */
+/* Characters of one or two bytes each. NULL: one is NUL or a surrogate, or out of
+ * memory. */
 static char *decode_wide_text(const gnutls_datum_t *value, unsigned width) {
         char *text = calloc(value->size / width + 1, 3), *end = text;
 
@@ -331,7 +332,7 @@ static char *decode_wide_text(const gnutls_datum_t *value, unsigned width) {
 }
 
 /* As Go reads the types of strings, whose names the API server knows: T61String is Latin-1. NULL:
- * it is not a text, has a NUL inside, or there is no memory. */
+ * it is not a text, has a NUL inside, or out of memory. */
 static char *decode_subject_text(const gnutls_x509_ava_st *attribute) {
         enum {
                 UTF8_STRING = 12,

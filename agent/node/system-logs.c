@@ -149,16 +149,16 @@ static void write_listing(FILE *out, char *const *names, size_t n) {
         fputs("</pre>\n", out);
 }
 
+/* In a child, whose end closes and frees everything. */
 static int list_directory(int directory_fd, int output_fd) {
-        int copy = fcntl(directory_fd, F_DUPFD_CLOEXEC, 3);
-        DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+        DIR *directory = fdopendir(directory_fd);
         FILE *out = fdopen(output_fd, "we");
         char **names = calloc(ENTRIES_MAX, sizeof(*names));
         size_t n = 0;
         int r = directory && names && out ? read_entries(directory, names, &n) : -ENOMEM;
 
         if (r < 0)
-                return r; /* the process ends */
+                return r;
         qsort(names, n, sizeof(*names), compare_entries);
         write_listing(out, names, n);
         return fflush(out) == 0 ? 0 : -EIO;

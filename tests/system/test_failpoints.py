@@ -37,7 +37,7 @@ ELSEWHERE = {
 # Enough for a log that is rotated.
 TALK = "i=0; while [ $i -lt 400 ]; do echo line-$i-of-four-hundred-lines-that-fill-the-log; i=$((i+1)); done; "
 
-TERMS = ["1*panic", pytest.param("1*return(EIO)", marks=pytest.mark.long)]
+TERMS = some(["1*panic", "1*return(EIO)"], 2)
 HITS_MAX = 12
 PAIRS = 40
 
