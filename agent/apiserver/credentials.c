@@ -60,11 +60,8 @@ static bool is_certificate_managed(const ApiServerCredentials *credentials) {
 
 /* ---- the certificate ---- */
 
-/* An expired certificate cannot request its successor: only a bootstrap token can. */
 static void on_certificate_error(const char *error, void *userdata) {
         ApiServerCredentials *credentials = userdata;
-        KubeClientState state = get_client_state(credentials);
-
         bool is_changed = connection_status_set_error(credentials->spec.connection,
                                                       CONNECTION_CERTIFICATE_ERROR, error);
 
@@ -73,8 +70,13 @@ static void on_certificate_error(const char *error, void *userdata) {
         else if (is_changed)
                 log_info("The client certificate of kubeconfig %s is valid",
                          credentials->spec.kubeconfig);
-        if (state.not_after > 0 && state.not_after <= now_realtime_usec() &&
-            is_certificate_managed(credentials))
+}
+
+/* Only a bootstrap token can request the successor. */
+static void on_certificate_expired(void *userdata) {
+        ApiServerCredentials *credentials = userdata;
+
+        if (is_certificate_managed(credentials))
                 start_tls_bootstrap(credentials);
 }
 
@@ -97,6 +99,7 @@ static int update_certificate_rotation(ApiServerCredentials *credentials) {
                                                    .directory = directory,
                                                    .client = get_server_client(credentials),
                                                    .on_error = on_certificate_error,
+                                                   .on_expired = on_certificate_expired,
                                                    .on_rotated = on_certificate_rotated,
                                                    .userdata = credentials },
                         &credentials->certificate_manager);
@@ -225,6 +228,8 @@ static void on_bootstrap_finished(void *userdata) {
         (void) connection_status_set_error(credentials->spec.connection,
                                            CONNECTION_KUBECONFIG_ERROR, NULL);
         log_info("TLS bootstrap is complete, the API server has issued a client certificate");
+        if (credentials->certificate_manager)
+                certificate_manager_note_issued(credentials->certificate_manager);
         kubeconfig_watch_reload(credentials->kubeconfig_watch);
 }
 

@@ -72,8 +72,13 @@ static void append_image_job(ImageStore *store, ImageJob *job) {
 
 static void on_store_swept(const ChildResult *result, void *userdata) {
         ImageStore *store = userdata;
+        cleanup_error Error error = ERROR_NULL;
+        int r = child_explain(result, "mainstay-image", &error);
 
         store->jobs.sweeper = NULL;
+        if (r < 0)
+                log_warning("Cannot remove unfinished downloads and layers of the image store: %s",
+                            error_message(&error, r));
         if (store->jobs.sweep_again)
                 (void) image_store_sweep_leftovers(store);
 }

@@ -134,9 +134,14 @@ static bool is_rotation_held(const CertificateManager *manager) {
 /* An expired certificate cannot request its successor, except where the server's clock is
  * behind. */
 static void check_certificate(CertificateManager *manager) {
-        if (is_rotation_due(manager) && !is_rotation_held(manager))
+        bool is_held = is_rotation_held(manager);
+        bool is_expired = manager->not_after > 0 && manager->not_after <= now_realtime_usec();
+
+        if (is_rotation_due(manager) && !is_held)
                 start_rotation(manager);
         report_certificate_error(manager);
+        if (is_expired && !is_held && manager->spec.on_expired)
+                manager->spec.on_expired(manager->spec.userdata);
         arm_certificate_timer(manager);
 }
 
@@ -189,6 +194,10 @@ int certificate_manager_set_certificate(CertificateManager *manager, const Kubec
         }
         check_certificate(manager);
         return 0;
+}
+
+void certificate_manager_note_issued(CertificateManager *manager) {
+        manager->is_issued = true;
 }
 
 int certificate_manager_new(const CertificateManagerSpec *spec, CertificateManager **ret) {

@@ -20,6 +20,9 @@ typedef struct CertificateManagerSpec {
         KubeClient *client;      /* borrowed: the connection with the kubeconfig; NULL: its own */
         /* Of the certificate or its rotation; NULL: there is no error. */
         void (*on_error)(const char *error, void *userdata);
+        /* The certificate has expired and nothing holds requests back, so that it cannot request its
+         * successor; after each check. NULL: nothing else can. */
+        void (*on_expired)(void *userdata);
         /* The successor is in its file; NULL: the owner watches that. */
         void (*on_rotated)(void *userdata);
         void *userdata;
@@ -36,6 +39,10 @@ DEFINE_CLEANUP(CertificateManager *, certificate_manager_free)
  * 0 or -ENOMEM. */
 int certificate_manager_set_certificate(CertificateManager *manager, const Kubeconfig *kubeconfig,
                                         uint64_t not_before, uint64_t not_after);
+
+/* Something else than the manager has requested the certificate that is set next. Where that is due
+ * for rotation at once, requests are held back, as after those of the manager itself. */
+void certificate_manager_note_issued(CertificateManager *manager);
 
 /* Prints the rotation of the certificate for `mainstay debug dump`. */
 void certificate_manager_dump(const CertificateManager *manager, FILE *out);

@@ -145,7 +145,8 @@ def test_certificates_that_have_expired_by_a_clock_ahead_are_requested_rarely(ma
         assert time.monotonic() < start + world.DEADLINE, "the server accepts them"
         approve_all(member)
         time.sleep(1.5)  # another second of expiry each
-    assert approve_all(member) <= 5 + (time.monotonic() - start) // 60, "two by the token, one by the certificate, and rarely another"
+    limit = 3 + (time.monotonic() - start) // 60 * 2  # with a back-off of a minute or more
+    assert approve_all(member) <= limit, "two by the token, one by the certificate, and rarely others"
 
 
 def approve_all(member):

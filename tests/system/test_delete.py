@@ -55,6 +55,7 @@ def test_a_deletion_has_the_requested_grace_period(node):
     assert node.cli("delete", "pod", "deaf", "--now").returncode == 0
     wait(lambda: not world.is_alive(init), "the shorter grace counts")
     node.wait_running("deaf")
+    node.wait_trap("deaf")
     node.remove("deaf")
     node.wait_pod("deaf", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
     assert node.cli("delete", "pod", "deaf", "--now", "--wait").returncode == 0
@@ -89,6 +90,8 @@ def test_a_deletion_shortens_the_grace_period_of_a_failed_pod(node):
     assert node.cli("delete", "pod", "late", "--now").returncode == 0
     wait(lambda: not world.is_alive(init), "the shorter grace counts")
     node.wait_pod("late", lambda pod: "deletionTimestamp" not in pod["metadata"], "starts again")
+    node.wait_running("late")
+    node.wait_trap("late")
     node.remove("late")
     node.wait_pod("late", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
     assert node.cli("delete", "pod", "late", "--now", "--wait").returncode == 0
