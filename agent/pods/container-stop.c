@@ -41,16 +41,22 @@ void container_stopper_reset(ContainerStopper *stopper) {
         stopper->kill_grace = (OptionalInt){ 0 };
 }
 
+/* As by the kubelet, before the preStop hook. */
+static void record_killing(const ContainerInstance *c, const ContainerStop *stop) {
+        if (stop->for_good)
+                record_pod_event(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing",
+                                 "Stopping container %s", c->spec->name);
+}
+
 void container_stop(ContainerStopper *stopper, const ContainerStop *stop) {
         const ContainerInstance *c = stopper->container;
         uint64_t grace = container_remaining_grace_usec(stopper, stop);
         char id[CONTAINER_ID_SIZE];
 
-        if (stop->for_good)
-                record_pod_event(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing",
-                                 "Stopping container %s", c->spec->name);
         if (stopper->pre_stop_started_at > 0)
                 grace = MAX(grace, KILL_GRACE_MIN_USEC);
+        else
+                record_killing(c, stop);
         container_id(c->pod->pod->metadata.uid, c->spec->name, stop->attempt, id);
         (void) sandbox_stop_container(c->pod->sandbox, id, signal_of_stop(stop), grace);
 }
@@ -70,6 +76,7 @@ uint64_t container_stop_begin_pre_stop(ContainerStopper *stopper, const Containe
         uint64_t grace = container_remaining_grace_usec(stopper, stop);
 
         stopper->pre_stop_started_at = now_awake_usec();
+        record_killing(stopper->container, stop);
         schedule_container_stop(stopper, stop, grace);
         return grace;
 }

@@ -58,6 +58,15 @@ def test_stopped_pod_has_a_killing_event(node):
     assert wait_event(node, "web", "Killing")["message"] == "Stopping container main"
 
 
+def test_killing_event_precedes_the_pre_stop_hook(node):
+    node.launch(specs.pod("web", specs.container(lifecycle={"preStop": {"exec": {"command": ["sleep", "100000"]}}}),
+                          terminationGracePeriodSeconds=600))
+    node.remove("web")
+    assert wait_event(node, "web", "Killing")["message"] == "Stopping container main"
+    node.cli("delete", "pod", "web", "--now")
+    node.wait_gone("web")
+
+
 def test_container_whose_post_start_hook_fails_has_a_killing_event(node):
     node.drop(specs.pod("web", specs.container(lifecycle={"postStart": {"exec": {"command": ["false"]}}})))
     assert wait_event(node, "web", "Killing")["message"] == "FailedPostStartHook"
