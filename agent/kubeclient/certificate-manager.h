@@ -20,8 +20,8 @@ typedef struct CertificateManagerSpec {
         KubeClient *client;      /* borrowed: the connection with the kubeconfig; NULL: its own */
         /* Of the certificate or its rotation; NULL: there is no error. */
         void (*on_error)(const char *error, void *userdata);
-        /* The certificate has expired and nothing holds requests back, so that it cannot request its
-         * successor; after each check. NULL: nothing else can. */
+        /* The certificate has expired and nothing holds requests back, so that it cannot request
+         * its successor; after each check. NULL: nothing else can. */
         void (*on_expired)(void *userdata);
         /* The successor is in its file; NULL: the owner watches that. */
         void (*on_rotated)(void *userdata);
