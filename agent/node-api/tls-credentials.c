@@ -3,17 +3,15 @@
 
 #include "common/cleanup.h"
 #include "common/strv.h"
+#include "common/tls-limits.h"
 #include "common/utf8.h"
 
 #include <gnutls/x509.h>
 #include <stdint.h>
 
 enum {
-        CHAIN_MAX = 8,              /* certificates of a client */
-        CHAIN_SIZE_MAX = 16 * 1024, /* bytes of them, which GnuTLS parses in quadratic time */
-        RSA_BITS_MAX = 8192,        /* of the modulus, as in Go's crypto/tls */
-        RSA_EXPONENT_MAX = 4,       /* bytes, with the sign: 31 bits, as in Go's crypto/rsa */
-        ATTRIBUTES_MAX = 512,       /* in the subject of one */
+        CHAIN_MAX = 8,        /* certificates of a client */
+        ATTRIBUTES_MAX = 512, /* in the subject of one */
 };
 
 struct TlsCredentials {
@@ -163,66 +161,7 @@ int tls_credentials_new(const TlsMaterial *material, TlsCredentials **ret, Error
         return 0;
 }
 
-/* ---- keys of clients ---- */
-
-static bool is_rsa_key_too_large(gnutls_x509_crt_t certificate, unsigned bits) {
-        gnutls_datum_t modulus = { 0 }, exponent = { 0 };
-        bool is_too_large = bits > RSA_BITS_MAX ||
-                            gnutls_x509_crt_get_pk_rsa_raw(certificate, &modulus, &exponent) < 0 ||
-                            exponent.size > RSA_EXPONENT_MAX;
-
-        gnutls_free(modulus.data);
-        gnutls_free(exponent.data);
-        return is_too_large;
-}
-
-static int check_client_key(const gnutls_datum_t *der) {
-        gnutls_x509_crt_t certificate;
-        unsigned bits = 0;
-        int code = gnutls_x509_crt_init(&certificate);
-
-        if (code < 0)
-                return code;
-        code = gnutls_x509_crt_import(certificate, der, GNUTLS_X509_FMT_DER);
-        if (code >= 0)
-                code = gnutls_x509_crt_get_pk_algorithm(certificate, &bits);
-        if (code == GNUTLS_PK_RSA || code == GNUTLS_PK_RSA_PSS)
-                code = is_rsa_key_too_large(certificate, bits) ? GNUTLS_E_INSUFFICIENT_SECURITY : 0;
-        else if (code == GNUTLS_PK_ECDSA || code == GNUTLS_PK_EDDSA_ED25519 ||
-                 code == GNUTLS_PK_EDDSA_ED448)
-                code = 0;
-        else if (code >= 0)
-                code = GNUTLS_E_UNSUPPORTED_CERTIFICATE_TYPE; /* of any size, as DSA */
-        gnutls_x509_crt_deinit(certificate);
-        return code;
-}
-
-/* The first certificate's key verifies the signature of the handshake, the others' keys verify the
- * chain at each request. A longer chain is refused before it is verified. */
-static int check_client_keys(gnutls_session_t session) {
-        unsigned n = 0;
-        const gnutls_datum_t *certificates = gnutls_certificate_get_peers(session, &n);
-
-        for (unsigned i = 0; certificates && i < MIN(n, (unsigned) CHAIN_MAX); i++) {
-                int code = check_client_key(&certificates[i]);
-
-                if (code < 0)
-                        return code;
-        }
-        return 0;
-}
-
-/* GnuTLS parses the client's certificates and verifies its signature before the authority is
- * checked, and limits neither. An RSA key of 40960 bits with an exponent as long, or 128 KiB of
- * parts of a subject, block the loop for seconds, and any client can make them up. */
-static int check_client_message(gnutls_session_t session, unsigned type, unsigned when,
-                                unsigned is_incoming, const gnutls_datum_t *message) {
-        if (!is_incoming)
-                return 0;
-        if (type == GNUTLS_HANDSHAKE_CERTIFICATE_PKT && message->size > CHAIN_SIZE_MAX)
-                return GNUTLS_E_HANDSHAKE_TOO_LARGE;
-        return type == GNUTLS_HANDSHAKE_CERTIFICATE_VERIFY ? check_client_keys(session) : 0;
-}
+/* ---- sessions ---- */
 
 int tls_credentials_start_session(const TlsCredentials *credentials, gnutls_session_t *ret) {
         static const char protocol[] = "http/1.1";
@@ -239,8 +178,7 @@ int tls_credentials_start_session(const TlsCredentials *credentials, gnutls_sess
         }
         gnutls_certificate_server_set_request(
                 session, credentials->authorities ? GNUTLS_CERT_REQUEST : GNUTLS_CERT_IGNORE);
-        gnutls_handshake_set_hook_function(session, (unsigned) GNUTLS_HANDSHAKE_ANY,
-                                           GNUTLS_HOOK_PRE, check_client_message);
+        tls_limit_peer(session);
         if (credentials->has_tls12_priority) {
                 gnutls_session_set_ptr(session, (void *) (uintptr_t) credentials);
                 gnutls_handshake_set_post_client_hello_function(session, on_client_hello);

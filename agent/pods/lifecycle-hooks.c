@@ -15,22 +15,29 @@ static const struct {
         [HOOK_PRE_STOP] = { "PreStop", "FailedPreStopHook" },
 };
 
+/* The message; memory, or NULL. */
+static char *report_failed_hook(const LifecycleHooks *hooks, const char *message) {
+        const ContainerInstance *c = hooks->container;
+        char *failure;
+
+        if (asprintf(&failure, "%s hook failed: %.1024s", lifecycle_hooks[hooks->kind].name,
+                     message) < 0)
+                failure = strdup("a hook failed");
+        log_warning("Pod '%s': container %s: %s", c->pod->description, c->spec->name,
+                    strna(failure));
+        record_pod_event(c->pod, c->spec->name, POD_EVENT_WARNING,
+                         lifecycle_hooks[hooks->kind].failure_reason, "%s", strna(failure));
+        return failure;
+}
+
 static void on_lifecycle_hook_done(HandlerResult result, const char *message, void *userdata) {
         LifecycleHooks *hooks = userdata;
         const ContainerInstance *c = hooks->container;
         bool is_post_start = hooks->kind == HOOK_POST_START;
-        cleanup_free char *failure = NULL;
+        cleanup_free char *failure =
+                result == HANDLER_SUCCEEDED ? NULL : report_failed_hook(hooks, message);
 
-        if (result != HANDLER_SUCCEEDED && asprintf(&failure, "%s hook failed: %.1024s",
-                                                    lifecycle_hooks[hooks->kind].name, message) < 0)
-                failure = strdup("a hook failed");
         lifecycle_hooks_cancel(hooks);
-        if (failure) {
-                log_warning("Pod '%s': container %s: %s", c->pod->description, c->spec->name,
-                            failure);
-                record_pod_event(c->pod, c->spec->name, POD_EVENT_WARNING,
-                                 lifecycle_hooks[hooks->kind].failure_reason, "%s", failure);
-        }
         if (failure && is_post_start) /* with the kubelet's message */
                 record_pod_event(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing",
                                  "FailedPostStartHook");
@@ -56,6 +63,12 @@ void lifecycle_hooks_run(LifecycleHooks *hooks, LifecycleHook hook, const Contai
         r = handler_run_start(&target, &spec, on_lifecycle_hook_done, hooks, &hooks->run);
         if (r < 0)
                 container_machine_on_hook_done(c->machine, strerror(-r));
+}
+
+void lifecycle_hooks_abandon(LifecycleHooks *hooks) {
+        if (lifecycle_hooks_pre_stop_is_running(hooks))
+                free(report_failed_hook(hooks, "the container ended before it"));
+        lifecycle_hooks_cancel(hooks);
 }
 
 void lifecycle_hooks_cancel(LifecycleHooks *hooks) {

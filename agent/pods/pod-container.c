@@ -318,7 +318,7 @@ static void driver_run_hook(void *userdata, LifecycleHook hook, unsigned attempt
 static void driver_cancel_hook(void *userdata) {
         PodContainer *c = userdata;
 
-        lifecycle_hooks_cancel(&c->hooks);
+        lifecycle_hooks_abandon(&c->hooks);
 }
 
 static void driver_request_images(void *userdata) {

@@ -70,7 +70,7 @@ LIBRARIES = {
                   "agent/image-helper/byte-stream.h", "agent/image-helper/tar-diff-writer.c"],
     "archive_entry.h": ["agent/cli/tar.c", "agent/image-helper/entry-time.h", "agent/image-helper/layer-unpack.c", "agent/image-helper/image-archive.c", "agent/image-helper/byte-stream.c",
                         "agent/image-helper/byte-stream.h", "agent/image-helper/tar-diff-writer.c"],
-    "gnutls/": ["common/certificate-time.[ch]", "agent/node-api/tls-credentials.[ch]", "agent/kubeclient/csr.c", "agent/kubeclient/private-key.[ch]", "agent/kubeclient/tls-config.c",
+    "gnutls/": ["common/certificate-time.[ch]", "common/tls-limits.[ch]", "agent/node-api/tls-credentials.[ch]", "agent/kubeclient/csr.c", "agent/kubeclient/private-key.[ch]", "agent/kubeclient/tls-config.c",
                 "agent/node/node-authority.c", "common/ed25519.c", "common/hash.c", "common/public-key.c"],
     "wslay/": ["agent/node-api/websocket.c", "common/channels.c"],
     "zlib.h": ["agent/node-api/spdy-headers.c"],

@@ -97,6 +97,7 @@ def test_a_pre_stop_hook_is_limited_by_the_grace_period(node):
     node.remove("endless")
     node.wait_gone("endless")
     assert hook_records(node) == ["started", "hook", "term"]
+    assert "FailedPreStopHook" in node.cli("get", "events").stdout
 
 
 def test_a_restarted_container_runs_its_hooks(node):

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Limits the handshakes of libcurl (tls-limits.h), which creates its sessions out of reach: the
+ * program exports this function, so that the loader finds it before that of libgnutls. libcurl with
+ * OpenSSL does not call it; OpenSSL has limits. All TLS sessions of these programs are libcurl's.
+ */
+
+#include "common/macros.h"
+#include "common/tls-limits.h"
+
+#include <dlfcn.h>
+
+int gnutls_handshake(gnutls_session_t session) {
+        static int (*shake_hands)(gnutls_session_t session);
+        void *next;
+
+        if (!shake_hands) {
+                next = dlsym(RTLD_NEXT, "gnutls_handshake");
+                if (!next)
+                        return GNUTLS_E_UNIMPLEMENTED_FEATURE;
+                memcpy(&shake_hands, &next, sizeof(next));
+        }
+        tls_limit_peer(session);
+        return shake_hands(session);
+}
