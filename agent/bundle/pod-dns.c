@@ -186,6 +186,12 @@ static void drop_final_dot(char *domain) {
                 domain[length - 1] = '\0';
 }
 
+static int add_first_word(char ***strv, char *words, size_t max) {
+        words += strspn(words, " \t");
+        words[strcspn(words, " \t\r")] = '\0';
+        return words[0] ? add_unique_string(strv, words, max) : 0;
+}
+
 static int add_resolver_words(char ***strv, char *words, size_t max, bool are_domains) {
         char *word;
         int r = 0;
@@ -208,7 +214,7 @@ static int parse_resolv_conf_line(ResolvConf *conf, char *line) {
         if (!rest)
                 return 0;
         if (streq(key, "nameserver"))
-                return add_resolver_words(&conf->nameservers, rest, NAMESERVERS_MAX, false);
+                return add_first_word(&conf->nameservers, rest, NAMESERVERS_MAX);
         if (streq(key, "search")) {
                 conf->searches = strv_free(conf->searches);
                 return add_resolver_words(&conf->searches, rest, SEARCHES_MAX, true);

@@ -105,8 +105,9 @@ TEST(hosts_file_has_pod_addresses_and_aliases)
         manifest_objects_done(&objects);
 }
 
-#define NODE                                                                                   \
-        "# by hand\nsearch old\nsearch lan  home ; x\nnameserver 192.0.2.53\nnameserver ::1\n" \
+#define NODE                                                                    \
+        "# by hand\nsearch old\nsearch lan  home ; x\nnameserver \t192.0.2.53 " \
+        "192.0.2.54\t\nnameserver ::1\n"                                        \
         "domain ignored\noptions rotate timeout:1\n"
 #define NODE_CLEAN \
         "search lan home\nnameserver 192.0.2.53\nnameserver ::1\noptions rotate timeout:1\n"
