@@ -198,7 +198,8 @@ HttpClientRequest *http_client_cancel(HttpClientRequest *request) {
 }
 
 /* libcurl does not return while the server sends data, even if that is only empty frames of HTTP/2,
- * or a handshake in pieces of one byte. So it reads through a proxy. */
+ * or a handshake in pieces of one byte. So it reads through a proxy. That listens: libcurl 7.88
+ * connects the socket even where CURLOPT_SOCKOPTFUNCTION says that it is connected. */
 static curl_socket_t open_proxied_socket(void *userdata, curlsocktype purpose,
                                          struct curl_sockaddr *address) {
         HttpClientRequest *request = userdata;
