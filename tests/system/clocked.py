@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import harness
+import world
 from member import Member
 
 
@@ -29,7 +30,7 @@ class Clocked(harness.Node):
     def cli(self, *words, **options):
         environment = harness.Node.environment(self)
         return subprocess.run([harness.program("mainstay"), "--socket", self.socket, *words], check=False, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=180, env=environment, **options)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=world.DEADLINE, env=environment, **options)
 
     def set_clock(self, seconds):
         """Sets realtime forward or back; the other clocks are unaffected."""

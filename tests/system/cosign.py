@@ -12,6 +12,8 @@ import tempfile
 import urllib.parse
 import urllib.request
 
+from world import DEADLINE
+
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
@@ -126,7 +128,7 @@ def referrers_tag(digest):
 
 def request(method, url, data=None, media_type="application/octet-stream"):
     headers = {"Content-Type": media_type} if data is not None else {}
-    with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=180) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=DEADLINE) as answer:
         return answer.headers
 
 

@@ -10,6 +10,7 @@ import subprocess
 import harness
 import node_api
 import specs
+import world
 
 
 class LoneNode:
@@ -28,7 +29,7 @@ class LoneNode:
 
     def kubeconfig(self, *arguments):
         return subprocess.run([harness.program("mainstay"), "--socket", self.node.socket, "kubeconfig", *arguments],
-                              env=self.node.environment(), capture_output=True, text=True, check=True, timeout=180).stdout
+                              env=self.node.environment(), capture_output=True, text=True, check=True, timeout=world.DEADLINE).stdout
 
     def save_kubeconfig(self):
         text = self.kubeconfig()

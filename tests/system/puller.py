@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import harness
+import world
 from registry import Blobs
 
 FILES = {"etc/hello": b"hello\n"}
@@ -41,7 +42,7 @@ class Puller:
     def run(self, reference, **settings):
         """Returns the exit status and the error message."""
         process = self.spawn(reference, **settings)
-        _, error = process.communicate(timeout=180)
+        _, error = process.communicate(timeout=world.DEADLINE)
         return process.returncode, error.strip()
 
     def pull(self, registry, name="team/app:latest", **settings):

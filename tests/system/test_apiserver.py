@@ -7,6 +7,7 @@ import json
 import ssl
 
 import pytest
+import world
 from api_verbs import STRATEGIC
 
 NODE, IMAGE = "node1", "docker.io/library/busybox:1.36"
@@ -24,7 +25,7 @@ class Client:
 
     def send(self, method, path, body=None, content_type="application/json", **headers):
         context = ssl.create_default_context(cafile=self.api.authority.cert)
-        connection = http.client.HTTPSConnection("127.0.0.1", self.api.port, context=context, timeout=180)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.api.port, context=context, timeout=world.DEADLINE)
         headers = {"Content-Type": content_type, **headers, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         return connection.getresponse()
@@ -414,7 +415,7 @@ def test_a_client_certificate_names_the_user(api):
     for (one, its_key), code in (((cert, key), 404), (old, 401)):
         context = ssl.create_default_context(cafile=api.authority.cert)
         context.load_cert_chain(one, its_key)
-        connection = http.client.HTTPSConnection("127.0.0.1", api.port, context=context, timeout=180)
+        connection = http.client.HTTPSConnection("127.0.0.1", api.port, context=context, timeout=world.DEADLINE)
         connection.request("GET", "/api/v1/nodes/node1")
         assert connection.getresponse().status == code
     assert api.requests[-2].user.name == "system:node:node1"

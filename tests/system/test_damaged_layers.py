@@ -15,6 +15,7 @@ import tarfile
 import harness
 import pytest
 import specs
+import world
 from sampling import some
 
 CONTENT = b"what the file holds\n"
@@ -73,7 +74,7 @@ class Image:
 
 def run_helper(*words):
     return subprocess.run([harness.program("mainstay-image"), *words], check=False, text=True, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=180)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=world.DEADLINE)
 
 
 class Whole:

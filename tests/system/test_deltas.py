@@ -23,7 +23,7 @@ import specs
 from deltas import ADD_DATA, COPY, DATA, OPEN, SEEK, operation, pack
 from registry import LAYER_TYPE, Blobs, DockerRegistry, digest_of
 from sampling import some
-from world import cmdline, pids, wait
+from world import DEADLINE, cmdline, pids, wait
 
 RANDOM = random.Random(5).randbytes(300_000)
 LIBRARY = RANDOM[:200_000]
@@ -79,7 +79,7 @@ class World:
     def pull(self, image, tag, behave=None):
         """Exit status, what it printed, and the registry."""
         process = self.spawn(image, tag, behave)
-        out, error = process.communicate(timeout=180)
+        out, error = process.communicate(timeout=DEADLINE)
         assert "Sanitizer" not in error, error
         return process.returncode, out + error, self.registry
 
@@ -614,7 +614,7 @@ def fixture_registry(tmp_path):
 
 def request(method, url, data=None, kind="application/octet-stream"):
     call = urllib.request.Request(url, data=data, method=method, headers={"Content-Type": kind})
-    with urllib.request.urlopen(call, timeout=180) as answer:
+    with urllib.request.urlopen(call, timeout=DEADLINE) as answer:
         return answer.headers
 
 

@@ -12,6 +12,7 @@ import failing
 import harness
 import pytest
 import specs
+import world
 from manifest_server import ManifestServer
 from puller import Puller
 from registry import BadRegistry, Blobs
@@ -167,7 +168,7 @@ def test_the_program_as_it_is_shipped_allocates():
 
 
 def run_shipped(name):
-    return subprocess.run([os.path.join(harness.BUILD, "tests", "ended-allocation"), name], check=False, text=True, timeout=180,
+    return subprocess.run([os.path.join(harness.BUILD, "tests", "ended-allocation"), name], check=False, text=True, timeout=world.DEADLINE,
                           capture_output=True)
 
 

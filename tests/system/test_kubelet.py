@@ -10,17 +10,18 @@ import socket
 import subprocess
 
 import pytest
+import world
 from harness import NODE_NAME, program
 from world import free_port, wait
 
 
 def run(*words, **environment):
-    return subprocess.run(words, check=False, text=True, timeout=180, env={**os.environ, **environment},
+    return subprocess.run(words, check=False, text=True, timeout=world.DEADLINE, env={**os.environ, **environment},
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def ask(port, path, method="GET"):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=180)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=world.DEADLINE)
     connection.request(method, path)
     reply = connection.getresponse()
     body = reply.read().decode()

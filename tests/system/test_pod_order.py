@@ -7,6 +7,7 @@ import subprocess
 
 import harness
 import specs
+import world
 from harness import condition, is_running
 from world import is_alive, read, wait
 
@@ -118,7 +119,7 @@ def test_validate_finds_the_cycle_of_several_files(tmp_path):
 
     def validate(*files):
         return subprocess.run([harness.program("mainstay"), "validate", *files], check=False, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=180)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=world.DEADLINE)
     one, two, three = write("one", "two"), write("two", "one"), write("three", "one, missing")
     answer = validate(one, two, three)
     assert answer.returncode == 1

@@ -12,6 +12,7 @@ import time
 
 import harness
 import pytest
+import world
 from puller import big_image, expect_pulled, expect_refused
 from registry import Blobs
 from world import cmdline, pids, read, wait
@@ -135,7 +136,7 @@ def test_a_pull_runs_at_low_priority_in_a_session_of_its_own(puller, serve, pref
             assert {read(f"/proc/{pid}/autogroup").split(" ", 1)[1].strip() for pid in at_work} == {nice}
         finally:
             hang.set()
-        _, error = process.communicate(timeout=180)
+        _, error = process.communicate(timeout=world.DEADLINE)
     expect_pulled(puller, (process.returncode, error))
 
 
@@ -157,7 +158,7 @@ def test_the_death_of_a_fetcher_is_the_cause_and_not_what_the_unpacker_sees_of_i
             fetcher = subprocess.run(["ss", "-tnpH", "state", "established", "src", f"127.0.0.1:{ports[0]}"], check=True,
                                      text=True, stdout=subprocess.PIPE).stdout
             os.kill(int(re.search(r"pid=(\d+),", fetcher)[1]), signal.SIGKILL)
-            _, error = process.communicate(timeout=180)
+            _, error = process.communicate(timeout=world.DEADLINE)
         finally:
             hang.set()
     expect_refused(puller, (process.returncode, error), "the fetcher process was killed by signal 9")
@@ -225,10 +226,10 @@ def test_a_layer_that_another_pull_has_published_meanwhile_keeps_its_whole_blob(
     wait(lambda: "stopped by SIGSTOP" in (read(trace) or ""), "the second pull has stopped")
     assert glob.glob(f"{puller.store}/tmp/*/blob-0"), "it waits without a file of its own"
     hang.set()
-    _, error = first.communicate(timeout=180)
+    _, error = first.communicate(timeout=world.DEADLINE)
     assert first.returncode == 0, error
     os.kill(second.pid, signal.SIGCONT)
-    _, error = second.communicate(timeout=180)
+    _, error = second.communicate(timeout=world.DEADLINE)
     end.set()
     expect_pulled(puller, (second.returncode, error))
     assert puller.blob(image.layers[0]) == image.blobs[image.layers[0]]
