@@ -38,10 +38,10 @@ static int signal_of_stop(const ContainerStop *stop) {
 
 void container_stopper_reset(ContainerStopper *stopper) {
         stopper->pre_stop_started_at = 0;
+        stopper->is_killing_reported = false;
         stopper->kill_grace = (OptionalInt){ 0 };
 }
 
-/* As by the kubelet, before the preStop hook. */
 static void record_killing(const ContainerInstance *c, const ContainerStop *stop) {
         if (stop->for_good)
                 record_pod_event(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing",
@@ -53,10 +53,11 @@ void container_stop(ContainerStopper *stopper, const ContainerStop *stop) {
         uint64_t grace = container_remaining_grace_usec(stopper, stop);
         char id[CONTAINER_ID_SIZE];
 
+        if (!stopper->is_killing_reported)
+                record_killing(c, stop);
+        stopper->is_killing_reported = false;
         if (stopper->pre_stop_started_at > 0)
                 grace = MAX(grace, KILL_GRACE_MIN_USEC);
-        else
-                record_killing(c, stop);
         container_id(c->pod->pod->metadata.uid, c->spec->name, stop->attempt, id);
         (void) sandbox_stop_container(c->pod->sandbox, id, signal_of_stop(stop), grace);
 }
@@ -72,19 +73,26 @@ static void schedule_container_stop(const ContainerStopper *stopper, const Conta
                                               grace + KILL_GRACE_MIN_USEC);
 }
 
+/* With the event, which precedes the hook as with the kubelet. */
+static void schedule_stop_after_pre_stop(ContainerStopper *stopper, const ContainerStop *stop,
+                                         uint64_t grace) {
+        record_killing(stopper->container, stop);
+        stopper->is_killing_reported = stop->for_good;
+        schedule_container_stop(stopper, stop, grace);
+}
+
 uint64_t container_stop_begin_pre_stop(ContainerStopper *stopper, const ContainerStop *stop) {
         uint64_t grace = container_remaining_grace_usec(stopper, stop);
 
         stopper->pre_stop_started_at = now_awake_usec();
-        record_killing(stopper->container, stop);
-        schedule_container_stop(stopper, stop, grace);
+        schedule_stop_after_pre_stop(stopper, stop, grace);
         return grace;
 }
 
 void container_stop_shorten_grace(ContainerStopper *stopper, const ContainerStop *stop,
                                   bool pre_stop_is_running) {
         if (pre_stop_is_running)
-                schedule_container_stop(stopper, stop, stop->pod_grace_usec);
+                schedule_stop_after_pre_stop(stopper, stop, stop->pod_grace_usec);
         else
                 container_stop(stopper, stop);
 }

@@ -18,6 +18,7 @@ typedef struct ContainerStop {
 typedef struct ContainerStopper {
         const ContainerInstance *container;
         uint64_t pre_stop_started_at; /* awake time; 0: the attempt's preStop hook was not run */
+        bool is_killing_reported;     /* the event of the stop that follows the hook */
         OptionalInt kill_grace;       /* seconds, of a kill that a restart may follow */
 } ContainerStopper;
 

@@ -121,6 +121,7 @@ def test_pod_termination_shortens_the_pre_stop_hook_of_a_kill(node):
     world.wait(lambda: hook_records(node) == ["started", "hook"], "its hook runs, which may take ten minutes")
     node.remove("killed")
     node.wait_gone("killed")
+    assert "Stopping container main" in node.cli("get", "events").stdout
     assert hook_records(node) == ["started", "hook", "term"]
 
 
