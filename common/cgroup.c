@@ -214,8 +214,11 @@ int cgroup_membership_parse(const char *text, int version, char **ret) {
 int cgroup_of_self(char **ret) {
         cleanup_close int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
         cleanup_free char *text = NULL;
-        int r = fd < 0 ? -errno : read_stream(fd, 64 * KIB, &text, NULL);
+        int r;
 
+        if (fd < 0)
+                return -errno;
+        r = read_stream(fd, 64 * KIB, &text, NULL);
         return r < 0 ? r : cgroup_membership_parse(text, cgroup_version(), ret);
 }
 
