@@ -173,7 +173,8 @@ static uint64_t find_cgroup_number(const char *text, const char *key) {
 static uint64_t read_cgroup_number(const char *path, const char *controller, const char *file) {
         cleanup_free char *text = NULL;
 
-        if (read_cgroup_text(path, controller, file, FILE_MAX, &text) < 0 || text[0] == '-')
+        if (read_cgroup_text(path, controller, file, FILE_MAX, &text) < 0 || !text ||
+            text[0] == '-')
                 return 0;
         return find_cgroup_number(text, "");
 }
@@ -239,7 +240,7 @@ static uint64_t count_processes(const char *path) {
         cleanup_free char *text = NULL;
         uint64_t n = 0;
 
-        if (read_cgroup_text(path, "pids", "cgroup.procs", PROCESSES_FILE_MAX, &text) < 0)
+        if (read_cgroup_text(path, "pids", "cgroup.procs", PROCESSES_FILE_MAX, &text) < 0 || !text)
                 return 0;
         for (const char *line = strchr(text, '\n'); line; line = strchr(line + 1, '\n'))
                 n++;

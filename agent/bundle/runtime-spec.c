@@ -377,7 +377,7 @@ static json_t *annotations_section(const RuntimeSpecInput *input) {
 int make_runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) {
         cleanup_with(container_security_done) ContainerSecurity security = { 0 };
         unsigned failures = json_failed_allocations();
-        json_t *process_section, *document;
+        json_t *process_section = NULL, *document;
         char *text;
         int r;
 

@@ -192,7 +192,7 @@ static int replace_by_good_pod(const RolloutPass *pass) {
 /* The pod that runs is of the revision in the manifest, and nothing of it is still to be applied.
  */
 static bool runs_tried_revision(const RolloutPass *pass) {
-        return actual_pod_is_current(pass->actual) && !pass->actual->successor &&
+        return pass->actual && actual_pod_is_current(pass->actual) && !pass->actual->successor &&
                streq(rollout_hash_of(pass->actual->pod), pass->rollout->history.tried);
 }
 

@@ -501,7 +501,7 @@ static ApiStepResult read_forwarded_ports(ApiRequest *request, ForwardedPorts *r
 static ApiStepResult forward_over_channels(ApiRequest *request, const UpgradePath *path,
                                            const char *agent_path, const char *offered) {
         const char *protocol = port_channels_protocol(offered);
-        ForwardedPorts ports;
+        ForwardedPorts ports = { 0 };
         ApiUpgrade *upgrade;
         ApiStepResult result;
 

@@ -30,7 +30,7 @@ void source_rollback_load(int dir_fd, SourceRollback *ret) {
         source_rollback_done(ret);
         sha256 = r > 0 ? strsep(&rest, "\n") : NULL;
         reason = rest ? strsep(&rest, "\n") : NULL;
-        if (!reason)
+        if (!sha256 || !reason)
                 return;
         ret->sha256 = strdup(sha256);
         ret->reason = strdup(reason);

