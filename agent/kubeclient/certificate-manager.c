@@ -135,7 +135,9 @@ static bool is_rotation_held(const CertificateManager *manager) {
  * behind. */
 static void check_certificate(CertificateManager *manager) {
         bool is_held = is_rotation_held(manager);
-        bool is_expired = manager->not_after > 0 && manager->not_after <= now_realtime_usec();
+        bool is_expired = manager->not_after > 0 &&
+                          certificate_health(manager->not_before, manager->not_after,
+                                             now_realtime_usec()) == CERTIFICATE_EXPIRED;
 
         if (is_rotation_due(manager) && !is_held)
                 start_rotation(manager);
