@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 enum {
-        DOCUMENT_ID = UINT16_MAX,
         FETCHER_POLL_MSEC = 1000
 };
 
@@ -73,6 +72,10 @@ int fetcher_pool_wait(FetcherPool *fetchers, FetchReply *ret, Error *reterr) {
         return r < 0 ? r : -EPIPE;
 }
 
+bool fetch_reply_is_of_document(const FetchReply *reply) {
+        return (reply->id & ((1U << FETCH_ATTEMPT_SHIFT) - 1)) == FETCH_DOCUMENT_ID;
+}
+
 int fetch_reply_to_error(const FetchReply *reply, Error *reterr) {
         if (!reply->message[0])
                 return reply->r;
@@ -102,9 +105,11 @@ static int read_memory_file(int fd, size_t max_bytes, char **ret, size_t *ret_le
 int document_fetch(FetcherPool *fetchers, RegistryObjectKind kind, const char *name,
                    size_t max_bytes, uint32_t *endpoint, FetchedDocument *ret, Error *reterr) {
         cleanup_close int fd = memfd_create("document", MFD_CLOEXEC);
-        FetchRequest request = {
-                .id = DOCUMENT_ID, .kind = kind, .size_max = max_bytes, .first = *endpoint
-        };
+        FetchRequest request = { .id = ++fetchers->n_documents << FETCH_ATTEMPT_SHIFT |
+                                       FETCH_DOCUMENT_ID,
+                                 .kind = kind,
+                                 .size_max = max_bytes,
+                                 .first = *endpoint };
         FetchReply reply;
         int r;
 
@@ -114,9 +119,14 @@ int document_fetch(FetcherPool *fetchers, RegistryObjectKind kind, const char *n
         r = fetcher_pool_submit(fetchers, &request, fd, -1);
         if (r < 0)
                 return r;
-        r = fetcher_pool_wait(fetchers, &reply, reterr);
+        /* A document that was given up while its fetcher was busy is replied, too. */
+        do
+                r = fetcher_pool_wait(fetchers, &reply, reterr);
+        while (r >= 0 && reply.id != request.id && fetch_reply_is_of_document(&reply));
         if (r < 0)
                 return r;
+        if (reply.id != request.id)
+                return -EPROTO;
         if (reply.r < 0)
                 return fetch_reply_to_error(&reply, reterr);
         *endpoint = reply.endpoint;

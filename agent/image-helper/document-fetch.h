@@ -18,17 +18,20 @@ void fetched_document_done(FetchedDocument *document);
 /* 0, or -EBADMSG with a message where its digest differs. */
 int fetched_document_check(const FetchedDocument *document, const char *digest, Error *reterr);
 
-/* Fetches a document of at most 'max_bytes'; no other request may be under way. '*endpoint' is the
- * one to try first, and then the one that had it. 0, or an error of registry_client_get() with its
- * message. */
+/* Fetches a document of at most 'max_bytes'; no layer may be under way. '*endpoint' is the one to
+ * try first, and then the one that had it. 0, or an error of registry_client_get() with its
+ * message; or of fetcher_pool_wait(): then the reply may still arrive, and is ignored. */
 int document_fetch(FetcherPool *fetchers, RegistryObjectKind kind, const char *name,
                    size_t max_bytes, uint32_t *endpoint, FetchedDocument *ret, Error *reterr);
 
 /* Waits for the next reply, as long as all fetchers run. 0 or -errno with a message. */
 int fetcher_pool_wait(FetcherPool *fetchers, FetchReply *ret, Error *reterr);
 
-/* -EIO with a message if one of them has died. */
+/* -ENOMEM or -EIO with a message if one of them has died. */
 int fetcher_pool_check(FetcherPool *fetchers, Error *reterr);
+
+/* Whether it is of a document. */
+bool fetch_reply_is_of_document(const FetchReply *reply);
 
 /* The error of a reply, with its message. */
 int fetch_reply_to_error(const FetchReply *reply, Error *reterr);

@@ -13,13 +13,16 @@
 enum {
         FETCHERS_MAX = 8,
         FETCH_NAME_SIZE = 160,
-        FETCH_MESSAGE_SIZE = 1024
+        FETCH_MESSAGE_SIZE = 1024,
+        FETCH_ATTEMPT_SHIFT = 16,      /* of an id: below it is the layer's number */
+        FETCH_DOCUMENT_ID = UINT16_MAX /* in place of a layer's number */
 };
 
 typedef struct FetcherPool {
         int fd; /* for requests and replies */
         pid_t pids[FETCHERS_MAX];
         size_t n;
+        uint32_t n_documents; /* that were requested */
 } FetcherPool;
 
 typedef struct FetchRequest {

@@ -74,6 +74,8 @@ static int fetch_referrers(RegistryPull *pull, json_t **ret, Error *reterr) {
         char tag[sizeof("sha256-") + SHA256_HEX_SIZE];
         int r = fetch_json(pull, REGISTRY_DELTAS, pull->image.digest, NULL, ret, NULL);
 
+        if (r == -ENOMEM)
+                return r;
         if (r >= 0 && json_is_array(json_object_get(*ret, "manifests")))
                 return 0;
         json_decref(*ret);

@@ -23,8 +23,7 @@
 #include <sys/stat.h>
 
 enum {
-        FETCHERS = 4,
-        ATTEMPT_SHIFT = 16 /* of a request's number: the layer's is below */
+        FETCHERS = 4
 };
 
 #define TICK_USEC (500 * USEC_PER_MSEC)
@@ -167,7 +166,7 @@ static int request_layer_blobs(RegistryPull *pull, Error *reterr) {
         for (size_t i = 0; i < pull->n_blobs && pull->n_requested < FETCHERS; i++) {
                 const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
                 LayerDownload *blob = &pull->blobs[i];
-                FetchRequest request = { .id = pull->attempt << ATTEMPT_SHIFT | (uint32_t) i,
+                FetchRequest request = { .id = pull->attempt << FETCH_ATTEMPT_SHIFT | (uint32_t) i,
                                          .kind = REGISTRY_BLOB,
                                          .first = pull->endpoint,
                                          .from = blob->file.length,
@@ -232,12 +231,14 @@ static int on_fetch_reply(void *userdata, Error *reterr) {
 
         if (r < 0)
                 return r;
-        i = reply.id & ((1U << ATTEMPT_SHIFT) - 1);
+        if (fetch_reply_is_of_document(&reply))
+                return 0; /* it was given up */
+        i = reply.id & ((1U << FETCH_ATTEMPT_SHIFT) - 1);
         if (i >= pull->n_blobs || pull->n_requested == 0)
                 return -EPROTO;
         pull->n_requested--;
         /* Of a delta that was given up: its file is closed. */
-        if (pull->blobs[i].attempt != reply.id >> ATTEMPT_SHIFT)
+        if (pull->blobs[i].attempt != reply.id >> FETCH_ATTEMPT_SHIFT)
                 return request_layer_blobs(pull, reterr);
         if (!pull->blobs[i].is_requested)
                 return -EPROTO;

@@ -23,7 +23,7 @@ import specs
 from deltas import ADD_DATA, COPY, DATA, OPEN, SEEK, operation, pack
 from registry import LAYER_TYPE, Blobs, DockerRegistry, digest_of
 from sampling import some
-from world import DEADLINE, cmdline, pids, wait
+from world import DEADLINE, cmdline, descriptors, pids, read, wait
 
 RANDOM = random.Random(5).randbytes(300_000)
 LIBRARY = RANDOM[:200_000]
@@ -374,6 +374,41 @@ def test_what_is_fetched_of_a_delta_that_was_given_up_is_ignored(tmp_path, serve
             time.sleep(0.5)
         return False
     expect_whole(world, world.pull_new(behave), "the delta cannot be applied", files=layers[-1])
+
+
+def other_fetchers(process, port):
+    """The fetchers of a pull without the one that has a connection from this port."""
+    lines = [line.split() for line in (read("/proc/net/tcp") or "").splitlines()[1:]]
+    sockets = {f"socket:[{line[9]}]" for line in lines if line[1].endswith(f":{port:04X}")}
+    assert sockets, lines
+    children = [pid for pid in pids() if f"\nPPid:\t{process.pid}\n" in (read(f"/proc/{pid}/status") or "")]
+    return [pid for pid in children if not sockets & set(descriptors(pid).values())]
+
+
+@pytest.mark.parametrize("during", ["document", "layer"])
+def test_the_reply_of_a_document_that_was_given_up_is_ignored(world, during):
+    """An idle fetcher dies: the pull does not wait for the one that asks for the document."""
+    world.pull_old().offer()
+    later = "/sha256-" if during == "document" else json.loads(world.delta)["layers"][-1]["digest"]
+    process, is_late, is_answered = [], threading.Event(), threading.Event()
+
+    def behave(handler):
+        if "/referrers/" in handler.path:
+            wait(lambda: process, "the test knows the process")
+            os.kill(other_fetchers(process[0], handler.client_address[1])[0], signal.SIGKILL)
+            is_late.wait(DEADLINE)
+            handler.answer(404)
+            is_answered.set()
+            return True
+        if later in handler.path:
+            is_late.set()
+            is_answered.wait(DEADLINE)
+            time.sleep(0.5)
+        return False
+    process.append(world.spawn(world.new, "new", behave))
+    with process[0]:
+        out, error = process[0].communicate(timeout=DEADLINE)
+    expect_delta(world, (process[0].returncode, out + error, world.registry))
 
 
 @pytest.mark.parametrize("fault", ["no json", "another image", "no base", "a foreign type", "a wrong digest"])

@@ -32,14 +32,14 @@ def spawn(node, *words, **streams):
 
 
 def sleepers(node, marker):
-    """Processes of the node's containers with this word in their command line."""
-    return [pid for pid in world.pids_of_root(node.cgroup_root) if marker in world.cmdline(pid) and world.is_alive(pid)]
+    """Processes "sleep MARKER" in the node's containers. The runtime that starts one has these words, too."""
+    return [pid for pid in world.pids_of_root(node.cgroup_root) if world.cmdline(pid) == ["sleep", marker]]
 
 
 def runtimes(node):
     """Processes of the runtime that start a command of this node's."""
     words = {pid: world.cmdline(pid) for pid in world.pids()}
-    return [pid for pid, found in words.items() if "exec" in found and "--root" in found and any(word.startswith(f"{node.run}/") for word in found)]
+    return [pid for pid, found in words.items() if "exec" in found and any(word.startswith(f"--root={node.run}/") for word in found)]
 
 
 @pytest.mark.parametrize("code", [0, 3, 255])
@@ -113,8 +113,7 @@ def test_no_device_of_the_node_is_passed_on(busy, streams):
                        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
                        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
                        "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n".encode())
-        pid = wait(lambda: [p for p in sleepers(busy, marker) if world.cmdline(p)[:1] == ["sleep"]],
-                   "a command that runs")[0]
+        pid = wait(lambda: sleepers(busy, marker), "a command that runs")[0]
         assert not any(is_the_nodes(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
 
 
