@@ -59,7 +59,8 @@ typedef struct TransportResponse {
 typedef enum TransportFault {
         TRANSPORT_OK,
         TRANSPORT_UNREACHABLE,  /* no address, or no connection */
-        TRANSPORT_TLS_FAILED,   /* TLS handshake or verification failed */
+        TRANSPORT_TLS_FAILED,   /* the handshake failed */
+        TRANSPORT_UNTRUSTED,    /* the certificate is not that of a trusted authority */
         TRANSPORT_NOT_IN_TIME,  /* the certificate is not valid yet, or no longer */
         TRANSPORT_INTERRUPTED,  /* closed or stalled: a retry may succeed */
         TRANSPORT_BAD_RESPONSE, /* not a valid response, or too large */

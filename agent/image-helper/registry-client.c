@@ -369,7 +369,7 @@ static int explain_registry_failure(const RegistryTransfer *transfer, int r, Err
         const Endpoint *endpoint = transfer->endpoint;
         cleanup_free char *said = error->message ? strdup(error->message) : NULL;
 
-        if (transfer->fault == TRANSPORT_TLS_FAILED) {
+        if (transfer->fault == TRANSPORT_UNTRUSTED) {
                 error_done(error);
                 *error = ERROR_NULL;
                 (void) error_setf(
@@ -377,8 +377,10 @@ static int explain_registry_failure(const RegistryTransfer *transfer, int r, Err
                         "its certificate is not trusted: %s: put the authority that signed its "
                         "certificate into /etc/containers/certs.d/%s/ca.crt",
                         strna(said), endpoint->host);
+        }
+        if (transfer->fault == TRANSPORT_UNTRUSTED || transfer->fault == TRANSPORT_TLS_FAILED)
                 r = -EACCES;
-        } else if (transfer->fault == TRANSPORT_UNREACHABLE)
+        else if (transfer->fault == TRANSPORT_UNREACHABLE)
                 r = -EHOSTUNREACH;
         return error_prefixf(error, r, "registry '%s'", endpoint->display);
 }
@@ -399,7 +401,7 @@ static int join_registry_errors(Error *all, const Error *one) {
 /* Whether the connection failed, which a different scheme may avoid. */
 static bool is_endpoint_unreachable(const RegistryTransfer *transfer) {
         return transfer->fault == TRANSPORT_UNREACHABLE ||
-               transfer->fault == TRANSPORT_TLS_FAILED ||
+               transfer->fault == TRANSPORT_TLS_FAILED || transfer->fault == TRANSPORT_UNTRUSTED ||
                transfer->fault == TRANSPORT_NOT_IN_TIME || transfer->fault == TRANSPORT_INTERRUPTED;
 }
 

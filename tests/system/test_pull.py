@@ -373,8 +373,10 @@ def test_a_server_with_an_invalid_certificate_is_refused(puller, serve, tmp_path
         settings = {"minimum_version": ssl.TLSVersion.TLSv1, "maximum_version": ssl.TLSVersion.TLSv1_1}
     registry = serve(tls=tls_server(cert, key, **settings))
     puller.trust(registry.host, certificate(tmp_path, "other")[0] if fault == "wrong-authority" else cert)
-    words = ["the certificate of the server has expired; the clock of this machine says"] if fault == "expired" else []
-    expect_refused(puller, puller.pull(registry), "registry", *words)
+    words = {"expired": "the certificate of the server has expired; the clock of this machine says", "old-tls": "handshake"}
+    result = puller.pull(registry)
+    expect_refused(puller, result, words.get(fault, "is not trusted"))
+    assert ("put the authority" in result[1]) == (fault in ("wrong-host", "wrong-authority")), result
     assert not registry.seen
 
 
