@@ -155,6 +155,7 @@ typedef struct ContainerWait {
         const char *container;
         char *message;   /* printed last */
         json_t *started; /* the pod, once the container has started */
+        bool is_added;   /* the watch has reported the pod */
 } ContainerWait;
 
 static void container_wait_done(ContainerWait *wait) {
@@ -170,15 +171,18 @@ static void print_waiting_message(ContainerWait *wait, const char *message) {
         print_line(stderr, "Container %s: %s", wait->container, message);
 }
 
-/* 1 when it has started, or has even ended. */
+/* 1 when it has started, or has even ended; or when its pod is gone. */
 static int on_debugged_pod(const char *type, json_t *pod, void *userdata) {
         ContainerWait *wait = userdata;
         const json_t *status;
 
+        if (streq(type, "BOOKMARK"))
+                return !wait->is_added;
         if (!streq_ptr(json_text(pod, "metadata", "uid"), json_text(wait->pod, "metadata", "uid")))
                 return 0;
+        wait->is_added = true;
         if (streq(type, "DELETED"))
-                return -ESRCH;
+                return 1;
         status = find_container_status_of(pod, wait->container);
         if (json_at(status, "state", "running") || json_at(status, "state", "terminated")) {
                 wait->started = json_incref(pod);
@@ -210,10 +214,11 @@ static int attach_when_started(const Options *options, const json_t *pod, const 
         cleanup_error Error error = ERROR_NULL;
         cleanup_with(container_wait_done)
                 ContainerWait wait = { .pod = pod, .container = container };
-        int r = watch_objects(options->socket, "/pods?watch=1", on_debugged_pod, &wait, &error);
+        int r = watch_objects(options->socket, "/pods?watch=1&bookmark=1", on_debugged_pod, &wait,
+                              &error);
 
-        if (r == -ESRCH)
-                (void) error_setf(&error, ESRCH, "the pod has been removed");
+        if (r >= 0 && !wait.started)
+                r = error_setf(&error, ESRCH, "the pod has been removed");
         if (r < 0)
                 return fail_with_error(r, &error);
         if (!json_at(find_container_status_of(wait.started, container), "state", "terminated"))

@@ -64,6 +64,11 @@ static int on_deleted_pod_event(const char *type, json_t *pod, void *userdata) {
         PodDeletion *deletion = userdata;
         size_t n = json_array_size(deletion->pods);
 
+        if (streq(type, "BOOKMARK")) { /* what was not added has gone meanwhile */
+                deletion->n_gone += n - deletion->n_asked;
+                deletion->n_asked = n;
+                return deletion->n_gone == n;
+        }
         if (!is_pod_to_delete(deletion, pod))
                 return 0;
         if (streq(type, "ADDED") && deletion->n_asked < n) {
@@ -96,8 +101,8 @@ static int delete_pods_and_wait(PodDeletion *deletion, Error *reterr) {
         if (!deletion->options->wait || json_array_size(deletion->pods) == 0)
                 return delete_each_pod(deletion, reterr);
         deletion->reterr = reterr;
-        r = watch_objects(deletion->options->socket, "/pods?watch=1", on_deleted_pod_event,
-                          deletion, reterr);
+        r = watch_objects(deletion->options->socket, "/pods?watch=1&bookmark=1",
+                          on_deleted_pod_event, deletion, reterr);
         deletion->reterr = NULL;
         return r;
 }

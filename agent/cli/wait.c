@@ -27,6 +27,7 @@ typedef struct PodWait {
         uint64_t end;     /* boot time; USEC_INFINITY: there is none */
         bool is_critical; /* or of the label; and the agent must have acted on its manifests */
         json_t *missing;  /* names of pods that are not ready yet, by their UIDs */
+        json_t *added;    /* UIDs of those that the watch has reported */
 } PodWait;
 
 static bool is_awaited_pod(const PodWait *wait, const json_t *pod) {
@@ -35,11 +36,28 @@ static bool is_awaited_pod(const PodWait *wait, const json_t *pod) {
                 streq_ptr(json_text(pod, "metadata", "labels", wait->key), "true"));
 }
 
+/* Pods that have gone between the list and the watch: their end is not reported. */
+static void forget_pods_not_added(const PodWait *wait) {
+        const char *uid;
+        void *next;
+        json_t *name;
+
+        json_object_foreach_safe(wait->missing, next, uid, name)
+                if (!json_object_get(wait->added, uid))
+                        (void) json_object_del(wait->missing, uid);
+}
+
 /* 1 when all have been seen ready. */
 static int on_awaited_pod_event(const char *type, json_t *pod, void *userdata) {
         PodWait *wait = userdata;
 
-        if (streq(type, "DELETED") || (is_awaited_pod(wait, pod) && pod_json_is_ready_or_done(pod)))
+        if (streq(type, "BOOKMARK"))
+                forget_pods_not_added(wait);
+        else if (json_object_set_new(wait->added, strna(json_text(pod, "metadata", "uid")),
+                                     json_true()) < 0)
+                return -ENOMEM;
+        else if (streq(type, "DELETED") ||
+                 (is_awaited_pod(wait, pod) && pod_json_is_ready_or_done(pod)))
                 (void) json_object_del(wait->missing, strna(json_text(pod, "metadata", "uid")));
         return json_object_size(wait->missing) == 0;
 }
@@ -58,6 +76,7 @@ static int check_awaited_pods(PodWait *wait, Error *reterr) {
         int r = check_agent_is_ready(wait, reterr);
 
         (void) json_object_clear(wait->missing);
+        (void) json_object_clear(wait->added);
         if (r < 0)
                 return r;
         r = pods_fetch(wait->socket, &(PodFilter){ 0 }, &pods, reterr);
@@ -96,8 +115,8 @@ static int wait_for_pods(PodWait *wait) {
                 if (now_boottime_usec() >= wait->end)
                         return fail_timeout(wait, &error, r);
                 if (r > 0 && wait->end == USEC_INFINITY)
-                        r = watch_objects(wait->socket, "/pods?watch=1", on_awaited_pod_event, wait,
-                                          &error);
+                        r = watch_objects(wait->socket, "/pods?watch=1&bookmark=1",
+                                          on_awaited_pod_event, wait, &error);
                 else
                         r = -EAGAIN;
                 /* The agent does not respond, it may be restarting; or there is a time limit. */
@@ -109,13 +128,14 @@ static int wait_for_pods(PodWait *wait) {
 }
 
 int run_wait(const Options *options) {
-        cleanup_json json_t *missing = json_object();
+        cleanup_json json_t *missing = json_object(), *added = json_object();
         PodWait wait = { .socket = options->socket,
                          .key = options->critical ? "mainstay.dev/critical"
                                                   : "mainstay.dev/bootstrap",
                          .end = USEC_INFINITY,
                          .is_critical = options->critical,
-                         .missing = missing };
+                         .missing = missing,
+                         .added = added };
         uint64_t timeout;
 
         if (options->n_words > 0 || options->bootstrap == options->critical)

@@ -43,10 +43,11 @@ static int watch_stream_append(WatchStream *watch, const char *data, size_t leng
 static int handle_watch_line(const WatchStream *watch, const char *line, size_t length) {
         cleanup_json json_t *event = json_loadb(line, length, 0, NULL);
         json_t *object = json_object_get(event, "object");
+        const char *type = strna(json_text(event, "type"));
 
-        if (!object)
+        if (!object && !streq(type, "BOOKMARK"))
                 return -EBADMSG;
-        return watch->on_object(strna(json_text(event, "type")), object, watch->userdata);
+        return watch->on_object(type, object, watch->userdata);
 }
 
 static int on_watch_stream_data(const char *data, size_t length, void *userdata) {

@@ -7,7 +7,8 @@
 
 #include <jansson.h>
 
-/* "ADDED", "MODIFIED", "DELETED"; the object is borrowed. -errno ends the watch, and so does 1,
+/* "ADDED", "MODIFIED", "DELETED"; the object is borrowed. "BOOKMARK", with NULL, once all that
+ * exists has been added, where the path has "bookmark=1". -errno ends the watch, and so does 1,
  * which means success. */
 typedef int (*watch_object_t)(const char *type, json_t *object, void *userdata);
 

@@ -6,7 +6,8 @@ import subprocess
 
 import harness
 import specs
-from world import wait
+from watch_gap import run_while_a_pod_goes
+from world import DEADLINE, wait
 
 
 def critical(node, name, where="annotations"):
@@ -36,9 +37,15 @@ def test_all_critical_pods_are_waited_for(node):
         with open(os.path.join(node.data, name), "w", encoding="utf-8"):
             pass
         node.wait_running(name)
-    assert waiting.wait(60) == 0
+    assert waiting.wait(DEADLINE) == 0
     waiting.stderr.close()
     assert node.cli("wait", "--critical", "--timeout", "60s").returncode == 0
+
+
+def test_a_critical_pod_that_goes_meanwhile_is_not_waited_for(node):
+    node.launch(critical(node, "goes"))
+    answer = run_while_a_pod_goes(node, "goes", "wait", "--critical")
+    assert answer.returncode == 0, answer
 
 
 def test_an_agent_that_does_not_run_is_waited_for(node):
@@ -47,7 +54,7 @@ def test_an_agent_that_does_not_run_is_waited_for(node):
     assert answer.returncode == 1 and "error: " in answer.stderr
     waiting = start_waiting(node)
     node.start()
-    assert waiting.wait(60) == 0
+    assert waiting.wait(DEADLINE) == 0
     waiting.stderr.close()
 
 

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 import specs
 import world
+from watch_gap import run_while_a_pod_goes
 from world import wait
 
 DEAF = "trap '' TERM; echo deaf; while :; do sleep 1; done"
@@ -32,16 +33,17 @@ def test_a_deleted_pod_starts_as_a_new_instance(node):
     assert len(starts.splitlines()) == 1, "its emptyDir is a new one"
 
 
+@pytest.mark.slow
 def test_a_deletion_ends_the_back_off(make_node):
     node = make_node(config={"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
     gate = os.path.join(node.data, "gate")
     node.drop(specs.pod("crash", specs.container(
         script=f"[ -e {gate} ] || exit 1; " + specs.IDLE, volumeMounts=[specs.mount("d", node.data)]),
         volumes=[specs.host_path("d", node.data)]))
-    wait(lambda: "back-off 20s" in node.wait_waiting("crash", "CrashLoopBackOff"), "it waits for 20 seconds")
+    wait(lambda: "back-off 1m20s" in node.wait_waiting("crash", "CrashLoopBackOff"), "it waits for 80 seconds")
     os.close(os.open(gate, os.O_CREAT))
     assert node.cli("delete", "pod", "crash").returncode == 0
-    node.wait_running("crash", deadline=18)
+    node.wait_running("crash", deadline=75)
     assert node.status("crash")["restartCount"] == 0
 
 
@@ -54,6 +56,7 @@ def test_a_deletion_has_the_requested_grace_period(node):
     assert world.is_alive(init), "it has ten minutes"
     assert node.cli("delete", "pod", "deaf", "--now").returncode == 0
     wait(lambda: not world.is_alive(init), "the shorter grace counts")
+    node.wait_pod("deaf", lambda pod: "deletionTimestamp" not in pod["metadata"], "starts again")
     node.wait_running("deaf")
     node.wait_trap("deaf")
     node.remove("deaf")
@@ -82,11 +85,13 @@ def test_a_restarted_agent_completes_a_deletion_and_starts_the_pod_again(node):
 
 
 def test_a_deletion_shortens_the_grace_period_of_a_failed_pod(node):
-    node.launch(specs.pod("late", specs.container(script=DEAF), terminationGracePeriodSeconds=600,
-                          activeDeadlineSeconds=40))
+    late = specs.pod("late", specs.container(script=DEAF), terminationGracePeriodSeconds=600)
+    node.launch(late)
     init = node.init("late")
+    node.drop({**late, "spec": {**late["spec"], "activeDeadlineSeconds": 1}})
     wait(lambda: "has failed, stopping it: DeadlineExceeded" in node.said(), "it is being stopped")
     assert world.is_alive(init) and node.pod("late")["status"]["phase"] == "Running", "it has ten minutes"
+    node.drop(late)  # the next instance is without a deadline
     assert node.cli("delete", "pod", "late", "--now").returncode == 0
     wait(lambda: not world.is_alive(init), "the shorter grace counts")
     node.wait_pod("late", lambda pod: "deletionTimestamp" not in pod["metadata"], "starts again")
@@ -103,6 +108,13 @@ def test_a_deleted_pod_without_its_manifest_does_not_start_again(node):
     assert node.cli("delete", "pod", "deaf").returncode == 0
     node.remove("deaf")
     node.wait_gone("deaf")
+
+
+def test_a_pod_that_goes_before_its_deletion_is_not_waited_for(node):
+    node.launch(specs.pod("goes", metadata={"labels": {"app": "web"}}))
+    node.launch(specs.pod("stays", metadata={"labels": {"app": "web"}}))
+    answer = run_while_a_pod_goes(node, "goes", "delete", "pod", "-l", "app=web", "--wait")
+    assert answer.returncode == 0 and answer.stdout.splitlines() == ['pod "stays-node1" deleted from default namespace'], answer
 
 
 def test_a_deletion_does_not_affect_other_pods(node):

@@ -11,6 +11,7 @@ import pytest
 import specs
 import world
 import yaml
+from watch_gap import run_while_a_pod_goes
 from world import wait
 
 
@@ -112,6 +113,12 @@ def test_with_its_target_it_ends_and_all_its_processes_end_with_it(node):
     os.kill(node.init("web"), signal.SIGKILL)
     assert wait_state(node, "web", "again", "terminated")["exitCode"] == 137
     node.wait_restarts("web", 1)
+
+
+def test_with_its_pod_gone_it_is_not_waited_for(node):
+    node.launch(specs.pod("web"))
+    answer = run_while_a_pod_goes(node, "web", "debug", "web", "-i", "--image", specs.IMAGE, "--", "cat")
+    assert answer.returncode == 1 and "the pod has been removed" in answer.stderr, answer
 
 
 def test_a_killed_agent_finds_it_again(node):
