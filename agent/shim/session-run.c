@@ -22,6 +22,7 @@
 #include "common/pipe.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -564,6 +565,16 @@ static void start_session_command(ExecSession *s) {
         }
 }
 
+/* Where the processor was busy elsewhere, the time may pass before what has come is read. */
+static bool has_unread_output(const ExecSession *s) {
+        struct pollfd fds[] = {
+                { .fd = s->output.is_watched ? s->output.source.fd : -1, .events = POLLIN },
+                { .fd = s->error.is_watched ? s->error.source.fd : -1, .events = POLLIN }
+        };
+
+        return poll(fds, N_ELEMENTS(fds), 0) > 0;
+}
+
 static bool is_session_over(const ExecSession *s) {
         if (now_awake_usec() >= s->deadline && (s->is_abandoned || s->has_sent_status))
                 return true;
@@ -577,7 +588,7 @@ static int run_session_loop(ExecSession *s) {
                 bool is_silent = s->output.source.fd < 0 && s->error.source.fd < 0;
 
                 if (s->has_ended && !s->has_sent_status &&
-                    (is_silent || now_awake_usec() >= s->deadline))
+                    (is_silent || (now_awake_usec() >= s->deadline && !has_unread_output(s))))
                         send_session_status(s, s->is_dropped ? "the client did not read the output "
                                                                "fast enough"
                                                              : NULL);

@@ -196,7 +196,7 @@ def test_a_terminal_has_its_size_and_ends_with_the_session(busy):
         terminal.type_text("echo status $?\n")
         terminal.wait_for_text("status 130")
         terminal.type_text("exit 7\n")
-        assert terminal.process.wait(60) == 7
+        assert terminal.process.wait(world.DEADLINE) == 7
         assert termios.tcgetattr(terminal.slave) == terminal.before, "the terminal is left as it was"
     finally:
         terminal.close()
@@ -208,7 +208,7 @@ def test_a_terminated_client_restores_the_terminal(busy):
         wait(lambda: sleepers(busy, "5000"), "the command runs")
         wait(lambda: termios.tcgetattr(terminal.slave) != terminal.before, "the terminal is raw")
         terminal.process.terminate()
-        assert terminal.process.wait(60) != 0
+        assert terminal.process.wait(world.DEADLINE) != 0
         assert termios.tcgetattr(terminal.slave) == terminal.before
         wait(lambda: not sleepers(busy, "5000"), "the command is gone")
     finally:
@@ -230,12 +230,26 @@ def test_the_command_is_killed_when_its_client_disappears(busy, options):
     wait(lambda: not sleepers(busy, marker), "the command is gone")
 
 
+def test_all_output_arrives_though_the_session_stood_still(node):
+    """For longer than it waits for output after the command's end; what had come by then counts."""
+    node.launch(specs.pod("web"))
+    shim = str(node.shims()[0])
+    words = ["strace", "-f", "-q", "-o", "/dev/null", "-e", "trace=wait4", "-e", "inject=wait4:delay_exit=700000", "-p", shim]
+    with subprocess.Popen(words) as tracer:
+        try:
+            wait(lambda: world.status(shim, "TracerPid") == str(tracer.pid), "it is traced")
+            answer = node.cli("exec", "web", "--", "head", "-c", "60000", "/dev/zero")
+            assert (answer.returncode, len(answer.stdout)) == (0, 60000), answer.stderr
+        finally:
+            tracer.terminate()
+
+
 def test_the_end_of_the_container_is_reported_to_the_session(node):
     node.launch(specs.pod("web"))
     with spawn(node, "web", "--", "sleep", "2000") as session:
         wait(lambda: sleepers(node, "2000") and not runtimes(node), "the command runs, and the runtime has seen that")
         node.remove("web")
-        assert session.wait(60) == 137
+        assert session.wait(world.DEADLINE) == 137
 
 
 def test_a_session_outlives_the_agent(node):
@@ -249,7 +263,7 @@ def test_a_session_outlives_the_agent(node):
         session.stdin.flush()
         assert session.stdout.readline() == b"after\n"
         session.stdin.close()
-        assert session.wait(60) == 0
+        assert session.wait(world.DEADLINE) == 0
 
 
 def test_orphans_of_a_command_do_not_delay_its_session(busy):
