@@ -73,10 +73,13 @@ class Front:
             one.wait()
 
     def replace(self):
-        """A new worker starts and the old one sends GOAWAY: it finishes its streams and accepts none."""
-        old = self.own[-1]
-        os.kill(old.pid, signal.SIGQUIT)
-        self.start()
+        """A new worker starts and the old one sends GOAWAY: it finishes its streams and accepts none. They share a socket, so that
+        no connection is refused in between. Gives the old one."""
+        master = self.own[-1].pid
+        old = self.all_pids() - {master}
+        os.kill(master, signal.SIGHUP)
+        wait(lambda: self.all_pids() - {master} - old, "another worker")
+        return old
 
     def asked(self):
         """Of each request that has ended: the client's port, the protocol, the status."""

@@ -139,7 +139,7 @@ class Node:
     def stop(self):
         """SIGTERM; gives the exit status."""
         self.agent.terminate()
-        return self.agent.wait(60)
+        return self.agent.wait(world.DEADLINE)
 
     def said(self):
         return world.read(self.stderr) or ""
@@ -258,10 +258,13 @@ class Node:
 
     def wait_waiting(self, name, reason, container="main", deadline=world.DEADLINE, says=""):
         """Waits for a waiting state with a reason, and with a message that says it; gives the message. A second look could find the
-        next attempt."""
+        next attempt. ErrImagePull becomes ImagePullBackOff, for good and with the same cause, when the second pull has failed: a
+        second later."""
+        reasons = (reason, "ImagePullBackOff") if reason == "ErrImagePull" else (reason,)
+
         def is_so(pod):
             state = waiting_state(pod, container)
-            return state.get("reason") == reason and says in state.get("message", "")
+            return state.get("reason") in reasons and says in state.get("message", "")
         pod = self.wait_pod(name, is_so, f"waits, {reason}: {says}", deadline)
         return waiting_state(pod, container).get("message", "")
 
@@ -413,17 +416,17 @@ class Node:
 
     def drain(self):
         """Drains the node, whose agent has ended; gives what the draining agent said. No pod leaves a thing behind from then on;
-        a program of the agent that was killed may end later."""
+        a program of the agent that was killed may end later, and so may its child that waits for the disk."""
         done = self.run_drain()
         assert done.returncode == 0, done.stderr
-        left = [what for what in self.leftovers() if "mainstay-image" not in what]
+        left = [what for what in self.leftovers() if not re.match(r"process \d+ \['[^']*/(mainstay-image|mainstayd)'", what)]
         assert not left, left
         left = self.wait_no_leftovers()
         assert not left, left
         return done.stderr
 
     def run_drain(self):
-        return subprocess.run([*self.command(), "--drain"], env=self.environment(), timeout=120, check=False,
+        return subprocess.run([*self.command(), "--drain"], env=self.environment(), timeout=world.DEADLINE, check=False,
                               stderr=subprocess.PIPE, text=True)
 
     def find_leftovers(self):

@@ -36,8 +36,9 @@ class Index:
         self.directory, self.key, self.fleet, self.number = directory, key, fleet, 0
         self.path = os.path.join(directory, "index.json")
 
-    def write(self, manifests, key=None, **changes):
-        """Signs an index of these files, by name; gives it. What is changed in it is signed, too."""
+    def write(self, manifests, key=None, spoil=None, **changes):
+        """Signs an index of these files, by name; gives it. What is changed in it is signed, too. 'spoil' is called with the path of
+        the index, which has its signature beside it, before a node can see either: what was good is never offered."""
         self.number += 1
         listed = []
         os.makedirs(os.path.join(self.directory, "sha256"), exist_ok=True)
@@ -49,15 +50,17 @@ class Index:
             listed.append({"name": name, "size": len(data), "sha256": digest})
         document = {"format": 1, "fleet": self.fleet, "number": self.number, "expires": "2090-01-01T00:00:00Z",
                     "files": listed, **changes}
-        self.write_bytes(json.dumps(document).encode(), key)
+        self.write_bytes(json.dumps(document).encode(), key, spoil)
         return document
 
-    def write_bytes(self, data, key=None):
+    def write_bytes(self, data, key=None, spoil=None):
         # The signature first: a node that comes between gets an index that it has, and nothing else is offered.
         staged = os.path.join(self.directory, ".index")
         with open(staged, "wb") as file:
             file.write(data)
         (key or self.key).sign(staged)
+        if spoil:
+            spoil(staged)
         os.rename(staged + ".sig", self.path + ".sig")
         os.rename(staged, self.path)
 

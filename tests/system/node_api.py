@@ -32,7 +32,7 @@ class NodeApi:
     def __init__(self, node, idle=0):
         self.node = node
         self.port = world.free_port()
-        self.stderr = os.path.join(node.directory, "api.stderr")
+        self.stderr = os.path.join(node.directory, f"api.{self.port}.stderr")
         with open(self.stderr, "a", encoding="utf-8") as stderr:
             self.process = subprocess.Popen(
                 [os.environ.get("MAINSTAY_API", harness.program("mainstay-api")), "--socket", node.socket, "--listen", f"127.0.0.1:{self.port}",
@@ -49,7 +49,7 @@ class NodeApi:
 
     def stop(self):
         self.process.terminate()
-        status = self.process.wait(60)
+        status = self.process.wait(world.DEADLINE)
         assert status == 0, f"mainstay-api ended with {status}; it said:\n{self.said()}{self.node.sanitizer_reports()}"
 
     def connect(self, certificate=None):

@@ -17,7 +17,7 @@ import time
 import warnings
 
 import specs
-from world import free_port, wait
+from world import DEADLINE, free_port, wait
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -108,7 +108,7 @@ class DockerRegistry:
     def stop(self):
         if self.process.poll() is None:
             self.process.terminate()
-            self.process.wait(10)
+            self.process.wait(DEADLINE)
         self.log.close()
 
 

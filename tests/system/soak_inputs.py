@@ -336,8 +336,8 @@ class Source:
             "with a broken manifest": lambda: self.index.write({**surplus, "x.yaml": b"kind: Pod\n"}),
             "with a missing file": lambda: self.index.write(surplus, files=[
                 {"name": "wrong.yaml", "size": 9, "sha256": hashlib.sha256(str(self.index.number).encode()).hexdigest()}]),
-            "cut": lambda: (self.index.write(surplus), os.truncate(self.index.path, 20)),
-            "absent": lambda: (self.index.write(surplus), os.unlink(self.index.path)),
+            "cut": lambda: self.index.write(surplus, spoil=lambda path: os.truncate(path, 20)),
+            "absent": lambda: (self.index.write(surplus, key=self.keys[1]), os.unlink(self.index.path)),
         }
         choices[self.soak.random.choice(sorted(choices))]()
         self.soak.count("bad indexes")

@@ -57,13 +57,15 @@ def test_replaced_certificate_drops_no_watch(make_member):
     wait(lambda: watches(member), "a watch of pods")
     before = len(watches(member))
     other = member.api.authority.issue("second", f"/O=system:nodes/CN=system:node:{NODE_NAME}")
+    start = time.monotonic()
     exchange(other[0], own[0])
     time.sleep(0.5)
     exchange(other[1], own[1])
+    took = time.monotonic() - start
     member.bind("web")
     member.wait_reported_phase("web", "Running")
     assert len(watches(member)) == before
-    assert "the key is not that of the certificate" not in member.said()
+    assert took > 1.9 or "the key is not that of the certificate" not in member.said(), "an error of less than 2 s is not reported"
 
 
 def test_mismatched_pair_is_reported_and_the_old_one_stays_in_use(make_member):
@@ -221,7 +223,7 @@ def test_issued_certificate_is_rotated(make_member):
     member = make_member(start=False)
     pki = os.path.join(member.state, "pki")
     pair = os.path.join(pki, "kubelet-client-current.pem")
-    cert, key = member.api.authority.node(NODE_NAME, start=-3600, end=120)  # more than 90 % of its lifetime is over
+    cert, key = member.api.authority.node(NODE_NAME, start=-36000, end=1200)  # more than 90 % of its lifetime is over
     os.makedirs(pki, mode=0o700)
     with open(pair, "w", encoding="utf-8") as file:
         file.write(text_of(cert) + text_of(key))

@@ -27,7 +27,7 @@ def pods_of(member, name):
 
 def wait_pod_of(member, name):
     """The pod that this node has made of the set, once it runs."""
-    pod = wait(lambda: pods_of(member, name), lambda: f"{name} has a pod; the agent said:\n{member.said()[-3000:]}", 60)[0]
+    pod = wait(lambda: pods_of(member, name), lambda: f"{name} has a pod; the agent said:\n{member.said()[-3000:]}")[0]
     member.wait_running(pod["metadata"]["name"])
     return pods_of(member, name)[0]
 
@@ -237,7 +237,7 @@ def test_changed_template_replaces_a_pod_of_the_controller_and_is_handed_back(ma
     made = set_template(member, made, "2", 2)
     member.wait_reported_gone("logd-abcde")
     assert not world.is_alive(pid)
-    ours = wait(lambda: ours_of(member), lambda: f"a pod of the node: {member.said()[-3000:]}", 60)[0]["metadata"]["name"]
+    ours = wait(lambda: ours_of(member), lambda: f"a pod of the node: {member.said()[-3000:]}")[0]["metadata"]["name"]
     member.wait_running(ours)
     assert "V=2" in variables_of(member, ours)
     (deletion,) = [one for one in member.api.asked("delete", "pods", "logd-abcde") if "gracePeriodSeconds" not in str(one.body)] or [None]

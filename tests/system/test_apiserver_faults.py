@@ -37,7 +37,7 @@ def run_bound_pods(member, *names):
     for name in names:
         member.bind(name)
     for name in names:
-        member.wait_reported_phase(name, "Running", 150)  # what failed is tried again slowly
+        member.wait_reported_phase(name, "Running")  # what failed is tried again slowly
     return {name: member.init(name) for name in names}
 
 
@@ -102,13 +102,14 @@ def test_an_hour_of_closed_watches_neither_loses_nor_repeats_events(make_member)
 def test_expired_watch_lists_again_and_stops_no_pod(make_member, how):
     member = make_member()
     inits = run_bound_pods(member, "web")
-    since = time.monotonic()
     fault = member.api.misbehave(verb="watch", plural="pods", expire=how, times=2)
     member.api.drop_connections()
     wait(lambda: fault.struck == 2, "two watches that have expired")
     inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
-    assert len(lists(member, since=since)) <= 2, f"one list for each: {lists(member, since=since)}"
+    # A connection that was dropped in its handshake is one list more, before: the server was down.
+    first = next(one for one in member.api.asked("watch", "pods") if one.fault is fault)
+    assert len(lists(member, since=first.at)) <= 2, f"one list for each: {lists(member, since=first.at)}"
 
 
 def test_compacted_history_causes_no_error(make_member):
@@ -191,7 +192,7 @@ def test_refused_status_is_reported_once_it_is_accepted(make_member, status):
     member.wait_running("web")
     wait(lambda: fault.struck >= 2, "two attempts")
     member.api.behave()
-    member.wait_reported_phase("web", "Running", 150)  # what was refused is tried again slowly
+    member.wait_reported_phase("web", "Running")  # what was refused is tried again slowly
 
 
 # A4
@@ -301,7 +302,8 @@ BODIES = {
 def test_invalid_list_stops_no_pod(make_member, body):
     member = make_member()
     inits = run_bound_pods(member, "web")
-    fault = member.api.misbehave(verb="list", plural="pods", body=body, times=2)
+    # A second list without pods, ten seconds later, would be believed.
+    fault = member.api.misbehave(verb="list", plural="pods", body=body, times=1 if body == BODIES["null-items"] else 2)
     member.api.expire_watches()
     wait(lambda: fault.struck >= 1, "a list")
     member.launch(specs.pod("own"))
@@ -570,7 +572,7 @@ def test_mirror_pod_waits_for_its_namespace(make_member):
     member.drop(specs.pod("own", metadata={"namespace": "later"}))
     wait(lambda: [one for one in member.api.asked("create", "pods") if one.code == 404], lambda: member.api.requests[-9:])
     member.api.create("namespaces", {"metadata": {"name": "later"}})
-    member.wait_reported(f"own-{NODE_NAME}", lambda pod: pod["status"].get("phase") == "Running", "is Running", 90, "later")
+    member.wait_reported(f"own-{NODE_NAME}", lambda pod: pod["status"].get("phase") == "Running", "is Running", namespace="later")
 
 
 def test_refused_mirror_pod_does_not_affect_the_static_pod(make_member):

@@ -145,7 +145,7 @@ def test_status_that_others_have_changed_is_reported_again(make_member):
         member.wait_reported(name, is_reported_ready, "is ready")
         make_unready(member, name)
     for name in names:
-        member.wait_reported(name, is_reported_ready, "is ready again", 30)
+        member.wait_reported(name, is_reported_ready, "is ready again")
 
 
 def test_status_that_others_change_without_end_is_not_reported_without_end(make_member):
@@ -157,9 +157,9 @@ def test_status_that_others_change_without_end_is_not_reported_without_end(make_
     for _ in range(40):
         assert not is_reported_ready(make_unready(member, "web"))
         time.sleep(0.2)
+    member.wait_reported("web", is_reported_ready, "is ready in the end")
     sent = len(member.api.asked("patch", "pods", "web", "status", user=f"system:node:{NODE_NAME}")) - before
     assert 1 <= sent <= 2 + (time.monotonic() - start) / 10, sent
-    member.wait_reported("web", is_reported_ready, "is ready in the end")
 
 
 def test_status_that_the_server_itself_changes_is_left(make_member):
@@ -302,7 +302,8 @@ def test_pod_whose_containers_all_wait_for_their_restart_has_not_completed(make_
     rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [88]}}
     member.bind("loops", specs.container(script="exit 88", restartPolicy="Never", restartPolicyRules=[rule]))
     member.wait_pod("loops", lambda pod: pod["status"].get("containerStatuses", [{}])[0].get("restartCount", 0) >= 3, "restarts")
-    assert member.wait_reported_phase("loops", "Running")["status"]["containerStatuses"][0]["restartCount"] >= 1
+    member.wait_reported("loops", lambda pod: pod["status"].get("phase") == "Running" and
+                         pod["status"]["containerStatuses"][0]["restartCount"] >= 1, "is Running, and has restarted")
     member.api.delete("pods", "default", "loops")
     member.wait_reported_gone("loops")
 

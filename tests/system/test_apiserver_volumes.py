@@ -144,7 +144,7 @@ def test_token_of_a_pod_that_never_gets_this_nodes_is_refused_with_the_reason_of
     member = make_member()
     fault = member.api.misbehave(verb="create", plural="serviceaccounts", subresource="token", unrelated=True)
     member.bind("web")
-    event = wait(lambda: events_of(member, "web", "FailedMount"), "it says so", 60)[0]
+    event = wait(lambda: events_of(member, "web", "FailedMount"), "it says so")[0]
     assert ("failed to fetch token: 403 Forbidden: serviceaccounts \"default\" is forbidden" in event["message"] and
             f"no relationship found between node '{NODE_NAME}' and this object" in event["message"])
     member.api.faults.remove(fault)

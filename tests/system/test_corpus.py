@@ -69,7 +69,7 @@ def test_the_agent_reports_the_place_of_every_error_and_keeps_running_pods(make_
         said = node.said()
         return [message for message in expected if message not in said]
 
-    world.wait(lambda: not missing(), lambda: f"the log has {missing()[:5]}", deadline=60)
+    world.wait(lambda: not missing(), lambda: f"the log has {missing()[:5]}")
     assert len(node.pods()) == 1
     assert (node.init("bystander"), world.start_time(node.init("bystander"))) == before
     for entry in os.listdir(node.path("")):

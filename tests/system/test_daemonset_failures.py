@@ -9,11 +9,13 @@ import signal
 import threading
 import time
 
+import clocked as clocked_nodes
 import many
 import pytest
 import specs
 import world
 from harness import NODE_NAME, condition
+from test_clock import ClockNode
 from test_daemonsets import init_of, pods_of, wait_daemon, wait_none
 from test_rollouts import surge, run_cli
 from world import wait
@@ -144,17 +146,17 @@ def test_unreadable_directory_at_start_stops_no_daemon(node):
 # ---- the agent is killed during an update ----
 
 def test_new_agent_keeps_the_old_pod_of_a_surge_until_the_new_one_is_available(node):
-    node.drop(locked(node, "1", SERVES, **surge(4)))
+    node.drop(locked(node, "1", SERVES, **surge(15)))
     pid = init_of(node, wait_for(node, "1"))
     wait_ready(node)
-    node.drop(locked(node, "2", SERVES, **surge(4)))
+    node.drop(locked(node, "2", SERVES, **surge(15)))
     wait(lambda: len(pods_of(node, "logs")) == 2, "both exist")
     node.restart()
     wait(lambda: not world.is_alive(pid), "the old pod is stopped")
     stopped = time.time()
     second = wait_for(node, "2")
     ready = condition(second, "Ready")["lastTransitionTime"]
-    assert stopped - calendar.timegm(time.strptime(ready, "%Y-%m-%dT%H:%M:%SZ")) >= 4
+    assert stopped - calendar.timegm(time.strptime(ready, "%Y-%m-%dT%H:%M:%SZ")) >= 15
     assert second["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
@@ -275,18 +277,25 @@ def test_kills_do_not_prevent_a_rollback(node):
     assert "successfully rolled out" in run_cli(node, "rollout", "status", "ds/logs")
 
 
-def test_new_agent_gives_a_rollout_time_before_it_rolls_back(node):
-    deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "6"}}}
-    node.drop(locked(node, "1", ALONE, **deadline))
-    wait_for(node, "1")
-    wait_good(node)
-    node.drop(locked(node, "2", ALONE, **deadline))
-    wait(lambda: "Stopping pod " in node.said(), "the update is under way")
-    node.kill9()
-    signal.sigtimedwait([], 7)  # the machine is off for that long
-    node.start()
-    wait_for(node, "2")
-    assert "Rolled back" not in node.said()
+@pytest.fixture(name="clocked")
+def fixture_clocked(archive, tmp_path):
+    node = ClockNode(archive, clocked_nodes.build(tmp_path))
+    yield node
+    node.finish()
+
+
+def test_new_agent_gives_a_rollout_time_before_it_rolls_back(clocked):
+    deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "600"}}}
+    clocked.drop(locked(clocked, "1", ALONE, **deadline))
+    wait_for(clocked, "1")
+    wait_good(clocked)
+    clocked.drop(locked(clocked, "2", ALONE, **deadline))
+    wait(lambda: "Stopping pod " in clocked.said(), "the update is under way")
+    clocked.kill9()
+    clocked.write_clock(700, 700)  # the machine is off for that long
+    clocked.start()
+    wait_for(clocked, "2")
+    assert "Rolled back" not in clocked.said()
 
 
 @pytest.mark.parametrize("order", [("undo",), ("restart",)])

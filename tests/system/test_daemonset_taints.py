@@ -40,7 +40,7 @@ def time_added(node):
 
 
 def test_taint_removed_within_toleration_seconds_stops_no_pod(node):
-    node.drop(daemonset_that_tolerates("patient", 15))
+    node.drop(daemonset_that_tolerates("patient", 30))
     node.drop(specs.daemonset("hasty"))
     pid = init_of(node, wait_daemon(node, "patient"))
     wait_daemon(node, "hasty")
@@ -53,7 +53,7 @@ def test_taint_removed_within_toleration_seconds_stops_no_pod(node):
     start = time.monotonic()
     node.write_config(registerWithTaints=[LEAVE])
     wait_none(node, "patient")
-    assert time.monotonic() - start >= 14, "not from the first taint on"
+    assert time.monotonic() - start >= 29, "not from the first taint on"
     assert not world.is_alive(pid)
 
 
@@ -69,10 +69,10 @@ def test_longest_toleration_applies(node):
 
 def test_time_added_in_the_future_is_now(node):
     """The clock of the machine was set back while no agent ran."""
+    node.drop(daemonset_that_tolerates("patient", 20))
+    pid = init_of(node, wait_daemon(node, "patient"))
     node.write_config(registerWithTaints=[LEAVE])
     wait_changes(node, 1)
-    node.drop(daemonset_that_tolerates("patient", 12))
-    pid = init_of(node, wait_daemon(node, "patient"))
     node.kill9()
     stamp_taint(node, -1000000)
     node.start()

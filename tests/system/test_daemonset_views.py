@@ -90,12 +90,24 @@ def test_rollout_status_waits_until_the_rollout_is_complete(node):
     node.drop(logs("1", **surge(2)))
     wait_version(node, "1")
     assert run_cli(node, "rollout", "status", "ds/logs").endswith('daemon set "logs" successfully rolled out\n')
-    node.drop(logs("2", **surge(6)))  # the command is to see the old pod
+    second = logs("2", **surge(2))
+    second["spec"]["template"]["spec"]["containers"][0]["readinessProbe"] = {
+        "exec": {"command": ["test", "-e", "/ready"]}, "periodSeconds": 1, "timeoutSeconds": 60}
+    node.drop(second)
     wait(lambda: len(pods_of(node, "logs")) == 2, "both exist")
-    lines = run_cli(node, "rollout", "status", "ds/logs").splitlines()
+    name = pods_of(node, "logs")[-1]["metadata"]["name"]
+    with watch(node, "rollout", "status", "ds/logs") as watching:
+        try:
+            lines = [watching.stdout.readline()]  # the command has seen the old pod
+            node.wait_running(name)
+            run_cli(node, "exec", name, "--", "touch", "/ready")
+            lines += watching.stdout.readlines()
+            assert watching.wait(world.DEADLINE) == 0, lines
+        finally:
+            watching.kill()
     assert lines[0] == \
-        'Waiting for daemon set "logs" rollout to finish: 0 out of 1 new pods have been updated...', lines
-    assert lines[-1] == 'daemon set "logs" successfully rolled out'
+        'Waiting for daemon set "logs" rollout to finish: 0 out of 1 new pods have been updated...\n', lines
+    assert lines[-1] == 'daemon set "logs" successfully rolled out\n'
     assert len(set(lines)) == len(lines), "each line is printed once"
     found = pods_of(node, "logs")
     assert [pod for pod in found if "deletionTimestamp" not in pod["metadata"]] == found[-1:], "the old pod terminates"
@@ -129,7 +141,7 @@ def test_rollout_status_sleeps_while_it_waits(node):
             assert int(world.status(watching.pid, "voluntary_ctxt_switches")) <= switches + 2
             node.remove("logs")
             assert watching.stdout.readline() == "error: object has been deleted\n"
-            assert watching.wait(60) == 1
+            assert watching.wait(world.DEADLINE) == 1
         finally:
             watching.kill()
 

@@ -460,7 +460,7 @@ def test_an_update_killed_in_between_leaves_the_old_image_whole_and_is_repeated(
         hang.wait(300)
         return True
     with world.spawn(world.new, "new", behave) as process:
-        assert asked.wait(60)
+        assert asked.wait(DEADLINE)
         partial = f"{world.store}/partial/{part[7:]}"
         wait(lambda: os.path.exists(partial) and os.stat(partial).st_size > 0, "some of it is here")
         process.send_signal(signal.SIGKILL)
@@ -734,9 +734,16 @@ def test_an_agent_killed_while_a_delta_is_applied_repeats_it(make_node, versions
     old, _, delta = versions
     node = make_node(archive=old)
     node.launch(reader("one", "example.com/team/app:1"))
+    records = set(os.listdir(f"{node.state}/images/records"))
+
+    def has_begun():
+        """It is being applied, or has been where this look is late."""
+        words = [cmdline(pid) for pid in pids()]
+        return any("unpack" in line and f"--store={node.state}/images" in line for line in words) or \
+            set(os.listdir(f"{node.state}/images/records")) != records
     assert node.cli("images", "import", delta).returncode == 0
     node.drop(reader("two", "example.com/team/app:2"))
-    wait(lambda: any(name.endswith(".json") for name in os.listdir(f"{node.state}/images/records")), "an image is here")
+    wait(has_begun, "the delta is being applied")
     node.kill9()
     node.start()
     node.wait_running("two")

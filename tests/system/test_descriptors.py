@@ -11,6 +11,7 @@ import socket
 import pytest
 import specs
 import world
+from harness import container_status
 
 ENOUGH = 4096
 
@@ -93,7 +94,7 @@ def test_a_shim_that_disconnects_while_there_are_no_descriptors_is_not_lost(node
 
 def connect(node):
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    client.settimeout(20)
+    client.settimeout(world.DEADLINE)
     client.connect(node.socket)
     return client
 
@@ -103,7 +104,7 @@ def test_a_client_that_finds_no_descriptor_is_refused(node):
     pid = node.init("well")
     leave_descriptors(node.agent.pid, 10)
     held = [connect(node) for _ in range(14)]
-    answered, _, _ = select.select(held, [], [], 20)
+    answered, _, _ = select.select(held, [], [], world.DEADLINE)
     answers = [client.recv(1000) for client in answered]
     assert answers and all(b" 503 " in answer and b"out of descriptors" in answer for answer in answers), answers
     before = world.cpu_ticks(node.agent.pid)
@@ -125,7 +126,8 @@ def kill_beside_shortage(node, shim, n):
     restarts = node.status("web")["restartCount"]
     leave_descriptors(shim, n)
     world.kill_all([node.init("web")])
-    node.wait_pod("web", lambda pod: "137" in str(pod["status"]), "the exit is known")
+    node.wait_pod("web", lambda pod: "running" not in container_status(pod)["state"] or
+                  container_status(pod)["restartCount"] > restarts, "the exit is known")
     node.cli("exec", "web", "--", "true")  # may fail
     before = world.cpu_ticks(shim)
     signal.sigtimedwait([], 1)

@@ -2,6 +2,7 @@
 """Files as editors and tools write them: what is saved as it was restarts nothing, and what is changed restarts once. The programs
 themselves where Debian has them small, else the calls that they make."""
 
+import contextlib
 import os
 import pty
 import shutil
@@ -177,8 +178,24 @@ def manifest(node, word, label="0"):
                                 metadata={"labels": {"edit": label}}, volumes=[specs.host_path("v", node.data)]))
 
 
+@contextlib.contextmanager
+def undisturbed():
+    """An editor that removes a file and puts it back has a quarter of a second for it. The event wakes the agent, and on a busy
+    machine an editor that others displace between the two calls may run again too late."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
 def save(editor, path, text):
-    editor(path, text)
+    with undisturbed():
+        editor(path, text)
     with open(path, encoding="utf-8") as file:
         assert file.read() == text
 

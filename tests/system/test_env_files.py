@@ -60,5 +60,5 @@ def test_a_container_starts_when_its_env_file_appears(node):
     node.wait_waiting("web", "CreateContainerConfigError")
     with open(f"{node.data}/go", "w", encoding="utf-8"):
         pass
-    node.wait_running("web", deadline=90)
+    node.wait_running("web")
     assert world.environ(node.init("web"))["KEY"] == "late"

@@ -84,7 +84,7 @@ def wait_runs(node, name, words):
         assert len(running) <= 1, f"{words} runs {len(running)} times"
         return pod and is_running(pod) and running
     return wait(is_so, lambda: f"{name} runs and says {words}; it is {node.pod(name)}\n"
-                               f"the agent said:\n{node.said()[-4000:]}", 120)[0]
+                               f"the agent said:\n{node.said()[-4000:]}")[0]
 
 
 def live(node):
@@ -188,7 +188,7 @@ def test_a_cleanup_ends_with_the_agent_that_started_it(make_failing):
     node = make_failing(failing.FailingNode)
     node.launch(specs.pod("web"))
     start_without_the_shim(node, "web", {"mainstay-shim:cgroup.kill": "1*sleep(5000)"})
-    wait(lambda: node.hits()["mainstay-shim:cgroup.kill"] == 1, "a cleanup has started")
+    wait(lambda: node.hits()["mainstay-shim:cgroup.kill"] > 0, "a cleanup has started")
     node.restart()
     node.wait_restarts("web", 1)
     init = node.init("web")

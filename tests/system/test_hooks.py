@@ -102,7 +102,8 @@ def test_a_pre_stop_hook_is_limited_by_the_grace_period(node):
 
 def test_a_restarted_container_runs_its_hooks(node):
     node.launch(hooked(node, "again", lifecycle={"preStop": shell("echo hook >> /v/story")},
-                       livenessProbe={**shell("[ ! -e /v/sick ]"), "periodSeconds": 1, "failureThreshold": 1}))
+                       livenessProbe={**shell("[ ! -e /v/sick ]"), "periodSeconds": 1, "timeoutSeconds": 60,
+                                      "failureThreshold": 1}))
     world.wait(lambda: hook_records(node) == ["started"], "it has started")
     sick = os.path.join(node.data, "sick")
     with open(sick, "w", encoding="ascii"):
@@ -171,9 +172,9 @@ def test_a_hook_sleeps(node):
 
 def test_any_http_status_passes_a_hook(node):
     """The server knows no such page."""
-    serve = "mkdir /tmp/www; httpd -f -p 18241 -h /tmp/www & trap 'exit 0' TERM; while :; do sleep 0.05; done"
+    serve = "trap 'exit 0' TERM; mkdir /tmp/www; httpd -f -p 18241 -h /tmp/www & while :; do sleep 0.05; done"
     container = specs.container(script=serve, lifecycle={"preStop": {"httpGet": {"port": 18241, "path": "/bye"}}})
-    node.launch(specs.pod("asked", container))
+    node.launch(specs.pod("asked", container, terminationGracePeriodSeconds=30))
     world.wait(lambda: world.is_listening(18241), "the server listens")
     node.remove("asked")
     node.wait_gone("asked")

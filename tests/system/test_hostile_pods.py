@@ -195,10 +195,10 @@ def test_what_a_container_writes_to_etc_is_not_held_in_memory(node):
 
 @pytest.mark.parametrize("name", ETC)
 def test_what_a_container_writes_to_etc_counts_as_ephemeral_storage(node, name):
-    node.launch(specs.pod("filler", specs.container(
+    node.drop(specs.pod("filler", specs.container(
         script=f"dd if=/dev/zero of=/etc/{name} bs=64k count=64 2>/dev/null; {READY}",
         resources={"limits": {"ephemeral-storage": "2Mi"}})))
-    uid = node.pod("filler")["metadata"]["uid"]
+    uid = node.wait_pod("filler", lambda pod: True, "is there")["metadata"]["uid"]
     status = node.wait_phase("filler", "Failed")["status"]
     assert status["reason"] == "Evicted"
     assert status["message"] == "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi."

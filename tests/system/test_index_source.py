@@ -4,7 +4,6 @@
 import http.server
 import json
 import os
-import shutil
 import ssl
 import threading
 import time
@@ -158,25 +157,35 @@ def _flip(path, position):
 BAD_POD = {"other.yaml": specs.pod("other")}
 
 
-def _bad_blob(index, document, change):
-    path = index.blob(document["files"][0]["sha256"])
-    change(path)
+def _bad_blob(index, value, change):
+    def spoil(staged):
+        change(index.blob(json.loads(world.read(staged))["files"][0]["sha256"]))
+    index.write({"o.yaml": labelled("other", value)}, spoil=spoil)
+
+
+def _sign_another(key, staged):
+    """Its signature is that of another index."""
+    other = staged + ".other"
+    with open(other, "w", encoding="utf-8") as file:
+        file.write(world.read(staged).replace("other.yaml", "another.yaml"))
+    key.sign(other)
+    os.rename(other + ".sig", staged + ".sig")
 
 
 # What is wrong with a source, each after a good index: what does it, and what the condition says.
 BAD = {
-    "a byte of the index was changed": (lambda i, k: (i.write(BAD_POD), _flip(i.path, 20)),
+    "a byte of the index was changed": (lambda i, k: i.write(BAD_POD, spoil=lambda p: _flip(p, 20)),
                                         "the index: is not signed by one of the known keys"),
-    "a byte of the signature was changed": (lambda i, k: (i.write(BAD_POD), _flip(i.path + ".sig", 9)),
+    "a byte of the signature was changed": (lambda i, k: i.write(BAD_POD, spoil=lambda p: _flip(p + ".sig", 9)),
                                             "the index: is not signed by one of the known keys"),
-    "a byte was added": (lambda i, k: (i.write(BAD_POD), _append(i.path, b" ")), "is not signed by one of the known keys"),
-    "a byte of a file was changed": (lambda i, k: _bad_blob(i, i.write({"o.yaml": labelled("other", "a")}), lambda p: _flip(p, 5)),
+    "a byte was added": (lambda i, k: i.write(BAD_POD, spoil=lambda p: _append(p, b" ")), "is not signed by one of the known keys"),
+    "a byte of a file was changed": (lambda i, k: _bad_blob(i, "a", lambda p: _flip(p, 5)),
                                      "o.yaml: is not what the index has the digest of"),
-    "a file is longer": (lambda i, k: _bad_blob(i, i.write({"o.yaml": labelled("other", "b")}), lambda p: _append(p, b"#")),
+    "a file is longer": (lambda i, k: _bad_blob(i, "b", lambda p: _append(p, b"#")),
                          "o.yaml: the response is larger than"),
-    "a file is cut": (lambda i, k: _bad_blob(i, i.write({"o.yaml": labelled("other", "c")}), lambda p: os.truncate(p, 9)),
+    "a file is cut": (lambda i, k: _bad_blob(i, "c", lambda p: os.truncate(p, 9)),
                       "o.yaml: is not what the index has the digest of"),
-    "a file is missing": (lambda i, k: _bad_blob(i, i.write({"o.yaml": labelled("other", "d")}), os.unlink),
+    "a file is missing": (lambda i, k: _bad_blob(i, "d", os.unlink),
                           "o.yaml: the server answered with status 404"),
     "another key": (lambda i, k: i.write(BAD_POD, key=k[1]), "is not signed by one of the known keys"),
     "an older one": (lambda i, k: i.write(BAD_POD, number=1), "the index: has the number 1, and 100 is in use"),
@@ -184,7 +193,7 @@ BAD = {
     "expired": (lambda i, k: i.write(BAD_POD, expires="2001-01-01T00:00:00Z"), "has expired at 2001-01-01T00:00:00Z"),
     "another fleet": (lambda i, k: i.write(BAD_POD, fleet="banks"), "is of the fleet 'banks', not of 'shops'"),
     "another format": (lambda i, k: i.write(BAD_POD, format=2), "format: must be 1"),
-    "an empty index": (lambda i, k: (i.write(BAD_POD), os.truncate(i.path, 0)), "is not signed by one of the known keys"),
+    "an empty index": (lambda i, k: i.write(BAD_POD, spoil=lambda p: os.truncate(p, 0)), "is not signed by one of the known keys"),
     "a signed word": (lambda i, k: i.write_bytes(b"hello"), "the index: is not a JSON object"),
     "a name that leads out": (lambda i, k: i.write({"../../x.yaml": specs.pod("other")}), "name: must be the name of a manifest"),
     "the same name twice": (lambda i, k: i.write(BAD_POD, files=[{"name": "a.yaml", "size": 1, "sha256": "0" * 64}] * 2),
@@ -193,14 +202,13 @@ BAD = {
     "a manifest that is broken": (lambda i, k: i.write({**BAD_POD, "x.yaml": b"kind: Pod\napiVersion: v1\n"}), "source/x.yaml"),
     "a manifest without an object": (lambda i, k: i.write({**BAD_POD, "x.yaml": b"# later\n"}), "source/x.yaml: holds no object"),
     "too large an index": (lambda i, k: i.write_bytes(b" " * 1100000), "the response is larger than 1048576 bytes"),
-    "no signature": (lambda i, k: (i.write(BAD_POD), os.unlink(i.path + ".sig")),
+    "no signature": (lambda i, k: (i.write(BAD_POD, key=k[1]), os.unlink(i.path + ".sig")),
                      "the signature of the index: the server answered with status 404"),
-    "an empty signature": (lambda i, k: (i.write(BAD_POD), os.truncate(i.path + ".sig", 0)), "signature"),
+    "an empty signature": (lambda i, k: i.write(BAD_POD, spoil=lambda p: os.truncate(p + ".sig", 0)), "signature"),
     "no index": (lambda i, k: os.unlink(i.path), "the index: the server answered with status 404"),
-    "the signature of another index": (lambda i, k: (i.write({}), shutil.copy(i.path + ".sig", i.path + ".old"), i.write(BAD_POD),
-                                                     os.rename(i.path + ".old", i.path + ".sig")),
+    "the signature of another index": (lambda i, k: i.write(BAD_POD, spoil=lambda p: _sign_another(k[0], p)),
                                        "is not signed by one of the known keys"),
-    "half of an index": (lambda i, k: (i.write(BAD_POD), os.truncate(i.path, 99)), "is not signed by one of the known keys"),
+    "half of an index": (lambda i, k: i.write(BAD_POD, spoil=lambda p: os.truncate(p, 99)), "is not signed by one of the known keys"),
     "a negative number": (lambda i, k: i.write(BAD_POD, number=-200), "number: "),
     "a number in quotes": (lambda i, k: i.write(BAD_POD, number="200"), "number: "),
     "an expiry that is none": (lambda i, k: i.write(BAD_POD, expires="soon"), "expires: "),
@@ -409,9 +417,9 @@ def test_a_download_is_continued_where_it_broke_off(make_sourced, make_nginx, in
 
 @pytest.mark.slow
 def test_offline_and_expired_the_node_boots_with_what_it_has(make_sourced, make_nginx, index):
-    index.write({"web.yaml": specs.pod("web")}, expires=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 40)))
     nginx = make_nginx()
     node = make_sourced(nginx.url(), caFile=nginx.certificate)
+    index.write({"web.yaml": specs.pod("web")}, expires=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 40)))
     node.wait_running("web")
     init = node.init("web")
     wait_failed(node, "the index 1 has expired at")

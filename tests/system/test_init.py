@@ -42,8 +42,9 @@ def sidecar(name, script="", **fields):
 
 
 def init_pod(node, name, init, *main, **spec):
+    """With time for a container to record its end."""
     return specs.pod(name, *(main or [recorder("main")]), initContainers=init,
-                     volumes=[specs.host_path("v", node.data)], **spec)
+                     volumes=[specs.host_path("v", node.data)], **{"terminationGracePeriodSeconds": 30, **spec})
 
 
 def events(node):
@@ -258,11 +259,11 @@ def test_resource_field_references_include_init_containers(node):
 
 
 def test_a_pod_removed_in_the_middle_of_init_starts_no_container(node):
-    node.drop(init_pod(node, "aborted", [sidecar("side"), step("one", "trap 'exit 0' TERM\n" + WAIT_FOR_GATE, after("side start")),
+    node.drop(init_pod(node, "aborted", [sidecar("side"), step("one", WAIT_FOR_GATE, "trap 'exit 0' TERM\n" + after("side start")),
                                          step("two")]))
     wait_events(node, ["side start", "one start"])
     node.remove("aborted")
-    node.wait_gone("aborted", 90)  # the signal may come before the trap is set
+    node.wait_gone("aborted")
     assert events(node) == ["side start", "one start", "side end"]
 
 
@@ -366,13 +367,15 @@ def test_repeated_restarts_of_all_containers_have_back_off(node):
 
 
 def test_a_killed_agent_restarts_all_containers_only_once(node):
-    node.launch(init_pod(node, "cut", [step("one")], recorder("main", "trap '' TERM; record main deaf"),
+    deaf = "trap 'until [ -e /v/end ]; do sleep 0.02; done; exit 0' TERM; record main deaf"
+    node.launch(init_pod(node, "cut", [step("one")], recorder("main", deaf),
                          recorder("judge", f"[ -e /v/tried ] || {{ touch /v/tried; {WAIT_FOR_GATE}; exit 88; }}",
                                 **restarts_on(88, "RestartAllContainers")), restartPolicy="Never"))
     wait(lambda: "main deaf" in events(node), "the main container does not end by the signal")
     touch(node, "gate")
     node.wait_pod("cut", lambda pod: condition(pod, "AllContainersRestarting")["status"] == "True", "is restarting")
     node.restart()
+    touch(node, "end")
     wait(lambda: events(node).count("main start") == 2, lambda: f"all start again: {events(node)}")
     node.wait_running("cut")
     assert events(node).count("one start") == 2
@@ -396,7 +399,7 @@ def test_a_restart_of_all_containers_skips_pre_stop_hooks(node):
 
 def test_active_deadline_survives_a_restart_of_the_agent(node):
     node.launch(init_pod(node, "late", [sidecar("side"), step("one", before=after("side start"))], recorder("main"),
-                         activeDeadlineSeconds=12))
+                         activeDeadlineSeconds=30))
     node.restart()
     pod = node.wait_phase("late", "Failed")
     assert pod["status"]["reason"] == "DeadlineExceeded"
@@ -411,10 +414,10 @@ def test_active_deadline_survives_a_restart_of_the_agent(node):
 
 
 def test_an_active_deadline_that_passes_without_an_agent_applies(node):
-    node.launch(init_pod(node, "unseen", [], recorder("main"), activeDeadlineSeconds=10))
+    node.launch(init_pod(node, "unseen", [], recorder("main"), activeDeadlineSeconds=30))
     start = node.pod("unseen")["status"]["startTime"]
     node.kill9()
-    wait(lambda: time.time() > seconds_of(start) + 10.5, "the deadline has passed")
+    wait(lambda: time.time() > seconds_of(start) + 30.5, "the deadline has passed")
     assert events(node) == ["main start"]
     node.start()
     node.wait_phase("unseen", "Failed")
@@ -427,9 +430,9 @@ def seconds_of(text):
 
 
 def test_a_pod_that_completed_in_time_does_not_exceed_its_active_deadline(node):
-    node.drop(init_pod(node, "early", [], step("main"), activeDeadlineSeconds=12, restartPolicy="Never"))
+    node.drop(init_pod(node, "early", [], step("main"), activeDeadlineSeconds=30, restartPolicy="Never"))
     pod = node.wait_phase("early", "Succeeded")
-    wait(lambda: time.time() > seconds_of(pod["status"]["startTime"]) + 12.5, "the deadline has passed")
+    wait(lambda: time.time() > seconds_of(pod["status"]["startTime"]) + 30.5, "the deadline has passed")
     node.restart()
     status = node.pod("early")["status"]
     assert status["phase"] == "Succeeded" and "reason" not in status
@@ -445,7 +448,7 @@ def test_a_pod_that_never_started_fails_at_its_active_deadline(node):
 
 
 def test_a_longer_active_deadline_starts_the_pod_again(node):
-    node.launch(init_pod(node, "late", [], recorder("main"), activeDeadlineSeconds=12))
+    node.launch(init_pod(node, "late", [], recorder("main"), activeDeadlineSeconds=30))
     node.wait_phase("late", "Failed")
     node.drop(init_pod(node, "late", [], recorder("main"), activeDeadlineSeconds=600))
     node.wait_running("late")

@@ -192,6 +192,6 @@ def test_logs_follow_ends_with_the_container(node):
             with open(f"{node.data}/go", "w", encoding="ascii"):
                 pass
             assert client.stdout.readlines() == ["end\n"]
-            assert client.wait(60) == 0
+            assert client.wait(world.DEADLINE) == 0
         finally:
             client.kill()

@@ -216,7 +216,7 @@ def test_a_watch_without_a_version_starts_with_what_exists(lone, watch):
 
 
 def test_a_watch_ends_after_its_timeout_with_a_bookmark(lone, watch):
-    events = watch(f"{PODS}?watch=1&resourceVersion={version(lone, PODS)}&allowWatchBookmarks=true&timeoutSeconds=1")
+    events = watch(f"{PODS}?watch=1&resourceVersion={version(lone, PODS)}&allowWatchBookmarks=true&timeoutSeconds=10")
     assert events.event()["type"] == "BOOKMARK"
     assert events.event() is None
 

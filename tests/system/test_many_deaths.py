@@ -91,7 +91,7 @@ def count_starts(node, names):
 def wait_started(node, expected):
     """No more and no less: one start for each death."""
     wait(lambda: count_starts(node, expected) == expected,
-         lambda: f"each has started so often: {expected}; it is {count_starts(node, expected)}", 120)
+         lambda: f"each has started so often: {expected}; it is {count_starts(node, expected)}")
 
 
 @pytest.mark.long
@@ -158,7 +158,7 @@ def test_each_of_many_exits_while_the_agent_is_dead_is_known_exactly(node):
         node.start()
         for name, codes in pods.items():
             pod = node.wait_pod(name, lambda pod: all("terminated" in status["state"] for status in
-                                                      pod["status"]["containerStatuses"]), "has ended", 120)
+                                                      pod["status"]["containerStatuses"]), "has ended")
             ends = {status["name"]: status["state"]["terminated"] for status in pod["status"]["containerStatuses"]}
             for i, code in enumerate(codes):
                 ended = ends[f"c{i}"]
@@ -199,7 +199,7 @@ def test_many_orphans_are_reaped(make_node, where):
     wait(lambda: node.logged("parents") == ["some", "all"], "all have been orphaned", 300)
     pids = world.pids_of_root(node.cgroup_root)
     wait(lambda: not [pid for pid in [*pids, shim, node.agent.pid] if world.zombies_of(pid)],
-         lambda: f"no zombie is left: {[(pid, world.zombies_of(pid)) for pid in pids if world.zombies_of(pid)]}", 5)
+         lambda: f"no zombie is left: {[(pid, world.zombies_of(pid)) for pid in pids if world.zombies_of(pid)]}")
     print(f"{orphans} orphans; KiB of the shim: {memory}, {many.own_kib(shim)}")
     assert many.descriptors(shim) == before
     assert many.own_kib(shim) < memory + GROWTH_KIB

@@ -197,8 +197,10 @@ def test_pod_gets_a_new_address_after_its_shim_was_lost(net):
 
 
 def test_failed_pod_releases_its_address_though_its_shim_was_lost(net):
-    net.launch(pod("late", script="trap '' TERM; sleep 100000 & wait", activeDeadlineSeconds=40,
-                   terminationGracePeriodSeconds=600))
+    late = pod("late", script="trap '' TERM; sleep 100000 & wait", terminationGracePeriodSeconds=600)
+    net.launch(late)
+    late["spec"]["activeDeadlineSeconds"] = 1  # an edit in place
+    net.drop(late)
     wait(lambda: "has failed, stopping it: DeadlineExceeded" in net.said(), "it is being stopped")
     assert net.reserved() and net.pod("late")["status"]["phase"] == "Running"
     world.kill_all([net.shim("late")])
@@ -471,7 +473,7 @@ def test_kills_at_any_time_leave_nothing(net):
         net.drop(web)
     for name in ("one", "two"):
         net.wait_running(name)
-    wait(lambda: net.reserved() == sorted(net.address(name) for name in ("one", "two")),
+    wait(lambda: net.reserved() == sorted(net.address(name) or "" for name in ("one", "two")),
          lambda: f"only the addresses of the pods are allocated: {net.reservations()}; the agent said:\n{net.said()[-8000:]}")
     wait(lambda: len(net.veths()) == 2 and len(net.chains()) == 4,
          lambda: f"the networks of two pods are set up: {net.network_leftovers()}; the agent said:\n{net.said()[-8000:]}")

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """mainstay-api of a node that has joined an API server: reviews of tokens and access, and its certificate."""
 
+import http.client
 import json
 import os
 import shutil
 import ssl
 import subprocess
 import threading
+import time
 
 import api_certs
 import harness
@@ -85,24 +87,35 @@ def test_a_review_waits_for_an_agent_that_has_not_read_its_kubeconfig_yet(api, r
     node.start()
     status, body = reviewed.request("/metrics", certificate=admin)
     assert status == 500 and body.startswith("Authorization error (user=admin") and "no kubeconfig" in reviewed.said()
-    thread = ask_for_metrics(reviewed, admin, found)
-    thread.join(2)
-    assert thread.is_alive() and not found
-    os.rename(node.kubeconfig + ".later", node.kubeconfig)
-    thread.join(60)
-    assert found == [200]
+    for _ in range(10):
+        found.clear()
+        start = time.monotonic()
+        thread = ask_for_metrics(reviewed, admin, found)
+        thread.join(2)
+        has_waited = thread.is_alive() and not found
+        os.rename(node.kubeconfig + ".later", node.kubeconfig)
+        thread.join(world.DEADLINE)
+        if found == [200] or time.monotonic() - start < 9:
+            break  # else the file came later than a request waits for it, which is ten seconds
+        os.rename(node.kubeconfig, node.kubeconfig + ".later")
+        node.restart()
+    assert has_waited and found == [200]
 
 
 def test_a_review_under_way_is_repeated_where_the_agent_is_killed(api, reviewed):
     node, found = reviewed.node, []
     admin, _ = api.authority.issue("admin", "/O=system:masters/CN=admin")
     wait(lambda: reviewed.request("/healthz", certificate=admin)[0] == 200, "it has its settings")
-    fault = api.misbehave(when=lambda request: "accessreview" in request.target, latency=60, times=1)
-    thread = ask_for_metrics(reviewed, admin, found)
-    wait(lambda: fault.struck, "the API server is asked")
-    node.kill9()
-    node.start()
-    thread.join(60)
+    for _ in range(10):
+        found.clear()
+        fault, start = api.misbehave(when=lambda request: "accessreview" in request.target, latency=60, times=1), time.monotonic()
+        thread = ask_for_metrics(reviewed, admin, found)
+        wait(lambda fault=fault: fault.struck, "the API server is asked")
+        node.kill9()
+        node.start()
+        thread.join(world.DEADLINE)
+        if found == [200] or time.monotonic() - start < 9:
+            break  # else the next agent came later than a request waits for it, which is ten seconds
     assert found == [200]
 
 
@@ -124,10 +137,19 @@ def test_the_names_in_a_client_certificate_are_reviewed_as_they_are(api, reviewe
 
 
 def ask_at_once(served, figure, **how):
-    """Threads that each ask for the pods with what 'how' makes of its number, and the replies."""
-    found = []
-    threads = [threading.Thread(target=lambda number=number: found.append(served.request(
-        "/pods", **{key: make(number) for key, make in how.items()}))) for number in range(figure)]
+    """Threads that each ask for the pods with what 'how' makes of its number, and the replies. A handshake for which this machine
+    needs more than ten seconds is ended, and tried again."""
+    found, end = [], time.monotonic() + world.DEADLINE
+
+    def ask(number):
+        while True:
+            try:
+                found.append(served.request("/pods", **{key: make(number) for key, make in how.items()}))
+                return
+            except (OSError, http.client.HTTPException):
+                if time.monotonic() > end:
+                    raise
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(figure)]
     for thread in threads:
         thread.start()
     return threads, found
@@ -136,11 +158,21 @@ def ask_at_once(served, figure, **how):
 def test_a_decision_for_another_request_is_not_taken_for_the_reply(api, reviewed):
     admin, _ = api.authority.issue("admin", "/O=system:masters/CN=admin")
     wait(lambda: reviewed.request("/healthz", certificate=admin)[0] == 200, "it has its settings")
-    fault = api.misbehave(when=lambda request: "accessreview" in request.target, latency=2)
+    asked, several = [], threading.Event()
+
+    def wait_for_another(request):
+        """No decision is known before two have asked for it."""
+        if "accessreview" in request.target:
+            asked.append(request)
+            if len(asked) > 1:
+                several.set()
+            several.wait(world.DEADLINE)
+        return False
+    api.misbehave(when=wait_for_another)
     threads, found = ask_at_once(reviewed, 4, certificate=lambda _: admin)
     for thread in threads:
-        thread.join(60)
-    assert fault.struck > 1, "several have asked"
+        thread.join(world.DEADLINE)
+    assert several.is_set(), "several have asked"
     assert [(status, json.loads(body)["kind"]) for status, body in found] == [(200, "PodList")] * 4
 
 

@@ -44,7 +44,6 @@ def is_released(served, *command):
 
 def start_forward(served):
     stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"), method="POST")
-    stream.settimeout(120)
     return node_api.SpdyClient(stream)
 
 
@@ -66,7 +65,6 @@ def test_hundred_sessions_and_two_hundred_forwarded_connections_at_once(served):
     for number in range(SESSIONS):
         pod = served.node.pod(f"more{number % PODS}")["metadata"]["name"]
         session = served.spdy_session(path=f"/exec/default/{pod}/main?command=cat&input=1&output=1", streams=("stdin", "stdout"))
-        session.client.stream.settimeout(120)
         sessions.append(session)
     forwards = [(client, [open_port(served, client, number) for number in range(PORTS)])
                 for client in [start_forward(served) for _ in range(FORWARDS)]]
@@ -146,7 +144,7 @@ class Pump:
             self.write()
             self.read()
             if not self.stream.pending() and not self.is_over:
-                assert select.select([self.stream], [self.stream] if self.out else [], [], 120)[:2] != ([], []), "nothing moves"
+                assert select.select([self.stream], [self.stream] if self.out else [], [], world.DEADLINE)[:2] != ([], []), "nothing moves"
 
     def write(self):
         try:

@@ -141,7 +141,7 @@ def test_a_session_that_is_asked_for_while_the_agent_restarts_starts_once_it_is_
         thread.join(1)
         assert thread.is_alive() and not found
         os.rename(moved, served.node.socket)
-    thread.join(60)
+    thread.join(world.DEADLINE)
     assert found and found[0]["status"] == "Success"
 
 

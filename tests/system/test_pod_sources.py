@@ -28,7 +28,7 @@ def pod_of(node, app):
 
 
 def wait_pod_of(node, app):
-    return wait(lambda: pod_of(node, app), lambda: f"{app} has a pod\n{node.said()[-3000:]}", 60)["metadata"]["name"]
+    return wait(lambda: pod_of(node, app), lambda: f"{app} has a pod\n{node.said()[-3000:]}")["metadata"]["name"]
 
 
 def source(node, name):

@@ -165,6 +165,8 @@ def test_a_watch_shows_changes(node):
             for line in client.stdout:
                 if line.startswith("seen-node1") and "Running" in line:
                     break
+            else:
+                raise AssertionError("the watch ended before the pod ran")
         finally:
             client.kill()
 

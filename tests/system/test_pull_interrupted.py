@@ -128,7 +128,7 @@ def test_a_pull_runs_at_low_priority_in_a_session_of_its_own(puller, serve, pref
     puller.prefix += prefix
     with puller.spawn(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host]) as process:
         try:
-            assert asked.wait(60)
+            assert asked.wait(world.DEADLINE)
             at_work = [pid for pid in pids() if cmdline(pid)[:1] == [harness.program("mainstay-image")] and
                        puller.store in cmdline(pid)]
             assert process.pid in at_work and len(at_work) > 1
@@ -154,7 +154,7 @@ def test_the_death_of_a_fetcher_is_the_cause_and_not_what_the_unpacker_sees_of_i
     registry = serve(image, behave)
     with puller.spawn(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host]) as process:
         try:
-            assert asked.wait(60)
+            assert asked.wait(world.DEADLINE)
             fetcher = subprocess.run(["ss", "-tnpH", "state", "established", "src", f"127.0.0.1:{ports[0]}"], check=True,
                                      text=True, stdout=subprocess.PIPE).stdout
             os.kill(int(re.search(r"pid=(\d+),", fetcher)[1]), signal.SIGKILL)
@@ -188,7 +188,7 @@ def test_concurrent_pulls_killed_at_any_moment_leave_only_complete_layers(puller
             time.sleep(chance.random() * 0.15)  # the moment at which it dies is the point
             pull.kill()
         for pull in pulls:
-            pull.communicate(timeout=120)
+            pull.communicate(timeout=world.DEADLINE)
         sound = verified(puller)
         assert sound.returncode == 0, sound.stdout
     for registry in registries:
@@ -218,7 +218,7 @@ def test_a_layer_that_another_pull_has_published_meanwhile_keeps_its_whole_blob(
     def spawn():
         return puller.spawn(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host])
     first = spawn()
-    assert asked.wait(60)
+    assert asked.wait(world.DEADLINE)
     trace = str(tmp_path / "trace")
     puller.prefix = ["env", "ASAN_OPTIONS=detect_leaks=0", "strace", "-D", "-o", trace, "-e", "trace=pipe2",
                      "-e", "inject=pipe2:signal=SIGSTOP:when=1"]

@@ -126,6 +126,7 @@ def test_a_missing_tag_is_reported_and_used_when_it_appears(registry, pulling_no
     node.drop(pod("web", f"{registry.host}/team/later:1"))
     message = node.wait_waiting("web", "ErrImagePull")
     assert f"registry '{registry.host}'" in message and "image '1' does not exist in repository 'team/later'" in message
+    assert "Error: ErrImagePull" in reasons(node), "the first failure has a reason of its own"
     assert "Back-off pulling image" in node.wait_waiting("web", "ImagePullBackOff")
     registry.push(f"docker-archive:{archive}", "team/later:1")
     node.wait_running("web")
@@ -206,10 +207,11 @@ def test_parallel_image_pulls_are_limited_by_the_setting(make_node):
         for i in range(4):
             node.drop(pod(f"web{i}", f"{registry.host}/team/app{i}:latest"))
         wait(lambda: len(json.loads(node.get("/images")[1])["pulls"]) == 4, "all four are asked for")
-        wait(lambda: len(registry.seen) == 2, "two are asked of the registry")
+        # A request that is not answered for twenty seconds is repeated.
+        wait(lambda: len({path for _, path, _ in registry.asked("/manifests/")}) == 2, "two are asked of the registry")
         assert len({path for _, path, _ in registry.seen}) == 2
         end.set()
-        wait(lambda: len(registry.asked("/manifests/")) == 4, "the others have their turn")
+        wait(lambda: len({path for _, path, _ in registry.asked("/manifests/")}) == 4, "the others have their turn")
     finally:
         end.set()
         registry.stop()
@@ -240,7 +242,7 @@ def test_a_watch_reports_the_progress_of_a_pull(pulling_node):
         for i in range(pieces):
             handler.wfile.write(data[len(data) * i // pieces:len(data) * (i + 1) // pieces])
             handler.wfile.flush()
-            if end.wait(0.25):
+            if end.wait(1):  # progress is reported every two seconds, and is seen three times before the pull ends
                 break
         return True
 

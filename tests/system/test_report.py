@@ -229,7 +229,7 @@ def test_a_server_of_another_authority_gets_nothing(make_reporting, receiver, tm
 def test_a_report_is_not_sent_in_plain_text(make_node):
     node = make_node(start=False, config={"mainstay": {"report": {"url": "http://127.0.0.1/report"}}})
     node.agent = node.spawn()
-    assert node.agent.wait(60) == 1
+    assert node.agent.wait(world.DEADLINE) == 1
     assert "mainstay.report.url: must start with https://" in node.said()
     node.write_config()
     node.start()

@@ -117,8 +117,10 @@ def test_a_pod_is_running_while_one_container_is(node):
 def test_a_restarted_container_has_a_fresh_root_file_system(node):
     node.launch(specs.script_pod("fresh", "[ -e /mark ] && exit 9; touch /mark\n" + specs.IDLE))
     world.kill_all([node.init("fresh")])
-    status = node.wait_restarts("fresh", 1)
-    assert status["restartCount"] == 1
+    node.wait_restarts("fresh", 1)
+    node.wait_trap("fresh")  # it has looked for the mark
+    status = node.status("fresh")
+    assert status["restartCount"] == 1 and "running" in status["state"]
     assert status["lastState"]["terminated"]["exitCode"] == 137
 
 

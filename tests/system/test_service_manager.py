@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import threading
 
 import harness
 import pytest
@@ -17,21 +18,25 @@ PACKAGING = os.path.join(harness.TOP, "packaging")
 
 
 class Manager:
-    """Receives notifications in place of systemd."""
+    """Receives notifications in place of systemd, at once: an agent waits while ten of them have not been taken."""
 
     def __init__(self, directory):
         self.path = os.path.join(directory, "notify")
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(self.path)
-        self.socket.settimeout(0.1)
         self.heard = []
+        threading.Thread(target=self.receive, daemon=True).start()
+
+    def receive(self):
+        while True:
+            self.heard.append(self.socket.recv(65536).decode())
 
     def listen(self):
-        try:
-            while True:
-                self.heard.append(self.socket.recv(65536).decode())
-        except TimeoutError:
-            pass
+        """All that has been sent until now: messages keep their order."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
+            own.sendto(b"MARK=1", self.path)
+        world.wait(lambda: "MARK=1" in self.heard, "what was sent is heard")
+        self.heard.remove("MARK=1")
         return self.heard
 
     def wait_for(self, prefix, count=1):
@@ -83,11 +88,10 @@ def test_the_watchdog_is_fed_while_the_loop_turns_and_no_longer(make_node, manag
     node = make_node()
     manager.wait_for("WATCHDOG=1", 2)
     node.agent.send_signal(signal.SIGSTOP)
-    manager.listen()
-    fed = manager.heard.count("WATCHDOG=1")
-    manager.socket.settimeout(3)
+    world.wait(lambda: world.status(node.agent.pid, "State").startswith("T"), "it has stopped")
+    fed = manager.listen().count("WATCHDOG=1")
+    signal.sigtimedwait([], 3)
     assert manager.listen().count("WATCHDOG=1") == fed
-    manager.socket.settimeout(0.1)
     node.agent.send_signal(signal.SIGCONT)
     manager.wait_for("WATCHDOG=1", fed + 1)
 

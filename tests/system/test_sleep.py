@@ -88,7 +88,7 @@ def test_hours_of_sleep_fail_no_probe_and_shorten_no_grace_period(node, port):
         node.remove(name)
     for name in ("exec", *ends):
         wait_line(node, name, "held")
-    assert Held.asked.wait(60)
+    assert Held.asked.wait(world.DEADLINE)
 
     node.sleep(6 * HOUR)
     node.wait_pod("expires", lambda one: one["status"].get("reason") == "DeadlineExceeded", "its time has passed")

@@ -53,7 +53,7 @@ def test_root_of_the_pod_is_unprivileged_on_the_node(net):
 def test_the_namespaces_of_the_pod_belong_to_its_users(net):
     """Root of the pod may listen on a privileged port of the pod's network."""
     net.launch(pod_with_user_namespace("own", "sysctl -w net.ipv4.ip_unprivileged_port_start=1024 2>&1; "
-                          "(echo hello | nc -l -p 80) & " + specs.IDLE))
+                          "while :; do echo hello | nc -l -p 80; done & " + specs.IDLE))
     world.wait(lambda: net.fetch(net.address("own"), 80) == "hello\n", "root listens at port 80")
     init = net.init("own")
     assert world.mount_at(init, "/sys")["type"] == "sysfs"
