@@ -7,6 +7,8 @@
 #include "common/file-watch.h"
 #include "common/strv.h"
 
+#include <sys/stat.h>
+
 enum {
         ERROR_SETTLE_SEC = 2, /* an error that is still there after this time is reported */
 };
@@ -19,6 +21,7 @@ struct KubeconfigWatch {
         char *last_error; /* that persists, or NULL */
         char **warnings;
         bool was_used; /* whether a kubeconfig was ever loaded */
+        bool is_late;  /* it changed after it was read and before it was watched again */
 };
 
 static void report_kubeconfig_error(KubeconfigWatch *watch, const char *error_text,
@@ -45,13 +48,25 @@ static void watch_kubeconfig_files(KubeconfigWatch *watch, const Kubeconfig *con
         (void) file_watch_set(watch->files, paths, N_ELEMENTS(paths));
 }
 
+static bool is_same_file(const struct stat *a, const struct stat *b) {
+        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+               a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* It names the files that are watched with it, so it is read before: the events of a change in
+ * between go with the old watch. */
 static int load_and_apply_kubeconfig(KubeconfigWatch *watch, char ***ret_warnings, Error *reterr) {
         cleanup_with(kubeconfig_done) Kubeconfig config = { 0 };
-        int r = kubeconfig_load(watch->path, &config, ret_warnings, reterr);
+        struct stat before = { 0 }, after = { 0 };
+        int r;
 
+        (void) stat(watch->path, &before);
+        r = kubeconfig_load(watch->path, &config, ret_warnings, reterr);
         if (r < 0)
                 return r; /* the files of the last good kubeconfig are still watched */
         watch_kubeconfig_files(watch, &config);
+        (void) stat(watch->path, &after);
+        watch->is_late = !is_same_file(&before, &after);
         r = watch->spec.use(&config, watch->spec.userdata, reterr);
         return r < 0 ? error_prefixf(reterr, r, "%s", watch->path) : 0;
 }
@@ -60,9 +75,15 @@ static int load_and_apply_kubeconfig(KubeconfigWatch *watch, char ***ret_warning
 static void reload_kubeconfig(KubeconfigWatch *watch, bool is_final) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_strv char **warnings = NULL;
-        int r = load_and_apply_kubeconfig(watch, &warnings, &error);
+        int r;
 
+        watch->is_late = false;
+        r = load_and_apply_kubeconfig(watch, &warnings, &error);
         (void) sd_event_source_set_enabled(watch->timer, SD_EVENT_OFF);
+        if (watch->is_late) {
+                (void) event_timer_arm(watch->timer, 0);
+                return;
+        }
         if (r >= 0) {
                 watch->was_used = true;
                 report_kubeconfig_error(watch, NULL, warnings);

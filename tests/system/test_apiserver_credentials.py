@@ -9,6 +9,7 @@ import time
 import pytest
 import specs
 from api_certs import Authority, kubeconfig
+from faulty_disk import FaultyDisk
 from harness import NODE_NAME
 from world import wait
 
@@ -66,6 +67,24 @@ def test_replaced_certificate_drops_no_watch(make_member):
     member.wait_reported_phase("web", "Running")
     assert len(watches(member)) == before
     assert took > 1.9 or "the key is not that of the certificate" not in member.said(), "an error of less than 2 s is not reported"
+
+
+def test_kubeconfig_that_is_replaced_while_it_is_read_is_read_again(make_member):
+    member = make_member(start=False)
+    member.kubeconfig = path = os.path.join(member.log, "kubeconfig")
+    os.makedirs(member.log, exist_ok=True)
+    member.api.kubeconfig(path, node=NODE_NAME)
+    member.write_config(mainstay={"kubeconfig": path})
+    disk = FaultyDisk(member, "read")
+    member.start()
+    wait(lambda: member.api.get("nodes", None, NODE_NAME), "the Node")
+    disk.rule = lambda call, at: 600 if at == path else None
+    kubeconfig(path, "https://127.0.0.1:1", token=TOKEN)  # where no server is
+    wait(lambda: disk.waiting, "it is being read")
+    member.api.kubeconfig(path, node=NODE_NAME)
+    disk.mend()
+    member.bind("web")
+    member.wait_reported_phase("web", "Running")
 
 
 def test_mismatched_pair_is_reported_and_the_old_one_stays_in_use(make_member):
