@@ -23,7 +23,7 @@
 
 enum {
         PODS_MAX = 2000,
-        DEADLINE_SEC = 120
+        DEADLINE_SEC = 180
 };
 
 /* A test need not use all of this. */

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 
 enum {
-        PATIENCE_SEC = 60,
+        PATIENCE_SEC = 180,
 };
 
 typedef struct World {

@@ -25,7 +25,7 @@
 
 enum {
         RECORDS_MAX = 512,
-        DEADLINE_SEC = 60,
+        DEADLINE_SEC = 180,
         TEXT_MAX = 4400,
 };
 

@@ -202,7 +202,7 @@ TEST(a_frozen_process_is_killed)
         REQUIRE(mkdir_parents_at(AT_FDCWD, directory, 0755) == 0);
         pid = start_in_group(test_group());
         REQUIRE(write_value_at(AT_FDCWD, file, v2 ? "1" : "FROZEN") == 0);
-        for (unsigned i = 0; i < 1000 && !is_group_frozen(file); i++)
+        for (unsigned i = 0; i < 36000 && !is_group_frozen(file); i++)
                 usleep(5000);
         REQUIRE(is_group_frozen(file));
         EXPECT_EQ(cgroup_kill(test_group()), 0);

@@ -127,7 +127,7 @@ static void add_pods(void) {
 
         /* Ages that do not change while the test runs. */
         format_rfc3339(long_ago, now_realtime_usec() - (3 * 24 * 60 + 30) * (60 * USEC_PER_SEC));
-        format_rfc3339(started, now_realtime_usec() - UINT64_C(14730) * USEC_PER_SEC);
+        format_rfc3339(started, now_realtime_usec() - (51 * 60 + 30) * (60 * USEC_PER_SEC));
         REQUIRE(asprintf(
                         &web,
                         "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web-n1\","
@@ -162,18 +162,18 @@ TEST(get_pods_prints_kubectls_table)
         expect_run("get pods", 0,
                    "NAME     READY   STATUS    RESTARTS       AGE\n"
                    "db-n1    0/2     Pending   0              <unknown>\n"
-                   "web-n1   1/1     Running   2 (4h5m ago)   3d\n",
+                   "web-n1   1/1     Running   2 (2d3h ago)   3d\n",
                    MANIFESTS);
         expect_run("get po -A --no-headers", 0,
                    "default       db-n1    0/2   Pending   0              <unknown>\n"
-                   "default       web-n1   1/1   Running   2 (4h5m ago)   3d\n"
+                   "default       web-n1   1/1   Running   2 (2d3h ago)   3d\n"
                    "kube-system   dns-n1   0/1   Running   0              <unknown>\n",
                    MANIFESTS);
         expect_run(
                 "get pod -o wide web", 0,
                 "NAME     READY   STATUS    RESTARTS       AGE   IP         NODE   NOMINATED NODE"
                 "   READINESS GATES   SOURCE\n"
-                "web-n1   1/1     Running   2 (4h5m ago)   3d    10.0.0.7   n1     <none>        "
+                "web-n1   1/1     Running   2 (2d3h ago)   3d    10.0.0.7   n1     <none>        "
                 "   <none>            <none>\n",
                 MANIFESTS);
         expect_run("get pods -l app=web -o name", 0, "pod/web-n1\n", "");
@@ -228,7 +228,7 @@ TEST(watch_prints_changes)
         start_http_server();
         add_pods();
         running = spawn_cli("get pods -w --no-headers", NULL);
-        EXPECT(wait_for_output(&running, "web-n1   1/1   Running   2 (4h5m ago)   3d\n"));
+        EXPECT(wait_for_output(&running, "web-n1   1/1   Running   2 (2d3h ago)   3d\n"));
         while (!http_server_has_pod_watchers(server))
                 run_turn(&running);
         for (unsigned i = 0; i < 20; i++)
@@ -244,7 +244,7 @@ TEST(watch_prints_changes)
         EXPECT_EQ(kill(running.pid, SIGINT), 0);
         result = wait_for_result(&running);
         EXPECT_STREQ(result.out, "db-n1    0/2   Pending   0              <unknown>\n"
-                                 "web-n1   1/1   Running   2 (4h5m ago)   3d\n"
+                                 "web-n1   1/1   Running   2 (2d3h ago)   3d\n"
                                  "db-n1    0/2   Failed    0              <unknown>\n");
         result_done(&result);
         stop_http_server();

@@ -43,7 +43,7 @@ static bool has_fsync_child(void) {
 
 /* Until no child is left. */
 static void run_fsync_loop_once(FsyncWorld *world) {
-        uint64_t deadline = now_boottime_usec() + 30 * USEC_PER_SEC;
+        uint64_t deadline = now_boottime_usec() + 180 * USEC_PER_SEC;
 
         do
                 REQUIRE(sd_event_run(world->event, 10 * USEC_PER_MSEC) >= 0);

@@ -41,7 +41,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *re
         }
         (void) sem_post(&lookup.has_begun);
         (void) clock_gettime(CLOCK_REALTIME, &patience);
-        patience.tv_sec += 20;
+        patience.tv_sec += 180;
         lookup.was_let_go = sem_timedwait(&lookup.may_end, &patience) == 0;
         (void) sem_post(&lookup.has_ended);
         return EAI_NONAME;
@@ -103,7 +103,7 @@ static void start_handler(World *world, const Handler *handler, uint64_t timeout
 
 static void perform_handler(World *world, const Handler *handler, uint64_t timeout_usec,
                             bool is_hook) {
-        uint64_t deadline = now_boottime_usec() + 30 * USEC_PER_SEC;
+        uint64_t deadline = now_boottime_usec() + 180 * USEC_PER_SEC;
 
         start_handler(world, handler, timeout_usec, is_hook);
         while (!world->is_done && now_boottime_usec() < deadline)
@@ -187,7 +187,7 @@ TEST(endless_trailers_are_cut_off)
         World world;
 
         world_init(&world, serve_http);
-        perform_http_get(&world, "/trailers", 5 * USEC_PER_SEC, false);
+        perform_http_get(&world, "/trailers", 20 * USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_FAILED);
         EXPECT(!strstr(world.message, "deadline exceeded"));
         world_done(&world);
@@ -245,7 +245,7 @@ TEST(an_endless_handshake_does_not_block_the_loop)
         begun = now_boottime_usec();
         perform_handler(&world, &(Handler){ .http_get = &http }, USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_FAILED);
-        EXPECT(now_boottime_usec() - begun < 10 * USEC_PER_SEC);
+        EXPECT(now_boottime_usec() - begun < 60 * USEC_PER_SEC);
         world_done(&world);
 }
 
@@ -314,9 +314,11 @@ TEST(a_grpc_health_status_is_the_probe_result)
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 GrpcAction grpc = { .port = { true, world.server.port },
                                     .service = (char *) (uintptr_t) cases[i].service };
+                bool hangs = streq_ptr(cases[i].service, "hang");
 
                 printf("%s\n", strna(cases[i].service));
-                perform_handler(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
+                perform_handler(&world, &(Handler){ .grpc = &grpc },
+                                hangs ? USEC_PER_SEC : 20 * USEC_PER_SEC, false);
                 EXPECT_EQ(world.result, cases[i].result);
                 if (!strstr(world.message, cases[i].says))
                         EXPECT_STREQ(world.message, cases[i].says);
@@ -335,7 +337,7 @@ TEST(an_endless_grpc_response_does_not_block_the_loop)
         begun = now_boottime_usec();
         perform_handler(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
         EXPECT_EQ(world.result, HANDLER_FAILED);
-        EXPECT(now_boottime_usec() - begun < 10 * USEC_PER_SEC);
+        EXPECT(now_boottime_usec() - begun < 60 * USEC_PER_SEC);
         server_stop(&world.server);
         perform_handler(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
         EXPECT_STREQ(world.message, "error: health rpc probe failed: Connection refused");

@@ -498,14 +498,14 @@ TEST(request_that_was_sent_in_time_is_answered_though_the_loop_had_other_work)
 {
         HttpTestClient client;
 
-        request_timeout_usec = USEC_PER_SEC / 2;
+        request_timeout_usec = 3 * USEC_PER_SEC;
         start_http_server();
         request_timeout_usec = 0;
         client = client_open();
-        for (unsigned i = 0; i < 5; i++)
-                run_loop_once();
+        while (sd_event_run(event, 0) > 0) /* it is accepted */
+                ;
         client_ask(&client, "/healthz");
-        (void) usleep(USEC_PER_SEC);
+        (void) usleep(4 * USEC_PER_SEC);
         EXPECT(client_wait(&client, "200 OK"));
         client_close(&client);
         expect_idle();

@@ -12,7 +12,7 @@
 #include <signal.h>
 
 enum {
-        DEADLINE_SEC = 60
+        DEADLINE_SEC = 180
 };
 
 typedef struct ImageStoreWorld {
@@ -312,7 +312,8 @@ TEST(an_image_outlives_its_archive)
         request_image_and_wait(&world, "app:1", &answer);
         answer_done(&answer);
         remove_archive(&world, "app.tar");
-        LOOP_UNTIL(&world, world.n_changes > 1);
+        /* After it was noticed and indexed. */
+        LOOP_UNTIL(&world, world.n_changes > 2);
         EXPECT_EQ(request_image(&world, "app:1", &answer), 1);
         answer_done(&answer);
         close_store(&world);

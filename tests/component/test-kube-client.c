@@ -257,7 +257,7 @@ TEST(slow_response_does_not_abandon_a_connection_that_answers)
         REQUIRE(kube_client_start_request(world.client,
                                           &(KubeRequestSpec){ .method = "GET",
                                                               .path = "/silent",
-                                                              .deadline_usec = 3 * USEC_PER_SEC,
+                                                              .deadline_usec = 10 * USEC_PER_SEC,
                                                               .on_done = answer_keep,
                                                               .userdata = &slow },
                                           NULL, NULL) >= 0);
@@ -324,9 +324,10 @@ TEST(silent_stream_is_ended_by_its_idle_timeout)
 
         world_init(&world, NULL);
         world_connect(&world);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer); /* the handshake takes long */
         ask(&world,
             &(KubeRequestSpec){ .path = "/hold",
-                                .idle_timeout_usec = 300 * USEC_PER_MSEC,
+                                .idle_timeout_usec = 3 * USEC_PER_SEC,
                                 .deadline_usec = UINT64_MAX,
                                 .on_data = count_data },
             &answer);

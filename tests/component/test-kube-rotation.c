@@ -92,6 +92,7 @@ static const char *peer(Node *node) {
 
 TEST(pair_that_is_replaced_file_by_file_is_used_once_it_matches)
 {
+        uint64_t begun, took;
         Node node;
 
         node_init(&node);
@@ -100,11 +101,14 @@ TEST(pair_that_is_replaced_file_by_file_is_used_once_it_matches)
         copy("one.key", "node.key");
         node_begin(&node);
         EXPECT_STREQ(peer(&node), "system:node:one");
+        begun = now_boottime_usec();
         copy("two.crt", "node.crt");
         EXPECT_STREQ(peer(&node), "system:node:one");
         copy("two.key", "node.key");
+        took = now_boottime_usec() - begun;
         WAIT_UNTIL(&node.world, strcmp(peer(&node), "system:node:two") == 0);
-        EXPECT_EQ(node.n_errors, 0);
+        /* What does not match for two seconds is reported. */
+        EXPECT(node.n_errors == 0 || took >= 2 * USEC_PER_SEC);
         node_done(&node);
 }
 

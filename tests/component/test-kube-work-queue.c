@@ -87,10 +87,10 @@ static void finish(Author *author) {
 }
 
 static void turn_for(Author *author, uint64_t usec) {
-        uint64_t until = now_boottime_usec() + usec;
+        uint64_t now = now_boottime_usec(), until = now + usec;
 
-        while (now_boottime_usec() < until)
-                REQUIRE(sd_event_run(author->world.event, until - now_boottime_usec()) >= 0);
+        for (; now < until; now = now_boottime_usec())
+                REQUIRE(sd_event_run(author->world.event, until - now) >= 0);
 }
 
 TEST(hundred_changes_of_one_object_are_one_request)
@@ -188,8 +188,8 @@ TEST(repeated_conflict_is_retried_with_back_off)
         author.verdict = KUBE_WORK_RETRY_NOW;
         author.n_again = 1000;
         mark(&author, "a");
+        WAIT_UNTIL(&author.world, author.n_made >= 6);
         turn_for(&author, 1500 * USEC_PER_MSEC);
-        EXPECT(author.n_made >= 6);
         EXPECT(author.n_made <= 12);
         EXPECT_EQ(kube_work_queue_length(author.writer), 1);
         author_done(&author);
@@ -216,7 +216,7 @@ TEST(failed_keys_are_retried_at_most_once_a_second)
         author_init(&author, "/status/503");
         for (char key[2] = "a"; key[0] < 'k'; key[0]++)
                 mark(&author, key);
-        WAIT_UNTIL(&author.world, author.n_made == 10);
+        WAIT_UNTIL(&author.world, author.n_made >= 10);
         before = author.n_made;
         turn_for(&author, 5 * USEC_PER_SEC);
         EXPECT(author.n_made - before >= 2);
@@ -247,7 +247,7 @@ TEST(one_request_tests_an_unreachable_server_then_all_are_sent)
         ask(&author.world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         finish(&author);
         EXPECT_EQ(author.n_answers, 20);
-        EXPECT(now_boottime_usec() - begun < 10 * USEC_PER_SEC);
+        EXPECT(now_boottime_usec() - begun < 18 * USEC_PER_SEC); /* not one a second */
         author_done(&author);
 }
 
@@ -269,7 +269,7 @@ static int open_silent_server(const char *url) {
 TEST(loop_does_not_spin_while_a_request_tests_a_silent_server)
 {
         unsigned n_turns = 0;
-        uint64_t until;
+        uint64_t now, until;
         Author author;
         int fd;
 
@@ -281,8 +281,8 @@ TEST(loop_does_not_spin_while_a_request_tests_a_silent_server)
         turn_for(&author, USEC_PER_SEC / 10);
         fd = open_silent_server(author.world.url);
         until = now_boottime_usec() + 4 * USEC_PER_SEC;
-        while (now_boottime_usec() < until) {
-                REQUIRE(sd_event_run(author.world.event, until - now_boottime_usec()) >= 0);
+        while ((now = now_boottime_usec()) < until) {
+                REQUIRE(sd_event_run(author.world.event, until - now) >= 0);
                 n_turns++;
         }
         EXPECT_EQ(kube_work_queue_length(author.writer), 3);

@@ -125,7 +125,7 @@ TEST(the_teardown_of_a_pod_leaves_nothing)
         shim = sandbox_pid(pod.sandbox);
         EXPECT_EQ(sandbox_teardown(pod.sandbox), 0);
         (void) pod_expect(&pod, SHIM_EVENT_LOST, NULL);
-        for (unsigned i = 0; i < 500 && kill(shim, 0) >= 0; i++)
+        for (unsigned i = 0; i < 100 * DEADLINE_SEC && kill(shim, 0) >= 0; i++)
                 (void) sd_event_run(world.event, USEC_PER_SEC / 100);
         EXPECT(kill(shim, 0) < 0); /* reaped by the loop */
         EXPECT(kill(pid, 0) < 0);

@@ -21,6 +21,14 @@ static const ShimEvent *run_in(TestPod *pod, const char *container, const char *
         return pod_expect(pod, SHIM_EVENT_EXEC_DONE, "t");
 }
 
+/* A container has started before its script has done anything: the script makes this file. */
+static void wait_until_ready(TestPod *pod, const char *container) {
+        const ShimEvent *event =
+                run_in(pod, container, "until [ -s /tmp/ready ]; do sleep 0.01; done", 0);
+
+        EXPECT_EQ(event->exit_code, 0);
+}
+
 /* The ID of a running container, which the caller frees. */
 static char *start_container(TestPod *pod, PodWorld *world, const char *uid, const char *script) {
         char *id;
@@ -39,8 +47,9 @@ TEST(a_program_runs_in_its_container_and_both_streams_and_its_status_are_returne
         TestPod pod;
 
         world_init(&world);
-        id = start_container(&pod, &world, "within", "echo here >/tmp/mark; sleep 3600");
-        event = run_in(&pod, id, "cat /tmp/mark; echo error >&2; exit 7", 0);
+        id = start_container(&pod, &world, "within", "echo here >/tmp/ready; sleep 3600");
+        wait_until_ready(&pod, id);
+        event = run_in(&pod, id, "cat /tmp/ready; echo error >&2; exit 7", 0);
         EXPECT_STREQ(event->output, "here\nerror\n");
         EXPECT_EQ(event->exit_code, 7);
         EXPECT_STREQ(event->message, "");
@@ -62,7 +71,8 @@ TEST(a_program_that_exceeds_its_time_limit_is_killed_and_its_container_is_not)
 
         world_init(&world);
         id = start_container(&pod, &world, "late", "sleep 3600");
-        event = run_in(&pod, id, "echo started; sleep 1234 & sleep 1234", 500 * USEC_PER_MSEC);
+        /* The limit includes the start of the program by the runtime. */
+        event = run_in(&pod, id, "echo started; sleep 1234 & sleep 1234", 20 * USEC_PER_SEC);
         EXPECT(event->timed_out);
         EXPECT_EQ(event->exit_code, 137);
         EXPECT_STREQ(event->output, "started\n");
@@ -136,7 +146,9 @@ TEST(a_delayed_stop_happens_without_an_agent)
 
         world_init(&world);
         id = start_container(&pod, &world, "announced",
-                             "trap 'exit 7' TERM; while true; do sleep 0.01; done");
+                             "trap 'exit 7' TERM; echo >/tmp/ready; "
+                             "while true; do sleep 0.01; done");
+        wait_until_ready(&pod, id);
         EXPECT_EQ(sandbox_stop_container_delayed(pod.sandbox, id, SIGTERM, 300 * USEC_PER_MSEC,
                                                  60 * USEC_PER_SEC),
                   0);
@@ -159,7 +171,9 @@ TEST(a_delayed_stop_happens_at_once_on_a_second_request)
 
         world_init(&world);
         id = start_container(&pod, &world, "hurry",
-                             "trap 'exit 7' TERM; while true; do sleep 0.01; done");
+                             "trap 'exit 7' TERM; echo >/tmp/ready; "
+                             "while true; do sleep 0.01; done");
+        wait_until_ready(&pod, id);
         EXPECT_EQ(sandbox_stop_container_delayed(pod.sandbox, id, SIGTERM, 3600 * USEC_PER_SEC,
                                                  3600 * USEC_PER_SEC),
                   0);

@@ -154,7 +154,8 @@ TEST(a_program_that_hangs_is_killed_with_its_children)
 
         world_init(&world);
         isolated_up(&pod, &world, "hang");
-        start_program(&pod, "t", "echo started; sleep 1000 & sleep 1000", NULL, true, 300000);
+        start_program(&pod, "t", "echo started; sleep 1000 & sleep 1000", NULL, true,
+                      10 * USEC_PER_SEC);
         event = pod_expect(&pod, SHIM_EVENT_EXEC_DONE, "t");
         EXPECT(event->timed_out);
         EXPECT_EQ(event->signal, SIGKILL);
@@ -203,20 +204,22 @@ TEST(output_beyond_the_limit_is_dropped_and_the_program_does_not_block)
 
 TEST(programs_in_the_nodes_namespaces_run_one_by_one_and_others_do_not_wait)
 {
-        cleanup_free char *first = NULL, *second = NULL, *file = NULL;
+        cleanup_free char *first = NULL, *second = NULL, *file = NULL, *go = NULL;
         PodWorld world;
         TestPod pod;
 
         world_init(&world);
         isolated_up(&pod, &world, "turns");
         file = path_join(world.directory, "order");
-        first = print_text("sleep 0.5; echo one >>%s", file);
+        go = path_join(world.directory, "go");
+        first = print_text("until [ -e %s ]; do sleep 0.01; done; echo one >>%s", go, file);
         second = print_text("echo two >>%s", file);
         start_program(&pod, "1", first, NULL, true, 0);
         start_program(&pod, "2", second, NULL, true, 0);
         start_program(&pod, "3", "true", NULL, false, 0);
         (void) pod_expect(&pod, SHIM_EVENT_EXEC_DONE, "3");
         EXPECT(!pod_find(&pod, SHIM_EVENT_EXEC_DONE, "1"));
+        write_text(go, "");
         (void) pod_expect(&pod, SHIM_EVENT_EXEC_DONE, "1");
         (void) pod_expect(&pod, SHIM_EVENT_EXEC_DONE, "2");
         free(first);
@@ -228,7 +231,7 @@ TEST(programs_in_the_nodes_namespaces_run_one_by_one_and_others_do_not_wait)
 
 TEST(a_teardown_waits_for_a_program_up_to_a_limit_and_starts_none)
 {
-        cleanup_free char *file = NULL, *script = NULL;
+        cleanup_free char *file = NULL, *script = NULL, *go = NULL, *first = NULL;
         PodWorld world;
         TestPod pod;
 
@@ -236,9 +239,15 @@ TEST(a_teardown_waits_for_a_program_up_to_a_limit_and_starts_none)
         isolated_up(&pod, &world, "end");
         file = path_join(world.directory, "started");
         script = print_text("echo x >%s", file);
-        start_program(&pod, "1", "sleep 1", NULL, true, 0);
+        go = path_join(world.directory, "go");
+        first = print_text("until [ -e %s ]; do sleep 0.01; done", go);
+        start_program(&pod, "1", first, NULL, true, 0);
         start_program(&pod, "2", script, NULL, true, 0);
-        pod_down(&pod);
+        EXPECT_EQ(sandbox_teardown(pod.sandbox), 0);
+        write_text(go, "");
+        (void) pod_expect(&pod, SHIM_EVENT_LOST, NULL);
+        EXPECT(pod_find(&pod, SHIM_EVENT_EXEC_DONE, "1"));
+        pod_done(&pod);
         EXPECT(access(file, F_OK) < 0);
         world_done(&world);
 }

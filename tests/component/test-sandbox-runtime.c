@@ -117,20 +117,23 @@ TEST(a_hanging_runtime_is_killed)
         const ShimEvent *event;
         PodWorld world;
         TestPod pod;
+        pid_t pid;
 
         world_init(&world);
-        world.config.runtime_timeout_sec = 1;
+        world.config.runtime_timeout_sec = 10; /* until its child is named */
         path = fake_runtime(&world, "sleep 3600 & echo $! >$bundle/child; wait");
         pod_up(&pod, &world, "hangs");
         id = pod_run(&pod, &spec);
         event = pod_expect(&pod, SHIM_EVENT_START_FAILED, id);
         EXPECT(event->runtime_failed);
-        EXPECT(strstr(event->message, "fake-runtime run' did not end within 1 s and was killed"));
+        EXPECT(strstr(event->message, "fake-runtime run' did not end within 10 s and was killed"));
         child = container_path(&pod, &spec, "child");
         text = read_text(child);
-        for (unsigned i = 0; i < 500 && kill((pid_t) strtol(text, NULL, 10), 0) >= 0; i++)
+        pid = (pid_t) strtol(text, NULL, 10);
+        REQUIRE(pid > 1);
+        for (unsigned i = 0; i < 100 * DEADLINE_SEC && kill(pid, 0) >= 0; i++)
                 (void) sd_event_run(world.event, USEC_PER_SEC / 100);
-        EXPECT(kill((pid_t) strtol(text, NULL, 10), 0) < 0);
+        EXPECT(kill(pid, 0) < 0);
         /* A hanging runtime delays neither the teardown of the pod nor other containers. */
         pod_down(&pod);
         world_done(&world);
@@ -241,7 +244,7 @@ TEST(the_teardown_of_a_pod_does_not_wait_for_a_hanging_runtime)
         path = fake_runtime(&world, "sleep 3600");
         pod_up(&pod, &world, "stuck");
         id = pod_run(&pod, &spec);
-        pod_down(&pod); /* within its deadline of a minute */
+        pod_down(&pod); /* within its deadline of three minutes */
         world_done(&world);
 }
 

@@ -13,7 +13,7 @@
 #include <systemd/sd-bus.h>
 
 enum {
-        DEADLINE_SEC = 30
+        DEADLINE_SEC = 180
 };
 
 typedef struct FakeLogind {

@@ -19,7 +19,7 @@
 static const SliceProperty weight = { "CPUWeight", 100 };
 
 enum {
-        DEADLINE_SEC = 30
+        DEADLINE_SEC = 180
 };
 
 typedef struct LateSystemd {
