@@ -12,7 +12,7 @@ SCRIPT = "exec sleep 100000"
 def launch(machine, name, **fields):
     pod = specs.pod(name, specs.container(script=SCRIPT, **fields))
     write(machine, pod)
-    wait_running(machine, name)
+    wait_asleep(machine, name)
 
 
 def write(machine, pod):
@@ -21,6 +21,18 @@ def write(machine, pod):
 
 def wait_running(machine, name):
     machine.wait(f"mainstay get pods | grep -E '^{name}-machine +([0-9]+)/\\1 +Running'", f"pod {name} runs")
+
+
+# Whether a process of the pod's containers is 'sleep'.
+ASLEEP = """for id in $(mainstay get pod {name}-machine -o json | grep -o 'mainstay://[0-9a-f]*' | cut -d / -f 3); do
+    grep -qx sleep $(find /sys/fs/cgroup -path "*$id*" -name cgroup.procs -exec sed 's,.*,/proc/&/comm,' {{}} +) && exit
+done; false"""
+
+
+def wait_asleep(machine, name):
+    """Until its script has come to its 'sleep': a container is reported as running when its shell has yet to be executed."""
+    wait_running(machine, name)
+    machine.wait(ASLEEP.format(name=name), f"the script of pod {name} has come to its sleep")
 
 
 def end(machine, name):

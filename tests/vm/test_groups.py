@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resources of a pod in the files of cgroup v2: with runc, with crun, and after an edit."""
 
-from pods import MANIFESTS, SCRIPT, configure, end, get, group, launch, scope, show, uid, values, wait_running, write
+from pods import MANIFESTS, SCRIPT, configure, end, get, group, launch, scope, show, uid, values, wait_asleep, wait_running, write
 import pytest
 import specs
 
@@ -101,7 +101,7 @@ def test_container_of_crun_without_enough_memory_is_oom_killed(node):
 
 def test_pod_of_crun_survives_the_agent_and_accepts_exec(node):
     write(node, specs.pod("entered", specs.container(script=SCRIPT), runtimeClassName="crun"))
-    wait_running(node, "entered")
+    wait_asleep(node, "entered")
     pid = node.run("pgrep -x sleep").strip()
     node.run("systemctl kill -s KILL mainstay")
     node.wait("mainstay exec entered-machine -c main -- echo inside | grep inside", "a command runs in it")

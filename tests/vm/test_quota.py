@@ -91,7 +91,10 @@ def live_through(machine, before, number, **left):
     write(machine, specs.script_pod(name, SCRIPT))
     machine.run(f"kill -9 {process(machine, 'broken')}; systemctl kill -s KILL mainstay")
     machine.wait(f"mainstay get pods | grep -E '^{name}-machine '", "the new pod is listed")
-    wait_restart(machine, restarts, "its end is known", '/"waiting"/ || /"terminated"/')
+    for pod in LASTING:  # the next agent knows what runs
+        wait_running(machine, pod)
+    # Not its last state, which it has since its first restart.
+    wait_restart(machine, restarts, "its end is known", '/"state": *\\{\\s*"(waiting|terminated)"/')
     assert identities(machine) == before
     was_full = "Disk quota exceeded" in said(machine)[logged:]
     limit(machine)

@@ -43,7 +43,9 @@ def noted(name, script=SCRIPT, **fields):
 def documents():
     yield noted("stays")
     yield noted("exec", livenessProbe=probe(shell(HOLD.format(name="exec"))), readinessProbe=probe(shell("true")))
-    yield noted("http", PAGE, livenessProbe=probe({"httpGet": {"path": "/cgi-bin/page", "port": 18090}}))
+    # The hook ends when the server listens: no probe comes before.
+    yield noted("http", PAGE, livenessProbe=probe({"httpGet": {"path": "/cgi-bin/page", "port": 18090}}), lifecycle={"postStart": shell(
+        "until wget -q -O /dev/null http://127.0.0.1:18090/cgi-bin/page; do sleep 0.2; done")})
     yield noted("limited", activeDeadlineSeconds=100 * HOURS)
     yield noted("expires", activeDeadlineSeconds=2 * HOURS)
     yield noted("stopped", STOP.format(name="stopped"), terminationGracePeriodSeconds=LIMIT)
@@ -89,7 +91,7 @@ def _before(machine, clock):
     for document in documents():
         if document["metadata"]["name"] != "crash":
             wait_running(machine, document["metadata"]["name"])
-    machine.wait("mainstay get pod crash-machine -o json | grep -q 'back-off 1m20s'", "the container that crashes waits long")
+    machine.wait("mainstay get pod crash-machine -o json | grep -qE 'back-off (1m20s|2m40s|5m)'", "the container that crashes waits long")
     write(machine, noted("delayed", livenessProbe=probe(shell("test -e /notes/grown"), initialDelaySeconds=LIMIT)))
     wait_running(machine, "delayed")
     machine.run(f"touch {NOTES}/hold; systemd-run --quiet --unit=session bash -c 'mainstay exec stays-machine -- "

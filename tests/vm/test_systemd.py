@@ -3,7 +3,7 @@
 
 import json
 
-from pods import MANIFESTS, SCRIPT, end, get, group, launch, process, show, uid, wait_running, write
+from pods import MANIFESTS, SCRIPT, end, get, group, launch, process, show, uid, wait_asleep, wait_running, write
 import pytest
 import specs
 
@@ -138,7 +138,7 @@ def test_sandboxing_of_the_service_does_not_apply_to_containers(machine):
     assert float(output.split(":")[1].split()[0]) <= 3.5, output
     pod = specs.pod("free", {**specs.container(script=SCRIPT), "securityContext": {"privileged": True}})
     machine.write(f"{MANIFESTS}/free.yaml", specs.text(pod))
-    wait_running(machine, "free")
+    wait_asleep(machine, "free")
     status = machine.run("cat /proc/$(pgrep -x sleep)/status")
     assert "NoNewPrivs:\t0" in status and "Seccomp:\t0" in status
     assert "CapBnd:\t" + machine.run("sed -n 's/^CapBnd:\t//p' /proc/1/status") in status
@@ -217,13 +217,13 @@ FILL = """perl -MSocket -e 'for (1..8) {
 
 
 def test_hanging_journal_blocks_neither_the_agent_nor_the_start_of_a_pod(machine):
-    machine.write("/run/systemd/system/mainstay.service.d/watchdog.conf", "[Service]\nWatchdogSec=10\n")
+    machine.write("/run/systemd/system/mainstay.service.d/watchdog.conf", "[Service]\nWatchdogSec=30\n")
     machine.run("systemctl daemon-reload; systemctl restart mainstay; systemctl kill -s STOP systemd-journald")
     try:
         old = show(machine, "mainstay", "MainPID")
         machine.run(FILL)
         launch(machine, "unheard")
-        machine.run("sleep 12")
+        machine.run("sleep 36")
         wait_running(machine, "unheard")
         assert show(machine, "mainstay", "MainPID", "ActiveState") == {**old, "ActiveState": "active"}
     finally:
@@ -234,7 +234,7 @@ def test_hanging_journal_blocks_neither_the_agent_nor_the_start_of_a_pod(machine
 
 def test_pod_restarts_when_its_units_are_stopped(machine):
     write(machine, specs.pod("stubborn", specs.container()))  # exits on SIGTERM
-    wait_running(machine, "stubborn")
+    wait_asleep(machine, "stubborn")
     unit = f"mainstay-pod-{uid(machine, 'stubborn')}.service"
     for script in (f"systemctl stop {unit}", f"systemctl restart {unit}", f"systemctl kill -s KILL {unit}; systemctl reset-failed",
                    "systemctl stop mainstay.slice"):
@@ -291,7 +291,7 @@ def test_repeated_restarts_during_pod_start_do_not_start_containers_twice(machin
         machine.run("systemctl restart mainstay; sleep 0.3; systemctl kill -s KILL mainstay; sleep 1")
     machine.run("dpkg --force-confold --install /opt/test/mainstay_*.deb")
     for name in names:
-        wait_running(machine, name)
+        wait_asleep(machine, name)
     assert len(machine.run("pgrep -x sleep").split()) == len(names)
     assert {get(machine, name)["status"]["containerStatuses"][0]["restartCount"] for name in names} == {0}
     for name in names:
@@ -308,7 +308,7 @@ def test_reload_applies_new_labels_and_completes(machine):
 
 def test_ready_target_is_reached_when_bootstrap_pods_are_ready(machine):
     pod = specs.pod("first", {**specs.container(script=SCRIPT),
-                              "readinessProbe": {"exec": {"command": ["test", "-e", "/ready"]}, "periodSeconds": 1}})
+                              "readinessProbe": {"exec": {"command": ["test", "-e", "/ready"]}, "periodSeconds": 1, "timeoutSeconds": 60}})
     pod["metadata"]["annotations"] = {"mainstay.dev/bootstrap": "true"}
     machine.write(f"{MANIFESTS}/first.yaml", specs.text(pod))
     machine.wait("mainstay get pods | grep -E '^first-machine +0/1 +Running'", "it runs and is not ready")
@@ -325,7 +325,7 @@ def test_ready_target_is_reached_when_bootstrap_pods_are_ready(machine):
 def test_healthy_target_holds_back_the_completion_of_the_boot_once_it_is_enabled(machine):
     assert machine.ask("systemctl is-enabled mainstay-healthy.target")[1].strip() == "disabled"
     pod = specs.pod("till", {**specs.container(script=SCRIPT),
-                             "readinessProbe": {"exec": {"command": ["test", "-e", "/ready"]}, "periodSeconds": 1}})
+                             "readinessProbe": {"exec": {"command": ["test", "-e", "/ready"]}, "periodSeconds": 1, "timeoutSeconds": 60}})
     pod["metadata"]["annotations"] = {"mainstay.dev/critical": "true"}
     machine.write(f"{MANIFESTS}/till.yaml", specs.text(pod))
     machine.wait("mainstay get pods | grep -E '^till-machine +0/1 +Running'", "it runs and is not ready")
