@@ -240,19 +240,24 @@ class ApiServer:
         groups = [value for key, value in names if key == "organizationName"]
         return access.User(dict(names)["commonName"], [*groups, "system:authenticated"])
 
+    def understand(self, handler, request, data):
+        request.user = self.authenticate(handler)
+        request.content_type = handler.headers.get("Content-Type", "application/json").partition(";")[0]
+        if data and not request.content_type.endswith("json"):
+            raise access.Refusal(415, "UnsupportedMediaType", "the body of the request was in an unknown format - "
+                                 "accepted media types include: application/json", {})
+        request.body = json.loads(data) if data else None
+
     def serve(self, handler, data):
         request = Request(handler.command, handler.path, access.ANONYMOUS)
         request.fault = None
         request.headers, request.raw, request.peer = dict(handler.headers), data, handler.client_address
         handler.connection.has_spoken = True
         try:
-            self.requests.append(request)
-            request.user = self.authenticate(handler)
-            request.content_type = handler.headers.get("Content-Type", "application/json").partition(";")[0]
-            if data and not request.content_type.endswith("json"):
-                raise access.Refusal(415, "UnsupportedMediaType", "the body of the request was in an unknown format - "
-                                     "accepted media types include: application/json", {})
-            request.body = json.loads(data) if data else None
+            try:
+                self.understand(handler, request, data)
+            finally:  # with its user and its body
+                self.requests.append(request)
             self.answer(handler, request)
         except access.Refusal as refusal:
             self.finish(handler, request, refusal.code, refusal.status, refusal.headers)

@@ -192,11 +192,12 @@ class Node:
     # What the agent reports
 
     def get(self, path):
-        """A reply that was cut is asked for again: the agent gives a request ten seconds, and this machine may be slower."""
+        """A reply that was cut, or that did not come, is asked for again: the agent gives a request ten seconds, and this machine may
+        be slower."""
         for _ in range(3):
             try:
                 return self.get_once(path)
-            except http.client.IncompleteRead:
+            except (http.client.IncompleteRead, ConnectionResetError, BrokenPipeError):
                 continue
         return self.get_once(path)
 

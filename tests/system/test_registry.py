@@ -256,7 +256,7 @@ def test_a_watch_reports_the_progress_of_a_pull(pulling_node):
             seen = []
             for line in client.stdout:
                 percent = re.search(r"web-node1.* Pulling:(\d+)%", line)
-                if percent:
+                if percent and int(percent[1]) not in seen[-1:]:
                     seen.append(int(percent[1]))
                 if len(seen) == 3:
                     break
