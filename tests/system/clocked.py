@@ -53,6 +53,12 @@ class Clocked(harness.Node):
         os.rename(path + ".new", path)
 
 
+class ClockNode(Clocked):
+    def __init__(self, archive, library, config=None, start=True):
+        self.library = library
+        super().__init__(archive, config, start)
+
+
 class ClockedMember(Clocked, Member):
     def __init__(self, library, *arguments, start=True, **options):
         self.library = library

@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 import apiserver
+import clocked as clocked_nodes
 import harness
 import member
 import puller
@@ -114,6 +115,19 @@ def fixture_make_failing(archive):
     for node in nodes:
         node.arm({})
         node.finish()
+
+
+@pytest.fixture(scope="session", name="library")
+def fixture_library(tmp_path_factory):
+    """What is preloaded into agents whose clocks the tests set."""
+    return clocked_nodes.build(tmp_path_factory.mktemp("clock"))
+
+
+@pytest.fixture(name="clocked")
+def fixture_clocked(archive, library):
+    node = clocked_nodes.ClockNode(archive, library)
+    yield node
+    node.finish()
 
 
 @pytest.fixture(name="node")

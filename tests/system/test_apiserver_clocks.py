@@ -19,11 +19,6 @@ BOOTSTRAP = "b00tstr.ap-t0ken-55aa"
 YEARS = 10 * 365 * DAY
 
 
-@pytest.fixture(scope="module", name="library")
-def fixture_library(tmp_path_factory):
-    return clocked.build(tmp_path_factory.mktemp("clock"))
-
-
 @pytest.fixture(name="make_clocked")
 def fixture_make_clocked(archive, api, library):
     nodes = []

@@ -7,14 +7,13 @@ import os
 import shutil
 import time
 
-import clocked as clocked_nodes
 import harness
 import many
 import pytest
 import registry
 import specs
 import world
-from clocked import Clocked
+from clocked import ClockNode
 from index_source import Index, Key, Nginx, settings
 from test_daemonset_taints import LEAVE, daemonset_that_tolerates
 from test_daemonsets import init_of, pods_of, wait_daemon, wait_none
@@ -25,24 +24,6 @@ HOUR = 3600
 YEAR = 365 * 24 * HOUR
 AHEAD = 10 * YEAR
 TO_1970 = 24 * HOUR - int(time.time())  # to its second day
-
-
-class ClockNode(Clocked):
-    def __init__(self, archive, library, config=None, start=True):
-        self.library = library
-        super().__init__(archive, config, start)
-
-
-@pytest.fixture(scope="module", name="library")
-def fixture_library(tmp_path_factory):
-    return clocked_nodes.build(tmp_path_factory.mktemp("clock"))
-
-
-@pytest.fixture(name="clocked")
-def fixture_clocked(archive, library):
-    node = ClockNode(archive, library)
-    yield node
-    node.finish()
 
 
 def think(node, name):

@@ -9,13 +9,11 @@ import signal
 import threading
 import time
 
-import clocked as clocked_nodes
 import many
 import pytest
 import specs
 import world
 from harness import NODE_NAME, condition
-from test_clock import ClockNode
 from test_daemonsets import init_of, pods_of, wait_daemon, wait_none
 from test_rollouts import surge, run_cli
 from world import wait
@@ -275,13 +273,6 @@ def test_kills_do_not_prevent_a_rollback(node):
     node.drop(locked(node, "3", ALONE, **deadline))
     wait_for(node, "3")
     assert "successfully rolled out" in run_cli(node, "rollout", "status", "ds/logs")
-
-
-@pytest.fixture(name="clocked")
-def fixture_clocked(archive, tmp_path):
-    node = ClockNode(archive, clocked_nodes.build(tmp_path))
-    yield node
-    node.finish()
 
 
 def test_new_agent_gives_a_rollout_time_before_it_rolls_back(clocked):

@@ -9,7 +9,6 @@ import stat
 import subprocess
 import time
 
-import clocked as clocked_nodes
 import harness
 import pytest
 import specs
@@ -73,11 +72,6 @@ class JoinedFlashNode(FlashNode, Member):
         Member.__init__(self, api, archive, config, start=False)
         self.mount()
         self.start()
-
-
-@pytest.fixture(scope="module", name="library")
-def fixture_library(tmp_path_factory):
-    return clocked_nodes.build(tmp_path_factory.mktemp("clock"))
 
 
 @pytest.fixture(name="make_flash")

@@ -6,12 +6,10 @@ import http.server
 import os
 import threading
 
-import clocked as clocked_nodes
 import harness
 import pytest
 import specs
 import world
-from test_clock import ClockNode
 from test_slow_agent import Answers
 from world import wait
 
@@ -42,10 +40,8 @@ def fixture_port():
 
 
 @pytest.fixture(name="node")
-def fixture_node(archive, tmp_path):
-    node = ClockNode(archive, clocked_nodes.build(tmp_path))
-    yield node
-    node.finish()
+def fixture_node(clocked):
+    return clocked
 
 
 def shell(script):
