@@ -72,10 +72,6 @@ int fetcher_pool_wait(FetcherPool *fetchers, FetchReply *ret, Error *reterr) {
         return r < 0 ? r : -EPIPE;
 }
 
-bool fetch_reply_is_of_document(const FetchReply *reply) {
-        return (reply->id & ((1U << FETCH_ATTEMPT_SHIFT) - 1)) == FETCH_DOCUMENT_ID;
-}
-
 int fetch_reply_to_error(const FetchReply *reply, Error *reterr) {
         if (!reply->message[0])
                 return reply->r;
@@ -105,8 +101,7 @@ static int read_memory_file(int fd, size_t max_bytes, char **ret, size_t *ret_le
 int document_fetch(FetcherPool *fetchers, RegistryObjectKind kind, const char *name,
                    size_t max_bytes, uint32_t *endpoint, FetchedDocument *ret, Error *reterr) {
         cleanup_close int fd = memfd_create("document", MFD_CLOEXEC);
-        FetchRequest request = { .id = ++fetchers->n_documents << FETCH_ATTEMPT_SHIFT |
-                                       FETCH_DOCUMENT_ID,
+        FetchRequest request = { .id = fetch_id(++fetchers->n_documents, FETCH_DOCUMENT),
                                  .kind = kind,
                                  .size_max = max_bytes,
                                  .first = *endpoint };
@@ -122,7 +117,7 @@ int document_fetch(FetcherPool *fetchers, RegistryObjectKind kind, const char *n
         /* A document that was given up while its fetcher was busy is replied, too. */
         do
                 r = fetcher_pool_wait(fetchers, &reply, reterr);
-        while (r >= 0 && reply.id != request.id && fetch_reply_is_of_document(&reply));
+        while (r >= 0 && reply.id != request.id && fetch_id_layer(reply.id) == FETCH_DOCUMENT);
         if (r < 0)
                 return r;
         if (reply.id != request.id)

@@ -30,8 +30,5 @@ int fetcher_pool_wait(FetcherPool *fetchers, FetchReply *ret, Error *reterr);
 /* -ENOMEM or -EIO with a message if one of them has died. */
 int fetcher_pool_check(FetcherPool *fetchers, Error *reterr);
 
-/* Whether it is of a document. */
-bool fetch_reply_is_of_document(const FetchReply *reply);
-
 /* The error of a reply, with its message. */
 int fetch_reply_to_error(const FetchReply *reply, Error *reterr);

@@ -14,9 +14,17 @@ enum {
         FETCHERS_MAX = 8,
         FETCH_NAME_SIZE = 160,
         FETCH_MESSAGE_SIZE = 1024,
-        FETCH_ATTEMPT_SHIFT = 16,      /* of an id: below it is the layer's number */
-        FETCH_DOCUMENT_ID = UINT16_MAX /* in place of a layer's number */
+        FETCH_DOCUMENT = UINT16_MAX /* in place of a layer's number */
 };
+
+/* The id of a request: of a layer in an attempt, or of a document, which are counted. */
+static inline uint32_t fetch_id(uint32_t count, size_t layer) {
+        return count << 16 | (uint16_t) layer;
+}
+
+static inline size_t fetch_id_layer(uint32_t id) {
+        return (uint16_t) id;
+}
 
 typedef struct FetcherPool {
         int fd; /* for requests and replies */

@@ -166,7 +166,7 @@ static int request_layer_blobs(RegistryPull *pull, Error *reterr) {
         for (size_t i = 0; i < pull->n_blobs && pull->n_requested < FETCHERS; i++) {
                 const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
                 LayerDownload *blob = &pull->blobs[i];
-                FetchRequest request = { .id = pull->attempt << FETCH_ATTEMPT_SHIFT | (uint32_t) i,
+                FetchRequest request = { .id = fetch_id(pull->attempt, i),
                                          .kind = REGISTRY_BLOB,
                                          .first = pull->endpoint,
                                          .from = blob->file.length,
@@ -231,14 +231,14 @@ static int on_fetch_reply(void *userdata, Error *reterr) {
 
         if (r < 0)
                 return r;
-        if (fetch_reply_is_of_document(&reply))
+        i = fetch_id_layer(reply.id);
+        if (i == FETCH_DOCUMENT)
                 return 0; /* it was given up */
-        i = reply.id & ((1U << FETCH_ATTEMPT_SHIFT) - 1);
         if (i >= pull->n_blobs || pull->n_requested == 0)
                 return -EPROTO;
         pull->n_requested--;
         /* Of a delta that was given up: its file is closed. */
-        if (pull->blobs[i].attempt != reply.id >> FETCH_ATTEMPT_SHIFT)
+        if (reply.id != fetch_id(pull->blobs[i].attempt, i))
                 return request_layer_blobs(pull, reterr);
         if (!pull->blobs[i].is_requested)
                 return -EPROTO;

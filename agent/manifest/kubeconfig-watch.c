@@ -21,7 +21,6 @@ struct KubeconfigWatch {
         char *last_error; /* that persists, or NULL */
         char **warnings;
         bool was_used; /* whether a kubeconfig was ever loaded */
-        bool is_late;  /* it changed after it was read and before it was watched again */
 };
 
 static void report_kubeconfig_error(KubeconfigWatch *watch, const char *error_text,
@@ -54,8 +53,9 @@ static bool is_same_file(const struct stat *a, const struct stat *b) {
 }
 
 /* It names the files that are watched with it, so it is read before: the events of a change in
- * between go with the old watch. */
-static int load_and_apply_kubeconfig(KubeconfigWatch *watch, char ***ret_warnings, Error *reterr) {
+ * between go with the old watch, and 'ret_is_late' says so. */
+static int load_and_apply_kubeconfig(KubeconfigWatch *watch, bool *ret_is_late,
+                                     char ***ret_warnings, Error *reterr) {
         cleanup_with(kubeconfig_done) Kubeconfig config = { 0 };
         struct stat before = { 0 }, after = { 0 };
         int r;
@@ -66,7 +66,7 @@ static int load_and_apply_kubeconfig(KubeconfigWatch *watch, char ***ret_warning
                 return r; /* the files of the last good kubeconfig are still watched */
         watch_kubeconfig_files(watch, &config);
         (void) stat(watch->path, &after);
-        watch->is_late = !is_same_file(&before, &after);
+        *ret_is_late = !is_same_file(&before, &after);
         r = watch->spec.use(&config, watch->spec.userdata, reterr);
         return r < 0 ? error_prefixf(reterr, r, "%s", watch->path) : 0;
 }
@@ -75,12 +75,11 @@ static int load_and_apply_kubeconfig(KubeconfigWatch *watch, char ***ret_warning
 static void reload_kubeconfig(KubeconfigWatch *watch, bool is_final) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_strv char **warnings = NULL;
-        int r;
+        bool is_late = false;
+        int r = load_and_apply_kubeconfig(watch, &is_late, &warnings, &error);
 
-        watch->is_late = false;
-        r = load_and_apply_kubeconfig(watch, &warnings, &error);
         (void) sd_event_source_set_enabled(watch->timer, SD_EVENT_OFF);
-        if (watch->is_late) {
+        if (is_late) {
                 (void) event_timer_arm(watch->timer, 0);
                 return;
         }

@@ -23,7 +23,7 @@ import specs
 from deltas import ADD_DATA, COPY, DATA, OPEN, SEEK, operation, pack
 from registry import LAYER_TYPE, Blobs, DockerRegistry, digest_of
 from sampling import some
-from world import DEADLINE, cmdline, descriptors, pids, read, wait
+from world import DEADLINE, cmdline, descriptors, pids, read, sockets_of_port, wait
 
 RANDOM = random.Random(5).randbytes(300_000)
 LIBRARY = RANDOM[:200_000]
@@ -378,9 +378,8 @@ def test_what_is_fetched_of_a_delta_that_was_given_up_is_ignored(tmp_path, serve
 
 def other_fetchers(process, port):
     """The fetchers of a pull without the one that has a connection from this port."""
-    lines = [line.split() for line in (read("/proc/net/tcp") or "").splitlines()[1:]]
-    sockets = {f"socket:[{line[9]}]" for line in lines if line[1].endswith(f":{port:04X}")}
-    assert sockets, lines
+    sockets = sockets_of_port(port)
+    assert sockets
     children = [pid for pid in pids() if f"\nPPid:\t{process.pid}\n" in (read(f"/proc/{pid}/status") or "")]
     return [pid for pid in children if not sockets & set(descriptors(pid).values())]
 

@@ -44,9 +44,7 @@ def fixture_node(archive):
 
 def listens(node):
     """Whether the agent does. Without a connection, which would start mainstay-api."""
-    lines = [line.split() for line in world.read("/proc/net/tcp").splitlines()[1:]]
-    inodes = [words[9] for words in lines if words[1].endswith(f":{node.port:04X}") and words[3] == "0A"]
-    return any(f"socket:[{inode}]" in world.descriptors(node.agent.pid).values() for inode in inodes)
+    return bool(world.sockets_of_port(node.port, "0A") & set(world.descriptors(node.agent.pid).values()))
 
 
 def status_ids(pid):

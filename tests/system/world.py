@@ -147,6 +147,12 @@ def is_listening(port):
         return False
 
 
+def sockets_of_port(port, state=None):
+    """The TCP sockets of the machine at a local port, in all states or in one, as descriptors() names them."""
+    lines = [line.split() for line in (read("/proc/net/tcp") or "").splitlines()[1:]]
+    return {f"socket:[{words[9]}]" for words in lines if words[1].endswith(f":{port:04X}") and state in (None, words[3])}
+
+
 def free_port():
     """A port of loopback for a server that is started soon. It is claimed by a socket of its name, so that no other test is given
     it meanwhile."""
