@@ -375,7 +375,7 @@ def test_a_server_with_an_invalid_certificate_is_refused(puller, serve, tmp_path
     puller.trust(registry.host, certificate(tmp_path, "other")[0] if fault == "wrong-authority" else cert)
     words = {"expired": "the certificate of the server has expired; the clock of this machine says", "old-tls": "handshake"}
     result = puller.pull(registry)
-    expect_refused(puller, result, words.get(fault, "is not trusted"))
+    expect_refused(puller, result, "registry", words.get(fault, "is not trusted"))
     assert ("put the authority" in result[1]) == (fault in ("wrong-host", "wrong-authority")), result
     assert not registry.seen
 
