@@ -17,6 +17,7 @@ sys.path[:0] = [os.path.join(TOP, "tests", "system"), os.path.join(TOP, "tests")
 
 import cache  # noqa: E402  pylint: disable=wrong-import-position
 import control_plane  # noqa: E402  pylint: disable=wrong-import-position
+import failures  # noqa: E402  pylint: disable=wrong-import-position
 import specs  # noqa: E402  pylint: disable=wrong-import-position
 from node import AGNHOST, ClusterNode  # noqa: E402  pylint: disable=wrong-import-position
 from trial import Trial  # noqa: E402  pylint: disable=wrong-import-position
@@ -64,6 +65,7 @@ class Shared:
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: minutes; run by 'tests/run full cluster' only")
+    failures.add_marker(config)
 
 
 def pytest_sessionstart(session):
@@ -192,11 +194,12 @@ def pytest_terminal_summary(terminalreporter):
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
-                name = report.nodeid.rsplit("@", 1)[0]
+                name = failures.node_id(report)
                 seconds[name] = seconds.get(name, 0) + report.duration
     for name, duration in seconds.items():
         durations.record_duration(name, duration)
     durations.save()
+    failures.record_reports(terminalreporter)
     count = {what: len(terminalreporter.stats.get(what, [])) for what in ("passed", "failed", "error", "skipped")}
     failed = count["failed"] + count["error"]
     terminalreporter.write_line(

@@ -17,8 +17,8 @@ import names
 import pages
 import shape
 import test_lint
+import test_repeat
 import tools
-import words
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -28,7 +28,6 @@ def checks(build, configured, with_analyzer):
         ("modules include only modules of lower layers", lambda: layers.check(TOP)),
         ("no files of a module include each other in a circle", lambda: layers.check_circles(TOP)),
         ("no forbidden call, path or reminder is in the tree", lambda: calls.check(TOP)),
-        ("the words are those of the field", lambda: words.check(TOP)),
         ("types and functions have names of their own", lambda: names.check(TOP)),
         ("all code names its licence", lambda: shape.check_licences(TOP)),
         ("headers are guarded", lambda: shape.check_guards(TOP)),
@@ -51,7 +50,6 @@ def quick_checks(changed):
         ("modules include only modules of lower layers", lambda: layers.check(TOP)),
         ("no files of a module include each other in a circle", lambda: layers.check_circles(TOP)),
         ("no forbidden call, path or reminder is in the tree", lambda: calls.check(TOP)),
-        ("the words are those of the field", lambda: words.check(TOP)),
         ("types and functions have names of their own", lambda: names.check(TOP)),
         ("no function and no file is too long", lambda: shape.check_lengths(TOP)),
         ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
@@ -86,7 +84,8 @@ def main():
     if kind == "quick":
         due = quick_checks(paths)
     else:
-        unittest.defaultTestLoader.loadTestsFromModule(test_lint).run(result)
+        for module in (test_lint, test_repeat):
+            unittest.defaultTestLoader.loadTestsFromModule(module).run(result)
         due = checks(*(os.path.abspath(path) for path in paths), kind == "full")
     passed, failed = result.passed, len(result.failures) + len(result.errors)
     for name, check in due:

@@ -15,7 +15,6 @@ import names
 import pages
 import shape
 import tools
-import words
 
 LICENCE = "/* " + shape.LICENCE + " */\n"
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -98,39 +97,6 @@ class Layers(Lint):
     def test_a_comment_includes_nothing(self):
         self.put("common/a.c", '/*\n#include "agent/agent.h"\n*/\n')
         self.assertEqual(layers.check(self.root), [])
-
-
-class Words(Lint):
-    def check(self, path, text):
-        self.put(path, text)
-        problems = words.check(self.root)
-        os.remove(os.path.join(self.root, path))
-        return problems
-
-    def test_old_words_are_refused_with_the_new_ones(self):
-        self.expect(self.check("common/a.c", "\n/* All wi" + "shes. */\n"), "common/a.c:2:", "desired")
-        self.expect(self.check("common/a.c", 'int a = f("the pod goes' + ' on");\n'), "continue")
-        self.expect(self.check("README.md", "No" + "body knows\n"), "README.md:1:")
-
-    def test_the_journals_catalog_packaging_and_scripts_are_checked(self):
-        text = "\nThe pod goes" + " on\n"
-        for path in ("systemd/a.catalog", "systemd/a.sysusers", "packaging/a.yaml", "packaging/rpm/post", "manifests/a.yaml"):
-            self.expect(self.check(path, text), f"{path}:2:", "continue")
-        self.expect(self.check("tests/run", "#!/bin/sh" + text), "tests/run:2:")
-        for path in ("tests/unit/a.yaml", "tests/data", "LICENSE"):
-            self.assertEqual(self.check(path, text), [])
-
-    def test_text_of_the_kubelet_is_an_exception(self):
-        self.assertEqual(self.check("agent/a.c", 'int a = f("kubelet has n' + 'o disk pressure");\n'), [])
-        self.expect(self.check("agent/a.c", 'int a = f("the node has n' + 'o disk pressure");\n'), "agent/a.c:1:")
-
-    def test_names_of_tests_are_prose(self):
-        self.expect(self.check("tests/unit/a/test-b.c", "TEST(a_ro" + "om_is_made) {\n"), "test-b.c:1:", "module")
-        self.expect(self.check("tests/system/test_a.py", "def test_a_pod_be" + "gins():\n"), "start")
-
-    def test_names_of_code_and_plain_words_are_fine(self):
-        for text in ("int be" + "gin(void);\n", "/* there is no pod */\n", "/* has no longer */\n", '#include "a/do' + 'or.h"\n'):
-            self.assertEqual(self.check("common/a.c", text), [])
 
 
 class Names(Lint):

@@ -20,6 +20,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(harness.TOP, "tests"))
 
 import cache  # noqa: E402  pylint: disable=wrong-import-position
+import failures  # noqa: E402  pylint: disable=wrong-import-position
 
 durations = cache.Durations("system")
 
@@ -32,6 +33,7 @@ collect_ignore = [] if os.environ.get("MAINSTAY_KUBECTL") else ["test_lone_kubec
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: minutes of storms, kills or waiting; run by 'tests/run full' only")
     config.addinivalue_line("markers", "slow: waits for half a minute; starts first where it has not been timed yet")
+    failures.add_marker(config)
     config.addinivalue_line("markers", "quick: on the main path of every pod; run by 'tests/run quick', too")
 
 
@@ -172,7 +174,7 @@ def note_durations(reports):
     seconds = {}
     for report in reports:
         if isinstance(report, pytest.TestReport):
-            name = report.nodeid.rsplit("@", 1)[0] if "]@" in report.nodeid or "]" not in report.nodeid else report.nodeid
+            name = failures.node_id(report)
             seconds[name] = seconds.get(name, 0) + report.duration
     for name, duration in seconds.items():
         durations.record_duration(name, duration)
@@ -182,6 +184,7 @@ def note_durations(reports):
 def pytest_terminal_summary(terminalreporter):
     """The line that tests/run adds up. A test whose teardown fails has failed too."""
     note_durations(report for reports in terminalreporter.stats.values() for report in reports)
+    failures.record_reports(terminalreporter)
     count = {what: len(terminalreporter.stats.get(what, [])) for what in ("passed", "failed", "error", "skipped")}
     failed = count["failed"] + count["error"]
     terminalreporter.write_line(

@@ -24,6 +24,7 @@ def verdicts(theme):
         return file.read().splitlines()
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("theme", THEMES)
 def test_a_theme_is_validated_in_one_run(theme):
     directory = os.path.join(CORPUS, theme)
@@ -33,6 +34,7 @@ def test_a_theme_is_validated_in_one_run(theme):
     assert answer.returncode == 1
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("theme", THEMES)
 def test_valid_manifests_of_a_theme_are_valid_together(theme):
     directory = os.path.join(CORPUS, theme)

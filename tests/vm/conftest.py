@@ -17,6 +17,7 @@ import pytest
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(TOP, "tests", "system"), os.path.join(TOP, "tests")]
 
+import failures  # noqa: E402  pylint: disable=wrong-import-position
 import image  # noqa: E402  pylint: disable=wrong-import-position
 from machine import ARCHITECTURE, Machine  # noqa: E402  pylint: disable=wrong-import-position
 import specs  # noqa: E402  pylint: disable=wrong-import-position
@@ -33,6 +34,7 @@ collect_ignore = [] if OLD_PACKAGE else ["test_upgrade.py"]
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: run by 'tests/run full' only")
+    failures.add_marker(config)
 
 
 def pytest_collection_modifyitems(items):
@@ -156,5 +158,6 @@ def pytest_terminal_summary(terminalreporter):
     for report in stats.get("", []):
         for _, message in report.user_properties:
             terminalreporter.write_line(message)
+    failures.record_reports(terminalreporter)
     count = {what: len(stats.get(what, [])) for what in ("passed", "failed", "error")}
     terminalreporter.write_line(f"{count['passed']} passed, {count['failed'] + count['error']} failed")
