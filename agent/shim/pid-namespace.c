@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/pid-namespace.h"
 
+#include "agent/shim/pause-program.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -20,21 +20,10 @@ enum {
 };
 
 static const char file_name[] = "pid-namespace";
-static const char name[] = "mainstay-pause";
-
-/* For ps(1): the command line is a copy of the shim's, in the same place. */
-static void rename_process(void) {
-        size_t length = strlen(program_invocation_name);
-
-        (void) prctl(PR_SET_NAME, name);
-        memset(program_invocation_name, '\0', length);
-        memcpy(program_invocation_name, name, MIN(length, strlen(name)));
-}
-
 /* An empty file system: what /proc/1/root of the containers of the pod leads to. */
 static int enter_empty_root(void) {
         if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-            mount(name, "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+            mount("mainstay-pause", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
                   "size=4k,nr_inodes=1,mode=555") < 0 ||
             chdir("/proc") < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
             umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
@@ -49,6 +38,11 @@ static int become_user(uid_t id) {
         return 0;
 }
 
+static void drop_bounding_set(void) {
+        for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) >= 0; capability++)
+                ;
+}
+
 /* A container that may trace the processes of its pod may make this one do what it wants, and read
  * what it has. So it is an unknown user, without capabilities, files and memory of the node. */
 static int confine_pause_process(bool in_user_namespace) {
@@ -59,51 +53,58 @@ static int confine_pause_process(bool in_user_namespace) {
         r = enter_empty_root();
         if (r < 0)
                 return r;
+        drop_bounding_set();
         r = become_user(OVERFLOW_ID);
         if (r < 0)
                 return r;
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 ||
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
             prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) /* the change of IDs has reset it */
                 return -errno;
         return 0;
 }
 
-/* Has nothing open but a pipe of its own, from which it reads without end: that is a system call
- * which the kernel's strict mode of seccomp permits. */
-static int open_pause_pipe(int ready_fd) {
+/* Leaves open only a pipe without a writer of its own at 0 and 1, 'ready_fd' as standard error, and
+ * the program, which closes when it is executed. */
+static int arrange_descriptors(int ready_fd, int *program_fd) {
         int pipes[2];
 
-        if (dup2(ready_fd, STDERR_FILENO) < 0 || close_range(0, 1, 0) < 0 ||
-            close_range(3, UINT_MAX, 0) < 0 || pipe2(pipes, O_CLOEXEC) < 0)
+        *program_fd = fcntl(*program_fd, F_DUPFD_CLOEXEC, 3);
+        if (*program_fd < 0 || dup2(ready_fd, STDERR_FILENO) < 0 || close_range(0, 1, 0) < 0 ||
+            (*program_fd > 3 && close_range(3, (unsigned) *program_fd - 1, 0) < 0) ||
+            close_range((unsigned) *program_fd + 1, UINT_MAX, 0) < 0 ||
+            pipe2(pipes, O_CLOEXEC) < 0 || fcntl(pipes[0], F_SETFD, 0) < 0 ||
+            fcntl(pipes[1], F_SETFD, 0) < 0)
                 return -errno;
         return 0;
 }
 
 /* With SIGCHLD ignored, children leave no zombies and the process never wakes. Signals from within
  * the namespace do not reach its first process. 'ready_fd' gets 0 or -errno. */
-static void run_pause_process(int ready_fd, bool in_user_namespace) __attribute__((noreturn));
-static void run_pause_process(int ready_fd, bool in_user_namespace) {
-        char byte;
+static void run_pause_process(int ready_fd, int program_fd, bool in_user_namespace)
+        __attribute__((noreturn));
+static void run_pause_process(int ready_fd, int program_fd, bool in_user_namespace) {
+        char argument[] = "mainstay-pause", *arguments[] = { argument, NULL };
+        char *no_variables[] = { NULL };
         int r;
 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        rename_process();
         (void) signal(SIGCHLD, SIG_IGN);
-        r = open_pause_pipe(ready_fd);
+        r = arrange_descriptors(ready_fd, &program_fd);
         if (r >= 0)
                 r = confine_pause_process(in_user_namespace);
-        if (write(STDERR_FILENO, &r, sizeof(r)) != sizeof(r) || r < 0)
-                _exit(EXIT_FAILURE);
-        (void) close(STDERR_FILENO);
-        (void) prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT); /* where the kernel has it */
-        for (;;)
-                if (read(STDIN_FILENO, &byte, 1) < 0)
-                        continue;
+        if (r >= 0) {
+                (void) syscall(SYS_execveat, program_fd, "", arguments, no_variables,
+                               AT_EMPTY_PATH);
+                r = -errno;
+        }
+        if (write(STDERR_FILENO, &r, sizeof(r)) < 0)
+                (void) 0; /* the reader sees the end of the pipe */
+        _exit(EXIT_FAILURE);
 }
 
 /* The namespace belongs to the user namespace of its creator. So a child enters that one first, and
  * creates a sibling, which is our child too. */
-static long clone_in_user_namespace(int users_fd, int ready_fd) {
+static long clone_in_user_namespace(int users_fd, int ready_fd, int program_fd) {
         int pipes[2], status;
         pid_t helper;
         long pid = -1;
@@ -117,7 +118,7 @@ static long clone_in_user_namespace(int users_fd, int ready_fd) {
                         pid = syscall(SYS_clone, CLONE_NEWPID | CLONE_PARENT | SIGCHLD, NULL, NULL,
                                       NULL, NULL);
                 if (pid == 0)
-                        run_pause_process(ready_fd, true);
+                        run_pause_process(ready_fd, program_fd, true);
                 _exit(write(pipes[1], &pid, sizeof(pid)) == sizeof(pid) ? EXIT_SUCCESS
                                                                         : EXIT_FAILURE);
         }
@@ -133,20 +134,20 @@ static long clone_in_user_namespace(int users_fd, int ready_fd) {
 }
 
 /* Like fork(), but the child is in a new PID namespace. */
-static long clone_pause_process(int users_fd, int ready_fd) {
+static long clone_pause_process(int users_fd, int ready_fd, int program_fd) {
         long pid;
 
         if (users_fd >= 0)
-                return clone_in_user_namespace(users_fd, ready_fd);
+                return clone_in_user_namespace(users_fd, ready_fd, program_fd);
         pid = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
         if (pid == 0)
-                run_pause_process(ready_fd, false);
+                run_pause_process(ready_fd, program_fd, false);
         return pid;
 }
 
 int pid_namespace_start(const char *pod_dir, int users_fd, pid_t *ret_pid) {
         cleanup_free char *path = path_join(pod_dir, file_name);
-        cleanup_close int read_fd = -EBADF, ready_fd = -EBADF;
+        cleanup_close int read_fd = -EBADF, ready_fd = -EBADF, program_fd = -EBADF;
         int pipes[2], r = 0;
         long pid;
 
@@ -154,11 +155,14 @@ int pid_namespace_start(const char *pod_dir, int users_fd, pid_t *ret_pid) {
                 return -ENOMEM;
         if (access(path, F_OK) < 0)
                 return errno == ENOENT ? 0 : -errno;
+        program_fd = pause_program_open();
+        if (program_fd < 0)
+                return program_fd;
         if (pipe2(pipes, O_CLOEXEC) < 0)
                 return -errno;
         read_fd = pipes[0];
         ready_fd = pipes[1];
-        pid = clone_pause_process(users_fd, ready_fd);
+        pid = clone_pause_process(users_fd, ready_fd, program_fd);
         if (pid < 0)
                 return -errno;
         ready_fd = close_fd(ready_fd);

@@ -3,7 +3,7 @@
 
 /* The PID namespace that all containers of a pod share (shareProcessNamespace). Its first process
  * is ours and only reaps orphans. The containers see it: it has nothing of the node, neither rights
- * nor files, and the kernel kills it at any system call but read(2) and write(2). */
+ * nor files nor variables, and its program (agent/pause/) is no file of the node. */
 
 #include "common/error.h"
 

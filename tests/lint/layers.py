@@ -24,6 +24,7 @@ LAYERS = {
 
 # Programs of their own: besides their module and common/, they may include these.
 PROGRAMS = {
+    "pause": [],
     "shim": ["agent/sandbox/protocol.h"],
     "image-helper": ["agent/model/source-index.h"],
     "node-api": ["agent/model/system-log-query.h", "agent/model/age.h", "agent/model/json-path.h", "agent/model/pod-summary.h"],

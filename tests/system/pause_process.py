@@ -4,6 +4,7 @@
 import os
 import re
 
+import harness
 import specs
 import world
 
@@ -24,7 +25,7 @@ def expect_nothing_of_the_node(node, secret, **fields):
     tracer = specs.container(securityContext={"capabilities": {"add": ["SYS_PTRACE"]}})
     node.launch(specs.pod("traced", tracer, shareProcessNamespace=True, **fields))
     pid = find(node, "traced")
-    expected = {"CapInh": "0" * 16, "CapPrm": "0" * 16, "CapEff": "0" * 16, "CapAmb": "0" * 16, "NoNewPrivs": "1", "Seccomp": "1"}
+    expected = {**{name: "0" * 16 for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}, "NoNewPrivs": "1", "Seccomp": "1"}
     assert {name: world.status(pid, name) for name in expected} == expected
     assert re.search("^Groups:[ \t]*$", world.read(f"/proc/{pid}/status"), re.M)
     ids = {int(number) for name in ("Uid", "Gid") for number in world.status(pid, name).split()}
@@ -34,3 +35,21 @@ def expect_nothing_of_the_node(node, secret, **fields):
     for command in (f"cat /proc/1/root{secret}", f"echo changed >/proc/1/root{secret}"):
         assert node.cli("exec", "traced", "--", "sh", "-c", command).returncode != 0
     assert secret.read_text() == "of the node"
+    expect_no_file_of_the_node(node, pid)
+
+
+def expect_no_file_of_the_node(node, pid):
+    """Its program and its variables: all that a container can change is a file in memory that only this process has."""
+    assert world.read(f"/proc/{pid}/environ") == "" and world.cmdline(pid) == ["mainstay-pause"]
+    assert os.readlink(f"/proc/{pid}/exe") == "/memfd:mainstay-pause (deleted)"
+    mapped = {line.split(maxsplit=5)[5] for line in world.read(f"/proc/{pid}/maps").splitlines() if len(line.split()) > 5}
+    assert mapped <= {"/memfd:mainstay-pause (deleted)", "[stack]", "[vvar]", "[vvar_vclock]", "[vdso]", "[vsyscall]"}
+    programs = [harness.program(name) for name in ("mainstayd", "mainstay-shim", "mainstay")]
+    before = [os.stat(path) for path in programs]
+    for command in ("chmod 6777 /proc/1/exe", "chown 1:1 /proc/1/exe", "chmod 000 /proc/1/exe"):
+        node.cli("exec", "traced", "--", "sh", "-c", command)
+    assert node.cli("exec", "traced", "--", "sh", "-c", "echo x >>/proc/1/exe").returncode != 0
+    after = [os.stat(path) for path in programs]
+    assert [(status.st_mode, status.st_uid, status.st_mtime_ns) for status in after] == \
+        [(status.st_mode, status.st_uid, status.st_mtime_ns) for status in before]
+    assert world.is_alive(pid)
