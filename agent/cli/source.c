@@ -341,7 +341,7 @@ static int verify_source_directory(const Options *options, int dir_fd, SourceInd
                                    Error *reterr) {
         cleanup_free char *text = NULL, *signature = NULL;
         cleanup_strv char **keys = NULL;
-        const SourceIndexInUse nothing = { 0 };
+        const SourceIndexKnown nothing = { 0 };
         size_t length = 0, signature_length = 0;
         int r = split_keys(options->keys, &keys, reterr);
 

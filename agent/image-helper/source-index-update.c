@@ -2,15 +2,14 @@
 
 /* The signature is verified before anything is parsed, and every file by its digest before it is
  * offered. What is in use already, by its digest, is not fetched again; what broke off is
- * continued. source.json of what is in use has the number, which only grows, and the keys that
- * apply. */
+ * continued. Keys and the highest number are trust of their own (source-trust.h). */
 
 #include "agent/image-helper/source-index-update.h"
 
+#include "agent/image-helper/source-trust.h"
 #include "agent/model/source-index.h"
 #include "common/clock.h"
 #include "common/file.h"
-#include "common/strv.h"
 
 #include <unistd.h>
 
@@ -26,9 +25,8 @@ typedef struct IndexUpdate {
         json_t *in_use;    /* source.json of "current"; NULL: nothing is */
         SourceIndex known; /* the index of "current"; empty: there is none */
         SourceBody body, signature;
-        char sha256[SHA256_HEX_SIZE];     /* of the index */
-        char configured[SHA256_HEX_SIZE]; /* of the keys of the configuration */
-        char **keys;                      /* one of them must have signed it */
+        char sha256[SHA256_HEX_SIZE]; /* of the index */
+        SourceTrust trust;
         SourceIndex index;
 } IndexUpdate;
 
@@ -37,36 +35,16 @@ static void index_update_done(IndexUpdate *update) {
         source_index_done(&update->known);
         source_body_done(&update->body);
         source_body_done(&update->signature);
-        strv_free(update->keys);
+        source_trust_done(&update->trust);
         source_index_done(&update->index);
 }
 
 /* ---- what is in use ---- */
 
-static void hash_configured_keys(char *const *keys, char ret[SHA256_HEX_SIZE]) {
-        Sha256 *hash = sha256_new();
-
-        if (!hash) {
-                ret[0] = '\0';
-                return;
-        }
-        for (; keys && *keys; keys++)
-                sha256_update(hash, *keys, strlen(*keys) + 1);
-        sha256_finish(hash, ret);
-        sha256_free(hash);
-}
-
 /* Whether an index was judged by the fleet and the keys that the configuration has now. */
 static bool is_judged_by_configuration(const IndexUpdate *update, const json_t *state) {
         return streq_ptr(document_string(state, "fleet"), update->settings->fleet) &&
-               streq_ptr(document_string(state, "configuredKeys"), update->configured);
-}
-
-/* The keys that the index in use has brought, unless the configuration names others since then. */
-static int choose_keys(IndexUpdate *update, Error *reterr) {
-        if (is_judged_by_configuration(update, update->in_use))
-                return document_strv(update->in_use, "keys", &update->keys, reterr);
-        return strv_extend(&update->keys, update->settings->keys);
+               streq_ptr(document_string(state, "configuredKeys"), update->trust.configured);
 }
 
 /* For the names of files whose contents are here. A damaged one only means that all is fetched. */
@@ -83,13 +61,13 @@ static void read_known_index(IndexUpdate *update) {
 /* ---- the index ---- */
 
 static int check_index(IndexUpdate *update, Error *reterr) {
-        const SourceIndexInUse in_use = {
-                .fleet = document_string(update->in_use, "fleet"),
-                .number = json_integer_value(json_object_get(update->in_use, "number")),
-                .sha256 = document_string(update->in_use, "sha256"),
+        const SourceIndexKnown known = {
+                .fleet = update->trust.number > 0 ? update->settings->fleet : NULL,
+                .number = update->trust.number,
+                .sha256 = update->trust.sha256,
         };
         int r = source_index_verify(update->body.data, update->body.length, update->signature.data,
-                                    update->signature.length, update->keys, reterr);
+                                    update->signature.length, update->trust.keys, reterr);
 
         if (r < 0)
                 return r;
@@ -97,8 +75,12 @@ static int check_index(IndexUpdate *update, Error *reterr) {
                                &update->index, reterr);
         if (r < 0)
                 return r;
-        return source_index_check(&update->index, update->sha256, &in_use, update->settings->fleet,
-                                  now_realtime_usec(), reterr);
+        r = source_index_check(&update->index, update->sha256, &known, update->settings->fleet,
+                               now_realtime_usec(), reterr);
+        if (r < 0)
+                return r;
+        return source_trust_advance(&update->trust, update->store, &update->index, update->sha256,
+                                    reterr);
 }
 
 /* A node from which newer indexes are kept away says so, when the one that it has expires. */
@@ -196,17 +178,16 @@ static int add_index_files(const IndexUpdate *update, Error *reterr) {
 /* ---- the offer ---- */
 
 static json_t *make_index_state(const IndexUpdate *update) {
-        char *const *keys = update->index.keys ? update->index.keys : update->keys;
         int64_t deadline = update->index.progress_deadline_seconds;
         char expires[RFC3339_SIZE], fetched[RFC3339_SIZE];
 
         format_rfc3339(expires, update->index.expires);
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:o*}", "url",
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:b, s:o, s:o*}", "url",
                          update->settings->url, "etag", update->body.etag, "sha256", update->sha256,
                          "fetched", format_rfc3339(fetched, now_realtime_usec()), "fleet",
                          update->index.fleet, "number", (json_int_t) update->index.number,
-                         "expires", expires, "configuredKeys", update->configured, "keys",
-                         document_string_array(keys), "summary",
+                         "expires", expires, "configuredKeys", update->trust.configured, "keys",
+                         document_string_array(update->trust.keys), "hasTrust", true, "summary",
                          json_sprintf("index %lld of the fleet %s, which expires at %s",
                                       (long long) update->index.number, update->index.fleet,
                                       expires),
@@ -251,9 +232,6 @@ static int take_index(IndexUpdate *update, Error *reterr) {
 
         if (r < 0)
                 return error_prefixf(reterr, r, "the signature of the index");
-        r = choose_keys(update, reterr);
-        if (r < 0)
-                return r;
         r = check_index(update, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "the index");
@@ -270,8 +248,10 @@ int update_index_source(SourceTransfer *transfer, const SourceSettings *settings
         bool is_unchanged;
         int r;
 
-        hash_configured_keys(settings->keys, update.configured);
         update.in_use = source_store_read_state(store, "current");
+        r = source_trust_load(store, settings, update.in_use, &update.trust, reterr);
+        if (r < 0)
+                return r;
         if (!is_judged_by_configuration(&update, known)) {
                 json_decref(known);
                 known = NULL;

@@ -220,20 +220,23 @@ int source_index_parse(const char *text, size_t length, uint64_t file_max, Sourc
 
 /* ---- the rules ---- */
 
-int source_index_check(const SourceIndex *index, const char *sha256, const SourceIndexInUse *in_use,
+int source_index_check(const SourceIndex *index, const char *sha256, const SourceIndexKnown *known,
                        const char *fleet, uint64_t now_realtime_usec, Error *reterr) {
-        bool is_follower = streq_ptr(in_use->fleet, fleet);
+        bool is_follower = streq_ptr(known->fleet, fleet);
         char time[RFC3339_SIZE], clock[CLOCK_DESCRIPTION_SIZE];
 
         if (!streq(index->fleet, fleet))
                 return error_setf(reterr, EBADMSG, "is of the fleet '%s', not of '%s'",
                                   index->fleet, fleet);
-        if (is_follower && index->number < in_use->number)
-                return error_setf(reterr, EBADMSG, "has the number %lld, and %lld is in use",
-                                  (long long) index->number, (long long) in_use->number);
-        if (is_follower && index->number == in_use->number && !streq_ptr(sha256, in_use->sha256))
+        if (is_follower && index->number < known->number)
                 return error_setf(reterr, EBADMSG,
-                                  "has the number of the one in use, %lld, and other contents",
+                                  "has the number %lld, and an index with the number %lld "
+                                  "was verified before",
+                                  (long long) index->number, (long long) known->number);
+        if (is_follower && index->number == known->number && !streq_ptr(sha256, known->sha256))
+                return error_setf(reterr, EBADMSG,
+                                  "has the number of an index that was verified before, %lld, "
+                                  "and other contents",
                                   (long long) index->number);
         if (index->expires <= now_realtime_usec)
                 return error_setf(reterr, EBADMSG, "has expired at %s; %s; " CLOCK_RETRY_HINT,

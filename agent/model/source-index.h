@@ -27,7 +27,7 @@ typedef struct SourceIndexFile {
 } SourceIndexFile;
 
 typedef struct SourceIndex {
-        int64_t number;   /* only grows */
+        int64_t number;   /* increases with each index */
         uint64_t expires; /* realtime, microseconds */
         char *fleet;
         LIST_OF(SourceIndexFile) files;
@@ -43,15 +43,15 @@ int source_index_parse(const char *text, size_t length, uint64_t file_max, Sourc
                        Error *reterr);
 void source_index_done(SourceIndex *index);
 
-/* What is in use. */
-typedef struct SourceIndexInUse {
-        const char *fleet; /* NULL: nothing is */
+/* The index with the highest number that was verified. */
+typedef struct SourceIndexKnown {
+        const char *fleet; /* NULL: there is none */
         int64_t number;
         const char *sha256; /* of the index */
-} SourceIndexInUse;
+} SourceIndexKnown;
 
 /* Whether an index of these bytes (by their SHA-256) may be taken: 0, or -EBADMSG with why not. */
-int source_index_check(const SourceIndex *index, const char *sha256, const SourceIndexInUse *in_use,
+int source_index_check(const SourceIndex *index, const char *sha256, const SourceIndexKnown *known,
                        const char *fleet, uint64_t now_realtime_usec, Error *reterr);
 
 /* Whether one of the keys has signed the bytes, by one of the signatures in a file. 0; -EBADMSG

@@ -4,6 +4,7 @@
 import http.server
 import json
 import os
+import shutil
 import ssl
 import threading
 import time
@@ -174,6 +175,8 @@ def _sign_another(key, staged):
 
 # What is wrong with a source, each after a good index: what does it, and what the condition says.
 BAD = {
+    "an older one": (lambda i, k: i.write(BAD_POD, number=1), "the index: has the number 1, and an index with the number 100 was verified"),
+    "the same number": (lambda i, k: i.write(BAD_POD, number=100), "has the number of an index that was verified before, 100, and other"),
     "a byte of the index was changed": (lambda i, k: i.write(BAD_POD, spoil=lambda p: _flip(p, 20)),
                                         "the index: is not signed by one of the known keys"),
     "a byte of the signature was changed": (lambda i, k: i.write(BAD_POD, spoil=lambda p: _flip(p + ".sig", 9)),
@@ -188,8 +191,6 @@ BAD = {
     "a file is missing": (lambda i, k: _bad_blob(i, "d", os.unlink),
                           "o.yaml: the server answered with status 404"),
     "another key": (lambda i, k: i.write(BAD_POD, key=k[1]), "is not signed by one of the known keys"),
-    "an older one": (lambda i, k: i.write(BAD_POD, number=1), "the index: has the number 1, and 100 is in use"),
-    "the same number": (lambda i, k: i.write(BAD_POD, number=100), "has the number of the one in use, 100, and other contents"),
     "expired": (lambda i, k: i.write(BAD_POD, expires="2001-01-01T00:00:00Z"), "has expired at 2001-01-01T00:00:00Z"),
     "another fleet": (lambda i, k: i.write(BAD_POD, fleet="banks"), "is of the fleet 'banks', not of 'shops'"),
     "another format": (lambda i, k: i.write(BAD_POD, format=2), "format: must be 1"),
@@ -367,6 +368,91 @@ def test_an_index_brings_the_next_keys(make_sourced, index, keys):
     wait_in_use(node, number)
     node.wait_running("db")
     assert names(node) == ["db-node1", "web-node1"]
+
+
+def expect_second_key_only(node, index, keys):
+    """No index of the first key is accepted, nor one with a number that was used; the second key's next one is."""
+    other = {"other.yaml": specs.pod("other")}
+    index.write(other)
+    wait_failed(node, "is not signed by one of the known keys")
+    index.write(other, key=keys[1], number=1)
+    wait_failed(node, "has the number 1, and an index with the number 2 was verified before")
+    assert "other-node1" not in names(node)
+    number = index.write({"web.yaml": specs.pod("web"), "next.yaml": specs.pod("next")}, key=keys[1])["number"]
+    wait_in_use(node, number)
+    node.wait_running("next")
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_rolled_back_index_still_revokes_keys_and_numbers(make_sourced, index, keys, restarted):
+    run_first(node := make_sourced("file://" + index.path), index)
+    index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "2")}, keys=[keys[1].public], **DEADLINE)
+    wait_back(node, "pod default/")
+    if restarted:
+        node.restart()
+        wait_failed(node, ROLLED_BACK)
+    expect_second_key_only(node, index, keys)
+
+
+def test_refused_index_still_revokes_keys_and_numbers(make_sourced, index, keys):
+    index.write({"web.yaml": specs.pod("web")})
+    node = make_sourced("file://" + index.path)
+    node.wait_running("web")
+    index.write({"web.yaml": b"kind: Pod\napiVersion: v1\n"}, keys=[keys[1].public])
+    wait_failed(node, "source/web.yaml")
+    expect_second_key_only(node, index, keys)
+
+
+def test_lost_manifests_do_not_make_revoked_keys_good_again(make_sourced, index, keys):
+    index.write({"web.yaml": specs.pod("web")})
+    node = make_sourced("file://" + index.path)
+    wait_in_use(node, 1)
+    index.write({"web.yaml": specs.pod("web")}, keys=[keys[1].public])
+    wait_in_use(node, 2)
+    node.stop()
+    for name in ("current", "next"):
+        shutil.rmtree(os.path.join(node.state, "sources", "source", name))
+    node.start()
+    expect_second_key_only(node, index, keys)
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "removed", "a directory"])
+def test_damaged_trust_accepts_nothing_new_and_says_so(make_sourced, index, damage):
+    index.write({"web.yaml": specs.pod("web")})
+    node = make_sourced("file://" + index.path)
+    wait_in_use(node, 1)
+    node.wait_running("web")
+    init = node.init("web")
+    path = os.path.join(node.state, "sources", "source", "trust", "shops")
+    text = world.read(path)
+    os.unlink(path)
+    if damage == "a directory":
+        os.mkdir(path)
+    elif damage != "removed":
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text[:-9] if damage == "cut" else text.replace('"number":1', '"number":0'))
+    index.write({"web.yaml": specs.pod("web"), "other.yaml": specs.pod("other")})
+    wait_failed(node, "trust/shops")
+    node.restart()
+    wait_failed(node, "trust/shops")
+    assert names(node) == ["web-node1"] and node.init("web") == init
+
+
+def test_records_of_an_earlier_version_are_continued(make_sourced, index, keys):
+    index.write({"web.yaml": specs.pod("web")}, keys=[keys[1].public])
+    node = make_sourced("file://" + index.path)
+    wait_in_use(node, 1)
+    node.stop()
+    directory = os.path.join(node.state, "sources", "source")
+    shutil.rmtree(os.path.join(directory, "trust"))
+    state = json.loads(world.read(os.path.join(directory, "current", "source.json")))
+    del state["hasTrust"]
+    with open(os.path.join(directory, "current", "source.json"), "w", encoding="utf-8") as file:
+        json.dump(state, file)
+    node.start()
+    index.write({"other.yaml": specs.pod("other")})
+    wait_failed(node, "is not signed by one of the known keys")
+    wait_in_use(node, index.write({"web.yaml": specs.pod("web")}, key=keys[1])["number"])
 
 
 def test_an_index_in_use_is_judged_again_by_other_keys_and_another_fleet(make_sourced, make_nginx, index, keys):

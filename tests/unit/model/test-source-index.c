@@ -141,8 +141,9 @@ TEST(a_node_takes_what_is_newer_of_its_fleet_and_has_not_expired)
                 { 6, "shops", "shops", false, 1000, NULL },
                 { 7, "shops", "shops", true, 1000, NULL },
                 { 7, "shops", "shops", false, 1000,
-                  "has the number of the one in use, 7, and other contents" },
-                { 8, "shops", "shops", false, 1000, "has the number 7, and 8 is in use" },
+                  "has the number of an index that was verified before, 7, and other contents" },
+                { 8, "shops", "shops", false, 1000,
+                  "has the number 7, and an index with the number 8 was verified before" },
                 { 8, "banks", "shops", false, 1000, NULL }, /* the fleet was changed */
                 { 0, NULL, "banks", false, 1000, "is of the fleet 'shops', not of 'banks'" },
                 { 0, NULL, "shops", false, 2000, EXPIRED },
@@ -155,7 +156,7 @@ TEST(a_node_takes_what_is_newer_of_its_fleet_and_has_not_expired)
                 const SourceIndex index = { .number = 7,
                                             .fleet = fleet,
                                             .expires = 2000 * USEC_PER_SEC };
-                const SourceIndexInUse in_use = { cases[i].of_fleet, cases[i].in_use, "one" };
+                const SourceIndexKnown in_use = { cases[i].of_fleet, cases[i].in_use, "one" };
                 cleanup_error Error error = ERROR_NULL;
                 int r = source_index_check(&index, cases[i].is_same ? "one" : "other", &in_use,
                                            cases[i].configured, cases[i].now_sec * USEC_PER_SEC,
