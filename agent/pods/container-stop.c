@@ -9,8 +9,7 @@
 
 #include <signal.h>
 
-/* The least time between the stop signal and SIGKILL after a preStop hook (kubelet:
- * minimumGracePeriodInSeconds). */
+/* Minimum time between the stop signal and SIGKILL (kubelet: minimumGracePeriodInSeconds). */
 #define KILL_GRACE_MIN_USEC (2 * USEC_PER_SEC)
 
 /* From now on. A container that is stopped for good has the rest of the pod's grace period, one
@@ -42,10 +41,14 @@ void container_stopper_reset(ContainerStopper *stopper) {
         stopper->kill_grace = (OptionalInt){ 0 };
 }
 
-static void record_killing(const ContainerInstance *c, const ContainerStop *stop) {
-        if (stop->for_good)
+/* At the beginning of the stop, before its hook and its turn, like the kubelet. */
+static void record_killing(ContainerStopper *stopper, const ContainerStop *stop) {
+        const ContainerInstance *c = stopper->container;
+
+        if (stop->for_good && !stopper->is_killing_reported)
                 record_pod_event(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing",
                                  "Stopping container %s", c->spec->name);
+        stopper->is_killing_reported = stopper->is_killing_reported || stop->for_good;
 }
 
 void container_stop(ContainerStopper *stopper, const ContainerStop *stop) {
@@ -53,46 +56,40 @@ void container_stop(ContainerStopper *stopper, const ContainerStop *stop) {
         uint64_t grace = container_remaining_grace_usec(stopper, stop);
         char id[CONTAINER_ID_SIZE];
 
-        if (!stopper->is_killing_reported)
-                record_killing(c, stop);
-        stopper->is_killing_reported = false;
-        if (stopper->pre_stop_started_at > 0)
-                grace = MAX(grace, KILL_GRACE_MIN_USEC);
+        record_killing(stopper, stop);
         container_id(c->pod->pod->metadata.uid, c->spec->name, stop->attempt, id);
-        (void) sandbox_stop_container(c->pod->sandbox, id, signal_of_stop(stop), grace);
+        (void) sandbox_stop_container(c->pod->sandbox, id, signal_of_stop(stop),
+                                      MAX(grace, KILL_GRACE_MIN_USEC));
 }
 
 /* The shim sends the stop signal at the end of the grace period unless the agent does so before. */
-static void schedule_container_stop(const ContainerStopper *stopper, const ContainerStop *stop,
+static void schedule_container_stop(ContainerStopper *stopper, const ContainerStop *stop,
                                     uint64_t grace) {
         char id[CONTAINER_ID_SIZE];
 
+        record_killing(stopper, stop);
         container_instance_print_id(stopper->container, id);
         (void) sandbox_stop_container_delayed(stopper->container->pod->sandbox, id,
                                               signal_of_stop(stop), grace,
                                               grace + KILL_GRACE_MIN_USEC);
 }
 
-/* With the event, which precedes the hook as with the kubelet. */
-static void schedule_stop_after_pre_stop(ContainerStopper *stopper, const ContainerStop *stop,
-                                         uint64_t grace) {
-        record_killing(stopper->container, stop);
-        stopper->is_killing_reported = stop->for_good;
-        schedule_container_stop(stopper, stop, grace);
-}
-
 uint64_t container_stop_begin_pre_stop(ContainerStopper *stopper, const ContainerStop *stop) {
         uint64_t grace = container_remaining_grace_usec(stopper, stop);
 
         stopper->pre_stop_started_at = now_awake_usec();
-        schedule_stop_after_pre_stop(stopper, stop, grace);
+        schedule_container_stop(stopper, stop, grace);
         return grace;
 }
 
+void container_stop_await_turn(ContainerStopper *stopper, const ContainerStop *stop) {
+        schedule_container_stop(stopper, stop, stop->pod_grace_usec);
+}
+
 void container_stop_shorten_grace(ContainerStopper *stopper, const ContainerStop *stop,
-                                  bool pre_stop_is_running) {
-        if (pre_stop_is_running)
-                schedule_stop_after_pre_stop(stopper, stop, stop->pod_grace_usec);
+                                  bool is_signal_held) {
+        if (is_signal_held)
+                schedule_container_stop(stopper, stop, stop->pod_grace_usec);
         else
                 container_stop(stopper, stop);
 }

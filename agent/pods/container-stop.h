@@ -18,7 +18,7 @@ typedef struct ContainerStop {
 typedef struct ContainerStopper {
         const ContainerInstance *container;
         uint64_t pre_stop_started_at; /* awake time; 0: the attempt's preStop hook was not run */
-        bool is_killing_reported;     /* the event of the stop that follows the hook */
+        bool is_killing_reported;     /* the attempt's event */
         OptionalInt kill_grace;       /* seconds, of a kill that a restart may follow */
 } ContainerStopper;
 
@@ -33,9 +33,14 @@ void container_stop(ContainerStopper *stopper, const ContainerStop *stop);
  * the same. */
 uint64_t container_stop_begin_pre_stop(ContainerStopper *stopper, const ContainerStop *stop);
 
-/* The container is being stopped already, and now has only the pod's grace period of 'stop'. */
+/* Other containers have to end before this one gets its stop signal: the shim sends it at the end
+ * of the grace period, unless container_stop() is called before. */
+void container_stop_await_turn(ContainerStopper *stopper, const ContainerStop *stop);
+
+/* The container is being stopped already, and now has only the pod's grace period of 'stop'.
+ * 'is_signal_held': its preStop hook runs, or it awaits its turn. */
 void container_stop_shorten_grace(ContainerStopper *stopper, const ContainerStop *stop,
-                                  bool pre_stop_is_running);
+                                  bool is_signal_held);
 
 /* Kills the present attempt (a failed liveness or startup probe, a restart on request), with a
  * grace period of its own; unset: the pod's. False: it is being stopped already. 'why' is the

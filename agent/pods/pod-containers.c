@@ -105,8 +105,8 @@ static void apply_order_action(ContainerMachine *machine, ContainerOrderAction a
         case ORDER_START:
                 container_machine_start(machine);
                 break;
-        case ORDER_RETIRE:
-                container_machine_disable_restart(machine);
+        case ORDER_STOP_IN_TURN:
+                container_machine_stop_in_turn(machine);
                 break;
         case ORDER_STOP:
                 container_machine_stop(machine);

@@ -170,6 +170,82 @@ def test_sidecars_stop_in_reverse_order_after_all_others(node):
     assert ends == ["other end", "main end", "second end", "first end"]
 
 
+def pre_stop(script):
+    return {"lifecycle": {"preStop": {"exec": {"command": ["/bin/sh", "-c", script]}}}}
+
+
+def ends_of(node):
+    return [event for event in events(node) if event.endswith((" end", " hook"))]
+
+
+def test_pre_stop_hooks_of_sidecars_start_with_the_termination_and_their_signals_wait_for_the_others(node):
+    hooks = after("first hook", "second hook", "main hook")
+    main = f"trap '{hooks}record main end; exit 0' TERM; record main ready"
+    # The hook of the first sidecar outlasts the main container.
+    node.launch(init_pod(node, "hooked", [sidecar("first", **pre_stop(f"echo first hook >> /v/events; {after('main end')}")),
+                                          sidecar("second", **pre_stop("echo second hook >> /v/events"))],
+                         recorder("main", main, **pre_stop("echo main hook >> /v/events"))))
+    ready = {"first start", "second start", "main ready"}
+    wait(lambda: ready <= set(events(node)), lambda: f"all are ready: {events(node)}")
+    node.remove("hooked")
+    node.wait_gone("hooked")
+    ends = ends_of(node)
+    assert sorted(ends[:3]) == ["first hook", "main hook", "second hook"]
+    assert ends[3:] == ["main end", "second end", "first end"]
+    assert node.cli("get", "events").stdout.count("Stopping container") == 3, "each stop has one event"
+
+
+def test_pre_stop_hooks_of_sidecars_start_together_when_the_pod_completes(node):
+    node.drop(init_pod(node, "job", [sidecar("first", **pre_stop("echo first hook >> /v/events")),
+                                     sidecar("second", **pre_stop(f"{after('first hook')}echo second hook >> /v/events"))],
+                       step("main", before=after("first start", "second start")), restartPolicy="Never"))
+    node.wait_phase("job", "Succeeded")
+    wait(lambda: "first end" in events(node), lambda: f"the sidecars end: {events(node)}")
+    assert ends_of(node) == ["first hook", "second hook", "second end", "first end"]
+
+
+def test_a_sidecar_does_not_wait_for_an_init_container_that_still_runs(node):
+    deaf = f"trap '' TERM; echo one start >> /v/events; {after('side end')}exit 0"
+    node.drop(init_pod(node, "early", [sidecar("side"), step("one", deaf, after("side start"))], terminationGracePeriodSeconds=600))
+    wait_events(node, ["side start", "one start"])
+    node.remove("early")
+    node.wait_gone("early")
+    assert "side end" in events(node)
+
+
+@pytest.mark.parametrize("with_hook", [True, False], ids=["hook", "no-hook"])
+def test_the_shim_stops_a_sidecar_that_awaits_its_turn_without_an_agent(node, with_hook):
+    hook = pre_stop("echo first hook >> /v/events") if with_hook else {}
+    node.launch(init_pod(node, "alone", [sidecar("first", **hook)], recorder("main", "trap '' TERM; record main ready"),
+                         terminationGracePeriodSeconds=5))
+    wait(lambda: {"first start", "main ready"} <= set(events(node)), lambda: f"all are ready: {events(node)}")
+    pids = [node.init("alone", "first"), node.init("alone")]
+    node.remove("alone")
+    if with_hook:
+        wait(lambda: "first hook" in events(node), lambda: f"its hook has run: {events(node)}")
+    else:
+        node.wait_pod("alone", lambda pod: pod["metadata"].get("deletionTimestamp"), "is being ended")
+    node.kill9()
+    wait(lambda: not any(world.is_alive(pid) for pid in pids), "both are ended")
+    assert "first end" in events(node), "it got its stop signal"
+    node.start()
+    node.wait_gone("alone")
+
+
+def test_a_shorter_deletion_does_not_signal_a_sidecar_before_its_turn(node):
+    main = f"trap '{after('gate')}record main end; exit 0' TERM; record main ready"
+    node.launch(init_pod(node, "hurried", [sidecar("side")], recorder("main", main), terminationGracePeriodSeconds=1200))
+    wait(lambda: {"side start", "main ready"} <= set(events(node)), lambda: f"all are ready: {events(node)}")
+    side = node.init("hurried", "side")
+    for words in ((), ("--grace-period=600",)):
+        answer = node.cli("delete", "pod", "hurried", *words)
+        assert answer.returncode == 0, answer.stderr
+    with open(os.path.join(node.data, "events"), "a", encoding="utf-8") as file:
+        file.write("gate\n")
+    wait(lambda: not world.is_alive(side), "the sidecar is ended")
+    assert [event for event in events(node) if event.endswith(" end")] == ["main end", "side end"]
+
+
 def test_sidecars_stop_when_the_pod_completes_and_their_exit_codes_do_not_count(node):
     node.drop(init_pod(node, "job", [sidecar("first", code=7), sidecar("second")], step("main", after("first start", "second start")),
                        restartPolicy="Never", terminationGracePeriodSeconds=30))

@@ -59,7 +59,7 @@ void container_machine_start_failed(ContainerMachine *c, bool by_runtime, const 
         decision = decide_restart(by_runtime ? &c->terms : &always, end.exit_code, 0,
                                   c->next_delay_usec, c->back_off);
         c->next_delay_usec = decision.next_delay_usec;
-        if (c->state != MACHINE_STOPPING && is_last_attempt(c, &decision)) {
+        if (!container_machine_is_stopping(c) && is_last_attempt(c, &decision)) {
                 container_machine_handle_event(c, MACHINE_EVENT_DONE);
                 return;
         }

@@ -18,6 +18,7 @@ typedef enum ContainerMachineState {
         MACHINE_POST_START,
         MACHINE_RUNNING,
         MACHINE_PRE_STOP,
+        MACHINE_AWAITING_TURN,
         MACHINE_STOPPING,
         MACHINE_BACK_OFF,
         MACHINE_FINISHED,
@@ -39,6 +40,7 @@ typedef enum ContainerMachineEvent {
         MACHINE_EVENT_SANDBOX_LOST,
         MACHINE_EVENT_KILL,
         MACHINE_EVENT_STOP,
+        MACHINE_EVENT_TURN,
         MACHINE_EVENT_RESET,
         MACHINE_EVENT_EDIT,
         N_MACHINE_EVENTS,
@@ -82,6 +84,7 @@ struct ContainerMachine {
         SteadyStamp running_since; /* the same as boot time: setting the clock does not move it */
         bool has_post_started;     /* its postStart hook has ended, or there is none */
         bool stops_for_good;
+        bool awaits_turn;         /* being stopped, but others have to end before its stop signal */
         bool is_killed;           /* the present attempt, not for good */
         char *kill_message;       /* why */
         char *post_start_failure; /* the status' message where it is killed for it */

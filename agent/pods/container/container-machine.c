@@ -20,6 +20,7 @@ const MachineStateInfo machine_states[N_MACHINE_STATES] = {
         [MACHINE_POST_START] = { "post-start", STATE_WAITING,    NULL,                true,  false, false, false, true,  false, true },
         [MACHINE_RUNNING]    = { "running",    STATE_RUNNING,    NULL,                true,  false, false, false, false, false, true },
         [MACHINE_PRE_STOP]   = { "pre-stop",   STATE_RUNNING,    NULL,                true,  false, false, false, true,  false, true },
+        [MACHINE_AWAITING_TURN] = { "awaiting-turn", STATE_RUNNING, NULL,             true,  false, false, false, false, true,  true },
         [MACHINE_STOPPING]   = { "stopping",   STATE_RUNNING,    NULL,                true,  false, false, false, false, true,  true },
         [MACHINE_BACK_OFF]   = { "back-off",   STATE_WAITING,    "CrashLoopBackOff",  false, false, false, true,  false, false, false },
         [MACHINE_FINISHED]   = { "finished",   STATE_TERMINATED, NULL,                false, false, false, false, false, false, false },
@@ -40,6 +41,7 @@ static const char *const machine_event_names[N_MACHINE_EVENTS] = {
         [MACHINE_EVENT_SANDBOX_LOST] = "sandbox lost",
         [MACHINE_EVENT_KILL]         = "kill",
         [MACHINE_EVENT_STOP]         = "stop",
+        [MACHINE_EVENT_TURN]         = "its turn",
         [MACHINE_EVENT_RESET]        = "reset",
         [MACHINE_EVENT_EDIT]         = "edited",
 };
@@ -143,6 +145,13 @@ static void enter_hurried_pre_stop_state(ContainerMachine *c) {
         c->driver->shorten_grace(c->userdata);
 }
 
+static void enter_awaiting_turn_state(ContainerMachine *c) {
+        if (c->awaits_turn)
+                c->driver->await_turn(c->userdata, c->attempt);
+        else
+                container_machine_handle_event(c, MACHINE_EVENT_TURN);
+}
+
 static void enter_stopping_state(ContainerMachine *c) {
         c->driver->stop(c->userdata, c->attempt, c->stops_for_good);
 }
@@ -198,8 +207,8 @@ static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_E
                 [MACHINE_EVENT_START_FAILED] = TRANSITION(BACK_OFF, enter_back_off_state),
                 [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_finished_state),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
-                [MACHINE_EVENT_STOP]         = TRANSITION(STOPPING, enter_stopping_state),
-                [MACHINE_EVENT_EDIT]         = TRANSITION(STOPPING, enter_stopping_state),
+                [MACHINE_EVENT_STOP]         = TRANSITION(AWAITING_TURN, enter_awaiting_turn_state),
+                [MACHINE_EVENT_EDIT]         = TRANSITION(AWAITING_TURN, enter_awaiting_turn_state),
         },
         [MACHINE_POST_START] = {
                 [MACHINE_EVENT_STARTED]      = TRANSITION(POST_START, enter_post_start_state), /* its result was lost */
@@ -223,12 +232,21 @@ static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_E
         },
         [MACHINE_PRE_STOP] = {
                 [MACHINE_EVENT_STARTED]      = TRANSITION(PRE_STOP, enter_pre_stop_state), /* as above */
-                [MACHINE_EVENT_HOOK_DONE]    = TRANSITION(STOPPING, enter_stopping_state),
+                [MACHINE_EVENT_HOOK_DONE]    = TRANSITION(AWAITING_TURN, enter_awaiting_turn_state),
                 [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_pulling_state),
                 [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_back_off_state),
                 [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_finished_state),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
                 [MACHINE_EVENT_STOP]         = TRANSITION(PRE_STOP, enter_hurried_pre_stop_state), /* the hook continues, with the shorter grace period */
+        },
+        [MACHINE_AWAITING_TURN] = {
+                [MACHINE_EVENT_STARTED]      = TRANSITION(AWAITING_TURN, enter_awaiting_turn_state), /* it was being created */
+                [MACHINE_EVENT_START_FAILED] = TRANSITION(FINISHED, enter_finished_state),
+                [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_pulling_state),
+                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_back_off_state),
+                [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_finished_state),
+                [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
+                [MACHINE_EVENT_TURN]         = TRANSITION(STOPPING, enter_stopping_state),
         },
         [MACHINE_STOPPING] = {
                 [MACHINE_EVENT_STARTED]      = TRANSITION(STOPPING, enter_stopping_state), /* it was being created */
@@ -358,7 +376,7 @@ void container_machine_reset_back_off(ContainerMachine *c) {
                 c->next_delay_usec = 0;
 }
 
-void container_machine_stop(ContainerMachine *c) {
+static void stop_for_good(ContainerMachine *c) {
         bool is_being_stopped = c->stops_for_good && container_machine_is_stopping(c);
 
         c->restarts_when_stopped = false;
@@ -367,6 +385,21 @@ void container_machine_stop(ContainerMachine *c) {
                 return;
         c->is_interrupted = true;
         container_machine_handle_event(c, MACHINE_EVENT_STOP);
+}
+
+void container_machine_stop(ContainerMachine *c) {
+        c->awaits_turn = false;
+        if (c->state == MACHINE_AWAITING_TURN)
+                container_machine_handle_event(c, MACHINE_EVENT_TURN);
+        stop_for_good(c);
+}
+
+/* The turn does not come a second time: what is being stopped for good already continues. */
+void container_machine_stop_in_turn(ContainerMachine *c) {
+        if (c->stops_for_good)
+                return;
+        c->awaits_turn = true;
+        stop_for_good(c);
 }
 
 bool container_machine_can_be_killed(const ContainerMachine *c) {
@@ -399,7 +432,7 @@ void container_machine_disable_restart(ContainerMachine *c) {
 void container_machine_reset(ContainerMachine *c) {
         if (c->state != MACHINE_FINISHED)
                 return;
-        c->is_restart_disabled = c->stops_for_good = false;
+        c->is_restart_disabled = c->stops_for_good = c->awaits_turn = false;
         c->wants_restart_all = false;
         container_machine_handle_event(c, MACHINE_EVENT_RESET);
 }

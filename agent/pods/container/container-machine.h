@@ -39,7 +39,8 @@ typedef struct ContainerDriver {
         void (*run_hook)(void *userdata, LifecycleHook hook, unsigned attempt, bool for_good);
         void (*cancel_hook)(void *userdata);
         void (*stop)(void *userdata, unsigned attempt,
-                     bool for_good);           /* → container_machine_on_exited */
+                     bool for_good);                          /* → container_machine_on_exited */
+        void (*await_turn)(void *userdata, unsigned attempt); /* stop, but not before its turn */
         void (*shorten_grace)(void *userdata); /* the stop that is under way is for good now */
         void (*remove_attempt)(void *userdata, unsigned attempt); /* what it left, asynchronously */
         void (*arm_retry)(void *userdata, uint64_t delay_usec); /* → container_machine_on_retry */
@@ -72,6 +73,10 @@ DEFINE_CLEANUP(ContainerMachine *, container_machine_free)
 void container_machine_start(
         ContainerMachine *container); /* the sandbox is ready; from waiting only */
 void container_machine_stop(ContainerMachine *container); /* for good */
+
+/* For good, too, but the stop signal waits for container_machine_stop(): a preStop hook runs now.
+ */
+void container_machine_stop_in_turn(ContainerMachine *container);
 
 /* The spec has moved or changed, not its name. What runs may have started by the old one. */
 void container_machine_set_spec(ContainerMachine *container, const Container *spec,
@@ -168,6 +173,8 @@ bool container_machine_is_running(const ContainerMachine *container); /* it has 
 bool container_machine_is_up(
         const ContainerMachine *container); /* and its postStart hook is done */
 bool container_machine_is_stopping(const ContainerMachine *container);
+bool container_machine_awaits_turn(
+        const ContainerMachine *container); /* see container_machine_stop_in_turn() */
 bool container_machine_is_killed(
         const ContainerMachine *container); /* see container_machine_kill() */
 bool container_machine_has_post_started(const ContainerMachine *container);

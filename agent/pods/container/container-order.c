@@ -73,20 +73,18 @@ static void plan_container_starts(ContainerOrderEntry *entries, size_t n) {
 }
 
 static void plan_container_stops(ContainerOrderEntry *entries, size_t n, bool is_late) {
-        bool may_end = true; /* all that a sidecar is there for have ended */
+        bool is_turn = all_main_containers_finished(entries, n);
 
         for (size_t i = 0; i < n; i++)
-                if (entries[i].role != ROLE_SIDECAR && !entries[i].is_finished) {
+                if (entries[i].role != ROLE_SIDECAR && !entries[i].is_finished)
                         entries[i].action = ORDER_STOP;
-                        may_end = false;
-                }
         for (size_t i = n; i > 0; i--) {
                 ContainerOrderEntry *entry = &entries[i - 1];
 
                 if (entry->role != ROLE_SIDECAR || entry->is_finished)
                         continue;
-                entry->action = may_end || is_late ? ORDER_STOP : ORDER_RETIRE;
-                may_end = false;
+                entry->action = is_turn || is_late ? ORDER_STOP : ORDER_STOP_IN_TURN;
+                is_turn = false;
         }
 }
 

@@ -4,16 +4,17 @@
 /* The order in which a pod's containers start and stop: init containers one after another, each
  * until it has completed or, a sidecar, until it has started; then all main containers together,
  * except that one with a postStart hook is waited for by those after it until the hook has ended.
- * Main containers stop first, then the sidecars in reverse order. Ephemeral containers start at any
- * time, stop with the main containers, and the others wait for none of them. Pure: facts in,
- * actions out. */
+ * The stop begins for all containers together: their preStop hooks run at once. The stop signal of
+ * a sidecar waits for the end of the main containers and of the sidecars after it (kubelet:
+ * terminationOrdering). Ephemeral containers start at any time, stop with the main containers, and
+ * the others wait for none of them. Pure: facts in, actions out. */
 
 #include "agent/model/containers.h"
 
 typedef enum ContainerOrderAction {
         ORDER_NOTHING,
         ORDER_START,
-        ORDER_RETIRE, /* it continues to run, and is not started again */
+        ORDER_STOP_IN_TURN, /* its preStop hook runs, its stop signal waits for others */
         ORDER_STOP,
 } ContainerOrderAction;
 

@@ -38,7 +38,12 @@ bool container_machine_is_up(const ContainerMachine *c) {
 }
 
 bool container_machine_is_stopping(const ContainerMachine *c) {
-        return c->state == MACHINE_PRE_STOP || c->state == MACHINE_STOPPING;
+        return c->state == MACHINE_PRE_STOP || c->state == MACHINE_AWAITING_TURN ||
+               c->state == MACHINE_STOPPING;
+}
+
+bool container_machine_awaits_turn(const ContainerMachine *c) {
+        return c->state == MACHINE_AWAITING_TURN;
 }
 
 bool container_machine_is_killed(const ContainerMachine *c) {

@@ -73,6 +73,10 @@ static void driver_stop(void *userdata, unsigned attempt, bool for_good) {
         record_effect(for_good ? "stop" : "kill");
 }
 
+static void driver_await_turn(void *userdata, unsigned attempt) {
+        record_effect("await-turn");
+}
+
 static void driver_shorten_grace(void *userdata) {
         record_effect("hurry");
 }
@@ -104,6 +108,7 @@ static const ContainerDriver recorder = {
         .run_hook = run_hook,
         .cancel_hook = drop_hook,
         .stop = driver_stop,
+        .await_turn = driver_await_turn,
         .shorten_grace = driver_shorten_grace,
         .remove_attempt = remove_remains,
         .arm_retry = arm_retry,
@@ -651,6 +656,66 @@ TEST(after_a_found_exit_the_pod_decides_about_a_restart)
 
 /* Random events: never two processes, no resource that the state does not use, each attempt run at
  * most once, and a stopped container ends. */
+static void start_sidecar(Lifecycle *lifecycle) {
+        start_machine_with_hooks(RESTART_POLICY_ALWAYS, lifecycle);
+        container_machine_start(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
+        container_machine_on_hook_done(world.machine, NULL);
+}
+
+TEST(a_stop_in_turn_runs_the_hook_at_once_and_sends_the_signal_when_others_have_ended)
+{
+        start_sidecar(&with_hooks);
+        container_machine_stop_in_turn(world.machine);
+        container_machine_stop_in_turn(world.machine);
+        EXPECT(world.hook && container_machine_is_stopping(world.machine));
+        container_machine_on_hook_done(world.machine, NULL);
+        EXPECT(container_machine_awaits_turn(world.machine));
+        EXPECT_STREQ(world.script, "image run post-start pre-stop await-turn");
+        container_machine_stop(world.machine);
+        container_machine_stop(world.machine);
+        EXPECT(!container_machine_awaits_turn(world.machine));
+        process_exits(0, 0);
+        EXPECT(container_machine_is_finished(world.machine));
+        world_done();
+
+        start_sidecar(&with_hooks); /* its turn comes while the hook still runs */
+        container_machine_stop_in_turn(world.machine);
+        container_machine_stop(world.machine);
+        EXPECT(world.hook);
+        container_machine_on_hook_done(world.machine, NULL);
+        EXPECT_STREQ(world.script, "image run post-start pre-stop stop");
+        process_exits(0, 0);
+        world_done();
+}
+
+TEST(a_container_that_ends_before_its_turn_is_not_started_again)
+{
+        start_sidecar(NULL);
+        container_machine_stop_in_turn(world.machine);
+        EXPECT_STREQ(world.script, "image run await-turn");
+        process_exits(0, 1);
+        EXPECT(container_machine_is_finished(world.machine));
+        world_done();
+
+        start_machine(RESTART_POLICY_ALWAYS); /* one that is being created gets no signal either */
+        container_machine_start(world.machine);
+        container_machine_stop_in_turn(world.machine);
+        container_machine_on_started(world.machine, 0, 1);
+        EXPECT_STREQ(world.script, "image run await-turn await-turn");
+        container_machine_stop(world.machine);
+        EXPECT_STREQ(world.script, "image run await-turn await-turn stop");
+        process_exits(0, 1);
+        EXPECT(container_machine_is_finished(world.machine));
+        world_done();
+
+        start_machine(RESTART_POLICY_ALWAYS); /* nothing runs */
+        container_machine_stop_in_turn(world.machine);
+        EXPECT(container_machine_is_finished(world.machine));
+        EXPECT_STREQ(world.script, "");
+        world_done();
+}
+
 static void random_event(unsigned dice) {
         unsigned attempt = container_machine_attempt(world.machine);
 
@@ -685,6 +750,10 @@ static void random_event(unsigned dice) {
                 break;
         case 8:
                 container_machine_kill(world.machine, "killed");
+                break;
+        case 9:
+                if ((dice & 0xf00) == 0)
+                        container_machine_stop_in_turn(world.machine);
                 break;
         case 10:
                 container_machine_restart_edited(world.machine);

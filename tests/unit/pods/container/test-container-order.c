@@ -28,12 +28,12 @@ static ContainerOrderEntry entry_of(char letter) {
         return entry;
 }
 
-/* What is due, likewise: '.' nothing, 's' start, 'r' retire, 'x' stop. */
+/* What is due, likewise: '.' nothing, 's' start, 't' stop in turn, 'x' stop. */
 static void plan(const char *pod, const ContainerOrderInput *input, char ret[N_MAX + 1]) {
         static const char letters[] = {
                 [ORDER_NOTHING] = '.',
                 [ORDER_START] = 's',
-                [ORDER_RETIRE] = 'r',
+                [ORDER_STOP_IN_TURN] = 't',
                 [ORDER_STOP] = 'x',
         };
         ContainerOrderEntry entries[N_MAX];
@@ -116,9 +116,18 @@ TEST(no_container_starts_while_the_pod_is_held)
 TEST(sidecars_stop_last_in_reverse_order)
 {
         static const Case cases[] = {
-                { "uuMM", "rrxx" }, { "uuMD", "rrx." }, { "uuDD", "rx.." }, { "ueDD", "x..." },
-                { "urm", "rxx" },   { "sim", "rxx" },   { "usDD", "rx.." }, { "uMP", "rxx" },
-                { "uDP", "r.x" },   { "Dp", ".x" },
+                { "uuMM", "ttxx" },
+                { "uuMD", "ttx." },
+                { "uuDD", "tx.." },
+                { "ueDD", "x..." },
+                { "urm", "txx" },
+                { "sim", "txx" },
+                { "usDD", "tx.." },
+                /* Neither an ephemeral container nor one of init delays a sidecar. */
+                { "uMP", "txx" },
+                { "uDP", "x.x" },
+                { "Dp", ".x" },
+                { "urD", "xx." },
         };
         static const Case late[] = { { "uuMD", "xxx." }, { "urm", "xxx" } };
 
@@ -130,8 +139,8 @@ TEST(sidecars_stop_last_in_reverse_order)
 TEST(a_pod_completes_when_main_containers_are_done_or_init_has_failed)
 {
         static const Case cases[] = {
-                { "uDM", "..." }, { "uDD", "x.." },   { "uuDD", "rx.." }, { "sDD", "x.." },
-                { "uxm", "r.x" }, { "uxim", "r.xx" }, { "uixm", "rx.x" },
+                { "uDM", "..." }, { "uDD", "x.." },   { "uuDD", "tx.." }, { "sDD", "x.." },
+                { "uxm", "t.x" }, { "uxim", "t.xx" }, { "uixm", "tx.x" },
         };
 
         expect_plans(cases, N_ELEMENTS(cases), &(ContainerOrderInput){ 0 });
