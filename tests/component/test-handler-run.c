@@ -217,6 +217,76 @@ TEST(a_request_has_the_headers_of_its_handler)
         world_done(&world);
 }
 
+/* Performs a request with the headers "name: value"; world.message is what the server got. */
+static void echo_headers(World *world, const char *const lines[][2], size_t n, bool is_hook) {
+        HttpHeader headers[16] = { 0 };
+        HttpGetAction http = { .path = (char[]){ "echo" },
+                               .port = { .text = (char[]){ "web" } },
+                               .http_headers = { headers, n } };
+
+        REQUIRE(n <= N_ELEMENTS(headers));
+        for (size_t i = 0; i < n; i++)
+                headers[i] = (HttpHeader){ (char *) (uintptr_t) lines[i][0],
+                                           (char *) (uintptr_t) lines[i][1] };
+        perform_handler(world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, is_hook);
+        EXPECT_EQ(world->result, HANDLER_SUCCEEDED);
+}
+
+TEST(empty_accept_and_user_agent_are_not_sent)
+{
+        static const char *const empty[][2] = { { "accept", "" }, { "USER-AGENT", NULL } };
+        static const char *const repeated[][2] = { { "Accept", "" },     { "Accept", "text/html" },
+                                                   { "User-Agent", "" }, { "User-Agent", "x" },
+                                                   { "Host", "" },       { "host", "two.test" } };
+        static const char *const later[][2] = { { "Accept", "text/html" }, { "Accept", "" } };
+        World world;
+
+        world_init(&world, serve_http);
+        for (int is_hook = 0; is_hook < 2; is_hook++) {
+                echo_headers(&world, empty, N_ELEMENTS(empty), is_hook);
+                EXPECT(!strcasestr(world.message, "\r\nAccept:"));
+                EXPECT(!strcasestr(world.message, "\r\nUser-Agent:"));
+                echo_headers(&world, repeated, N_ELEMENTS(repeated), is_hook);
+                EXPECT(!strcasestr(world.message, "\r\nAccept:"));
+                EXPECT(!strcasestr(world.message, "\r\nUser-Agent:"));
+                EXPECT(strstr(world.message, "\r\nHost: 127.0.0.1:"));
+                EXPECT(!strstr(world.message, "two.test"));
+        }
+        echo_headers(&world, later, N_ELEMENTS(later), false);
+        EXPECT(strstr(world.message, "\r\nAccept: text/html\r\nAccept:\r\n"));
+        EXPECT(strstr(world.message, "\r\nUser-Agent: kube-probe/"));
+        echo_headers(&world, later, 0, true);
+        EXPECT(strstr(world.message, "\r\nUser-Agent: kube-lifecycle/"));
+        world_done(&world);
+}
+
+TEST(headers_are_sent_as_by_the_kubelet)
+{
+        static const char *const lines[][2] = {
+                { "x-forwarded-for", "a" },
+                { "X-FORWARDED-FOR", "b" },
+                { "user-agent", "one" },
+                { "User-Agent", "two" },
+                { "host", "one.test" },
+                { "Host", "two.test" },
+                { "Content-Length", "5" },
+                { "Trailer", "X-A" },
+                { "Transfer-Encoding", "chunked" },
+        };
+        World world;
+
+        world_init(&world, serve_http);
+        echo_headers(&world, lines, N_ELEMENTS(lines), false);
+        EXPECT(strstr(world.message, "\r\nX-Forwarded-For: a\r\nX-Forwarded-For: b\r\n"));
+        EXPECT(strstr(world.message, "\r\nUser-Agent: one\r\n"));
+        EXPECT(strstr(world.message, "\r\nHost: one.test\r\n"));
+        EXPECT(!strstr(world.message, "two"));
+        EXPECT(!strstr(world.message, "\r\nContent-Length:"));
+        EXPECT(!strstr(world.message, "\r\nTrailer:"));
+        EXPECT(!strstr(world.message, "\r\nTransfer-Encoding:"));
+        world_done(&world);
+}
+
 TEST(certificates_are_not_verified)
 {
         HttpGetAction http = { .path = (char[]){ "/" }, .scheme = URI_SCHEME_HTTPS };

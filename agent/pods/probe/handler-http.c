@@ -6,6 +6,8 @@
 #include "common/cleanup.h"
 #include "common/strv.h"
 
+#include <ctype.h>
+
 static void send_handler_request(HandlerRun *run);
 
 const char *http_timeout_message(const HandlerRun *run) {
@@ -86,38 +88,80 @@ static void on_handler_response(const HttpClientResponse *response, const char *
                 handler_run_finish(run, HANDLER_FAILED, "Get \"%s\": %s", run->url, error);
 }
 
-static int append_handler_header(char ***headers, const HttpHeader *header) {
-        if (!header->value || !header->value[0])
-                return strv_appendf(headers, "%s;", header->name);
-        return strv_appendf(headers, "%s: %s", header->name, header->value);
-}
-
-static bool has_handler_header(const HttpGetAction *http, const char *name) {
+/* The value of the first header of this name; NULL: there is none. */
+static const char *first_handler_header(const HttpGetAction *http, const char *name) {
         for (size_t i = 0; i < http->http_headers.n; i++)
                 if (strcasecmp(http->http_headers.items[i].name, name) == 0)
-                        return true;
-        return false;
+                        return strna(http->http_headers.items[i].value);
+        return NULL;
+}
+
+/* Names are sent as the kubelet sends them: x-forwarded-for as X-Forwarded-For. */
+static void canonicalize_header_name(char *name) {
+        bool is_first = true;
+
+        for (; *name; name++) {
+                *name = (char) (is_first ? toupper((unsigned char) *name)
+                                         : tolower((unsigned char) *name));
+                is_first = *name == '-';
+        }
+}
+
+static int append_handler_header(char ***headers, const HttpHeader *header) {
+        cleanup_free char *name = strdup(header->name);
+
+        if (!name)
+                return -ENOMEM;
+        canonicalize_header_name(name);
+        if (!header->value || !header->value[0])
+                return strv_appendf(headers, "%s;", name);
+        return strv_appendf(headers, "%s: %s", name, header->value);
+}
+
+/* Go's HTTP client, which the kubelet uses, sends one Host and one User-Agent, the first, and never
+ * sends headers of a body that the request does not have. An empty Accept removes all of them. */
+static bool is_handler_header_sent(const HandlerRun *run, const HttpHeader *header) {
+        static const char *const others[] = { "Host", "User-Agent", "Content-Length",
+                                              "Transfer-Encoding", "Trailer" };
+
+        for (size_t i = 0; i < N_ELEMENTS(others); i++)
+                if (strcasecmp(header->name, others[i]) == 0)
+                        return false;
+        if (strcasecmp(header->name, "Authorization") == 0)
+                return !run->is_downgraded;
+        if (strcasecmp(header->name, "Accept") == 0)
+                return first_handler_header(run->spec.handler->http_get, "Accept")[0] != '\0';
+        return true;
+}
+
+/* "name: value"; an empty value removes the header that libcurl would send. */
+static int append_first_header(char ***headers, const HttpGetAction *http, const char *name,
+                               const char *fallback) {
+        const char *value = first_handler_header(http, name);
+
+        if (!value)
+                value = fallback;
+        return strv_appendf(headers, value[0] ? "%s: %s" : "%s:", name, value);
 }
 
 static int build_handler_headers(const HandlerRun *run, char ***ret) {
         const HttpGetAction *http = run->spec.handler->http_get;
+        const char *host = first_handler_header(http, "Host");
         int r = 0;
 
-        for (size_t i = 0; i < http->http_headers.n; i++) {
-                const HttpHeader *header = &http->http_headers.items[i];
-
-                if (!run->is_downgraded || strcasecmp(header->name, "Authorization") != 0)
-                        r = append_handler_header(ret, header);
-                if (r < 0)
-                        return r;
-        }
-        if (!has_handler_header(http, "User-Agent"))
-                r = strv_append(ret, "User-Agent: " HANDLER_USER_AGENT);
-        if (r < 0)
-                return r;
-        if (!has_handler_header(http, "Connection"))
-                return strv_append(ret, "Connection: close");
-        return 0;
+        if (host && host[0])
+                r = strv_appendf(ret, "Host: %s", host);
+        if (r >= 0)
+                r = append_first_header(ret, http, "User-Agent",
+                                        run->spec.is_hook ? HOOK_USER_AGENT : HANDLER_USER_AGENT);
+        for (size_t i = 0; i < http->http_headers.n && r >= 0; i++)
+                if (is_handler_header_sent(run, &http->http_headers.items[i]))
+                        r = append_handler_header(ret, &http->http_headers.items[i]);
+        if (r >= 0 && strna(first_handler_header(http, "Accept"))[0] == '\0')
+                r = append_first_header(ret, http, "Accept", "*/*");
+        if (r >= 0 && !first_handler_header(http, "Connection"))
+                r = strv_append(ret, "Connection: close");
+        return r;
 }
 
 static void send_handler_request(HandlerRun *run) {

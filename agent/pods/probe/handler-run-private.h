@@ -12,6 +12,7 @@ enum {
 };
 
 #define HANDLER_USER_AGENT "kube-probe/1.36"
+#define HOOK_USER_AGENT    "kube-lifecycle/1.36"
 
 struct HandlerRun {
         HandlerTarget target;
