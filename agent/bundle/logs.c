@@ -39,6 +39,15 @@ int bundle_last_logged_attempt(const BundleConfig *config, const Pod *pod, const
         return last;
 }
 
+bool bundle_has_log(const BundleConfig *config, const Pod *pod, const char *container,
+                    unsigned attempt) {
+        cleanup_closedir DIR *dir = open_container_log_dir(config, pod, container);
+        char name[32];
+
+        (void) snprintf(name, sizeof(name), "%u.log", attempt);
+        return dir && faccessat(dirfd(dir), name, F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
+}
+
 static void remove_log_link(const BundleConfig *config, const Pod *pod, const char *container,
                             unsigned attempt) {
         cleanup_close int fd = -EBADF;

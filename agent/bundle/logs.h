@@ -10,6 +10,10 @@
  * it. */
 int bundle_last_logged_attempt(const BundleConfig *config, const Pod *pod, const char *container);
 
+/* Whether this attempt has a log file. */
+bool bundle_has_log(const BundleConfig *config, const Pod *pod, const char *container,
+                    unsigned attempt);
+
 /* Removes the logs of all attempts before one, with their rotated files and symlinks. */
 void bundle_remove_logs_before(const BundleConfig *config, const Pod *pod, const char *container,
                                unsigned attempt);

@@ -65,25 +65,39 @@ static int refuse_lost_log(const ContainerInstance *c, Error *reterr) {
                           path, path);
 }
 
-/* The kubelet's rule: while no container runs, the attempt that ended last is both the latest and
- * the previous one. */
-static int choose_log_attempt(const ContainerInstance *c, bool previous, unsigned *ret_attempt,
-                              Error *reterr) {
+/* --previous: the attempt of the status' lastState, which is the latest one while the container
+ * waits to run again, and the one before it while it runs and after it has ended. */
+static int choose_previous_attempt(const ContainerInstance *c, unsigned *ret_attempt,
+                                   Error *reterr) {
+        if (container_machine_last_attempt(c->machine, ret_attempt) &&
+            bundle_has_log(c->pod->context->bundle, c->pod->pod, c->spec->name, *ret_attempt))
+                return 0;
+        return error_setf(reterr, ENOENT,
+                          "previous terminated container \"%s\" in pod \"%s\" not found",
+                          c->spec->name, c->pod->pod->metadata.name);
+}
+
+/* The kubelet's words for what keeps a container from starting. */
+static const char *describe_waiting(const ContainerInstance *c) {
+        const char *reason = container_machine_waiting_reason(c->machine);
+
+        if (streq(reason, "ErrImagePull"))
+                return "image can't be pulled";
+        if (streq(reason, "ImagePullBackOff"))
+                return "trying and failing to pull image";
+        return reason;
+}
+
+static int choose_latest_attempt(const ContainerInstance *c, unsigned *ret_attempt, Error *reterr) {
         const char *pod = c->pod->pod->metadata.name, *container = c->spec->name;
         int last = bundle_last_logged_attempt(c->pod->context->bundle, c->pod->pod, container);
 
-        if (last < 0 && !previous && has_lost_log(c))
+        if (last < 0 && has_lost_log(c))
                 return refuse_lost_log(c, reterr);
-        if (last < 0 && !previous)
+        if (last < 0)
                 return error_setf(reterr, EAGAIN,
                                   "container \"%s\" in pod \"%s\" is waiting to start: %s",
-                                  container, pod, container_machine_waiting_reason(c->machine));
-        if (previous && container_machine_has_process(c->machine))
-                last--;
-        if (last < 0)
-                return error_setf(reterr, ENOENT,
-                                  "previous terminated container \"%s\" in pod \"%s\" not found",
-                                  container, pod);
+                                  container, pod, describe_waiting(c));
         *ret_attempt = (unsigned) last;
         return 0;
 }
@@ -97,7 +111,8 @@ int container_instance_find_log(const ContainerInstance *c, bool previous, char 
 
         if (!log_dir)
                 return -ENOMEM;
-        r = choose_log_attempt(c, previous, &attempt, reterr);
+        r = previous ? choose_previous_attempt(c, &attempt, reterr)
+                     : choose_latest_attempt(c, &attempt, reterr);
         if (r < 0)
                 return r;
         directory = path_join(log_dir, c->spec->name);

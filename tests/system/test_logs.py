@@ -140,6 +140,45 @@ def test_logs_of_the_previous_attempt(node):
     assert node.cli("logs", "twice").stdout != first + "\n"
 
 
+def expect_no_previous(node, pod, container):
+    answer = node.cli("logs", pod, "-c", container, "--previous")
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr == f'error: previous terminated container "{container}" in pod "{pod}-node1" not found\n'
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_container_that_has_ended_and_never_restarted_has_no_previous_log(node, code):
+    pod = specs.pod("once", specs.container(script=f"echo main; exit {code}"), restartPolicy="Never",
+                    initContainers=[specs.container("init", "echo init"),
+                                    specs.container("side", specs.IDLE, restartPolicy="Always")])
+    node.drop(pod)
+    node.wait_phase("once", "Failed" if code else "Succeeded")
+    world.wait(lambda: "terminated" in node.status("once", "side")["state"], "the sidecar has ended")
+    for container in ("init", "side", "main"):
+        expect_no_previous(node, "once", container)
+    node.restart()
+    for container in ("init", "main"):
+        expect_no_previous(node, "once", container)
+        assert node.cli("logs", "once", "-c", container).stdout == container + "\n"
+
+
+def test_the_previous_log_of_a_container_in_back_off_is_that_of_its_last_attempt(node):
+    node.drop(specs.script_pod("crash", "cat /proc/sys/kernel/random/uuid; exit 1"))
+    node.wait_waiting("crash", "CrashLoopBackOff")
+    latest = node.cli("logs", "crash").stdout
+    assert latest and node.cli("logs", "crash", "--previous").stdout == latest
+
+
+def test_the_log_of_a_container_whose_image_is_missing_says_so(node):
+    node.drop(specs.pod("absent", specs.container(image="registry.test/absent:1", imagePullPolicy="Never")))
+    node.drop(specs.pod("unreachable", specs.container(image="127.0.0.1:9/absent:1")))
+    node.wait_waiting("absent", "ErrImageNeverPull")
+    node.wait_waiting("unreachable", "ImagePullBackOff")
+    for pod, says in (("absent", "ErrImageNeverPull"), ("unreachable", "trying and failing to pull image")):
+        assert node.cli("logs", pod).stderr.endswith(f'container "main" in pod "{pod}-node1" is waiting to start: {says}\n')
+        expect_no_previous(node, pod, "main")
+
+
 def test_logs_of_a_pod_with_two_containers_takes_a_name(node):
     node.launch(specs.pod("two", specs.container("a", "echo from a; " + specs.IDLE),
                           specs.container("b", "echo from b; " + specs.IDLE)))

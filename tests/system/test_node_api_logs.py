@@ -169,6 +169,17 @@ def test_too_many_clients_are_refused_and_keep_none_from_other_logs(served):
     assert len(wait(lambda: accepted(Log(served)), "the agent has noticed that").all()) == (len(LINE) + 1) * LINES
 
 
+def test_a_container_that_has_ended_has_no_previous_log(served):
+    served.node.drop(specs.pod("ended", specs.container(script="echo main"), restartPolicy="Never",
+                               initContainers=[specs.container("init", "echo init")]))
+    served.node.wait_phase("ended", "Succeeded")
+    name = served.node.pod("ended")["metadata"]["name"]
+    for container in ("init", "main"):
+        path = f"/containerLogs/default/{name}/{container}"
+        assert served.get(path + "?previous=true") == (404, f'previous terminated container "{container}" in pod "{name}" not found')
+        assert served.get(path)[0] == 200
+
+
 def test_a_log_that_cannot_be_read_is_an_error(served):
     name = served.node.pod("writer")["metadata"]["name"]
     for path, said in (("none", f'container none is not valid for pod {name}'),

@@ -191,6 +191,9 @@ const ContainerState *container_machine_terminated_state(const ContainerMachine 
 /* How the attempt before the present one ended; NULL: not known. */
 const ContainerState *container_machine_last_state(const ContainerMachine *container);
 
+/* The attempt that the status has as lastState. False: there is none. */
+bool container_machine_last_attempt(const ContainerMachine *container, unsigned *ret_attempt);
+
 /* It has finished because it was stopped, or before a restart: without that it would run. */
 bool container_machine_was_interrupted(const ContainerMachine *container);
 

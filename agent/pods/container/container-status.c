@@ -55,18 +55,32 @@ static void fill_container_state(const ContainerMachine *c, const char *uid, Con
         ret->message = c->waiting_message ? strdup(c->waiting_message) : NULL;
 }
 
+/* While it waits, the attempt that ended is the last state; then it is the present one. */
+static const ContainerState *find_last_state(const ContainerMachine *c, unsigned *ret_attempt) {
+        bool is_terminated = machine_states[c->state].api_state == STATE_TERMINATED;
+
+        *ret_attempt = c->attempt;
+        if (c->terminated.kind == STATE_TERMINATED && !is_terminated)
+                return &c->terminated;
+        *ret_attempt = c->last_attempt;
+        return c->last_terminated.kind == STATE_TERMINATED ? &c->last_terminated : NULL;
+}
+
+bool container_machine_last_attempt(const ContainerMachine *c, unsigned *ret_attempt) {
+        return find_last_state(c, ret_attempt) != NULL;
+}
+
 int container_machine_status(const ContainerMachine *c, const char *uid, ContainerStatus *ret) {
         bool is_running = machine_states[c->state].api_state == STATE_RUNNING;
+        const ContainerState *last;
+        unsigned last_attempt;
 
         *ret = (ContainerStatus){ 0 };
         ret->name = strdup(c->spec->name);
         fill_container_state(c, uid, &ret->state);
-        /* While it waits, the attempt that ended is the last state; then it is the present one. */
-        if (c->terminated.kind == STATE_TERMINATED && ret->state.kind != STATE_TERMINATED)
-                (void) copy_terminated_state(c, &c->terminated, uid, c->attempt, &ret->last_state);
-        else if (c->last_terminated.kind == STATE_TERMINATED)
-                (void) copy_terminated_state(c, &c->last_terminated, uid, c->last_attempt,
-                                             &ret->last_state);
+        last = find_last_state(c, &last_attempt);
+        if (last)
+                (void) copy_terminated_state(c, last, uid, last_attempt, &ret->last_state);
         ret->ready = ret->started = is_running && ret->state.kind == STATE_RUNNING;
         ret->restart_count = c->attempt;
         if (container_machine_has_any_attempt(c))
